@@ -235,6 +235,10 @@ absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& requ
   if (!shape.overrides.empty()) {
     return absl::InvalidArgumentError("a recipe by itself takes no value for an initialiser");
   }
+  if (shape.splits_axes()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a recipe by itself takes sizes that fit the axes: ", shape.misfit));
+  }
   if (packed && !model.Packs(shape)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the request is not packed: ", model.packing_refusal()));

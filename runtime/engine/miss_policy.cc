@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/exact_limit.h"
+#include "runtime/engine/split_axes.h"
 
 namespace reprise {
 namespace {
@@ -45,6 +46,14 @@ BatchPlan::Resolution Engine::Resolve(const BatchPlan& plan) {
   if (!shape.overrides.empty()) {
     absl::StatusOr<std::shared_ptr<const ModelVariant>> variant =
         model.variants_->Get(shape.overrides);
+    if (!variant.ok()) {
+      result.status = variant.status();
+      return result;
+    }
+    result.variant = *std::move(variant);
+  } else if (shape.splits_axes()) {
+    absl::StatusOr<std::shared_ptr<const ModelVariant>> variant =
+        model.split_axes_->Variant(model.graph_, model.recipe_inputs_, model.tail_);
     if (!variant.ok()) {
       result.status = variant.status();
       return result;
@@ -102,7 +111,8 @@ absl::Status Engine::RefuseMiss(const BatchPlan& plan) const {
 
 std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
                                                std::function<void(absl::Status)> ready) {
-  // A variant of the model is built, and its exact recipe captured, on the stream that runs it.
+  // A model whose initialisers a request overrides is built, and its exact recipe captured, on the
+  // stream that runs it.
   if (!plan.shapes_[0].overrides.empty()) return nullptr;
   const Model& model = *plan.model_;
   const RequestShape& shape = plan.shapes_[0];
@@ -111,7 +121,8 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
       model.padding_.WhenDone([ready] { ready(absl::OkStatus()); })) {
     return std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof);
   }
-  const bool waits_for_slice = shape.in_new_slice && options_.captures != nullptr &&
+  const bool waits_for_slice = shape.in_new_slice && !shape.splits_axes() &&
+                               options_.captures != nullptr &&
                                !RunsEagerly(shape.on_miss, model.options_, frozen);
   if (waits_for_slice) {
     if (auto ticket = AwaitSlice(model, shape, CaptureUrgency::kUrgent, ready)) return ticket;
@@ -121,8 +132,14 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
     plan.resolution_ = std::move(resolution);
     return nullptr;
   }
+  const std::shared_ptr<const ModelVariant> variant = resolution.variant;
+  if (shape.splits_axes()) {
+    ready = [ready = std::move(ready), misfit = shape.misfit](absl::Status status) {
+      ready(WithMisfit(std::move(status), misfit));
+    };
+  }
   const bool larger_will_do = !shape.exact && TakesLarger(shape.on_miss, model.options_, frozen);
-  const RecipeKey key = plan.Key();
+  const RecipeKey key = plan.Key(variant.get());
   const bool roomier_may_do = larger_will_do && model.has_many_buckets();
   Captures::Waiter waiter{.done = ready};
   for (const RequestShape& one : plan.shapes_) waiter.request_ids.push_back(one.id);
@@ -142,7 +159,7 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
     plan.resolution_ = BatchPlan::Resolution{.status = RefuseMiss(plan), .decided = true};
     return nullptr;
   }
-  CaptureTarget target = plan.CaptureTargetOf(plan.target_);
+  CaptureTarget target = plan.CaptureTargetOf(plan.target_, variant);
   if (roomier_may_do) {
     const auto roomier = plan.RoomierTarget(*plan.ready_index().Snapshot());
     if (roomier.has_value()) {
@@ -213,7 +230,7 @@ void Engine::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eag
                         int64_t replay_ns) {
   const Model& model = *plan.model_;
   if (options_.frozen || model.options_.frozen || options_.captures == nullptr) return;
-  if (plan.shapes_[0].on_miss != OnMiss::kDefault || !plan.shapes_[0].overrides.empty()) return;
+  if (plan.shapes_[0].on_miss != OnMiss::kDefault || plan.shapes_[0].needs_variant()) return;
   const auto note = [&](const BatchTarget& wanted, double lost_ns) {
     CaptureTarget target = plan.CaptureTargetOf(wanted);
     if (!wishes_.Note(target.key, static_cast<int64_t>(lost_ns), model.owner_->capture_ns(),

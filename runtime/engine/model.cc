@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
@@ -173,8 +175,10 @@ RecipeKey Model::KeyAt(const BatchTarget& target, const RequestShape& shape,
     return packing_->KeyAt(target.packed_sizes(), device_fingerprint_, options_.precision);
   }
   Binding binding;
-  binding.axes = shape.override_sizes;
-  for (size_t i = 0; i < axes_.size(); ++i) binding.axes[axes_[i].symbol] = target.sizes[i];
+  binding.axes = shape.own_sizes;
+  for (size_t i = 0; i < axes_.size() && !shape.splits_axes(); ++i) {
+    binding.axes[axes_[i].symbol] = target.sizes[i];
+  }
   binding.shape_inputs = shape.shape_inputs;
   return MakeKey(variant == nullptr ? fingerprint_ : variant->fingerprint, std::move(binding),
                  device_fingerprint_, {.precision = options_.precision});
@@ -370,6 +374,29 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
   return shapes;
 }
 
+absl::StatusOr<std::map<std::string, int64_t>> Model::MatchSizes(
+    const std::vector<const Shape*>& shapes, RequestShape& result) const {
+  absl::StatusOr<std::map<std::string, int64_t>> sizes = signature_.Match(shapes);
+  if (!result.overrides.empty() && sizes.ok()) result.own_sizes = *sizes;
+  if (sizes.ok() || split_axes_ == nullptr || !result.overrides.empty()) return sizes;
+  std::optional<std::map<std::string, int64_t>> own = split_axes_->Match(shapes);
+  if (!own.has_value()) return sizes;
+  result.misfit = std::string(sizes.status().message());
+  result.exact = true;
+  result.own_sizes = *std::move(own);
+  std::map<std::string, int64_t> largest;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    for (size_t d = 0; d < inputs_[i].dims.size() && !inputs_[i].optional; ++d) {
+      if (inputs_[i].dims[d].is_constant()) continue;
+      const int64_t size = (*shapes[i])[d];
+      int64_t& known = largest.emplace(inputs_[i].dims[d].symbol, size).first->second;
+      // No rows in one of the inputs are no rows.
+      known = known == 0 || size == 0 ? 0 : std::max(known, size);
+    }
+  }
+  return largest;
+}
+
 absl::Status Model::TakeSize(const ModelAxis& axis, int64_t size, RequestShape& result) const {
   result.sizes.push_back(size);
   if (axis.is_batch) {
@@ -422,30 +449,50 @@ void Model::SpreadRows(Request& request) const {
     sent = std::max(sent, CheckedNumElements(shape).value_or(0));
   }
   // More than what was sent can have: Measure refuses them.
-  if (rows > sent) return;
+  if (rows == 1 || rows > sent || RunsAsSent(request, rows)) return;
+  std::vector<std::pair<InputTensor*, size_t>> repeatable;  // and the bytes of the one row
   for (const size_t i : one_row_inputs_) {
     InputTensor& input = request.inputs[i];
-    if (rows == 1 || input.data == nullptr || input.shape.empty() || input.shape[0] != 1) continue;
+    if (input.data == nullptr || input.shape.empty() || input.shape[0] != 1) continue;
     const absl::StatusOr<int64_t> elements = CheckedNumElements(input.shape);
-    if (!elements.ok() || *elements > kMostSpreadBytes) continue;
+    if (!elements.ok() || *elements > kMostSpreadBytes) return;
     const auto bytes = static_cast<size_t>(*elements * DTypeSize(inputs_[i].dtype));
-    if (rows > kMostSpreadBytes / std::max<int64_t>(1, static_cast<int64_t>(bytes))) continue;
+    if (rows > kMostSpreadBytes / std::max<int64_t>(1, static_cast<int64_t>(bytes))) return;
+    repeatable.emplace_back(&input, bytes);
+  }
+  for (const auto& [input, bytes] : repeatable) {
     auto repeated = std::make_shared<std::string>();
     repeated->reserve(static_cast<size_t>(rows) * bytes);
     for (int64_t row = 0; row < rows; ++row) {
-      repeated->append(static_cast<const char*>(input.data), bytes);
+      repeated->append(static_cast<const char*>(input->data), bytes);
     }
-    input.shape[0] = rows;
-    input.data = repeated->data();
+    input->shape[0] = rows;
+    input->data = repeated->data();
     request.spread.push_back(std::move(repeated));
   }
+}
+
+bool Model::RunsAsSent(const Request& request, int64_t rows) const {
+  if (split_axes_ == nullptr) return false;
+  std::vector<Shape> spread;
+  std::vector<const Shape*> as_sent, as_spread;
+  spread.reserve(inputs_.size());
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const InputTensor& input = request.inputs[i];
+    const bool left_out = inputs_[i].optional && input.data == nullptr;
+    if (inputs_[i].optional && !left_out) return false;  // It needs another variant.
+    Shape& shape = spread.emplace_back(input.shape);
+    if (one_row_inputs_.contains(i) && !shape.empty() && shape[0] == 1) shape[0] = rows;
+    as_sent.push_back(left_out ? nullptr : &input.shape);
+    as_spread.push_back(left_out ? nullptr : &shape);
+  }
+  return !signature_.Match(as_spread).ok() && split_axes_->Match(as_sent).has_value();
 }
 
 absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   RequestShape result{.buckets = buckets()};
   ASSIGN_OR_RETURN(const std::vector<const Shape*> shapes, TakeInputs(request, result));
-  ASSIGN_OR_RETURN(const auto sizes, signature_.Match(shapes));
-  if (!result.overrides.empty()) result.override_sizes = sizes;
+  ASSIGN_OR_RETURN(const auto sizes, MatchSizes(shapes, result));
   for (const ModelAxis& axis : axes_) {
     RETURN_IF_ERROR(TakeSize(axis, sizes.at(axis.symbol), result));
   }

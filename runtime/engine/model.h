@@ -38,6 +38,7 @@
 #include "runtime/engine/padding_progress.h"
 #include "runtime/engine/request.h"
 #include "runtime/engine/size_slices.h"
+#include "runtime/engine/split_axes.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/ops/kit/precision.h"
 #include "runtime/recipe/key.h"
@@ -281,6 +282,13 @@ class Model : public std::enable_shared_from_this<Model> {
   // Steps of Measure, which fill in `result`. The shapes of the inputs, null for those left out.
   absl::StatusOr<std::vector<const Shape*>> TakeInputs(const Request& request,
                                                        RequestShape& result) const;
+  // The sizes of the axes. A request that has others, which the model may take, becomes one that
+  // needs SplitAxes.
+  absl::StatusOr<std::map<std::string, int64_t>> MatchSizes(
+      const std::vector<const Shape*>& shapes, RequestShape& result) const;
+  // Inputs of one row stay what they are, since SplitAxes runs the request: its sizes do not fit the
+  // axes even with as many as `rows`.
+  bool RunsAsSent(const Request& request, int64_t rows) const;
   absl::Status TakeSize(const ModelAxis& axis, int64_t size, RequestShape& result) const;
   absl::Status TakeShapeInput(const ModelIo& input, const InputTensor& tensor,
                               RequestShape& result) const;
@@ -332,8 +340,9 @@ class Model : public std::enable_shared_from_this<Model> {
   std::shared_ptr<EagerCache::Share> eager_share_;
   std::unique_ptr<BucketLearner> learner_;
   std::unique_ptr<Packing> packing_;
-  std::unique_ptr<SizeSlices> slices_;       // null where no size decides anything
-  std::unique_ptr<ModelVariants> variants_;  // null where no initialiser can be overridden
+  std::unique_ptr<SizeSlices> slices_;           // null where no size decides anything
+  std::unique_ptr<ModelVariants> variants_;      // null where no initialiser can be overridden
+  std::unique_ptr<const SplitAxes> split_axes_;  // null where it would serve no request
 };
 
 // Where a batch runs: buckets along certified axes, exact sizes along the others.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,7 @@
 #include "runtime/engine/policy_maker.h"
 #include "runtime/engine/refusal.h"
 #include "runtime/engine/size_check.h"
+#include "runtime/engine/split_axes.h"
 #include "runtime/engine/tail.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/ops/kit/op.h"
@@ -65,6 +67,36 @@ int64_t FileBytesOf(const std::string& path) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
   return error ? 0 : static_cast<int64_t>(bytes);
+}
+
+// Symbols of inputs up to which it is found out while loading which of them need not be equal.
+constexpr size_t kMostSymbolsApart = 16;
+
+// Whether sizes of some dims must agree, or be a certain one, that the file leaves open.
+bool AskForSizes(const MergedSymbols& merged, const std::vector<ModelIo>& inputs) {
+  if (!merged.fixed.empty() || !merged.derived.empty()) return true;
+  std::set<std::string> seen;
+  for (const ModelIo& input : inputs) {
+    if (input.optional) continue;
+    for (const Dim& dim : merged.Apply(input.dims)) {
+      if (dim.is_constant()) continue;
+      const bool is_axis = merged.representative.contains(dim.symbol);
+      if (!is_axis || !seen.insert(dim.symbol).second) return true;
+    }
+  }
+  return false;
+}
+
+// `dims`: by input that is not optional.
+void SetDims(const std::vector<std::vector<Dim>>& dims, std::vector<ModelIo>& inputs,
+             Graph& graph) {
+  size_t next = 0;
+  for (ModelIo& input : inputs) {
+    if (input.optional) continue;
+    input.dims = dims[next++];
+    const ValueId value = graph.FindValue(input.name);
+    if (value != kNone) graph.value(value).dims = input.dims;
+  }
 }
 
 }  // namespace
@@ -195,22 +227,65 @@ SizeMeasure ModelLoader::MeasureOf(const Model& model) {
   return SizeMeasure(model.axes_.size(), inputs);
 }
 
-absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported,
-                                   const LoadBudget& budget) const {
+MergedSymbols ModelLoader::MergeAxes(Model& model, bool can_try, const LoadBudget& budget,
+                                     absl::Status& first_error) const {
+  std::vector<std::string> names;
   std::vector<std::vector<Dim>> dims;
   for (const ModelIo& input : model.inputs_) {
-    if (!input.optional) dims.push_back(input.dims);
+    if (input.optional) continue;
+    names.push_back(input.name);
+    dims.push_back(input.dims);
   }
-  // Values of shape inputs are unknown yet, so that such a model cannot be tried at other sizes.
-  const bool can_try = model.shape_inputs_.empty();
-  absl::Status first_error;
   const auto accepts = [&](const std::map<std::string, int64_t>& sizes) {
     if (!can_try) return true;
     const absl::Status status = SpecializeWithin(budget, model.graph_, sizes);
     if (first_error.ok()) first_error = status;
     return status.ok();
   };
-  const MergedSymbols merged = MergeSymbols(dims, accepts, BroadcastSizes(model.graph_));
+  const std::vector<int64_t> constant_sizes = BroadcastSizes(model.graph_);
+  const auto merge = [&](const std::vector<std::vector<Dim>>& symbols) {
+    first_error = absl::OkStatus();
+    SetDims(symbols, model.inputs_, model.graph_);
+    return MergeSymbols(symbols, accepts, constant_sizes);
+  };
+  if (can_try) {
+    const std::vector<std::vector<Dim>> unnamed = WithoutPlaceholders(names, dims);
+    if (unnamed != dims) {
+      MergedSymbols merged = merge(unnamed);
+      merged.TakeNames(dims, unnamed);
+      if (merged.note.empty()) return merged;
+    }
+  }
+  return merge(dims);
+}
+
+void ModelLoader::SplitAtSizes(Model& model, std::vector<ModelIo> declared,
+                               const MergedSymbols& merged, bool can_try,
+                               const LoadBudget& budget) const {
+  if (!AskForSizes(merged, model.inputs_)) return;
+  auto split = std::make_unique<SplitAxes>(std::move(declared), merged.derived);
+  // Finding out takes some calls a symbol.
+  if (can_try && merged.note.empty() && merged.derived.empty() &&
+      split->num_symbols() <= kMostSymbolsApart) {
+    const Graph graph = split->Apply(model.graph_);
+    const auto accepts = [&](const std::map<std::string, int64_t>& sizes) {
+      return SpecializeWithin(budget, graph, sizes).ok();
+    };
+    const MergedSymbols found = MergeSymbols(split->Dims(), accepts, BroadcastSizes(graph));
+    // Where the time ran out, sizes were refused for that alone.
+    const bool complete = budget.CheckTime("").ok();
+    if (complete && found.note.empty() && found.derived.empty()) split->Learn(found);
+  }
+  model.split_axes_ = std::move(split);
+}
+
+absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported,
+                                   const LoadBudget& budget) const {
+  // Values of shape inputs are unknown yet, so that such a model cannot be tried at other sizes.
+  const bool can_try = model.shape_inputs_.empty();
+  absl::Status first_error;
+  std::vector<ModelIo> declared = model.inputs_;
+  const MergedSymbols merged = MergeAxes(model, can_try, budget, first_error);
   RETURN_IF_ERROR(budget.CheckTime("finding the axes"));
   if (!merged.note.empty()) {
     context_.log(absl::StrCat("model ", model.id().name, ": ", merged.note,
@@ -230,6 +305,7 @@ absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported,
     RETURN_IF_ERROR(budget.CheckTime("finding sizes that the model takes"));
     RETURN_IF_ERROR(some);
   }
+  SplitAtSizes(model, std::move(declared), merged, can_try, budget);
   for (size_t i = 0; i < model.inputs_.size(); ++i) {
     const ModelIo& input = model.inputs_[i];
     if (input.optional || input.dims.empty()) continue;

@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/base/load_budget.h"
+#include "runtime/certify/axes.h"
 #include "runtime/engine/loader_context.h"
 #include "runtime/engine/model.h"
 
@@ -26,6 +28,13 @@ class ModelLoader {
   // A graph that data decides shapes in becomes what comes before that, and a tail.
   absl::Status CutAtData(Model& model) const;
   static SizeMeasure MeasureOf(const Model& model);
+  // The axes of a model whose symbols may be tried at other sizes, if `can_try`. Inputs get the
+  // symbols that were merged. `first_error`: why the first sizes that were refused were.
+  MergedSymbols MergeAxes(Model& model, bool can_try, const LoadBudget& budget,
+                          absl::Status& first_error) const;
+  // For requests whose sizes the axes do not have; `declared`: the inputs as the file has them.
+  void SplitAtSizes(Model& model, std::vector<ModelIo> declared, const MergedSymbols& merged,
+                    bool can_try, const LoadBudget& budget) const;
   // Merges symbols and names the axes; an axis that only takes one size becomes a constant dim.
   absl::Status FindAxes(Model& model, Graph as_imported, const LoadBudget& budget) const;
   // Prepares for sizes at which certificates have to be looked at anew.

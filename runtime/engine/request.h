@@ -47,7 +47,11 @@ struct RequestShape {
   int64_t bytes = 0;           // of all inputs
   std::map<std::string, Tensor> shape_inputs;
   std::vector<int> overrides;  // positions of the initialisers that the request has values for
-  std::map<std::string, int64_t> override_sizes;  // of symbols that only they have
+  // How its sizes differ from what the axes expect, though the model may take them (see SplitAxes):
+  // `sizes` has the largest of each axis. Empty: they fit.
+  std::string misfit;
+  // The sizes of the variant that the request needs, by symbol.
+  std::map<std::string, int64_t> own_sizes;
   bool exact = false;  // must not be padded, whatever the certificates say: see must_count
   // In force when it was measured: what it was admitted under holds for it.
   std::shared_ptr<const BucketPolicy> buckets;
@@ -58,6 +62,10 @@ struct RequestShape {
   // Set by the caller.
   OnMiss on_miss = OnMiss::kDefault;
   std::string id;  // the client's, for reports
+
+  // It is served by a variant of the model, not by the model itself.
+  bool needs_variant() const { return splits_axes() || !overrides.empty(); }
+  bool splits_axes() const { return !misfit.empty(); }
 };
 
 struct OutputTensor {
