@@ -154,11 +154,6 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
                       Stream& stream, std::vector<Response>& responses) {
   std::optional<BatchPlan::Resolution> prepared = plan.resolution_;
   const RequestShape& first = plan.shapes_[0];
-  if (first.spread && !plan.packed()) {
-    if (const absl::Status apart = CheckSpread(plan.model(), first); !apart.ok()) {
-      prepared = BatchPlan::Resolution{.status = apart, .decided = true};
-    }
-  }
   BatchPlan::Resolution resolution = prepared.has_value() ? *std::move(prepared) : Resolve(plan);
   if (!resolution.decided && !MayCaptureFor(plan)) resolution.status = RefuseMiss(plan);
   const bool eager = resolution.outcome == CaptureOutcome::kEager;
@@ -203,6 +198,8 @@ Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stre
   if (!shape.ok()) return {.status = shape.status()};
   if (shape->in_new_slice && options_.captures == nullptr) {
     AwaitSlice(model, *shape, CaptureUrgency::kUrgent, nullptr);
+    request = as_sent;
+    model.SpreadRows(request);
     shape = model.Measure(request);
     if (!shape.ok()) return {.status = shape.status()};
   }
@@ -338,25 +335,6 @@ std::shared_ptr<CaptureTicket> Engine::AwaitSlice(const Model& model, const Requ
   });
   if (!added) slices.Learn(slice, stopping);
   return ticket;
-}
-
-absl::Status Engine::CheckSpread(const Model& model, const RequestShape& shape) const {
-  if (model.slices() == nullptr) return absl::OkStatus();
-  SizeSlices& slices = *model.slices();
-  const SizeSlices::Slice slice = slices.SliceOf(shape.sizes);
-  if (slices.Find(shape.sizes) == SizeSlices::State::kUnknown) {
-    const SizeSlices::Turn turn = slices.Ask(slice, nullptr);
-    if (turn == SizeSlices::Turn::kYours) LookAtSlice(model, slice);
-    if (turn == SizeSlices::Turn::kAnothers) {
-      slices.Learn(slice, SliceProof(model, slice).Run());
-    }
-  }
-  const SizeSlices::Found found = slices.FindWithReason(slice);
-  if (slices.Find(shape.sizes) != SizeSlices::State::kRefused) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "an input has 1 row and another one ", shape.rows,
-      ": at these sizes the rows of a request see each other, so that none stands for others (",
-      found.why, ")"));
 }
 
 void Engine::RetireRecipes(const Model& model) {

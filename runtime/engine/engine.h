@@ -171,9 +171,6 @@ class Engine {
   std::shared_ptr<CaptureTicket> AwaitSlice(const Model& model, const RequestShape& shape,
                                             CaptureUrgency urgency,
                                             std::function<void(absl::Status)> ready);
-  // The rows of a request hang together that SpreadRows has changed: INVALID_ARGUMENT where they
-  // see each other at its sizes.
-  absl::Status CheckSpread(const Model& model, const RequestShape& shape) const;
   // Adds up what a batch lost for want of a recipe, and captures it behind once that pays.
   void NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eager, int64_t replay_ns);
   // FAILED_PRECONDITION: what was missing, why it is not captured, and the nearest that is ready.

@@ -248,6 +248,7 @@ AxisCertificate Model::CertificateOf(size_t axis) const {
 
 std::optional<RequestShape> Model::MeasureAgain(const RequestShape& shape) const {
   if (shape.exact && !shape.unproved && !shape.in_new_slice) return std::nullopt;
+  if (shape.splits_axes()) return std::nullopt;
   RequestShape now;  // what HoldBack looks at: most requests need no copy of the rest
   if (slices_ == nullptr) {
     now.exact = now.unproved = BeyondProof(shape.sizes);
@@ -486,7 +487,15 @@ bool Model::RunsAsSent(const Request& request, int64_t rows) const {
     as_sent.push_back(left_out ? nullptr : &input.shape);
     as_spread.push_back(left_out ? nullptr : &shape);
   }
-  return !signature_.Match(as_spread).ok() && split_axes_->Match(as_sent).has_value();
+  if (!split_axes_->Match(as_sent).has_value()) return false;
+  const auto known = signature_.Match(as_spread);
+  if (!known.ok()) return true;
+  if (slices_ == nullptr) return false;
+  const SizeDecision& by_rows = axes_[batch_axis_].decision;
+  if (!by_rows.words.empty() && rows > by_rows.alike_up_to) return true;
+  std::vector<int64_t> sizes;
+  for (const ModelAxis& axis : axes_) sizes.push_back(known->at(axis.symbol));
+  return slices_->Find(sizes) != SizeSlices::State::kHolds;
 }
 
 absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
@@ -510,8 +519,11 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   if (!result.exact && !MasksAllowPadding(request)) {
     result.exact = !packs_any_mask() || !Packs(result);
   }
-  result.spread = !request.spread.empty();
   if (!result.exact) HoldBack(result);
+  // Its inputs of one row may stand for others, once that is known: see RunsAsSent.
+  if (result.splits_axes() && slices_ != nullptr && !one_row_inputs_.empty()) {
+    result.in_new_slice = slices_->Find(result.sizes) == SizeSlices::State::kUnknown;
+  }
   // Nothing is padded of a model that is packed without certificates for that.
   if (packs_whole_requests() && !Packs(result)) result.exact = true;
   return result;

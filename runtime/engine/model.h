@@ -287,7 +287,7 @@ class Model : public std::enable_shared_from_this<Model> {
   absl::StatusOr<std::map<std::string, int64_t>> MatchSizes(
       const std::vector<const Shape*>& shapes, RequestShape& result) const;
   // Inputs of one row stay what they are, since SplitAxes runs the request: its sizes do not fit the
-  // axes even with as many as `rows`.
+  // axes even with as many as `rows`, or it is not known that rows do not see each other there.
   bool RunsAsSent(const Request& request, int64_t rows) const;
   absl::Status TakeSize(const ModelAxis& axis, int64_t size, RequestShape& result) const;
   absl::Status TakeShapeInput(const ModelIo& input, const InputTensor& tensor,

@@ -58,7 +58,6 @@ struct RequestShape {
   bool unproved = false;  // exact only because padding at its sizes is not proved (yet)
   // Exact only because nobody has looked yet at what its sizes decide: see SizeSlices.
   bool in_new_slice = false;
-  bool spread = false;  // its rows hang together, by inputs of one row: see Model::SpreadRows
   // Set by the caller.
   OnMiss on_miss = OnMiss::kDefault;
   std::string id;  // the client's, for reports

@@ -160,6 +160,36 @@ TEST_F(SplitAxesTest, DimsWithoutNamesBroadcastAsWell) {
   ExpectSum({3, 5}, {3, 5}, {3, 5});
 }
 
+// One row of `y` stands for as many as `x` has, but for a branch that asks how many there are.
+TEST_F(SplitAxesTest, OneRowIsOneRowWhereRowsDecide) {
+  ModelBuilder b;
+  b.Input("x", {"batch", "2"}).Input("y", {"batch", "2"}).Output("z");
+  b.Node("Shape", {"y"}, {"shape"});
+  b.Initializer<int64_t>("at_zero", onnx::TensorProto::INT64, {}, {0});
+  b.Initializer<int64_t>("one", onnx::TensorProto::INT64, {}, {1});
+  b.Node("Gather", {"shape", "at_zero"}, {"rows"});
+  b.Node("Equal", {"rows", "one"}, {"is_one"});
+  auto& node = b.Node("If", {"is_one"}, {"chosen"}, "choice");
+  onnx::GraphProto& first = AddBranch(node, "then_branch");
+  AddBranchNode(first, "Identity", {"y"}, "same");
+  first.add_output()->set_name("same");
+  onnx::GraphProto& second = AddBranch(node, "else_branch");
+  AddBranchNode(second, "Add", {"y", "y"}, "twice");
+  second.add_output()->set_name("twice");
+  b.Node("Add", {"x", "chosen"}, {"z"});
+  ASSERT_NO_FATAL_FAILURE(Load(b));
+  // Asked again and again: what is found out of one changes nothing for the other.
+  for (int i = 0; i < 3; ++i) {
+    ExpectSum({3, 2}, {1, 2}, {3, 2});
+    const Response more = Run({{3, 2}, {3, 2}});
+    ASSERT_TRUE(more.status.ok()) << more.status;
+    std::vector<float> expected = ValuesOf(0, {3, 2});
+    const std::vector<float> y = ValuesOf(1, {3, 2});
+    for (size_t e = 0; e < expected.size(); ++e) expected[e] += 2 * y[e];
+    EXPECT_EQ(Floats(more), expected);
+  }
+}
+
 TEST_F(SplitAxesTest, WhatCannotBeIsRefusedWithBothSizes) {
   ModelBuilder b;
   b.Input("x", {"batch", "n"}).Input("y", {"batch", "n"}).Output("z");
