@@ -20,6 +20,7 @@ COPY proto proto
 COPY runtime runtime
 COPY server server
 COPY client client
+COPY tools tools
 RUN bash -c '. deploy/lib.sh && build release -DREPRISE_TESTS=OFF -- reprised reprise' \
     && cmake --install build/release --component programs --strip --prefix /image/usr/local
 COPY LICENSE deploy/image_root.sh deploy/

@@ -10,7 +10,6 @@
 #include "client/cli/lengths.h"
 #include "client/cli/load.h"
 #include "client/cli/load_report.h"
-#include "client/cli/profile.h"
 #include "client/cli/progress.h"
 #include "client/cli/random_inputs.h"
 #include "runtime/base/status_macros.h"
@@ -28,9 +27,6 @@ struct BenchFlags {
   double duration_s = 0;
   int64_t warmup_requests = 0;
   bool profile = false;
-  std::string bucket;
-  std::string max_isa = std::string(IsaName(kHighestIsa));
-  std::string precision = std::string(PrecisionName(Precision::kExact));
 };
 
 absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions& options,
@@ -51,13 +47,6 @@ absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions&
 }
 
 absl::Status RunBench(BenchFlags flags) {
-  if (flags.profile) {
-    return RunProfile({.path = flags.load.model,
-                       .bucket = flags.bucket,
-                       .max_isa = *ParseIsa(flags.max_isa),
-                       .precision = *ParsePrecision(flags.precision),
-                       .max_id = flags.load.max_id});
-  }
   ASSIGN_OR_RETURN(const Lengths lengths, Lengths::Parse(flags.lengths));
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   LoadOptions& load = flags.load;
@@ -91,7 +80,7 @@ absl::Status RunBench(BenchFlags flags) {
 
 }  // namespace
 
-void AddBench(CLI::App& app, Action& action) {
+void AddBench(CLI::App& app, Action& action, const Profiler& profiler) {
   auto flags = std::make_shared<BenchFlags>();
   CLI::App* command = app.add_subcommand("bench", "Measure throughput and latency under load");
   command->footer(kRandomInputsHelp);
@@ -103,19 +92,7 @@ void AddBench(CLI::App& app, Action& action) {
   CLI::Option* profile = command->add_flag(
       "--profile", flags->profile,
       "No server and no load: time one replay launch by launch, beside this machine's roofline");
-  command
-      ->add_option("--bucket", flags->bucket,
-                   "What to profile: a bucket (b1_s128), or sizes (batch=1,sequence=100)")
-      ->needs(profile)
-      ->type_name("BUCKET");
-  AddMaxIsa(*command, flags->max_isa, "Highest instruction set to profile with, as for reprised")
-      ->needs(profile);
-  command
-      ->add_option("--precision", flags->precision,
-                   "Precision to profile with, as `reprise.precision` of config.pbtxt")
-      ->needs(profile)
-      ->check(CLI::IsMember(
-          std::vector<std::string>(std::begin(kPrecisionNames), std::end(kPrecisionNames))));
+  const ProfileAction run_profile = profiler(*command, profile);
   command->add_option("--version", flags->load.version, "Version; the newest if not given");
   command
       ->add_option("-c,--concurrency", flags->load.concurrency,
@@ -152,7 +129,12 @@ void AddBench(CLI::App& app, Action& action) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->type_name("N");
-  command->callback([flags, &action] { action = [flags] { return RunBench(*flags); }; });
+  command->callback([flags, run_profile, &action] {
+    action = [flags, run_profile] {
+      return flags->profile ? run_profile(flags->load.model, flags->load.max_id)
+                            : RunBench(*flags);
+    };
+  });
 }
 
 }  // namespace reprise::cli

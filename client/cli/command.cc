@@ -1,9 +1,6 @@
 #include "client/cli/command.h"
 
-#include <vector>
-
 #include "absl/strings/str_cat.h"
-#include "runtime/base/cpu_info.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cli {
@@ -16,13 +13,6 @@ void ServerFlags::Add(CLI::App& command) {
   command.add_option("--timeout-ms", timeout_ms, "Deadline of a call; 0 for none")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N")
-      ->capture_default_str();
-}
-
-CLI::Option* AddMaxIsa(CLI::App& command, std::string& name, const std::string& meaning) {
-  return command.add_option("--max-isa", name, meaning)
-      ->check(CLI::IsMember(std::vector<std::string>(kIsaNames.begin(), kIsaNames.end())))
-      ->type_name("ISA")
       ->capture_default_str();
 }
 

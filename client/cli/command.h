@@ -1,4 +1,5 @@
-// The commands of `reprise`: each file of this folder that is named after a command adds it.
+// The commands of `reprise` that ask a server: each file of this folder that is named after a command
+// adds it. The commands that run the engine instead are in tools/command.h.
 //
 // A command registers its flags with the parser and gives the function that does the work; main
 // calls it when the command was named. Whatever is wrong with the arguments alone is found while
@@ -18,19 +19,21 @@ namespace reprise::cli {
 
 using Action = std::function<absl::Status()>;
 
+// The profiler of `bench --profile` runs the engine, which this folder does not know: main hands it
+// in. It adds the flags that need the flag `profile`, and returns the function that profiles the
+// model at `path` with made-up ids up to `max_id`.
+using ProfileAction = std::function<absl::Status(const std::string& path, int64_t max_id)>;
+using Profiler = std::function<ProfileAction(CLI::App& bench, CLI::Option* profile)>;
+
 void AddInfer(CLI::App& app, Action& action);
-void AddBench(CLI::App& app, Action& action);
+void AddBench(CLI::App& app, Action& action, const Profiler& profiler);
 void AddRecipes(CLI::App& app, Action& action);
 void AddDump(CLI::App& app, Action& action);
 void AddStats(CLI::App& app, Action& action);
-void AddPlan(CLI::App& app, Action& action);
-void AddDynamicity(CLI::App& app, Action& action);
 void AddExplain(CLI::App& app, Action& action);
 void AddWarmup(CLI::App& app, Action& action);
 void AddHealth(CLI::App& app, Action& action);
-void AddCheck(CLI::App& app, Action& action);
 void AddDemo(CLI::App& app, Action& action);
-void AddStore(CLI::App& app, Action& action);
 
 // Where the server is; the flags --server and --timeout-ms.
 struct ServerFlags {
@@ -41,8 +44,5 @@ struct ServerFlags {
   // A client whose connection stands; UNAVAILABLE in one line if no server answers within 2 s.
   absl::StatusOr<std::unique_ptr<client::Client>> Connect() const;
 };
-
-// Adds the flag --max-isa; `name` has its default and gets its value, a name of kIsaNames.
-CLI::Option* AddMaxIsa(CLI::App& command, std::string& name, const std::string& meaning);
 
 }  // namespace reprise::cli

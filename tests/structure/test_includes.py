@@ -75,8 +75,9 @@ MAY_INCLUDE = {
     "server/rest": ["server/protocol", "server/http"],
     "server": ["server/rpc", "server/rest", "runtime/device/cpu", "runtime/device/reference"],
     "client": ["runtime/base", "proto/grpc_service", "proto/admin"],
+    "client/cli": ["client"],
     # Commands that need no server run the engine themselves.
-    "client/cli": ["client", "runtime/engine", "runtime/device/cpu"],
+    "tools": ["client/cli", "runtime/engine", "runtime/device/cpu"],
     "proto/recipe": [], "proto/model_config": [],
     "proto/grpc_service": ["proto/model_config"], "proto/admin": ["proto/recipe"],
 }
@@ -88,7 +89,7 @@ OUTSIDE = {
     "boost/": ["server/http"],
     "simdjson.h": ["server/rest"],
     "httplib.h": ["client/cli"],
-    "CLI/": ["server/config", "client/cli"],
+    "CLI/": ["server/config", "client/cli", "tools"],
 }
 
 
@@ -104,7 +105,7 @@ def reach(folder):
 
 
 def sources():
-    for top in ("runtime", "server", "client"):
+    for top in ("runtime", "server", "client", "tools"):
         for path in sorted((ROOT / top).rglob("*")):
             if path.suffix in (".h", ".cc"):
                 yield path
@@ -119,7 +120,7 @@ def owner(include):
     match = re.fullmatch(r"(proto/\w+?)(\.grpc)?\.pb\.h", include)
     if match:
         return match.group(1)
-    if include.split("/")[0] in ("runtime", "server", "client"):
+    if include.split("/")[0] in ("runtime", "server", "client", "tools"):
         return str(pathlib.PurePosixPath(include).parent)
     return None
 

@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/dynamicity_report.h"
 #include "runtime/bucket/dynamicity.h"
 #include "runtime/bucket/dynamicity_message.h"
 #include "runtime/bucket/plan.h"
+#include "tools/dynamicity_report.h"
 
 namespace reprise::cli {
 namespace {

@@ -6,11 +6,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/cli/check_report.h"
-#include "client/cli/command.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/engine/silent_observer.h"
+#include "tools/check_report.h"
+#include "tools/command.h"
 
 namespace reprise::cli {
 namespace {

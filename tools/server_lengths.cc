@@ -1,4 +1,4 @@
-#include "client/cli/server_lengths.h"
+#include "tools/server_lengths.h"
 
 #include <algorithm>
 #include <map>

@@ -6,8 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "client/cli/command.h"
 #include "runtime/base/memory_net.h"
+#include "tools/command.h"
 
 namespace {
 
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
 
   reprise::cli::Action action;
   reprise::cli::AddInfer(app, action);
-  reprise::cli::AddBench(app, action);
+  reprise::cli::AddBench(app, action, reprise::cli::AddProfile);
   reprise::cli::AddRecipes(app, action);
   reprise::cli::AddDump(app, action);
   reprise::cli::AddStats(app, action);

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/command.h"
 #include "client/cli/table.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/recipe/record_facts.h"
+#include "tools/command.h"
 
 namespace reprise::cli {
 namespace {

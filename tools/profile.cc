@@ -1,4 +1,4 @@
-#include "client/cli/profile.h"
+#include "tools/profile.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -17,6 +17,7 @@
 #include "runtime/engine/profile.h"
 #include "runtime/engine/silent_observer.h"
 #include "runtime/graph/dim_expression.h"
+#include "tools/command.h"
 
 namespace reprise::cli {
 namespace {
@@ -170,6 +171,32 @@ absl::Status RunProfile(const ProfileOptions& options) {
       roofline.other_gbytes, bytes.others / 1e6);
   std::printf("%s", ProfileTable(profile, roofline).c_str());
   return absl::OkStatus();
+}
+
+ProfileAction AddProfile(CLI::App& bench, CLI::Option* profile) {
+  struct Flags {
+    std::string bucket;
+    std::string max_isa = std::string(IsaName(kHighestIsa));
+    std::string precision = std::string(PrecisionName(Precision::kExact));
+  };
+  const auto flags = std::make_shared<Flags>();
+  bench
+      .add_option("--bucket", flags->bucket,
+                  "What to profile: a bucket (b1_s128), or sizes (batch=1,sequence=100)")
+      ->needs(profile)
+      ->type_name("BUCKET");
+  AddMaxIsa(bench, flags->max_isa, "Highest instruction set to profile with, as for reprised")
+      ->needs(profile);
+  AddPrecision(bench, flags->precision,
+               "Precision to profile with, as `reprise.precision` of config.pbtxt")
+      ->needs(profile);
+  return [flags](const std::string& path, int64_t max_id) {
+    return RunProfile({.path = path,
+                       .bucket = flags->bucket,
+                       .max_isa = *ParseIsa(flags->max_isa),
+                       .precision = *ParsePrecision(flags->precision),
+                       .max_id = max_id});
+  };
 }
 
 }  // namespace reprise::cli

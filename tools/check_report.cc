@@ -1,4 +1,4 @@
-#include "client/cli/check_report.h"
+#include "tools/check_report.h"
 
 #include <algorithm>
 #include <map>

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "client/cli/plan_report.h"
 #include "client/cli/table.h"
+#include "tools/plan_report.h"
 
 namespace reprise::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/cli/length_file.h"
+#include "tools/length_file.h"
 
 #include <algorithm>
 #include <filesystem>

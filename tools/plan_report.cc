@@ -1,4 +1,4 @@
-#include "client/cli/plan_report.h"
+#include "tools/plan_report.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Which sizes `reprise bench --profile --bucket` means, and that a profile can be made of them.
-#include "client/cli/profile.h"
+#include "tools/profile.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,13 +11,13 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/cli/command.h"
-#include "client/cli/length_file.h"
-#include "client/cli/plan_report.h"
-#include "client/cli/server_lengths.h"
 #include "proto/model_config.pb.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bucket/boundaries.h"
+#include "tools/command.h"
+#include "tools/length_file.h"
+#include "tools/plan_report.h"
+#include "tools/server_lengths.h"
 
 namespace reprise::cli {
 namespace {

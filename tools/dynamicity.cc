@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "absl/strings/match.h"
-#include "client/cli/command.h"
-#include "client/cli/dynamicity_report.h"
 #include "runtime/base/status_macros.h"
+#include "tools/command.h"
+#include "tools/dynamicity_report.h"
 
 namespace reprise::cli {
 namespace {

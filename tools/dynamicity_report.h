@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "client/cli/length_file.h"
 #include "proto/admin.pb.h"
+#include "tools/length_file.h"
 
 namespace reprise::cli {
 

@@ -1,4 +1,4 @@
-#include "client/cli/dynamicity_report.h"
+#include "tools/dynamicity_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,24 @@
+#include "tools/command.h"
+
+#include <iterator>
+#include <vector>
+
+#include "runtime/base/cpu_info.h"
+#include "runtime/ops/precision.h"
+
+namespace reprise::cli {
+
+CLI::Option* AddMaxIsa(CLI::App& command, std::string& name, const std::string& meaning) {
+  return command.add_option("--max-isa", name, meaning)
+      ->check(CLI::IsMember(std::vector<std::string>(kIsaNames.begin(), kIsaNames.end())))
+      ->type_name("ISA")
+      ->capture_default_str();
+}
+
+CLI::Option* AddPrecision(CLI::App& command, std::string& name, const std::string& meaning) {
+  return command.add_option("--precision", name, meaning)
+      ->check(CLI::IsMember(
+          std::vector<std::string>(std::begin(kPrecisionNames), std::end(kPrecisionNames))));
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,26 @@
+// The commands of `reprise` that run the engine, or look at files, instead of asking a server.
+//
+// The contract is that of client/cli/command.h: each file that is named after a command adds it.
+#pragma once
+
+#include <string>
+
+#include "client/cli/command.h"
+
+namespace reprise::cli {
+
+void AddCheck(CLI::App& app, Action& action);
+void AddDynamicity(CLI::App& app, Action& action);
+void AddPlan(CLI::App& app, Action& action);
+void AddStore(CLI::App& app, Action& action);
+
+// The Profiler of `bench --profile`.
+ProfileAction AddProfile(CLI::App& bench, CLI::Option* profile);
+
+// Adds the flag --max-isa; `name` has its default and gets its value, a name of kIsaNames.
+CLI::Option* AddMaxIsa(CLI::App& command, std::string& name, const std::string& meaning);
+
+// Adds the flag --precision in the same way; its values are kPrecisionNames.
+CLI::Option* AddPrecision(CLI::App& command, std::string& name, const std::string& meaning);
+
+}  // namespace reprise::cli
