@@ -66,6 +66,12 @@ install_packages() {
     "${missing[@]}" </dev/null >/dev/null || die "could not install: ${missing[*]}"
 }
 
+# cpp_sources: every C++ source of the tree, one a line, from the root.
+cpp_sources() {
+  (cd "$REPRISE_ROOT" && find runtime server client tools tests examples \
+    \( -name '*.cc' -o -name '*.h' \) -not -path '*/build/*' | sort)
+}
+
 # build_jobs: one compiler a core, but no more than fit in memory at 1.2 GB each.
 build_jobs() {
   local cores memory_kb fit
