@@ -1,4 +1,6 @@
 // THE ordered list of passes.
+#include "runtime/passes/pipeline.h"
+
 #include <algorithm>
 #include <chrono>
 
@@ -89,7 +91,8 @@ absl::Status CheckDisabled(const PipelineOptions& options) {
 }
 
 absl::Status RunPasses(absl::Span<const Factory> passes, Graph& graph,
-                       const PipelineOptions& options, bool specialized) {
+                       const PipelineOptions& options, bool specialized,
+                       const PassWatcher& watcher) {
   RETURN_IF_ERROR(CheckDisabled(options));
   for (const Factory factory : passes) {
     if (factory == RoundProducts && options.precision != Precision::kBf16) continue;
@@ -101,44 +104,76 @@ absl::Status RunPasses(absl::Span<const Factory> passes, Graph& graph,
     const int64_t start_ns = NowNs();
     const absl::StatusOr<bool> changed = pass->Run(graph);
     if (!changed.ok()) return Annotate(changed.status(), pass->name());
-    if (!*changed) continue;
-    if (!graph.Compact()) {
+    if (*changed && !graph.Compact()) {
       return Annotate(absl::InternalError("it left a cycle in the graph"), pass->name());
     }
     const int64_t elapsed_ns = NowNs() - start_ns;
-    if (options.verify) {
+    if (*changed && options.verify) {
       if (absl::Status status = Verify(graph, specialized); !status.ok()) {
         return Annotate(status, pass->name());
       }
     }
-    if (options.observer) options.observer(pass->name(), graph, elapsed_ns);
+    if (watcher) {
+      watcher({.pass = pass->name(), .changed = *changed, .ns = elapsed_ns}, graph);
+    }
   }
   return absl::OkStatus();
+}
+
+// The observer of `options` as a watcher; none where there is none.
+PassWatcher ObserverOf(const PipelineOptions& options) {
+  if (!options.observer) return nullptr;
+  return [&observer = options.observer](const PassRun& run, const Graph& graph) {
+    if (run.changed) observer(run.pass, graph, run.ns);
+  };
+}
+
+// Adds the names of `passes` to `names` where they are not among them.
+void AddNames(absl::Span<const Factory> passes, std::vector<std::string>& names) {
+  for (const Factory factory : passes) {
+    std::string name(factory()->name());
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(std::move(name));
+    }
+  }
 }
 
 }  // namespace
 
 std::vector<std::string> PassNames() {
-  std::vector<std::string> names;
-  const auto add = [&](absl::Span<const Factory> passes) {
-    for (const Factory factory : passes) {
-      std::string name(factory()->name());
-      if (std::find(names.begin(), names.end(), name) == names.end()) {
-        names.push_back(std::move(name));
-      }
-    }
-  };
-  add(kLoadPasses);
-  add(kCapturePasses);
+  std::vector<std::string> names = LoadPassNames();
+  AddNames(kCapturePasses, names);
   return names;
 }
 
+std::vector<std::string> LoadPassNames() {
+  std::vector<std::string> names;
+  AddNames(kLoadPasses, names);
+  return names;
+}
+
+std::vector<std::string> CapturePassNames() {
+  std::vector<std::string> names;
+  AddNames(kCapturePasses, names);
+  return names;
+}
+
+absl::Status WatchLoadPasses(Graph& graph, const PipelineOptions& options,
+                             const PassWatcher& watcher) {
+  return RunPasses(kLoadPasses, graph, options, /*specialized=*/false, watcher);
+}
+
+absl::Status WatchCapturePasses(Graph& graph, const PipelineOptions& options,
+                                const PassWatcher& watcher) {
+  return RunPasses(kCapturePasses, graph, options, /*specialized=*/true, watcher);
+}
+
 absl::Status RunLoadPasses(Graph& graph, const PipelineOptions& options) {
-  return RunPasses(kLoadPasses, graph, options, /*specialized=*/false);
+  return WatchLoadPasses(graph, options, ObserverOf(options));
 }
 
 absl::Status RunCapturePasses(Graph& graph, const PipelineOptions& options) {
-  return RunPasses(kCapturePasses, graph, options, /*specialized=*/true);
+  return WatchCapturePasses(graph, options, ObserverOf(options));
 }
 
 }  // namespace reprise

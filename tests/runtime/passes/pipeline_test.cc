@@ -1,5 +1,10 @@
+#include "runtime/passes/pipeline.h"
+
 #include <algorithm>
 #include <random>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -62,6 +67,25 @@ TEST(PipelineTest, TheObserverSeesEachPassThatChangedSomething) {
                               }})
                   .ok());
   EXPECT_THAT(seen, ::testing::ElementsAre("canonicalize", "fuse_gelu", "fuse_linear"));
+}
+
+TEST(PipelineTest, TheWatcherSeesEachPassAndWhetherItChangedTheGraph) {
+  Graph graph = ParseSpecialized(kGelu);
+  std::vector<std::string> changed, all;
+  const auto watcher = [&](const PassRun& run, const Graph& after) {
+    EXPECT_GE(run.ns, 0);
+    EXPECT_EQ(after.outputs().size(), 1u);
+    all.emplace_back(run.pass);
+    if (run.changed) changed.emplace_back(run.pass);
+  };
+  ASSERT_TRUE(WatchCapturePasses(graph, {.disabled = {"fuse_qkv"}}, watcher).ok());
+  EXPECT_THAT(changed, ::testing::ElementsAre("canonicalize", "fuse_gelu", "fuse_linear"));
+  std::vector<std::string> expected = CapturePassNames();
+  std::erase(expected, "fuse_qkv");
+  std::erase(expected, "round_products");  // not where answers are exact
+  EXPECT_EQ(all.back(), "finalize_outputs");
+  EXPECT_THAT(std::set<std::string>(all.begin(), all.end()),
+              ::testing::UnorderedElementsAreArray(expected));
 }
 
 TEST(PipelineTest, NamesOfPassesAreUnique) {
