@@ -7,10 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/device/cpu/cpu_device.h"
-#include "runtime/engine/silent_observer.h"
 #include "tools/check_report.h"
 #include "tools/command.h"
+#include "tools/local_engine.h"
 
 namespace reprise::cli {
 namespace {
@@ -38,18 +37,14 @@ std::string AddBuckets(const std::string& text, ModelOptions& options) {
 }
 
 absl::Status RunCheck(const CheckFlags& flags) {
-  SteadyClock clock;
-  CpuDevice device(*ParseIsa(flags.max_isa));
-  CorePool cores(AvailableCpus());
-  SilentObserver observer;
-  Engine engine({.device = &device, .clock = &clock, .cores = &cores}, observer);
+  LocalEngine local(*ParseIsa(flags.max_isa), AvailableCpus());
   ModelOptions options = {.id = {.name = std::filesystem::path(flags.path).filename().string()},
                           .path = flags.path,
                           .max_batch_tokens = flags.max_batch_tokens};
   for (const std::string& text : flags.buckets) AddBuckets(text, options);
   // As a server does it: named buckets are there to be padded to.
   if (flags.packing == "auto" && flags.buckets.empty()) options.packing = PackingMode::kAuto;
-  const auto model = engine.Load(std::move(options));
+  const auto model = local.engine.Load(std::move(options));
   if (!model.ok()) {
     const std::vector<std::string> reasons = ReasonsOf(model.status());
     std::printf("%s cannot be served:\n", flags.path.c_str());
@@ -58,7 +53,7 @@ absl::Status RunCheck(const CheckFlags& flags) {
                         absl::StrCat(flags.path, " cannot be served, for ", reasons.size(),
                                      reasons.size() == 1 ? " reason" : " reasons"));
   }
-  ASSIGN_OR_RETURN(const std::string report, CheckReport(engine, **model, flags.streams));
+  ASSIGN_OR_RETURN(const std::string report, CheckReport(local.engine, **model, flags.streams));
   std::printf("%s can be served\n\n%s", flags.path.c_str(), report.c_str());
   return absl::OkStatus();
 }

@@ -1,161 +1,28 @@
 #include "tools/profile.h"
 
-#include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <random>
+#include <memory>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "client/cli/random_inputs.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cpu/machine_peak.h"
-#include "runtime/engine/engine.h"
 #include "runtime/engine/profile.h"
-#include "runtime/engine/silent_observer.h"
-#include "runtime/graph/dim_expression.h"
 #include "tools/command.h"
+#include "tools/local_engine.h"
+#include "tools/made_up_request.h"
 
 namespace reprise::cli {
-namespace {
-
-// The protocol's name of a dtype, as the made-up inputs know them.
-std::string DatatypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return "BOOL";
-    case DType::kInt8:
-      return "INT8";
-    case DType::kUInt8:
-      return "UINT8";
-    case DType::kInt16:
-      return "INT16";
-    case DType::kUInt16:
-      return "UINT16";
-    case DType::kInt32:
-      return "INT32";
-    case DType::kUInt32:
-      return "UINT32";
-    case DType::kInt64:
-      return "INT64";
-    case DType::kUInt64:
-      return "UINT64";
-    case DType::kFloat32:
-      return "FP32";
-    case DType::kFloat64:
-      return "FP64";
-    default:
-      return std::string(DTypeName(dtype));
-  }
-}
-
-// Inputs of the model at `sizes`, with made-up values; those that may be left out are.
-absl::StatusOr<std::vector<OwnedTensor>> InputsAt(const Model& model, const AxisSizes& sizes,
-                                                  int64_t max_id) {
-  std::map<std::string, int64_t> by_symbol;
-  for (const ModelAxis& axis : model.axes()) by_symbol[axis.symbol] = sizes.at(axis.label);
-  inference::ModelMetadataResponse metadata;
-  metadata.set_name(model.id().name);
-  for (const ModelIo& input : model.inputs()) {
-    if (input.optional) continue;
-    auto& tensor = *metadata.add_inputs();
-    tensor.set_name(input.name);
-    tensor.set_datatype(DatatypeOf(input.dtype));
-    for (const Dim& dim : input.dims) {
-      ASSIGN_OR_RETURN(const int64_t size, DimSize(dim, by_symbol));
-      tensor.add_shape(size);
-    }
-  }
-  std::mt19937_64 random(1);
-  return RandomInputs(metadata, {.max_id = max_id}, random);
-}
-
-Request RequestOf(const Model& model, const std::vector<OwnedTensor>& tensors) {
-  Request request;
-  size_t next = 0;
-  for (const ModelIo& input : model.inputs()) {
-    InputTensor& tensor = request.inputs.emplace_back();
-    if (input.optional) continue;
-    const OwnedTensor& owned = tensors[next++];
-    tensor.shape.assign(owned.shape.begin(), owned.shape.end());
-    tensor.data = owned.bytes.data();
-  }
-  return request;
-}
-
-// Rows as long as may be that fill a packed replay of `tokens`.
-AxisSizes Filling(const Model& model, int64_t tokens) {
-  const int64_t length = std::min(tokens, model.packing()->longest());
-  AxisSizes sizes;
-  for (const ModelAxis& axis : model.axes()) {
-    sizes[axis.label] = axis.is_batch ? tokens / length : length;
-  }
-  return sizes;
-}
-
-}  // namespace
-
-absl::StatusOr<ProfileSizes> SizesOf(const Model& model, const std::string& text) {
-  std::vector<std::string> axes;
-  for (const ModelAxis& axis : model.axes()) axes.push_back(absl::StrCat(axis.label, "=SIZE"));
-  if (axes.empty()) return ProfileSizes();
-  // Axes without a certificate are in no bucket.
-  const auto names_all = [&](const AxisSizes& sizes) {
-    return sizes.size() == axes.size() &&
-           std::all_of(model.axes().begin(), model.axes().end(),
-                       [&](const ModelAxis& axis) { return sizes.contains(axis.label); });
-  };
-  if (model.packing() != nullptr) {
-    if (const auto bucket = model.FindBucket(text)) {
-      return ProfileSizes{.sizes = Filling(model, bucket->at(kTokensAxis)), .packed = true};
-    }
-  }
-  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
-  AxisSizes sizes;
-  if (text.empty()) {
-    for (const AxisBuckets& axis : policy->axes) sizes[axis.axis] = axis.sizes.front();
-  } else if (const auto bucket = policy->FindBucket(text)) {
-    sizes = *bucket;
-  }
-  if (names_all(sizes)) return ProfileSizes{.sizes = sizes};
-  sizes.clear();
-  for (const absl::string_view part : absl::StrSplit(text, ',')) {
-    const std::pair<std::string, std::string> pair = absl::StrSplit(part, absl::MaxSplits('=', 1));
-    int64_t size = 0;
-    if (absl::SimpleAtoi(pair.second, &size) && size > 0) sizes[pair.first] = size;
-  }
-  if (names_all(sizes)) return ProfileSizes{.sizes = sizes};
-  return absl::InvalidArgumentError(absl::StrCat("'", text, "' is neither a bucket of the model (",
-                                                 absl::StrJoin(model.BucketLabels(), ", "),
-                                                 ") nor ", absl::StrJoin(axes, ",")));
-}
 
 absl::Status RunProfile(const ProfileOptions& options) {
-  SteadyClock clock;
-  CpuDevice device(options.max_isa);
-  CorePool cores(1);
-  SilentObserver observer;
-  Engine engine({.device = &device, .clock = &clock, .cores = &cores}, observer);
-  // Which buckets there are hangs on the certificates; nothing is answered, so half a proof will
-  // do.
+  LocalEngine local(options.max_isa);
+  ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
+                   local.LoadToStudy(options.path, options.precision));
+  ASSIGN_OR_RETURN(const RequestSizes target, SizesOf(*model, options.bucket));
+  ASSIGN_OR_RETURN(const MadeUpRequest made, MakeUpRequest(*model, target.sizes, options.max_id));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = &local.cores}));
   ASSIGN_OR_RETURN(
-      const std::shared_ptr<Model> model,
-      engine.Load({.id = {.name = std::filesystem::path(options.path).filename().string()},
-                   .path = options.path,
-                   .packing = PackingMode::kAuto,
-                   .precision = options.precision,
-                   .confirm_padding_later = true}));
-  ASSIGN_OR_RETURN(const ProfileSizes target, SizesOf(*model, options.bucket));
-  ASSIGN_OR_RETURN(const std::vector<OwnedTensor> inputs,
-                   InputsAt(*model, target.sizes, options.max_id));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = &cores}));
-  const Request request = RequestOf(*model, inputs);
-  ASSIGN_OR_RETURN(const RecipeProfile profile,
-                   target.packed ? engine.ProfilePacked(*model, request, *stream, options.repeats)
-                                 : engine.Profile(*model, request, *stream, options.repeats));
+      const RecipeProfile profile,
+      local.engine.Profile(*model, made.request, *stream, options.repeats, target.packed));
   const Isa isa = UsableIsa(options.max_isa);
   const RecipeBytes bytes = BytesOf(*profile.recipe);
   const Roofline roofline = cpu::MeasureRoofline(isa, static_cast<size_t>(bytes.weights),

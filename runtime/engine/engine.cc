@@ -1,6 +1,7 @@
 #include "runtime/engine/engine.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
@@ -9,7 +10,6 @@
 #include "runtime/engine/bucket_change.h"
 #include "runtime/engine/certifier.h"
 #include "runtime/engine/data_error.h"
-#include "runtime/engine/exact_runner.h"
 #include "runtime/engine/model_loader.h"
 #include "runtime/engine/packed_frame.h"
 #include "runtime/engine/slice_proof.h"
@@ -230,50 +230,54 @@ Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stre
   return JoinRows(model, std::move(responses));
 }
 
-absl::StatusOr<RecipeProfile> Engine::Profile(const Model& model, const Request& request,
-                                              Stream& stream, int repeats) {
-  ASSIGN_OR_RETURN(const RequestShape shape, model.Measure(request));
-  if (!shape.overrides.empty()) {
-    return absl::InvalidArgumentError("a profile takes no value for an initialiser");
-  }
-  std::vector<ModelIo> inputs;
-  std::vector<Tensor> tensors;
-  for (int position : model.recipe_inputs_) {
-    const InputTensor& input = request.inputs[position];
-    inputs.push_back(model.inputs_[position]);
-    // The bytes stay the caller's.
-    tensors.push_back(Tensor(model.inputs_[position].dtype, input.shape,
-                             std::shared_ptr<const void>(input.data, [](const void*) {})));
-  }
-  ExactRecipes recipes;
-  ExactRunner runner(model.graph_, model.fingerprint_, inputs, model.owner_->parameters(),
-                     *options_.device, *options_.clock, stream, recipes, model.options().precision,
-                     model.batch_symbol_);
-  return runner.Profile(tensors, repeats);
+const Graph& Engine::SymbolicGraph(const Model& model, bool packed) {
+  return packed ? model.packing()->graph() : model.graph_;
 }
 
-absl::StatusOr<RecipeProfile> Engine::ProfilePacked(const Model& model, const Request& request,
-                                                    Stream& stream, int repeats) {
+absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& request, Stream& stream,
+                                         bool packed) const {
   ASSIGN_OR_RETURN(const RequestShape shape, model.Measure(request));
-  if (!model.Packs(shape)) {
+  if (!shape.overrides.empty()) {
+    return absl::InvalidArgumentError("a recipe by itself takes no value for an initialiser");
+  }
+  if (packed && !model.Packs(shape)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the request is not packed: ", model.packing_refusal()));
   }
-  const Packing& packing = *model.packing();
-  const RecipeKey key = packing.KeyAt({.tokens = shape.tokens, .segments = shape.rows},
-                                      options_.device->fingerprint(), model.options().precision);
-  ASSIGN_OR_RETURN(std::shared_ptr<const Recipe> recipe, model.CompileAt(key, nullptr, options_));
-  ASSIGN_OR_RETURN(const auto parameters, model.owner_->parameters().TableFor(recipe));
-  RETURN_IF_ERROR(stream.Reserve(*recipe));
-  FirstDataError errors(*recipe);
-  Frame frame = stream.MakeFrame(*recipe, parameters->addresses(), &errors);
-  frame.live_rows = shape.tokens;
-  frame.live_segments = shape.rows;
-  const PackedPart part = {
-      .request = &request, .rows = shape.rows, .length = shape.sizes[packing.sequence_axis()]};
-  GatherPacked(*recipe, model.recipe_inputs_, {&part, 1}, std::nullopt, stream.inputs());
+  BatchTarget target = {.sizes = shape.sizes, .packed = packed};
+  if (packed) target.sizes = {shape.tokens, shape.rows};
+  FilledFrame filled;
+  ASSIGN_OR_RETURN(filled.recipe,
+                   model.CompileAt(model.KeyAt(target, shape, nullptr), nullptr, options_));
+  const Recipe& recipe = *filled.recipe;
+  ASSIGN_OR_RETURN(filled.parameters, model.owner_->parameters().TableFor(filled.recipe));
+  RETURN_IF_ERROR(stream.Reserve(recipe));
+  filled.errors = std::make_unique<FirstDataError>(recipe);
+  filled.frame = stream.MakeFrame(recipe, filled.parameters->addresses(), filled.errors.get());
+  if (packed) {
+    filled.frame.live_rows = shape.tokens;
+    filled.frame.live_segments = shape.rows;
+    const PackedPart part = {.request = &request,
+                             .rows = shape.rows,
+                             .length = shape.sizes[model.packing()->sequence_axis()]};
+    GatherPacked(recipe, model.recipe_inputs_, {&part, 1}, std::nullopt, stream.inputs());
+    return filled;
+  }
+  for (size_t i = 0; i < recipe.inputs.size(); ++i) {
+    const TensorSlot& slot = recipe.inputs[i];
+    if (slot.bytes == 0) continue;
+    std::memcpy(stream.inputs() + slot.offset, request.inputs[model.recipe_inputs_[i]].data,
+                slot.bytes);
+  }
+  return filled;
+}
+
+absl::StatusOr<RecipeProfile> Engine::Profile(const Model& model, const Request& request,
+                                              Stream& stream, int repeats, bool packed) const {
+  ASSIGN_OR_RETURN(const FilledFrame filled, Fill(model, request, stream, packed));
   return ProfileRecipe(
-      recipe, frame, [&] { stream.Replay(*recipe, frame); }, repeats, *options_.clock);
+      filled.recipe, filled.frame, [&] { stream.Replay(*filled.recipe, filled.frame); }, repeats,
+      *options_.clock);
 }
 
 absl::StatusOr<std::unique_ptr<const Recipe>> Engine::CompileAt(const Model& model,

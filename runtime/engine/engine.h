@@ -117,12 +117,18 @@ class Engine {
   // Measure, split by rows where needed, run, join. For callers without a scheduler.
   Response RunOne(const Model& model, const Request& request, Stream& stream);
 
-  // Times every launch of the recipe of `request`'s exact shapes, on one thread.
+  // The symbolic graph, after the load passes, that recipes are compiled from: of padded requests
+  // or of packed ones. That of a model which is cut ends at its cuts.
+  static const Graph& SymbolicGraph(const Model& model, bool packed);
+
+  // The recipe of `request`'s exact shapes, compiled for the caller alone, and a frame of it on
+  // `stream` that holds the request. `packed`: the recipe of a packed replay that the request
+  // fills. INVALID_ARGUMENT where the request overrides an initialiser, or is not packed.
+  absl::StatusOr<FilledFrame> Fill(const Model& model, const Request& request, Stream& stream,
+                                   bool packed = false) const;
+  // Times every launch of what Fill makes, on one thread.
   absl::StatusOr<RecipeProfile> Profile(const Model& model, const Request& request, Stream& stream,
-                                        int repeats);
-  // The same of a packed replay that `request` fills. INVALID_ARGUMENT where it is not packed.
-  absl::StatusOr<RecipeProfile> ProfilePacked(const Model& model, const Request& request,
-                                              Stream& stream, int repeats);
+                                        int repeats, bool packed = false) const;
 
   // Compiles the recipe of `sizes` (by position in Model::axes(); `packed`: tokens and segments)
   // without keeping, preparing or running it: for people. Not for a model with shape inputs.

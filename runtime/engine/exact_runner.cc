@@ -39,14 +39,6 @@ absl::StatusOr<Frame> ExactRunner::FrameFor(const std::shared_ptr<const Recipe>&
   return frame;
 }
 
-absl::StatusOr<RecipeProfile> ExactRunner::Profile(const std::vector<Tensor>& inputs, int repeats) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeFor(inputs));
-  FirstDataError errors(*recipe);
-  ASSIGN_OR_RETURN(const Frame frame, FrameFor(recipe, inputs, errors));
-  return ProfileRecipe(
-      recipe, frame, [&] { stream_.Replay(*recipe, frame); }, repeats, clock_);
-}
-
 absl::StatusOr<std::vector<Tensor>> ExactRunner::Run(const std::vector<Tensor>& inputs) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeFor(inputs));
   FirstDataError errors(*recipe);

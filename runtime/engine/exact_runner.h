@@ -16,7 +16,6 @@
 #include "runtime/device/device.h"
 #include "runtime/engine/input_signature.h"
 #include "runtime/engine/parameter_store.h"
-#include "runtime/engine/profile.h"
 #include "runtime/engine/stream.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/recipe/compiler.h"
@@ -63,9 +62,6 @@ class ExactRunner {
 
   // INVALID_ARGUMENT for shapes that do not fit and for data errors (with the range as a payload).
   absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs);
-
-  // Times each launch at the shapes of `inputs`.
-  absl::StatusOr<RecipeProfile> Profile(const std::vector<Tensor>& inputs, int repeats);
 
  private:
   absl::StatusOr<std::shared_ptr<const Recipe>> RecipeFor(const std::vector<Tensor>& inputs);

@@ -1,10 +1,12 @@
 #include "runtime/engine/profile.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "runtime/base/format_text.h"
 
 namespace reprise {
@@ -40,6 +42,37 @@ std::string Bar(double floor, double ns, double longest) {
   return std::string(solid, '#') + std::string(whole - solid, '.');
 }
 
+// Runs one launch on this thread, with its operands as they are; the nanoseconds that it took.
+int64_t TimeLaunch(const Recipe& recipe, const Frame& frame, int index, const Clock& clock) {
+  const Launch& launch = recipe.launches[static_cast<size_t>(index)];
+  void* operands[kMaxOperands];
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    operands[i] = Resolve(launch.operands[i], frame);
+  }
+  const LaunchArgs args = {.operands = operands,
+                           .params = launch.params.get(),
+                           .frame = &frame,
+                           .launch = index,
+                           .part = 0,
+                           .parts = 1};
+  const int64_t start = clock.NowNs();
+  RunWhole(launch, args);
+  return clock.NowNs() - start;
+}
+
+// The bytes of the launch's outputs, where they lie in `frame`.
+std::vector<absl::Span<std::byte>> OutputsOf(const Recipe& recipe, const Frame& frame, int index) {
+  const Launch& launch = recipe.launches[static_cast<size_t>(index)];
+  const std::vector<OperandNote>& notes = recipe.operand_notes[static_cast<size_t>(index)];
+  std::vector<absl::Span<std::byte>> outputs;
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    if (notes[i].role != OperandNote::Role::kOutput) continue;
+    auto* const data = static_cast<std::byte*>(Resolve(launch.operands[i], frame));
+    outputs.emplace_back(data, data == nullptr ? 0 : notes[i].bytes);
+  }
+  return outputs;
+}
+
 struct Sum {
   int launches = 0;
   double ns = 0;
@@ -52,23 +85,9 @@ RecipeProfile ProfileRecipe(std::shared_ptr<const Recipe> recipe, const Frame& f
                             const std::function<void()>& replay, int repeats, const Clock& clock) {
   std::vector<std::vector<int64_t>> times(recipe->launches.size());
   std::vector<int64_t> whole;
-  void* operands[kMaxOperands];
   for (int repeat = 0; repeat < repeats; ++repeat) {
-    LaunchArgs args = {.operands = operands,
-                       .params = nullptr,
-                       .frame = &frame,
-                       .launch = 0,
-                       .part = 0,
-                       .parts = 1};
-    for (const Launch& launch : recipe->launches) {
-      for (size_t i = 0; i < launch.operands.size(); ++i) {
-        operands[i] = Resolve(launch.operands[i], frame);
-      }
-      args.params = launch.params.get();
-      const int64_t start = clock.NowNs();
-      RunWhole(launch, args);
-      times[args.launch].push_back(clock.NowNs() - start);
-      ++args.launch;
+    for (size_t i = 0; i < recipe->launches.size(); ++i) {
+      times[i].push_back(TimeLaunch(*recipe, frame, static_cast<int>(i), clock));
     }
     const int64_t start = clock.NowNs();
     replay();
@@ -78,6 +97,32 @@ RecipeProfile ProfileRecipe(std::shared_ptr<const Recipe> recipe, const Frame& f
   for (std::vector<int64_t>& one : times) profile.launch_ns.push_back(MedianOf(one));
   profile.replay_ns = MedianOf(whole);
   return profile;
+}
+
+absl::StatusOr<LaunchRun> RunLaunch(const Recipe& recipe, const Frame& frame, int launch,
+                                    int repeats, const Clock& clock) {
+  const auto launches = static_cast<int>(recipe.launches.size());
+  if (launch < 0 || launch >= launches) {
+    return absl::OutOfRangeError(absl::StrCat("there is no launch ", launch, ": the recipe has ",
+                                              launches, ", counted from 0"));
+  }
+  for (int i = 0; i < launch; ++i) TimeLaunch(recipe, frame, i, clock);
+  const std::vector<absl::Span<std::byte>> outputs = OutputsOf(recipe, frame, launch);
+  const auto copy = [](absl::Span<const std::byte> bytes) {
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  // An output may lie where an input does.
+  std::vector<std::string> before;
+  for (const auto& output : outputs) before.push_back(copy(output));
+  LaunchRun run;
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!before[i].empty()) std::memcpy(outputs[i].data(), before[i].data(), before[i].size());
+    }
+    run.ns.push_back(TimeLaunch(recipe, frame, launch, clock));
+  }
+  for (const auto& output : outputs) run.outputs.push_back(copy(output));
+  return run;
 }
 
 double FloorNs(const Recipe& recipe, const Roofline& roofline) {

@@ -1,7 +1,7 @@
 // Profile: what each launch of a recipe takes, beside what it would take at the roofline of the
 // machine: the longer of computing at the best rate and of moving its bytes at the best bandwidth.
 //
-// Ownership: ProfileRecipe borrows all. Threads: the frame's stream must be idle.
+// Ownership: ProfileRecipe and RunLaunch borrow all. Threads: the frame's stream must be idle.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,22 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
 #include "runtime/device/roofline.h"
+#include "runtime/engine/data_error.h"
+#include "runtime/engine/parameter_store.h"
 #include "runtime/recipe/recipe.h"
 
 namespace reprise {
+
+// A recipe and a frame that holds a request: all that running its launches one by one needs.
+struct FilledFrame {
+  std::shared_ptr<const Recipe> recipe;
+  std::shared_ptr<const ParameterTable> parameters;  // that the frame points to
+  std::unique_ptr<FirstDataError> errors;            // that the frame reports to
+  Frame frame;                                       // on a stream, until that makes another one
+};
 
 struct RecipeProfile {
   std::shared_ptr<const Recipe> recipe;
@@ -25,6 +36,19 @@ struct RecipeProfile {
 // Replays the recipe `repeats` times with a clock around each launch, and `repeats` times without.
 RecipeProfile ProfileRecipe(std::shared_ptr<const Recipe> recipe, const Frame& frame,
                             const std::function<void()>& replay, int repeats, const Clock& clock);
+
+// One launch by itself.
+struct LaunchRun {
+  std::vector<int64_t> ns;  // of each run, on one thread
+  // What the launch wrote, by its output operands. An output that is left out has no bytes.
+  std::vector<std::string> outputs;
+};
+
+// Runs the launches before number `launch` once, so that its operands hold what they hold in a
+// replay, then the launch itself `repeats` times. Every run begins with the same operands, also
+// where the launch overwrites one of them. OUT_OF_RANGE where the recipe has no such launch.
+absl::StatusOr<LaunchRun> RunLaunch(const Recipe& recipe, const Frame& frame, int launch,
+                                    int repeats, const Clock& clock);
 
 // What all launches take at the roofline, in nanoseconds.
 double FloorNs(const Recipe& recipe, const Roofline& roofline);

@@ -108,15 +108,16 @@ TEST_F(PackedEngineTest, BucketsAreNumbersOfTokens) {
 TEST_F(PackedEngineTest, APackedReplayIsProfiled) {
   const TokenRequest tokens(/*rows=*/2, /*length=*/40);
   const auto profile =
-      engine().ProfilePacked(model(), tokens.request, *fixture_->stream, /*repeats=*/2);
+      engine().Profile(model(), tokens.request, *fixture_->stream, /*repeats=*/2, /*packed=*/true);
   ASSERT_TRUE(profile.ok()) << profile.status();
   ASSERT_EQ(profile->launch_ns.size(), profile->recipe->launches.size());
   EXPECT_TRUE(std::any_of(
       profile->recipe->launches.begin(), profile->recipe->launches.end(),
       [](const Launch& launch) { return launch.kernel.starts_with("segment_attention"); }));
   const TokenRequest longer(1, kLongest + 1);
-  EXPECT_EQ(engine().ProfilePacked(model(), longer.request, *fixture_->stream, 2).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      engine().Fill(model(), longer.request, *fixture_->stream, /*packed=*/true).status().code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(PackedEngineTest, RandomMixedBatchesAnswerAsTheRequestsAlone) {

@@ -55,5 +55,34 @@ TEST(ProfileTest, LaunchesAndReplaysAreTimedApart) {
   EXPECT_THAT(table, ContainsRegex("whole replay +2 +1.0 +0.7 +0.3 +70 %"));
 }
 
+// A launch that doubles what lies in the arena, where it lies.
+void DoubleInPlace(const LaunchArgs& args) { *static_cast<float*>(args.operands[1]) *= 2; }
+
+TEST(RunLaunchTest, EveryRunBeginsWithWhatEarlierLaunchesLeft) {
+  Recipe recipe;
+  for (int i = 0; i < 3; ++i) {
+    Launch& launch = recipe.launches.emplace_back();
+    launch.run = DoubleInPlace;
+    launch.operands = {{Space::kArena, 0}, {Space::kArena, 0}, {}};
+    recipe.operand_notes.push_back({{OperandNote::Role::kInput, DType::kFloat32, sizeof(float)},
+                                    {OperandNote::Role::kOutput, DType::kFloat32, sizeof(float)},
+                                    {OperandNote::Role::kOutput}});
+  }
+  float arena = 3;
+  Frame frame;
+  frame.arena = reinterpret_cast<std::byte*>(&arena);
+  const auto run = RunLaunch(recipe, frame, /*launch=*/1, /*repeats=*/4, TickingClock());
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->ns, (std::vector<int64_t>{1000, 1000, 1000, 1000}));
+  ASSERT_EQ(run->outputs.size(), 2u);
+  EXPECT_EQ(arena, 3 * 2 * 2);
+  EXPECT_EQ(run->outputs[0], std::string(reinterpret_cast<const char*>(&arena), sizeof(arena)));
+  EXPECT_EQ(run->outputs[1], "");
+  for (const int launch : {-1, 3}) {
+    EXPECT_EQ(RunLaunch(recipe, frame, launch, 1, TickingClock()).status().code(),
+              absl::StatusCode::kOutOfRange);
+  }
+}
+
 }  // namespace
 }  // namespace reprise

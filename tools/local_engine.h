@@ -1,0 +1,32 @@
+// LocalEngine: an engine in the process of a command, for the commands that look at a model file.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/clock.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/engine/engine.h"
+#include "runtime/engine/silent_observer.h"
+
+namespace reprise::cli {
+
+struct LocalEngine {
+  explicit LocalEngine(Isa max_isa, int threads = 1)
+      : device(max_isa),
+        cores(threads),
+        engine({.device = &device, .clock = &clock, .cores = &cores}, observer) {}
+
+  // Loads the model at `path`, packed where it can be. Nothing is answered, so that the
+  // certificates are measured at small sizes alone.
+  absl::StatusOr<std::shared_ptr<Model>> LoadToStudy(const std::string& path, Precision precision);
+
+  SteadyClock clock;
+  CpuDevice device;
+  CorePool cores;
+  SilentObserver observer;
+  Engine engine;
+};
+
+}  // namespace reprise::cli

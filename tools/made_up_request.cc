@@ -1,0 +1,132 @@
+#include "tools/made_up_request.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/graph/dim_expression.h"
+
+namespace reprise::cli {
+namespace {
+
+// The protocol's name of a dtype, as the made-up inputs know them.
+std::string DatatypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return "BOOL";
+    case DType::kInt8:
+      return "INT8";
+    case DType::kUInt8:
+      return "UINT8";
+    case DType::kInt16:
+      return "INT16";
+    case DType::kUInt16:
+      return "UINT16";
+    case DType::kInt32:
+      return "INT32";
+    case DType::kUInt32:
+      return "UINT32";
+    case DType::kInt64:
+      return "INT64";
+    case DType::kUInt64:
+      return "UINT64";
+    case DType::kFloat32:
+      return "FP32";
+    case DType::kFloat64:
+      return "FP64";
+    default:
+      return std::string(DTypeName(dtype));
+  }
+}
+
+Request RequestOf(const Model& model, const std::vector<OwnedTensor>& tensors) {
+  Request request;
+  size_t next = 0;
+  for (const ModelIo& input : model.inputs()) {
+    InputTensor& tensor = request.inputs.emplace_back();
+    if (input.optional) continue;
+    const OwnedTensor& owned = tensors[next++];
+    tensor.shape.assign(owned.shape.begin(), owned.shape.end());
+    tensor.data = owned.bytes.data();
+  }
+  return request;
+}
+
+// Rows as long as may be that fill a packed replay of `tokens`.
+AxisSizes Filling(const Model& model, int64_t tokens) {
+  const int64_t length = std::min(tokens, model.packing()->longest());
+  AxisSizes sizes;
+  for (const ModelAxis& axis : model.axes()) {
+    sizes[axis.label] = axis.is_batch ? tokens / length : length;
+  }
+  return sizes;
+}
+
+}  // namespace
+
+absl::StatusOr<RequestSizes> SizesOf(const Model& model, const std::string& text) {
+  std::vector<std::string> axes;
+  for (const ModelAxis& axis : model.axes()) axes.push_back(absl::StrCat(axis.label, "=SIZE"));
+  if (axes.empty()) return RequestSizes();
+  // Axes without a certificate are in no bucket.
+  const auto names_all = [&](const AxisSizes& sizes) {
+    return sizes.size() == axes.size() &&
+           std::all_of(model.axes().begin(), model.axes().end(),
+                       [&](const ModelAxis& axis) { return sizes.contains(axis.label); });
+  };
+  if (model.packing() != nullptr) {
+    if (const auto bucket = model.FindBucket(text)) {
+      const int64_t tokens = bucket->at(kTokensAxis);
+      return RequestSizes{.sizes = Filling(model, tokens), .packed = true, .bucket_tokens = tokens};
+    }
+  }
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
+  AxisSizes sizes;
+  if (text.empty()) {
+    for (const AxisBuckets& axis : policy->axes) sizes[axis.axis] = axis.sizes.front();
+  } else if (const auto bucket = policy->FindBucket(text)) {
+    sizes = *bucket;
+  }
+  if (names_all(sizes)) return RequestSizes{.sizes = sizes};
+  sizes.clear();
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const std::pair<std::string, std::string> pair = absl::StrSplit(part, absl::MaxSplits('=', 1));
+    int64_t size = 0;
+    if (absl::SimpleAtoi(pair.second, &size) && size > 0) sizes[pair.first] = size;
+  }
+  if (names_all(sizes)) return RequestSizes{.sizes = sizes};
+  return absl::InvalidArgumentError(absl::StrCat("'", text, "' is neither a bucket of the model (",
+                                                 absl::StrJoin(model.BucketLabels(), ", "),
+                                                 ") nor ", absl::StrJoin(axes, ",")));
+}
+
+absl::StatusOr<MadeUpRequest> MakeUpRequest(const Model& model, const AxisSizes& sizes,
+                                            int64_t max_id) {
+  std::map<std::string, int64_t> by_symbol;
+  for (const ModelAxis& axis : model.axes()) by_symbol[axis.symbol] = sizes.at(axis.label);
+  inference::ModelMetadataResponse metadata;
+  metadata.set_name(model.id().name);
+  for (const ModelIo& input : model.inputs()) {
+    if (input.optional) continue;
+    auto& tensor = *metadata.add_inputs();
+    tensor.set_name(input.name);
+    tensor.set_datatype(DatatypeOf(input.dtype));
+    for (const Dim& dim : input.dims) {
+      ASSIGN_OR_RETURN(const int64_t size, DimSize(dim, by_symbol));
+      tensor.add_shape(size);
+    }
+  }
+  std::mt19937_64 random(1);
+  MadeUpRequest made;
+  ASSIGN_OR_RETURN(made.tensors, RandomInputs(metadata, {.max_id = max_id}, random));
+  made.request = RequestOf(model, made.tensors);
+  return made;
+}
+
+}  // namespace reprise::cli
