@@ -1,10 +1,13 @@
 #include "runtime/recipe/stored_recipe.h"
 
 #include <ctime>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/recipe.pb.h"
 #include "runtime/base/hash64.h"
+#include "runtime/base/status_macros.h"
 
 namespace reprise {
 namespace {
@@ -36,6 +39,18 @@ recipe::v1::Key KeyMessage(const RecipeKey& key) {
   return message;
 }
 
+absl::StatusOr<recipe::v1::StoredRecipe> ParseRecipe(absl::string_view bytes) {
+  recipe::v1::StoredRecipe stored;
+  if (stored.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return stored;
+  return absl::DataLossError("it is no message");
+}
+
+CompiledPlan TakePlan(recipe::v1::StoredRecipe& stored) {
+  CompiledPlan plan = {.graph = std::move(*stored.mutable_graph())};
+  for (std::string& kernel : *stored.mutable_kernels()) plan.kernels.push_back(std::move(kernel));
+  return plan;
+}
+
 }  // namespace
 
 RecordName RecordNameOf(const RecipeKey& key, absl::string_view origin) {
@@ -64,16 +79,34 @@ std::string EncodeRecipe(const Recipe& recipe, const CompiledPlan& plan) {
 }
 
 absl::StatusOr<CompiledPlan> DecodeRecipe(absl::string_view bytes, const RecipeKey& key) {
-  recipe::v1::StoredRecipe stored;
-  if (!stored.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::DataLossError("it is no message");
-  }
+  ASSIGN_OR_RETURN(recipe::v1::StoredRecipe stored, ParseRecipe(bytes));
   if (stored.key().SerializeAsString() != KeyMessage(key).SerializeAsString()) {
     return absl::FailedPreconditionError("its key is another one");
   }
-  CompiledPlan plan = {.graph = std::move(*stored.mutable_graph())};
-  for (std::string& kernel : *stored.mutable_kernels()) plan.kernels.push_back(std::move(kernel));
-  return plan;
+  return TakePlan(stored);
+}
+
+absl::StatusOr<DetachedRecipe> DetachRecipe(absl::string_view bytes) {
+  ASSIGN_OR_RETURN(recipe::v1::StoredRecipe stored, ParseRecipe(bytes));
+  const recipe::v1::Key& key = stored.key();
+  DetachedRecipe detached = {
+      .model = stored.model(), .version = stored.version(), .bucket = stored.bucket()};
+  detached.key.graph = {.text = std::make_shared<const std::string>(), .digest = key.graph()};
+  for (const auto& axis : key.binding()) detached.key.binding.axes[axis.axis()] = axis.size();
+  for (const auto& input : key.shape_values()) {
+    const std::vector<int64_t> integers(input.values().begin(), input.values().end());
+    const std::vector<double> numbers(input.numbers().begin(), input.numbers().end());
+    detached.key.binding.shape_inputs[input.input()] =
+        numbers.empty()
+            ? Tensor::Int64s(integers)
+            : Tensor::FromVector(DType::kFloat64, {static_cast<int64_t>(numbers.size())}, numbers);
+  }
+  detached.key.packing = key.packing();
+  detached.key.precision = key.precision();
+  detached.key.device = key.device();
+  detached.key.hash = key.hash();
+  detached.plan = TakePlan(stored);
+  return detached;
 }
 
 }  // namespace reprise

@@ -62,6 +62,26 @@ TEST_F(StoredRecipeTest, ReboundRecipeHasTheLaunchesOfTheCapturedOne) {
   EXPECT_EQ((*again)->rows, 4);
 }
 
+TEST_F(StoredRecipeTest, ARecordAloneTellsItsRecipe) {
+  CompiledPlan plan;
+  const auto recipe = Captured(plan);
+  recipe->note = {.model = "minilm", .version = 3, .bucket = "b4"};
+  const auto detached = DetachRecipe(EncodeRecipe(*recipe, plan));
+  ASSERT_TRUE(detached.ok()) << detached.status();
+  EXPECT_EQ(detached->model, "minilm");
+  EXPECT_EQ(detached->version, 3);
+  EXPECT_EQ(detached->bucket, "b4");
+  EXPECT_EQ(detached->key.hex(), key_.hex());
+  EXPECT_EQ(detached->key.binding, key_.binding);
+  EXPECT_EQ(detached->key.device, key_.device);
+  const auto graph = Parse(detached->plan.graph);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto again = Rebind(detached->plan, *graph, detached->key, Options());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ((*again)->Dump(), recipe->Dump());
+  EXPECT_TRUE(absl::IsDataLoss(DetachRecipe("no message").status()));
+}
+
 TEST_F(StoredRecipeTest, RecordOfAnotherKeyIsNotUsed) {
   CompiledPlan plan;
   const auto recipe = Captured(plan);
