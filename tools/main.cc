@@ -19,7 +19,7 @@ std::string CommandName(const CLI::App& app) {
   return name;
 }
 
-// What the parser has to say; of a flag without its value, what that may be.
+// The parser's error; where a flag lacks its value, which values there are.
 std::string WordsOf(const CLI::App& app, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return error.what();
   for (const CLI::Option* option : app.get_options()) {
@@ -54,6 +54,8 @@ int main(int argc, char** argv) {
   reprise::cli::AddCheck(app, action);
   reprise::cli::AddDemo(app, action);
   reprise::cli::AddStore(app, action);
+  reprise::cli::AddGraph(app, action);
+  reprise::cli::AddReplay(app, action);
 
   try {
     app.parse(argc, argv);

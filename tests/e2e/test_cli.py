@@ -65,6 +65,39 @@ def test_a_profile_lists_the_launches_of_a_bucket(bucket, at, kernel):
     assert kernel in text and "gemm" in text and "whole replay" in text
 
 
+def test_a_graph_is_shown_behind_the_passes_that_were_asked_for():
+    symbolic = reprise("graph", str(MINILM))
+    assert "f32[batch, sequence" not in symbolic  # only inputs know their shapes
+    assert "input %input_ids: i64[batch, sequence]" in symbolic and "Softmax(" in symbolic
+    packed = reprise("graph", str(MINILM), "--bucket", "t64")
+    assert "reprise.SegmentAttention(" in packed and "Softmax(" not in packed
+    padded = reprise("graph", str(MINILM), "--sizes", "batch=2,sequence=32",
+                     "--without", "fuse_attention")
+    assert "Softmax(" in padded and "reprise.Attention(" not in padded
+    each = reprise("graph", str(MINILM), "--bucket", "b2_s32", "--each")
+    assert re.search(r"^// \d+ nodes after fuse_attention, which took", each, re.M)
+    assert re.search(r"^// fuse_conv changes nothing$", each, re.M)
+    wrong = reprise("graph", str(MINILM), "--after", "fuse_atention", check=False)
+    assert wrong.returncode == 2 and "fuse_attention" in wrong.stderr
+
+
+def test_a_launch_of_a_model_and_of_its_stored_recipe_runs_by_itself(module_repository, tmp_path):
+    listed = reprise("replay", str(MINILM), "--bucket", "t64")
+    (number,) = re.findall(r"^ *(\d+) segment_attention\S* .*$", listed, re.M)[:1]
+    text = reprise("replay", str(MINILM), "--bucket", "t64", "--launch", number, "--repeats", "3",
+                   "--values")
+    assert f"launch {number} of " in text and "segment_attention" in text
+    assert "us in the median of 3 runs" in text and "output 0:" in text and "nan" not in text
+    store = tmp_path / "store"
+    with Daemon(module_repository, "--recipe-cache", str(store)) as daemon:
+        daemon.reprise("infer", "minilm", "--length", "40")
+    recipe = max(store.glob("recipe-*.rps"), key=lambda path: path.stat().st_size)
+    stored = reprise("replay", str(recipe), "--launch", "0", "--weights", str(MINILM))
+    assert "stored recipe of minilm version 1, b1_s64" in stored and "launch 0 of " in stored
+    wrong = reprise("replay", str(recipe), "--launch", "0", "--bucket", "t64", check=False)
+    assert wrong.returncode == 2 and "has its bucket already" in wrong.stderr
+
+
 def test_recipes_dump_and_stats_agree_with_the_answer(daemon, rng):
     answer = infer(daemon.client(), "minilm", text_inputs(NAMES, 1, 200, rng))
     listed = daemon.reprise("recipes", "minilm")

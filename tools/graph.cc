@@ -1,0 +1,200 @@
+#include "tools/graph.h"
+
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/graph/text.h"
+#include "runtime/onnx/importer.h"
+#include "runtime/passes/pipeline.h"
+#include "runtime/passes/specialize.h"
+#include "tools/command.h"
+#include "tools/local_engine.h"
+#include "tools/made_up_request.h"
+
+namespace reprise::cli {
+namespace {
+
+// Steps of the walk that are no passes.
+constexpr char kImport[] = "import";
+constexpr char kLoad[] = "load";
+constexpr char kPackTokens[] = "pack_tokens";
+constexpr char kSpecialize[] = "specialize";
+
+constexpr char kCaptureHint[] = "; capture passes run with --bucket or --sizes";
+constexpr char kLoadHint[] = "; load passes are seen without --bucket and --sizes";
+
+// INVALID_ARGUMENT where the walk has no pass that `without` names: leaving it out would show
+// nothing.
+absl::Status CheckWithout(const GraphOptions& options) {
+  const bool load = options.bucket.empty();
+  const std::vector<std::string> passes = load ? LoadPassNames() : CapturePassNames();
+  for (const std::string& name : options.without) {
+    if (absl::c_linear_search(passes, name)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("this walk has no pass '", name, "', only ",
+                                                   absl::StrJoin(passes, ", "),
+                                                   load ? kCaptureHint : kLoadHint));
+  }
+  return absl::OkStatus();
+}
+
+// The steps that a walk has taken, and the graph behind one of them.
+class Steps {
+ public:
+  explicit Steps(const GraphOptions& options) : options_(options) {}
+
+  void Add(const PassRun& run, const Graph& graph) {
+    const int times = ++times_[std::string(run.pass)];
+    names_.push_back(times == 1 ? std::string(run.pass) : absl::StrCat(run.pass, ":", times));
+    nodes_ = graph.live_nodes();
+    if (options_.each) PrintStep(run, graph);
+    if (names_.back() == options_.after) {
+      std::printf("// %zu nodes after %s\n%s", nodes_, options_.after.c_str(),
+                  Print(graph).c_str());
+      found_ = true;
+    }
+  }
+
+  // The last graph, where that is what was asked for; an error where the step never came.
+  absl::Status Finish(const Graph& graph, const std::string& at) const {
+    if (options_.each || found_) return absl::OkStatus();
+    if (options_.after.empty()) {
+      std::printf("// %zu nodes%s\n%s", nodes_, at.c_str(), Print(graph).c_str());
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there is no step '", options_.after, "' on this walk, which has ",
+        absl::StrJoin(names_, ", "), options_.bucket.empty() ? kCaptureHint : kLoadHint));
+  }
+
+  PipelineOptions PassOptions() const {
+    return {.disabled = options_.without, .precision = options_.precision};
+  }
+  PassWatcher Watcher() {
+    return [this](const PassRun& run, const Graph& graph) { Add(run, graph); };
+  }
+
+ private:
+  void PrintStep(const PassRun& run, const Graph& graph) const {
+    if (!run.changed) {
+      std::printf("// %s changes nothing\n", names_.back().c_str());
+      return;
+    }
+    std::printf("// %zu nodes after %s, which took %.3f ms\n%s", nodes_, names_.back().c_str(),
+                static_cast<double>(run.ns) * 1e-6, Print(graph).c_str());
+  }
+
+  const GraphOptions& options_;
+  std::map<std::string, int> times_;  // that a pass has run
+  std::vector<std::string> names_;
+  size_t nodes_ = 0;
+  bool found_ = false;
+};
+
+// The graph that recipes are compiled from, before anybody knows their sizes.
+absl::Status PrintSymbolic(const GraphOptions& options) {
+  Steps steps(options);
+  ASSIGN_OR_RETURN(ImportedModel model, ImportOnnxFile(options.path));
+  steps.Add({.pass = kImport, .changed = true}, model.graph);
+  // Without a request that overrides them, initialisers are constants.
+  for (const ModelIo& input : model.inputs) {
+    const ValueId value = model.graph.FindValue(input.name);
+    if (input.optional && value != kNone) model.graph.value(value).overridable = false;
+  }
+  RETURN_IF_ERROR(WatchLoadPasses(model.graph, steps.PassOptions(), steps.Watcher()));
+  return steps.Finish(model.graph, " with symbolic shapes");
+}
+
+// The key of the recipe that `options.bucket` names.
+absl::StatusOr<RecipeKey> KeyOf(const Model& model, const std::string& bucket) {
+  ASSIGN_OR_RETURN(const RequestSizes sizes, SizesOf(model, bucket));
+  ASSIGN_OR_RETURN(const MadeUpRequest made, MakeUpRequest(model, sizes.sizes, /*max_id=*/1));
+  ASSIGN_OR_RETURN(const RequestShape shape, model.Measure(made.request));
+  BatchTarget target = {.sizes = shape.sizes, .packed = sizes.packed};
+  if (sizes.packed) {
+    target.sizes = {sizes.bucket_tokens, model.packing()->SegmentsOf(sizes.bucket_tokens)};
+  }
+  return model.KeyAt(target, shape, nullptr);
+}
+
+absl::Status PrintSpecialized(const GraphOptions& options) {
+  Steps steps(options);
+  LocalEngine local(kHighestIsa);
+  ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
+                   local.LoadToStudy(options.path, options.precision));
+  ASSIGN_OR_RETURN(const RecipeKey key, KeyOf(*model, options.bucket));
+  const bool packed = key.packing == kPacked;
+  const Graph& symbolic = Engine::SymbolicGraph(*model, packed);
+  steps.Add({.pass = packed ? kPackTokens : kLoad, .changed = true}, symbolic);
+  const int64_t start = local.clock.NowNs();
+  ASSIGN_OR_RETURN(Graph graph, Specialize(symbolic, key.binding));
+  steps.Add({.pass = kSpecialize, .changed = true, .ns = local.clock.NowNs() - start}, graph);
+  RETURN_IF_ERROR(WatchCapturePasses(graph, steps.PassOptions(), steps.Watcher()));
+  return steps.Finish(graph, absl::StrCat(" at ", key.binding.ToString()));
+}
+
+// Nothing where `name` is a pass, or a step where steps are asked for; else what is wrong with it.
+std::string CheckName(const std::string& name, bool steps) {
+  const std::vector<std::string> passes = PassNames();
+  std::set<std::string> known(passes.begin(), passes.end());
+  if (steps) known.insert({kImport, kLoad, kPackTokens, kSpecialize});
+  const std::pair<std::string, std::string> parts = absl::StrSplit(name, absl::MaxSplits(':', 1));
+  if (known.contains(steps ? parts.first : name)) return "";
+  return absl::StrCat("there is no ", steps ? "step '" : "pass '", name, "', only ",
+                      absl::StrJoin(known, ", "));
+}
+
+}  // namespace
+
+absl::Status PrintGraph(const GraphOptions& options) {
+  RETURN_IF_ERROR(CheckWithout(options));
+  return options.bucket.empty() ? PrintSymbolic(options) : PrintSpecialized(options);
+}
+
+void AddGraph(CLI::App& app, Action& action) {
+  struct Flags {
+    GraphOptions options;
+    std::string precision = std::string(PrecisionName(Precision::kExact));
+  };
+  const auto flags = std::make_shared<Flags>();
+  GraphOptions& options = flags->options;
+  CLI::App* command =
+      app.add_subcommand("graph", "Show a model's graph as text, behind any pass; no server");
+  command->footer(
+      "Without sizes the load passes run, over symbolic shapes. With them the capture passes run,\n"
+      "and the graph is the one that a recipe of these sizes gets its kernels for. A line that\n"
+      "begins with // is not part of the graph. A pass that runs again is a step of its own:\n"
+      "canonicalize:2.");
+  command->add_option("model", options.path, "Path of a model.onnx")
+      ->required()
+      ->type_name("MODEL.onnx");
+  CLI::Option* bucket =
+      command->add_option("--bucket", options.bucket, "A bucket of the model, as b1_s128 or t512")
+          ->type_name("BUCKET");
+  command->add_option("--sizes", options.bucket, "A size for each axis, as batch=1,sequence=16")
+      ->excludes(bucket)
+      ->type_name("AXIS=SIZE,...");
+  CLI::Option* after =
+      command->add_option("--after", options.after, "The graph behind this step")
+          ->check([](const std::string& name) { return CheckName(name, /*steps=*/true); })
+          ->type_name("PASS");
+  command->add_flag("--each", options.each, "The graph behind every pass that changes it")
+      ->excludes(after);
+  command->add_option("--without", options.without, "Leave this pass out; may be given again")
+      ->allow_extra_args(false)
+      ->check([](const std::string& name) { return CheckName(name, /*steps=*/false); })
+      ->type_name("PASS");
+  AddPrecision(*command, flags->precision, "As `reprise.precision` of config.pbtxt");
+  command->callback([flags, &action] {
+    flags->options.precision = *ParsePrecision(flags->precision);
+    action = [flags] { return PrintGraph(flags->options); };
+  });
+}
+
+}  // namespace reprise::cli

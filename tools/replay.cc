@@ -1,0 +1,208 @@
+#include "tools/replay.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/table.h"
+#include "runtime/base/format_text.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/engine/profile.h"
+#include "tools/command.h"
+#include "tools/detached_frame.h"
+#include "tools/local_engine.h"
+#include "tools/made_up_request.h"
+
+namespace reprise::cli {
+namespace {
+
+constexpr auto kRight = Table::Align::kRight;
+
+bool IsStoredRecipe(const std::string& path) { return absl::EndsWith(path, ".rps"); }
+
+absl::StatusOr<FilledFrame> FillFromModel(const ReplayOptions& options, LocalEngine& local,
+                                          Stream& stream) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
+                   local.LoadToStudy(options.source, options.precision));
+  ASSIGN_OR_RETURN(const RequestSizes target, SizesOf(*model, options.bucket));
+  ASSIGN_OR_RETURN(const MadeUpRequest made, MakeUpRequest(*model, target.sizes, options.max_id));
+  std::printf("%s at %s%s, compiled here, with made-up inputs\n", options.source.c_str(),
+              absl::StrJoin(target.sizes, ", ", absl::PairFormatter(" ")).c_str(),
+              target.packed ? ", packed" : "");
+  return local.engine.Fill(*model, made.request, stream, target.packed);
+}
+
+absl::StatusOr<FilledFrame> FillFromRecipe(const ReplayOptions& options, LocalEngine& local,
+                                           Stream& stream) {
+  ASSIGN_OR_RETURN(DetachedFrame detached, FillDetached(options.source, options.weights,
+                                                        local.device, local.clock, stream));
+  std::printf("stored recipe of %s, with made-up inputs%s\n", detached.origin.c_str(),
+              options.weights.empty() ? " and weights: values mean nothing" : "");
+  if (!detached.warning.empty()) std::printf("%s\n", detached.warning.c_str());
+  return std::move(detached.filled);
+}
+
+const char* RoleName(OperandNote::Role role) {
+  switch (role) {
+    case OperandNote::Role::kInput:
+      return "input";
+    case OperandNote::Role::kOutput:
+      return "output";
+    case OperandNote::Role::kWorkspace:
+      return "workspace";
+  }
+  return "?";
+}
+
+void PrintOperands(const Recipe& recipe, int index) {
+  const Launch& launch = recipe.launches[static_cast<size_t>(index)];
+  const std::vector<OperandNote>& notes = recipe.operand_notes[static_cast<size_t>(index)];
+  Table table({{"operand"}, {"space"}, {"offset", kRight}, {"bytes", kRight}, {"dtype"}, {"is"}});
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    const Operand& operand = launch.operands[i];
+    if (operand.space == Space::kNone) {
+      table.AddRow({RoleName(notes[i].role), "-", "-", "-", "-", "left out"});
+      continue;
+    }
+    const bool parameter = operand.space == Space::kParameter;
+    table.AddRow(
+        {RoleName(notes[i].role), std::string(SpaceName(operand.space)),
+         parameter ? absl::StrCat("slot ", operand.offset) : absl::StrCat(recipe.OffsetOf(operand)),
+         absl::StrCat(notes[i].bytes),
+         notes[i].dtype == DType::kUndefined ? "-" : std::string(DTypeName(notes[i].dtype)),
+         parameter ? Shorten(recipe.parameters[operand.offset]->text(), 60) : ""});
+  }
+  std::printf("%s\n", table.Text().c_str());
+}
+
+void PrintTimes(const Launch& launch, std::vector<int64_t> ns) {
+  std::sort(ns.begin(), ns.end());
+  const auto median = static_cast<double>(std::max<int64_t>(ns[ns.size() / 2], 1));
+  std::string text = FormatText("%.1f us in the median of %d runs on one thread, %.1f to %.1f",
+                                median * 1e-3, ns.size(), static_cast<double>(ns.front()) * 1e-3,
+                                static_cast<double>(ns.back()) * 1e-3);
+  if (launch.work.flops > 0) AppendText(&text, "; %.1f GF/s", launch.work.flops / median);
+  if (launch.work.bytes > 0) AppendText(&text, "; %.1f GB/s", launch.work.bytes / median);
+  std::printf("%s\n", text.c_str());
+}
+
+// A line for each eight elements, which begins with the place of the first of them.
+void PrintValues(const std::string& bytes, DType dtype) {
+  constexpr int64_t kPerLine = 8;
+  const auto count = static_cast<int64_t>(bytes.size() / DTypeSize(dtype));
+  const Tensor tensor = Tensor::Make(dtype, {count}, [&](void* data) {
+    std::copy(bytes.begin(), bytes.end(), static_cast<char*>(data));
+  });
+  const std::vector<double> values = tensor.ToDoubles();
+  for (int64_t i = 0; i < count; ++i) {
+    if (i % kPerLine == 0) std::printf("%s%8lld:", i == 0 ? "" : "\n", static_cast<long long>(i));
+    std::printf(" %.9g", values[static_cast<size_t>(i)]);
+  }
+  std::printf("\n");
+}
+
+void PrintOutputs(const LaunchRun& run, const std::vector<OperandNote>& notes) {
+  size_t next = 0;
+  for (const OperandNote& note : notes) {
+    if (note.role != OperandNote::Role::kOutput) continue;
+    const std::string& bytes = run.outputs[next++];
+    std::printf("\noutput %zu: %s\n", next - 1, bytes.empty() ? "left out" : "");
+    if (!bytes.empty()) PrintValues(bytes, note.dtype);
+  }
+}
+
+absl::Status Show(const ReplayOptions& options, const FilledFrame& filled, const Clock& clock) {
+  const Recipe& recipe = *filled.recipe;
+  if (options.launch < 0) {
+    std::printf("%s", recipe.Dump().c_str());
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const LaunchRun run,
+                   RunLaunch(recipe, filled.frame, options.launch, options.repeats, clock));
+  const Launch& launch = recipe.launches[static_cast<size_t>(options.launch)];
+  std::printf("\nlaunch %d of %zu: %s%s, %s\nnode %s\n\n", options.launch, recipe.launches.size(),
+              launch.kernel.c_str(), launch.foreign ? " (a foreign library)" : "",
+              launch.detail.empty() ? "without a shape" : launch.detail.c_str(),
+              launch.node.c_str());
+  PrintOperands(recipe, options.launch);
+  PrintTimes(launch, run.ns);
+  if (options.values) PrintOutputs(run, recipe.operand_notes[static_cast<size_t>(options.launch)]);
+  if (const DataError* error = filled.errors->get()) {
+    std::printf("\na made-up input was refused, and the kernel took 0 in its place: %s\n",
+                RangeText(*error).c_str());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReplayLaunch(const ReplayOptions& options) {
+  LocalEngine local(options.max_isa);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = &local.cores}));
+  const auto fill = IsStoredRecipe(options.source) ? FillFromRecipe : FillFromModel;
+  ASSIGN_OR_RETURN(const FilledFrame filled, fill(options, local, *stream));
+  return Show(options, filled, local.clock);
+}
+
+void AddReplay(CLI::App& app, Action& action) {
+  struct Flags {
+    ReplayOptions options;
+    std::string max_isa = std::string(IsaName(kHighestIsa));
+    std::string precision = std::string(PrecisionName(Precision::kExact));
+  };
+  const auto flags = std::make_shared<Flags>();
+  ReplayOptions& options = flags->options;
+  CLI::App* command =
+      app.add_subcommand("replay", "Run one launch of a recipe by itself; no server");
+  command->footer(
+      "A model is compiled for the bucket. A stored recipe runs with made-up weights, which is\n"
+      "enough to time it, or with those of --weights. The launches before it run once, so that "
+      "its\n"
+      "operands hold what they hold in a replay. Without --launch the launches are listed.");
+  command
+      ->add_option("source", options.source,
+                   "Path of a model.onnx, or of a recipe-….rps in the folder of --recipe-cache")
+      ->required()
+      ->type_name("RECIPE|MODEL.onnx");
+  command
+      ->add_option("--launch", options.launch, "Number of the launch, as `reprise dump` shows it")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  command
+      ->add_option("--bucket", options.bucket,
+                   "Of a model: a bucket (b1_s128), or sizes (batch=1,sequence=100)")
+      ->type_name("BUCKET");
+  command->add_option("--weights", options.weights, "Of a stored recipe: the model that it is of")
+      ->type_name("MODEL.onnx");
+  command
+      ->add_option("--repeats", options.repeats, "Runs of the launch, of which the median counts")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_flag("--values", options.values, "Print what the launch writes, element by element");
+  AddMaxIsa(*command, flags->max_isa, "Highest instruction set to use, as for reprised");
+  AddPrecision(*command, flags->precision, "Of a model: as `reprise.precision` of config.pbtxt");
+  command->add_option("--max-id", options.max_id, "Of a model: largest made-up id")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  command->callback([flags, &action] {
+    const bool stored = IsStoredRecipe(flags->options.source);
+    if (stored && !flags->options.bucket.empty()) {
+      throw CLI::ValidationError("--bucket", "a stored recipe has its bucket already");
+    }
+    if (!stored && !flags->options.weights.empty()) {
+      throw CLI::ValidationError("--weights", "a model has its own weights");
+    }
+    flags->options.max_isa = *ParseIsa(flags->max_isa);
+    flags->options.precision = *ParsePrecision(flags->precision);
+    action = [flags] { return ReplayLaunch(flags->options); };
+  });
+}
+
+}  // namespace reprise::cli
