@@ -65,6 +65,42 @@ def test_links_lead_to_files_and_headings(page):
     assert broken == []
 
 
+def braces(path):
+    """`path` with each word of its braces: "ops/{a,b}.h" is "ops/a.h" and "ops/b.h"."""
+    match = re.search(r"\{([^{}]*)\}", path)
+    if match is None:
+        return [path]
+    return [whole for word in match.group(1).split(",")
+            for whole in braces(path[:match.start()] + word.strip() + path[match.end():])]
+
+
+def named_paths(page):
+    """The files and folders of this tree that `page` names in code, from the root. Words in capitals
+    stand for a name of the reader's own."""
+    tops = {path.name for path in SOURCE.iterdir() if path.is_dir()} - {"build"}
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    for code in re.findall(r"`([^`\n]+)`", text):
+        for word in code.split():
+            word = word.partition("#")[0].rstrip(".,;:")
+            if word.split("/")[0] in tops and "/" in word and not re.search(r"\b[A-Z]{2,}\b|<", word):
+                yield from braces(word)
+
+
+def exists_in_tree(path):
+    """A source may be named without its ending: "runtime/engine/model"."""
+    return any(any(SOURCE.glob(path.rstrip("/") + ending)) for ending in ("", ".h", ".cc", ".py"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_paths_that_pages_name_exist(page):
+    assert [path for path in named_paths(page) if not exists_in_tree(path)] == []
+
+
+def test_guides_name_many_paths():
+    """The test above sees what the guides name: a row of their tables that has no path helps nobody."""
+    assert len(set(named_paths(SOURCE / "CONTRIBUTING.md"))) > 60
+
+
 def test_pages_are_found_from_readme():
     """All of docs/, and whatever else has a README, within a few links."""
     seen, new = set(), {SOURCE / "README.md"}
