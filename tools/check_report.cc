@@ -31,7 +31,7 @@ constexpr double kMostCompiled = 512;
 
 struct Compiled {
   std::string bucket;
-  std::vector<int64_t> sizes;            // by axis; packed: tokens and segments
+  std::vector<int64_t> sizes;            // one an axis; packed: tokens and segments
   std::unique_ptr<const Recipe> recipe;  // nullptr: refused
   absl::Status refused;
 };

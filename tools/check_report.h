@@ -1,4 +1,4 @@
-// What `reprise check` prints about a model that loads.
+// The report that `reprise check` prints about a model that loads.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kLongest = int64_t{1} << 24;
 // A count column may not ask for more memory than this many lengths take.
 constexpr int64_t kMostLengths = 50'000'000;
-constexpr size_t kShownCharacters = 60;  // of a cell that is wrong
+constexpr size_t kShownCharacters = 60;  // the part of a wrong cell that is shown
 
 struct Line {
   int number = 0;

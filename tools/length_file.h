@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<int64_t>> ParseLengths(absl::string_view text, absl::
 struct ShapeColumns {
   std::vector<std::string> inputs;
   std::vector<std::vector<std::vector<int64_t>>> rows;  // request, input, dim
-  std::vector<double> counts;                           // of each request
+  std::vector<double> counts;                           // one a request
 };
 absl::StatusOr<ShapeColumns> ReadShapes(const std::string& path);
 absl::StatusOr<ShapeColumns> ParseShapes(absl::string_view text, absl::string_view name);

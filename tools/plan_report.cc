@@ -19,7 +19,7 @@ constexpr int64_t kDefaultMaxBatchTokens = 4096;
 
 const Strategy kStrategies[] = {Strategy::kMaximum, Strategy::kPowersOfTwo, Strategy::kLinear,
                                 Strategy::kPercentile, Strategy::kSolver};
-// Of each strategy in the chart.
+// The sign of each strategy in the chart.
 constexpr char kMarks[] = {'m', '2', 'l', 'p', 's'};
 
 std::string GridTable(const PlanTable& table, absl::string_view title,

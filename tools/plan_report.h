@@ -13,11 +13,11 @@ struct PlanFacts {
   int chosen = 8;      // the number of buckets that the report ends with
   std::string axis = "sequence";
   bool measured = false;         // time is that of replays; otherwise elements stand for it
-  double bytes_per_element = 0;  // of a recipe's memory; 0: not known, elements are shown
-  double capture_ms = 0;         // of one recipe; 0: not known
+  double bytes_per_element = 0;  // memory of a recipe; 0: not known, elements are shown
+  double capture_ms = 0;         // time of one capture; 0: not known
 };
 
-// What was read, the histogram with the chosen boundaries, and four tables: waste, time, memory and
+// The lengths, their histogram with the chosen boundaries, and four tables: waste, time, memory and
 // captures by k and strategy; a chart of waste; what the solver's boundaries are.
 std::string PlanText(const PlannedLengths& lengths, const PlanTable& table, const PlanFacts& facts);
 

@@ -15,10 +15,10 @@ struct ServerLengths {
   std::string model;
   std::string version;
   std::vector<WeightedSize> lengths;  // weight in rows, ascending
-  // Of the recipes that are ready, in the mean; 0: not known.
+  // The mean over the recipes that are ready; 0: not known.
   double bytes_per_element = 0;  // an element is a position of a row
   double capture_ms = 0;
-  // What replays took; nothing was measured where the model has several axes beside the batch, or
+  // Times of replays; nothing was measured where the model has several axes beside the batch, or
   // packs its requests.
   ReplayCost cost;
 };

@@ -21,12 +21,12 @@ constexpr int kAdvisedBuckets = 8;
 // Each dim of each input is a column; those that are equal in every row are one axis.
 struct Columns {
   std::vector<std::string> names;           // "ids[1], mask[1]"
-  std::vector<std::vector<int64_t>> sizes;  // by row
+  std::vector<std::vector<int64_t>> sizes;  // one list a row
 };
 
 Columns FindColumns(const ShapeColumns& shapes) {
   std::vector<std::string> names;
-  std::vector<std::vector<int64_t>> columns;  // by dim, then by row
+  std::vector<std::vector<int64_t>> columns;  // one list a dim, with an element a row
   for (size_t input = 0; input < shapes.inputs.size(); ++input) {
     size_t rank = 0;
     for (const auto& row : shapes.rows) rank = std::max(rank, row[input].size());

@@ -172,13 +172,13 @@ absl::Status Import(const StoreFlags& flags) {
   // As a server has it whose flags say nothing of the device.
   const std::string device = CpuDevice({.max_isa = kHighestIsa}).fingerprint();
   int64_t usable = 0;
-  std::map<std::string, int64_t> refused;  // by reason
+  std::map<std::string, int64_t> refused;  // counts, keyed by reason
   for (const BundledRecord& record : *records) {
     const auto facts = FactsOf(record.bytes, *RecordName::Parse(record.file));
     const absl::Status status = facts.ok() ? UsableOn(*facts, device) : facts.status();
     if (!status.ok()) {
       ++refused[std::string(status.message())];
-      // What is whole may be of use to another server on the folder.
+      // A whole record may be of use to another server on the folder.
       if (!facts.ok()) continue;
     } else {
       ++usable;

@@ -131,8 +131,7 @@ void AddBench(CLI::App& app, Action& action, const Profiler& profiler) {
       ->type_name("N");
   command->callback([flags, run_profile, &action] {
     action = [flags, run_profile] {
-      return flags->profile ? run_profile(flags->load.model, flags->load.max_id)
-                            : RunBench(*flags);
+      return flags->profile ? run_profile(flags->load.model, flags->load.max_id) : RunBench(*flags);
     };
   });
 }

@@ -1,5 +1,5 @@
-// The commands of `reprise` that ask a server: each file of this folder that is named after a command
-// adds it. The commands that run the engine instead are in tools/command.h.
+// The commands of `reprise` that ask a server: each file of this folder that is named after a
+// command adds it. The commands that run the engine instead are in tools/command.h.
 //
 // A command registers its flags with the parser and gives the function that does the work; main
 // calls it when the command was named. Whatever is wrong with the arguments alone is found while

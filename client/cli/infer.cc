@@ -83,7 +83,7 @@ std::string Head(const OutputTensor& output) {
 // The first texts, in quotes; what does not print is escaped.
 std::string HeadOfTexts(const OutputTensor& output) {
   constexpr size_t kShown = 6;
-  constexpr size_t kShownBytes = 40;  // of each
+  constexpr size_t kShownBytes = 40;  // each element's
   absl::string_view left(reinterpret_cast<const char*>(output.data.data()), output.data.size());
   std::string text;
   for (size_t i = 0; left.size() >= sizeof(uint32_t); ++i) {

@@ -14,7 +14,7 @@ namespace reprise::cli {
 
 // One finished request.
 struct Sample {
-  int64_t length = 0;  // of a row
+  int64_t length = 0;  // tokens a row
   int64_t batch = 1;   // rows
   double milliseconds = 0;
   std::string error;  // code and message; empty: it was answered
@@ -40,8 +40,8 @@ struct LoadOptions {
 };
 
 struct LoadResult {
-  std::vector<Sample> samples;  // in the order in which requests started
-  double seconds = 0;           // from the first start to the last answer
+  std::vector<Sample> samples;  // ordered by when requests started
+  double seconds = 0;           // first start to last answer
   bool has_length = true;       // else requests have rows and no length
 };
 

@@ -16,10 +16,10 @@ namespace {
 
 constexpr Table::Align kRight = Table::Align::kRight;
 
-// What one bucket served.
+// The requests that one bucket served.
 struct BucketRow {
   std::vector<double> milliseconds;
-  std::map<std::string, int64_t> captures;  // by the value of `reprise.capture`
+  std::map<std::string, int64_t> captures;  // counts, keyed by the value of `reprise.capture`
   std::set<int64_t> replays;
   int64_t units = 0;
   int64_t rows = 0;
@@ -60,7 +60,7 @@ std::string LatencyTable(const std::vector<double>& milliseconds) {
   return table.Text();
 }
 
-// What is counted of requests that have no length.
+// The unit of throughput: tokens, or rows where requests have no length.
 std::string Unit(const LoadResult& result) { return result.has_length ? "tokens" : "rows"; }
 int64_t UnitsOf(const LoadResult& result, const Sample& sample) {
   return (result.has_length ? sample.length : 1) * sample.batch;

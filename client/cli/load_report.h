@@ -1,4 +1,4 @@
-// What a load showed, as text for people.
+// The report of a load, as text for people.
 #pragma once
 
 #include <string>

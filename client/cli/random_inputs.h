@@ -12,7 +12,7 @@
 
 namespace reprise::cli {
 
-// What goes into made-up inputs, for --help.
+// How inputs are made up, in the words of --help.
 inline constexpr char kRandomInputsHelp[] =
     "Inputs are made up from the model's metadata. Of the sizes that a request decides, the first "
     "of an input is the batch and all others are the length. Integer inputs whose name contains "
@@ -35,7 +35,7 @@ struct RandomInputOptions {
   int64_t batch = 1;
   int64_t length = 16;
   int64_t max_id = 1000;
-  std::map<std::string, std::vector<int64_t>> shapes;  // by input; overrides batch and length
+  std::map<std::string, std::vector<int64_t>> shapes;  // keyed by input; overrides batch, length
 };
 
 // Whether requests of the model have a length: sizes that a request decides, besides the first of

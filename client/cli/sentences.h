@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<OwnedTensor>> SentenceInputs(
 // scaled to length 1: [hidden]. NOT_FOUND if there is no such output.
 absl::StatusOr<std::vector<float>> MeanPooled(const client::InferResult& result);
 
-// Of two vectors of length 1 and equal size.
+// The cosine of the angle between two vectors of length 1 and equal size.
 double Cosine(absl::Span<const float> a, absl::Span<const float> b);
 
 }  // namespace reprise::cli

@@ -1,4 +1,4 @@
-// What the control group of this process lets it have. The files are those of the Linux kernel's
+// The limits that the control group of this process sets. The files are those of the Linux kernel's
 // admin-guide/cgroup-v2.rst and admin-guide/cgroup-v1; a container sees its own group as the root.
 //
 // Threads: any. Read anew at each call: limits of a running container may change.

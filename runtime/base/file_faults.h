@@ -29,7 +29,7 @@ class WatchedPages {
   bool lost() const;
 
  private:
-  int slot_ = -1;  // in the table; -1: not watched
+  int slot_ = -1;  // its place in the table; -1: not watched
 };
 
 }  // namespace reprise

@@ -1,4 +1,4 @@
-// What the heap does with memory that nobody uses, and with blocks that are too large for that.
+// The heap's way with memory that nobody uses, and with blocks that are too large for it.
 //
 // Threads: any.
 #pragma once

@@ -15,16 +15,16 @@ constexpr size_t kRecent = 256;
 constexpr double kDriftFactor = 2.2;
 constexpr double kLeastSaving = 0.02;
 constexpr double kLeastErrors = 4;
-// Of a bucket that nothing seen falls into.
+// The share that counts for a bucket that nothing seen falls into.
 constexpr double kUnseenShare = 1e-3;
 // A larger bucket of rows with a smaller share of the replays runs on the largest that is allowed.
 constexpr double kLeastBatchShare = 0.01;
 constexpr double kBatchDecay = 1 - 1.0 / 1024;
 // So many requests beyond the largest bucket are enough to look whether it should grow.
 constexpr int64_t kFewBeyond = 64;
-// While it learns it looks every so often; when it has seen most of what there is to see, where the
-// requests are others than those that the set was solved for, and when twice as many were seen, at
-// most so many apart.
+// While it learns it looks at short intervals. Once it has seen most of what there is to see, it
+// looks where the requests are others than those that the set was solved for, and when twice the
+// number were seen, at most kMostApart later.
 constexpr int64_t kLearning = 768;
 constexpr int64_t kFirstDoubling = 2048;
 constexpr int64_t kMostApart = 16384;
@@ -35,14 +35,14 @@ int HalfOf(int64_t i) {
   return static_cast<int>((static_cast<uint64_t>(i) * 0x9E3779B97F4A7C15u) >> 63);
 }
 
-// How far `kRecent` requests of so many rows in the mean may be by chance from others of the same
-// kind, which are `weight` rows.
+// The distance that chance alone may put between `kRecent` requests of `mean_rows` rows each and
+// others of the same kind, which are `weight` rows.
 double Chance(double mean_rows, double weight) {
   const double requests = std::max(weight / mean_rows, 1.0);
   return kDriftFactor * std::sqrt(1.0 / kRecent + 1.0 / requests);
 }
 
-// Looks that are due until so many requests were seen, beyond those while it learns.
+// The looks that are due until `requests` were seen, beyond those while it learns.
 int64_t LooksUntil(int64_t requests) {
   int64_t looks = 0;
   for (int64_t at = kFirstDoubling; at <= requests; at += std::min(at, kMostApart)) ++looks;
@@ -81,7 +81,7 @@ void BucketAdvisor::Remember(const Seen& seen) {
 void BucketAdvisor::RecordRequest(absl::Span<const int64_t> sizes, int64_t rows, int64_t now_ns) {
   if (sizes.size() != options_.axes.size()) return;
   ++seen_;
-  // What is longer than every bucket may ever be runs exact, whatever the buckets are.
+  // Requests that are longer than any bucket may ever be run exact, whatever the buckets are.
   if (!learns_ || !Counts(sizes)) return;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] <= boundaries_[i].back()) continue;
@@ -215,7 +215,7 @@ std::vector<WantedRecipe> BucketAdvisor::Captures(absl::Span<const WeightedSizes
     cells.Add(cell, one.weight);
     total += one.weight;
   }
-  // What no one sent yet, but would otherwise be captured once someone does.
+  // Sizes that no one has sent yet, but that would otherwise be captured once someone does.
   std::vector<int64_t> largest;
   for (const auto& set : sets) largest.push_back(set.empty() ? 1 : set.back());
   cells.Add(largest, kUnseenShare);

@@ -30,11 +30,11 @@
 namespace reprise {
 
 struct AdvisorOptions {
-  std::vector<AdvisorAxis> axes;  // without the batch
-  SizeMeasure measure;            // of a row, over them
+  std::vector<AdvisorAxis> axes;  // all but the batch
+  SizeMeasure measure;            // elements of a row, over them
   int64_t first_after = 512;      // requests before the first advice
   int64_t consider_every = 128;   // requests between two looks
-  double half_life = 1024;        // of what was seen, in requests
+  double half_life = 1024;        // requests after which a request counts half
   int64_t payback_ns = int64_t{600} * 1'000'000'000;
   TakesSize takes;
 };
@@ -43,24 +43,24 @@ struct AdvisorOptions {
 struct WantedRecipe {
   static constexpr int64_t kMostRows = 0;
   int64_t batch = 1;           // bucket of rows; kMostRows: the largest that is allowed
-  std::vector<int64_t> sizes;  // by axis
-  double share = 0;            // of the requests
+  std::vector<int64_t> sizes;  // one an axis
+  double share = 0;            // its part of the requests
 };
 
 struct BucketAdvice {
   BoundarySets boundaries;
   double saving = 0;          // share of the computing time, on requests it was not solved on
   double expected_waste = 0;  // share of the computed elements that will be padding
-  double payback_s = 0;       // until the captures are paid back
+  double payback_s = 0;       // time that pays the captures back
   // The most wanted first; then, of buckets that stay, those that serve any number of rows: most of
   // them are there already.
   std::vector<WantedRecipe> captures;
 };
 
-// What an advisor knows, as numbers: what a restart would lose.
+// The knowledge of an advisor as numbers, which a restart would lose.
 struct LearntBuckets {
   BoundarySets start;       // that the rules began with
-  BoundarySets boundaries;  // in force
+  BoundarySets boundaries;  // those in force
   double expected_waste = 0;
   std::vector<WeightedSizes> halves[2];             // what is remembered of requests
   std::vector<std::pair<int64_t, double>> batches;  // replays by bucket of rows
@@ -97,16 +97,16 @@ class BucketAdvisor {
   // The set is in force from now on.
   void Adopt(const BoundarySets& boundaries);
 
-  // What was learnt so far, and the way back, for an advisor that has seen nothing yet. Boundaries
+  // The knowledge so far, and the way back, for an advisor that has seen nothing yet. Boundaries
   // are taken over where the options are the same and they could have been solved for.
   LearntBuckets Learnt() const;
   void Restore(const LearntBuckets& learnt);
 
-  // What is known, for people.
+  // The state of its knowledge, for people.
   struct State {
-    BoundarySets boundaries;    // in force
-    double expected_waste = 0;  // of what was seen when they came into force; of the first: so far
-    double current_waste = 0;   // of what is remembered now
+    BoundarySets boundaries;    // those in force
+    double expected_waste = 0;  // the waste when they came into force; of the first ones: so far
+    double current_waste = 0;   // the waste on the requests that are remembered now
     double best_waste = 0;      // that the solver reaches on it
     double drift = 0;           // distance to the distribution that the set was solved for
     int64_t requests = 0;       // seen since the start
@@ -128,7 +128,7 @@ class BucketAdvisor {
     int64_t rows;
     int64_t at_ns;
   };
-  // What larger sizes cost, or buckets for them, is of interest.
+  // Whether the cost of larger sizes, or of buckets for them, is of interest.
   bool MayGrow(size_t axis) const;
   // Sizes that buckets hold, or may hold one day.
   bool Counts(absl::Span<const int64_t> sizes) const;

@@ -24,14 +24,14 @@ namespace reprise {
 inline constexpr int64_t kLargestSize = int64_t{1} << 24;
 // More boundaries than this along one axis help nobody.
 inline constexpr int64_t kMostBoundaries = 256;
-// Of `auto` without a number.
+// The most sizes of `auto` without a number.
 inline constexpr int kAutoBoundaries = 8;
 
 struct BoundaryRule {
   enum class Kind { kExplicit, kLinear, kExponential, kPercentile, kAuto };
   Kind kind = Kind::kAuto;
   std::vector<int64_t> sizes;  // those the rule says by itself; empty where traffic decides
-  int most = kAutoBoundaries;  // of a rule that traffic decides
+  int most = kAutoBoundaries;  // sizes of a rule that traffic decides
 
   bool learns() const { return kind == Kind::kPercentile || kind == Kind::kAuto; }
 };

@@ -11,22 +11,22 @@
 namespace reprise {
 namespace {
 
-// What the solver must hold beside what was seen, though it costs nothing.
+// The weight of sizes that the solver must hold beside those seen, though they cost nothing.
 constexpr double kUnseenWeight = 1e-6;
 // The next request that is longer than all before: boundaries are solved for as if one had come.
 constexpr double kNextWeight = 1;
-// What a row costs, for the choice of boundaries, is this share in proportion to its size and the
+// The cost of a row, for the choice of boundaries, is this share in proportion to its size and the
 // rest as measured: the first under which the boundaries found pad hardly more than those of least
 // padding. Half at least: next to other work the times of short replays are mostly noise.
 constexpr double kElementShares[] = {0.5, 0.75, 1};
 constexpr double kMostElements = 1.005;
 // The largest bucket grows when more than this share of what was seen is larger, and holds all but
-// as much afterwards.
+// this share afterwards.
 constexpr double kMostBeyond = 0.01;
 // Several axes at once are solved over at most about this many sizes of each.
 constexpr size_t kMostGridSizes = 96;
-// So many at most; of more, each is solved alone. That takes time by their number, not by its
-// square, and what a replay takes is seldom the product of so many sizes.
+// At most this many axes are solved together; more are solved one by one. That takes time by their
+// number, not by its square, and the time of a replay is seldom the product of more sizes.
 constexpr size_t kMostTogether = 3;
 
 // Computed, padding included.
@@ -38,7 +38,7 @@ double ComputedElements(const SeenRows& rows, const BoundarySets& sets) {
   return computed;
 }
 
-// What a row of a size costs, for the choice of boundaries.
+// The cost of a row of some size, for the choice of boundaries.
 class RowCost {
  public:
   explicit RowCost(const ReplayCost& cost, double element_share = kElementShares[0])
@@ -208,7 +208,7 @@ BoundarySets BoundaryChoice::SolveFor(absl::Span<const WeightedSizes> seen,
     sets[axis] = {ceiling};
     if (own.rule.kind == BoundaryRule::Kind::kAuto) automatic.push_back(axis);
   }
-  // What is larger still runs exact.
+  // Requests that are larger still run exact.
   std::vector<WeightedSizes> within;
   for (const WeightedSizes& one : seen) {
     bool fits = true;

@@ -39,7 +39,7 @@ int64_t Holding(absl::Span<const int64_t> boundaries, int64_t size);
 // Rows that requests brought, by their sizes, and how many elements those are.
 struct SeenRows {
   absl::Span<const WeightedSizes> seen;  // weights are rows
-  const SizeMeasure& measure;            // of a row
+  const SizeMeasure& measure;            // elements of a row
 };
 
 // The elements of a row of `sizes` in its bucket.
@@ -50,12 +50,12 @@ double PaddingShare(const SeenRows& rows, const BoundarySets& sets);
 
 // How much cheaper one set is than another on some requests.
 struct BoundaryGain {
-  double share = 0;  // of the time under the first
+  double share = 0;  // its part of the time under the first sets
   double error = 0;  // its standard error
 };
 BoundaryGain GainOf(const SeenRows& rows, const BoundarySets& before, const BoundarySets& after,
                     const ReplayCost& cost);
-// What a row takes in the mean.
+// The time of a row in the mean.
 double MeanRowNs(const SeenRows& rows, const BoundarySets& sets, const ReplayCost& cost);
 
 class BoundaryChoice {
@@ -65,7 +65,7 @@ class BoundaryChoice {
                  const ReplayCost& cost, const BoundarySets& in_force, const SizeMeasure& measure)
       : axes_(axes), takes_(takes), cost_(cost), in_force_(in_force), measure_(measure) {}
 
-  // What to put in the place of the sets in force. Axes that do not learn keep theirs.
+  // The sets to put in the place of those in force. Axes that do not learn keep theirs.
   BoundarySets Solve(absl::Span<const WeightedSizes> seen) const;
 
   // Requests on some axis that learns are larger than its largest bucket so often that it should

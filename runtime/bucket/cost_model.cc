@@ -16,8 +16,8 @@ constexpr double kPriorReplays = 8;
 constexpr size_t kMostSizes = 512;
 // A new fit after this many replays; the first ones each.
 constexpr int64_t kFitEvery = 64;
-// What a size said halves with as many replays of any size, so that sizes that are not used any
-// more are forgotten, and with what weight they are.
+// The weight of a replay halves after this many replays of any size, so that sizes that are not
+// used any more are forgotten, and the weight below which they are.
 constexpr double kHalfLife = 2048;
 constexpr double kForgotten = 0.5;
 // The overhead takes at most this share of the shortest replays.
@@ -26,7 +26,7 @@ constexpr double kMostOverhead = 0.8;
 constexpr double kNsPerElement = 1;
 constexpr double kOverheadElements = 16;
 constexpr double kFirstCaptureNs = 50e6;
-constexpr double kCaptureShare = 0.2;  // of the newest capture in the mean
+constexpr double kCaptureShare = 0.2;  // the newest capture's part of the mean
 
 }  // namespace
 
@@ -37,7 +37,7 @@ void ReplayCost::Record(int64_t rows, int64_t row_size, int64_t ns) {
   double took = static_cast<double>(ns);
   const double r = static_cast<double>(rows);
   if (sums.weight >= kKnownReplays) {
-    // What is known of these rows at this size.
+    // The time that is known for these rows at this size.
     const double known = std::max(sums.mean_ns() * r * sums.weight / sums.rows, sums.mean_ns());
     took = std::min(took, kOutlier * known);
   }

@@ -29,7 +29,7 @@ class ReplayCost {
 
   // Expected time of a replay.
   double Ns(int64_t rows, int64_t row_size) const;
-  // What a row costs beyond the overhead.
+  // The cost of a row beyond the overhead.
   double RowNs(int64_t row_size) const;
   double overhead_ns() const;
   // Replays measured, faded or not.
@@ -45,7 +45,7 @@ class ReplayCost {
   // The curve g at the sizes measured, ascending.
   std::vector<Point> Curve() const;
 
-  // What was measured, to be kept: decayed sums over the replays of one row size.
+  // The measurements, to be kept: decayed sums over the replays of one row size.
   struct Sample {
     int64_t row_size = 0;
     double weight = 0, rows = 0, rows2 = 0, ns = 0, rows_ns = 0;

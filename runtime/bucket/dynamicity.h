@@ -29,26 +29,26 @@ enum class DynamicityTrend {
   kSteady,     // none of the others
   kGrowing,    // a quarter more shapes count
   kShrinking,  // a fifth fewer
-  kMoving,  // as many, but other ones: sizes along an axis are farther apart than chance has them
+  kMoving,     // equally many, but others: sizes along an axis are farther apart than by chance
 };
 const char* DynamicityTrendName(DynamicityTrend trend);  // "steady", "growing", ...
 
 // One column of the shapes.
 struct AxisDynamicity {
-  double entropy_bits = 0;  // of its sizes alone
-  int64_t distinct = 0;     // in the table
+  double entropy_bits = 0;  // its sizes' alone
+  int64_t distinct = 0;     // sizes in the table
   int64_t least = 0, most = 0;
   double moved =
       0;  // distance of its sizes in the last window to those in the one before, in [0, 1]
 };
 
 struct Dynamicity {
-  double entropy_bits = 0;  // of whole shapes
+  double entropy_bits = 0;  // whole shapes'
   double shapes_that_count = 0;
-  double outside_share = 0, larger_share = 0, fresh_share = 0;  // of the requests judged
+  double outside_share = 0, larger_share = 0, fresh_share = 0;  // parts of the requests judged
   DynamicityVerdict verdict = DynamicityVerdict::kLittle;
   DynamicityTrend trend = DynamicityTrend::kUnknown;
-  std::vector<AxisDynamicity> axes;  // by column
+  std::vector<AxisDynamicity> axes;  // one a column
   int cause = -1;                    // the column whose sizes vary most; -1: none does
 };
 

@@ -1,10 +1,10 @@
 // The solver for several axes at once: boundaries of each axis such that every combination of them
 // is a bucket.
 //
-// What is seen are sizes by axis, together: rows and length of a replay, height and width of an
-// image. One axis may be the batch, whose sizes can be split: at lengths beside which the limit on
-// the product allows only so many rows, a batch of more runs as several replays, as the scheduler
-// does it.
+// Observations are sizes of several axes together: rows and length of a replay, height and width of
+// an image. One axis may be the batch, whose sizes can be split: where the limit on the product
+// allows fewer rows beside a length, a batch of more runs as several replays, as the scheduler does
+// it.
 //
 // Threads: free functions of their arguments.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace reprise {
 
-// What a replay of `sizes` costs in the bucket `binding` (both by axis). Must not fall when a size
+// The cost of a replay of `sizes` in the bucket `binding` (both by axis). Must not fall when a size
 // of the binding grows.
 using BindingCost =
     std::function<double(absl::Span<const int64_t> sizes, absl::Span<const int64_t> binding)>;
@@ -27,14 +27,14 @@ struct GridOptions {
   std::vector<int> most;     // boundaries of each axis
   int64_t most_buckets = 0;  // combinations, those over the limit on the product included; 0: any
   int batch_axis = -1;       // position, -1: none
-  int64_t max_product = 0;   // of the sizes of a bucket unless its batch is the smallest; 0: any
+  int64_t max_product = 0;   // limits a bucket's sizes unless its batch is the smallest; 0: none
   // Fixed boundaries of an axis, ascending; empty: to be found.
   std::vector<std::vector<int64_t>> fixed;
-  double price = 0;  // of each bucket, in units of the cost
+  double price = 0;  // added for each bucket, in units of the cost
 };
 
 struct Grid {
-  std::vector<std::vector<int64_t>> boundaries;  // by axis, ascending
+  std::vector<std::vector<int64_t>> boundaries;  // one list an axis, ascending
   double cost = 0;
 };
 
@@ -44,7 +44,7 @@ struct Grid {
 Grid SolveGrid(absl::Span<const WeightedSizes> seen, const BindingCost& cost,
                const GridOptions& options);
 
-// What `seen` costs with these boundaries. Sizes above all boundaries of an axis run exact.
+// The cost of `seen` with these boundaries. Sizes above all boundaries of an axis run exact.
 double GridCost(absl::Span<const WeightedSizes> seen,
                 absl::Span<const std::vector<int64_t>> boundaries, const BindingCost& cost,
                 const GridOptions& options);

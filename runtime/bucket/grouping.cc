@@ -13,7 +13,7 @@ void Widen(std::vector<int64_t>& sizes, absl::Span<const int64_t> other) {
   for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = std::max(sizes[i], other[i]);
 }
 
-// What groups of the same sizes have in common, asked once for each sizes.
+// The prices that groups of the same sizes share, asked once for each sizes.
 class Prices {
  public:
   struct Price {

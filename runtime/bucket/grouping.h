@@ -2,7 +2,7 @@
 //
 // Requests that share a replay are padded to the largest of them along every axis; each replay has
 // an overhead. The grouping that costs least in all is searched among those whose groups are
-// neighbours in order of size (for requests of as many rows along one axis the best of all), and
+// neighbours in order of size (the best of all for requests of equal rows along one axis), and
 // compared with first fit under the same limits: it is never worse than that.
 //
 // Time alone would let short requests share replays at any padding, where a replay costs about the
@@ -30,7 +30,7 @@ struct WaitingRequest {
 struct GroupingLimits {
   // The most rows of a replay with these sizes (bucketed).
   std::function<int64_t(absl::Span<const int64_t> sizes)> most_rows;
-  SizeMeasure measure;  // of the axes of WaitingRequest::sizes
+  SizeMeasure measure;  // elements over the axes of WaitingRequest::sizes
   // The most padding that sharing may add: its share of what the replay computes.
   double most_padding = 1;
 };

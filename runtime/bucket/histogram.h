@@ -46,7 +46,7 @@ class SizeHistogram {
   // Observations since the last Clear(), faded or not.
   int64_t observations() const { return observations_; }
 
-  // What was seen, in ascending order of sizes.
+  // The sizes seen with their weights, in ascending order.
   std::vector<WeightedSizes> Snapshot() const;
 
  private:
@@ -54,7 +54,7 @@ class SizeHistogram {
   void Rescale();
   void RoundUp(std::vector<int64_t>& sizes) const;
 
-  const double growth_;  // of the weight of an observation against the one before it
+  const double growth_;  // the weight of an observation, over that of the one before
   double unit_ = 1;      // weight of the newest observation
   double total_ = 0;
   int64_t observations_ = 0;

@@ -17,10 +17,10 @@
 
 namespace reprise {
 
-// What is padded: the longest of some rows, how many rows they are, and how many elements of them
-// are real.
+// Rows that are padded together: the longest of them, how many they are, and how many of their
+// elements are real.
 struct PlannedLengths {
-  std::vector<WeightedSize> longest;  // by length of a replay, weight in rows; ascending
+  std::vector<WeightedSize> longest;  // lengths of replays, weight in rows; ascending
   std::vector<WeightedSize> replays;  // the same, each replay counted once
   double rows = 0;
   double valid_elements = 0;
@@ -44,10 +44,10 @@ struct Judgement {
   std::vector<int64_t> boundaries;
   double padded = 0;         // computed elements that no one sent
   double waste = 0;          // their share of all computed elements, in [0, 1]
-  double time = 0;           // in units of the cost
-  double time_ratio = 1;     // against replays at the exact longest length
+  double time = 0;           // measured in units of the cost
+  double time_ratio = 1;     // the time over that of replays at the exact longest length
   int64_t captures = 0;      // buckets that something falls into, and exact lengths beyond the last
-  double held_elements = 0;  // of all those recipes, rows times length: what memory grows with
+  double held_elements = 0;  // rows times length of all recipes, with which memory grows
   double beyond = 0;         // share of rows longer than the last bucket
 };
 

@@ -34,7 +34,7 @@ struct AxisBuckets {
 };
 
 struct BucketPolicy {
-  // What becomes of a size above the largest bucket.
+  // The fate of a size above the largest bucket.
   enum class Overflow { kExact, kReject };
 
   std::vector<AxisBuckets> axes;
@@ -46,8 +46,8 @@ struct BucketPolicy {
   std::vector<std::string> measured;
   Overflow overflow = Overflow::kExact;
 
-  // Of an axis that counts rows: {1, 2, 4, ...} up to `most`, at least 1; of one that counts
-  // positions: {16, 32, 64, 128, 256, 512}.
+  // The default sizes of an axis that counts rows are {1, 2, 4, ...} up to `most`, at least 1;
+  // those of one that counts positions are {16, 32, 64, 128, 256, 512}.
   static constexpr int64_t kDefaultMostRows = 32;
   static std::vector<int64_t> DefaultRows(int64_t most = kDefaultMostRows);
   static std::vector<int64_t> DefaultPositions();
@@ -98,7 +98,7 @@ struct BucketPolicy {
   // nullopt where there are more than `most`. Takes time and memory by what it returns.
   std::optional<std::vector<AxisSizes>> AllBuckets(size_t most = kMostListed) const;
 
-  // At most so many buckets there are: the product over the axes, whatever the limit drops.
+  // An upper bound on the number of buckets: the product over the axes, whatever the limit drops.
   double MostBuckets() const;
 
   // The bucket whose BucketLabel is `label`; nullopt when there is none.

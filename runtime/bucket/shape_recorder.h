@@ -1,8 +1,8 @@
 // ShapeRecorder: which shapes arrive, how often, and how that changes.
 //
 // A shape is a list of numbers, one a column; what the columns mean the caller knows. Counts are
-// kept since the start and in windows of as many requests: the one that fills, the last full one
-// and the one before it. What is recent is the first two; the trend is the last two against each
+// kept since the start and in windows of equal length: the one that fills, the last full one and
+// the one before it. What is recent is the first two; the trend is the last two against each
 // other. The table holds 4096 shapes; when more come, those that are seen least of late leave it.
 //
 // Threads: all methods from any.
@@ -20,8 +20,8 @@ namespace reprise {
 
 // How a shape was served when it came.
 enum class ShapeService {
-  kReady,    // by a recipe of its own bucket that was ready
-  kLarger,   // by a larger one that was ready
+  kReady,    // a recipe of its own bucket was ready
+  kLarger,   // a larger one was ready
   kOutside,  // no ready recipe could serve it
 };
 
@@ -34,7 +34,7 @@ struct ShapeTally {
 };
 
 struct ShapeRow {
-  std::vector<int64_t> sizes;  // by column
+  std::vector<int64_t> sizes;  // one a column
   ShapeTally all;
   int64_t recent = 0, last = 0, before = 0;  // requests
 };
@@ -43,7 +43,7 @@ struct ShapeTable {
   std::vector<ShapeRow> rows;  // the most frequent first, then in order of sizes
   ShapeTally all, recent, last, before;
   int64_t distinct = 0;        // shapes seen
-  bool distinct_more = false;  // so many at least: they are not told apart any more
+  bool distinct_more = false;  // there are more, which are not told apart any more
   // Requests of shapes that have left the table.
   int64_t unlisted() const;
 };

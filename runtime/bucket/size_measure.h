@@ -1,8 +1,8 @@
 // SizeMeasure: how many elements requests, bindings and buckets are, by the sizes of their axes.
 //
 // Axes of one input multiply: rows and length, height and width. Inputs of different axes add up: a
-// question and a passage, what is translated and what it becomes, the lists of a recommender. Of
-// inputs whose axes are all among those of another only the other counts.
+// question and a passage, what is translated and what it becomes, the lists of a recommender. An
+// input whose axes are all among those of another one does not count.
 //
 // Numbers only. Threads: constant after construction.
 #pragma once

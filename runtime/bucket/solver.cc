@@ -71,7 +71,7 @@ std::vector<Boundaries> SolveEach(absl::Span<const WeightedSize> seen, int most,
   // for each j the candidates i are lines in cost[j - 1].
   std::vector<double> best(n + 1, kNever);
   best[0] = 0;
-  std::vector<std::vector<int>> from;  // by k, by j: that i; -1: k boundaries are no better
+  std::vector<std::vector<int>> from;  // that i, for k and j; -1: k boundaries are no better
   std::vector<Boundaries> result;
   for (int k = 1; k <= most; ++k) {
     std::vector<double> next = best;

@@ -18,12 +18,12 @@
 
 namespace reprise {
 
-// What one observation costs when it is padded to `boundary`.
+// The cost of one observation that is padded to `boundary`.
 using BoundaryCost = std::function<double(int64_t boundary)>;
 
 struct Boundaries {
   std::vector<int64_t> sizes;  // ascending; the last one is the largest size seen
-  double cost = 0;             // of everything seen, and of the boundaries themselves
+  double cost = 0;             // everything seen, and the boundaries themselves
 };
 
 // The cheapest set of at most k boundaries, for each k of 1..`most`: an exact dynamic program over
@@ -37,8 +37,8 @@ std::vector<Boundaries> SolveEach(absl::Span<const WeightedSize> seen, int most,
 Boundaries SolveBoundaries(absl::Span<const WeightedSize> seen, int most, const BoundaryCost& cost,
                            const BoundaryCost& price = {});
 
-// What `seen` costs with these boundaries (ascending). A size above all of them costs its own size:
-// it runs exact.
+// The cost of `seen` with these boundaries (ascending). A size above all of them costs its own
+// size: it runs exact.
 double CostOf(absl::Span<const WeightedSize> seen, absl::Span<const int64_t> boundaries,
               const BoundaryCost& cost);
 

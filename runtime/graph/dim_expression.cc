@@ -9,7 +9,7 @@ namespace reprise {
 namespace {
 
 constexpr absl::string_view kOperators = "+-*";
-// What exporters write in dims that we do not compute: quotients, functions, brackets.
+// Signs of dims that exporters write and that we do not compute: quotients, functions, brackets.
 constexpr absl::string_view kOpaque = "/%^(),";
 
 bool IsNumber(absl::string_view factor) {

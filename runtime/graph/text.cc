@@ -205,7 +205,7 @@ class Printer {
   const Graph& graph_;
   const PrintOptions& options_;
   const int indent_;
-  std::vector<int> numbers_;  // by value id; only without names
+  std::vector<int> numbers_;  // keyed by value id; only where names are left out
 };
 
 struct AttributePrinter {

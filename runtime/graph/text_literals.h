@@ -16,8 +16,8 @@ namespace reprise {
 
 absl::StatusOr<int64_t> ReadInteger(TextLexer& lexer);
 
-// What `text`, read at `position`, stands for: a float where it has a point, an exponent, inf or
-// nan, else an int.
+// The number that `text`, read at `position`, stands for: a float where it has a point, an
+// exponent, inf or nan, else an int.
 absl::StatusOr<Attribute> ToNumber(TextLexer& lexer, const std::string& text, size_t position);
 
 // "[1, 2]" (ints), "[1, 2.5]" (floats) or ["a", "b"] (strings); not empty.

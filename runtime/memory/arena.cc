@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kLeastReservation = size_t{8} << 20;
-// Of the addresses that are left, the part that one arena takes.
+// One arena takes this part of the addresses that are left.
 constexpr size_t kAddressesPart = 8;
 
 size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }

@@ -135,7 +135,7 @@ class Analysis {
         buffer.last = std::max(buffer.last, id);
       }
     }
-    // What the scatter reads lives to the end.
+    // Outputs live to the end, where the scatter reads them.
     for (ValueId output : graph_.outputs()) {
       BufferOf(output).last = std::max<int>(0, static_cast<int>(graph_.num_nodes()) - 1);
     }
@@ -197,7 +197,7 @@ class Analysis {
   const Graph& graph_;
   absl::Span<const NodeMemory> nodes_;
   ValueClasses classes_;
-  std::vector<int> buffer_of_class_;  // by the representative of a class
+  std::vector<int> buffer_of_class_;  // keyed by the representative of a class
   std::vector<int> gone_;             // buffers of results that were taken in place
   Lifetimes result_;
 };

@@ -20,7 +20,7 @@
 
 namespace reprise {
 
-// What the chosen kernel of a node asks of memory.
+// The demands of a node's chosen kernel on memory.
 struct NodeMemory {
   bool view = false;  // output 0 is input 0's bytes under another shape; nothing is launched
   int in_place = -1;  // input that output 0 may be written over; -1: none
@@ -41,8 +41,8 @@ struct Buffer {
 };
 
 struct Lifetimes {
-  std::vector<int> buffer_of_value;    // by ValueId; -1 for a value removed
-  std::vector<int> workspace_of_node;  // by NodeId; -1: none
+  std::vector<int> buffer_of_value;    // keyed by ValueId; -1 for a value removed
+  std::vector<int> workspace_of_node;  // keyed by NodeId; -1: none
   std::vector<Buffer> buffers;
 };
 

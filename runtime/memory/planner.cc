@@ -19,7 +19,7 @@ bool LiveTogether(const BufferRequest& a, const BufferRequest& b) {
 size_t BestFit(const BufferRequest& request, absl::Span<const BufferRequest> requests,
                const std::vector<size_t>& placed, const std::vector<size_t>& offsets) {
   const size_t bytes = AlignUp(request.bytes);
-  size_t end = 0;  // of what is taken so far, walking up
+  size_t end = 0;  // the top of what is taken so far, walking up
   size_t best = 0;
   size_t best_gap = std::numeric_limits<size_t>::max();
   for (size_t other : placed) {

@@ -20,8 +20,8 @@ struct BufferRequest {
 };
 
 struct MemoryPlan {
-  std::vector<size_t> offsets;  // of each request, multiples of 64
-  size_t bytes = 0;             // of the whole, a multiple of 64
+  std::vector<size_t> offsets;  // one a request, multiples of 64
+  size_t bytes = 0;             // the whole, a multiple of 64
 };
 
 // Deterministic: equal requests give equal plans, so that equal recipes have equal layouts.

@@ -46,8 +46,8 @@ class Marker {
     }
   }
 
-  // What a node mixes it reads whole, dead rows too: those must then have been computed, and from
-  // what was computed.
+  // A node that mixes rows reads all of them, dead ones too: those must have been computed, and
+  // from rows that were computed.
   void UnmarkBackward() {
     const std::vector<NodeId> ids = graph_.NodeIds();
     for (auto id = ids.rbegin(); id != ids.rend(); ++id) {

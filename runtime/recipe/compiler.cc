@@ -75,12 +75,12 @@ class Compilation {
   std::vector<int> TakeLaunches() { return std::move(launches_); }
 
  private:
-  // What becomes a launch, or one a row.
+  // A node that becomes a launch, or one launch a row.
   struct BoundNode {
     Launch launch;
     std::vector<int> sources;         // Recipe::index_sources
     std::vector<OperandNote> notes;   // Recipe::operand_notes
-    std::vector<uint64_t> row_bytes;  // by operand: from where it is for one row to the next
+    std::vector<uint64_t> row_bytes;  // one an operand: from its place for one row to the next
   };
 
   absl::Status LayOutSlots() {
@@ -370,9 +370,9 @@ class Compilation {
   Recipe& recipe_;
   NodeKernels chosen_;
   Lifetimes lifetimes_;
-  std::vector<bool> of_one_row_;  // by buffer, where there are walks
+  std::vector<bool> of_one_row_;  // one a buffer, where there are walks
   std::vector<int> launches_;     // CompiledPlan::launches
-  std::vector<Operand> places_;   // by buffer; not those of parameters
+  std::vector<Operand> places_;   // one a buffer; not those of parameters
   HashMap<std::string, uint64_t> slot_by_text_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// Of several inputs that are text: which one is not known.
+// The source is one of several inputs that are text, and nobody knows which.
 inline constexpr int kSomeText = -2;
 
 // For each operand of `node` the position among the inputs of `graph` of the one that it is

@@ -25,7 +25,7 @@ struct KernelChoice {
   std::string question;
   std::string kernel;
   int64_t ns = 0;        // one run of it, on one thread
-  int64_t first_ns = 0;  // of the first option
+  int64_t first_ns = 0;  // one run of the first option
 
   friend bool operator==(const KernelChoice&, const KernelChoice&) = default;
 };

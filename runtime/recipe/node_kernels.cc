@@ -91,7 +91,7 @@ absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const RowWalks& wa
     chosen.nodes[id].nothing = MakesNothing(graph, node);
     std::vector<KernelOption> offers;
     if (chosen.nodes[id].has_launch()) {
-      // What the device makes for a node holds tables as long as its shapes.
+      // The options that the device makes hold tables whose length grows with the shapes.
       ASSIGN_OR_RETURN(offers, WithinMemory([&] { return NodeLabel(node); },
                                             [&]() -> absl::StatusOr<std::vector<KernelOption>> {
                                               return options.device->Options(walks.GraphOf(id), id);

@@ -28,8 +28,8 @@ struct NodeKernel {
 };
 
 struct NodeKernels {
-  std::vector<NodeKernel> nodes;                  // by node id
-  std::vector<CompiledPlan::Question> questions;  // by node, where a plan is asked for
+  std::vector<NodeKernel> nodes;                  // keyed by node id
+  std::vector<CompiledPlan::Question> questions;  // one a node, where a plan is asked for
   // Recipe::timeable and Recipe::untimed.
   int timeable = 0;
   int untimed = 0;

@@ -38,7 +38,7 @@ class ReadyIndex {
 // sizes of the axes in `paddable` (symbols), which are at least those of `want`.
 bool CanServe(const RecipeKey& have, const RecipeKey& want, const std::set<std::string>& paddable);
 
-// Of the recipes of buckets in `ready` that can serve `want`, the one that computes the fewest
+// The recipe of a bucket in `ready` that can serve `want` and, among those, computes the fewest
 // elements: the smallest product of all axes but `batch_symbol` (rows that no request fills cost
 // nothing), then the smallest batch. Null if there is none. Recipes of exact shapes beyond the
 // buckets are left out: padding was not checked at their sizes.

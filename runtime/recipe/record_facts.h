@@ -1,5 +1,5 @@
-// What a record of a recipe store says of itself: for people, and for whoever moves records between
-// machines.
+// The facts that a record of a recipe store states: for people, and for whoever moves records
+// between machines.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct RecordFacts {
   RecordKind kind = RecordKind::kRecipe;
   std::string model;  // that had it stored
   int64_t version = 0;
-  std::string bucket;    // of a recipe
-  std::string device;    // for which it holds; empty: for any
-  std::string compiler;  // by which it was made; empty: by any
+  std::string bucket;    // a recipe's
+  std::string device;    // the one it holds for; empty: any
+  std::string compiler;  // the one that made it; empty: any
   int64_t rebuild_ns = 0;
   int64_t created_unix_s = 0;
 };

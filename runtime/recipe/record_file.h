@@ -46,7 +46,7 @@ enum class StoreMiss {
 };
 inline constexpr int kNumStoreMisses = 9;
 absl::string_view StoreMissName(StoreMiss miss);   // "absent", "other_device"
-absl::string_view StoreMissWords(StoreMiss miss);  // for people
+absl::string_view StoreMissWords(StoreMiss miss);  // words for people
 
 struct Record {
   RecordKind kind = RecordKind::kRecipe;

@@ -18,7 +18,7 @@ struct RowRules::Row {
 
 RowRules::Rule RowRules::RuleOf(const Node& node) {
   static constexpr Row kRows[] = {
-      // What they make of an element of dim 0 no other one has a part in. Where MaxPool says which
+      // Each element of dim 0 is computed from itself alone. Where MaxPool says which
       // element was the largest it counts them from the batch's first on, which is no mixing.
       {"AveragePool", &RowRules::FirstAlone},
       {"Conv", &RowRules::FirstAlone},

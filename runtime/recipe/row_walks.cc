@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kFarBytes = int64_t{3} << 20;
 // Fewer bytes a row are too little work for a launch of their own.
 constexpr int64_t kRowBytes = int64_t{256} << 10;
-// Nodes between two that move much may be others, so many and of so many bytes of weights: those
-// are read once a row.
+// Between two nodes that move much there may be at most this many others, with at most this many
+// bytes of weights: those are read once a row.
 constexpr int kFewNodes = 6;
 constexpr int64_t kFewWeightBytes = int64_t{512} << 10;
 // Blocks of memory begin at such an address, and so must rows.
@@ -68,7 +68,7 @@ class Finder {
   }
 
  private:
-  // Of a node that can be run for one row after the other.
+  // The traffic of a node that can be run for one row after the other.
   std::optional<Traffic> TrafficOf(const Node& node) const {
     const OpRow* row = FindOp(node.op);
     if (row == nullptr || row->Has(kView) || absl::c_linear_search(kKnowRows, node.op)) {

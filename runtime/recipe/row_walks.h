@@ -21,7 +21,7 @@ struct RowWalk {
 class RowWalks {
  public:
   RowWalks() = default;
-  // Of a specialised and compacted graph whose values are marked (MarkBatchRows). Borrows it.
+  // The walks of a specialised, compacted and marked (MarkBatchRows) graph, which they borrow.
   RowWalks(const Graph& graph, int64_t rows);
 
   const std::vector<RowWalk>& walks() const { return walks_; }
@@ -36,9 +36,9 @@ class RowWalks {
  private:
   const Graph* graph_ = nullptr;
   int64_t rows_ = 0;
-  std::vector<RowWalk> walks_;  // in order
+  std::vector<RowWalk> walks_;  // ascending
   std::vector<int> of_node_;
-  std::optional<Graph> one_row_;  // with the same ids
+  std::optional<Graph> one_row_;  // its ids are the same
 };
 
 }  // namespace reprise

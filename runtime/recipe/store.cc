@@ -23,7 +23,7 @@ namespace {
 
 constexpr absl::string_view kRecordSuffix = ".rps";
 constexpr char kLockName[] = ".lock";
-// What waits to be written is bounded; beyond it the oldest is given up.
+// At most this many records wait to be written; beyond it the oldest is given up.
 constexpr size_t kMaxPending = 4096;
 
 // Held by who deletes, or reads to write: one at a time among all daemons. Ends with the process.
@@ -180,7 +180,7 @@ void RecipeStore::WritePending() {
       next = std::move(pending_.front());
       pending_.pop_front();
     }
-    // What there is no memory for is captured anew after a restart.
+    // A record that there is no memory for is captured anew after a restart.
     WhereMemoryAllows([&] { NoteWrite(Write(next.name, next.rebuild_ns, next.payload)); });
   }
 }

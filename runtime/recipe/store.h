@@ -64,7 +64,7 @@ class RecipeStore {
   Found Read(const RecordName& name);
   // There is a file of exactly this name, whatever is in it.
   bool Has(const RecordName& name) const;
-  // What a caller found when it looked at a payload: counted, and warned of, as damage.
+  // Tells of damage that a caller found in a payload: it is counted and warned of.
   void NoteCorrupt(const RecordName& name, absl::string_view what);
 
   // Queues a record; nothing where the folder is read-only. A record of the same name that still

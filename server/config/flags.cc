@@ -188,7 +188,7 @@ constexpr Flag kFlags[] = {
      }},
 };
 
-// What the parser has to say, in one line; of a flag without its value, what that may be.
+// The parser's error in one line; where a flag lacks its value, which values there are.
 std::string WordsOf(const CLI::App& app, const CLI::ParseError& error) {
   const std::string words = absl::StrReplaceAll(error.what(), {{"\n", " "}});
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return words;

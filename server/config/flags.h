@@ -14,7 +14,7 @@ namespace reprise {
 struct FlagInfo {
   std::string name;           // "--grpc-port"
   std::string value;          // "PORT"
-  std::string default_value;  // as shown, "" if there is none
+  std::string default_value;  // shown to users; "" where there is none
   std::string meaning;
 };
 

@@ -19,18 +19,18 @@ enum class Overflow { kExact, kReject };
 enum class BucketPolicyMode { kApply, kSuggest, kOff };
 enum class CaptureMode { kQuick, kInline, kBackground };
 
-// What is captured before requests need it. All empty: nothing.
+// Buckets that are captured before requests need them. All empty: none is.
 struct WarmupSettings {
   bool all = false;                  // every bucket
   std::vector<std::string> buckets;  // labels
-  std::string lengths_file;          // in the model's folder: a line "LENGTH [COUNT]"
+  std::string lengths_file;          // lines "LENGTH [COUNT]", in the model's folder
   bool ready_when_all = false;       // false: ready when the largest buckets are
   int64_t max_seconds = 300;         // 0: no limit
-  int64_t max_bytes = 0;             // of recipes and their arena; 0: no limit
+  int64_t max_bytes = 0;             // recipes and their arena together; 0: no limit
 };
 
 struct ModelSettings {
-  inference::ModelConfig config;  // as written; the default message if there is no file
+  inference::ModelConfig config;  // the file as written; the default message without one
   // config.pbtxt has the line: 0 written out means no batching, left out means what the model can.
   bool max_batch_size_given = false;
   std::string model_filename = "model.onnx";
@@ -56,14 +56,14 @@ struct ModelSettings {
   std::optional<bool> packing;   // where the model can be packed; absent: see WantsPacking
   Precision precision = Precision::kExact;
   std::set<std::string> padding_off;    // axis labels
-  std::map<std::string, double> fills;  // by input name
+  std::map<std::string, double> fills;  // keyed by input name
 
   // The queue. 0 or absent: the server's default.
   int64_t max_queue_requests = 0;
   int64_t max_queue_tokens = 0;
   int64_t max_queue_bytes = 0;
   int64_t queue_delay_us = 0;
-  int64_t enough_rows = 0;  // a batch with as many rows does not wait for the delay
+  int64_t enough_rows = 0;  // a batch of this many rows does not wait for the delay
   int64_t max_running = 0;  // replays at the same time
   std::optional<int64_t> default_timeout_us;
   bool allow_timeout_override = true;  // a request's own `timeout` counts

@@ -26,8 +26,8 @@ struct Endpoint {
 struct Options {
   std::vector<std::string> model_repositories;  // at least one existing folder
   ModelControl model_control = ModelControl::kNone;
-  std::vector<std::string> load_models;  // of kExplicit, at the start; "*": all
-  int repository_poll_secs = 15;         // of kPoll
+  std::vector<std::string> load_models;  // kExplicit loads them at the start; "*": all
+  int repository_poll_secs = 15;         // kPoll looks this often
   Endpoint grpc = {.port = 8001};
   Endpoint http = {.port = 8000};
   Endpoint metrics = {.port = 8002};

@@ -22,9 +22,9 @@ struct HttpServerOptions {
   int threads = 1;
   // Connections at a time: more are not accepted until one of them ends. Each holds a descriptor.
   int max_connections = 1 << 16;
-  // Of the body of a request. Larger ones are answered 413.
+  // A request's body may have this many bytes. Larger ones are answered 413.
   int64_t max_body_bytes = int64_t{64} << 10;
-  // Of all bodies that are read or worked on at a time. What exceeds it is answered 503.
+  // All bodies that are read or worked on at a time share this. A body beyond it is answered 503.
   int64_t max_all_body_bytes = int64_t{16} << 20;
 };
 

@@ -1,4 +1,4 @@
-// What a client compressed on its way.
+// Inflater: undoes the compression that a client gave its body on the way.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class Inflater {
   // Makes about `bytes` more. True: that was all. INVALID_ARGUMENT for bytes that are not of the
   // encoding, RESOURCE_EXHAUSTED for more than `max_bytes`, of which no more are made.
   absl::StatusOr<bool> Step(int64_t bytes);
-  // What body and text take.
+  // Bytes that the body and the text occupy.
   int64_t bytes_taken() const;
   // The text, once it is whole.
   std::string Take();
@@ -44,8 +44,8 @@ class Inflater {
   const std::string body_;
   const int64_t max_bytes_;
   const std::unique_ptr<Stream> stream_;
-  size_t read_ = 0;   // of the body
-  int64_t size_ = 0;  // of `made_`, as far as it is written
+  size_t read_ = 0;   // bytes of the body
+  int64_t size_ = 0;  // the part of `made_` that is written
   std::string made_;
 };
 

@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// What is ready, and how far what is not ready is.
+// Which models are ready, and how far the others are.
 std::string ReadyBody(const Repository& repository, const ServerState& state) {
   nlohmann::ordered_json models = nlohmann::ordered_json::array();
   for (const Repository::Listed& listed : repository.List()) {

@@ -13,7 +13,7 @@
 
 namespace reprise {
 
-// What a path has where its pattern has {name}, percent-decoded.
+// The parts of a path where its pattern has {name}, percent-decoded.
 using PathParts = std::map<std::string, std::string>;
 
 class Router {

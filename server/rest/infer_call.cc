@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// What the core's views point into, from the start to the answer.
+// Everything that the core's views point into, from the start to the answer.
 struct InferState {
   std::shared_ptr<HttpExchange> exchange;
   std::string model, version;

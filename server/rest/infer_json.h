@@ -37,7 +37,7 @@ class InferJson {
   // Points into the request and into this.
   InferRequest& view() { return view_; }
 
-  // Of a result that is OK.
+  // The reply to a call whose result is OK.
   HttpReply Encode(const InferResult& result) const;
 
  private:
@@ -52,8 +52,8 @@ class InferJson {
   InferRequest view_;
   std::deque<std::vector<int64_t>> shapes_;
   std::deque<std::string> texts_, tensors_;
-  bool binary_ = false;               // of outputs that do not say
-  std::vector<bool> binary_outputs_;  // by position in view_.outputs
+  bool binary_ = false;               // for outputs that do not say
+  std::vector<bool> binary_outputs_;  // positions are those of view_.outputs
 };
 
 }  // namespace reprise

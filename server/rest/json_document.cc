@@ -11,8 +11,8 @@
 namespace reprise {
 namespace {
 
-// What the parser has for each byte of a text: 8 of the tape, 5/3 of texts, 4 of the places where
-// something begins, and a copy.
+// Bytes that the parser needs for each byte of a text: 8 for the tape, 5/3 for texts, 4 for the
+// places where something begins, and a copy.
 constexpr int64_t kParserBytesPerByte = 16;
 // Whatever the machine has: a thread of the server parses nothing else meanwhile.
 constexpr int64_t kMostBytes = int64_t{256} << 20;

@@ -21,9 +21,9 @@ class JsonDocument {
   explicit JsonDocument(MemoryBudget& budget);
   ~JsonDocument();
 
-  // What `text` says; points into this, not into `text`. NaN and Infinity are taken as json_numbers
-  // has them. Once. Errors: INVALID_ARGUMENT for what is no JSON, RESOURCE_EXHAUSTED for more than
-  // a request may send, UNAVAILABLE while others have the memory.
+  // The value of `text`, which points into this, not into `text`. NaN and Infinity are as
+  // json_numbers has them. Once. Errors: INVALID_ARGUMENT for what is no JSON, RESOURCE_EXHAUSTED
+  // for more than a request may send, UNAVAILABLE while others have the memory.
   absl::StatusOr<simdjson::dom::element> Parse(absl::string_view text);
 
  private:

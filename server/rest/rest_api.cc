@@ -108,8 +108,8 @@ void AddNoSharedMemory(Router& router) {
   }
 }
 
-// Of the body of a request for the index: {"ready": true} leaves out what is not. Other bodies say
-// nothing, whatever they are.
+// Whether the body of a request for the index is {"ready": true}, which leaves out models that are
+// not ready. Other bodies ask for nothing, whatever they are.
 bool WantsReadyOnly(absl::string_view body, MemoryBudget& parsing) {
   JsonDocument document(parsing);
   const auto json = document.Parse(body);

@@ -25,8 +25,8 @@ struct RestContext {
   Repository* repository = nullptr;
   Inference* inference = nullptr;
   const ServerState* state = nullptr;
-  MemoryBudget* parsing = nullptr;  // of JSON, see JsonDocument
-  std::string version;              // of the server
+  MemoryBudget* parsing = nullptr;  // JSON takes its memory from it: see JsonDocument
+  std::string version;              // the server's
 };
 
 // All in the context outlives the router.

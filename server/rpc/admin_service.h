@@ -17,7 +17,7 @@ class AdminService final : public v1::Admin::CallbackService {
     Engine* engine = nullptr;
     Repository* repository = nullptr;
     Catalogue* catalogue = nullptr;
-    std::string version;  // of the server
+    std::string version;  // the server's
     std::string device;   // "cpu avx512_vnni"
     int streams = 0;
     int threads_per_stream = 0;

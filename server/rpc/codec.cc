@@ -17,7 +17,7 @@ using inference::InferParameter;
 using inference::ModelInferRequest;
 
 constexpr int64_t kLargestMessage = std::numeric_limits<int32_t>::max();
-// What names, shapes and parameters of an answer may add to its tensors.
+// Bytes that names, shapes and parameters of an answer may add to its tensors.
 constexpr int64_t kMessageOverhead = 1 << 20;
 
 ParameterValue ValueOf(const InferParameter& value) {

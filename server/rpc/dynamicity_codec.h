@@ -1,4 +1,4 @@
-// What arrived at a model, as a message; with what to do about it.
+// The shapes that arrived at a model, as a message, with what to do about them.
 #pragma once
 
 #include <cstdint>

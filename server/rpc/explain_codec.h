@@ -9,7 +9,7 @@ namespace reprise {
 
 void EncodeMiss(const MissRecord& record, v1::MissRecord& message);
 
-// What may be padded along which axis and why, in words that do not ask for the code.
+// Says which axes may be padded and why, in words that do not ask for the code.
 void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message);
 
 }  // namespace reprise

@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-// What the reactor and the core's callback share. It outlives whichever of them goes first.
+// The state that the reactor and the core's callback share. It outlives whichever goes first.
 class CallState {
  public:
   explicit CallState(Inference& inference) : inference_(inference) {}

@@ -22,7 +22,7 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
     Inference* inference = nullptr;
     const ServerState* state = nullptr;
     const Clock* clock = nullptr;
-    std::string version;  // of the server
+    std::string version;  // the server's
   };
   // Everything in `context` outlives the service.
   explicit InferenceService(Context context) : context_(std::move(context)) {}
@@ -73,7 +73,7 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   Reactor* RepositoryModelUnload(CallContext* call,
                                  const inference::RepositoryModelUnloadRequest* request,
                                  inference::RepositoryModelUnloadResponse* response) override;
-  // What is not there says so by name.
+  // Shared memory is not there, and says so by name.
   Reactor* SystemSharedMemoryRegister(
       CallContext* call, const inference::SystemSharedMemoryRegisterRequest* request,
       inference::SystemSharedMemoryRegisterResponse* response) override;

@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const Endpoint& endp
   grpc::ServerBuilder builder;
   // Two daemons on one port would share it silently.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // What waits is bounded by the queues' limits; a large request is refused there, with the
+  // Requests that wait are bounded by the queues' limits; a large one is refused there, with the
   // numbers. But it has been read by then: requests of more than a quarter of the memory are
   // refused unread, and of half of it gRPC stops reading, and closes connections rather than take
   // more.

@@ -26,7 +26,7 @@ class RpcServer {
 
   // The port that is bound, also when 0 was asked for.
   int port() const { return port_; }
-  // What grpc.health.v1 answers, for "" and for the inference service.
+  // Sets the answer of grpc.health.v1, for "" and for the inference service.
   void SetServing(bool serving);
   // True when every answer to an inference is sent, and none was and no call was refused for
   // `quiet`, or `timeout` is over; false when one is still open then.

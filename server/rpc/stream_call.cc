@@ -15,7 +15,7 @@
 namespace reprise {
 namespace {
 
-// Of one stream, read and not answered yet.
+// Requests of one stream that are read and not answered yet.
 constexpr size_t kMostUnderWay = 64;
 
 constexpr char kWantsFinal[] = "triton_enable_empty_final_response";
@@ -201,7 +201,7 @@ class InferStream final : public StreamReactor {
   Inference& inference_;
   OpenAnswers& open_;
   const int64_t deadline_ns_;
-  std::shared_ptr<Request> reading_;  // by one read at a time
+  std::shared_ptr<Request> reading_;  // one read at a time fills it
   // Guarded.
   Mutex mutex_;
   // Read and not answered yet, in the order in which they came.

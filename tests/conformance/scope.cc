@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// What models use that people export. Sorted.
+// The ops of models that people export. Sorted.
 // clang-format off
 constexpr absl::string_view kOps[] = {
     "Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh",
@@ -38,7 +38,7 @@ constexpr absl::string_view kOps[] = {
     "Transpose", "Trilu", "Unique", "Unsqueeze", "Upsample", "Where", "Xor",
 };
 
-// Of ai.onnx.ml. Sorted.
+// The ops of ai.onnx.ml. Sorted.
 constexpr absl::string_view kClassicOps[] = {
     "ArrayFeatureExtractor", "Binarizer", "FeatureVectorizer", "Imputer", "LabelEncoder",
     "LinearClassifier", "LinearRegressor", "Normalizer", "OneHotEncoder", "SVMClassifier",

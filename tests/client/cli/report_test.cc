@@ -1,4 +1,4 @@
-// What a load and a metrics page are turned into.
+// The texts that a load and a metrics page are turned into.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

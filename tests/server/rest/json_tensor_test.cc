@@ -65,7 +65,7 @@ TEST(JsonTensorTest, EveryDatatypeHasItsBytes) {
   EXPECT_EQ(Elements(R"(["ab",""])", "BYTES", {2}).value(), std::string("\2\0\0\0ab\0\0\0\0", 10));
 }
 
-// What a number is rounded to counts, not what is written: the shortest digits of the largest one
+// The value that a number is rounded to counts, not its digits: the shortest digits of the largest one
 // are above it.
 TEST(JsonTensorTest, TheLargestNumbersAreInRange) {
   const float largest = std::numeric_limits<float>::max();
