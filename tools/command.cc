@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/base/cpu_info.h"
-#include "runtime/ops/precision.h"
+#include "runtime/ops/kit/precision.h"
 
 namespace reprise::cli {
 

@@ -13,7 +13,7 @@
 #include "runtime/graph/text.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/pipeline.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/specialize/specialize.h"
 #include "tools/command.h"
 #include "tools/local_engine.h"
 #include "tools/made_up_request.h"

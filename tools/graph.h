@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/ops/precision.h"
+#include "runtime/ops/kit/precision.h"
 
 namespace reprise::cli {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/base/cpu_info.h"
-#include "runtime/ops/precision.h"
+#include "runtime/ops/kit/precision.h"
 
 namespace reprise::cli {
 

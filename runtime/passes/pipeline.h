@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "runtime/graph/graph.h"
-#include "runtime/passes/pass.h"
+#include "runtime/passes/kit/pass.h"
 
 namespace reprise {
 
