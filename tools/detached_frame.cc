@@ -134,7 +134,7 @@ void FillInputs(const Recipe& recipe, Stream& stream, Frame& frame) {
     }
     return;
   }
-  // As many rows as there is room for, all of one length.
+  // The frame is filled with rows of one length.
   const PackedSizes room = PackedSizesOf(recipe.key);
   const int64_t length = room.tokens / room.segments;
   Request request;

@@ -68,7 +68,7 @@ class BatchRun {
   // Copies output `position` for request `i` out of the frame, if it was not placed.
   absl::Status ScatterOne(const Frame& frame, size_t position, size_t i,
                           OutputTensor& output) const;
-  // What is put where no request has sent anything.
+  // The value that padding of the slot is filled with.
   double PaddingOf(const TensorSlot& slot, int position) const;
   // Fails the requests whose data the kernels could not use. Which of several it was is found by
   // replaying each of them alone in its place: errors are rare, and a flattened or transposed index

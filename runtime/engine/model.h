@@ -112,7 +112,7 @@ struct ModelOptions {
   bool confirm_padding_later = false;
 };
 
-// What the size of an axis decides in a model, and for which sizes that is one and the same.
+// A decision by the size of an axis, and the sizes for which it is one and the same.
 struct SizeDecision {
   // "node 'if' (If) takes a branch that node 'gt' (Greater) decides by the size of sequence".
   // Empty: nothing.
@@ -154,8 +154,8 @@ class Model : public std::enable_shared_from_this<Model> {
   bool has_shape_inputs() const { return !shape_inputs_.empty(); }
   // How far the certificates are proved: see Engine::ConfirmPadding.
   const PaddingProgress& padding() const { return padding_; }
-  // Of certificates that hold for some sizes of other axes alone: for which. Null where no size
-  // decides anything that matters to padding.
+  // The sizes of other axes for which the certificates hold. Null where no size decides anything
+  // that matters to padding.
   SizeSlices* slices() const { return slices_.get(); }
   // What is known of axis `axis` of axes() by now.
   AxisCertificate CertificateOf(size_t axis) const;

@@ -89,7 +89,7 @@ Taps TapsAt(const Sampling& sampling, double place, int64_t size) {
   const double last = static_cast<double>(size - 1);
   double x = sampling.align_corners ? (place + 1) / 2 * last
                                     : ((place + 1) * static_cast<double>(size) - 1) / 2;
-  // Where no number is, and infinity reflected, is left open; onnxruntime has the first border.
+  // ONNX leaves NaN, and reflected infinity, open; onnxruntime takes the first border there.
   const bool nowhere =
       sampling.outside == Outside::kReflection ? !std::isfinite(x) : std::isnan(x);
   if (nowhere) x = sampling.align_corners ? 0 : -0.5;

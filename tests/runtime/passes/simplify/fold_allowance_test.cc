@@ -1,4 +1,4 @@
-// What one walk over a graph folds is bounded: see FoldAllowance.
+// One walk over a graph folds a bounded number of bytes and steps: see FoldAllowance.
 #include <string>
 
 #include "gtest/gtest.h"
