@@ -19,8 +19,8 @@ struct RequestSizes {
 };
 
 // The sizes that `text` names: a bucket of the model ("b1_s128"; of a packed model "t512", filled
-// with rows of the largest length), or any sizes ("batch=1,sequence=100"). Empty text: the smallest padded
-// bucket. INVALID_ARGUMENT says what there is.
+// with rows of the largest length), or any sizes ("batch=1,sequence=100"). Empty text: the smallest
+// padded bucket. INVALID_ARGUMENT says what there is.
 absl::StatusOr<RequestSizes> SizesOf(const Model& model, const std::string& text);
 
 // A request and the tensors that it points into.

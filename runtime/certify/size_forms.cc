@@ -112,8 +112,7 @@ class Forms {
       const double at = facts_.Constant(bound);
       if (std::abs(at) >= kBeyondAllSizes) return true;
       // Counted from the end, or from the beginning: within the dim, or beyond it.
-      const SizePolynomial left =
-          dim - SizePolynomial::Constant(facts_.axes(), at < 0 ? -at : at);
+      const SizePolynomial left = dim - SizePolynomial::Constant(facts_.axes(), at < 0 ? -at : at);
       return KeepsSign(left);
     }
     return facts_.RangeOf(bound).first >= 0 && KeepsSign(dim - bound);
@@ -146,8 +145,8 @@ bool DropsDimsOfOne(const Node& node) {
 bool MayHoldSizeForms(const Graph& graph) {
   return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
     const Node& node = graph.node(id);
-    return node.op == "Shape" || node.op == "Size" || node.op == "Slice" ||
-           node.op == "Reshape" || DropsDimsOfOne(node);
+    return node.op == "Shape" || node.op == "Size" || node.op == "Slice" || node.op == "Reshape" ||
+           DropsDimsOfOne(node);
   });
 }
 

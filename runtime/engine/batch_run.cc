@@ -330,19 +330,19 @@ absl::Status BatchRun::CheckForm(size_t position, size_t i, const Shape& shape) 
     if (!plan_.packed()) as_promised = as_promised && offset[d] + shape[d] <= slot[d];
   }
   if (as_promised) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(
-      "output '", model_.recipe_outputs_[position].name, "' has shape ", ShapeToString(slot),
-      " in its recipe (", recipe_->key.binding.ToString(), "), of which ", ShapeToString(shape),
-      " at row ", FirstRow(i), " is not the ",
-      ShapeToString(model_.output_shapes_[position].At(sizes)),
-      " that the model's other sizes promise"));
+  return absl::InternalError(
+      absl::StrCat("output '", model_.recipe_outputs_[position].name, "' has shape ",
+                   ShapeToString(slot), " in its recipe (", recipe_->key.binding.ToString(),
+                   "), of which ", ShapeToString(shape), " at row ", FirstRow(i), " is not the ",
+                   ShapeToString(model_.output_shapes_[position].At(sizes)),
+                   " that the model's other sizes promise"));
 }
 
 absl::Status BatchRun::CheckBytes(size_t position, const OutputTensor& output) const {
   if (!stream_.poisons() || !HoldsPoison(output.bytes)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(
-      "output '", model_.recipe_outputs_[position].name, "' of ", recipe_->key.binding.ToString(),
-      " holds what the replay has not written"));
+  return absl::InternalError(absl::StrCat("output '", model_.recipe_outputs_[position].name,
+                                          "' of ", recipe_->key.binding.ToString(),
+                                          " holds what the replay has not written"));
 }
 
 void BatchRun::PlaceOutputs(Response& response) const {

@@ -321,9 +321,8 @@ std::shared_ptr<CaptureTicket> Engine::AwaitSlice(const Model& model, const Requ
     shared->slices()->Learn(slice, absl::UnavailableError("the server is stopping"));
   };
   bool begun = false;
-  const bool waits = slices.Await(slice, std::move(done), [&] {
-    return begun = pool == nullptr || pool->Add(urgency, job);
-  });
+  const bool waits = slices.Await(
+      slice, std::move(done), [&] { return begun = pool == nullptr || pool->Add(urgency, job); });
   if (begun && pool == nullptr) LookAtSlice(model, slice);
   return waits ? std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof) : nullptr;
 }

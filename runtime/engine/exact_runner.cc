@@ -22,10 +22,10 @@ absl::StatusOr<std::shared_ptr<const Recipe>> ExactRunner::RecipeFor(
               MakeKey(fingerprint_, binding, device_.fingerprint(), {.precision = precision_}),
               {.device = &device_, .clock = &clock_, .batch_symbol = batch_symbol_}));
   if (static_cast<int64_t>(recipe->frame_bytes()) > most_frame_bytes_) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "a run at ", binding.ToString(), " needs ", recipe->frame_bytes(),
-        " bytes of memory; while a model is loaded runs of up to ", most_frame_bytes_,
-        " bytes are tried"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a run at ", binding.ToString(), " needs ", recipe->frame_bytes(),
+                     " bytes of memory; while a model is loaded runs of up to ", most_frame_bytes_,
+                     " bytes are tried"));
   }
   recipes_.Add(binding, recipe);
   return recipe;

@@ -10,9 +10,9 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/engine.h"
-#include "runtime/engine/size_slices.h"
 #include "runtime/engine/gather.h"
 #include "runtime/engine/guard_values.h"
+#include "runtime/engine/size_slices.h"
 #include "runtime/engine/tail.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/recipe/compiler.h"
@@ -347,8 +347,8 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
     }
     const absl::StatusOr<int64_t> counted = CheckedNumElements(tensor.shape);
     if (!counted.ok()) {
-      return WithMessage(counted.status(), absl::StrCat("input '", inputs_[i].name, "': ",
-                                                        counted.status().message()));
+      return WithMessage(counted.status(), absl::StrCat("input '", inputs_[i].name,
+                                                        "': ", counted.status().message()));
     }
     const int64_t elements = *counted;
     if (tensor.data == nullptr && elements > 0) {

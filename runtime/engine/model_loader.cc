@@ -79,8 +79,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
     return ExplainRefusal(model->options_.path, status);
   }
   const int64_t imported = context_.clock->NowNs();
-  if (const absl::Status status = FindAxes(*model, std::move(as_imported), *budget);
-      !status.ok()) {
+  if (const absl::Status status = FindAxes(*model, std::move(as_imported), *budget); !status.ok()) {
     return ExplainRefusal(model->options_.path, status);
   }
   model->fingerprint_ = FingerprintGraph(model->graph_);

@@ -20,8 +20,8 @@ class ModelLoader {
   absl::StatusOr<std::unique_ptr<Model>> Load(ModelOptions options) const;
 
  private:
-  // `as_imported`: the graph before any pass, if requests may override initialisers. `budget`: set to
-  // that of all that follows the import, whose own is that of the file.
+  // `as_imported`: the graph before any pass, if requests may override initialisers. `budget`: set
+  // to that of all that follows the import, whose own is that of the file.
   absl::Status Import(Model& model, Graph& as_imported, std::optional<LoadBudget>& budget) const;
   // A graph that data decides shapes in becomes what comes before that, and a tail.
   absl::Status CutAtData(Model& model) const;

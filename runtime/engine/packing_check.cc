@@ -202,13 +202,11 @@ absl::Status PackingCheck::Run(const Lane& lane, const Rounds& rounds) {
     for (const Case& one : made.back().cases) answers_ += !one.expected.empty();
   }
   const RecipeKey key = packing_.KeyAt(kRoom, options_.device->fingerprint());
-  ASSIGN_OR_RETURN(
-      recipe_,
-      Compile(packing_.graph(), key,
-              {.device = options_.device,
-               .clock = options_.clock,
-               .batch_symbol = kTokensAxis,
-               .segments_symbol = kSegmentsAxis}));
+  ASSIGN_OR_RETURN(recipe_, Compile(packing_.graph(), key,
+                                    {.device = options_.device,
+                                     .clock = options_.clock,
+                                     .batch_symbol = kTokensAxis,
+                                     .segments_symbol = kSegmentsAxis}));
   ASSIGN_OR_RETURN(const auto parameters, options_.parameters->TableFor(recipe_));
   RETURN_IF_ERROR(lane.stream->Reserve(*recipe_));
   std::vector<int> positions(lane.drawer->size());

@@ -157,15 +157,13 @@ absl::StatusOr<std::vector<InputRange>> PaddingProber::Ranges(const ProbeOptions
 
 absl::StatusOr<AxisCertificate> PaddingProber::Probe(absl::Span<const InputRange> ranges,
                                                      const ProbeOptions& options) const {
-  return OrRefused({.axis = options.axis},
-                   ProbeAxis(inputs_, ranges, outputs_, run_, options));
+  return OrRefused({.axis = options.axis}, ProbeAxis(inputs_, ranges, outputs_, run_, options));
 }
 
 absl::StatusOr<AxisCertificate> PaddingProber::Confirm(const AxisCertificate& certificate,
                                                        absl::Span<const InputRange> ranges,
                                                        const ProbeOptions& options) const {
-  return OrRefused(certificate,
-                   ConfirmAxis(certificate, inputs_, ranges, outputs_, run_, options));
+  return OrRefused(certificate, ConfirmAxis(certificate, inputs_, ranges, outputs_, run_, options));
 }
 
 AxisFinding PaddingProber::Mixing(size_t position, absl::Span<const InputRange> ranges,

@@ -90,9 +90,8 @@ class Decisions {
     slice[axis] = largest;
     std::vector<int64_t> padded_to;
     for (size_t i = 0; i < axes.size(); ++i) {
-      padded_to.push_back(axes[i].certificate.certified
-                              ? LargestTaken(model_, graph_, i, buckets_[i])
-                              : 0);
+      padded_to.push_back(
+          axes[i].certificate.certified ? LargestTaken(model_, graph_, i, buckets_[i]) : 0);
     }
     return SliceProof(model_, slice, std::move(padded_to)).Run();
   }

@@ -54,9 +54,9 @@ void SizeSlices::Learn(const Slice& slice, const absl::Status& holds) {
     }
     WhereMemoryAllows([&] {
       if (known_.size() >= kMostKnown) known_.clear();
-      known_[slice] = holds.ok() ? Found{.state = State::kHolds}
-                                 : Found{.state = State::kRefused,
-                                         .why = std::string(holds.message())};
+      known_[slice] = holds.ok()
+                          ? Found{.state = State::kHolds}
+                          : Found{.state = State::kRefused, .why = std::string(holds.message())};
     });
     refused_ += holds.ok() ? 0 : 1;
   }

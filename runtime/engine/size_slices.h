@@ -52,9 +52,9 @@ class SizeSlices {
   Found FindWithReason(const Slice& slice) const;
 
   // Somebody waits for what is to be found out of `slice`: `done`, which may be empty, is called
-  // once, on the thread that finds it out. Where nobody is at it yet, `begin` is asked to begin; who
-  // does calls Learn, whatever happens, and not within `begin`. False, and `done` is not called:
-  // it is known already, or `begin` answers false.
+  // once, on the thread that finds it out. Where nobody is at it yet, `begin` is asked to begin;
+  // who does calls Learn, whatever happens, and not within `begin`. False, and `done` is not
+  // called: it is known already, or `begin` answers false.
   bool Await(const Slice& slice, std::function<void()> done, absl::FunctionRef<bool()> begin);
   // Takes a finding: the certificates hold, or why not. Where there is no memory to keep that,
   // those that wait are called all the same.

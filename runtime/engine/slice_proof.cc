@@ -173,7 +173,7 @@ int64_t SliceProof::LargestTaken(size_t position) const {
   for (int64_t size = largest_[positions_[position]]; size > 0; size /= 2) {
     Binding binding = {.axes = fixed_};
     for (size_t i = 0; i < axes_.size(); ++i) {
-      binding.axes[axes_[i].symbol] = i == position        ? size
+      binding.axes[axes_[i].symbol] = i == position       ? size
                                       : axes_[i].is_batch ? 1
                                                           : std::max(kOthers[0], axes_[i].smallest);
     }

@@ -24,9 +24,9 @@ absl::StatusOr<int64_t> CheckedNumElements(absl::Span<const int64_t> shape) {
     }
   }
   if (zero && (overflow || product > kMostOfNothing)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("shape ", ShapeToString(shape), " has no elements, and its other sizes come ",
-                     "to more than ", kMostOfNothing));
+    return absl::ResourceExhaustedError(absl::StrCat("shape ", ShapeToString(shape),
+                                                     " has no elements, and its other sizes come ",
+                                                     "to more than ", kMostOfNothing));
   }
   if (zero) return 0;
   if (overflow) {

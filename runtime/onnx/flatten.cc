@@ -34,8 +34,8 @@ class Inliner {
 
   absl::Status AddFunctions(const onnx::ModelProto& model) {
     for (const onnx::FunctionProto& function : model.functions()) {
-      Function& known = functions_[{CanonicalDomain(function.domain()), function.name(),
-                                    OverloadOf(function)}];
+      Function& known =
+          functions_[{CanonicalDomain(function.domain()), function.name(), OverloadOf(function)}];
       known.proto = &function;
       ASSIGN_OR_RETURN(known.defaults, DefaultsOf(function));
     }
@@ -392,7 +392,7 @@ class Inliner {
 
   // The attributes of a call: its own, and the defaults of those that it leaves out.
   static AttributeList GivenBy(const onnx::NodeProto& call,
-                            const std::vector<onnx::AttributeProto>& defaults) {
+                               const std::vector<onnx::AttributeProto>& defaults) {
     AttributeList given = call.attribute();
     for (const onnx::AttributeProto& one : defaults) {
       const bool own = absl::c_any_of(call.attribute(), [&](const onnx::AttributeProto& attribute) {

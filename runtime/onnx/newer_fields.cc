@@ -65,9 +65,9 @@ absl::StatusOr<std::vector<onnx::AttributeProto>> DefaultsOf(const onnx::Functio
   std::vector<onnx::AttributeProto> defaults;
   for (const std::string& bytes : FieldOf(function, kFunctionDefaults)) {
     if (defaults.emplace_back().ParseFromString(bytes)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("function '", function.name(), "': the default of its attribute ",
-                     defaults.size(), " is no attribute"));
+    return absl::InvalidArgumentError(absl::StrCat("function '", function.name(),
+                                                   "': the default of its attribute ",
+                                                   defaults.size(), " is no attribute"));
   }
   return defaults;
 }

@@ -94,8 +94,8 @@ absl::Status CheckDisabled(const PipelineOptions& options) {
 
 // `budget`: of the load that the passes belong to; null: they may take any time.
 absl::Status RunPasses(absl::Span<const Factory> passes, Graph& graph,
-                       const PipelineOptions& options, bool specialized,
-                       const PassWatcher& watcher, const LoadBudget* budget = nullptr) {
+                       const PipelineOptions& options, bool specialized, const PassWatcher& watcher,
+                       const LoadBudget* budget = nullptr) {
   RETURN_IF_ERROR(CheckDisabled(options));
   for (const Factory factory : passes) {
     if (factory == RoundProducts && options.precision != Precision::kBf16) continue;

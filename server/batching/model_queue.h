@@ -27,22 +27,22 @@ namespace reprise {
 // Which items go into one replay, decided before any of them is touched. One is made for each
 // batch.
 template <typename T, typename Item>
-concept BatchBuilder =
-    requires(T builder, const T& begun, const Item& item, absl::Span<const Item* const> waiting,
-             std::function<void(absl::Status)> ready) {
-      // Adds the item if it may share a replay with those added before, and if that is worth it.
-      // The first one must be taken.
-      { builder.TryAdd(item) } -> std::same_as<bool>;
-      // Which of `waiting` to try to add, in which order: positions. The first of them was added
-      // already.
-      { begun.Order(waiting) } -> std::same_as<std::vector<size_t>>;
-      // No further row would fit.
-      { begun.full() } -> std::same_as<bool>;
-      // Called once, when the batch is to start. False: what it runs on is being made ready; its
-      // items go on waiting, and `ready` is called once, later and from another thread, with the
-      // reason if it could not be made.
-      { builder.Start(ready) } -> std::same_as<bool>;
-    };
+concept BatchBuilder = requires(T builder, const T& begun, const Item& item,
+                                absl::Span<const Item* const> waiting,
+                                std::function<void(absl::Status)> ready) {
+  // Adds the item if it may share a replay with those added before, and if that is worth it.
+  // The first one must be taken.
+  { builder.TryAdd(item) } -> std::same_as<bool>;
+  // Which of `waiting` to try to add, in which order: positions. The first of them was added
+  // already.
+  { begun.Order(waiting) } -> std::same_as<std::vector<size_t>>;
+  // No further row would fit.
+  { begun.full() } -> std::same_as<bool>;
+  // Called once, when the batch is to start. False: what it runs on is being made ready; its
+  // items go on waiting, and `ready` is called once, later and from another thread, with the
+  // reason if it could not be made.
+  { builder.Start(ready) } -> std::same_as<bool>;
+};
 
 template <typename Item>
 struct QueueOptions {

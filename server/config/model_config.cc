@@ -17,8 +17,8 @@
 namespace reprise {
 namespace {
 
-// THE list of fields that something here or in server/repository acts on. A path that ends in a message
-// stands for the message alone, not for its fields.
+// THE list of fields that something here or in server/repository acts on. A path that ends in a
+// message stands for the message alone, not for its fields.
 constexpr const char* kSupported[] = {
     "name",
     "platform",

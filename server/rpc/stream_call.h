@@ -1,9 +1,9 @@
 // One ModelStreamInfer: a stream of requests, and one of answers.
 //
 // Each message is a request like any other; they run side by side, and answers come in the order of
-// the requests, each as soon as it and those before it are ready. One that fails is answered with `error_message`, and the stream goes
-// on. A client that does not read its answers is read no further: a bounded number of requests of a
-// stream is under way.
+// the requests, each as soon as it and those before it are ready. One that fails is answered with
+// `error_message`, and the stream goes on. A client that does not read its answers is read no
+// further: a bounded number of requests of a stream is under way.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

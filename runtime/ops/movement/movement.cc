@@ -168,8 +168,8 @@ absl::Status SplitRule(InferContext& context) {
   int64_t rest = size;
   for (int64_t i = 0; i < outputs; ++i) {
     if (parts[i] < 0 || parts[i] > rest) {
-      return absl::InvalidArgumentError(absl::StrCat("the parts ", ShapeToString(parts),
-                                                     " do not add up to ", size));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the parts ", ShapeToString(parts), " do not add up to ", size));
     }
     rest -= parts[i];
     Shape shape = context.shape(0);

@@ -161,9 +161,9 @@ absl::Status PadRule(InferContext& context) {
   for (size_t d = 0; d < shape.size(); ++d) {
     if (__builtin_add_overflow(shape[d], pads.begin[d], &shape[d]) ||
         __builtin_add_overflow(shape[d], pads.end[d], &shape[d]) || shape[d] < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("pads of ", pads.begin[d], " and ", pads.end[d], " do not fit dim ", d,
-                       " of ", context.shape(0)[d]));
+      return absl::InvalidArgumentError(absl::StrCat("pads of ", pads.begin[d], " and ",
+                                                     pads.end[d], " do not fit dim ", d, " of ",
+                                                     context.shape(0)[d]));
     }
   }
   context.SetOutput(0, context.dtype(0), std::move(shape));
@@ -182,8 +182,7 @@ absl::Status PadKernel(const KernelContext& context) {
   const Shape strides = Strides(in.shape);
   for (int64_t d = 0; d < rank; ++d) {
     for (int64_t i = 0; i < out.shape[d]; ++i) {
-      const int64_t source =
-          PaddedDim{in.shape[d], pads.begin[d], pads.end[d]}.Source(mode, i);
+      const int64_t source = PaddedDim{in.shape[d], pads.begin[d], pads.end[d]}.Source(mode, i);
       sources[d].push_back(source < 0 ? -1 : source * strides[d]);
     }
   }

@@ -90,8 +90,7 @@ Taps TapsAt(const Sampling& sampling, double place, int64_t size) {
   double x = sampling.align_corners ? (place + 1) / 2 * last
                                     : ((place + 1) * static_cast<double>(size) - 1) / 2;
   // ONNX leaves NaN, and reflected infinity, open; onnxruntime takes the first border there.
-  const bool nowhere =
-      sampling.outside == Outside::kReflection ? !std::isfinite(x) : std::isnan(x);
+  const bool nowhere = sampling.outside == Outside::kReflection ? !std::isfinite(x) : std::isnan(x);
   if (nowhere) x = sampling.align_corners ? 0 : -0.5;
   // The nearest element is found first, as ONNX's reference does, and then put inside.
   if (sampling.mode == Mode::kNearest) x = std::nearbyint(x);

@@ -14,8 +14,8 @@ std::vector<ResizeTap> WideTaps(int64_t in, float scale, float x, bool cubic, fl
                                 bool exclude);
 
 // The number that is added to the magnitude of samples between integers, beside
-// kResizeSumsAreOffBy, before they are cut off: with antialias they are rounded to the nearest, once
-// for all dims (onnxruntime rounds after each dim).
+// kResizeSumsAreOffBy, before they are cut off: with antialias they are rounded to the nearest,
+// once for all dims (onnxruntime rounds after each dim).
 float RoundingOfIntegers(const Node& node);
 
 }  // namespace reprise::ops

@@ -96,8 +96,9 @@ class Analysis {
     return ifs;
   }
 
-  // How often all of `ifs` stand in branches and around them, where each branch has what it needs to
-  // itself but for what is needed whatever branches are taken; no more than a little above `limit`.
+  // How often all of `ifs` stand in branches and around them, where each branch has what it needs
+  // to itself but for what is needed whatever branches are taken; no more than a little above
+  // `limit`.
   double CopiesOf(const std::vector<NodeId>& ifs, double limit) const {
     std::vector<double> copies(graph_.num_nodes(), 0);
     double all = 0;

@@ -17,11 +17,26 @@ constexpr int64_t kSmallBytes = 4096;
 constexpr double kSmallWork = 4096;
 // Ops whose results are not made in a few steps an element.
 bool IsHeavy(absl::string_view op) {
-  static const auto* const kHeavy = new std::set<absl::string_view>{
-      "MatMul",      "MatMulInteger",     "QLinearMatMul", "Gemm",          "Einsum",
-      "Conv",        "ConvInteger",       "QLinearConv",   "ConvTranspose", "LSTM",
-      "GRU",         "RNN",               "Attention",     "AveragePool",   "MaxPool",
-      "LpPool",      "NonMaxSuppression", "LRN",           "DFT",           "DeformConv"};
+  static const auto* const kHeavy = new std::set<absl::string_view>{"MatMul",
+                                                                    "MatMulInteger",
+                                                                    "QLinearMatMul",
+                                                                    "Gemm",
+                                                                    "Einsum",
+                                                                    "Conv",
+                                                                    "ConvInteger",
+                                                                    "QLinearConv",
+                                                                    "ConvTranspose",
+                                                                    "LSTM",
+                                                                    "GRU",
+                                                                    "RNN",
+                                                                    "Attention",
+                                                                    "AveragePool",
+                                                                    "MaxPool",
+                                                                    "LpPool",
+                                                                    "NonMaxSuppression",
+                                                                    "LRN",
+                                                                    "DFT",
+                                                                    "DeformConv"};
   return kHeavy->contains(op);
 }
 

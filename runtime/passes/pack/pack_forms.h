@@ -38,8 +38,7 @@ struct Form {
   };
   Kind kind = kNone;
   size_t rest = 0;  // dims that stay
-  size_t rows =
-      0;  // set for kTokens and kSegments: where the rows are, from the right, 1 the last
+  size_t rows = 0;  // set for kTokens and kSegments: where the rows are, from the right, 1 the last
   bool merged = false;  // rows and length are one dim
 };
 Form FormOf(const std::vector<DimKind>& dims);

@@ -102,8 +102,8 @@ absl::StatusOr<ValueId> FusedMatMulRule(Graph& graph, NodeId id) {
   ASSIGN_OR_RETURN(const ValueId product, AddInferred(graph, "MatMul", {a, b}, {}, node.name));
   const float alpha = node.attributes.Float("alpha", 1);
   if (alpha == 1) return product;
-  const ValueId factor = graph.AddConstant(
-      "", Tensor::FromVector(DType::kFloat32, {}, std::vector<float>{alpha}));
+  const ValueId factor =
+      graph.AddConstant("", Tensor::FromVector(DType::kFloat32, {}, std::vector<float>{alpha}));
   return AddInferred(graph, "Mul", {product, factor});
 }
 

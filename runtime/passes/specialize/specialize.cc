@@ -22,13 +22,12 @@ absl::Status CheckSize(const Value& value, absl::string_view owner, int64_t limi
                                                                "': ", elements.status().message()));
   }
   if (*elements <= limit / element_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat(owner, ": value '", value.name, "' ", DTypeName(value.dtype),
-                   ShapeToString(*value.shape), " needs ",
-                   *elements <= INT64_MAX / element_bytes
-                       ? absl::StrCat(*elements * element_bytes, " bytes")
-                       : std::string("more than 2^63 bytes"),
-                   ", the limit is ", limit));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      owner, ": value '", value.name, "' ", DTypeName(value.dtype), ShapeToString(*value.shape),
+      " needs ",
+      *elements <= INT64_MAX / element_bytes ? absl::StrCat(*elements * element_bytes, " bytes")
+                                             : std::string("more than 2^63 bytes"),
+      ", the limit is ", limit));
 }
 
 absl::StatusOr<Shape> InputShape(const Value& input, const std::map<std::string, int64_t>& axes) {

@@ -54,7 +54,8 @@ Spread SpreadOf(const Graph& graph, const std::vector<Tensor>& inputs,
     for (size_t i = 0; i < exact.size(); ++i) {
       const bool alike = disturbed.ok() && (*disturbed)[i].shape() == exact[i].shape();
       const std::vector<double> values =
-          alike ? (*disturbed)[i].ToDoubles() : std::vector<double>(undisturbed[i].size(), kInfinity);
+          alike ? (*disturbed)[i].ToDoubles()
+                : std::vector<double>(undisturbed[i].size(), kInfinity);
       for (size_t k = 0; k < values.size(); ++k) {
         spread[i][k] = std::max(spread[i][k], Distance(values[k], undisturbed[i][k]));
       }
@@ -68,10 +69,10 @@ std::optional<Difference> FindDifference(const std::vector<Tensor>& expected,
                                          const Tolerance& tolerance) {
   for (size_t i = 0; i < expected.size(); ++i) {
     if (actual[i].shape() != expected[i].shape() || actual[i].dtype() != expected[i].dtype()) {
-      return Difference{true, absl::StrCat("output ", i, ": ", DTypeName(actual[i].dtype()),
-                                           ShapeToString(actual[i].shape()), ", expected ",
-                                           DTypeName(expected[i].dtype()),
-                                           ShapeToString(expected[i].shape()))};
+      return Difference{
+          true, absl::StrCat("output ", i, ": ", DTypeName(actual[i].dtype()),
+                             ShapeToString(actual[i].shape()), ", expected ",
+                             DTypeName(expected[i].dtype()), ShapeToString(expected[i].shape()))};
     }
     const std::vector<double> wanted = expected[i].ToDoubles(), got = actual[i].ToDoubles();
     const double whole =
@@ -81,9 +82,9 @@ std::optional<Difference> FindDifference(const std::vector<Tensor>& expected,
       if (tolerance.spread != nullptr) allowed += kSpreads * (*tolerance.spread)[i][k];
       if (std::isnan(allowed)) allowed = whole;
       if (Distance(got[k], wanted[k]) <= allowed) continue;
-      return Difference{false, absl::StrCat("output ", i, " at ", PlaceOf(k, expected[i].shape()),
-                                            ": ", got[k], ", expected ", wanted[k], " (",
-                                            allowed, " is allowed)")};
+      return Difference{
+          false, absl::StrCat("output ", i, " at ", PlaceOf(k, expected[i].shape()), ": ", got[k],
+                              ", expected ", wanted[k], " (", allowed, " is allowed)")};
     }
   }
   return std::nullopt;

@@ -35,8 +35,8 @@ std::optional<Difference> FindDifference(const std::vector<Tensor>& expected,
                                          const std::vector<Tensor>& actual,
                                          const Tolerance& tolerance);
 
-// The outputs of a response of the model `graph` that is OK. Sizes of bytes that do not fit their shape are a shape of
-// one dim that counts the bytes.
+// The outputs of a response of the model `graph` that is OK. Sizes of bytes that do not fit their
+// shape are a shape of one dim that counts the bytes.
 std::vector<Tensor> TensorsOf(const Graph& graph, const Response& response);
 
 }  // namespace reprise::fuzz

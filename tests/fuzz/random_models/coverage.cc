@@ -74,13 +74,15 @@ void Coverage::Add(const TestCase& test, const Verdict& verdict) {
 std::vector<std::string> Coverage::MissingOps() const {
   std::vector<std::string> missing;
   for (const OpRow& row : AllOps()) {
-    if (!row.Has(kInternal) && !ops_.contains(std::string(row.name))) missing.emplace_back(row.name);
+    if (!row.Has(kInternal) && !ops_.contains(std::string(row.name)))
+      missing.emplace_back(row.name);
   }
   return missing;
 }
 
 double Coverage::ShareOfOps() const {
-  const auto all = std::ranges::count_if(AllOps(), [](const OpRow& row) { return !row.Has(kInternal); });
+  const auto all =
+      std::ranges::count_if(AllOps(), [](const OpRow& row) { return !row.Has(kInternal); });
   return 1 - static_cast<double>(MissingOps().size()) / static_cast<double>(all);
 }
 
@@ -100,8 +102,10 @@ std::string Coverage::Report() const {
       ", in company ", shared_, ", differences within rounding or that did not come again ",
       doubtful_, ", with an index behind the end of a padded request ", beyond_end_, "\n", "axes:");
   for (const auto& [name, count] : certificates_) absl::StrAppend(&text, " ", name, " ", count);
-  absl::StrAppend(&text, FormatText("\nops: %.1f %% of the rows that a model may name", 100 * ShareOfOps()));
-  if (!MissingOps().empty()) absl::StrAppend(&text, "; missing: ", absl::StrJoin(MissingOps(), ", "));
+  absl::StrAppend(
+      &text, FormatText("\nops: %.1f %% of the rows that a model may name", 100 * ShareOfOps()));
+  if (!MissingOps().empty())
+    absl::StrAppend(&text, "; missing: ", absl::StrJoin(MissingOps(), ", "));
   if (!refused_.empty()) absl::StrAppend(&text, "\nmodels refused:", MostFrequent(refused_, 8));
   if (!refusals_.empty()) absl::StrAppend(&text, "\nrequests refused:", MostFrequent(refusals_, 8));
   return text;

@@ -72,13 +72,14 @@ bool Onnx(ModelDraft& d, absl::string_view op) {
   if (x == kNone) return false;
   ValueId mask = kNone;
   if (const ValueId m = PickMask(d, x); m != kNone && !chance.OneIn(4)) {
-    mask = chance.OneIn(2) ? AddedMask(d, m, -10000)
-                           : d.Add("Unsqueeze", {d.Add("Cast", {m}, {{"to", int64_t{9}}}),
-                                                 d.Ints({1, 2})});
+    mask = chance.OneIn(2)
+               ? AddedMask(d, m, -10000)
+               : d.Add("Unsqueeze", {d.Add("Cast", {m}, {{"to", int64_t{9}}}), d.Ints({1, 2})});
   }
   const ValueId other = chance.OneIn(4) ? PickTokens(d) : x;
   return d.Add(op, {Project(d, x), Project(d, other), Project(d, other), mask},
-               {{"q_num_heads", int64_t{2}}, {"kv_num_heads", int64_t{2}},
+               {{"q_num_heads", int64_t{2}},
+                {"kv_num_heads", int64_t{2}},
                 {"is_causal", chance.OneIn(4) ? int64_t{1} : 0}}) != kNone;
 }
 
@@ -98,15 +99,18 @@ bool MicrosoftAttention(ModelDraft& d, absl::string_view op) {
   const Attributes attributes = {{"num_heads", int64_t{2}},
                                  {"unidirectional", d.chance().OneIn(4) ? int64_t{1} : 0}};
   if (op == "com.microsoft.Attention") {
-    return d.Add(op, {x, d.Weight({width, 3 * width}, width), d.Weight({3 * width}),
-                      MicrosoftMask(d, x)}, attributes) != kNone;
+    return d.Add(
+               op,
+               {x, d.Weight({width, 3 * width}, width), d.Weight({3 * width}), MicrosoftMask(d, x)},
+               attributes) != kNone;
   }
   const ValueId scale = d.Float(0.0625), zero = d.Numbers(DType::kUInt8, {}, 128, 128);
   const ValueId bytes = d.Add("QuantizeLinear", {x, scale, zero});
   const ValueId weight = d.Numbers(DType::kInt8, {width, 3 * width}, -60, 60);
-  return bytes != kNone &&
-         d.Add(op, {bytes, weight, d.Weight({3 * width}), scale, d.Float(0.0125),
-                    MicrosoftMask(d, x), zero, d.Numbers(DType::kInt8, {}, 0, 0)}, attributes) != kNone;
+  return bytes != kNone && d.Add(op,
+                                 {bytes, weight, d.Weight({3 * width}), scale, d.Float(0.0125),
+                                  MicrosoftMask(d, x), zero, d.Numbers(DType::kInt8, {}, 0, 0)},
+                                 attributes) != kNone;
 }
 
 bool MultiHead(ModelDraft& d, absl::string_view op) {
@@ -137,22 +141,27 @@ bool Rotary(ModelDraft& d, absl::string_view op) {
 }
 
 bool EmbedNorm(ModelDraft& d, absl::string_view op) {
-  const ValueId ids = d.Pick([&](ValueId id) {
-    return d.graph().value(id).name.starts_with("ids") && d.RankOf(id) == 2;
-  });
+  const ValueId ids = d.Pick(
+      [&](ValueId id) { return d.graph().value(id).name.starts_with("ids") && d.RankOf(id) == 2; });
   if (ids == kNone) return false;
   const ValueId narrow = d.Add("Cast", {ids}, {{"to", int64_t{6}}});
-  return narrow != kNone &&
-         !d.AddNode(op, {narrow, kNone, d.Weight({16, 8}), d.Weight({2048, 8}), kNone,
-                         d.Weight({8}), d.Weight({8})}, {{"epsilon", 1e-3f}}, 2).empty();
+  return narrow != kNone && !d.AddNode(op,
+                                       {narrow, kNone, d.Weight({16, 8}), d.Weight({2048, 8}),
+                                        kNone, d.Weight({8}), d.Weight({8})},
+                                       {{"epsilon", 1e-3f}}, 2)
+                                 .empty();
 }
 
 constexpr OpTemplate kTemplates[] = {
-    {"MatMul", Exported}, {"Softmax", Exported}, {"Attention", Onnx},
+    {"MatMul", Exported},
+    {"Softmax", Exported},
+    {"Attention", Onnx},
     {"com.microsoft.Attention", MicrosoftAttention},
     {"com.microsoft.QAttention", MicrosoftAttention},
-    {"com.microsoft.MultiHeadAttention", MultiHead}, {"RotaryEmbedding", Rotary},
-    {"com.microsoft.RotaryEmbedding", Rotary}, {"com.microsoft.EmbedLayerNormalization", EmbedNorm},
+    {"com.microsoft.MultiHeadAttention", MultiHead},
+    {"RotaryEmbedding", Rotary},
+    {"com.microsoft.RotaryEmbedding", Rotary},
+    {"com.microsoft.EmbedLayerNormalization", EmbedNorm},
 };
 
 }  // namespace

@@ -60,10 +60,11 @@ bool Loop(ModelDraft& d, absl::string_view) {
 }
 
 constexpr OpTemplate kTemplates[] = {
-    {"NonZero", NonZero}, {"Compress", Compress}, {"Unique", Unique},
-    {"NonMaxSuppression", NonMaxSuppression}, {"RandomNormal", Random}, {"RandomUniform", Random},
-    {"RandomNormalLike", Random}, {"RandomUniformLike", Random}, {"Bernoulli", Random},
-    {"Loop", Loop},
+    {"NonZero", NonZero},         {"Compress", Compress},
+    {"Unique", Unique},           {"NonMaxSuppression", NonMaxSuppression},
+    {"RandomNormal", Random},     {"RandomUniform", Random},
+    {"RandomNormalLike", Random}, {"RandomUniformLike", Random},
+    {"Bernoulli", Random},        {"Loop", Loop},
 };
 
 }  // namespace

@@ -84,7 +84,11 @@ bool IntegerBinary(ModelDraft& d, absl::string_view op) {
   ValueId b = chance.OneIn(3) ? d.PickInteger() : d.Int(chance.Between(1, 9));
   if (op == "BitShift") {
     const auto to = OnnxNumber(chance.Of({DType::kUInt8, DType::kUInt32, DType::kUInt64}));
-    const ValueId x = d.Add("Cast", {d.Add("Abs", {a}), }, {{"to", to}});
+    const ValueId x = d.Add("Cast",
+                            {
+                                d.Add("Abs", {a}),
+                            },
+                            {{"to", to}});
     b = d.Add("Cast", {d.Int(chance.Below(3))}, {{"to", to}});
     const ValueId shifted =
         d.Add(op, {x, b}, {{"direction", std::string(chance.Of({"LEFT", "RIGHT"}))}});
@@ -101,8 +105,8 @@ bool Compare(ModelDraft& d, absl::string_view op) {
   const bool integers = op == "Equal" || chance.OneIn(3);
   const ValueId a = integers ? d.PickInteger() : d.PickFloat();
   if (a == kNone) return false;
-  const ValueId b = integers ? (chance.OneIn(2) ? d.PickInteger() : d.Int(chance.Below(8)))
-                             : Beside(d, a);
+  const ValueId b =
+      integers ? (chance.OneIn(2) ? d.PickInteger() : d.Int(chance.Below(8))) : Beside(d, a);
   return b != kNone && d.Add(op, {a, b}) != kNone;
 }
 
@@ -138,8 +142,7 @@ bool BiasGelu(ModelDraft& d, absl::string_view op) {
 bool Where(ModelDraft& d, absl::string_view op) {
   const ValueId x = d.PickFloat();
   if (x == kNone) return false;
-  const ValueId condition =
-      d.chance().OneIn(2) ? d.PickBool() : d.Add("Less", {x, d.Float(0.25)});
+  const ValueId condition = d.chance().OneIn(2) ? d.PickBool() : d.Add("Less", {x, d.Float(0.25)});
   const ValueId other = Beside(d, x);
   if (condition == kNone || other == kNone) return false;
   return (d.chance().OneIn(2) ? d.Add(op, {condition, x, other})
@@ -150,8 +153,8 @@ bool Clip(ModelDraft& d, absl::string_view op) {
   const ValueId x = d.PickFloat();
   if (x == kNone) return false;
   const bool low = d.chance().OneIn(2);
-  return d.Add(op, {x, low ? d.Float(-0.75) : kNone, low && d.chance().OneIn(2) ? kNone : d.Float(1)}) !=
-         kNone;
+  return d.Add(op, {x, low ? d.Float(-0.75) : kNone,
+                    low && d.chance().OneIn(2) ? kNone : d.Float(1)}) != kNone;
 }
 
 bool Cast(ModelDraft& d, absl::string_view op) {
@@ -179,26 +182,84 @@ bool Dropout(ModelDraft& d, absl::string_view op) {
 }
 
 constexpr OpTemplate kTemplates[] = {
-    {"Abs", Unary}, {"Neg", Unary}, {"Sign", Unary}, {"Relu", Unary}, {"Ceil", Unary},
-    {"Floor", Unary}, {"Round", Unary}, {"Sqrt", Unary}, {"Reciprocal", Unary}, {"Exp", Unary},
-    {"Log", Unary}, {"Sin", Unary}, {"Cos", Unary}, {"Tan", Unary}, {"Asin", Unary},
-    {"Acos", Unary}, {"Atan", Unary}, {"Sinh", Unary}, {"Cosh", Unary}, {"Tanh", Unary},
-    {"Asinh", Unary}, {"Acosh", Unary}, {"Atanh", Unary}, {"Erf", Unary}, {"Sigmoid", Unary},
-    {"Gelu", Unary}, {"Softplus", Unary}, {"Softsign", Unary}, {"Mish", Unary}, {"Elu", Unary},
-    {"Celu", Unary}, {"Selu", Unary}, {"LeakyRelu", Unary}, {"HardSigmoid", Unary},
-    {"HardSwish", Unary}, {"ThresholdedRelu", Unary}, {"Shrink", Unary},
-    {"com.microsoft.QuickGelu", Unary}, {"IsNaN", Unary}, {"IsInf", Unary}, {"Identity", Unary},
-    {"Not", Logic}, {"And", Logic}, {"Or", Logic}, {"Xor", Logic},
-    {"Add", Binary}, {"Mul", Binary}, {"Sub", Binary}, {"Div", Binary}, {"Mod", Binary},
-    {"Pow", Binary}, {"PRelu", Binary}, {"Add", Binary}, {"Mul", Binary},
-    {"Add", IntegerBinary}, {"Mul", IntegerBinary}, {"Mod", IntegerBinary},
-    {"BitwiseNot", IntegerBinary}, {"BitwiseAnd", IntegerBinary}, {"BitwiseOr", IntegerBinary},
-    {"BitwiseXor", IntegerBinary}, {"BitShift", IntegerBinary},
-    {"Equal", Compare}, {"Less", Compare}, {"LessOrEqual", Compare}, {"Greater", Compare},
+    {"Abs", Unary},
+    {"Neg", Unary},
+    {"Sign", Unary},
+    {"Relu", Unary},
+    {"Ceil", Unary},
+    {"Floor", Unary},
+    {"Round", Unary},
+    {"Sqrt", Unary},
+    {"Reciprocal", Unary},
+    {"Exp", Unary},
+    {"Log", Unary},
+    {"Sin", Unary},
+    {"Cos", Unary},
+    {"Tan", Unary},
+    {"Asin", Unary},
+    {"Acos", Unary},
+    {"Atan", Unary},
+    {"Sinh", Unary},
+    {"Cosh", Unary},
+    {"Tanh", Unary},
+    {"Asinh", Unary},
+    {"Acosh", Unary},
+    {"Atanh", Unary},
+    {"Erf", Unary},
+    {"Sigmoid", Unary},
+    {"Gelu", Unary},
+    {"Softplus", Unary},
+    {"Softsign", Unary},
+    {"Mish", Unary},
+    {"Elu", Unary},
+    {"Celu", Unary},
+    {"Selu", Unary},
+    {"LeakyRelu", Unary},
+    {"HardSigmoid", Unary},
+    {"HardSwish", Unary},
+    {"ThresholdedRelu", Unary},
+    {"Shrink", Unary},
+    {"com.microsoft.QuickGelu", Unary},
+    {"IsNaN", Unary},
+    {"IsInf", Unary},
+    {"Identity", Unary},
+    {"Not", Logic},
+    {"And", Logic},
+    {"Or", Logic},
+    {"Xor", Logic},
+    {"Add", Binary},
+    {"Mul", Binary},
+    {"Sub", Binary},
+    {"Div", Binary},
+    {"Mod", Binary},
+    {"Pow", Binary},
+    {"PRelu", Binary},
+    {"Add", Binary},
+    {"Mul", Binary},
+    {"Add", IntegerBinary},
+    {"Mul", IntegerBinary},
+    {"Mod", IntegerBinary},
+    {"BitwiseNot", IntegerBinary},
+    {"BitwiseAnd", IntegerBinary},
+    {"BitwiseOr", IntegerBinary},
+    {"BitwiseXor", IntegerBinary},
+    {"BitShift", IntegerBinary},
+    {"Equal", Compare},
+    {"Less", Compare},
+    {"LessOrEqual", Compare},
+    {"Greater", Compare},
     {"GreaterOrEqual", Compare},
-    {"Max", Variadic}, {"Min", Variadic}, {"Sum", Variadic}, {"Mean", Variadic},
-    {"com.microsoft.BiasGelu", BiasGelu}, {"com.microsoft.FastGelu", BiasGelu},
-    {"Where", Where}, {"Clip", Clip}, {"Cast", Cast}, {"CastLike", Cast}, {"Dropout", Dropout},
+    {"Max", Variadic},
+    {"Min", Variadic},
+    {"Sum", Variadic},
+    {"Mean", Variadic},
+    {"com.microsoft.BiasGelu", BiasGelu},
+    {"com.microsoft.FastGelu", BiasGelu},
+    {"Where", Where},
+    {"Clip", Clip},
+    {"Cast", Cast},
+    {"CastLike", Cast},
+    {"Dropout", Dropout},
 };
 
 }  // namespace

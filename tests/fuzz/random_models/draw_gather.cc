@@ -38,7 +38,7 @@ bool Gather(ModelDraft& d, absl::string_view op) {
   const int64_t least = d.SmallestSize(x, axis);
   if (least < 1) return false;
   const int64_t place = chance.Of({int64_t{0}, int64_t{-1}, chance.Below(least), -least});
-  const ValueId index = chance.OneIn(3) ? IntoDim(d, Indices(d, 1000, 0, 2), x, axis)
+  const ValueId index = chance.OneIn(3)   ? IntoDim(d, Indices(d, 1000, 0, 2), x, axis)
                         : chance.OneIn(2) ? d.Int(place)
                                           : d.Ints({place, 0});
   return index != kNone && d.Add(op, {x, index}, {{"axis", axis}}) != kNone;
@@ -46,8 +46,8 @@ bool Gather(ModelDraft& d, absl::string_view op) {
 
 // Indices of the shape of `like` into dim `dim` of `x`.
 ValueId IndicesLike(ModelDraft& d, ValueId like, ValueId x, int64_t dim) {
-  const ValueId whole = d.Add("Cast", {d.Add("Abs", {d.Add("Mul", {like, d.Float(4)})})},
-                              {{"to", int64_t{7}}});
+  const ValueId whole =
+      d.Add("Cast", {d.Add("Abs", {d.Add("Mul", {like, d.Float(4)})})}, {{"to", int64_t{7}}});
   return IntoDim(d, whole, x, dim);
 }
 
@@ -79,7 +79,8 @@ bool GatherND(ModelDraft& d, absl::string_view op) {
     values.push_back(chance.OneIn(4) ? -1 : chance.Below(std::min<int64_t>(least, 3)));
   }
   // Two updates of one place have no order.
-  if (n == 2 && op == "ScatterND" && values[0] == values[deep]) values[0] = values[deep] == 0 ? -1 : 0;
+  if (n == 2 && op == "ScatterND" && values[0] == values[deep])
+    values[0] = values[deep] == 0 ? -1 : 0;
   const ValueId indices = d.Constant(Tensor::FromVector(DType::kInt64, {n, deep}, values));
   if (op == "GatherND") return d.Add(op, {x, indices}) != kNone;
   const ValueId taken = d.Add("GatherND", {x, indices});
@@ -92,14 +93,20 @@ bool GatherND(ModelDraft& d, absl::string_view op) {
 bool OneHot(ModelDraft& d, absl::string_view op) {
   const ValueId ids = Indices(d, 8, 0, 3);
   return ids != kNone &&
-         d.Add(op, {ids, d.Int(d.chance().Of({6, 8})),
-                    d.Constant(Tensor::FromVector<float>(DType::kFloat32, {2}, {0, 1}))},
+         d.Add(op,
+               {ids, d.Int(d.chance().Of({6, 8})),
+                d.Constant(Tensor::FromVector<float>(DType::kFloat32, {2}, {0, 1}))},
                {{"axis", d.chance().Of({int64_t{-1}, int64_t{0}})}}) != kNone;
 }
 
 constexpr OpTemplate kTemplates[] = {
-    {"Gather", Gather}, {"Gather", Gather}, {"Gather", Gather}, {"GatherElements", GatherElements},
-    {"ScatterElements", GatherElements}, {"GatherND", GatherND}, {"ScatterND", GatherND},
+    {"Gather", Gather},
+    {"Gather", Gather},
+    {"Gather", Gather},
+    {"GatherElements", GatherElements},
+    {"ScatterElements", GatherElements},
+    {"GatherND", GatherND},
+    {"ScatterND", GatherND},
     {"OneHot", OneHot},
 };
 

@@ -12,23 +12,36 @@ namespace {
 
 struct Family {
   absl::Span<const OpTemplate> (*templates)();
-  int64_t ModelStyle::* weight;
+  int64_t ModelStyle::*weight;
 };
 
 constexpr Family kFamilies[] = {
-    {ElementwiseTemplates, &ModelStyle::elementwise}, {MovementTemplates, &ModelStyle::movement},
-    {GatherTemplates, &ModelStyle::gather},           {ReduceTemplates, &ModelStyle::reduce},
-    {ProductTemplates, &ModelStyle::products},        {WindowTemplates, &ModelStyle::windows},
-    {QuantizedTemplates, &ModelStyle::quantized},     {AttentionTemplates, &ModelStyle::attention},
-    {DataTemplates, &ModelStyle::data},               {SizeTemplates, &ModelStyle::sizes},
+    {ElementwiseTemplates, &ModelStyle::elementwise},
+    {MovementTemplates, &ModelStyle::movement},
+    {GatherTemplates, &ModelStyle::gather},
+    {ReduceTemplates, &ModelStyle::reduce},
+    {ProductTemplates, &ModelStyle::products},
+    {WindowTemplates, &ModelStyle::windows},
+    {QuantizedTemplates, &ModelStyle::quantized},
+    {AttentionTemplates, &ModelStyle::attention},
+    {DataTemplates, &ModelStyle::data},
+    {SizeTemplates, &ModelStyle::sizes},
 };
 
 // Some models do without whole families: most that are proved have neither windows nor sizes.
 ModelStyle DrawStyle(Chance& chance) {
   ModelStyle style;
   if (chance.OneIn(3)) {  // rows and positions are their own, but for what sizes decide
-    style = {.elementwise = 8, .movement = 0, .gather = 0, .reduce = 0, .products = 2, .windows = 0,
-             .quantized = 0, .attention = 0, .data = 0, .sizes = 8};
+    style = {.elementwise = 8,
+             .movement = 0,
+             .gather = 0,
+             .reduce = 0,
+             .products = 2,
+             .windows = 0,
+             .quantized = 0,
+             .attention = 0,
+             .data = 0,
+             .sizes = 8};
     return style;
   }
   if (chance.OneIn(2)) style.sizes = chance.Of({0, 0, 12});
@@ -43,9 +56,8 @@ ModelStyle DrawStyle(Chance& chance) {
 
 // Ids alone are no numbers to begin with.
 void Embed(ModelDraft& draft) {
-  const ValueId ids = draft.Pick([&](ValueId id) {
-    return draft.graph().value(id).name.starts_with("ids");
-  });
+  const ValueId ids =
+      draft.Pick([&](ValueId id) { return draft.graph().value(id).name.starts_with("ids"); });
   if (ids != kNone) draft.Add("Gather", {draft.Weight({kIds, 8}), ids});
   const ValueId other = draft.Pick([&](ValueId id) {
     return draft.TypeOf(id) != DType::kFloat32 && draft.TypeOf(id) != DType::kInt64;

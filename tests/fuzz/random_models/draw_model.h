@@ -24,7 +24,7 @@ TestCase DrawCase(uint64_t seed);
 
 // Requests for `graph`, of random sizes: small ones, those around numbers that the model holds, and
 // large ones. `axes`: the symbols of each axis.
-std::vector<Sizes> DrawRequests(const Graph& graph, const std::vector<std::vector<std::string>>& axes,
-                                Chance& chance);
+std::vector<Sizes> DrawRequests(const Graph& graph,
+                                const std::vector<std::vector<std::string>>& axes, Chance& chance);
 
 }  // namespace reprise::fuzz

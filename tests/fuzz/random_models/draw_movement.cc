@@ -99,9 +99,8 @@ bool Concat(ModelDraft& d, absl::string_view op) {
   if (x == kNone) return false;
   const int64_t axis = AnyDim(d, x);
   std::vector<ValueId> parts = {x};
-  const ValueId y = d.Pick([&](ValueId id) {
-    return d.TypeOf(id) == d.TypeOf(x) && d.RankOf(id) == d.RankOf(x);
-  });
+  const ValueId y = d.Pick(
+      [&](ValueId id) { return d.TypeOf(id) == d.TypeOf(x) && d.RankOf(id) == d.RankOf(x); });
   parts.push_back(y);
   if (d.chance().OneIn(2)) std::swap(parts[0], parts[1]);
   return d.Add(op, parts, {{"axis", Signed(d, x, axis)}}) != kNone;
@@ -163,7 +162,8 @@ bool Pad(ModelDraft& d, absl::string_view op) {
   Chance& chance = d.chance();
   const int64_t axis = AnyDim(d, x);
   const std::string mode = chance.Of({"constant", "constant", "edge", "reflect", "wrap"});
-  const ValueId pads = d.Ints({chance.Between(mode == "constant" ? -1 : 0, 2), chance.Between(0, 2)});
+  const ValueId pads =
+      d.Ints({chance.Between(mode == "constant" ? -1 : 0, 2), chance.Between(0, 2)});
   return d.Add(op, {x, pads, mode == "constant" ? d.Float(0.5) : kNone, d.Ints({axis})},
                {{"mode", mode}}) != kNone;
 }
@@ -180,8 +180,9 @@ bool Blocks(ModelDraft& d, absl::string_view op) {
   const ValueId x = d.PickFloat(4, 4);
   if (x == kNone) return false;
   if (op == "DepthToSpace") {
-    return d.Add(op, {x}, {{"blocksize", int64_t{2}},
-                           {"mode", std::string(d.chance().Of({"DCR", "CRD"}))}}) != kNone;
+    return d.Add(op, {x},
+                 {{"blocksize", int64_t{2}},
+                  {"mode", std::string(d.chance().Of({"DCR", "CRD"}))}}) != kNone;
   }
   // Whatever the sizes are, twice of them is even.
   const ValueId even = d.Add("Tile", {x, d.Ints({1, 1, 2, 2})});
@@ -238,18 +239,36 @@ bool RoiAlign(ModelDraft& d, absl::string_view op) {
   if (x == kNone) return false;
   const ValueId rois = d.Numbers(DType::kFloat32, {2, 4}, 0, 4);
   return d.Add(op, {x, rois, d.Ints({0, 0})},
-               {{"output_height", int64_t{2}}, {"output_width", int64_t{2}},
+               {{"output_height", int64_t{2}},
+                {"output_width", int64_t{2}},
                 {"mode", std::string(d.chance().Of({"avg", "max"}))},
-                {"spatial_scale", 1.0f}, {"sampling_ratio", int64_t{2}}}) != kNone;
+                {"spatial_scale", 1.0f},
+                {"sampling_ratio", int64_t{2}}}) != kNone;
 }
 
 constexpr OpTemplate kTemplates[] = {
-    {"Transpose", Transpose}, {"Transpose", Transpose}, {"Reshape", Reshape},
-    {"Reshape", Reshape}, {"Squeeze", Squeeze}, {"Unsqueeze", Squeeze}, {"Flatten", Flatten},
-    {"Concat", Concat}, {"Concat", Concat}, {"Split", Split}, {"Slice", Slice}, {"Slice", Slice},
-    {"Expand", Expand}, {"Tile", Tile}, {"Pad", Pad}, {"Trilu", Trilu},
-    {"DepthToSpace", Blocks}, {"SpaceToDepth", Blocks}, {"Resize", Resize},
-    {"ReverseSequence", ReverseSequence}, {"GridSample", GridSample}, {"RoiAlign", RoiAlign},
+    {"Transpose", Transpose},
+    {"Transpose", Transpose},
+    {"Reshape", Reshape},
+    {"Reshape", Reshape},
+    {"Squeeze", Squeeze},
+    {"Unsqueeze", Squeeze},
+    {"Flatten", Flatten},
+    {"Concat", Concat},
+    {"Concat", Concat},
+    {"Split", Split},
+    {"Slice", Slice},
+    {"Slice", Slice},
+    {"Expand", Expand},
+    {"Tile", Tile},
+    {"Pad", Pad},
+    {"Trilu", Trilu},
+    {"DepthToSpace", Blocks},
+    {"SpaceToDepth", Blocks},
+    {"Resize", Resize},
+    {"ReverseSequence", ReverseSequence},
+    {"GridSample", GridSample},
+    {"RoiAlign", RoiAlign},
 };
 
 }  // namespace

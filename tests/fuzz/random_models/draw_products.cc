@@ -38,8 +38,10 @@ bool FusedMatMul(ModelDraft& d, absl::string_view op) {
   const ValueId x = Tame(d, d.PickFloat(2, 4));
   if (x == kNone) return false;
   const bool over_rows = d.chance().OneIn(3);
-  return d.Add(op, {x, x}, {{"alpha", 0.5f}, {"transA", over_rows ? int64_t{1} : 0},
-                            {"transB", over_rows ? int64_t{0} : 1}}) != kNone;
+  return d.Add(op, {x, x},
+               {{"alpha", 0.5f},
+                {"transA", over_rows ? int64_t{1} : 0},
+                {"transB", over_rows ? int64_t{0} : 1}}) != kNone;
 }
 
 bool Gemm(ModelDraft& d, absl::string_view op) {
@@ -52,8 +54,10 @@ bool Gemm(ModelDraft& d, absl::string_view op) {
   const bool weight_turned = chance.OneIn(2);
   const Shape shape = weight_turned ? Shape{6, inner} : Shape{inner, 6};
   return d.Add(op, {x, d.Weight(shape, inner), chance.OneIn(2) ? d.Weight({6}) : kNone},
-               {{"transA", turned ? int64_t{1} : 0}, {"transB", weight_turned ? int64_t{1} : 0},
-                {"alpha", chance.Of({1.0f, 0.5f})}, {"beta", chance.Of({1.0f, 2.0f})}}) != kNone;
+               {{"transA", turned ? int64_t{1} : 0},
+                {"transB", weight_turned ? int64_t{1} : 0},
+                {"alpha", chance.Of({1.0f, 0.5f})},
+                {"beta", chance.Of({1.0f, 2.0f})}}) != kNone;
 }
 
 bool Einsum(ModelDraft& d, absl::string_view op) {
@@ -63,14 +67,18 @@ bool Einsum(ModelDraft& d, absl::string_view op) {
   const ValueId y = chance.OneIn(2) ? x : Tame(d, d.PickFloat(2, 4));
   const int64_t rank = d.RankOf(x);
   if (rank == 2) {
-    return d.Add(op, {x, y}, {{"equation", std::string(chance.Of(
-                                  {"ab,cb->ac", "ab,ac->bc", "ab,ab->a", "ab,ab->b"}))}}) != kNone;
+    return d.Add(op, {x, y},
+                 {{"equation",
+                   std::string(chance.Of({"ab,cb->ac", "ab,ac->bc", "ab,ab->a", "ab,ab->b"}))}}) !=
+           kNone;
   }
   if (rank == 3) {
-    return d.Add(op, {x, y}, {{"equation", std::string(chance.Of({"abc,adc->abd", "abc,abd->acd",
-                                                                  "abc,abc->ac", "abc,dbc->ad"}))}}) != kNone;
+    return d.Add(op, {x, y},
+                 {{"equation", std::string(chance.Of({"abc,adc->abd", "abc,abd->acd", "abc,abc->ac",
+                                                      "abc,dbc->ad"}))}}) != kNone;
   }
-  return d.Add(op, {x}, {{"equation", std::string(chance.Of({"abcd->acbd", "abcd->abd"}))}}) != kNone;
+  return d.Add(op, {x}, {{"equation", std::string(chance.Of({"abcd->acbd", "abcd->abd"}))}}) !=
+         kNone;
 }
 
 // Bytes of a float, with the scale and zero point of a constant or of its own range.
@@ -85,8 +93,8 @@ Bytes Quantize(ModelDraft& d, ValueId x, bool dynamic, bool is_signed = false) {
     return all.empty() ? Bytes{} : Bytes{all[0], all[1], all[2]};
   }
   const ValueId scale = d.Float(d.chance().Of({1.0 / 16, 1.0 / 32, 0.03}));
-  const ValueId zero = is_signed ? d.Numbers(DType::kInt8, {}, -3, 3)
-                                 : d.Numbers(DType::kUInt8, {}, 100, 140);
+  const ValueId zero =
+      is_signed ? d.Numbers(DType::kInt8, {}, -3, 3) : d.Numbers(DType::kUInt8, {}, 100, 140);
   return {d.Add("QuantizeLinear", {x, scale, zero}), scale, zero};
 }
 
@@ -131,19 +139,25 @@ bool StoredIntegers(ModelDraft& d, absl::string_view op) {
   const int64_t inner = d.FixedSize(x, d.RankOf(x) - 1);
   if (inner < 1) return false;
   const ValueId weight = d.Numbers(DType::kInt8, {inner, 32}, -60, 60);
-  const ValueId floats = d.Add("DequantizeLinear", {weight, d.Numbers(DType::kFloat32, {32}, 0.01, 0.02)},
-                               {{"axis", int64_t{1}}});
+  const ValueId floats =
+      d.Add("DequantizeLinear", {weight, d.Numbers(DType::kFloat32, {32}, 0.01, 0.02)},
+            {{"axis", int64_t{1}}});
   return floats != kNone && d.Add("MatMul", {x, floats}) != kNone;
 }
 
 constexpr OpTemplate kTemplates[] = {
-    {"MatMul", MatMul}, {"MatMul", MatMul}, {"MatMul", MatMul}, {"Gemm", Gemm}, {"Einsum", Einsum},
-    {"com.microsoft.FusedMatMul", FusedMatMul}, {"MatMulInteger", MatMulInteger},
+    {"MatMul", MatMul},
+    {"MatMul", MatMul},
+    {"MatMul", MatMul},
+    {"Gemm", Gemm},
+    {"Einsum", Einsum},
+    {"com.microsoft.FusedMatMul", FusedMatMul},
+    {"MatMulInteger", MatMulInteger},
 };
 
 constexpr OpTemplate kQuantized[] = {
     {"QuantizeLinear", QuantizeDequantize}, {"DynamicQuantizeLinear", QuantizeDequantize},
-    {"MatMulInteger", MatMulInteger}, {"QLinearMatMul", QLinearMatMul},
+    {"MatMulInteger", MatMulInteger},       {"QLinearMatMul", QLinearMatMul},
     {"DequantizeLinear", StoredIntegers},
 };
 

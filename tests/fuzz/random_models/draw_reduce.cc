@@ -46,8 +46,10 @@ bool Arg(ModelDraft& d, absl::string_view op) {
   const ValueId x = d.PickFloat(1);
   if (x == kNone) return false;
   Chance& chance = d.chance();
-  return d.Add(op, {x}, {{"axis", chance.Below(d.RankOf(x))}, {"keepdims", chance.Below(2)},
-                         {"select_last_index", chance.Below(2)}}) != kNone;
+  return d.Add(op, {x},
+               {{"axis", chance.Below(d.RankOf(x))},
+                {"keepdims", chance.Below(2)},
+                {"select_last_index", chance.Below(2)}}) != kNone;
 }
 
 bool TopK(ModelDraft& d, absl::string_view op) {
@@ -56,16 +58,19 @@ bool TopK(ModelDraft& d, absl::string_view op) {
   Chance& chance = d.chance();
   const int64_t axis = chance.Below(d.RankOf(x));
   const int64_t k = chance.Between(1, std::clamp<int64_t>(d.SmallestSize(x, axis), 1, 3));
-  return !d.AddNode(op, {x, d.Ints({k})}, {{"axis", axis}, {"largest", chance.Below(2)}}, 2).empty();
+  return !d.AddNode(op, {x, d.Ints({k})}, {{"axis", axis}, {"largest", chance.Below(2)}}, 2)
+              .empty();
 }
 
 bool Cumulative(ModelDraft& d, absl::string_view op) {
   ValueId x = d.chance().OneIn(4) ? d.PickInteger() : d.PickFloat(1);
-  if (op == "CumProd" && x != kNone) x = d.Add("Clip", {d.PickFloat(1), d.Float(-1.25), d.Float(1.25)});
+  if (op == "CumProd" && x != kNone)
+    x = d.Add("Clip", {d.PickFloat(1), d.Float(-1.25), d.Float(1.25)});
   if (x == kNone || d.RankOf(x) < 1) return false;
   Chance& chance = d.chance();
   return d.Add(op, {x, d.Int(chance.Below(d.RankOf(x)))},
-               {{"exclusive", chance.Below(2)}, {"reverse", chance.OneIn(4) ? 1 : int64_t{0}}}) != kNone;
+               {{"exclusive", chance.Below(2)}, {"reverse", chance.OneIn(4) ? 1 : int64_t{0}}}) !=
+         kNone;
 }
 
 bool Dft(ModelDraft& d, absl::string_view op) {
@@ -94,7 +99,8 @@ bool MaskedSoftmax(ModelDraft& d, absl::string_view op) {
   ValueId hidden = d.Add("Cast", {mask}, {{"to", int64_t{1}}});
   hidden = d.Add("Mul", {d.Add("Sub", {d.Float(1), hidden}), d.Float(-10000)});
   if (hidden == kNone) return false;
-  for (int64_t rank = 2; rank < d.RankOf(x); ++rank) hidden = d.Add("Unsqueeze", {hidden, d.Ints({1})});
+  for (int64_t rank = 2; rank < d.RankOf(x); ++rank)
+    hidden = d.Add("Unsqueeze", {hidden, d.Ints({1})});
   const ValueId scores = hidden == kNone ? kNone : d.Add("Add", {x, hidden});
   return scores != kNone && d.Add(op, {scores}, {{"axis", int64_t{-1}}}) != kNone;
 }
@@ -116,8 +122,7 @@ bool SkipNorm(ModelDraft& d, absl::string_view op) {
   const int64_t width = d.FixedSize(x, 2);
   if (width < 2) return false;
   const ValueId skip = d.Add("Tanh", {x});
-  return skip != kNone &&
-         d.Add(op, {x, skip, d.Weight({width})}, {{"epsilon", 1e-3f}}) != kNone;
+  return skip != kNone && d.Add(op, {x, skip, d.Weight({width})}, {{"epsilon", 1e-3f}}) != kNone;
 }
 
 bool ChannelNorm(ModelDraft& d, absl::string_view op) {
@@ -127,8 +132,8 @@ bool ChannelNorm(ModelDraft& d, absl::string_view op) {
   if (channels < 1) return false;
   const Shape shape = {channels};
   if (op == "LRN") {
-    return d.Add(op, {x}, {{"size", int64_t{3}}, {"alpha", 0.5f}, {"beta", 0.75f},
-                           {"bias", 1.0f}}) != kNone;
+    return d.Add(op, {x},
+                 {{"size", int64_t{3}}, {"alpha", 0.5f}, {"beta", 0.75f}, {"bias", 1.0f}}) != kNone;
   }
   if (op == "BatchNormalization") {
     return d.Add(op, {x, d.Weight(shape), d.Weight(shape), d.Weight(shape),
@@ -142,18 +147,38 @@ bool ChannelNorm(ModelDraft& d, absl::string_view op) {
 }
 
 constexpr OpTemplate kTemplates[] = {
-    {"ReduceSum", Reduce}, {"ReduceMean", Reduce}, {"ReduceProd", Reduce}, {"ReduceL1", Reduce},
-    {"ReduceL2", Reduce}, {"ReduceSumSquare", Reduce}, {"ReduceLogSum", Reduce},
-    {"ReduceLogSumExp", Reduce}, {"ReduceMax", Reduce}, {"ReduceMin", Reduce},
-    {"ReduceSum", MaskedReduce}, {"ReduceMean", MaskedReduce}, {"ReduceMax", MaskedReduce},
-    {"ArgMax", Arg}, {"ArgMin", Arg}, {"TopK", TopK}, {"CumSum", Cumulative},
-    {"CumProd", Cumulative}, {"DFT", Dft}, {"Softmax", Softmax}, {"Softmax", MaskedSoftmax},
-    {"LogSoftmax", Softmax}, {"Hardmax", Softmax}, {"LayerNormalization", LastDimNorm},
-    {"LayerNormalization", LastDimNorm}, {"RMSNormalization", LastDimNorm},
+    {"ReduceSum", Reduce},
+    {"ReduceMean", Reduce},
+    {"ReduceProd", Reduce},
+    {"ReduceL1", Reduce},
+    {"ReduceL2", Reduce},
+    {"ReduceSumSquare", Reduce},
+    {"ReduceLogSum", Reduce},
+    {"ReduceLogSumExp", Reduce},
+    {"ReduceMax", Reduce},
+    {"ReduceMin", Reduce},
+    {"ReduceSum", MaskedReduce},
+    {"ReduceMean", MaskedReduce},
+    {"ReduceMax", MaskedReduce},
+    {"ArgMax", Arg},
+    {"ArgMin", Arg},
+    {"TopK", TopK},
+    {"CumSum", Cumulative},
+    {"CumProd", Cumulative},
+    {"DFT", Dft},
+    {"Softmax", Softmax},
+    {"Softmax", MaskedSoftmax},
+    {"LogSoftmax", Softmax},
+    {"Hardmax", Softmax},
+    {"LayerNormalization", LastDimNorm},
+    {"LayerNormalization", LastDimNorm},
+    {"RMSNormalization", LastDimNorm},
     {"com.microsoft.SkipLayerNormalization", SkipNorm},
     {"com.microsoft.SkipSimplifiedLayerNormalization", SkipNorm},
-    {"BatchNormalization", ChannelNorm}, {"InstanceNormalization", ChannelNorm},
-    {"GroupNormalization", ChannelNorm}, {"LRN", ChannelNorm},
+    {"BatchNormalization", ChannelNorm},
+    {"InstanceNormalization", ChannelNorm},
+    {"GroupNormalization", ChannelNorm},
+    {"LRN", ChannelNorm},
 };
 
 }  // namespace

@@ -13,8 +13,10 @@ ValueId Mix(ModelDraft& d, ValueId x) {
   if (rank < 1) return d.Add("Neg", {x});
   const int64_t dim = chance.Below(rank);
   switch (chance.Below(6)) {
-    case 0: return d.Add("Softmax", {x}, {{"axis", dim}});
-    case 1: return d.Add("CumSum", {x, d.Int(dim)}, {{"reverse", chance.Below(2)}});
+    case 0:
+      return d.Add("Softmax", {x}, {{"axis", dim}});
+    case 1:
+      return d.Add("CumSum", {x, d.Int(dim)}, {{"reverse", chance.Below(2)}});
     case 2:
       return d.Add("Slice", {x, d.Ints({-1}), d.Ints({INT64_MIN}), d.Ints({dim}), d.Ints({-1})});
     default: {
@@ -43,9 +45,8 @@ ValueId Other(ModelDraft& d, ValueId x) {
   if (chance.OneIn(3)) {
     const auto first = static_cast<ValueId>(d.graph().num_values());
     if (DrawSomething(d)) {
-      const ValueId made = d.Pick([&](ValueId id) {
-        return id >= first && d.TypeOf(id) == d.TypeOf(x);
-      });
+      const ValueId made =
+          d.Pick([&](ValueId id) { return id >= first && d.TypeOf(id) == d.TypeOf(x); });
       if (made != kNone) return made;
     }
   }
@@ -58,9 +59,8 @@ bool If(ModelDraft& d, absl::string_view) {
   if (condition == kNone || x == kNone) return false;
   const bool which = d.chance().OneIn(2);
   const ValueId special = d.Within(condition, which, [&] { return Other(d, x); });
-  const ValueId usual = d.chance().OneIn(2)
-                            ? d.Within(condition, !which, [&] { return Mix(d, x); })
-                            : d.Add("Tanh", {x});
+  const ValueId usual = d.chance().OneIn(2) ? d.Within(condition, !which, [&] { return Mix(d, x); })
+                                            : d.Add("Tanh", {x});
   return d.AddIf(condition, which ? special : usual, which ? usual : special) != kNone;
 }
 
@@ -100,7 +100,8 @@ bool Position(ModelDraft& d, absl::string_view op) {
   const int64_t dim = chance.Below(d.RankOf(x));
   const ValueId at = Below(d, number, SizeOf(d, x, dim));
   if (at == kNone) return false;
-  if (op == "Gather") return d.Add(op, {x, chance.OneIn(2) ? at : AsVector(d, at)}, {{"axis", dim}}) != kNone;
+  if (op == "Gather")
+    return d.Add(op, {x, chance.OneIn(2) ? at : AsVector(d, at)}, {{"axis", dim}}) != kNone;
   const ValueId place = AsVector(d, at);
   return (chance.OneIn(2)
               ? d.Add(op, {x, d.Ints({0}), d.Add("Add", {place, d.Ints({1})}), d.Ints({dim})})
@@ -130,7 +131,8 @@ bool Line(ModelDraft& d, absl::string_view op) {
   if (line == kNone) return false;
   if (op == "Where" || chance.OneIn(2)) {
     const ValueId number = DrawSizeNumber(d);
-    const ValueId inside = d.Add(std::string(chance.Of({"Less", "GreaterOrEqual"})), {line, number});
+    const ValueId inside =
+        d.Add(std::string(chance.Of({"Less", "GreaterOrEqual"})), {line, number});
     return inside != kNone && d.Add("Where", {inside, x, d.Float(0)}) != kNone;
   }
   const ValueId floats = d.Add("Cast", {line}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
@@ -163,7 +165,8 @@ bool ToMultiple(ModelDraft& d, absl::string_view op) {
   const ValueId wide = d.Add(op, {x, pads, d.Float(0), d.Ints({dim})});
   if (wide == kNone) return false;
   const ValueId mixed = chance.OneIn(2) ? Mix(d, wide) : d.Add("Tanh", {wide});
-  return mixed != kNone && d.Add("Slice", {mixed, d.Ints({0}), AsVector(d, size), d.Ints({dim})}) != kNone;
+  return mixed != kNone &&
+         d.Add("Slice", {mixed, d.Ints({0}), AsVector(d, size), d.Ints({dim})}) != kNone;
 }
 
 bool Count(ModelDraft& d, absl::string_view op) {
@@ -173,7 +176,8 @@ bool Count(ModelDraft& d, absl::string_view op) {
   if (x == kNone || number == kNone) return false;
   const int64_t rank = d.RankOf(x), dim = chance.Below(rank);
   const ValueId small = Below(d, number, d.Int(3));
-  if (op == "Trilu") return rank > 1 && d.Add(op, {x, number}, {{"upper", chance.Below(2)}}) != kNone;
+  if (op == "Trilu")
+    return rank > 1 && d.Add(op, {x, number}, {{"upper", chance.Below(2)}}) != kNone;
   if (op == "TopK") {
     const ValueId k = d.Add("Min", {number, SizeOf(d, x, dim)});
     return k != kNone && !d.AddNode(op, {x, AsVector(d, k)}, {{"axis", dim}}, 2).empty();
@@ -188,7 +192,9 @@ bool Count(ModelDraft& d, absl::string_view op) {
     const ValueId ids = d.PickInteger();
     const ValueId depth = d.Add("Add", {small, d.Int(4)});
     return ids != kNone && depth != kNone &&
-           d.Add(op, {ids, depth, d.Constant(Tensor::FromVector<float>(DType::kFloat32, {2}, {0, 1}))}) != kNone;
+           d.Add(op, {ids, depth,
+                      d.Constant(Tensor::FromVector<float>(DType::kFloat32, {2}, {0, 1}))}) !=
+               kNone;
   }
   if (op == "Resize") {
     std::vector<ValueId> sizes;
@@ -221,12 +227,34 @@ bool Number(ModelDraft& d, absl::string_view) {
 }
 
 constexpr OpTemplate kTemplates[] = {
-    {"If", If}, {"If", If}, {"If", If}, {"If", If}, {"If", If}, {"Where", Where}, {"Where", Where},
-    {"Loop", Loop}, {"Gather", Position}, {"Gather", Position}, {"Slice", Position},
-    {"Slice", Position}, {"Mul", Factor}, {"Div", Factor}, {"Add", Line}, {"Where", Line},
-    {"ConstantOfShape", Constant}, {"EyeLike", Constant}, {"Pad", ToMultiple}, {"Trilu", Count},
-    {"TopK", Count}, {"Tile", Count}, {"OneHot", Count}, {"Resize", Count}, {"Split", Count},
-    {"Squeeze", SqueezeAll}, {"Add", Number}, {"Size", Number},
+    {"If", If},
+    {"If", If},
+    {"If", If},
+    {"If", If},
+    {"If", If},
+    {"Where", Where},
+    {"Where", Where},
+    {"Loop", Loop},
+    {"Gather", Position},
+    {"Gather", Position},
+    {"Slice", Position},
+    {"Slice", Position},
+    {"Mul", Factor},
+    {"Div", Factor},
+    {"Add", Line},
+    {"Where", Line},
+    {"ConstantOfShape", Constant},
+    {"EyeLike", Constant},
+    {"Pad", ToMultiple},
+    {"Trilu", Count},
+    {"TopK", Count},
+    {"Tile", Count},
+    {"OneHot", Count},
+    {"Resize", Count},
+    {"Split", Count},
+    {"Squeeze", SqueezeAll},
+    {"Add", Number},
+    {"Size", Number},
 };
 
 }  // namespace

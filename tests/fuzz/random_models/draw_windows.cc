@@ -41,8 +41,10 @@ bool Conv(ModelDraft& d, absl::string_view op) {
   Shape shape = transposed ? Shape{channels, out / group} : Shape{out, channels / group};
   const std::vector<int64_t> kernel = attributes.Ints("kernel_shape");
   shape.insert(shape.end(), kernel.begin(), kernel.end());
-  return d.Add(op, {x, d.Weight(shape, 4 * channels / group), chance.OneIn(2) ? d.Weight({out}) : kNone},
-               attributes) != kNone;
+  return d.Add(
+             op,
+             {x, d.Weight(shape, 4 * channels / group), chance.OneIn(2) ? d.Weight({out}) : kNone},
+             attributes) != kNone;
 }
 
 bool Pool(ModelDraft& d, absl::string_view op) {
@@ -92,10 +94,19 @@ bool Recurrent(ModelDraft& d, absl::string_view op) {
 }
 
 constexpr OpTemplate kTemplates[] = {
-    {"Conv", Conv}, {"Conv", Conv}, {"Conv", Conv}, {"ConvTranspose", Conv}, {"AveragePool", Pool},
-    {"MaxPool", Pool}, {"LpPool", Pool}, {"GlobalAveragePool", GlobalPool},
-    {"GlobalMaxPool", GlobalPool}, {"GlobalLpPool", GlobalPool}, {"LSTM", Recurrent},
-    {"GRU", Recurrent}, {"RNN", Recurrent},
+    {"Conv", Conv},
+    {"Conv", Conv},
+    {"Conv", Conv},
+    {"ConvTranspose", Conv},
+    {"AveragePool", Pool},
+    {"MaxPool", Pool},
+    {"LpPool", Pool},
+    {"GlobalAveragePool", GlobalPool},
+    {"GlobalMaxPool", GlobalPool},
+    {"GlobalLpPool", GlobalPool},
+    {"LSTM", Recurrent},
+    {"GRU", Recurrent},
+    {"RNN", Recurrent},
 };
 
 }  // namespace

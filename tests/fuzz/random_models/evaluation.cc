@@ -17,12 +17,46 @@ constexpr int64_t kMostTurns = 4096;
 
 // Ops whose float results are elements of their operands, or exact functions of them.
 bool RoundsNothing(const OpRow& row) {
-  static constexpr absl::string_view kExact[] = {
-      "Abs", "Neg", "Sign", "Relu", "Ceil", "Floor", "Round", "Identity", "Max", "Min", "Where",
-      "Clip", "CastLike", "Dropout", "Transpose", "Concat", "Split", "Slice", "Expand", "Tile",
-      "Pad", "Trilu", "DepthToSpace", "SpaceToDepth", "ReverseSequence", "Gather",
-      "GatherElements", "GatherND", "OneHot", "ReduceMax", "ReduceMin", "TopK", "MaxPool",
-      "GlobalMaxPool", "Compress", "Unique", "Hardmax", "Range", "ConstantOfShape", "EyeLike"};
+  static constexpr absl::string_view kExact[] = {"Abs",
+                                                 "Neg",
+                                                 "Sign",
+                                                 "Relu",
+                                                 "Ceil",
+                                                 "Floor",
+                                                 "Round",
+                                                 "Identity",
+                                                 "Max",
+                                                 "Min",
+                                                 "Where",
+                                                 "Clip",
+                                                 "CastLike",
+                                                 "Dropout",
+                                                 "Transpose",
+                                                 "Concat",
+                                                 "Split",
+                                                 "Slice",
+                                                 "Expand",
+                                                 "Tile",
+                                                 "Pad",
+                                                 "Trilu",
+                                                 "DepthToSpace",
+                                                 "SpaceToDepth",
+                                                 "ReverseSequence",
+                                                 "Gather",
+                                                 "GatherElements",
+                                                 "GatherND",
+                                                 "OneHot",
+                                                 "ReduceMax",
+                                                 "ReduceMin",
+                                                 "TopK",
+                                                 "MaxPool",
+                                                 "GlobalMaxPool",
+                                                 "Compress",
+                                                 "Unique",
+                                                 "Hardmax",
+                                                 "Range",
+                                                 "ConstantOfShape",
+                                                 "EyeLike"};
   if (row.Has(kView)) return true;
   for (const absl::string_view op : kExact) {
     if (row.name == op) return true;
@@ -32,10 +66,14 @@ bool RoundsNothing(const OpRow& row) {
 
 double StepOf(DType dtype) {
   switch (dtype) {
-    case DType::kFloat16: return 1.0 / 1024;
-    case DType::kBFloat16: return 1.0 / 128;
-    case DType::kFloat64: return 1e-15;
-    default: return 1.2e-7;
+    case DType::kFloat16:
+      return 1.0 / 1024;
+    case DType::kBFloat16:
+      return 1.0 / 128;
+    case DType::kFloat64:
+      return 1e-15;
+    default:
+      return 1.2e-7;
   }
 }
 
@@ -160,7 +198,8 @@ absl::Status Evaluation::RunLoop(const Node& node) {
       };
       give(LoopParts::kStepIteration, Tensor::Int64Scalar(turn));
       give(LoopParts::kStepCondition, Tensor::FromVector<uint8_t>(DType::kBool, {}, {1}));
-      for (size_t i = 0; i < carried.size(); ++i) give(LoopParts::kStepFirstCarried + i, carried[i]);
+      for (size_t i = 0; i < carried.size(); ++i)
+        give(LoopParts::kStepFirstCarried + i, carried[i]);
     }
     ASSIGN_OR_RETURN(const Tensor condition, ValueOf(node.inputs[parts.first_result]));
     ASSIGN_OR_RETURN(const std::vector<int64_t> keep, condition.ToInt64s());

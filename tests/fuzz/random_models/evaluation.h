@@ -1,8 +1,8 @@
 // Evaluation: the answer of a drawn model for one request, by the reference kernels alone.
 //
 // Values are computed when they are asked for, so that of an If only the branch that is taken runs.
-// No pass and no recipe has a part in it. `Noise` disturbs what was rounded by about a rounding: how
-// far an answer moves then is how far rounding alone may move it.
+// No pass and no recipe has a part in it. `Noise` disturbs what was rounded by about a rounding:
+// how far an answer moves then is how far rounding alone may move it.
 #pragma once
 
 #include <map>

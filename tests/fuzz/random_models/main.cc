@@ -49,16 +49,26 @@ bool ParseFlags(int argc, char** argv, Flags& flags) {
     const absl::string_view flag = argv[i];
     const char* value = i + 1 < argc ? argv[i + 1] : "";
     bool ok = true, has_value = true;
-    if (flag == "--seed") ok = absl::SimpleAtoi(value, &flags.seed);
-    else if (flag == "--count") ok = absl::SimpleAtoi(value, &flags.count);
-    else if (flag == "--seconds") ok = absl::SimpleAtoi(value, &flags.seconds);
-    else if (flag == "--least-ops") ok = absl::SimpleAtoi(value, &flags.least_ops);
-    else if (flag == "--case") flags.case_file = value;
-    else has_value = false;
-    if (flag == "--print") flags.print = true;
-    else if (flag == "--no-shrink") flags.shrink = false;
-    else if (flag == "--goes-on") flags.goes_on = true;
-    else ok = ok && has_value;
+    if (flag == "--seed")
+      ok = absl::SimpleAtoi(value, &flags.seed);
+    else if (flag == "--count")
+      ok = absl::SimpleAtoi(value, &flags.count);
+    else if (flag == "--seconds")
+      ok = absl::SimpleAtoi(value, &flags.seconds);
+    else if (flag == "--least-ops")
+      ok = absl::SimpleAtoi(value, &flags.least_ops);
+    else if (flag == "--case")
+      flags.case_file = value;
+    else
+      has_value = false;
+    if (flag == "--print")
+      flags.print = true;
+    else if (flag == "--no-shrink")
+      flags.shrink = false;
+    else if (flag == "--goes-on")
+      flags.goes_on = true;
+    else
+      ok = ok && has_value;
     if (!ok) return false;
     i += has_value;
   }
@@ -75,7 +85,8 @@ void TellSeed(int signal_number) {
 
 void Tell(const TestCase& test, const Verdict& verdict, const std::string& which) {
   std::cout << "\nFAULT (" << FaultName(verdict.fault) << ") " << which << ": " << verdict.words
-            << "\n" << CaseText(test) << std::endl;
+            << "\n"
+            << CaseText(test) << std::endl;
 }
 
 int RunCase(const Flags& flags) {
@@ -90,9 +101,9 @@ int RunCase(const Flags& flags) {
   Verdict verdict = trials.Run(*test);
   if (verdict.fault != Fault::kNone && flags.shrink) {
     const Fault fault = verdict.fault;
-    *test = Shrink(*std::move(test),
-                   [&](const TestCase& smaller) { return trials.Run(smaller).fault == fault; },
-                   kShrinkTries);
+    *test = Shrink(
+        *std::move(test),
+        [&](const TestCase& smaller) { return trials.Run(smaller).fault == fault; }, kShrinkTries);
     verdict = trials.Run(*test);
   }
   Coverage coverage;
@@ -117,8 +128,7 @@ int RunMany(const Flags& flags) {
   int64_t faults = 0, models = 0;
   const auto has_time = [&] {
     const int64_t seconds = (clock.NowNs() - start) / 1'000'000'000;
-    return seconds < flags.seconds ||
-           (seconds < 5 * flags.seconds && !DrewEnough(coverage, flags));
+    return seconds < flags.seconds || (seconds < 5 * flags.seconds && !DrewEnough(coverage, flags));
   };
   for (; models < flags.count && has_time(); ++models) {
     const uint64_t seed = flags.seed + static_cast<uint64_t>(models);
@@ -136,9 +146,10 @@ int RunMany(const Flags& flags) {
     ++faults;
     if (flags.shrink) {
       const Fault fault = verdict.fault;
-      test = Shrink(std::move(test),
-                    [&](const TestCase& smaller) { return trials.Run(smaller).fault == fault; },
-                    kShrinkTries);
+      test = Shrink(
+          std::move(test),
+          [&](const TestCase& smaller) { return trials.Run(smaller).fault == fault; },
+          kShrinkTries);
       const Verdict smallest = trials.Run(test);
       if (smallest.fault == fault) verdict = smallest;
     }

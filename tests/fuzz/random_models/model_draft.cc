@@ -156,9 +156,8 @@ ValueId ModelDraft::AddLoop(ValueId trips, ValueId start,
   }
   // The condition that a turn ends with: it goes on.
   const ValueId on = Constant(yes);
-  const NodeId loop = graph_.AddNode(
-      "Loop", {trips, kNone, start, on, next},
-      {{"loop", number}, {"carried", std::vector<int64_t>{1}}});
+  const NodeId loop = graph_.AddNode("Loop", {trips, kNone, start, on, next},
+                                     {{"loop", number}, {"carried", std::vector<int64_t>{1}}});
   return Keep(graph_.node(loop).outputs[0], std::move(at), data || known_[next].data, true);
 }
 

@@ -80,9 +80,7 @@ class ModelDraft {
   // --- Looking. ---
   const Graph& graph() const { return graph_; }
   Graph& graph() { return graph_; }
-  DType TypeOf(ValueId id) const {
-    return id == kNone ? DType::kUndefined : known_[id].dtype;
-  }
+  DType TypeOf(ValueId id) const { return id == kNone ? DType::kUndefined : known_[id].dtype; }
   // The number of dims; -1 where it differs.
   int64_t RankOf(ValueId id) const;
   // By trial that counts.
@@ -111,9 +109,9 @@ class ModelDraft {
   const std::vector<Sizes> trials_;
   const ModelStyle style_;
   Graph graph_;
-  std::vector<Known> known_;    // one a value
-  std::vector<bool> counts_;    // one a trial
-  std::vector<ValueId> pool_;   // operands for the next op, oldest first
+  std::vector<Known> known_;   // one a value
+  std::vector<bool> counts_;   // one a trial
+  std::vector<ValueId> pool_;  // operands for the next op, oldest first
   int64_t loops_ = 0;
   bool round_;  // numbers are short binary fractions
   bool wild_;   // infinities and NaN may come up

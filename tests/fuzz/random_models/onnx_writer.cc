@@ -156,7 +156,8 @@ class Writer {
     }
     for (const NodeId id : order_) {
       if (!scope.contains(id) || within.contains(id)) continue;
-      if (graph_.node(id).op == "reprise.LoopStep") continue;  // Its results are inputs of the body.
+      if (graph_.node(id).op == "reprise.LoopStep")
+        continue;  // Its results are inputs of the body.
       onnx::NodeProto& node = *proto.add_node();
       const auto owner = std::find(owners.begin(), owners.end(), id);
       if (owner == owners.end()) {
@@ -179,8 +180,8 @@ class Writer {
     std::vector<std::set<NodeId>> parts;
     for (const size_t first : {size_t{1}, 1 + results}) {
       const auto begin = node.inputs.begin() + static_cast<std::ptrdiff_t>(first);
-      parts.push_back(NeededBy({begin, begin + static_cast<std::ptrdiff_t>(results)}, owner, first,
-                               scope));
+      parts.push_back(
+          NeededBy({begin, begin + static_cast<std::ptrdiff_t>(results)}, owner, first, scope));
     }
     return parts;
   }

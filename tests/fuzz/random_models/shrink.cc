@@ -88,7 +88,8 @@ class Shrinker {
     std::vector<ValueId> all;
     const auto add = [&](ValueId value) {
       if (value == kNone || graph.value(value).dtype != result.dtype) return;
-      if (graph.IsOutput(node.outputs[0]) && graph.value(value).kind != Value::Kind::kResult) return;
+      if (graph.IsOutput(node.outputs[0]) && graph.value(value).kind != Value::Kind::kResult)
+        return;
       if (!absl::c_linear_search(all, value)) all.push_back(value);
     };
     for (const ValueId input : graph.inputs()) add(input);
@@ -101,9 +102,8 @@ class Shrinker {
   }
 
   static bool HasSomeNode(const Graph& graph) {
-    return absl::c_all_of(graph.outputs(), [&](ValueId id) {
-      return graph.value(id).kind == Value::Kind::kResult;
-    });
+    return absl::c_all_of(graph.outputs(),
+                          [&](ValueId id) { return graph.value(id).kind == Value::Kind::kResult; });
   }
 
   // Inputs that nothing uses go, and their symbols where no other has them.
@@ -160,7 +160,7 @@ class Shrinker {
 
   bool SimplerOptions() {
     bool any = false;
-    for (bool TestCase::* option : {&TestCase::packed, &TestCase::confirmed}) {
+    for (bool TestCase::*option : {&TestCase::packed, &TestCase::confirmed}) {
       if (!(best_.*option)) continue;
       TestCase test = best_;
       test.*option = false;
@@ -193,7 +193,8 @@ class Shrinker {
     for (const NodeId id : from.NodeIds()) {
       const Node& node = from.node(id);
       std::vector<ValueId> inputs;
-      for (const ValueId input : node.inputs) inputs.push_back(input == kNone ? kNone : moved[input]);
+      for (const ValueId input : node.inputs)
+        inputs.push_back(input == kNone ? kNone : moved[input]);
       std::vector<std::string> names;
       for (const ValueId output : node.outputs) {
         names.push_back(output == kNone ? "" : from.value(output).name);

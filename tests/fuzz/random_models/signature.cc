@@ -56,11 +56,16 @@ const std::vector<Form>& Forms() {
 
 const char* NameOf(char letter, Chance& chance) {
   switch (letter) {
-    case 'b': return chance.Of({"batch", "N", "batch_size"});
-    case 's': return chance.Of({"sequence", "length", "time"});
-    case 't': return chance.Of({"other", "width"});
-    case 'u': return "third";
-    default: return "fourth";
+    case 'b':
+      return chance.Of({"batch", "N", "batch_size"});
+    case 's':
+      return chance.Of({"sequence", "length", "time"});
+    case 't':
+      return chance.Of({"other", "width"});
+    case 'u':
+      return "third";
+    default:
+      return "fourth";
   }
 }
 

@@ -22,7 +22,8 @@ ValueId PickSize(ModelDraft& d) {
 ValueId ThroughFloats(ModelDraft& d, ValueId number) {
   Chance& chance = d.chance();
   ValueId x = d.Add("Cast", {number}, {{"to", OnnxNumber(DType::kFloat32)}});
-  x = chance.OneIn(3) ? d.Add("Sqrt", {x}) : d.Add("Mul", {x, d.Float(chance.Of({0.5, 0.25, 1.5}))});
+  x = chance.OneIn(3) ? d.Add("Sqrt", {x})
+                      : d.Add("Mul", {x, d.Float(chance.Of({0.5, 0.25, 1.5}))});
   x = d.Add(std::string(chance.Of({"Floor", "Ceil", "Round"})), {x});
   return d.Add("Cast", {x}, {{"to", OnnxNumber(DType::kInt64)}});
 }
@@ -44,20 +45,41 @@ ValueId SizeOf(ModelDraft& d, ValueId x, int64_t dim) {
 ValueId DrawSizeNumber(ModelDraft& d) {
   Chance& chance = d.chance();
   ValueId number = PickSize(d);
-  for (int64_t steps = chance.OneIn(2) ? 0 : chance.Between(1, 2); steps > 0 && number != kNone; --steps) {
+  for (int64_t steps = chance.OneIn(2) ? 0 : chance.Between(1, 2); steps > 0 && number != kNone;
+       --steps) {
     switch (chance.Below(9)) {
-      case 0: number = d.Add("Add", {number, chance.OneIn(2) ? d.Int(chance.Between(-3, 3)) : PickSize(d)}); break;
-      case 1: number = d.Add("Sub", {number, chance.OneIn(2) ? d.Int(1) : PickSize(d)}); break;
-      case 2: number = d.Add("Mul", {number, chance.OneIn(2) ? d.Int(2) : PickSize(d)}); break;
-      case 3: number = d.Add("Div", {number, d.Int(chance.Between(2, 4))}); break;
-      case 4: number = d.Add("Mod", {number, d.Int(chance.Between(2, 8))}); break;
-      case 5: number = d.Add("Min", {number, chance.OneIn(2) ? d.Int(chance.Of({2, 4, 8, 40})) : PickSize(d)}); break;
-      case 6: number = d.Add("Max", {number, chance.OneIn(2) ? d.Int(chance.Of({2, 4, 8, 40})) : PickSize(d)}); break;
-      case 7: number = ThroughFloats(d, number); break;
+      case 0:
+        number =
+            d.Add("Add", {number, chance.OneIn(2) ? d.Int(chance.Between(-3, 3)) : PickSize(d)});
+        break;
+      case 1:
+        number = d.Add("Sub", {number, chance.OneIn(2) ? d.Int(1) : PickSize(d)});
+        break;
+      case 2:
+        number = d.Add("Mul", {number, chance.OneIn(2) ? d.Int(2) : PickSize(d)});
+        break;
+      case 3:
+        number = d.Add("Div", {number, d.Int(chance.Between(2, 4))});
+        break;
+      case 4:
+        number = d.Add("Mod", {number, d.Int(chance.Between(2, 8))});
+        break;
+      case 5:
+        number =
+            d.Add("Min", {number, chance.OneIn(2) ? d.Int(chance.Of({2, 4, 8, 40})) : PickSize(d)});
+        break;
+      case 6:
+        number =
+            d.Add("Max", {number, chance.OneIn(2) ? d.Int(chance.Of({2, 4, 8, 40})) : PickSize(d)});
+        break;
+      case 7:
+        number = ThroughFloats(d, number);
+        break;
       default: {  // the last of a range
         const ValueId line = d.Add("Range", {d.Int(0), number, d.Int(chance.Between(1, 3))});
-        number = line == kNone ? number
-                               : d.Add("ReduceMax", {line, d.Ints({0})}, {{"keepdims", int64_t{0}}});
+        number = line == kNone
+                     ? number
+                     : d.Add("ReduceMax", {line, d.Ints({0})}, {{"keepdims", int64_t{0}}});
       }
     }
   }
@@ -80,13 +102,14 @@ ValueId DrawSizeCondition(ModelDraft& d) {
     const auto near = static_cast<int64_t>(chance.Of(tensors)->ToDoubles()[0]);
     other = d.Int(near + chance.Of({0, 0, 0, 1, -1}));
   }
-  ValueId condition = d.Add(
-      std::string(chance.Of({"Equal", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"})),
-      {number, other});
+  ValueId condition = d.Add(std::string(chance.Of({"Equal", "Equal", "Less", "Greater",
+                                                   "LessOrEqual", "GreaterOrEqual"})),
+                            {number, other});
   if (chance.OneIn(8)) condition = d.Add("Not", {condition});
   if (chance.OneIn(10)) {
     const ValueId second = DrawSizeCondition(d);
-    if (second != kNone) condition = d.Add(std::string(chance.Of({"And", "Or", "Xor"})), {condition, second});
+    if (second != kNone)
+      condition = d.Add(std::string(chance.Of({"And", "Or", "Xor"})), {condition, second});
   }
   return condition;
 }

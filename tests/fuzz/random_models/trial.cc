@@ -46,20 +46,27 @@ bool HoldsHalves(const Graph& graph) {
 
 // A request holds an index that does not fit its own sizes.
 bool IsRangeError(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) && (absl::StrContains(status.message(), "out of range [") ||
-                                             absl::StrContains(status.message(), ", outside ["));
+  return absl::IsInvalidArgument(status) &&
+         (absl::StrContains(status.message(), "out of range [") ||
+          absl::StrContains(status.message(), ", outside ["));
 }
 
 }  // namespace
 
 const char* FaultName(Fault fault) {
   switch (fault) {
-    case Fault::kNone: return "none";
-    case Fault::kElement: return "element";
-    case Fault::kShape: return "shape";
-    case Fault::kStatus: return "status";
-    case Fault::kCompiled: return "compiled";
-    case Fault::kInternal: return "internal";
+    case Fault::kNone:
+      return "none";
+    case Fault::kElement:
+      return "element";
+    case Fault::kShape:
+      return "shape";
+    case Fault::kStatus:
+      return "status";
+    case Fault::kCompiled:
+      return "compiled";
+    case Fault::kInternal:
+      return "internal";
   }
   return "unknown";
 }
@@ -116,13 +123,14 @@ absl::StatusOr<std::shared_ptr<Model>> Trials::Load(const TestCase& test, const 
   const std::string path = absl::StrCat(folder_, "/", ++files_, ".onnx");
   std::ofstream(path, std::ios::binary) << bytes;
   const bool exact = !no_padding.empty();
-  auto model = engine_.Load({.id = {exact ? "exact" : "model", files_},
-                             .path = path,
-                             .no_padding = no_padding,
-                             .packing = test.packed && !exact ? PackingMode::kAuto : PackingMode::kOff,
-                             .capture = CapturePolicy::kInline,
-                             .tune = TuneMode::kOff,
-                             .confirm_padding_later = true});
+  auto model =
+      engine_.Load({.id = {exact ? "exact" : "model", files_},
+                    .path = path,
+                    .no_padding = no_padding,
+                    .packing = test.packed && !exact ? PackingMode::kAuto : PackingMode::kOff,
+                    .capture = CapturePolicy::kInline,
+                    .tune = TuneMode::kOff,
+                    .confirm_padding_later = true});
   if (model.ok() && !exact && test.confirmed) engine_.ConfirmPadding(**model);
   std::filesystem::remove(path);
   return model;
@@ -268,9 +276,9 @@ Verdict Trials::Run(const TestCase& test) {
         continue;
       }
       verdict.fault = fault;
-      verdict.words = absl::StrCat(together ? "together" : "alone", ", request ", i, " ",
-                                   SizesText(round[i].sizes), " in ", response.info.bucket, ": ",
-                                   words);
+      verdict.words =
+          absl::StrCat(together ? "together" : "alone", ", request ", i, " ",
+                       SizesText(round[i].sizes), " in ", response.info.bucket, ": ", words);
       return verdict;
     }
   }

@@ -47,10 +47,10 @@ class InputsInPlaceTest : public testing::Test {
     alignas(64) char past[sizeof(past_) + 64], now[sizeof(now_) + 64];
     std::memcpy(past + shift, past_, sizeof(past_));
     std::memcpy(now + shift, now_, sizeof(now_));
-    return fixture_.engine.RunOne(*model_,
-                                  {.inputs = {{{rows, kPast, kWidth}, past + shift},
-                                              {{rows, 1, kWidth}, now + shift}}},
-                                  *fixture_.stream);
+    return fixture_.engine.RunOne(
+        *model_,
+        {.inputs = {{{rows, kPast, kWidth}, past + shift}, {{rows, 1, kWidth}, now + shift}}},
+        *fixture_.stream);
   }
 
   // The bytes of the stream's own inputs after that run, where they held 0x5a before.

@@ -41,7 +41,8 @@ TEST_F(RefusalTest, UnknownOpsAndUnsupportedDtypesAreToldTogether) {
       UnorderedElementsAre(
           "op 'Frobnicate' (domain 'com.example', version ?, node 'odd', dtypes (i32)): is not "
           "supported",
-          "op 'StringNormalizer' (domain 'ai.onnx', version 17, node 'text', dtypes (?, ?)): is not supported",
+          "op 'StringNormalizer' (domain 'ai.onnx', version 17, node 'text', dtypes (?, ?)): is "
+          "not supported",
           "op 'Erf' (domain 'ai.onnx', version 17, nodes 'integers', 'more_integers', dtypes "
           "(i32)): input 0 cannot be of dtype i32"));
 }

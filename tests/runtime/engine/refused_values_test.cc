@@ -76,7 +76,11 @@ std::vector<Case> Cases() {
   return {
       {"CumSum", {}, plain("CumSum"), {1}, {{7}, {-3}, {kLeast}}, {"7", "[-2, 1]"}},
       {"CumSumOfOne", {"1"}, plain("CumSum"), {-1}, {{2}, {kMost}}, {"2", "[-2, 1]"}},
-      {"GatherElements", {"batch", "1"}, along("GatherElements", 1), {3}, {{4}, {-5}, {kLeast}},
+      {"GatherElements",
+       {"batch", "1"},
+       along("GatherElements", 1),
+       {3},
+       {{4}, {-5}, {kLeast}},
        {"4", "[-4, 3]"}},
       {"Gather", {}, along("Gather", 1), {-4}, {{9}, {kLeast}}, {"9", "[-4, 3]"}},
       {"GatherND",
@@ -136,7 +140,9 @@ std::vector<Case> Cases() {
        {"8", "[0, 7]"}},
       {"TopK",
        {"1"},
-       [](ModelBuilder& b) { b.Node("TopK", {"x", "v"}, {"y", "places"}, "the_op"); },
+       [](ModelBuilder& b) {
+         b.Node("TopK", {"x", "v"}, {"y", "places"}, "the_op");
+       },
        {2},
        {{9}, {-1}, {kLeast}},
        {"9", "[0, 4]"}},
@@ -215,7 +221,9 @@ std::vector<Case> Cases() {
        {"-4"}},
       {"ResizeSizes",
        {"2"},
-       [](ModelBuilder& b) { Op(b, "Resize", {"x", "", "", "v"}); },
+       [](ModelBuilder& b) {
+         Op(b, "Resize", {"x", "", "", "v"});
+       },
        {1, 8},
        {{1, -8}, {1, kMost}},
        {"-8"}},
@@ -371,8 +379,8 @@ TEST(RefusedValuesTest, ALaunchThatFailsEndsTheRequestWhoseDataItWas) {
     for (int64_t k = 0; k < kWidth; ++k) EXPECT_EQ(y[k], -(*sent)[k]);
   }
   // Alone as well, and the next one is answered.
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      runner.engine.RunOne(**model, requests[1], *runner.stream).status));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(runner.engine.RunOne(**model, requests[1], *runner.stream).status));
   EXPECT_TRUE(runner.engine.RunOne(**model, requests[0], *runner.stream).status.ok());
 }
 

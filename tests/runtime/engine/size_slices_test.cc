@@ -393,8 +393,7 @@ TEST_P(SizeSlicesTest, AnswersInAnyCompanyAreThoseAloneAndUnpadded) {
       }
       const auto responses = fixture_.engine.Run(plan, requests, *fixture_.stream);
       for (size_t i = 0; i < requests.size(); ++i) {
-        ExpectSame(responses[i],
-                   fixture_.engine.RunOne(*exact, *requests[i], *fixture_.stream));
+        ExpectSame(responses[i], fixture_.engine.RunOne(*exact, *requests[i], *fixture_.stream));
       }
     }
   }
@@ -467,8 +466,8 @@ TEST(RowsThatDecideTest, RequestOfMoreRowsThanAReplayTakesIsNotSplit) {
   const std::string path = folder.Write("model.onnx", b.Bytes());
   const auto model = fixture.engine.Load({.id = {"model", 1}, .path = path});
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto exact = fixture.engine.Load(
-      {.id = {"exact", 1}, .path = path, .no_padding = {"batch", "sequence"}});
+  const auto exact =
+      fixture.engine.Load({.id = {"exact", 1}, .path = path, .no_padding = {"batch", "sequence"}});
   ASSERT_TRUE(exact.ok()) << exact.status();
   for (const int64_t rows : {31, 40, 41, 42, 82}) {
     SCOPED_TRACE(rows);
@@ -496,8 +495,7 @@ TEST(NewSliceTest, RequestsWaitUntilItsSizesAreLookedAt) {
   Engine engine({.device = &device, .clock = &clock, .cores = &cores, .captures = &captures},
                 observer);
   const TempFolder folder;
-  const auto model =
-      engine.Load({.id = {"m", 1}, .path = folder.Write("model.onnx", b.Bytes())});
+  const auto model = engine.Load({.id = {"m", 1}, .path = folder.Write("model.onnx", b.Bytes())});
   ASSERT_TRUE(model.ok()) << model.status();
   const auto wait = [&](int64_t length) {
     const Numbers numbers(3, length, 1);

@@ -41,7 +41,8 @@ TEST(SquareInputsTest, RequestsInCompanyGetTheirOwnBlocks) {
     const OutputTensor& output = responses[n].outputs[0];
     EXPECT_EQ(output.shape, Shape({n + 1, n + 1}));
     const auto* answer = reinterpret_cast<const float*>(output.bytes.data());
-    for (size_t i = 0; i < values->size(); ++i) EXPECT_EQ(answer[i], -(*values)[i]) << n << ", " << i;
+    for (size_t i = 0; i < values->size(); ++i)
+      EXPECT_EQ(answer[i], -(*values)[i]) << n << ", " << i;
     ++n;
   }
 }

@@ -76,7 +76,8 @@ TEST(CatalogueTest, SeriesOfAMetricHaveTheSameLabelsAndAHelpText) {
     EXPECT_NE(family.help, "") << name;
     EXPECT_NE(family.type, "") << name;
     // Without a recipe store there is nothing to say of one.
-    const bool of_store = name.starts_with("reprise_store_") && name != "reprise_store_misses_total";
+    const bool of_store =
+        name.starts_with("reprise_store_") && name != "reprise_store_misses_total";
     EXPECT_EQ(family.labels.size(), of_store ? 0u : 1u) << name;
   }
   EXPECT_EQ(families.at("reprise_bucket_elements_total").labels,

@@ -65,8 +65,8 @@ TEST(JsonTensorTest, EveryDatatypeHasItsBytes) {
   EXPECT_EQ(Elements(R"(["ab",""])", "BYTES", {2}).value(), std::string("\2\0\0\0ab\0\0\0\0", 10));
 }
 
-// The value that a number is rounded to counts, not its digits: the shortest digits of the largest one
-// are above it.
+// The value that a number is rounded to counts, not its digits: the shortest digits of the largest
+// one are above it.
 TEST(JsonTensorTest, TheLargestNumbersAreInRange) {
   const float largest = std::numeric_limits<float>::max();
   EXPECT_EQ(Elements("[3.4028235e38,-3.4028235e+38]", "FP32", {2}).value(),

@@ -107,10 +107,9 @@ Candidate DistancesBy(const CpuTarget& target, const NodeView& node,
   params.power = ops::PowerOfDistances(node.attributes());
   params.batch_rows = node.batch_rows();
   const double of_element = params.power < 3 ? 3.0 : static_cast<double>(params.power) + 2;
-  Candidate candidate = MakeCandidate(
-      target, node, "distances", RunDistances<T>, params,
-      of_element * static_cast<double>(params.rows * params.size) *
-          static_cast<double>(params.columns));
+  Candidate candidate = MakeCandidate(target, node, "distances", RunDistances<T>, params,
+                                      of_element * static_cast<double>(params.rows * params.size) *
+                                          static_cast<double>(params.columns));
   candidate.option.takes_live_rows = params.batch_rows > 0;
   return candidate;
 }

@@ -14,8 +14,8 @@
 namespace reprise::cpu {
 
 struct ConvPhase {
-  std::vector<int64_t> first;  // where its first result lies, one entry a dim
-  ops::Windows windows;        // windows over the operand; no element reaches them if kernel is 0
+  std::vector<int64_t> first;    // where its first result lies, one entry a dim
+  ops::Windows windows;          // windows over the operand; no element reaches them if kernel is 0
   std::vector<int64_t> offsets;  // where each of its taps lies in a kernel of the weight
 
   int64_t taps() const { return NumElements(windows.kernel); }

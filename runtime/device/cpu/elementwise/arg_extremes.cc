@@ -182,9 +182,8 @@ int64_t FirstBeyondBound(const float* HWY_RESTRICT x, int64_t begin, int64_t end
   const F32 d;
   const VF bounds = hn::Set(d, bound);
   // True of values that are certainly not beyond the bound; false of NaN.
-  const auto within = [&](VF v) HWY_ATTR {
-    return largest ? hn::Le(v, bounds) : hn::Ge(v, bounds);
-  };
+  const auto within = [&](VF v)
+                          HWY_ATTR { return largest ? hn::Le(v, bounds) : hn::Ge(v, bounds); };
   constexpr int kVectors = 4;
   int64_t i = begin;
   for (; i + kVectors * kLanes <= end; i += kVectors * kLanes) {

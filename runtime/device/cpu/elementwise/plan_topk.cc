@@ -19,7 +19,7 @@ struct TopKParams {
   int64_t outer = 0, size = 0, inner = 0, k = 0;
   bool largest = true;
   int values = -1, places = -1, workspace = 0;  // operands; -1: nobody wants it
-  int64_t scratch_keys = 0;  // that many elements are ordered at a time
+  int64_t scratch_keys = 0;                     // that many elements are ordered at a time
   int scratch_parts = 0;
 };
 

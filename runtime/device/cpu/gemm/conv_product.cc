@@ -233,7 +233,7 @@ void Pack(const float* weights, int64_t maps, int64_t depth, float* packed) {
 
 constexpr ConvProductKernels kConvProductKernels = {kTileRows, kPanel, kLanes, Pack<kTileRows>,
                                                     MultiplyPanels};
-constexpr ConvProductKernels kConvTapKernels = {kTapMaps, kTapVectors * kLanes, kLanes,
+constexpr ConvProductKernels kConvTapKernels = {kTapMaps, kTapVectors* kLanes, kLanes,
                                                 Pack<kTapMaps>, MultiplyTaps};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE

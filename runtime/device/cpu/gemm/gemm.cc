@@ -208,8 +208,8 @@ void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
     // side pays: rows a power of two apart share few sets of the cache.
     constexpr int64_t kFewRows = 8;
     const bool whole = column + kPanel <= gemm.n || (gemm.n - column) % kLanes == 0;
-    const bool direct = !args.b.transposed && args.scale == 1 && whole &&
-                        part.row_end - part.row_begin <= kFewRows;
+    const bool direct =
+        !args.b.transposed && args.scale == 1 && whole && part.row_end - part.row_begin <= kFewRows;
     if (!direct) PackPanel(args.b, gemm.k, gemm.n, panel, args.scale, args.scratch);
     const float* b = direct ? args.b.data + column : args.scratch;
     const int64_t ldb = direct ? args.b.ld : kPanel;

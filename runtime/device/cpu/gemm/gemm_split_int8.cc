@@ -410,11 +410,10 @@ void DigitPart(const GemmArgs& args, const GemmPart& part) {
       }
       for (int64_t r = 0, count; r < rows; r += count) {
         count = std::min<int64_t>(rows - r, kDigitTileRows);
-        functions[count - 1](digits + r * kDigits * stride, stride, digit_rows + r, args,
-                             args.a + (begin + r) * args.lda, words,
-                             packed.offsets + panel * kWordPanel, ahead,
-                             TileOutOf(args, packed.scales, begin + r, panel * kWordPanel,
-                                       kWordPanel));
+        functions[count - 1](
+            digits + r * kDigits * stride, stride, digit_rows + r, args,
+            args.a + (begin + r) * args.lda, words, packed.offsets + panel * kWordPanel, ahead,
+            TileOutOf(args, packed.scales, begin + r, panel * kWordPanel, kWordPanel));
         ahead.next += ahead.step * Words(args.k);
       }
     }

@@ -232,8 +232,8 @@ HWY_INLINE VF Relu(F32 d, VF x) { return AtLeast(d, x, 0.0f); }
 
 HWY_INLINE VF Sign(F32 d, VF x) {
   const VF zero = hn::Zero(d), one = hn::Set(d, 1.0f);
-  const VF sign = hn::Sub(hn::IfThenElseZero(hn::Gt(x, zero), one),
-                          hn::IfThenElseZero(hn::Lt(x, zero), one));
+  const VF sign =
+      hn::Sub(hn::IfThenElseZero(hn::Gt(x, zero), one), hn::IfThenElseZero(hn::Lt(x, zero), one));
   return hn::IfThenElse(hn::Eq(x, x), sign, x);
 }
 

@@ -36,9 +36,9 @@ class SpecialValuesTest : public DeviceOfTier {
     std::vector<X> many;
     for (int i = 0; i < kTimes; ++i) many.insert(many.end(), x.begin(), x.end());
     const auto size = static_cast<int64_t>(many.size());
-    NodeRun run(absl::StrCat("input %x: ", DTypeName(of_x), "[", size, "]\n", before, "%y: ? = ",
-                             absl::StrReplaceAll(op, {{"(", absl::StrCat("(", operands)}}),
-                             "\noutput %y"));
+    NodeRun run(absl::StrCat(
+        "input %x: ", DTypeName(of_x), "[", size, "]\n", before,
+        "%y: ? = ", absl::StrReplaceAll(op, {{"(", absl::StrCat("(", operands)}}), "\noutput %y"));
     for (size_t i = 0; i < run.inputs.size(); ++i) {
       if (run.graph.value(run.node().inputs[i]).name != "x") continue;
       run.inputs[i] = Tensor::FromVector<X>(of_x, {size}, many);
@@ -78,9 +78,9 @@ const std::vector<float>& Edges() {
 TEST_P(SpecialValuesTest, GeluAndItsSpellings) {
   const auto expect = [&](const std::string& op, float one, const std::string& before = "",
                           const std::string& operands = "%x") {
-    Expect<float, float>(
-        op, Edges(), DType::kFloat32,
-        {kInf, kNan, kNan, kMax, 0, 3e38f, 0, 0, one, one - 1, 100, 0}, before, operands);
+    Expect<float, float>(op, Edges(), DType::kFloat32,
+                         {kInf, kNan, kNan, kMax, 0, 3e38f, 0, 0, one, one - 1, 100, 0}, before,
+                         operands);
   };
   expect("Gelu()", 0.84134475f);
   expect("Gelu() {approximate = \"tanh\"}", 0.84119199f);
@@ -99,9 +99,9 @@ TEST_P(SpecialValuesTest, Sign) {
 
 TEST_P(SpecialValuesTest, CastsOfWhatAnIntegerCannotHold) {
   constexpr int64_t kLeast = INT64_MIN;
-  const std::vector<float> x = {kInf,  -kInf,  kNan,   kMax,         -1.5f,       127.9f,
-                                128,   -129,   255,    256,          65535,       2147483520.f,
-                                2147483648.f, -2147483648.f, 9.2233715e18f, 9.2233720e18f};
+  const std::vector<float> x = {
+      kInf, -kInf, kNan,  kMax,         -1.5f,        127.9f,        128,           -129,
+      255,  256,   65535, 2147483520.f, 2147483648.f, -2147483648.f, 9.2233715e18f, 9.2233720e18f};
   const auto cast = [](int to) { return absl::StrCat("Cast() {to = ", to, "}"); };
   Expect<float, int8_t>(cast(3), x, DType::kFloat32,
                         {0, 0, 0, 0, -1, 127, -128, 127, -1, 0, -1, -128, 0, 0, 0, 0});
@@ -130,19 +130,18 @@ TEST_P(SpecialValuesTest, CastsOfWhatAnIntegerCannotHold) {
 }
 
 TEST_P(SpecialValuesTest, QuantisedIsTheNearestEvenNumberWithinTheType) {
-  const std::vector<float> x = {kInf, -kInf, kNan, kMax, -kMax, 0.5f, 1.5f, 2.5f, -0.5f,
-                                -1.5f, 127.5f, 128.5f, -128.5f, 255.5f, 300, -300, 1e10f, -1e10f};
+  const std::vector<float> x = {kInf,  -kInf,  kNan,   kMax,    -kMax,  0.5f, 1.5f, 2.5f,  -0.5f,
+                                -1.5f, 127.5f, 128.5f, -128.5f, 255.5f, 300,  -300, 1e10f, -1e10f};
   const auto quantize = [&](const std::string& zero) {
     return absl::StrCat("const %s: f32[] = {1}\nconst %z: ", zero, "\n");
   };
-  Expect<float, int8_t>("QuantizeLinear()", x, DType::kFloat32,
-                        {127, -128, -128, 127, -128, 0, 2, 2, 0, -2, 127, 127, -128, 127, 127, -128,
-                         127, -128},
-                        quantize("i8[] = {0}"), "%x, %s, %z");
-  Expect<float, uint8_t>(
+  Expect<float, int8_t>(
       "QuantizeLinear()", x, DType::kFloat32,
-      {255, 0, 0, 255, 0, 3, 5, 5, 3, 1, 131, 131, 0, 255, 255, 0, 255, 0},
-      quantize("u8[] = {3}"), "%x, %s, %z");
+      {127, -128, -128, 127, -128, 0, 2, 2, 0, -2, 127, 127, -128, 127, 127, -128, 127, -128},
+      quantize("i8[] = {0}"), "%x, %s, %z");
+  Expect<float, uint8_t>("QuantizeLinear()", x, DType::kFloat32,
+                         {255, 0, 0, 255, 0, 3, 5, 5, 3, 1, 131, 131, 0, 255, 255, 0, 255, 0},
+                         quantize("u8[] = {3}"), "%x, %s, %z");
   Expect<float, int16_t>("QuantizeLinear()", x, DType::kFloat32,
                          {32767, -32768, -32768, 32767, -32768, 0, 2, 2, 0, -2, 128, 128, -128, 256,
                           300, -300, 32767, -32768},
@@ -155,8 +154,7 @@ TEST_P(SpecialValuesTest, DynamicRangesThatAreNotFinite) {
     NodeRun run(absl::StrCat("input %x: f32[", x.size(),
                              "]\n%y: ?, %s: ?, %z: ? = DynamicQuantizeLinear(%x)\n"
                              "output %y\noutput %s\noutput %z"));
-    run.inputs[0] =
-        Tensor::FromVector<float>(DType::kFloat32, {static_cast<int64_t>(x.size())}, x);
+    run.inputs[0] = Tensor::FromVector<float>(DType::kFloat32, {static_cast<int64_t>(x.size())}, x);
     const auto check = [&](const std::vector<Tensor>& got) {
       Compare(got[0], y);
       Compare<float>(got[1], {scale});
@@ -181,20 +179,20 @@ TEST_P(SpecialValuesTest, PlacesOfAGridThatAreNotFinite) {
     const char *outside, *mode;
     float infinity, minus_infinity, nan;
   };
-  for (const Row& row : {Row{"border", "linear", 4, 1, 1}, Row{"border", "nearest", 4, 1, 1},
-                         Row{"zeros", "linear", 0, 0, 0.5f}, Row{"zeros", "nearest", 0, 0, 1},
-                         Row{"zeros", "cubic", 0, 0, 0.40625f},
-                         Row{"reflection", "linear", 1, 1, 1},
-                         Row{"reflection", "nearest", 1, 1, 1},
-                         Row{"reflection", "cubic", 0.8125f, 0.8125f, 0.8125f}}) {
+  for (const Row& row :
+       {Row{"border", "linear", 4, 1, 1}, Row{"border", "nearest", 4, 1, 1},
+        Row{"zeros", "linear", 0, 0, 0.5f}, Row{"zeros", "nearest", 0, 0, 1},
+        Row{"zeros", "cubic", 0, 0, 0.40625f}, Row{"reflection", "linear", 1, 1, 1},
+        Row{"reflection", "nearest", 1, 1, 1},
+        Row{"reflection", "cubic", 0.8125f, 0.8125f, 0.8125f}}) {
     SCOPED_TRACE(absl::StrCat(row.outside, " ", row.mode));
     NodeRun run(absl::StrCat(
         "input %x: f32[1, 1, 1, 4]\ninput %g: f32[1, 1, 3, 2]\n%y: ? = GridSample(%x, %g) "
         "{mode = \"",
         row.mode, "\", padding_mode = \"", row.outside, "\"}\noutput %y"));
     run.inputs[0] = Tensor::FromVector<float>(DType::kFloat32, {1, 1, 1, 4}, {1, 2, 3, 4});
-    run.inputs[1] = Tensor::FromVector<float>(DType::kFloat32, {1, 1, 3, 2},
-                                              {kInf, 0, -kInf, 0, kNan, 0});
+    run.inputs[1] =
+        Tensor::FromVector<float>(DType::kFloat32, {1, 1, 3, 2}, {kInf, 0, -kInf, 0, kNan, 0});
     const std::vector<float> wanted = {row.infinity, row.minus_infinity, row.nan};
     Compare(run.Reference()[0], wanted);
     for (const KernelOption& option : device_.Options(run.graph, run.id)) {
@@ -231,9 +229,9 @@ TEST_P(SpecialValuesTest, PadsOfEitherSign) {
   for (const Row& row : {Row{"constant", {2, 3, 4, 0, 0}}, Row{"edge", {2, 3, 4, 4, 4}},
                          Row{"wrap", {2, 3, 4, 2, 3}}, Row{"reflect", {2, 3, 4, 3, 2}}}) {
     SCOPED_TRACE(row.mode);
-    NodeRun run(absl::StrCat(
-        "input %x: f32[4]\nconst %p: i64[2] = {-1, 2}\n%y: ? = Pad(%x, %p) {mode = \"", row.mode,
-        "\"}\noutput %y"));
+    NodeRun run(
+        absl::StrCat("input %x: f32[4]\nconst %p: i64[2] = {-1, 2}\n%y: ? = Pad(%x, %p) {mode = \"",
+                     row.mode, "\"}\noutput %y"));
     run.inputs[0] = Tensor::FromVector<float>(DType::kFloat32, {4}, {1, 2, 3, 4});
     Compare(run.Reference()[0], row.wanted);
     for (const KernelOption& option : device_.Options(run.graph, run.id)) {

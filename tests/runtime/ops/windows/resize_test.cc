@@ -38,11 +38,11 @@ TEST(ResizeTest, ACropByWhatIsNoNumberIsOutside) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float edge : {nan, infinity, -infinity, 1e30f}) {
     for (const char* mode : {"nearest", "linear", "cubic"}) {
-      const std::vector<double> numbers = Numbers(
-          RunOp("Resize", {kRow, F32({6}, {0, 0, edge, 1, 1, edge}), kTwice},
-                {{"mode", std::string(mode)},
-                 {"coordinate_transformation_mode", std::string("tf_crop_and_resize")},
-                 {"extrapolation_value", 7.0f}}));
+      const std::vector<double> numbers =
+          Numbers(RunOp("Resize", {kRow, F32({6}, {0, 0, edge, 1, 1, edge}), kTwice},
+                        {{"mode", std::string(mode)},
+                         {"coordinate_transformation_mode", std::string("tf_crop_and_resize")},
+                         {"extrapolation_value", 7.0f}}));
       EXPECT_THAT(numbers, ElementsAre(7, 7, 7, 7)) << mode << " " << edge;
     }
   }

@@ -34,9 +34,9 @@ TEST(GridSampleTest, PlacesFarAwayAreReflectedOrTheBorder) {
 TEST(GridSampleTest, TheNearestIsReflected) {
   const Tensor x = F32({1, 1, 1, 4}, {1, 2, 3, 4});
   const Tensor grid = F32({1, 1, 2, 2}, {2.5f, 0, -2.5f, 0});  // places 6.5 and -3.5
-  EXPECT_THAT(Numbers(RunOp("GridSample", {x, grid},
-                            {{"padding_mode", std::string("reflection")},
-                             {"mode", std::string("nearest")}})),
+  EXPECT_THAT(Numbers(RunOp(
+                  "GridSample", {x, grid},
+                  {{"padding_mode", std::string("reflection")}, {"mode", std::string("nearest")}})),
               ElementsAre(2, 4));
 }
 

@@ -91,9 +91,9 @@ TEST(LoopDistancesTest, EverySpellingIsFound) {
 }
 
 TEST(LoopDistancesTest, EitherSideColumnsAndStackedColumnsAreFound) {
-  EXPECT_EQ(OpsOf(Rewritten(absl::StrReplaceAll(Scan(kSquares),
-                                                {{"Sub(%x, %row)", "Sub(%row, %x)"}}))),
-            "Transpose reprise.Distances Transpose");
+  EXPECT_EQ(
+      OpsOf(Rewritten(absl::StrReplaceAll(Scan(kSquares), {{"Sub(%x, %row)", "Sub(%row, %x)"}}))),
+      "Transpose reprise.Distances Transpose");
   EXPECT_EQ(OpsOf(Rewritten(absl::StrReplaceAll(
                 Scan(kSquares), {{"%table: f32[5, 3]", "%table: f32[3, 5]"},
                                  {"const %first: i64[] = {0}", "const %first: i64[] = {1}"},
@@ -174,21 +174,21 @@ TEST(LoopDistancesTest, WhatIsNearlyOneStays) {
 
 // Five rows at the sizes that are tried.
 TEST(LoopDistancesTest, ACountOfATableThatIsComputedStays) {
-  Rewritten(absl::StrReplaceAll(
-                Scan(kSquares),
-                {{"%count: ? = Gather(%shape, %first)", "const %count: i64[] = {5}"},
-                 {"%shape: ? = Shape(%table)", "%negative: ? = Neg(%table)"},
-                 {"Gather(%table, %i)", "Gather(%negative, %i)"}}),
-            false);
+  Rewritten(
+      absl::StrReplaceAll(Scan(kSquares),
+                          {{"%count: ? = Gather(%shape, %first)", "const %count: i64[] = {5}"},
+                           {"%shape: ? = Shape(%table)", "%negative: ? = Neg(%table)"},
+                           {"Gather(%table, %i)", "Gather(%negative, %i)"}}),
+      false);
 }
 
 // The size of dim 0 in another way of asking for that of dim 1.
 TEST(LoopDistancesTest, ACountOfAnotherDimStays) {
-  const std::string by_columns = absl::StrReplaceAll(
-      Scan(kSquares), {{"%table: f32[5, 3]", "%table: f32[3, 5]"},
-                       {"Gather(%table, %i)", "Gather(%table, %i) {axis = 1}"},
-                       {"Shape(%table)", "Shape(%table) {end = 1}"},
-                       {"%first: i64[] = {0}", "%first: i64[] = {-1}"}});
+  const std::string by_columns =
+      absl::StrReplaceAll(Scan(kSquares), {{"%table: f32[5, 3]", "%table: f32[3, 5]"},
+                                           {"Gather(%table, %i)", "Gather(%table, %i) {axis = 1}"},
+                                           {"Shape(%table)", "Shape(%table) {end = 1}"},
+                                           {"%first: i64[] = {0}", "%first: i64[] = {-1}"}});
   Rewritten(by_columns, false);
 }
 

@@ -1,6 +1,4 @@
 // Pools, whole planes and resampled planes on every tier against their reference kernels.
-#include "runtime/device/cpu/conv/depthwise_nchw.h"
-
 #include <cmath>
 #include <string>
 #include <vector>
@@ -8,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
+#include "runtime/device/cpu/conv/depthwise_nchw.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "tests/runtime/device/cpu/tiers.h"
 #include "tests/runtime/device/cpu/windows_harness.h"

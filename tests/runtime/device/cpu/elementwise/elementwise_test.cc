@@ -247,12 +247,11 @@ TEST_P(ElementwiseTest, ShapedFunctionsAreThoseOfTheirDefinitions) {
 
 TEST_P(ElementwiseTest, NanStaysNan) {
   for (Unary op :
-       {Unary::kCopy,     Unary::kSqrt,     Unary::kReciprocal, Unary::kFloor,    Unary::kExp,
-        Unary::kTanh,     Unary::kSigmoid,  Unary::kErf,        Unary::kRelu,     Unary::kGelu,
-        Unary::kGeluTanh, Unary::kSilu,     Unary::kSquare,     Unary::kLog,      Unary::kSin,
-        Unary::kCos,      Unary::kTan,      Unary::kAsin,       Unary::kAcos,     Unary::kAtan,
-        Unary::kSoftplus, Unary::kSoftsign, Unary::kMish,       Unary::kHardSwish,
-        Unary::kSign}) {
+       {Unary::kCopy,     Unary::kSqrt,     Unary::kReciprocal, Unary::kFloor,     Unary::kExp,
+        Unary::kTanh,     Unary::kSigmoid,  Unary::kErf,        Unary::kRelu,      Unary::kGelu,
+        Unary::kGeluTanh, Unary::kSilu,     Unary::kSquare,     Unary::kLog,       Unary::kSin,
+        Unary::kCos,      Unary::kTan,      Unary::kAsin,       Unary::kAcos,      Unary::kAtan,
+        Unary::kSoftplus, Unary::kSoftsign, Unary::kMish,       Unary::kHardSwish, Unary::kSign}) {
     EXPECT_TRUE(std::isnan(One(op, NAN))) << static_cast<int>(op);
   }
   float nan = NAN, one = 1, y;

@@ -51,10 +51,10 @@ TEST_P(TopKTest, ChoosesAndOrdersAsTheReference) {
       if (k < 1 || k > size) continue;
       for (const bool largest : {true, false}) {
         const bool doubles = (size + k) % 3 == 0;
-        NodeRun run(absl::StrCat("input %x: ", doubles ? "f64[" : "f32[", kRows, ", ", size,
-                                 "]\nconst %k: i64[1] = {", k,
-                                 "}\n%v: ?, %i: ? = TopK(%x, %k) {largest = ",
-                                 static_cast<int>(largest), "}\noutput %v\noutput %i"));
+        NodeRun run(absl::StrCat(
+            "input %x: ", doubles ? "f64[" : "f32[", kRows, ", ", size, "]\nconst %k: i64[1] = {",
+            k, "}\n%v: ?, %i: ? = TopK(%x, %k) {largest = ", static_cast<int>(largest),
+            "}\noutput %v\noutput %i"));
         for (const Order order : kOrders) {
           run.inputs[0] = Rows(kRows, size, order);
           if (doubles) {
