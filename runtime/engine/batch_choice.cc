@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "runtime/bucket/grouping.h"
-#include "runtime/engine/model.h"
+#include "runtime/engine/batch_plan.h"
 
 namespace reprise {
 

@@ -1,10 +1,11 @@
+#include "runtime/engine/batch_plan.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bucket/grouping.h"
-#include "runtime/engine/model.h"
 
 namespace reprise {
 namespace {
@@ -18,41 +19,6 @@ constexpr double kRounding = 1 + 1e-9;
 constexpr int64_t kEnoughTokens = 512;
 
 }  // namespace
-
-AxisSizes Model::SizesByLabel(const std::vector<int64_t>& sizes) const {
-  AxisSizes by_label;
-  for (size_t i = 0; i < axes_.size(); ++i) by_label[axes_[i].label] = sizes[i];
-  return by_label;
-}
-
-std::shared_ptr<const BucketPolicy> Model::BucketsFor(
-    const RequestShape& shape, std::shared_ptr<const BucketPolicy> current) const {
-  const bool counted_with_others = shape.buckets != nullptr && shape.buckets != current &&
-                                   shape.rows > LargestBatchAt(*current, shape.sizes);
-  return counted_with_others ? shape.buckets : current;
-}
-
-absl::Status Model::Admits(const RequestShape& shape) const {
-  if (Packs(shape)) {
-    if (packing_->Fit({.tokens = shape.tokens, .segments = shape.rows}).has_value()) {
-      return absl::OkStatus();
-    }
-    return absl::InvalidArgumentError(absl::StrCat("the request has ", shape.tokens, " tokens in ",
-                                                   shape.rows,
-                                                   " rows: more than one replay holds"));
-  }
-  if (shape.exact) return absl::OkStatus();
-  const AxisSizes sizes = SizesByLabel(shape.sizes);
-  const std::shared_ptr<const BucketPolicy> policy = BucketsFor(shape, buckets());
-  absl::Status fits = policy->FitBinding(sizes, certified_).status();
-  if (!fits.ok() && shape.buckets != nullptr && shape.buckets != policy) {
-    // An admitted request stays so, whatever set of buckets has been learnt since.
-    fits = shape.buckets->FitBinding(sizes, certified_).status();
-  }
-  if (fits.ok()) return fits;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "no bucket holds the request, and reprise.overflow is reject: ", fits.message()));
-}
 
 absl::StatusOr<BatchTarget> BatchPlan::TargetFor(const std::vector<int64_t>& sizes,
                                                  bool exact) const {

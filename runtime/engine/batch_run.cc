@@ -13,6 +13,7 @@
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/uninitialized_string.h"
+#include "runtime/engine/capture.h"
 #include "runtime/engine/gather.h"
 #include "runtime/recipe/index_sources.h"
 

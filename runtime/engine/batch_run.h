@@ -9,8 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "runtime/engine/batch_plan.h"
 #include "runtime/engine/data_error.h"
-#include "runtime/engine/engine.h"
+#include "runtime/engine/eager_cache.h"
+#include "runtime/engine/engine_options.h"
+#include "runtime/engine/miss_report.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/packed_frame.h"
 #include "runtime/engine/stream.h"

@@ -21,18 +21,6 @@ constexpr int64_t kQuietRequests = 16384;
 
 }  // namespace
 
-const char* BucketModeName(BucketMode mode) {
-  switch (mode) {
-    case BucketMode::kOff:
-      return "off";
-    case BucketMode::kSuggest:
-      return "suggest";
-    case BucketMode::kApply:
-      return "apply";
-  }
-  return "off";
-}
-
 BucketLearner::BucketLearner(Options options)
     : mode_(options.mode),
       learns_(options.mode != BucketMode::kOff &&

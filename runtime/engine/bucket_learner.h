@@ -18,22 +18,9 @@
 #include "runtime/base/mutex.h"
 #include "runtime/bucket/advisor.h"
 #include "runtime/bucket/policy.h"
+#include "runtime/engine/bucket_report.h"
 
 namespace reprise {
-
-// Says what becomes of better buckets that traffic shows.
-enum class BucketMode { kOff, kSuggest, kApply };
-const char* BucketModeName(BucketMode mode);  // "off", "suggest", "apply"
-
-// A report on a model's buckets, for people and for metrics.
-struct BucketReport {
-  BucketMode mode = BucketMode::kOff;
-  BucketAdvisor::State state;
-  std::vector<std::string> axes;  // those of state.boundaries
-  double actual_waste = 0;        // padding in what was computed since the set is in force, fading
-  std::optional<BucketAdvice> suggestion;  // the last look's, not in force
-  bool changing = false;                   // its recipes are being captured
-};
 
 class BucketLearner {
  public:

@@ -12,13 +12,13 @@
 #include "runtime/base/format_text.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/engine/engine.h"
 #include "runtime/engine/ignore_errors.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/packed_frame.h"
 #include "runtime/engine/stored_recipes.h"
 #include "runtime/engine/suggestion.h"
 #include "runtime/recipe/compiler.h"
+#include "runtime/recipe/store.h"
 
 namespace reprise {
 namespace {

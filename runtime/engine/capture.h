@@ -6,11 +6,11 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "absl/status/statusor.h"
+#include "runtime/engine/capture_target.h"
+#include "runtime/engine/engine_options.h"
 #include "runtime/engine/miss_report.h"
-#include "runtime/engine/observer.h"
 #include "runtime/engine/stream.h"
 #include "runtime/recipe/cache.h"
 
@@ -18,19 +18,6 @@ namespace reprise {
 
 class Model;
 class ParameterTable;
-struct ModelVariant;
-struct EngineOptions;
-
-// The recipe that is to be captured.
-struct CaptureTarget {
-  RecipeKey key;
-  std::string bucket;                           // label
-  bool exact = false;                           // counts against reprise.max_exact
-  std::shared_ptr<const ModelVariant> variant;  // a variant of the model; null: the model itself
-  // Absent: found when it is captured (evicted, first_request, new_shape).
-  std::optional<CompileReason> reason;
-  std::string section = {};  // the section of a model that is cut, for people
-};
 
 struct CaptureResult {
   std::shared_ptr<const Recipe> recipe;

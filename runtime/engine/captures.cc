@@ -6,8 +6,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
-#include "runtime/engine/engine.h"
-#include "runtime/engine/tuner.h"
+#include "runtime/engine/model.h"
 
 namespace reprise {
 
@@ -75,9 +74,8 @@ void Captures::Run(const FlightPtr& flight, Stream* stream) {
   if (result.ok()) {
     // From the store it was captured by nobody: all waited for it.
     flight->ticket->captured = result->record.has_value();
-    // An exact shape may never come again: Engine::Run wants it where it does.
     if (!flight->target.exact) {
-      WhereMemoryAllows([&] { tuner_.Want(*flight->model, *result->recipe); });
+      WhereMemoryAllows([&] { on_recipe_(*flight->model, *result->recipe); });
     }
   }
   std::vector<Flight::Waiting> waiting;

@@ -7,42 +7,21 @@
 // Threads: all methods from any. Callbacks run on a capture thread with no lock held.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/base/mutex.h"
 #include "runtime/engine/capture.h"
 #include "runtime/engine/capture_pool.h"
+#include "runtime/engine/capture_ticket.h"
 
 namespace reprise {
-
-class Tuner;
-struct EngineOptions;
-
-// A ticket that a request holds after it waited: among those that waited for one capture exactly
-// one says `captured`.
-class CaptureTicket {
- public:
-  enum class Of { kCapture, kPaddingProof };
-
-  explicit CaptureTicket(Of of = Of::kCapture) : of_(of) {}
-
-  bool of_capture() const { return of_ == Of::kCapture; }
-  // True once, for the first request that is answered with the recipe.
-  bool Claim() { return captured.load() && !claimed_.exchange(true); }
-
-  std::atomic<bool> captured{false};  // the capture did happen, and for this key
-
- private:
-  const Of of_;
-  std::atomic<bool> claimed_{false};
-};
 
 class Captures {
  public:
@@ -53,10 +32,17 @@ class Captures {
     Done done;
   };
 
+  // Told of each recipe of a bucket that was captured. An exact shape may never come again.
+  using OnRecipe = std::function<void(const Model& model, const Recipe& recipe)>;
+
   // All outlive the object. `pool` may be null: Begin then answers null.
   Captures(const EngineOptions& options, RecipeCache& cache, MissReport& report, CapturePool* pool,
-           Tuner& tuner)
-      : options_(options), cache_(cache), report_(report), pool_(pool), tuner_(tuner) {}
+           OnRecipe on_recipe)
+      : options_(options),
+        cache_(cache),
+        report_(report),
+        pool_(pool),
+        on_recipe_(std::move(on_recipe)) {}
 
   // Begins the capture, or joins it. Null, and `waiter` is not called, when the pool takes nothing.
   std::shared_ptr<CaptureTicket> Begin(std::shared_ptr<const Model> model, CaptureTarget target,
@@ -95,7 +81,7 @@ class Captures {
   RecipeCache& cache_;
   MissReport& report_;
   CapturePool* const pool_;
-  Tuner& tuner_;
+  const OnRecipe on_recipe_;
   // Guarded.
   Mutex mutex_;
   std::list<FlightPtr> flights_ GUARDED_BY(mutex_);

@@ -12,45 +12,10 @@
 #include "runtime/engine/data_error.h"
 #include "runtime/engine/model_loader.h"
 #include "runtime/engine/packed_frame.h"
-#include "runtime/engine/slice_proof.h"
 #include "runtime/engine/tail_run.h"
 #include "runtime/recipe/compiler.h"
 
 namespace reprise {
-namespace {
-
-// Output `index` of all parts, one behind the other along dim `dim`; without such a dim every part
-// holds the same and the first is kept. What was joined is let go of.
-void JoinOutput(size_t index, int dim, std::vector<Response>& parts, OutputTensor& output) {
-  const bool is_wanted = !output.shape.empty();
-  if (dim < 0 || !is_wanted) return;
-  int64_t outer = 1;
-  for (int d = 0; d < dim; ++d) outer *= output.shape[d];
-  size_t bytes = output.bytes.size();
-  for (size_t p = 1; p < parts.size(); ++p) {
-    const OutputTensor& more = parts[p].outputs[index];
-    bytes += more.bytes.size();
-    output.shape[dim] += more.shape[dim];
-  }
-  if (bytes == output.bytes.size()) return;  // no dim has elements
-  std::string joined;
-  joined.reserve(bytes);
-  for (int64_t i = 0; i < outer; ++i) {
-    const auto append = [&](const std::string& of) {
-      const size_t piece = of.size() / outer;
-      joined.append(of, i * piece, piece);
-    };
-    append(output.bytes);
-    for (size_t p = 1; p < parts.size(); ++p) {
-      std::string& more = parts[p].outputs[index].bytes;
-      append(more);
-      if (i + 1 == outer) std::string().swap(more);
-    }
-  }
-  output.bytes = std::move(joined);
-}
-
-}  // namespace
 
 Engine::Engine(const EngineOptions& options, Observer& observer)
     : options_(options),
@@ -59,7 +24,10 @@ Engine::Engine(const EngineOptions& options, Observer& observer)
       cache_(options.cache_bytes, *options.clock),
       eager_(options.eager_cache_bytes, *options.clock),
       tuner_(options_, cache_, choices_),
-      captures_(options_, cache_, misses_, options.captures, tuner_),
+      captures_(options_, cache_, misses_, options.captures,
+                [this](const Model& model, const Recipe& recipe) { tuner_.Want(model, recipe); }),
+      slices_(options_),
+      miss_policy_(options_, cache_, captures_, slices_),
       usage_(options_, cache_) {
   options_.choices = &choices_;
   tuner_.ReadChoices();
@@ -155,12 +123,15 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
   std::optional<BatchPlan::Resolution> prepared = plan.resolution_;
   const RequestShape& first = plan.shapes_[0];
   if (first.spread && !plan.packed()) {
-    if (const absl::Status apart = CheckSpread(plan.model(), first); !apart.ok()) {
+    if (const absl::Status apart = slices_.CheckSpread(plan.model(), first); !apart.ok()) {
       prepared = BatchPlan::Resolution{.status = apart, .decided = true};
     }
   }
-  BatchPlan::Resolution resolution = prepared.has_value() ? *std::move(prepared) : Resolve(plan);
-  if (!resolution.decided && !MayCaptureFor(plan)) resolution.status = RefuseMiss(plan);
+  BatchPlan::Resolution resolution =
+      prepared.has_value() ? *std::move(prepared) : miss_policy_.Resolve(plan);
+  if (!resolution.decided && !miss_policy_.MayCaptureFor(plan)) {
+    resolution.status = miss_policy_.Refusal(plan);
+  }
   const bool eager = resolution.outcome == CaptureOutcome::kEager;
   BatchRun run(options_, cache_, eager_, misses_, plan, std::move(resolution), requests, stream);
   responses = run.Run(next_batch_++);
@@ -188,10 +159,10 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
   if (run.replay_ns() == 0) return;
   // The answers are there: what was learnt on the way is left out where there is no memory for it.
   WhereMemoryAllows([&] {
-    if (first.in_new_slice) AwaitSlice(plan.model(), first, CaptureUrgency::kBehind, nullptr);
+    if (first.in_new_slice) slices_.Await(plan.model(), first, CaptureUrgency::kBehind, nullptr);
     plan.model().owner()->EarnRoom(run.replay_ns());
     if (!eager) tuner_.Want(plan.model(), run.recipe());
-    NoteLosses(plan, run.target(), eager, run.replay_ns());
+    miss_policy_.NoteLosses(plan, run.target(), eager, run.replay_ns());
     FollowTraffic(plan.model());
   });
 }
@@ -202,7 +173,7 @@ Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stre
   absl::StatusOr<RequestShape> shape = model.Measure(request);
   if (!shape.ok()) return {.status = shape.status()};
   if (shape->in_new_slice && options_.captures == nullptr) {
-    AwaitSlice(model, *shape, CaptureUrgency::kUrgent, nullptr);
+    slices_.Await(model, *shape, CaptureUrgency::kUrgent, nullptr);
     shape = model.Measure(request);
     if (!shape.ok()) return {.status = shape.status()};
   }
@@ -282,6 +253,17 @@ absl::StatusOr<std::unique_ptr<const Recipe>> Engine::CompileAt(const Model& mod
   return model.CompileAt(model.KeyAt(target, RequestShape(), nullptr), nullptr, options_);
 }
 
+std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
+                                               std::function<void(absl::Status)> ready) {
+  return miss_policy_.Prepare(plan, std::move(ready));
+}
+
+void Engine::CaptureAhead(const Model& model, const AxisSizes& sizes, CompileReason reason,
+                          CaptureUrgency urgency, std::function<void(absl::Status)> done,
+                          std::shared_ptr<const BucketPolicy> buckets) {
+  miss_policy_.CaptureAhead(model, sizes, reason, urgency, std::move(done), std::move(buckets));
+}
+
 void Engine::FollowTraffic(const Model& model) {
   if (options_.captures == nullptr || !model.learner().BeginLook()) return;
   const auto look = [this, shared = model.shared_from_this()](Stream* stream) {
@@ -289,55 +271,6 @@ void Engine::FollowTraffic(const Model& model) {
     BucketChange::Look(*this, shared);
   };
   if (!options_.captures->Add(CaptureUrgency::kBehind, look)) model.learner().EndLook();
-}
-
-void Engine::LookAtSlice(const Model& model, const SizeSlices::Slice& slice) const {
-  const absl::Status holds = WithinMemory([] { return "looking at sizes that decide something"; },
-                                          [&] { return SliceProof(model, slice).Run(); });
-  SizeSlices& slices = *model.slices();
-  WhereMemoryAllows([&] {
-    constexpr size_t kMostTold = 20;
-    if (holds.ok() || slices.refused() > kMostTold) return;
-    std::string sizes;
-    for (size_t i = 0; i < slice.size(); ++i) {
-      if (slice[i] == SizeSlices::kFree) continue;
-      absl::StrAppend(&sizes, sizes.empty() ? "" : ", ", model.axes()[i].label, " ", slice[i]);
-    }
-    model.Note(absl::StrCat("requests of ", sizes, " run exact: ", std::string(holds.message())));
-  });
-  slices.Learn(slice, holds);
-}
-
-std::shared_ptr<CaptureTicket> Engine::AwaitSlice(const Model& model, const RequestShape& shape,
-                                                  CaptureUrgency urgency,
-                                                  std::function<void(absl::Status)> ready) {
-  SizeSlices& slices = *model.slices();
-  const SizeSlices::Slice slice = slices.SliceOf(shape.sizes);
-  std::function<void()> done;
-  if (ready != nullptr) done = [ready = std::move(ready)] { ready(absl::OkStatus()); };
-  CapturePool* const pool = options_.captures;
-  const auto job = [this, slice, shared = model.shared_from_this()](Stream* stream) {
-    if (stream != nullptr) return LookAtSlice(*shared, slice);
-    shared->slices()->Learn(slice, absl::UnavailableError("the server is stopping"));
-  };
-  bool begun = false;
-  const bool waits = slices.Await(
-      slice, std::move(done), [&] { return begun = pool == nullptr || pool->Add(urgency, job); });
-  if (begun && pool == nullptr) LookAtSlice(model, slice);
-  return waits ? std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof) : nullptr;
-}
-
-absl::Status Engine::CheckSpread(const Model& model, const RequestShape& shape) const {
-  if (model.slices() == nullptr) return absl::OkStatus();
-  SizeSlices& slices = *model.slices();
-  const SizeSlices::Slice slice = slices.SliceOf(shape.sizes);
-  // Whoever else may be at it: the answer hangs on it.
-  if (slices.Find(shape.sizes) == SizeSlices::State::kUnknown) LookAtSlice(model, slice);
-  if (slices.Find(shape.sizes) == SizeSlices::State::kHolds) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "an input has 1 row and another one ", shape.rows,
-      ": at these sizes the rows of a request see each other, so that none stands for others (",
-      slices.FindWithReason(slice).why, ")"));
 }
 
 void Engine::RetireRecipes(const Model& model) {
@@ -352,49 +285,6 @@ std::vector<CachedRecipe> Engine::ListRecipes() const {
     result.push_back({std::move(entry.recipe), entry.uses, entry.created, entry.last_used});
   }
   return result;
-}
-
-std::vector<RequestPart> SplitRows(const Model& model, const Request& request,
-                                   const RequestShape& shape, int64_t max_rows) {
-  std::vector<RequestPart> parts;
-  for (int64_t first = 0; first < shape.rows; first += max_rows) {
-    const int64_t count = std::min(max_rows, shape.rows - first);
-    RequestPart part = {.request = request, .shape = shape};
-    part.shape.bytes = 0;
-    for (size_t i = 0; i < part.request.inputs.size(); ++i) {
-      InputTensor& tensor = part.request.inputs[i];
-      if (tensor.data == nullptr) continue;
-      const auto element_bytes = static_cast<int64_t>(DTypeSize(model.inputs()[i].dtype));
-      if (!tensor.shape.empty()) {
-        const int64_t row_bytes = NumElements(tensor.shape) / tensor.shape[0] * element_bytes;
-        tensor.data = static_cast<const char*>(tensor.data) + first * row_bytes;
-        tensor.shape[0] = count;
-      }
-      part.shape.bytes += NumElements(tensor.shape) * element_bytes;
-    }
-    part.shape.rows = part.shape.sizes[model.batch_axis()] = count;
-    part.shape.tokens = model.measure().Elements(part.shape.sizes);
-    if (auto changed = model.MeasureAgain(part.shape)) part.shape = *std::move(changed);
-    parts.push_back(std::move(part));
-  }
-  return parts;
-}
-
-Response JoinRows(const Model& model, std::vector<Response> parts) {
-  for (Response& part : parts) {
-    if (!part.status.ok()) return std::move(part);
-  }
-  Response joined = std::move(parts[0]);
-  for (size_t i = 0; i < joined.outputs.size(); ++i) {
-    JoinOutput(i, model.BatchDimOf(i), parts, joined.outputs[i]);
-  }
-  // A request that was split says the least usual of what its parts say.
-  for (size_t p = 1; p < parts.size(); ++p) {
-    const CaptureOutcome so_far = joined.info.capture;
-    joined.info = parts[p].info;
-    joined.info.capture = Harder(joined.info.capture, so_far);
-  }
-  return joined;
 }
 
 }  // namespace reprise

@@ -24,46 +24,26 @@
 #include "absl/types/span.h"
 #include "runtime/base/clock.h"
 #include "runtime/device/device.h"
+#include "runtime/engine/batch_plan.h"
 #include "runtime/engine/captures.h"
 #include "runtime/engine/eager_cache.h"
+#include "runtime/engine/engine_options.h"
+#include "runtime/engine/miss_policy.h"
 #include "runtime/engine/miss_report.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/observer.h"
 #include "runtime/engine/profile.h"
-#include "runtime/engine/refused_keys.h"
 #include "runtime/engine/request.h"
+#include "runtime/engine/slice_prover.h"
+#include "runtime/engine/split_rows.h"
 #include "runtime/engine/stream.h"
 #include "runtime/engine/tuner.h"
 #include "runtime/engine/usage_keeper.h"
-#include "runtime/engine/wishes.h"
 #include "runtime/recipe/cache.h"
 #include "runtime/recipe/kernel_choices.h"
 #include "runtime/recipe/store.h"
 
 namespace reprise {
-
-struct EngineOptions {
-  const Device* device = nullptr;
-  const Clock* clock = nullptr;
-  CorePool* cores = nullptr;             // that replays run on
-  int64_t cache_bytes = 1 << 30;         // --recipe-cache-memory-mb
-  int64_t eager_cache_bytes = 64 << 20;  // --eager-cache-memory-mb
-  // Of the parameters of all models, as stored and as kernels want them; 0: no limit.
-  int64_t parameter_bytes = 0;
-  // What is kept over restarts; null: nothing. Outlives the engine.
-  RecipeStore* store = nullptr;
-  // Where captures run; null: on the threads of those who ask. See Engine::Prepare.
-  CapturePool* captures = nullptr;
-  bool frozen = false;  // no model captures anything for a request
-  // What timing has shown of kernels; the engine has its own.
-  const KernelChoices* choices = nullptr;
-  // Told of every recipe that is about to be published: the streams it will run on can make room.
-  std::function<void(const Recipe&)> on_primed = [](const Recipe&) {};
-  // Told of every capture, when those who waited for it are known.
-  std::function<void(const MissRecord&)> on_capture = [](const MissRecord&) {};
-  // Warnings and notes for the operator ("model minilm: axis sequence is not certified: …").
-  std::function<void(const std::string&)> log = [](const std::string&) {};
-};
 
 // A recipe in the cache, for people: recipe->note says who captured it and why.
 struct CachedRecipe {
@@ -150,34 +130,11 @@ class Engine {
   const EngineOptions& options() const { return options_; }
 
  private:
-  friend class BatchRun;
-
-  void CaptureAhead(const Model& model, CaptureTarget target, CaptureUrgency urgency,
-                    std::function<void(absl::Status)> done);
   // Run, without a net: what it throws is every request's error.
   void RunBatch(const BatchPlan& plan, absl::Span<const Request* const> requests, Stream& stream,
                 std::vector<Response>& responses);
-  // The recipe or the error that `plan` gets without a capture; undecided where it needs one.
-  BatchPlan::Resolution Resolve(const BatchPlan& plan);
-  // A capture may begin for the requests of `plan`.
-  bool MayCaptureFor(const BatchPlan& plan) const;
   // Looks at the model's traffic, behind, when that is due: its buckets may change.
   void FollowTraffic(const Model& model);
-  // Finds out whether padding holds in a slice of `model` that nobody knows of, and tells those who
-  // wait for it.
-  void LookAtSlice(const Model& model, const SizeSlices::Slice& slice) const;
-  // The same on a capture thread, on this one where there is none; `ready` is called when it is
-  // known. Null, and `ready` is not called, where it is known by now or no thread takes it.
-  std::shared_ptr<CaptureTicket> AwaitSlice(const Model& model, const RequestShape& shape,
-                                            CaptureUrgency urgency,
-                                            std::function<void(absl::Status)> ready);
-  // The rows of a request hang together that SpreadRows has changed: INVALID_ARGUMENT where they
-  // see each other at its sizes.
-  absl::Status CheckSpread(const Model& model, const RequestShape& shape) const;
-  // Adds up what a batch lost for want of a recipe, and captures it behind once that pays.
-  void NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eager, int64_t replay_ns);
-  // FAILED_PRECONDITION: what was missing, why it is not captured, and the nearest that is ready.
-  absl::Status RefuseMiss(const BatchPlan& plan) const;
   LoaderContext MakeLoaderContext() const;
 
   EngineOptions options_;
@@ -189,8 +146,8 @@ class Engine {
   KernelChoices choices_;
   Tuner tuner_;
   Captures captures_;
-  Wishes wishes_;
-  RefusedKeys refused_roomier_;
+  const SliceProver slices_;
+  MissPolicy miss_policy_;
   UsageKeeper usage_;
   std::atomic<int64_t> next_batch_{1};
   // Of the models that are loaded, one with the same graph; null: there is none.
@@ -199,20 +156,5 @@ class Engine {
   Mutex models_mutex_;
   std::vector<std::weak_ptr<const Model>> models_ GUARDED_BY(models_mutex_);
 };
-
-struct RequestPart {
-  Request request;
-  RequestShape shape;  // of `request`
-};
-
-// Cuts a request that was measured as `shape`, with more rows than Model::MaxRows() allows in one
-// replay, into parts of at most `max_rows` rows each, without copying: dim 0 of every input is cut.
-// The shapes of the parts follow from that of the whole.
-std::vector<RequestPart> SplitRows(const Model& model, const Request& request,
-                                   const RequestShape& shape, int64_t max_rows);
-
-// Joins the answers of a split request along the batch dim of each output. The first error wins.
-// `info` is the last part's.
-Response JoinRows(const Model& model, std::vector<Response> parts);
 
 }  // namespace reprise

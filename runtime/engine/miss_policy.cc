@@ -1,10 +1,13 @@
-// What the engine does when the recipe of a batch is not ready.
+#include "runtime/engine/miss_policy.h"
+
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/engine/engine.h"
 #include "runtime/engine/exact_limit.h"
+#include "runtime/engine/miss_report.h"
 
 namespace reprise {
 namespace {
@@ -37,7 +40,7 @@ std::string RecipeName(const Recipe& recipe) {
 
 }  // namespace
 
-BatchPlan::Resolution Engine::Resolve(const BatchPlan& plan) {
+BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
   const Model& model = *plan.model_;
   const bool frozen = options_.frozen || model.options_.frozen;
   const RequestShape& shape = plan.shapes_[0];
@@ -79,11 +82,11 @@ BatchPlan::Resolution Engine::Resolve(const BatchPlan& plan) {
   return result;
 }
 
-bool Engine::MayCaptureFor(const BatchPlan& plan) const {
+bool MissPolicy::MayCaptureFor(const BatchPlan& plan) const {
   return MayCapture(plan.shapes_[0].on_miss, options_.frozen || plan.model_->options_.frozen);
 }
 
-absl::Status Engine::RefuseMiss(const BatchPlan& plan) const {
+absl::Status MissPolicy::Refusal(const BatchPlan& plan) const {
   const Model& model = *plan.model_;
   const RequestShape& shape = plan.shapes_[0];
   const RecipeKey key = plan.Key();
@@ -100,8 +103,8 @@ absl::Status Engine::RefuseMiss(const BatchPlan& plan) const {
                          : absl::StrCat("the nearest that is ready is ", RecipeName(*nearest))));
 }
 
-std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
-                                               std::function<void(absl::Status)> ready) {
+std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
+                                                   std::function<void(absl::Status)> ready) {
   // A variant of the model is built, and its exact recipe captured, on the stream that runs it.
   if (!plan.shapes_[0].overrides.empty()) return nullptr;
   const Model& model = *plan.model_;
@@ -114,7 +117,7 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
   const bool waits_for_slice = shape.in_new_slice && options_.captures != nullptr &&
                                !RunsEagerly(shape.on_miss, model.options_, frozen);
   if (waits_for_slice) {
-    if (auto ticket = AwaitSlice(model, shape, CaptureUrgency::kUrgent, ready)) return ticket;
+    if (auto ticket = slices_.Await(model, shape, CaptureUrgency::kUrgent, ready)) return ticket;
   }
   BatchPlan::Resolution resolution = Resolve(plan);
   if (resolution.decided) {
@@ -139,7 +142,7 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
   }
   if (ticket != nullptr) return ticket;
   if (!MayCaptureFor(plan)) {
-    plan.resolution_ = BatchPlan::Resolution{.status = RefuseMiss(plan), .decided = true};
+    plan.resolution_ = BatchPlan::Resolution{.status = Refusal(plan), .decided = true};
     return nullptr;
   }
   CaptureTarget target = plan.CaptureTargetOf(plan.target_);
@@ -163,9 +166,9 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
   return ticket;
 }
 
-void Engine::CaptureAhead(const Model& model, const AxisSizes& sizes, CompileReason reason,
-                          CaptureUrgency urgency, std::function<void(absl::Status)> done,
-                          std::shared_ptr<const BucketPolicy> buckets) {
+void MissPolicy::CaptureAhead(const Model& model, const AxisSizes& sizes, CompileReason reason,
+                              CaptureUrgency urgency, std::function<void(absl::Status)> done,
+                              std::shared_ptr<const BucketPolicy> buckets) {
   if (model.packing() != nullptr) {
     const auto it = sizes.find(kTokensAxis);
     const std::optional<PackedSizes> fitted =
@@ -201,30 +204,30 @@ void Engine::CaptureAhead(const Model& model, const AxisSizes& sizes, CompileRea
   CaptureAhead(model, std::move(target), urgency, std::move(done));
 }
 
-void Engine::CaptureAhead(const Model& model, CaptureTarget target, CaptureUrgency urgency,
-                          std::function<void(absl::Status)> done) {
+void MissPolicy::CaptureAhead(const Model& model, CaptureTarget target, CaptureUrgency urgency,
+                              std::function<void(absl::Status)> done) {
   if (cache_.Contains(target.key)) return done(absl::OkStatus());
   const auto ticket =
       captures_.Begin(model.shared_from_this(), std::move(target), urgency, {.done = done});
   if (ticket == nullptr) done(absl::UnavailableError("no capture thread takes it"));
 }
 
-void Engine::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eager,
-                        int64_t replay_ns) {
+void MissPolicy::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eager,
+                            int64_t replay_ns) {
   const Model& model = *plan.model_;
   if (options_.frozen || model.options_.frozen || options_.captures == nullptr) return;
   if (plan.shapes_[0].on_miss != OnMiss::kDefault || !plan.shapes_[0].overrides.empty()) return;
   const auto note = [&](const BatchTarget& wanted, double lost_ns) {
     CaptureTarget target = plan.CaptureTargetOf(wanted);
-    if (!wishes_.Note(target.key, static_cast<int64_t>(lost_ns), model.owner_->capture_ns(),
-                      wanted.exact || model.has_many_buckets() ? kMinTimesOfMany : 1)) {
+    if (!missed_costs_.Note(target.key, static_cast<int64_t>(lost_ns), model.owner_->capture_ns(),
+                            wanted.exact || model.has_many_buckets() ? kMinTimesOfMany : 1)) {
       return;
     }
     const RecipeKey key = target.key;
-    const auto done = [this, key](absl::Status) { wishes_.Forget(key); };
+    const auto done = [this, key](absl::Status) { missed_costs_.Forget(key); };
     if (captures_.Begin(model.shared_from_this(), std::move(target), CaptureUrgency::kBehind,
                         {.done = done}) == nullptr) {
-      wishes_.Forget(key);
+      missed_costs_.Forget(key);
     }
   };
   const bool too_many = plan.target_.exact && model.options_.capture == CapturePolicy::kQuick &&

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/engine/engine.h"
+#include "runtime/engine/engine_options.h"
 #include "runtime/engine/gather.h"
 #include "runtime/engine/guard_values.h"
 #include "runtime/engine/size_slices.h"
@@ -69,19 +69,6 @@ int64_t Model::MaxRows(const RequestShape& shape) const {
   return LargestBatchAt(shape.buckets == nullptr ? *buckets() : *shape.buckets, shape.sizes);
 }
 
-int64_t Model::LargestBatchAt(const BucketPolicy& buckets,
-                              const std::vector<int64_t>& sizes) const {
-  AxisSizes others;
-  for (size_t i = 0; i < axes_.size(); ++i) {
-    if (static_cast<int>(i) == batch_axis_) continue;
-    const std::string& label = axes_[i].label;
-    const std::optional<int64_t> bucket =
-        certified_.contains(label) ? buckets.Fit(label, sizes[i]) : std::nullopt;
-    others[label] = bucket.value_or(sizes[i]);
-  }
-  return std::min(buckets.LargestBatch(others), max_batch());
-}
-
 int64_t Model::Elements(absl::Span<const int64_t> sizes, int64_t rows) const {
   absl::InlinedVector<int64_t, 4> all(sizes.begin(), sizes.end());
   if (batch_axis_ >= 0) all[batch_axis_] = rows;
@@ -102,39 +89,6 @@ bool Model::Packs(const RequestShape& shape) const {
 
 const std::vector<ModelIo>& Model::outputs() const {
   return tail_ == nullptr ? recipe_outputs_ : tail_->outputs();
-}
-
-std::optional<std::vector<AxisSizes>> Model::AllBuckets(size_t most) const {
-  if (packing_ == nullptr) return buckets()->AllBuckets(most);
-  std::vector<AxisSizes> buckets;
-  for (const int64_t tokens : packing_->buckets()) buckets.push_back({{kTokensAxis, tokens}});
-  return buckets;
-}
-
-std::string Model::LabelOfBucket(const AxisSizes& bucket) const {
-  return packing_ == nullptr ? BucketLabel(bucket, buckets()->batch_axis)
-                             : PackedLabel(bucket.at(kTokensAxis));
-}
-
-std::optional<AxisSizes> Model::FindBucket(absl::string_view label) const {
-  if (packing_ == nullptr) return buckets()->FindBucket(label);
-  for (const int64_t tokens : packing_->buckets()) {
-    if (PackedLabel(tokens) == label) return AxisSizes{{kTokensAxis, tokens}};
-  }
-  return std::nullopt;
-}
-
-std::vector<std::string> Model::BucketLabels() const {
-  std::vector<std::string> labels;
-  const auto buckets = AllBuckets();
-  if (!buckets.has_value()) return labels;
-  for (const AxisSizes& bucket : *buckets) labels.push_back(LabelOfBucket(bucket));
-  return labels;
-}
-
-bool Model::has_many_buckets() const {
-  constexpr double kMany = BucketPolicy::kMostListed;
-  return packing_ == nullptr && buckets()->MostBuckets() > kMany;
 }
 
 bool Model::MovesWithBatch(size_t position, size_t dim) const {
@@ -163,10 +117,6 @@ const std::string& Model::LabelOf(const std::string& symbol) const {
 
 void Model::Note(const std::string& text) const {
   log_(absl::StrCat("model ", id().name, ": ", text));
-}
-
-void Model::ReportBuckets() const {
-  owner_->observer().OnBuckets(learner_->Report(), BucketLabels());
 }
 
 RecipeKey Model::KeyAt(const BatchTarget& target, const RequestShape& shape,

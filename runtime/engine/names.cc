@@ -81,4 +81,16 @@ absl::string_view EvictionReasonName(EvictionReason reason) {
   return "";
 }
 
+const char* BucketModeName(BucketMode mode) {
+  switch (mode) {
+    case BucketMode::kOff:
+      return "off";
+    case BucketMode::kSuggest:
+      return "suggest";
+    case BucketMode::kApply:
+      return "apply";
+  }
+  return "off";
+}
+
 }  // namespace reprise

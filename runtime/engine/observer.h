@@ -10,7 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "runtime/engine/bucket_learner.h"
+#include "runtime/engine/bucket_report.h"
 #include "runtime/recipe/record_file.h"
 
 namespace reprise {

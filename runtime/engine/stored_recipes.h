@@ -5,12 +5,15 @@
 #include <memory>
 #include <optional>
 
-#include "runtime/engine/capture.h"
+#include "runtime/engine/capture_target.h"
+#include "runtime/engine/engine_options.h"
 #include "runtime/engine/observer.h"
 #include "runtime/recipe/compiler.h"
 #include "runtime/recipe/record_file.h"
 
 namespace reprise {
+
+class Model;
 
 // The store has recipes of this target, or may get them: a variant of a model is not kept.
 bool IsKept(const EngineOptions& options, const CaptureTarget& target);

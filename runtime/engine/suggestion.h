@@ -4,11 +4,13 @@
 #include <optional>
 #include <string>
 
-#include "runtime/engine/capture.h"
+#include "runtime/engine/capture_target.h"
 #include "runtime/engine/observer.h"
 #include "runtime/recipe/cache.h"
 
 namespace reprise {
+
+class Model;
 
 // The lines of configuration or the flag that would have avoided the capture of `target`, as they
 // are to be written; "none: " and why where nothing would; empty where no request caused it.

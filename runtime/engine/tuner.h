@@ -19,6 +19,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "runtime/engine/engine_options.h"
 #include "runtime/engine/tuning_wishes.h"
 #include "runtime/recipe/cache.h"
 #include "runtime/recipe/kernel_choices.h"
@@ -28,7 +29,6 @@ namespace reprise {
 class Model;
 class SpareTime;
 class Stream;
-struct EngineOptions;
 
 class Tuner {
  public:

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "runtime/engine/engine.h"
 #include "runtime/engine/model.h"
+#include "runtime/recipe/store.h"
 #include "runtime/recipe/stored_recipe.h"
 
 namespace reprise {

@@ -11,13 +11,13 @@
 
 #include "runtime/base/mutex.h"
 #include "runtime/bucket/policy.h"
+#include "runtime/engine/engine_options.h"
 #include "runtime/engine/model_usage.h"
 #include "runtime/recipe/cache.h"
 
 namespace reprise {
 
 class Model;
-struct EngineOptions;
 
 class UsageKeeper {
  public:

@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/graph/graph.h"
+#include "runtime/onnx/node_draft.h"
 #include "runtime/onnx/onnx_proto.h"
-#include "runtime/onnx/rewrites.h"
 
 namespace reprise {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/graph.h"
-#include "runtime/onnx/rewrites.h"
+#include "runtime/onnx/node_draft.h"
 #include "runtime/ops/classical/class_scores.h"
 
 namespace reprise {

@@ -1,3 +1,5 @@
+#include "runtime/onnx/rewrites_categories.h"
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -10,7 +12,6 @@
 #include "runtime/onnx/known_numbers.h"
 #include "runtime/onnx/ml_attributes.h"
 #include "runtime/onnx/onnx_proto.h"
-#include "runtime/onnx/rewrites_ml.h"
 #include "runtime/onnx/steps.h"
 #include "runtime/ops/classical/categories.h"
 

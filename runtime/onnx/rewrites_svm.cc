@@ -1,3 +1,5 @@
+#include "runtime/onnx/rewrites_svm.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -5,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/ml_attributes.h"
-#include "runtime/onnx/rewrites_ml.h"
 #include "runtime/onnx/steps.h"
 #include "runtime/ops/classical/svm_scores.h"
 

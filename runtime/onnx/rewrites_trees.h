@@ -1,7 +1,7 @@
 // Ensembles of trees of ai.onnx.ml, as reprise.TreeEnsemble and reprise.ClassScores.
 #pragma once
 
-#include "runtime/onnx/rewrites.h"
+#include "runtime/onnx/node_draft.h"
 
 namespace reprise {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/graph/graph.h"
-#include "runtime/onnx/rewrites.h"
+#include "runtime/onnx/node_draft.h"
 
 namespace reprise {
 

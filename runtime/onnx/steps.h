@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "runtime/graph/graph.h"
-#include "runtime/onnx/rewrites.h"
+#include "runtime/onnx/node_draft.h"
 #include "runtime/ops/kit/onnx_types.h"
 
 namespace reprise {

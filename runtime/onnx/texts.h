@@ -19,8 +19,8 @@
 #include "runtime/base/hash_map.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/vocabulary.h"
+#include "runtime/onnx/node_draft.h"
 #include "runtime/onnx/onnx_proto.h"
-#include "runtime/onnx/rewrites.h"
 
 namespace reprise {
 

@@ -1,0 +1,33 @@
+// NodeDraft: a node of the file on its way into the graph.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/hash_map.h"
+#include "runtime/graph/graph.h"
+#include "runtime/graph/vocabulary.h"
+#include "runtime/ops/growing_types.h"
+
+namespace reprise {
+
+// The parts of a node that are text (see TextWalk).
+struct DraftTexts {
+  const Vocabulary* vocabulary = nullptr;  // has all texts of the file; never null in a rewrite
+  HashSet<std::string> attributes;         // tensors that hold places in it
+  std::vector<bool> inputs;                // one flag per position, as the node has them
+};
+
+struct NodeDraft {
+  std::string op;
+  std::string name;
+  int64_t version = 0;  // version of the opset of its domain
+  Attributes attributes;
+  std::vector<ValueId> inputs;
+  std::vector<std::string> outputs;  // empty: left out
+  GrowingTypes* types = nullptr;     // the types of its future graph; never null in a rewrite
+  DraftTexts texts;
+};
+
+}  // namespace reprise
