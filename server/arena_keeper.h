@@ -16,7 +16,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
-#include "runtime/engine/stream.h"
+#include "runtime/engine/replay/stream.h"
 
 namespace reprise {
 

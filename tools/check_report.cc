@@ -15,7 +15,7 @@
 #include "runtime/base/format_text.h"
 #include "runtime/base/saturating.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/engine/tail.h"
+#include "runtime/engine/model/tail.h"
 
 namespace reprise::cli {
 namespace {

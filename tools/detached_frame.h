@@ -7,7 +7,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/profile.h"
-#include "runtime/engine/stream.h"
+#include "runtime/engine/replay/stream.h"
 
 namespace reprise::cli {
 

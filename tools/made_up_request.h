@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/random_inputs.h"
-#include "runtime/engine/model.h"
+#include "runtime/engine/model/model.h"
 
 namespace reprise::cli {
 

@@ -12,8 +12,8 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "runtime/engine/bucket_learner.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/traffic/bucket_learner.h"
 
 namespace reprise {
 

@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
 #include "runtime/device/roofline.h"
-#include "runtime/engine/data_error.h"
-#include "runtime/engine/parameter_store.h"
+#include "runtime/engine/parameters/parameter_store.h"
+#include "runtime/engine/types/data_error.h"
 #include "runtime/recipe/recipe.h"
 
 namespace reprise {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "runtime/engine/observer.h"
+#include "runtime/engine/types/observer.h"
 
 namespace reprise {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "runtime/engine/model.h"
+#include "runtime/engine/model/model.h"
 #include "runtime/recipe/store.h"
 #include "runtime/recipe/stored_recipe.h"
 

@@ -11,8 +11,8 @@
 
 #include "runtime/base/mutex.h"
 #include "runtime/bucket/policy.h"
-#include "runtime/engine/engine_options.h"
-#include "runtime/engine/model_usage.h"
+#include "runtime/engine/traffic/model_usage.h"
+#include "runtime/engine/types/engine_options.h"
 #include "runtime/recipe/cache.h"
 
 namespace reprise {

@@ -13,7 +13,7 @@
 #include "runtime/base/hash_map.h"
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/importer.h"
-#include "runtime/onnx/reasons.h"
+#include "runtime/onnx/kit/reasons.h"
 
 namespace reprise {
 

@@ -17,8 +17,8 @@
 #include "runtime/base/load_budget.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/vocabulary.h"
-#include "runtime/onnx/file_bytes.h"
-#include "runtime/onnx/reasons.h"
+#include "runtime/onnx/file/file_bytes.h"
+#include "runtime/onnx/kit/reasons.h"
 
 namespace reprise {
 

@@ -13,10 +13,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "runtime/base/hash_map.h"
+#include "runtime/onnx/file/onnx_proto.h"
+#include "runtime/onnx/file/slim_model.h"
+#include "runtime/onnx/file/tensors.h"
 #include "runtime/onnx/file_values.h"
-#include "runtime/onnx/onnx_proto.h"
-#include "runtime/onnx/slim_model.h"
-#include "runtime/onnx/tensors.h"
 
 namespace reprise {
 

@@ -3,7 +3,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/graph/graph.h"
-#include "runtime/onnx/node_draft.h"
+#include "runtime/onnx/kit/node_draft.h"
 
 namespace reprise {
 

@@ -6,9 +6,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/onnx/file/onnx_proto.h"
 #include "runtime/onnx/file_values.h"
-#include "runtime/onnx/onnx_proto.h"
-#include "runtime/onnx/texts.h"
+#include "runtime/onnx/values/texts.h"
 
 namespace reprise {
 

@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/engine/memory_budget.h"
+#include "runtime/engine/types/memory_budget.h"
 #include "server/http/http_server.h"
 #include "server/http/inflate.h"
 #include "server/http/request_body.h"

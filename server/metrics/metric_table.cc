@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "runtime/engine/observer.h"
+#include "runtime/engine/types/observer.h"
 
 namespace reprise {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "runtime/engine/observer.h"
+#include "runtime/engine/types/observer.h"
 #include "server/metrics/catalogue.h"
 
 namespace reprise {

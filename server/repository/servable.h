@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "runtime/bucket/shape_recorder.h"
-#include "runtime/engine/model.h"
+#include "runtime/engine/model/model.h"
 #include "server/config/model_settings.h"
 #include "server/repository/signature.h"
 #include "server/repository/warmup.h"

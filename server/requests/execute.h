@@ -3,7 +3,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/engine/engine.h"
-#include "runtime/engine/stream.h"
+#include "runtime/engine/replay/stream.h"
 #include "server/requests/part.h"
 
 namespace reprise {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "runtime/engine/request.h"
+#include "runtime/engine/types/request.h"
 #include "server/batching/work.h"
 
 namespace reprise {

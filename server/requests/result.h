@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/engine/request.h"
+#include "runtime/engine/types/request.h"
 #include "server/repository/repository.h"
 
 namespace reprise {

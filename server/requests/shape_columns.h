@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/bucket/shape_recorder.h"
-#include "runtime/engine/model.h"
+#include "runtime/engine/model/model.h"
 
 namespace reprise {
 

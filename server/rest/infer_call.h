@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/engine/memory_budget.h"
+#include "runtime/engine/types/memory_budget.h"
 #include "server/http/http_message.h"
 #include "server/requests/inference.h"
 

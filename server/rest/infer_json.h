@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "runtime/engine/memory_budget.h"
+#include "runtime/engine/types/memory_budget.h"
 #include "server/http/http_message.h"
 #include "server/requests/inference.h"
 #include "server/requests/request.h"

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "runtime/engine/memory_budget.h"
+#include "runtime/engine/types/memory_budget.h"
 
 namespace simdjson::dom {
 class element;

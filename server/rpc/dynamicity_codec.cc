@@ -6,7 +6,7 @@
 #include "runtime/base/format_text.h"
 #include "runtime/bucket/dynamicity.h"
 #include "runtime/bucket/dynamicity_message.h"
-#include "runtime/engine/tail.h"
+#include "runtime/engine/model/tail.h"
 #include "server/requests/shape_columns.h"
 
 namespace reprise {

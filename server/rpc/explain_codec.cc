@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/engine/tail.h"
+#include "runtime/engine/model/tail.h"
 #include "server/rpc/recipe_codec.h"
 
 namespace reprise {

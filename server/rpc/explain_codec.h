@@ -2,8 +2,8 @@
 #pragma once
 
 #include "proto/admin.pb.h"
-#include "runtime/engine/miss_report.h"
-#include "runtime/engine/model.h"
+#include "runtime/engine/model/model.h"
+#include "runtime/engine/types/miss_report.h"
 
 namespace reprise {
 

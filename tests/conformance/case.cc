@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/onnx/onnx_proto.h"
-#include "runtime/onnx/tensors.h"
+#include "runtime/onnx/file/onnx_proto.h"
+#include "runtime/onnx/file/tensors.h"
 
 namespace reprise {
 namespace {

@@ -24,8 +24,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/onnx/file/onnx_proto.h"
 #include "runtime/onnx/importer.h"
-#include "runtime/onnx/onnx_proto.h"
 #include "tests/conformance/case.h"
 #include "tests/conformance/execute.h"
 #include "tests/conformance/scope.h"

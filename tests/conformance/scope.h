@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/onnx/onnx_proto.h"
+#include "runtime/onnx/file/onnx_proto.h"
 
 namespace reprise {
 

@@ -87,7 +87,7 @@ def named_paths(page):
 
 
 def exists_in_tree(path):
-    """A source may be named without its ending: "runtime/engine/model"."""
+    """A source may be named without its ending: "runtime/engine/model/model"."""
     return any(any(SOURCE.glob(path.rstrip("/") + ending)) for ending in ("", ".h", ".cc", ".py"))
 
 
@@ -128,7 +128,7 @@ def test_parameters_are_those_of_the_server():
 
 
 def test_reasons_of_a_compile_are_those_of_the_engine():
-    source = (SOURCE / "runtime/engine/names.cc").read_text()
+    source = (SOURCE / "runtime/engine/types/names.cc").read_text()
     body = source.split("CompileReasonName(CompileReason reason) {")[1].split("\n}")[0]
     rows = table_rows(section(METRICS, "### Reasons of a compile"))
     named = [name for row in rows.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])]

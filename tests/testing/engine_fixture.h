@@ -132,8 +132,8 @@ struct EngineFixture {
     mallopt(M_PERTURB, 0x01);
     MakeStream(threads, /*poison=*/true);
   }
-  // `poison`: the stream tells written bytes from unwritten ones (runtime/engine/poison.h). A test
-  // that looks for writes in the stream's memory itself does without.
+  // `poison`: the stream tells written bytes from unwritten ones (runtime/engine/replay/poison.h).
+  // A test that looks for writes in the stream's memory itself does without.
   void MakeStream(int threads, bool poison) {
     stream = *Stream::Create({.cores = &cores, .max_threads = threads, .poison = poison});
   }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/engine/engine.h"
-#include "runtime/engine/request.h"
+#include "runtime/engine/types/request.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/temp_folder.h"
 

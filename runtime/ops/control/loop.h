@@ -11,7 +11,7 @@
 // the file declares them, `dims0`, `dims1`, ... are those of one iteration's.
 //
 // No recipe holds these ops: a graph is cut at each Loop, whose body runs iteration by iteration
-// (engine/tail_run.h), on recipes of its own.
+// (engine/tail/tail_run.h), on recipes of its own.
 #pragma once
 
 #include "runtime/ops/kit/infer.h"

@@ -1,7 +1,7 @@
 // Numbers of eight bits that are floats: four forms of them, as ONNX has them.
 //
 // The graph has no dtype of float8: such a value is one of uint8, its bits, and the ops below say
-// which form they are of. The importer follows which values are so (onnx/float8_values.h).
+// which form they are of. The importer follows which values are so (onnx/values/float8_values.h).
 #pragma once
 
 #include <cstdint>

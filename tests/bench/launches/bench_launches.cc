@@ -12,8 +12,8 @@
 #include "absl/strings/numbers.h"
 #include "runtime/base/clock.h"
 #include "runtime/device/cpu/cpu_device.h"
-#include "runtime/engine/core_pool.h"
-#include "runtime/engine/stream.h"
+#include "runtime/engine/replay/helper_pool.h"
+#include "runtime/engine/replay/stream.h"
 #include "runtime/recipe/compiler.h"
 
 namespace {

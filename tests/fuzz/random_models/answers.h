@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine/request.h"
+#include "runtime/engine/types/request.h"
 #include "runtime/graph/graph.h"
 
 namespace reprise::fuzz {

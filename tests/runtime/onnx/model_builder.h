@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/onnx/onnx_proto.h"
+#include "runtime/onnx/file/onnx_proto.h"
 
 namespace reprise {
 

@@ -1,4 +1,4 @@
-#include "runtime/onnx/reasons.h"
+#include "runtime/onnx/kit/reasons.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

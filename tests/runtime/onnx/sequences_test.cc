@@ -1,5 +1,5 @@
 // Sequences and Optionals in files: what becomes of them, and which are refused.
-#include "runtime/onnx/sequences.h"
+#include "runtime/onnx/values/sequences.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

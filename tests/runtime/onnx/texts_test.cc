@@ -1,5 +1,5 @@
 // Text in files: which values are text, and which nodes are refused for it.
-#include "runtime/onnx/texts.h"
+#include "runtime/onnx/values/texts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 
-#include "runtime/engine/exact_runner.h"
+#include "runtime/engine/load/exact_runner.h"
 #include "runtime/graph/text.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/kit/pass.h"

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "runtime/base/memory_net.h"
-#include "runtime/engine/core_pool.h"
+#include "runtime/engine/replay/helper_pool.h"
 #include "tests/server/requests/inference_fixture.h"
 
 namespace {

@@ -1,0 +1,506 @@
+#include "runtime/engine/batch/batch_run.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/base/uninitialized_string.h"
+#include "runtime/engine/capture/capture.h"
+#include "runtime/engine/replay/gather.h"
+#include "runtime/recipe/index_sources.h"
+
+namespace reprise {
+namespace {
+
+int64_t ReadNs(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
+}
+
+// The share of the time since it was made in which the calling thread ran: less than 1 where it
+// waited for a core, or others took it away. Asking the system twice takes some 800 ns.
+class BusyMeter {
+ public:
+  BusyMeter() : real_ns_(ReadNs(CLOCK_MONOTONIC)), ran_ns_(ReadNs(CLOCK_THREAD_CPUTIME_ID)) {}
+  double Share() const {
+    const auto ran = static_cast<double>(ReadNs(CLOCK_THREAD_CPUTIME_ID) - ran_ns_);
+    const auto real = static_cast<double>(ReadNs(CLOCK_MONOTONIC) - real_ns_);
+    return real > 0 ? std::clamp(ran / real, 0.0, 1.0) : 1;
+  }
+
+ private:
+  const int64_t real_ns_;
+  const int64_t ran_ns_;
+};
+
+// Replays that are expected to take as long are metered. Shorter ones lose nearly always nothing to
+// others, and ReplayCost bounds what the few make of its means that lose much, once it knows these.
+constexpr double kMeteredNs = 50e3;
+constexpr int64_t kKnownReplays = 64;
+
+// Floats alone: kernels of bytes may load whole vectors, behind the last byte too. See
+// Space::kInput for where floats may begin.
+bool IsReadInPlace(const TensorSlot& slot, const InputTensor& tensor) {
+  return slot.bytes > 0 && IsFloating(slot.dtype) && tensor.shape == slot.shape &&
+         reinterpret_cast<uintptr_t>(tensor.data) % DTypeSize(slot.dtype) == 0;
+}
+
+// A place that has more than so many times the bytes of the answer would be kept with it.
+constexpr size_t kMostRoom = 2;
+
+size_t BytesOf(const Shape& shape, DType dtype) {
+  return static_cast<size_t>(NumElements(shape)) * DTypeSize(dtype);
+}
+
+// A block of `shape` at the origin of a tensor of `whole` is the beginning of its bytes.
+bool IsBeginning(const Shape& shape, const Shape& whole) {
+  return shape.size() == whole.size() &&
+         (shape.empty() || std::equal(shape.begin() + 1, shape.end(), whole.begin() + 1));
+}
+
+}  // namespace
+
+BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, EagerCache& eager,
+                   MissReport& misses, const BatchPlan& plan, BatchPlan::Resolution resolution,
+                   absl::Span<const Request* const> requests, Stream& stream)
+    : options_(options),
+      cache_(cache),
+      eager_(eager),
+      misses_(misses),
+      plan_(plan),
+      model_(plan.model()),
+      requests_(requests),
+      stream_(stream),
+      resolution_(std::move(resolution)),
+      target_(plan.target_) {
+  REPRISE_CHECK(requests.size() == plan.shapes().size());
+  int64_t row = 0;
+  for (const RequestShape& shape : plan.shapes()) {
+    first_row_.push_back(row);
+    row += shape.rows;
+    if (!plan.packed()) continue;
+    packed_.push_back({.request = requests[packed_.size()],
+                       .rows = shape.rows,
+                       .length = shape.sizes[model_.packing()->sequence_axis()]});
+  }
+}
+
+const std::vector<int>& BatchRun::RecipeInputs() const {
+  return variant_ == nullptr ? model_.recipe_inputs_ : variant_->recipe_inputs;
+}
+
+std::vector<Response> BatchRun::Run(int64_t batch) {
+  std::vector<Response> responses(requests_.size());
+  const absl::Status ready = FindRecipe();
+  if (!ready.ok()) {
+    for (Response& response : responses) response.status = ready;
+    return responses;
+  }
+  FirstDataError error(*recipe_);
+  Frame frame = stream_.MakeFrame(*recipe_, parameters_->addresses(), &error);
+  frame.live_rows = plan_.packed()           ? plan_.live_tokens()
+                    : model_.batch_axis_ < 0 ? 0
+                                             : plan_.rows();
+  if (plan_.packed()) frame.live_segments = plan_.rows();
+  const int64_t start = options_.clock->NowNs();
+  Gather();
+  const int64_t gathered = options_.clock->NowNs();
+  if (responses.size() == 1) PlaceOutputs(responses[0]);
+  const int64_t placed = options_.clock->NowNs();
+  std::optional<BusyMeter> meter;
+  if (IsMetered()) meter.emplace();
+  stream_.Replay(*recipe_, frame);
+  const double busy = meter.has_value() ? meter->Share() : 1;
+  const int64_t replayed = options_.clock->NowNs();
+  if (const absl::Status intact = model_.owner_->parameters().FilesIntact(replayed); !intact.ok()) {
+    return std::vector<Response>(responses.size(), Response{.status = intact});
+  }
+  // Where a launch failed there are no answers yet: nothing unwritten is copied.
+  if (!error.failed()) Scatter(frame, responses, 0, responses.size());
+  if (error.any()) FailOffenders(error, frame, responses);
+  const int64_t scattered = options_.clock->NowNs();
+
+  replay_ns_ = replayed - placed;
+  bool first = true;
+  for (size_t i = 0; i < responses.size(); ++i) {
+    ReplayInfo& info = responses[i].info;
+    info.bucket = target_.bucket;
+    info.recipe = recipe_->key.hex();
+    if (responses[i].status.ok()) info.capture = OutcomeOf(i, std::exchange(first, false));
+    info.batch = batch;
+    info.batch_size = plan_.rows();
+    info.gather_ns = gathered - start;
+    info.replay_ns = replay_ns_;
+    info.scatter_ns = placed - gathered + scattered - replayed;
+  }
+  Observe(static_cast<int64_t>(static_cast<double>(replay_ns_) * busy));
+  return responses;
+}
+
+bool BatchRun::IsMetered() const {
+  if (plan_.packed()) return false;  // What packed replays cost is not learnt.
+  return plan_.cost_->replays() < kKnownReplays ||
+         plan_.ExpectedNs(target_, plan_.rows()) >= kMeteredNs;
+}
+
+absl::Status BatchRun::FindRecipe() {
+  RETURN_IF_ERROR(resolution_.status);
+  variant_ = resolution_.variant;
+  if (!resolution_.decided) {
+    RETURN_IF_ERROR(Capture());
+  } else if (resolution_.outcome == CaptureOutcome::kEager) {
+    if (!plan_.packed()) {
+      ASSIGN_OR_RETURN(target_, plan_.TargetFor(plan_.sizes_, /*exact=*/true));
+    }
+    const RecipeKey key = model_.KeyAt(target_, plan_.shapes()[0], variant_.get());
+    ASSIGN_OR_RETURN(recipe_, eager_.GetOrPrepare(key, model_.eager_share(), [&] {
+      return model_.CompileAt(key, variant_.get(), options_);
+    }));
+  } else {
+    recipe_ = resolution_.recipe;
+    if (resolution_.outcome == CaptureOutcome::kLarger) target_ = plan_.TargetOf(*recipe_);
+  }
+  RETURN_IF_ERROR(model_.CheckArena(*recipe_));
+  RETURN_IF_ERROR(stream_.Reserve(*recipe_));
+  ASSIGN_OR_RETURN(parameters_, model_.owner_->parameters().TableFor(recipe_));
+  return absl::OkStatus();
+}
+
+absl::Status BatchRun::Capture() {
+  const int64_t since_ns = options_.clock->NowNs();
+  ASSIGN_OR_RETURN(CaptureResult result,
+                   CaptureRecipe(options_, cache_, model_,
+                                 plan_.CaptureTargetOf(plan_.target_, variant_), stream_));
+  recipe_ = std::move(result.recipe);
+  outcome_ = result.outcome;
+  if (!result.record.has_value()) {
+    // The store had it: nobody captured, all waited.
+    if (outcome_ == RecipeCache::Outcome::kCaptured) outcome_ = RecipeCache::Outcome::kWaited;
+    return absl::OkStatus();
+  }
+  const int64_t waited_ns = options_.clock->NowNs() - since_ns;
+  for (const RequestShape& shape : plan_.shapes()) result.record->AddWaiter(shape.id, waited_ns);
+  options_.on_capture(*result.record);
+  misses_.Add(*std::move(result.record));
+  return absl::OkStatus();
+}
+
+CaptureOutcome BatchRun::OutcomeOf(size_t i, bool first) {
+  const bool own_bucket = resolution_.outcome == CaptureOutcome::kReplayed;
+  CaptureTicket* ticket = plan_.waited_[i].get();
+  if (ticket != nullptr && ticket->of_capture()) {
+    // Where there are many buckets, what was captured for it holds others as well.
+    const bool its_own =
+        own_bucket || (resolution_.outcome == CaptureOutcome::kLarger && model_.has_many_buckets());
+    return its_own && ticket->Claim() ? CaptureOutcome::kCaptured : CaptureOutcome::kWaited;
+  }
+  if (!own_bucket) return resolution_.outcome;
+  if (outcome_ == RecipeCache::Outcome::kHit) return CaptureOutcome::kReplayed;
+  // One request of a capture says so; its batch-mates waited for it.
+  return outcome_ == RecipeCache::Outcome::kCaptured && first ? CaptureOutcome::kCaptured
+                                                              : CaptureOutcome::kWaited;
+}
+
+void BatchRun::Gather() const {
+  if (plan_.packed()) {
+    return GatherPacked(*recipe_, RecipeInputs(), packed_, std::nullopt, stream_.inputs());
+  }
+  for (size_t slot = 0; slot < recipe_->inputs.size(); ++slot) {
+    const InputTensor& first = requests_[0]->inputs[RecipeInputs()[slot]];
+    if (requests_.size() == 1 && IsReadInPlace(recipe_->inputs[slot], first)) {
+      stream_.PlaceInput(slot, static_cast<const std::byte*>(first.data));
+    } else {
+      CopyIn(slot, 0, requests_.size());
+    }
+  }
+}
+
+void BatchRun::GatherOnly(size_t i) const {
+  if (plan_.packed()) {
+    return GatherPacked(*recipe_, RecipeInputs(), packed_, i, stream_.inputs());
+  }
+  for (size_t slot = 0; slot < recipe_->inputs.size(); ++slot) CopyIn(slot, i, i + 1);
+}
+
+double BatchRun::PaddingOf(const TensorSlot& slot, int position) const {
+  const std::string& name = model_.inputs_[position].name;
+  const auto& fills = model_.options_.fills;
+  const auto fill = fills.find(name);
+  const double value = fill == fills.end() ? 0.0 : fill->second;
+  const bool guard = absl::c_any_of(model_.axes_, [&](const ModelAxis& axis) {
+    return absl::c_linear_search(axis.certificate.guards, name);
+  });
+  return stream_.poisons() && !guard && IsFloating(slot.dtype) ? kPoisonedPadding : value;
+}
+
+void BatchRun::CopyIn(size_t slot_index, size_t first, size_t last) const {
+  const TensorSlot& slot = recipe_->inputs[slot_index];
+  if (slot.bytes == 0) return;
+  const int position = RecipeInputs()[slot_index];
+  std::byte* const target = stream_.inputs() + slot.offset;
+  int64_t sent = 0;
+  for (size_t i = first; i < last; ++i) {
+    sent += NumElements(requests_[i]->inputs[position].shape);
+  }
+  if (sent < NumElements(slot.shape)) {
+    FillElements(slot.dtype, PaddingOf(slot, position), NumElements(slot.shape), target);
+  }
+  for (size_t i = first; i < last; ++i) {
+    const InputTensor& tensor = requests_[i]->inputs[position];
+    const Shape origin(slot.shape.size(), 0);
+    Shape offset = origin;
+    // Requests lie one after another along the batch axis, which a square input has in two dims, as
+    // the outputs are cut (only certified batches have more than one).
+    const std::vector<Dim>& dims = model_.inputs_[position].dims;
+    for (size_t d = 0; d < offset.size() && requests_.size() > 1; ++d) {
+      if (d == 0 || dims[d].symbol == model_.batch_symbol_) offset[d] = FirstRow(i);
+    }
+    CopyBlock({.shape = tensor.shape,
+               .from_shape = tensor.shape,
+               .from_offset = origin,
+               .to_shape = slot.shape,
+               .to_offset = offset,
+               .element_bytes = DTypeSize(slot.dtype)},
+              tensor.data, target);
+  }
+}
+
+const Tail* BatchRun::tail() const {
+  return variant_ == nullptr ? model_.tail_.get() : variant_->tail.get();
+}
+
+bool BatchRun::IsWanted(const Request& request, size_t position) const {
+  // What lies behind a cut may need anything.
+  return tail() != nullptr || request.wanted_outputs.empty() || request.wanted_outputs[position];
+}
+
+Shape BatchRun::TrueShape(size_t position, size_t i, const Shape& slot) const {
+  Shape shape = slot;
+  if (model_.output_shapes_.empty()) return shape;
+  const std::vector<AffineDim>& dims = model_.output_shapes_[position].dims;
+  if (dims.size() != shape.size()) return shape;
+  const std::vector<int64_t>& sizes = plan_.shapes()[i].sizes;
+  // Only certified axes are padded; along the others the recipe has the request's own sizes.
+  for (size_t d = 0; d < dims.size(); ++d) {
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      shape[d] -= dims[d].factors[axis] * (target_.sizes[axis] - sizes[axis]);
+    }
+  }
+  return shape;
+}
+
+bool BatchRun::IsUnpadded() const {
+  return !plan_.packed() && requests_.size() == 1 && target_.sizes == plan_.shapes()[0].sizes;
+}
+
+Shape BatchRun::ShapeOf(size_t position, size_t i) const {
+  if (plan_.packed()) return PackedShape(*recipe_, position, packed_[i]);
+  const Shape& slot = recipe_->outputs[position].shape;
+  return IsUnpadded() ? slot : TrueShape(position, i, slot);
+}
+
+Shape BatchRun::OffsetOf(size_t position, size_t i) const {
+  Shape offset(recipe_->outputs[position].shape.size(), 0);
+  for (size_t d = 0; d < offset.size(); ++d) {
+    if (requests_.size() > 1 && model_.MovesWithBatch(position, d)) offset[d] = FirstRow(i);
+  }
+  return offset;
+}
+
+absl::Status BatchRun::CheckForm(size_t position, size_t i, const Shape& shape) const {
+  if (IsUnpadded() || model_.output_shapes_.empty()) return absl::OkStatus();
+  const std::vector<AffineDim>& dims = model_.output_shapes_[position].dims;
+  const std::vector<int64_t>& sizes = plan_.shapes()[i].sizes;
+  const Shape& slot = recipe_->outputs[position].shape;
+  const Shape offset = OffsetOf(position, i);
+  bool as_promised = dims.size() == shape.size();
+  for (size_t d = 0; d < dims.size() && as_promised; ++d) {
+    // Where an axis has no bucket its size may lie far from those that dims were fitted at.
+    const bool fitted = !target_.exact || absl::c_any_of(dims[d].factors, std::identity());
+    const bool open = dims[d].open || !fitted;
+    as_promised = open ? shape[d] >= 0 : shape[d] == dims[d].At(sizes);
+    if (!plan_.packed()) as_promised = as_promised && offset[d] + shape[d] <= slot[d];
+  }
+  if (as_promised) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("output '", model_.recipe_outputs_[position].name, "' has shape ",
+                   ShapeToString(slot), " in its recipe (", recipe_->key.binding.ToString(),
+                   "), of which ", ShapeToString(shape), " at row ", FirstRow(i), " is not the ",
+                   ShapeToString(model_.output_shapes_[position].At(sizes)),
+                   " that the model's other sizes promise"));
+}
+
+absl::Status BatchRun::CheckBytes(size_t position, const OutputTensor& output) const {
+  if (!stream_.poisons() || !HoldsPoison(output.bytes)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("output '", model_.recipe_outputs_[position].name,
+                                          "' of ", recipe_->key.binding.ToString(),
+                                          " holds what the replay has not written"));
+}
+
+void BatchRun::PlaceOutputs(Response& response) const {
+  response.outputs.resize(recipe_->outputs.size());
+  for (size_t position = 0; position < recipe_->outputs.size(); ++position) {
+    const TensorSlot& slot = recipe_->outputs[position];
+    if (!IsFloating(slot.dtype) || !IsWanted(*requests_[0], position)) continue;
+    Shape shape = ShapeOf(position, 0);
+    if (!plan_.packed() && !IsBeginning(shape, slot.shape)) continue;
+    const size_t bytes = BytesOf(shape, slot.dtype);
+    if (bytes > slot.bytes || kMostRoom * bytes < slot.bytes) continue;
+    OutputTensor& output = response.outputs[position];
+    output.shape = std::move(shape);
+    ResizeUninitialized(output.bytes, slot.bytes);
+    if (stream_.poisons()) FillWithPoison(output.bytes.data(), output.bytes.size());
+    stream_.PlaceOutput(position, reinterpret_cast<std::byte*>(output.bytes.data()));
+  }
+}
+
+absl::Status BatchRun::ScatterOne(const Frame& frame, size_t position, size_t i,
+                                  OutputTensor& output) const {
+  const TensorSlot& slot = recipe_->outputs[position];
+  if (frame.outputs[position] == reinterpret_cast<const std::byte*>(output.bytes.data())) {
+    // It was placed here.
+    RETURN_IF_ERROR(CheckForm(position, i, output.shape));
+    output.bytes.resize(BytesOf(output.shape, slot.dtype));
+    return CheckBytes(position, output);
+  }
+  output.shape = ShapeOf(position, i);
+  RETURN_IF_ERROR(CheckForm(position, i, output.shape));
+  if (plan_.packed()) {
+    output = ReadPacked(*recipe_, position, packed_, i, frame.outputs[position]);
+    return CheckBytes(position, output);
+  }
+  ResizeUninitialized(output.bytes, BytesOf(output.shape, slot.dtype));
+  CopyBlock({.shape = output.shape,
+             .from_shape = slot.shape,
+             .from_offset = OffsetOf(position, i),
+             .to_shape = output.shape,
+             .to_offset = Shape(slot.shape.size(), 0),
+             .element_bytes = DTypeSize(slot.dtype)},
+            frame.outputs[position], output.bytes.data());
+  return CheckBytes(position, output);
+}
+
+void BatchRun::Scatter(const Frame& frame, std::vector<Response>& responses, size_t first,
+                       size_t last) const {
+  for (size_t i = first; i < last; ++i) {
+    Response& response = responses[i];
+    response.outputs.resize(recipe_->outputs.size());
+    for (size_t position = 0; position < recipe_->outputs.size(); ++position) {
+      if (!IsWanted(*requests_[i], position)) continue;
+      response.status = ScatterOne(frame, position, i, response.outputs[position]);
+      if (response.status.ok()) continue;
+      response.outputs.clear();
+      WhereMemoryAllows([&] {
+        model_.owner_->observer().OnWithheldAnswer();
+        model_.Note(absl::StrCat("an answer is withheld, which is a bug of the server: ",
+                                 std::string(response.status.message())));
+      });
+      break;
+    }
+  }
+}
+
+absl::Status BatchRun::ErrorFor(const DataError& error, const Request& request) const {
+  const bool of_request = error.input >= 0 && error.input < static_cast<int>(RecipeInputs().size());
+  const std::string name =
+      !of_request ? error.place
+                  : absl::StrCat("input '", model_.inputs_[RecipeInputs()[error.input]].name, "'");
+  // What is wrong with a text is that the model does not know it.
+  const bool is_text =
+      of_request ? model_.inputs_[RecipeInputs()[error.input]].text : error.input == kSomeText;
+  if (is_text && request.texts != nullptr) {
+    if (const auto text = request.texts->Text(error.value)) {
+      return absl::InvalidArgumentError(absl::StrCat(of_request ? name : "a text", ": ",
+                                                     TextForMessage(*text),
+                                                     " is none of the model's categories"));
+    }
+  }
+  return ErrorOf(error, name);
+}
+
+void BatchRun::FailOffenders(FirstDataError& errors, const Frame& frame,
+                             std::vector<Response>& responses) {
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    FirstDataError own(*recipe_);
+    const DataError* error = errors.get();
+    if (requests_.size() > 1) {
+      Frame alone = frame;
+      alone.errors = &own;
+      GatherOnly(i);
+      stream_.Replay(*recipe_, alone);
+      error = own.get();
+      // Where a launch failed nobody has an answer yet, and this replay has that of request `i`.
+      if (error == nullptr && errors.failed()) Scatter(frame, responses, i, i + 1);
+    }
+    if (error == nullptr) continue;
+    responses[i].outputs.clear();
+    responses[i].status = ErrorFor(*error, *requests_[i]);
+  }
+}
+
+void BatchRun::RecordRequest(const RequestShape& shape) const {
+  if (shape.exact || plan_.packed()) return;
+  BucketLearner& learner = model_.learner();
+  absl::InlinedVector<int64_t, 4> sizes;
+  for (const std::string& label : learner.axes()) {
+    for (size_t i = 0; i < model_.axes_.size(); ++i) {
+      if (model_.axes_[i].label == label) sizes.push_back(shape.sizes[i]);
+    }
+  }
+  learner.RecordRequest(sizes, shape.rows, options_.clock->NowNs());
+}
+
+void BatchRun::Observe(int64_t busy_ns) const {
+  ModelObserver& observer = model_.owner_->observer();
+  // Along the batch axis an element is a row; along another it is a position of a live row.
+  std::vector<AxisElements> axes(model_.axes_.size());
+  BucketLearner::Replay replay = {.rows = plan_.rows(), .valid = 0, .ns = busy_ns};
+  const bool was_new = model_.learner().IsNewShape(plan_.sizes_);
+  for (const RequestShape& shape : plan_.shapes()) {
+    observer.OnRequestLengths(shape.sizes);
+    RecordRequest(shape);
+    replay.valid += shape.tokens;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const int64_t rows = model_.axes_[i].is_batch ? 1 : shape.rows;
+      axes[i].valid += rows * shape.sizes[i];
+    }
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (plan_.packed()) continue;  // Nothing else is computed.
+    const int64_t rows = model_.axes_[i].is_batch ? 1 : plan_.rows();
+    axes[i].padded = rows * target_.sizes[i] - axes[i].valid;
+    if (model_.axes_[i].is_batch) {
+      replay.batch_bucket = target_.sizes[i];
+      continue;
+    }
+    const int64_t computed = axes[i].valid + axes[i].padded;
+    if (computed > 0) {
+      axes[i].wasted_ns =
+          static_cast<int64_t>(static_cast<double>(replay_ns_) *
+                               static_cast<double>(axes[i].padded) / static_cast<double>(computed));
+    }
+  }
+  if (!plan_.packed()) {
+    replay.row_size = model_.Elements(target_.sizes, 1);
+    model_.learner().RecordReplay(replay);
+  }
+  observer.OnReplay(
+      {.bucket = target_.bucket,
+       .duration_ns = replay_ns_,
+       .rows = plan_.rows(),
+       .requests = static_cast<int64_t>(requests_.size()),
+       .saved_capture = was_new && target_.sizes != plan_.sizes_ &&
+                        (resolution_.decided || outcome_ == RecipeCache::Outcome::kHit),
+       .axes = axes});
+}
+
+}  // namespace reprise

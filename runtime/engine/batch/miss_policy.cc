@@ -1,0 +1,252 @@
+#include "runtime/engine/batch/miss_policy.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/engine/capture/exact_limit.h"
+#include "runtime/engine/types/miss_report.h"
+
+namespace reprise {
+namespace {
+
+// A batch that stays small pays this share of its replay again for each request left out.
+constexpr double kLossPerRequestLeftOut = 0.25;
+// Where there are many shapes, exact ones or buckets: one that was seen once is not captured
+// behind.
+constexpr int64_t kMinTimesOfMany = 2;
+
+// A request may get a larger recipe than that of its bucket.
+bool TakesLarger(OnMiss on_miss, const ModelOptions& options, bool frozen) {
+  if (on_miss == OnMiss::kPad) return true;
+  if (on_miss != OnMiss::kDefault) return false;
+  return frozen || options.capture != CapturePolicy::kInline;
+}
+
+bool RunsEagerly(OnMiss on_miss, const ModelOptions& options, bool frozen) {
+  if (on_miss == OnMiss::kEager) return true;
+  return on_miss == OnMiss::kDefault && !frozen && options.capture == CapturePolicy::kBackground;
+}
+
+bool MayCapture(OnMiss on_miss, bool frozen) {
+  return !frozen && (on_miss == OnMiss::kDefault || on_miss == OnMiss::kWait);
+}
+
+std::string RecipeName(const Recipe& recipe) {
+  return recipe.note.bucket == "exact" ? recipe.key.binding.ToString() : recipe.note.bucket;
+}
+
+}  // namespace
+
+BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
+  const Model& model = *plan.model_;
+  const bool frozen = options_.frozen || model.options_.frozen;
+  const RequestShape& shape = plan.shapes_[0];
+  BatchPlan::Resolution result{.decided = true};
+  if (!shape.overrides.empty()) {
+    absl::StatusOr<std::shared_ptr<const ModelVariant>> variant =
+        model.variants_->Get(shape.overrides);
+    if (!variant.ok()) {
+      result.status = variant.status();
+      return result;
+    }
+    result.variant = *std::move(variant);
+  }
+  const RecipeKey key = plan.Key(result.variant.get());
+  result.recipe = cache_.Find(key);
+  model.owner_->observer().OnCacheRequest(result.recipe != nullptr);
+  if (result.recipe != nullptr) return result;
+  if (!shape.exact && TakesLarger(shape.on_miss, model.options_, frozen)) {
+    result.recipe = SmallestThatServes(*plan.ready_index().Snapshot(), key, plan.paddable(),
+                                       plan.cheap_symbol());
+    if (result.recipe != nullptr && MayCaptureFor(plan) && model.has_many_buckets() &&
+        plan.SoonerOnItsOwn(plan.TargetOf(*result.recipe))) {
+      result.recipe = nullptr;
+    }
+    if (result.recipe != nullptr) {
+      result.outcome = CaptureOutcome::kLarger;
+      cache_.Find(result.recipe->key);  // it was used
+      return result;
+    }
+  }
+  if (RunsEagerly(shape.on_miss, model.options_, frozen) ||
+      (plan.target_.exact && MayCaptureFor(plan) &&
+       IsOneTooMany(model, shape.on_miss, key, cache_))) {
+    result.outcome = CaptureOutcome::kEager;
+    return result;
+  }
+  // Whoever may not begin a capture may still wait for one that is under way: see Prepare.
+  result.decided = false;
+  return result;
+}
+
+bool MissPolicy::MayCaptureFor(const BatchPlan& plan) const {
+  return MayCapture(plan.shapes_[0].on_miss, options_.frozen || plan.model_->options_.frozen);
+}
+
+absl::Status MissPolicy::Refusal(const BatchPlan& plan) const {
+  const Model& model = *plan.model_;
+  const RequestShape& shape = plan.shapes_[0];
+  const RecipeKey key = plan.Key();
+  const auto nearest = NearestRecipe(*plan.ready_index().Snapshot(), key);
+  const std::string why = options_.frozen         ? "the server is frozen"
+                          : model.options_.frozen ? "the model is frozen"
+                          : shape.on_miss == OnMiss::kPad
+                              ? "reprise.on_miss is pad, and no ready recipe is large enough"
+                              : "reprise.on_miss is reject";
+  return absl::FailedPreconditionError(absl::StrCat(
+      "model '", model.id().name, "' has no recipe for ", plan.target_.bucket, " (",
+      key.binding.ToString(), "), and ", why, "; ",
+      nearest == nullptr ? "no recipe is ready"
+                         : absl::StrCat("the nearest that is ready is ", RecipeName(*nearest))));
+}
+
+std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
+                                                   std::function<void(absl::Status)> ready) {
+  // A variant of the model is built, and its exact recipe captured, on the stream that runs it.
+  if (!plan.shapes_[0].overrides.empty()) return nullptr;
+  const Model& model = *plan.model_;
+  const RequestShape& shape = plan.shapes_[0];
+  const bool frozen = options_.frozen || model.options_.frozen;
+  if (shape.unproved && !RunsEagerly(shape.on_miss, model.options_, frozen) &&
+      model.padding_.WhenDone([ready] { ready(absl::OkStatus()); })) {
+    return std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof);
+  }
+  const bool waits_for_slice = shape.in_new_slice && options_.captures != nullptr &&
+                               !RunsEagerly(shape.on_miss, model.options_, frozen);
+  if (waits_for_slice) {
+    if (auto ticket = slices_.Await(model, shape, CaptureUrgency::kUrgent, ready)) return ticket;
+  }
+  BatchPlan::Resolution resolution = Resolve(plan);
+  if (resolution.decided) {
+    plan.resolution_ = std::move(resolution);
+    return nullptr;
+  }
+  const bool larger_will_do = !shape.exact && TakesLarger(shape.on_miss, model.options_, frozen);
+  const RecipeKey key = plan.Key();
+  const bool roomier_may_do = larger_will_do && model.has_many_buckets();
+  Captures::Waiter waiter{.done = ready};
+  for (const RequestShape& one : plan.shapes_) waiter.request_ids.push_back(one.id);
+  // What is being captured anyway (by a warm-up, say) is waited for, also by those that may not
+  // begin a capture.
+  std::shared_ptr<CaptureTicket> ticket;
+  if (shape.on_miss != OnMiss::kReject) {
+    const std::set<std::string> none;
+    Captures::Waiter joining = waiter;
+    // What is captured for others as well may be refused where the plan's own recipe is not:
+    // whoever waited for it looks again.
+    if (roomier_may_do) joining.done = [ready](absl::Status) { ready(absl::OkStatus()); };
+    ticket = captures_.Join(key, larger_will_do ? plan.paddable() : none, std::move(joining));
+  }
+  if (ticket != nullptr) return ticket;
+  if (!MayCaptureFor(plan)) {
+    plan.resolution_ = BatchPlan::Resolution{.status = Refusal(plan), .decided = true};
+    return nullptr;
+  }
+  CaptureTarget target = plan.CaptureTargetOf(plan.target_);
+  if (roomier_may_do) {
+    const auto roomier = plan.RoomierTarget(*plan.ready_index().Snapshot());
+    if (roomier.has_value()) {
+      CaptureTarget other = plan.CaptureTargetOf(*roomier);
+      if (!cache_.Contains(other.key) && !refused_roomier_.Contains(other.key.hash)) {
+        waiter.done = [this, ready, key = other.key.hash](absl::Status status) {
+          if (!status.ok()) refused_roomier_.Add(key);
+          ready(absl::OkStatus());
+        };
+        target = std::move(other);
+      }
+    }
+  }
+  ticket = captures_.Begin(model.shared_from_this(), std::move(target), CaptureUrgency::kUrgent,
+                           std::move(waiter));
+  // Nobody captures it: the stream that runs the plan does.
+  if (ticket == nullptr) plan.resolution_ = std::move(resolution);
+  return ticket;
+}
+
+void MissPolicy::CaptureAhead(const Model& model, const AxisSizes& sizes, CompileReason reason,
+                              CaptureUrgency urgency, std::function<void(absl::Status)> done,
+                              std::shared_ptr<const BucketPolicy> buckets) {
+  if (model.packing() != nullptr) {
+    const auto it = sizes.find(kTokensAxis);
+    const std::optional<PackedSizes> fitted =
+        it == sizes.end() ? std::nullopt : model.packing()->Fit({.tokens = it->second});
+    if (!fitted.has_value()) {
+      return done(absl::InvalidArgumentError(
+          absl::StrCat("no bucket of model '", model.id().name, "' has these sizes")));
+    }
+    const BatchTarget target = {.sizes = {fitted->tokens, fitted->segments}, .packed = true};
+    return CaptureAhead(model,
+                        {.key = model.KeyAt(target, {}, nullptr),
+                         .bucket = PackedLabel(fitted->tokens),
+                         .reason = reason},
+                        urgency, std::move(done));
+  }
+  RequestShape shape;
+  for (const ModelAxis& axis : model.axes()) {
+    const auto it = sizes.find(axis.label);
+    if (it == sizes.end()) {
+      return done(absl::InvalidArgumentError(
+          absl::StrCat("no size for axis '", axis.label, "' of model '", model.id().name, "'")));
+    }
+    shape.sizes.push_back(it->second);
+    if (axis.is_batch) shape.rows = it->second;
+  }
+  BatchPlan plan(model, buckets == nullptr ? model.buckets() : std::move(buckets));
+  if (!plan.TryAdd(shape)) {
+    return done(absl::InvalidArgumentError(
+        absl::StrCat("no bucket of model '", model.id().name, "' has these sizes")));
+  }
+  CaptureTarget target = plan.CaptureTargetOf(plan.target_);
+  target.reason = reason;
+  CaptureAhead(model, std::move(target), urgency, std::move(done));
+}
+
+void MissPolicy::CaptureAhead(const Model& model, CaptureTarget target, CaptureUrgency urgency,
+                              std::function<void(absl::Status)> done) {
+  if (cache_.Contains(target.key)) return done(absl::OkStatus());
+  const auto ticket =
+      captures_.Begin(model.shared_from_this(), std::move(target), urgency, {.done = done});
+  if (ticket == nullptr) done(absl::UnavailableError("no capture thread takes it"));
+}
+
+void MissPolicy::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eager,
+                            int64_t replay_ns) {
+  const Model& model = *plan.model_;
+  if (options_.frozen || model.options_.frozen || options_.captures == nullptr) return;
+  if (plan.shapes_[0].on_miss != OnMiss::kDefault || !plan.shapes_[0].overrides.empty()) return;
+  const auto note = [&](const BatchTarget& wanted, double lost_ns) {
+    CaptureTarget target = plan.CaptureTargetOf(wanted);
+    if (!missed_costs_.Note(target.key, static_cast<int64_t>(lost_ns), model.owner_->capture_ns(),
+                            wanted.exact || model.has_many_buckets() ? kMinTimesOfMany : 1)) {
+      return;
+    }
+    const RecipeKey key = target.key;
+    const auto done = [this, key](absl::Status) { missed_costs_.Forget(key); };
+    if (captures_.Begin(model.shared_from_this(), std::move(target), CaptureUrgency::kBehind,
+                        {.done = done}) == nullptr) {
+      missed_costs_.Forget(key);
+    }
+  };
+  const bool too_many = plan.target_.exact && model.options_.capture == CapturePolicy::kQuick &&
+                        cache_.NumExact(*model.owner_) >= model.owner_->max_exact();
+  if (eager && too_many) return;  // It makes room for itself, or does not.
+  // An eager run compiles as a capture does. What it keeps is not timed, nor there after a restart.
+  if (eager) return note(plan.target_, static_cast<double>(model.owner_->capture_ns()));
+  const auto total_ns = static_cast<double>(replay_ns);
+  if (used.sizes != plan.target_.sizes && used.tokens > plan.target_.tokens) {
+    note(plan.target_, total_ns * (1 - static_cast<double>(plan.target_.tokens) / used.tokens));
+  }
+  if (plan.wished_rows_ > plan.rows_) {
+    const absl::StatusOr<BatchTarget> wanted = plan.packed()
+                                                   ? plan.PackedTargetFor(plan.wished_sizes_)
+                                                   : plan.TargetFor(plan.wished_sizes_, false);
+    if (wanted.ok()) {
+      note(*wanted, total_ns * kLossPerRequestLeftOut * (plan.wished_rows_ - plan.rows_));
+    }
+  }
+}
+
+}  // namespace reprise

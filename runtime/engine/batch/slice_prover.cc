@@ -1,0 +1,61 @@
+#include "runtime/engine/batch/slice_prover.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
+#include "runtime/engine/load/slice_proof.h"
+
+namespace reprise {
+
+void SliceProver::Look(const Model& model, const SizeSlices::Slice& slice) const {
+  const absl::Status holds = WithinMemory([] { return "looking at sizes that decide something"; },
+                                          [&] { return SliceProof(model, slice).Run(); });
+  SizeSlices& slices = *model.slices();
+  WhereMemoryAllows([&] {
+    constexpr size_t kMostTold = 20;
+    if (holds.ok() || slices.refused() > kMostTold) return;
+    std::string sizes;
+    for (size_t i = 0; i < slice.size(); ++i) {
+      if (slice[i] == SizeSlices::kFree) continue;
+      absl::StrAppend(&sizes, sizes.empty() ? "" : ", ", model.axes()[i].label, " ", slice[i]);
+    }
+    model.Note(absl::StrCat("requests of ", sizes, " run exact: ", std::string(holds.message())));
+  });
+  slices.Learn(slice, holds);
+}
+
+std::shared_ptr<CaptureTicket> SliceProver::Await(const Model& model, const RequestShape& shape,
+                                                  CaptureUrgency urgency,
+                                                  std::function<void(absl::Status)> ready) const {
+  SizeSlices& slices = *model.slices();
+  const SizeSlices::Slice slice = slices.SliceOf(shape.sizes);
+  std::function<void()> done;
+  if (ready != nullptr) done = [ready = std::move(ready)] { ready(absl::OkStatus()); };
+  CapturePool* const pool = options_.captures;
+  const auto job = [this, slice, shared = model.shared_from_this()](Stream* stream) {
+    if (stream != nullptr) return Look(*shared, slice);
+    shared->slices()->Learn(slice, absl::UnavailableError("the server is stopping"));
+  };
+  bool begun = false;
+  const bool waits = slices.Await(
+      slice, std::move(done), [&] { return begun = pool == nullptr || pool->Add(urgency, job); });
+  if (begun && pool == nullptr) Look(model, slice);
+  return waits ? std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof) : nullptr;
+}
+
+absl::Status SliceProver::CheckSpread(const Model& model, const RequestShape& shape) const {
+  if (model.slices() == nullptr) return absl::OkStatus();
+  SizeSlices& slices = *model.slices();
+  const SizeSlices::Slice slice = slices.SliceOf(shape.sizes);
+  // Whoever else may be at it: the answer hangs on it.
+  if (slices.Find(shape.sizes) == SizeSlices::State::kUnknown) Look(model, slice);
+  if (slices.Find(shape.sizes) == SizeSlices::State::kHolds) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "an input has 1 row and another one ", shape.rows,
+      ": at these sizes the rows of a request see each other, so that none stands for others (",
+      slices.FindWithReason(slice).why, ")"));
+}
+
+}  // namespace reprise

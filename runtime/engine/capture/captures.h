@@ -1,0 +1,90 @@
+// Captures: the captures that are under way on the threads of a CapturePool, and who waits for
+// them.
+//
+// A key is captured once however many ask: those that come later join. A request that a capture
+// under way will be able to serve (a larger bucket) joins it too, rather than begin one of its own.
+//
+// Threads: all methods from any. Callbacks run on a capture thread with no lock held.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/base/mutex.h"
+#include "runtime/engine/capture/capture.h"
+#include "runtime/engine/capture/capture_pool.h"
+#include "runtime/engine/types/capture_ticket.h"
+
+namespace reprise {
+
+class Captures {
+ public:
+  // Called once for everyone who waits: OK when the recipe is in the cache.
+  using Done = std::function<void(absl::Status)>;
+  struct Waiter {
+    std::vector<std::string> request_ids;  // empty: nobody waits, the caller wants to be told
+    Done done;
+  };
+
+  // Told of each recipe of a bucket that was captured. An exact shape may never come again.
+  using OnRecipe = std::function<void(const Model& model, const Recipe& recipe)>;
+
+  // All outlive the object. `pool` may be null: Begin then answers null.
+  Captures(const EngineOptions& options, RecipeCache& cache, MissReport& report, CapturePool* pool,
+           OnRecipe on_recipe)
+      : options_(options),
+        cache_(cache),
+        report_(report),
+        pool_(pool),
+        on_recipe_(std::move(on_recipe)) {}
+
+  // Begins the capture, or joins it. Null, and `waiter` is not called, when the pool takes nothing.
+  std::shared_ptr<CaptureTicket> Begin(std::shared_ptr<const Model> model, CaptureTarget target,
+                                       CaptureUrgency urgency, Waiter waiter);
+  // Joins a capture under way that will serve `want`, if there is one (see CanServe). A capture
+  // that waits behind becomes urgent.
+  std::shared_ptr<CaptureTicket> Join(const RecipeKey& want, const std::set<std::string>& paddable,
+                                      Waiter waiter);
+
+ private:
+  struct Flight {
+    std::shared_ptr<const Model> model;
+    CaptureTarget target;
+    std::shared_ptr<CaptureTicket> ticket = std::make_shared<CaptureTicket>();
+    bool behind = false;
+    // Guarded by the mutex.
+    bool urgent = false;   // a job for it waits in, or came from, the urgent lane
+    bool started = false;  // the first of its up to two jobs runs it
+    struct Waiting {
+      Waiter waiter;
+      int64_t since_ns = 0;
+    };
+    std::vector<Waiting> waiting;
+  };
+  using FlightPtr = std::shared_ptr<Flight>;
+
+  bool AddJob(const FlightPtr& flight, CaptureUrgency urgency);
+  std::shared_ptr<CaptureTicket> JoinLocked(const FlightPtr& flight, CaptureUrgency urgency,
+                                            Waiter waiter) REQUIRES(mutex_);
+  void Run(const FlightPtr& flight, Stream* stream);
+  // Tells the log and the report of misses about a capture, and who of `waiting` waited for it.
+  void Tell(const Flight& flight, MissRecord record, const std::vector<Flight::Waiting>& waiting);
+
+  // Constant after construction.
+  const EngineOptions& options_;
+  RecipeCache& cache_;
+  MissReport& report_;
+  CapturePool* const pool_;
+  const OnRecipe on_recipe_;
+  // Guarded.
+  Mutex mutex_;
+  std::list<FlightPtr> flights_ GUARDED_BY(mutex_);
+};
+
+}  // namespace reprise

@@ -1,0 +1,83 @@
+#include "runtime/engine/capture/stored_recipes.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/engine/model/model.h"
+#include "runtime/recipe/store.h"
+#include "runtime/recipe/stored_recipe.h"
+
+namespace reprise {
+
+namespace {
+
+bool IsStoredForOtherPrecision(const EngineOptions& options, const Model& model,
+                               const RecipeKey& key) {
+  for (const Precision precision : {Precision::kExact, Precision::kBf16}) {
+    if (key.precision == PrecisionName(precision)) continue;
+    const RecipeKey other = MakeKey(key.graph, key.binding, key.device,
+                                    {.packing = key.packing, .precision = precision});
+    if (options.store->Has(RecordNameOf(other, model.id().name))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool IsKept(const EngineOptions& options, const CaptureTarget& target) {
+  return options.store != nullptr && target.variant == nullptr;
+}
+
+RestoredRecipe RestoreRecipe(const EngineOptions& options, const Model& model,
+                             const CaptureTarget& target) {
+  const RecordName name = RecordNameOf(target.key, model.id().name);
+  RecipeStore::Found found = options.store->Read(name);
+  if (found.payload.has_value()) {
+    absl::StatusOr<CompiledPlan> plan = DecodeRecipe(*found.payload, target.key);
+    absl::StatusOr<std::unique_ptr<Recipe>> recipe =
+        plan.ok() ? model.RebindAt(*plan, target.key, options) : plan.status();
+    if (recipe.ok()) return {.recipe = *std::move(recipe)};
+    const bool corrupt = absl::IsDataLoss(recipe.status());
+    found.miss = corrupt ? StoreMiss::kCorrupt : StoreMiss::kForeign;
+    found.detail = std::string(recipe.status().message());
+    if (corrupt) options.store->NoteCorrupt(name, found.detail);
+  }
+  if (found.miss == StoreMiss::kAbsent && IsStoredForOtherPrecision(options, model, target.key)) {
+    found.miss = StoreMiss::kOtherPrecision;
+  }
+  model.owner()->observer().OnStoreMiss(found.miss);
+  model.Note(absl::StrCat("could not find recipe ", target.key.hex(), " (", target.bucket,
+                          "): ", StoreMissWords(found.miss), found.detail.empty() ? "" : ": ",
+                          found.detail));
+  return {.miss = found.miss};
+}
+
+void KeepRecipe(const EngineOptions& options, const Model& model, const Recipe& recipe,
+                const CompiledPlan& plan, int64_t capture_ns) {
+  options.store->WriteLater(RecordNameOf(recipe.key, model.id().name), capture_ns,
+                            EncodeRecipe(recipe, plan));
+}
+
+std::optional<CompileReason> ReasonOf(StoreMiss miss) {
+  switch (miss) {
+    case StoreMiss::kCorrupt:
+      return CompileReason::kStoreCorrupt;
+    case StoreMiss::kOtherGraph:
+      return CompileReason::kGraphChanged;
+    case StoreMiss::kOtherPrecision:
+      return CompileReason::kPolicyChange;
+    case StoreMiss::kOtherDevice:
+      return CompileReason::kDeviceChanged;
+    case StoreMiss::kOtherCompiler:
+    case StoreMiss::kOtherFormat:
+      return CompileReason::kCompilerChanged;
+    case StoreMiss::kAbsent:
+    case StoreMiss::kForeign:
+    case StoreMiss::kUnreadable:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace reprise

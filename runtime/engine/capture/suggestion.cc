@@ -1,0 +1,136 @@
+#include "runtime/engine/capture/suggestion.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/engine/load/policy_maker.h"
+#include "runtime/engine/model/model.h"
+
+namespace reprise {
+namespace {
+
+std::string Line(absl::string_view parameter, absl::string_view value) {
+  return absl::StrCat("reprise.", parameter, ": \"", value, "\"");
+}
+
+int64_t Megabytes(int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
+
+// Twice as much room as there was.
+std::string RoomFor(const Model& model, RecipeCache::Why why, int64_t max_cache_bytes) {
+  switch (why) {
+    case RecipeCache::Why::kExactLimit:
+      return Line("max_exact", absl::StrCat(2 * model.options().max_exact));
+    case RecipeCache::Why::kOwnMemory:
+      return Line("max_recipe_mb", absl::StrCat(2 * Megabytes(model.options().max_recipe_bytes)));
+    case RecipeCache::Why::kMemory:
+      return absl::StrCat("--recipe-cache-memory-mb ", 2 * Megabytes(max_cache_bytes));
+    case RecipeCache::Why::kRetired:
+    case RecipeCache::Why::kUnload:
+      break;
+  }
+  // Buckets that the traffic had left, and that came back.
+  return Line("bucket_policy", "off");
+}
+
+// Whether the configuration warms `label` up.
+bool IsWarmedUp(const Model& model, const std::string& label) {
+  const std::vector<std::string>& labels = model.options().warmup;
+  return std::any_of(labels.begin(), labels.end(),
+                     [&](const std::string& one) { return one == "all" || one == label; });
+}
+
+// `label` beside what is warmed up already.
+std::string WarmupWith(const Model& model, const std::string& label) {
+  if (IsWarmedUp(model, label)) return "none: reprise.warmup has it, and was not done with it";
+  std::vector<std::string> labels = model.options().warmup;
+  labels.push_back(label);
+  return Line("warmup", absl::StrJoin(labels, ","));
+}
+
+std::string BucketsParameter(const ModelAxis& axis) {
+  return axis.label == "batch" || axis.label == "sequence" ? absl::StrCat(axis.label, "_buckets")
+                                                           : absl::StrCat("buckets.", axis.label);
+}
+
+// Of a shape whose axes may all be padded: the bucket that would hold it, where it is too large for
+// those that there are.
+std::string BucketFor(const Model& model, const CaptureTarget& target) {
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
+  std::vector<std::string> lines;
+  AxisSizes bucket;
+  int64_t tokens = 1;
+  for (const ModelAxis& axis : model.axes()) {
+    const int64_t size = target.key.binding.axes.at(axis.symbol);
+    int64_t fitted = policy->Fit(axis.label, size).value_or(0);
+    if (fitted == 0) {
+      for (const AxisBuckets& buckets : policy->axes) {
+        if (buckets.axis != axis.label || buckets.sizes.empty()) continue;
+        fitted = buckets.sizes.back();
+        while (fitted < size) fitted *= 2;
+        // A table of positions may end in between.
+        if (!PolicyMaker::TakesBucket(model, axis.label, fitted).ok()) fitted = size;
+        lines.push_back(Line(BucketsParameter(axis),
+                             absl::StrCat(absl::StrJoin(buckets.sizes, ","), ",", fitted)));
+      }
+    }
+    bucket[axis.label] = std::max(fitted, size);
+    tokens *= bucket[axis.label];
+  }
+  if (tokens > model.options().max_batch_tokens) {
+    lines.push_back(Line("max_batch_tokens", absl::StrCat(tokens)));
+  }
+  if (lines.empty()) return "";
+  const std::string label = BucketLabel(bucket, policy->batch_axis);
+  if (!IsWarmedUp(model, label)) lines.push_back(WarmupWith(model, label));
+  return absl::StrJoin(lines, " and ");
+}
+
+std::string ForExactShape(const Model& model, const CaptureTarget& target) {
+  if (target.variant != nullptr) return "none: the request brings an initialiser of its own";
+  if (!target.key.binding.shape_inputs.empty()) {
+    return absl::StrCat("none: input '", target.key.binding.shape_inputs.begin()->first,
+                        "' decides a shape, so each of its values has a recipe of its own");
+  }
+  if (model.axes().empty()) return WarmupWith(model, "all");
+  if (model.packs_whole_requests()) {
+    const Packing& packing = *model.packing();
+    return absl::StrCat(
+        "none: no axis may be padded, and a request is packed as a whole, with rows of at most ",
+        packing.longest(), " tokens, ", packing.buckets().back(), " in all",
+        model.packs_any_mask() ? "" : ", and masks in which tokens count");
+  }
+  bool counts = false;  // requests whose mask forbids padding
+  for (size_t i = 0; i < model.axes().size(); ++i) {
+    const ModelAxis& axis = model.axes()[i];
+    const AxisCertificate certificate = model.CertificateOf(i);
+    counts = counts || (certificate.asks_of_masks() && !model.packs_any_mask());
+    if (certificate.certified) continue;
+    return model.options().no_padding.contains(axis.label)
+               ? absl::StrCat("none: ", Line(absl::StrCat("padding.", axis.label), "off"),
+                              " gives every size a recipe of its own")
+               : absl::StrCat("none: padding along axis ", axis.label,
+                              " is not proved safe, so every size has a recipe of its own");
+  }
+  const std::string line = BucketFor(model, target);
+  if (!line.empty()) return line;
+  return counts ? "none: the request's mask forbids padding, see `reprise explain MODEL`"
+                : "none: its sizes may not be padded, or not yet, see `reprise explain MODEL`";
+}
+
+}  // namespace
+
+std::string SuggestionFor(const Model& model, const CaptureTarget& target, CompileReason reason,
+                          const std::optional<RecipeCache::Eviction>& eviction,
+                          int64_t max_cache_bytes) {
+  if (reason == CompileReason::kWarmup || reason == CompileReason::kBucketChange) return "";
+  if (reason == CompileReason::kEvicted && eviction.has_value()) {
+    return RoomFor(model, eviction->why, max_cache_bytes);
+  }
+  if (!target.section.empty()) return "none: sizes behind a cut come with the data";
+  return target.exact || model.axes().empty() ? ForExactShape(model, target)
+                                              : WarmupWith(model, target.bucket);
+}
+
+}  // namespace reprise

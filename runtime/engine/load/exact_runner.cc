@@ -1,0 +1,75 @@
+#include "runtime/engine/load/exact_runner.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/certify/probe.h"
+#include "runtime/engine/types/data_error.h"
+
+namespace reprise {
+
+absl::StatusOr<std::shared_ptr<const Recipe>> ExactRunner::RecipeFor(
+    const std::vector<Tensor>& inputs) {
+  std::vector<const Shape*> shapes;
+  for (const Tensor& input : inputs) shapes.push_back(&input.shape());
+  Binding binding;
+  ASSIGN_OR_RETURN(binding.axes, signature_.Match(shapes));
+  if (std::shared_ptr<const Recipe> known = recipes_.Find(binding)) return known;
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<const Recipe> recipe,
+      Compile(graph_,
+              MakeKey(fingerprint_, binding, device_.fingerprint(), {.precision = precision_}),
+              {.device = &device_, .clock = &clock_, .batch_symbol = batch_symbol_}));
+  if (static_cast<int64_t>(recipe->frame_bytes()) > most_frame_bytes_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a run at ", binding.ToString(), " needs ", recipe->frame_bytes(),
+                     " bytes of memory; while a model is loaded runs of up to ", most_frame_bytes_,
+                     " bytes are tried"));
+  }
+  recipes_.Add(binding, recipe);
+  return recipe;
+}
+
+absl::StatusOr<Frame> ExactRunner::FrameFor(const std::shared_ptr<const Recipe>& recipe,
+                                            const std::vector<Tensor>& inputs,
+                                            ReplayErrors& errors) {
+  ASSIGN_OR_RETURN(const auto parameters, parameters_.TableFor(recipe));
+  RETURN_IF_ERROR(stream_.Reserve(*recipe));
+  // The store keeps the table while the recipe lives, so the addresses stay.
+  const Frame frame = stream_.MakeFrame(*recipe, parameters->addresses(), &errors);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].bytes() == 0) continue;
+    std::memcpy(stream_.inputs() + recipe->inputs[i].offset, inputs[i].data(), inputs[i].bytes());
+  }
+  return frame;
+}
+
+absl::StatusOr<std::vector<Tensor>> ExactRunner::Run(const std::vector<Tensor>& inputs) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeFor(inputs));
+  if (recipe->work > work_left_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a run at ", recipe->key.binding.ToString(), " takes ", recipe->work,
+        " operations; while a model is loaded runs of up to ", most_work_, " together are tried"));
+  }
+  work_left_ -= recipe->work;
+  FirstDataError errors(*recipe);
+  ASSIGN_OR_RETURN(const Frame frame, FrameFor(recipe, inputs, errors));
+  stream_.Replay(*recipe, frame, &errors);
+  if (const DataError* error = errors.get()) {
+    if (!error->failure.ok()) return error->failure;
+    absl::Status status = absl::InvalidArgumentError(RangeText(*error));
+    SetRangePayload(status, error->low, error->high);
+    return status;
+  }
+  std::vector<Tensor> outputs;
+  for (size_t i = 0; i < recipe->outputs.size(); ++i) {
+    const TensorSlot& slot = recipe->outputs[i];
+    outputs.push_back(Tensor::Make(slot.dtype, slot.shape, [&](void* data) {
+      if (slot.bytes > 0) std::memcpy(data, frame.outputs[i], slot.bytes);
+    }));
+  }
+  return outputs;
+}
+
+}  // namespace reprise

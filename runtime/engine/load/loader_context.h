@@ -1,0 +1,26 @@
+// LoaderContext: what loading a model needs of its engine.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "runtime/base/clock.h"
+#include "runtime/device/device.h"
+#include "runtime/engine/replay/helper_pool.h"
+#include "runtime/engine/types/memory_budget.h"
+#include "runtime/engine/types/observer.h"
+#include "runtime/recipe/store.h"
+
+namespace reprise {
+
+struct LoaderContext {
+  const Device* device = nullptr;
+  const Clock* clock = nullptr;
+  Observer* observer = nullptr;
+  CorePool* cores = nullptr;
+  MemoryBudget* parameter_budget = nullptr;
+  RecipeStore* store = nullptr;  // null: everything is measured at each start
+  std::function<void(const std::string&)> log;
+};
+
+}  // namespace reprise

@@ -1,0 +1,138 @@
+#include "runtime/engine/load/model_packer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/engine/packing/packing_check.h"
+#include "runtime/passes/specialize/specialize.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kBatchAndSequence = 2;
+constexpr int64_t kFewRows = 2;
+
+// Empty: none.
+std::string AxisInTheWay(const Model& model) {
+  for (const ModelAxis& axis : model.axes()) {
+    if (axis.certificate.certified) continue;
+    return absl::StrCat("axis ", axis.label, " is never padded: ", axis.certificate.reason);
+  }
+  return "";
+}
+
+// A mask of a request meets a table that hides keys, but none of a sequence as short as those that
+// are tried packed: what becomes of a query that sees no key was not seen.
+bool HidesBeyondTheCheck(const Graph& graph) {
+  constexpr size_t kMask = 3, kTable = 4;
+  constexpr double kHidden = -1e30;
+  for (const NodeId id : graph.NodeIds()) {
+    const Node& node = graph.node(id);
+    if (node.op != "reprise.SegmentAttention" || node.input(kMask) == kNone) continue;
+    const Tensor* table =
+        node.input(kTable) == kNone ? nullptr : graph.ConstantOf(node.inputs[kTable]);
+    if (table == nullptr) continue;
+    const std::vector<double> values = table->ToDoubles();
+    const int64_t length = table->shape().back();
+    bool near = false, far = false;
+    for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
+      if (values[i] > kHidden) continue;
+      const int64_t key = i % length, query = i / length % length;
+      (std::max(key, query) < PackingCheck::kWithHoles ? near : far) = true;
+    }
+    if (far && !near) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void ModelPacker::Refuse(Model& model, absl::string_view reason) const {
+  model.packing_ = nullptr;
+  model.packing_refusal_ = std::string(reason);
+  context_.log(absl::StrCat("model ", model.id().name,
+                            ": requests are padded, not packed: ", model.packing_refusal_));
+}
+
+bool ModelPacker::IsRefused(Model& model) const {
+  if (model.options_.packing == PackingMode::kOff) return true;
+  const std::string reason = AxisInTheWay(model);
+  if (reason.empty()) return false;
+  Refuse(model, reason);
+  return true;
+}
+
+void ModelPacker::Pack(Model& model, const std::vector<std::vector<int64_t>>& buckets) const {
+  if (!IsRefused(model)) Pack(model, Make(model, buckets));
+}
+
+void ModelPacker::Pack(Model& model, absl::StatusOr<std::unique_ptr<Packing>> packing) const {
+  if (IsRefused(model)) return;
+  if (!packing.ok()) return Refuse(model, packing.status().message());
+  const bool proved =
+      absl::c_all_of(model.axes_, [](const ModelAxis& axis) { return axis.certificate.proved; });
+  if (!proved && HidesBeyondTheCheck((*packing)->graph())) {
+    return Refuse(model, "its masks are joined with a window, of requests that nothing proves");
+  }
+  model.packing_ = *std::move(packing);
+}
+
+void ModelPacker::PackByRequest(Model& model, absl::StatusOr<RequestProof::Found> found) const {
+  if (!found.ok()) {
+    Refuse(model,
+           absl::StrCat(AxisInTheWay(model), "; with ranges and ends of each request by itself: ",
+                        std::string(found.status().message())));
+    return;
+  }
+  for (size_t i = 0; i < model.axes_.size(); ++i) {
+    model.axes_[i].certificate.must_count = std::move(found->must_count[i]);
+    model.axes_[i].certificate.together = std::move(found->together[i]);
+  }
+  PackByRequest(model, std::move(found->packing), found->reason);
+}
+
+void ModelPacker::PackByRequest(Model& model, const std::vector<std::vector<int64_t>>& buckets,
+                                absl::string_view reason) const {
+  PackByRequest(model, Make(model, buckets), reason);
+}
+
+void ModelPacker::PackByRequest(Model& model, absl::StatusOr<std::unique_ptr<Packing>> packing,
+                                absl::string_view reason) const {
+  if (!packing.ok()) {
+    Refuse(model, packing.status().message());
+    return;
+  }
+  model.packing_ = *std::move(packing);
+  model.packing_reason_ = std::string(reason);
+  context_.log(absl::StrCat("model ", model.id().name,
+                            ": requests are packed, although none may be padded: ", reason));
+}
+
+absl::StatusOr<std::unique_ptr<Packing>> ModelPacker::Make(
+    const Model& model, const std::vector<std::vector<int64_t>>& buckets) const {
+  if (model.axes_.size() != kBatchAndSequence || model.batch_axis_ < 0) {
+    return absl::UnimplementedError("it needs a batch and one other axis");
+  }
+  const int sequence = model.batch_axis_ == 0 ? 1 : 0;
+  int64_t max_segments = buckets[model.batch_axis_].back();
+  if (model.options_.max_batch_size > 0) {
+    max_segments = std::min(max_segments, model.options_.max_batch_size);
+  }
+  PackOptions options = {.batch = model.axes_[model.batch_axis_].symbol,
+                         .sequence = model.axes_[sequence].symbol};
+  // Buckets beyond what the model takes are dropped later; so here.
+  for (const int64_t length : buckets[sequence]) {
+    const Binding binding = {.axes = {{options.batch, kFewRows}, {options.sequence, length}}};
+    if (options.longest > 0 && !Specialize(model.graph_, binding).ok()) break;
+    options.longest = length;
+  }
+  ASSIGN_OR_RETURN(Packing packing, Packing::Make(model.graph_, options, sequence,
+                                                  {.max_tokens = model.options_.max_batch_tokens,
+                                                   .max_segments = max_segments}));
+  return std::make_unique<Packing>(std::move(packing));
+}
+
+}  // namespace reprise

@@ -1,0 +1,253 @@
+#include "runtime/engine/load/policy_maker.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/engine/load/model_packer.h"
+#include "runtime/engine/load/padding_proof.h"
+#include "runtime/graph/dim_expression.h"
+
+namespace reprise {
+namespace {
+
+// Requests before the first look at buckets: enough that what it finds stays.
+constexpr int64_t kFirstLookAfter = 600;
+
+// Whether some input lies along the axis and another one together, as the mask of a decoder lies
+// along cached and new positions: it is called with one new position most of the time.
+bool JoinsAnother(const Model& model, const ModelAxis& axis) {
+  return absl::c_any_of(model.inputs(), [&](const ModelIo& input) {
+    return absl::c_any_of(input.dims, [&](const Dim& dim) {
+      const std::vector<std::string> symbols = ExpressionSymbols(dim.symbol);
+      return symbols.size() > 1 && absl::c_linear_search(symbols, axis.symbol);
+    });
+  });
+}
+
+// The bytes that one replay of a model of small rows may write: few beside caches and arenas.
+constexpr int64_t kBytesOfSmallRows = int64_t{8} << 20;
+// And what its rows may take of the parameters, each all of them: some ten milliseconds of
+// products, which other requests may have to wait for.
+constexpr int64_t kBytesTimesRows = int64_t{4} << 30;
+
+// Bytes of all that nodes make of a request of `rows` rows, and of its inputs; an error where the
+// model does not take that many rows.
+absl::StatusOr<int64_t> BytesWritten(const Graph& symbolic, const std::string& batch,
+                                     int64_t rows) {
+  ASSIGN_OR_RETURN(const Graph graph, Specialize(symbolic, {.axes = {{batch, rows}}}));
+  int64_t bytes = 0;
+  const auto add = [&](ValueId id) {
+    if (id == kNone) return;
+    const Value& value = graph.value(id);
+    bytes += NumElements(*value.shape) * static_cast<int64_t>(DTypeSize(value.dtype));
+  };
+  for (const ValueId input : graph.inputs()) add(input);
+  for (const NodeId node : graph.NodeIds()) {
+    for (const ValueId output : graph.node(node).outputs) add(output);
+  }
+  return bytes;
+}
+
+// The most rows of a replay where nothing is configured. A model whose only size is its rows is
+// asked with thousands of them, if they are small: one replay takes as many as are cheap to compute
+// and to keep room for.
+int64_t MostRows(const Model& model, const Graph& graph, int64_t parameter_bytes) {
+  constexpr int64_t kUsual = BucketPolicy::kDefaultMostRows;
+  if (model.axes().size() != 1 || !model.axes()[0].is_batch) return kUsual;
+  constexpr int64_t kFew = 2, kMore = 2 * kFew;
+  const std::string& batch = model.axes()[0].symbol;
+  const absl::StatusOr<int64_t> few = BytesWritten(graph, batch, kFew);
+  const absl::StatusOr<int64_t> more = BytesWritten(graph, batch, kMore);
+  if (!few.ok() || !more.ok()) return kUsual;
+  const int64_t a_row = std::max<int64_t>((*more - *few) / (kMore - kFew), 1);
+  const ModelOptions& options = model.options();
+  int64_t most = std::min({kBytesOfSmallRows / a_row, options.max_batch_tokens,
+                           kBytesTimesRows / std::max<int64_t>(parameter_bytes, 1)});
+  if (options.max_batch_size > 0) most = std::min(most, options.max_batch_size);
+  return std::max(most, kUsual);
+}
+
+// Whether padding may go as far as boundaries of an earlier run went.
+bool Covers(const AdvisorOptions& advisor, const LearntBuckets& learnt) {
+  for (size_t i = 0; i < std::min(advisor.axes.size(), learnt.boundaries.size()); ++i) {
+    const std::vector<int64_t>& now = advisor.axes[i].start;
+    const std::vector<int64_t>& then = learnt.boundaries[i];
+    if (now.empty() || then.empty() || then.back() <= now.back()) continue;
+    if (!advisor.takes || !advisor.takes(i, then.back())) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<int64_t> PolicyMaker::BucketSizes(const Model& model, const ModelAxis& axis) {
+  const auto configured = model.options_.buckets.find(axis.label);
+  if (configured != model.options_.buckets.end()) return configured->second;
+  if (axis.is_batch)
+    return BucketPolicy::DefaultRows(MostRows(model, model.graph_, model.parameter_bytes()));
+  if (axis.counts_rows) return BucketPolicy::DefaultRows();
+  std::vector<int64_t> positions = BucketPolicy::DefaultPositions();
+  if (JoinsAnother(model, axis)) positions.insert(positions.begin(), 1);
+  return positions;
+}
+
+std::vector<std::vector<int64_t>> PolicyMaker::BucketsByAxis(const Model& model) {
+  std::vector<std::vector<int64_t>> buckets;
+  for (const ModelAxis& axis : model.axes_) buckets.push_back(BucketSizes(model, axis));
+  return buckets;
+}
+
+absl::Status PolicyMaker::SetPolicy(Model& model) const {
+  // Every input of a replay must be cut from requests by rows, or the same for all of them.
+  if (model.batch_axis_ >= 0) {
+    ModelAxis& batch = model.axes_[model.batch_axis_];
+    for (int position : model.recipe_inputs_) {
+      const std::vector<Dim>& dims = model.inputs_[position].dims;
+      if (batch.certificate.certified && (dims.empty() || dims[0].symbol != batch.symbol)) {
+        Refuse(batch, absl::StrCat("input '", model.inputs_[position].name,
+                                   "' belongs to a whole request, not to its rows"));
+      }
+    }
+  }
+  std::string batch_label;
+  std::vector<std::string> others;
+  for (const ModelAxis& axis : model.axes_) {
+    if (!axis.certificate.certified) continue;
+    model.certified_.insert(axis.label);
+    if (axis.is_batch) {
+      batch_label = axis.label;
+    } else {
+      others.push_back(axis.label);
+    }
+  }
+  BucketPolicy policy = BucketPolicy::Default(batch_label, others);
+  for (AxisBuckets& buckets : policy.axes) {
+    const auto axis = absl::c_find_if(
+        model.axes_, [&](const ModelAxis& one) { return one.label == buckets.axis; });
+    buckets.sizes = BucketSizes(model, *axis);
+  }
+  policy.max_batch_tokens = model.options_.max_batch_tokens;
+  policy.overflow = model.options_.overflow;
+  policy.measure = model.measure_;
+  for (const ModelAxis& axis : model.axes_) policy.measured.push_back(axis.label);
+  const auto check = [&](const std::string& label) {
+    const bool known = std::any_of(model.axes_.begin(), model.axes_.end(),
+                                   [&](const ModelAxis& axis) { return axis.label == label; });
+    if (known) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "buckets are configured for axis '", label, "', which the model does not have (it has: ",
+        absl::StrJoin(
+            model.axes_, ", ",
+            [](std::string* out, const ModelAxis& axis) { absl::StrAppend(out, axis.label); }),
+        ")"));
+  };
+  for (const auto& [label, rule] : model.options_.learnt_buckets) RETURN_IF_ERROR(check(label));
+  for (const auto& [label, sizes] : model.options_.buckets) RETURN_IF_ERROR(check(label));
+  RETURN_IF_ERROR(policy.Validate());
+  LimitBuckets(model, policy);
+  // By now an axis may have lost its certificate.
+  if (model.packing_ != nullptr && !model.packs_whole_requests() &&
+      model.certified_.size() != model.axes_.size()) {
+    ModelPacker(context_).Refuse(model, "an axis has no buckets");
+  }
+  MakeLearner(model, std::move(policy));
+  for (const ModelAxis& axis : model.axes_) {
+    if (model.certified_.contains(axis.label)) model.paddable_.insert(axis.symbol);
+    if (axis.is_batch) model.batch_symbol_ = axis.symbol;
+  }
+  return absl::OkStatus();
+}
+
+Binding PolicyMaker::SmallSizes(const Model& model) {
+  std::optional<Binding> first;
+  for (const int64_t length : kFitLengths) {
+    Binding binding;
+    for (const ModelAxis& axis : model.axes_) {
+      binding.axes[axis.symbol] = axis.is_batch ? kFitBatch : std::max(length, axis.smallest);
+    }
+    if (Specialize(model.graph_, binding).ok()) return binding;
+    if (!first.has_value()) first = std::move(binding);
+  }
+  return *first;
+}
+
+absl::Status PolicyMaker::TakesBucket(const Model& model, const std::string& label, int64_t size) {
+  Binding binding = SmallSizes(model);
+  for (const ModelAxis& axis : model.axes_) {
+    if (axis.label == label) binding.axes[axis.symbol] = size;
+  }
+  return Specialize(model.graph_, binding).status();
+}
+
+void PolicyMaker::MakeLearner(Model& model, BucketPolicy policy) const {
+  const ModelOptions& options = model.options_;
+  // Tokens of packed requests fit every bucket alike.
+  const BucketMode mode = model.packing_ != nullptr ? BucketMode::kOff : options.bucket_mode;
+  BucketLearner::Options learner = {.mode = mode};
+  learner.advisor.payback_ns = options.bucket_payback_ns;
+  learner.advisor.first_after = kFirstLookAfter;
+  for (const AxisBuckets& buckets : policy.axes) {
+    if (buckets.axis == policy.batch_axis) continue;
+    AdvisorAxis axis = {.label = buckets.axis, .start = buckets.sizes};
+    const auto rule = options.learnt_buckets.find(axis.label);
+    if (rule != options.learnt_buckets.end()) {
+      axis.rule = rule->second;
+    } else if (options.buckets.contains(axis.label)) {
+      axis.rule.kind = BoundaryRule::Kind::kExplicit;
+    }
+    learner.advisor.axes.push_back(std::move(axis));
+  }
+  std::vector<std::string> axes;
+  std::vector<size_t> positions;
+  for (const AdvisorAxis& axis : learner.advisor.axes) {
+    axes.push_back(axis.label);
+    const auto named = [&](const ModelAxis& one) { return one.label == axis.label; };
+    positions.push_back(absl::c_find_if(model.axes_, named) - model.axes_.begin());
+  }
+  learner.advisor.measure = model.measure_.Of(positions);
+  if (policy.overflow == BucketPolicy::Overflow::kExact) {
+    // The model owns the learner. Its certificates end at the largest bucket that it began with.
+    learner.advisor.takes = [&model, axes, proof = PaddingProof(context_)](size_t axis,
+                                                                           int64_t size) {
+      const auto position = absl::c_find_if(
+          model.axes_, [&](const ModelAxis& one) { return one.label == axes[axis]; });
+      return TakesBucket(model, axes[axis], size).ok() &&
+             proof.Extend(model, position - model.axes_.begin(), size).ok();
+    };
+  }
+  learner.first = std::move(policy);
+  if (!axes.empty() && axes == model.usage_.axes && Covers(learner.advisor, model.usage_.learnt)) {
+    learner.learnt = &model.usage_.learnt;
+  }
+  model.learner_ = std::make_unique<BucketLearner>(std::move(learner));
+}
+
+// A model with 256 positions takes no bucket of 512.
+void PolicyMaker::LimitBuckets(Model& model, BucketPolicy& policy) const {
+  for (ModelAxis& axis : model.axes_) {
+    if (!axis.certificate.certified) continue;
+    absl::Status refusal;
+    const std::vector<int64_t> dropped = policy.DropRefused(axis.label, [&](int64_t size) {
+      const absl::Status status = TakesBucket(model, axis.label, size);
+      if (!status.ok()) refusal = status;
+      return status.ok();
+    });
+    if (dropped.empty()) continue;
+    const std::string text =
+        absl::StrCat("the model does not take ", absl::StrJoin(dropped, ", "), " along axis ",
+                     axis.label, ": ", std::string(refusal.message()));
+    context_.log(absl::StrCat("model ", model.id().name, ": buckets dropped, ", text));
+    if (policy.Largest(axis.label).has_value()) continue;
+    Refuse(axis, text);
+    model.certified_.erase(axis.label);
+    if (axis.is_batch) policy.batch_axis.clear();
+  }
+}
+
+}  // namespace reprise

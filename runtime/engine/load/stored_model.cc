@@ -1,0 +1,211 @@
+#include "runtime/engine/load/stored_model.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "absl/strings/str_cat.h"
+#include "proto/recipe.pb.h"
+#include "runtime/base/hash64.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/recipe/key.h"
+
+namespace reprise {
+namespace {
+
+constexpr int kMaxDims = 64;
+// Far beyond any size, far from overflow of a product with one.
+constexpr int64_t kMaxFactor = int64_t{1} << 31;
+
+absl::Status Damaged(absl::string_view what) {
+  return absl::DataLossError(absl::StrCat("it says of a model ", what));
+}
+
+bool Contains(const std::vector<std::string>& list, const std::string& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+absl::StatusOr<AxisCertificate> AxisOf(const recipe::v1::StoredAxis& stored,
+                                       const std::vector<std::string>& input_names) {
+  AxisCertificate axis = {.axis = stored.label(),
+                          .certified = stored.certified(),
+                          .proved = stored.proved(),
+                          .mixing = stored.mixing(),
+                          .reason = stored.reason()};
+  const auto has_input = [&](const std::string& input) {
+    return Contains(input_names, input)
+               ? absl::OkStatus()
+               : Damaged(absl::StrCat("that it has an input '", input, "'"));
+  };
+  for (const std::string& input : stored.guards()) {
+    RETURN_IF_ERROR(has_input(input));
+    axis.guards.push_back(input);
+  }
+  for (const std::string& input : stored.masks()) {
+    RETURN_IF_ERROR(has_input(input));
+    axis.masks.push_back(input);
+  }
+  const auto take = [&](const auto& counts, std::map<std::string, CountingPlaces>& to) {
+    for (const recipe::v1::StoredCount& one : counts) {
+      RETURN_IF_ERROR(has_input(one.input()));
+      const bool known = one.places() > 0 && one.places() <= static_cast<int>(CountingPlaces::kAll);
+      if (!known) return Damaged("places of a mask that there are not");
+      to[one.input()] = static_cast<CountingPlaces>(one.places());
+    }
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(take(stored.must_count(), axis.must_count));
+  RETURN_IF_ERROR(take(stored.together(), axis.together));
+  if (axis.proved && !axis.certified) return Damaged("that it is proved, and not certified");
+  if (axis.reason.empty()) return Damaged("nothing about an axis");
+  return axis;
+}
+
+absl::StatusOr<OutputShape> OutputOf(const recipe::v1::StoredOutput& stored, DType dtype,
+                                     size_t axes) {
+  OutputShape shape = {.dtype = dtype};
+  if (stored.dims_size() > kMaxDims) return Damaged("that an output has too many dims");
+  for (const auto& dim : stored.dims()) {
+    if (dim.factors_size() != static_cast<int>(axes) || std::abs(dim.constant()) > kMaxFactor) {
+      return Damaged("a size that no output has");
+    }
+    AffineDim& affine = shape.dims.emplace_back();
+    affine.constant = dim.constant();
+    affine.open = dim.open();
+    for (int64_t factor : dim.factors()) {
+      if (std::abs(factor) > kMaxFactor) return Damaged("a size that no output has");
+      affine.factors.push_back(factor);
+    }
+  }
+  return shape;
+}
+
+}  // namespace
+
+RecordName StoredModelKey::NameOf(const ModelId& id) const {
+  const uint64_t graph_hash = Hash64(graph);
+  const uint64_t subject = Hash64(settings, Hash64(parameters));
+  const uint64_t device_hash = Hash64(device);
+  return {.kind = RecordKind::kModel,
+          .key = Hash64(
+              absl::StrCat(graph, "\n", parameters, "\n", settings, "\n", device, "\n", compiler)),
+          .graph = graph_hash,
+          .subject = subject,
+          .device = device_hash,
+          .origin = Hash64(id.name),
+          .compiler = Hash64(compiler)};
+}
+
+std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
+                           const ModelFindings& findings, int64_t measure_ns) {
+  recipe::v1::StoredModel stored;
+  stored.mutable_key()->set_graph(key.graph);
+  stored.mutable_key()->set_parameters(key.parameters);
+  stored.mutable_key()->set_settings(key.settings);
+  stored.mutable_key()->set_device(key.device);
+  stored.mutable_key()->set_compiler(key.compiler);
+  stored.set_model(id.name);
+  stored.set_version(id.version);
+  stored.set_created_unix_s(time(nullptr));
+  stored.set_measure_ns(measure_ns);
+  int64_t runs = 0;
+  for (size_t i = 0; i < findings.axes.size(); ++i) {
+    const AxisCertificate& axis = findings.axes[i];
+    auto* to = stored.add_axes();
+    to->set_smallest(findings.smallest[i]);
+    to->set_label(axis.axis);
+    to->set_certified(axis.certified);
+    to->set_decides(findings.decisions[i].words);
+    to->set_alike_up_to(findings.decisions[i].alike_up_to);
+    for (const std::string& guard : axis.guards) to->add_guards(guard);
+    for (const std::string& mask : axis.masks) to->add_masks(mask);
+    const auto put = [](const std::map<std::string, CountingPlaces>& counts, auto* list) {
+      for (const auto& [input, places] : counts) {
+        recipe::v1::StoredCount* one = list->Add();
+        one->set_input(input);
+        one->set_places(static_cast<int32_t>(places));
+      }
+    };
+    put(axis.must_count, to->mutable_must_count());
+    put(axis.together, to->mutable_together());
+    to->set_proved(axis.proved);
+    to->set_mixing(axis.mixing);
+    to->set_reason(axis.reason);
+    runs += axis.runs;
+  }
+  stored.set_runs(runs);
+  stored.set_fitted(!findings.outputs.empty());
+  for (size_t i = 0; i < findings.output_dtypes.size(); ++i) {
+    auto* to = stored.add_outputs();
+    if (findings.output_dtypes[i] != DType::kUndefined) {
+      to->set_dtype(std::string(DTypeName(findings.output_dtypes[i])));
+    }
+    if (findings.outputs.empty()) continue;
+    for (const AffineDim& dim : findings.outputs[i].dims) {
+      auto* to_dim = to->add_dims();
+      to_dim->set_constant(dim.constant);
+      to_dim->set_open(dim.open);
+      for (int64_t factor : dim.factors) to_dim->add_factors(factor);
+    }
+  }
+  stored.set_packing_refusal(findings.packing_refusal);
+  stored.set_packing_reason(findings.packing_reason);
+  stored.set_any_mask_measured(findings.any_mask_measured);
+  return stored.SerializeAsString();
+}
+
+absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const StoredModelKey& key,
+                                             const std::vector<std::string>& axis_labels,
+                                             const std::vector<std::string>& input_names,
+                                             size_t outputs) {
+  recipe::v1::StoredModel stored;
+  if (!stored.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::DataLossError("it is no message");
+  }
+  const auto& stored_key = stored.key();
+  if (stored_key.graph() != key.graph || stored_key.parameters() != key.parameters ||
+      stored_key.settings() != key.settings || stored_key.device() != key.device ||
+      stored_key.compiler() != key.compiler) {
+    return absl::FailedPreconditionError("its key is another one");
+  }
+  if (stored.axes_size() != static_cast<int>(axis_labels.size())) {
+    return Damaged(absl::StrCat("that it has ", stored.axes_size(), " axes"));
+  }
+  if (stored.outputs_size() != static_cast<int>(outputs)) {
+    return Damaged(absl::StrCat("that it has ", stored.outputs_size(), " outputs"));
+  }
+  ModelFindings findings = {.packing_refusal = stored.packing_refusal(),
+                            .packing_reason = stored.packing_reason(),
+                            .any_mask_measured = stored.any_mask_measured()};
+  bool certified = false;
+  for (int i = 0; i < stored.axes_size(); ++i) {
+    ASSIGN_OR_RETURN(AxisCertificate axis, AxisOf(stored.axes(i), input_names));
+    if (axis.axis != axis_labels[i]) {
+      return Damaged(absl::StrCat("that it has an axis '", axis.axis, "'"));
+    }
+    certified = certified || axis.certified;
+    findings.axes.push_back(std::move(axis));
+    findings.smallest.push_back(stored.axes(i).smallest());
+    if (findings.smallest.back() < 1) {
+      return Damaged(absl::StrCat("that it takes sizes from ", findings.smallest.back(), " on"));
+    }
+    findings.decisions.push_back({stored.axes(i).decides(), stored.axes(i).alike_up_to()});
+  }
+  for (const auto& output : stored.outputs()) {
+    const std::optional<DType> dtype =
+        output.dtype().empty() ? DType::kUndefined : ParseDType(output.dtype());
+    if (!dtype.has_value()) return Damaged("that an output has an unknown dtype");
+    findings.output_dtypes.push_back(*dtype);
+  }
+  if (!stored.fitted()) {
+    if (certified) return Damaged("that it may be padded, and not the sizes of its outputs");
+    return findings;
+  }
+  for (int i = 0; i < stored.outputs_size(); ++i) {
+    ASSIGN_OR_RETURN(OutputShape shape,
+                     OutputOf(stored.outputs(i), findings.output_dtypes[i], axis_labels.size()));
+    findings.outputs.push_back(std::move(shape));
+  }
+  return findings;
+}
+
+}  // namespace reprise

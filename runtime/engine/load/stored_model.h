@@ -1,0 +1,51 @@
+// The findings that loading a model made by running it, as a record of the recipe store.
+//
+// The findings hold for the same graph, the same weights (they decide how strong a mask is), the
+// same settings, device and compiler: all of them are in the key, and compared in full.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "runtime/engine/model/model.h"
+#include "runtime/recipe/record_name.h"
+
+namespace reprise {
+
+// Raised when the measurement changes in what it finds.
+inline constexpr int kCertifyVersion = 12;
+
+struct StoredModelKey {
+  std::string graph;       // digest of the canonical text
+  std::string parameters;  // digest of the weights
+  std::string settings;    // the part of the configuration that the findings depend on
+  std::string device;
+  std::string compiler;
+
+  RecordName NameOf(const ModelId& id) const;
+};
+
+// The measured findings, in the order of the model's axes and outputs.
+struct ModelFindings {
+  std::vector<AxisCertificate> axes;
+  std::vector<int64_t> smallest;        // per axis: the smallest size that the model takes
+  std::vector<SizeDecision> decisions;  // one per axis
+  std::vector<OutputShape> outputs;     // empty where no axis could be fitted
+  std::vector<DType> output_dtypes;
+  std::string packing_refusal;  // empty: nothing speaks against packing
+  std::string packing_reason;   // see Model::packing_reason
+  bool any_mask_measured = false;
+};
+
+std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
+                           const ModelFindings& findings, int64_t measure_ns);
+
+// DATA_LOSS for bytes that are no findings, or none for a model of these axis labels and input
+// names; FAILED_PRECONDITION for those of another key.
+absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const StoredModelKey& key,
+                                             const std::vector<std::string>& axis_labels,
+                                             const std::vector<std::string>& input_names,
+                                             size_t outputs);
+
+}  // namespace reprise

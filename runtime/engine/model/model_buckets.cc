@@ -1,0 +1,95 @@
+// The buckets of a model that a request gets.
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/engine/model/model.h"
+
+namespace reprise {
+
+AxisSizes Model::SizesByLabel(const std::vector<int64_t>& sizes) const {
+  AxisSizes by_label;
+  for (size_t i = 0; i < axes_.size(); ++i) by_label[axes_[i].label] = sizes[i];
+  return by_label;
+}
+
+std::shared_ptr<const BucketPolicy> Model::BucketsFor(
+    const RequestShape& shape, std::shared_ptr<const BucketPolicy> current) const {
+  const bool counted_with_others = shape.buckets != nullptr && shape.buckets != current &&
+                                   shape.rows > LargestBatchAt(*current, shape.sizes);
+  return counted_with_others ? shape.buckets : current;
+}
+
+absl::Status Model::Admits(const RequestShape& shape) const {
+  if (Packs(shape)) {
+    if (packing_->Fit({.tokens = shape.tokens, .segments = shape.rows}).has_value()) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat("the request has ", shape.tokens, " tokens in ",
+                                                   shape.rows,
+                                                   " rows: more than one replay holds"));
+  }
+  if (shape.exact) return absl::OkStatus();
+  const AxisSizes sizes = SizesByLabel(shape.sizes);
+  const std::shared_ptr<const BucketPolicy> policy = BucketsFor(shape, buckets());
+  absl::Status fits = policy->FitBinding(sizes, certified_).status();
+  if (!fits.ok() && shape.buckets != nullptr && shape.buckets != policy) {
+    // An admitted request stays so, whatever set of buckets has been learnt since.
+    fits = shape.buckets->FitBinding(sizes, certified_).status();
+  }
+  if (fits.ok()) return fits;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "no bucket holds the request, and reprise.overflow is reject: ", fits.message()));
+}
+
+int64_t Model::LargestBatchAt(const BucketPolicy& buckets,
+                              const std::vector<int64_t>& sizes) const {
+  AxisSizes others;
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    if (static_cast<int>(i) == batch_axis_) continue;
+    const std::string& label = axes_[i].label;
+    const std::optional<int64_t> bucket =
+        certified_.contains(label) ? buckets.Fit(label, sizes[i]) : std::nullopt;
+    others[label] = bucket.value_or(sizes[i]);
+  }
+  return std::min(buckets.LargestBatch(others), max_batch());
+}
+
+std::optional<std::vector<AxisSizes>> Model::AllBuckets(size_t most) const {
+  if (packing_ == nullptr) return buckets()->AllBuckets(most);
+  std::vector<AxisSizes> buckets;
+  for (const int64_t tokens : packing_->buckets()) buckets.push_back({{kTokensAxis, tokens}});
+  return buckets;
+}
+
+std::string Model::LabelOfBucket(const AxisSizes& bucket) const {
+  return packing_ == nullptr ? BucketLabel(bucket, buckets()->batch_axis)
+                             : PackedLabel(bucket.at(kTokensAxis));
+}
+
+std::optional<AxisSizes> Model::FindBucket(absl::string_view label) const {
+  if (packing_ == nullptr) return buckets()->FindBucket(label);
+  for (const int64_t tokens : packing_->buckets()) {
+    if (PackedLabel(tokens) == label) return AxisSizes{{kTokensAxis, tokens}};
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> Model::BucketLabels() const {
+  std::vector<std::string> labels;
+  const auto buckets = AllBuckets();
+  if (!buckets.has_value()) return labels;
+  for (const AxisSizes& bucket : *buckets) labels.push_back(LabelOfBucket(bucket));
+  return labels;
+}
+
+bool Model::has_many_buckets() const {
+  constexpr double kMany = BucketPolicy::kMostListed;
+  return packing_ == nullptr && buckets()->MostBuckets() > kMany;
+}
+
+void Model::ReportBuckets() const {
+  owner_->observer().OnBuckets(learner_->Report(), BucketLabels());
+}
+
+}  // namespace reprise

@@ -1,0 +1,136 @@
+// ParameterStore: the parameters of one model version, as its recipes want them.
+//
+// Runs the prepare program: each distinct parameter expression is evaluated once, when the first
+// recipe asks for it, on idle cores as well, and kept while the model is loaded. What it holds, the
+// parameters as stored and as recipes want them, stays within a limit of the model's and one of all
+// models.
+//
+// Threads: any. A second asker of an expression under evaluation waits for it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/hash_map.h"
+#include "runtime/base/mutex.h"
+#include "runtime/device/device.h"
+#include "runtime/engine/replay/helper_pool.h"
+#include "runtime/engine/types/memory_budget.h"
+#include "runtime/graph/parameter_expr.h"
+#include "runtime/graph/tensor.h"
+#include "runtime/onnx/file/file_bytes.h"
+#include "runtime/recipe/recipe.h"
+
+namespace reprise {
+
+// The parameter space of one recipe for one model version: an address a slot.
+class ParameterTable {
+ public:
+  explicit ParameterTable(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
+    for (const Tensor& tensor : tensors_) addresses_.push_back(tensor.data());
+  }
+  const void* const* addresses() const { return addresses_.data(); }
+  size_t size() const { return addresses_.size(); }
+
+ private:
+  std::vector<Tensor> tensors_;  // keep the bytes alive
+  std::vector<const void*> addresses_;
+};
+
+class ParameterStore {
+ public:
+  struct Options {
+    const Device* device = nullptr;      // runs the steps
+    CorePool* cores = nullptr;           // null: steps run on the caller's thread alone
+    int64_t max_bytes = 0;               // limit of this store; 0: no limit
+    MemoryBudget* all_stores = nullptr;  // null: no limit
+    std::vector<FileBytes> files;        // that parameters may point into
+  };
+
+  // `parameters` by leaf index, at any address. What the options point to outlives the store.
+  ParameterStore(std::vector<Tensor> parameters, Options options)
+      : leaves_(std::move(parameters)), options_(std::move(options)) {}
+  ~ParameterStore();
+  ParameterStore(const ParameterStore&) = delete;
+  ParameterStore& operator=(const ParameterStore&) = delete;
+
+  // Counts the parameters themselves, once, before anything is asked for. RESOURCE_EXHAUSTED with
+  // the numbers where they are more than a limit.
+  absl::Status CountLeaves();
+
+  // The table of `recipe`; the prepare program runs for expressions not seen before. Cheap for a
+  // recipe seen before. Errors: what a step returns; RESOURCE_EXHAUSTED as above.
+  absl::StatusOr<std::shared_ptr<const ParameterTable>> TableFor(
+      const std::shared_ptr<const Recipe>& recipe);
+
+  // One parameter as a tensor, kept like those of tables.
+  absl::StatusOr<Tensor> ValueOf(const ParameterExpr& expression);
+
+  // The same, but kept only if it is so already: to look at, and to let go of.
+  absl::StatusOr<Tensor> Peek(const ParameterExpr& expression) const;
+
+  // Takes room for a parameter in this form, which recipes hold in another one as well, until the
+  // store goes: second forms take at most a tenth of the parameters together. False: there is none.
+  bool HoldSecond(const ParameterExpr& expression);
+  // Whether the parameter is held in this form, or room for it was taken.
+  bool Holds(const ParameterExpr& expression) const;
+
+  // The pages of files that were read, in place or into copies, leave memory until they are read
+  // again.
+  void DropFilePages() const;
+
+  // UNAVAILABLE once a file that parameters may point into was changed or cut where it lies: what
+  // was computed from it may be wrong. Looks at the files at most every few milliseconds of
+  // `now_ns`.
+  absl::Status FilesIntact(int64_t now_ns) const;
+  // The same, and looks in any case.
+  absl::Status LookAtFiles() const { return CheckFiles(/*looks=*/true); }
+
+  // Forgets the table (not the parameters) of a recipe that left the cache.
+  void Forget(const Recipe& recipe);
+
+  // Lets go of the forms that no recipe wants any more: those of measurements at another precision.
+  void DropUnused();
+
+  // A digest of dtypes, shapes and bytes of all parameters, in hex. Reads every weight.
+  std::string Digest() const;
+  int64_t leaf_bytes() const;
+  int64_t prepared_bytes() const;
+
+ private:
+  absl::Status CheckFiles(bool looks) const;
+  struct KnownTable {
+    std::weak_ptr<const Recipe> recipe;  // tells a reused address from the recipe that had it
+    std::shared_ptr<const ParameterTable> table;
+  };
+  absl::StatusOr<Tensor> Evaluate(const ParameterExpr& expression) const;
+  // Whether the parameter of a slot is the leaf, where it lies.
+  bool ReadInPlace(const Recipe& recipe, size_t slot) const;
+  // A leaf was read, and the copy of it is what is needed from now on.
+  void DropPagesOf(const Tensor& leaf) const;
+  // Evaluates those of the recipe's expressions that nobody asked for yet.
+  absl::Status Prepare(const Recipe& recipe) REQUIRES(mutex_);
+  // Keeps what an expression came to, within the limits.
+  absl::Status Keep(const ParameterExpr& expression, Tensor value) REQUIRES(mutex_);
+  // Takes `bytes` more from the limits.
+  absl::Status Take(int64_t bytes) REQUIRES(mutex_);
+
+  // Constant after construction.
+  const std::vector<Tensor> leaves_;
+  const Options options_;
+  // Self-synchronised.
+  mutable std::atomic<int64_t> look_again_ns_{0};
+  // Guarded.
+  mutable Mutex mutex_;
+  HashMap<std::string, Tensor> prepared_ GUARDED_BY(mutex_);  // keyed by expression text
+  HashMap<const Recipe*, KnownTable> tables_ GUARDED_BY(mutex_);
+  int64_t taken_ GUARDED_BY(mutex_) = 0;  // bytes: of leaves, and of these prepared ones
+  HashSet<std::string> counted_ GUARDED_BY(mutex_);
+  HashSet<std::string> second_forms_ GUARDED_BY(mutex_);  // texts that HoldSecond let in
+  int64_t second_bytes_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,179 @@
+#include "runtime/engine/replay/helper_pool.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/engine/replay/idle_policy.h"
+
+namespace reprise {
+namespace {
+
+// How often an idle helper looks whether it may stay awake.
+constexpr int kLookUs = 2;
+
+// How often the caller looks whether a helper has read what it was offered, which takes it some
+// nanoseconds unless it is stopped, before it goes without it.
+constexpr int kLooks = 50;
+
+}  // namespace
+
+CorePool::CorePool(int cores, const Clock* clock)
+    : cores_(std::max(cores, 1)),
+      clock_(clock == nullptr ? steady_clock_ : *clock),
+      free_cores_(cores_) {
+  // An exception here leaves no thread behind. A call with helpers takes two cores at least.
+  helpers_.reserve(static_cast<size_t>(cores_));
+  for (int i = 1; i < cores_; i += 2) {
+    free_teams_.push_back(teams_.emplace_back(std::make_unique<StepTeam>(cores_)).get());
+  }
+  for (int i = 1; i < cores_; ++i) {
+    try {
+      auto helper = std::make_unique<Helper>();
+      helper->thread = std::thread([this, &helper = *helper] { Work(helper); });
+      helper->next = free_helpers_;
+      free_helpers_ = helpers_.emplace_back(std::move(helper)).get();
+    } catch (...) {
+      // The system has no thread for it, or no memory: replays are as wide as there are. Helpers
+      // that have begun look at free_cores_ alone.
+      free_cores_ = cores_ = i;
+      break;
+    }
+  }
+}
+
+CorePool::~CorePool() {
+  {
+    MutexLock lock(mutex_);
+    while (free_cores_ < cores_) core_freed_.Wait(mutex_);
+  }
+  for (const std::unique_ptr<Helper>& helper : helpers_) {
+    helper->state.store(kStop, std::memory_order_release);
+    helper->state.notify_one();
+    helper->thread.join();
+  }
+}
+
+int CorePool::Run(int max_threads, int steps, StepTeam::Function function, void* context) {
+  Helper* helpers = nullptr;
+  StepTeam* team = nullptr;
+  int parts = 1;
+  {
+    MutexLock lock(mutex_);
+    ++calls_;
+    ++begun_;
+    while (free_cores_ == 0) core_freed_.Wait(mutex_);
+    const int share = std::max(1, cores_ / calls_);
+    parts = std::max(1, std::min({max_threads, share, free_cores_.load()}));
+    free_cores_ -= parts;
+    for (int i = 1; i < parts; ++i) {
+      Helper* helper = free_helpers_;
+      free_helpers_ = helper->next;
+      helper->next = helpers;
+      helpers = helper;
+    }
+    if (parts > 1) {
+      team = free_teams_.back();
+      free_teams_.pop_back();
+    }
+  }
+  if (parts == 1) {
+    for (int step = 0; step < steps; ++step) function(context, step, 0, 1);
+  } else {
+    const StepTeam::Sequence sequence = team->Begin(function, context, steps, parts);
+    int part = 1;
+    const int cpu = AllowedCpus::Current();
+    for (Helper* helper = helpers; helper != nullptr; helper = helper->next) {
+      // One that is awake runs elsewhere.
+      if (helper->parked.load(std::memory_order_relaxed) && helper->kept_off != cpu &&
+          cpus_.KeepOff(helper->thread.native_handle(), cpu)) {
+        helper->kept_off = cpu;
+      }
+      helper->offer = {team, sequence, part++};
+      helper->state.store(kOffered, std::memory_order_release);
+      helper->state.notify_one();
+    }
+    team->Lead(sequence);
+  }
+  int freed = 1;
+  Helper* idle = nullptr;
+  while (helpers != nullptr) {
+    Helper* next = helpers->next;
+    if (TakeBack(*helpers)) {
+      helpers->next = idle;
+      idle = helpers;
+      ++freed;
+    }
+    helpers = next;
+  }
+  MutexLock lock(mutex_);
+  --calls_;
+  free_cores_ += freed;
+  while (idle != nullptr) {
+    Helper* next = idle->next;
+    idle->next = free_helpers_;
+    free_helpers_ = idle;
+    idle = next;
+  }
+  if (team != nullptr) free_teams_.push_back(team);
+  core_freed_.NotifyAll();
+  return parts;
+}
+
+CorePool::Activity CorePool::activity() const {
+  MutexLock lock(mutex_);
+  return {.running = calls_, .begun = begun_, .lingering = lingering_};
+}
+
+bool CorePool::TakeBack(Helper& helper) {
+  uint32_t state = kOffered;
+  if (helper.state.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel)) return true;
+  for (int i = 0; i < kLooks; ++i) {
+    if (helper.state.load(std::memory_order_acquire) == kIdle) return true;
+    _mm_pause();
+  }
+  state = kReading;
+  return !helper.state.compare_exchange_strong(state, kCallOver, std::memory_order_acq_rel);
+}
+
+bool CorePool::Linger(Helper& helper) {
+  LingerRule rule(clock_.NowNs());
+  ++lingering_;
+  bool offered = false;
+  do {
+    offered = SpinWhile(helper.state, kIdle, kLookUs);
+  } while (!offered && rule.Stays(lingering_, free_cores_, clock_.NowNs()));
+  if (!offered) helper.parked.store(true, std::memory_order_relaxed);
+  --lingering_;
+  return offered;
+}
+
+void CorePool::Work(Helper& helper) {
+  for (;;) {
+    uint32_t state = helper.state.load(std::memory_order_acquire);
+    if (state == kIdle) {
+      if (!Linger(helper)) {
+        helper.state.wait(kIdle, std::memory_order_acquire);
+        helper.parked.store(false, std::memory_order_relaxed);
+      }
+      continue;
+    }
+    if (state == kStop) return;
+    if (!helper.state.compare_exchange_strong(state, kReading, std::memory_order_acq_rel)) continue;
+    const Offer offer = helper.offer;
+    state = kReading;
+    if (helper.state.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel)) {
+      offer.team->Help(offer.sequence, offer.part);
+      continue;
+    }
+    MutexLock lock(mutex_);
+    helper.state.store(kIdle, std::memory_order_relaxed);
+    helper.next = free_helpers_;
+    free_helpers_ = &helper;
+    ++free_cores_;
+    core_freed_.NotifyAll();
+  }
+}
+
+}  // namespace reprise

@@ -1,0 +1,108 @@
+// CorePool: the cores that replays run on.
+//
+// A lone replay borrows every idle core; under load each core runs a replay of its own. Each call
+// of Run() takes one core for the caller's thread and, as far as there are idle ones, more for
+// helper threads of the pool; never are more threads running than the pool has cores. What it gets
+// is decided when it begins: the pool's cores divided by the replays under way, and no more than
+// are free. A call that finds no core free waits for one.
+//
+// A core that the system gives to somebody else is not waited for: see StepTeam. A helper that has
+// not come when the call ends is not needed any more. One that is there may still be parked or on
+// its way out: nothing is left for it to do, so the next call can have its core, and offer it its
+// parts, at once.
+//
+// Helpers keep off the CPU that the caller runs on. The system may put a thread that it wakes
+// behind the one that wakes it, where the other CPUs are busy for just that moment, and leave it
+// there for milliseconds: a replay would have been through with its help.
+//
+// A helper stays awake for a moment after a call (LingerRule), then it parks. Where calls take the
+// cores that it and others spin on, it sees that and parks within some 5 us, in which a thread too
+// many runs.
+//
+// Threads: Run from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/allowed_cpus.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+#include "runtime/engine/replay/launch_workers.h"
+
+namespace reprise {
+
+class CorePool {
+ public:
+  // Starts `cores` - 1 helper threads, or fewer where the system allows no more; cores() counts
+  // those that were started and the caller, and is at least one. `clock`, borrowed, tells how long
+  // a helper has been idle; null: the steady clock.
+  explicit CorePool(int cores, const Clock* clock = nullptr);
+  // No call may be under way.
+  ~CorePool();
+  CorePool(const CorePool&) = delete;
+  CorePool& operator=(const CorePool&) = delete;
+
+  int cores() const { return cores_; }
+
+  // Runs `steps` steps one after another, each cut into as many parts as the call got cores, at
+  // most `max_threads`; returns that number, which is for tests to see. `function(context, step,
+  // part, parts)` is called on the caller's thread and on those of helpers: for every part, or for
+  // part 0 of 1 where nobody helps.
+  int Run(int max_threads, int steps, StepTeam::Function function, void* context);
+
+  struct Activity {
+    int running = 0;     // calls of Run under way, or waiting for a core
+    uint64_t begun = 0;  // calls of Run so far
+    int lingering = 0;   // helpers that are awake and have nothing to do
+  };
+  Activity activity() const;
+
+ private:
+  // The thing that a helper finds to read. kIdle: nothing, though it may be busy with what it read;
+  // kOffered: a call; kReading: a call, and it is at it; kCallOver: the same for a call that is
+  // over.
+  enum State : uint32_t { kIdle, kOffered, kReading, kCallOver, kStop };
+
+  struct Offer {
+    StepTeam* team = nullptr;
+    StepTeam::Sequence sequence;
+    int part = 0;
+  };
+  struct Helper {
+    std::atomic<uint32_t> state{kIdle};
+    Offer offer;             // written by a call while kIdle, read by the helper while kReading
+    Helper* next = nullptr;  // the next in the free list, or in the list of a call
+    int kept_off = -1;       // the CPU; of whoever has the helper
+    std::atomic<bool> parked{false};  // or about to; it may have been offered something already
+    std::thread thread;
+  };
+  void Work(Helper& helper);
+  // Waits awake for an offer while there is a core for that; false: the helper is to park.
+  bool Linger(Helper& helper);
+  // Whether another call may have the helper now; if not, it gives itself back later.
+  static bool TakeBack(Helper& helper);
+
+  // Constant after construction.
+  int cores_;
+  const SteadyClock steady_clock_;
+  const Clock& clock_;
+  const AllowedCpus cpus_;
+  std::vector<std::unique_ptr<Helper>> helpers_;
+  std::vector<std::unique_ptr<StepTeam>> teams_;
+  // Self-synchronised.
+  std::atomic<int> lingering_{0};   // helpers
+  std::atomic<int> free_cores_{0};  // written under mutex_
+  // Guarded.
+  mutable Mutex mutex_;
+  CondVar core_freed_;
+  int calls_ GUARDED_BY(mutex_) = 0;  // those under way or waiting for a core
+  uint64_t begun_ GUARDED_BY(mutex_) = 0;
+  Helper* free_helpers_ GUARDED_BY(mutex_) = nullptr;
+  std::vector<StepTeam*> free_teams_ GUARDED_BY(mutex_);
+};
+
+}  // namespace reprise

@@ -1,0 +1,196 @@
+#include "runtime/engine/replay/stream.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+// Waking a helper costs some microseconds and waiting for each other after each launch about one: a
+// thread more pays from about this number of multiplications and additions, or other work of the
+// same duration: 55 us of a Zen 5.
+constexpr double kWorkPerThread = 1.5e7;
+
+// A launch of more work than this is primed by one part of it; it is cut into at most kPrimeParts.
+constexpr double kPrimeWork = 2e5;
+constexpr double kPrimeParts = 1024;
+// Phases of a launch of which a part primes it: those that come later do what these did.
+constexpr int kPrimePhases = 6;
+
+// Parts into which a launch is cut so that one of them primes it. What may decide a place (an
+// integer) is computed whole: a later launch may rely on it.
+int PartsToPrime(const Launch& launch, const std::vector<OperandNote>& notes) {
+  for (const OperandNote& note : notes) {
+    if (note.role == OperandNote::Role::kOutput && IsInteger(note.dtype)) return 1;
+  }
+  return static_cast<int>(std::clamp(launch.work.in_flops() / kPrimeWork, 1.0, kPrimeParts));
+}
+
+struct ReplayCall {
+  const Recipe* recipe;
+  const Frame* frame;
+  const FirstDataError* end;  // nullptr, or what ends it
+  // The first launch that threw, as those may that are marked `reference` or `foreign`: they ask
+  // for memory.
+  std::atomic<int> failed{-1};
+  std::exception_ptr thrown;  // what it threw; read when all parts are done
+};
+
+void RunStep(void* context, int index, int part, int parts) {
+  ReplayCall& call = *static_cast<ReplayCall*>(context);
+  if (call.end != nullptr && call.end->any()) return;
+  if (call.failed.load(std::memory_order_relaxed) >= 0) return;
+  const RecipeStep step = call.recipe->StepAt(index);
+  const Launch& launch = call.recipe->launches[static_cast<size_t>(step.launch)];
+  if (call.frame->live_rows > 0 && launch.row >= call.frame->live_rows) return;
+  void* operands[kMaxOperands];
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    operands[i] = Resolve(launch.operands[i], *call.frame);
+  }
+  try {
+    launch.run({.operands = operands,
+                .params = launch.params.get(),
+                .frame = call.frame,
+                .launch = step.launch,
+                .part = part,
+                .parts = parts,
+                .phase = step.phase});
+  } catch (...) {
+    int none = -1;
+    const bool first = call.failed.compare_exchange_strong(none, step.launch);
+    if (first) call.thrown = std::current_exception();
+  }
+}
+
+// `thrown` by `launch`, with its name.
+[[noreturn]] void Rethrow(const Launch& launch, const std::exception_ptr& thrown) {
+  const auto name = [&] { return absl::StrCat(launch.node, " (", launch.kernel, ")"); };
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const NoMemory& none) {
+    throw NoMemory(none.bytes(), name());
+  } catch (const std::bad_alloc&) {
+    throw NoMemory(0, name());
+  } catch (const std::length_error&) {
+    throw NoMemory(0, name());
+  } catch (const std::exception& other) {
+    throw std::runtime_error(absl::StrCat(name(), ": ", other.what()));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Stream>> Stream::Create(const StreamOptions& options) {
+  ASSIGN_OR_RETURN(Arena arena, Arena::Reserve({.limit_bytes = options.max_arena_bytes,
+                                                .huge_pages = options.huge_pages}));
+  return std::unique_ptr<Stream>(new Stream(std::move(arena), options));
+}
+
+absl::Status Stream::Reserve(const Recipe& recipe) {
+  if (const absl::Status status = arena_.Ensure(recipe.frame_bytes()); !status.ok()) {
+    return absl::Status(status.code(),
+                        absl::StrCat("a replay at ", recipe.key.binding.ToString(), ": ",
+                                     std::string(status.message()), " (see --arena-memory-mb)"));
+  }
+  if (Hold(recipe.frame_bytes())) return absl::OkStatus();
+  options_.make_room();
+  if (Hold(recipe.frame_bytes())) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "a replay at ", recipe.key.binding.ToString(), " needs ", recipe.frame_bytes(),
+      " bytes; of the ", options_.memory->max_bytes(), " that all arenas may take together, ",
+      options_.memory->used(), " are taken (see --arena-memory-mb)"));
+}
+
+void Stream::Touch(size_t bytes) {
+  if (bytes <= arena_.limit_bytes() && Hold(bytes)) arena_.Touch(bytes);
+}
+
+void Stream::Release() {
+  MutexLock lock(holding_);
+  arena_.Release();
+  if (options_.memory != nullptr) options_.memory->Give(static_cast<int64_t>(held_));
+  held_ = 0;
+}
+
+bool Stream::Hold(size_t bytes) {
+  if (bytes <= held_) return true;
+  MutexLock lock(holding_);
+  if (bytes <= held_) return true;
+  const auto more = static_cast<int64_t>(bytes - held_);
+  if (options_.memory != nullptr && !options_.memory->Take(more)) return false;
+  held_ = bytes;
+  return true;
+}
+
+Frame Stream::MakeFrame(const Recipe& recipe, const void* const* parameters, ReplayErrors* errors) {
+  std::byte* base = arena_.base();
+  if (options_.poison) FillWithPoison(base, recipe.frame_bytes());
+  inputs_.clear();
+  for (const TensorSlot& slot : recipe.inputs) inputs_.push_back(base + slot.offset);
+  outputs_.clear();
+  std::byte* const outputs = base + recipe.input_bytes;
+  for (const TensorSlot& slot : recipe.outputs) outputs_.push_back(outputs + slot.offset);
+  return {.arena = outputs + recipe.output_bytes,
+          .inputs = inputs_.data(),
+          .outputs = outputs_.data(),
+          .constants = recipe.constants.data(),
+          .parameters = parameters,
+          .errors = errors,
+          .segments = recipe.segments};
+}
+
+absl::Span<std::byte> Stream::Block(const Recipe& recipe) const {
+  return {arena_.base(), recipe.frame_bytes()};
+}
+
+void Stream::Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end) {
+  const bool some = frame.live_rows > 0 && frame.live_rows < recipe.rows;
+  const double share = some ? static_cast<double>(frame.live_rows) / recipe.rows : 1;
+  const double worthwhile = 1 + share * recipe.work / kWorkPerThread;
+  const int threads =
+      worthwhile < options_.max_threads ? static_cast<int>(worthwhile) : options_.max_threads;
+  ReplayCall call = {.recipe = &recipe, .frame = &frame, .end = end};
+  const int steps = recipe.num_steps();
+  if (options_.cores == nullptr) {
+    for (int i = 0; i < steps; ++i) RunStep(&call, i, 0, 1);
+  } else {
+    options_.cores->Run(threads, steps, RunStep, &call);
+  }
+  if (const int failed = call.failed; failed >= 0) {
+    Rethrow(recipe.launches[static_cast<size_t>(failed)], call.thrown);
+  }
+}
+
+void Stream::Prime(const Recipe& recipe, const Frame& frame) const {
+  void* operands[kMaxOperands];
+  LaunchArgs args = {.operands = operands,
+                     .params = nullptr,
+                     .frame = &frame,
+                     .launch = 0,
+                     .part = 0,
+                     .parts = 1,
+                     .lone_part = true};
+  for (const Launch& launch : recipe.launches) {
+    for (size_t i = 0; i < launch.operands.size(); ++i) {
+      operands[i] = Resolve(launch.operands[i], frame);
+    }
+    args.params = launch.params.get();
+    args.parts = PartsToPrime(launch, recipe.operand_notes[args.launch]);
+    try {
+      const int phases = args.parts == 1 ? launch.phases : std::min(launch.phases, kPrimePhases);
+      for (args.phase = 0; args.phase < phases; ++args.phase) launch.run(args);
+    } catch (...) {
+      Rethrow(launch, std::current_exception());
+    }
+    ++args.launch;
+  }
+}
+
+}  // namespace reprise

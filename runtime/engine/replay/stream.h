@@ -1,0 +1,100 @@
+// Stream: an execution lane: memory whose addresses never move, and a place on the cores.
+//
+// The caller's thread leads a replay; idle cores of the pool help where the recipe has enough work
+// for them. One replay at a time.
+//
+// Ownership: borrows the pool, which outlives it. Threads: a stream belongs to one caller at a
+// time, but for Touch. Errors: RESOURCE_EXHAUSTED from Create and Reserve.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/base/mutex.h"
+#include "runtime/device/launch.h"
+#include "runtime/engine/replay/helper_pool.h"
+#include "runtime/engine/replay/poison.h"
+#include "runtime/engine/types/data_error.h"
+#include "runtime/engine/types/memory_budget.h"
+#include "runtime/memory/arena.h"
+#include "runtime/recipe/recipe.h"
+
+namespace reprise {
+
+struct StreamOptions {
+  CorePool* cores = nullptr;  // null: replays run on the caller's thread alone, whatever is busy
+  int max_threads = 1;        // limit for one replay; the pool gives fewer when it is busy
+  size_t max_arena_bytes = size_t{16} << 30;
+  // See ArenaOptions; not for a stream that uses little of what it reserves.
+  bool huge_pages = true;
+  // That several streams take what they hold from; null: none. Outlives the stream.
+  MemoryBudget* memory = nullptr;
+  // Called where the budget has not enough: others may give back what they do not use.
+  std::function<void()> make_room = [] {};
+  // A test mode: see poison.h.
+  bool poison = PoisonIsWanted();
+};
+
+class Stream {
+ public:
+  ~Stream() { Release(); }
+  // RESOURCE_EXHAUSTED when no addresses can be reserved.
+  static absl::StatusOr<std::unique_ptr<Stream>> Create(const StreamOptions& options);
+
+  // Makes room for `recipe`: inputs, outputs and arena lie one after another in the stream's block.
+  // Before every replay: a Release in between counts from anew.
+  absl::Status Reserve(const Recipe& recipe);
+
+  // The frame of `recipe` on this stream, after Reserve, until the next one is made. `parameters`
+  // is the recipe's slot table. Its inputs lie in `inputs()`, each at its slot's offset.
+  Frame MakeFrame(const Recipe& recipe, const void* const* parameters, ReplayErrors* errors);
+  std::byte* inputs() const { return arena_.base(); }
+  // Whatever lies in the memory before a replay is poison: see poison.h.
+  bool poisons() const { return options_.poison; }
+  // Input or output `slot` of that frame lies at `data` instead, which outlives the frame's
+  // replays.
+  void PlaceInput(size_t slot, const std::byte* data) { inputs_[slot] = data; }
+  void PlaceOutput(size_t slot, std::byte* data) { outputs_[slot] = data; }
+
+  // The block that Reserve made room for: where inputs, outputs and arena of `recipe` lie.
+  absl::Span<std::byte> Block(const Recipe& recipe) const;
+
+  // Runs every launch in order, phase by phase. Between the first and the last: no allocation, no
+  // lock, no string, no map. With `end`, which is the frame's, phases that begin after a data error
+  // do nothing: for a run whose outputs nobody reads then.
+  void Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end = nullptr);
+
+  // Runs a small part of every launch of some size, so that code, weights and libraries are there
+  // when the first request comes. Takes a few milliseconds at most, whatever the recipe's size;
+  // what it leaves in the outputs means nothing. `frame` as for Replay.
+  void Prime(const Recipe& recipe, const Frame& frame) const;
+
+  // Makes the pages of the first `bytes` of the block memory now, so that no replay waits for the
+  // system to clear them. From any thread, also during a replay. Does what it can.
+  void Touch(size_t bytes);
+
+  // Gives the memory back to the system; addresses stay. Never during a replay.
+  void Release();
+
+  // Bytes that replays may have made memory since the last Release. From any thread.
+  size_t held_bytes() const { return held_; }
+
+ private:
+  // Takes from the budget the part of `bytes` that is not held yet; false: it has too little.
+  bool Hold(size_t bytes);
+  Stream(Arena arena, const StreamOptions& options) : options_(options), arena_(std::move(arena)) {}
+
+  const StreamOptions options_;
+  Arena arena_;
+  std::vector<const std::byte*> inputs_;  // the frame's inputs
+  std::vector<std::byte*> outputs_;       // the frame's outputs
+  Mutex holding_;                         // held to change held_
+  std::atomic<size_t> held_{0};
+};
+
+}  // namespace reprise

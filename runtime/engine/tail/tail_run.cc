@@ -1,0 +1,411 @@
+#include "runtime/engine/tail/tail_run.h"
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/engine/replay/gather.h"
+#include "runtime/engine/tail/scanned_values.h"
+#include "runtime/engine/types/data_error.h"
+#include "runtime/graph/rank_error.h"
+#include "runtime/ops/control/loop.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/weights/narrowed_weights.h"
+
+namespace reprise {
+namespace {
+
+// Kernels read aligned elements; clients send what they like.
+constexpr uintptr_t kAlignment = alignof(int64_t);
+
+// A node or a light section that reads no more than this runs by reference kernels at once: looking
+// up or preparing fast ones is left to where there is work for them.
+constexpr size_t kLittleBytes = 64 << 10;
+
+// A recipe that would need more is not run on the stream's memory, which is made for what requests
+// bring and not for what data may ask for.
+constexpr size_t kMaxPreparedBytes = size_t{1} << 30;
+
+// No loop of a request is longer: one whose condition never fails has to end.
+constexpr int64_t kMostTrips = int64_t{1} << 20;
+
+// The largest result of a node that runs by itself.
+constexpr int64_t kMaxResultBytes = int64_t{1} << 30;
+
+Tensor Copied(DType dtype, const Shape& shape, const void* data) {
+  return Tensor::Make(dtype, shape, [&](void* to) {
+    const size_t bytes = NumElements(shape) * DTypeSize(dtype);
+    if (bytes > 0) std::memcpy(to, data, bytes);
+  });
+}
+
+// A tensor over bytes that outlive the run.
+Tensor Borrowed(DType dtype, const Shape& shape, const void* data) {
+  const bool usable = data != nullptr && reinterpret_cast<uintptr_t>(data) % kAlignment == 0;
+  if (!usable) return Copied(dtype, shape, data);
+  return Tensor(dtype, shape, std::shared_ptr<const void>(data, [](const void*) {}));
+}
+
+// `value` at the beginning of the place of `slot`, whose sizes are no smaller; zeros behind it.
+void CopyIn(const Tensor& value, const TensorSlot& slot, std::byte* to) {
+  if (value.bytes() == slot.bytes) {
+    std::memcpy(to, value.data(), slot.bytes);
+    return;
+  }
+  std::memset(to, 0, slot.bytes);
+  const Shape origin(slot.shape.size(), 0);
+  CopyBlock({.shape = value.shape(),
+             .from_shape = value.shape(),
+             .from_offset = origin,
+             .to_shape = slot.shape,
+             .to_offset = origin,
+             .element_bytes = DTypeSize(slot.dtype)},
+            value.data(), to);
+}
+
+// The first elements of what lies at `from`, of the shape of `slot`: as many as `shape` has.
+Tensor CopiedOut(const TensorSlot& slot, const Shape& shape, const std::byte* from) {
+  if (shape == slot.shape) return Copied(slot.dtype, shape, from);
+  return Tensor::Make(slot.dtype, shape, [&](void* to) {
+    const Shape origin(shape.size(), 0);
+    CopyBlock({.shape = shape,
+               .from_shape = slot.shape,
+               .from_offset = origin,
+               .to_shape = shape,
+               .to_offset = origin,
+               .element_bytes = DTypeSize(slot.dtype)},
+              from, to);
+  });
+}
+
+absl::Status InSection(const GraphSection& section, const absl::Status& status) {
+  if (section.label.empty()) return status;
+  return absl::Status(status.code(), absl::StrCat(section.label, ": ", status.message()));
+}
+
+// The error of a node, which counts its inputs, with what the model calls these.
+absl::Status WithNames(const absl::Status& status, const std::vector<std::string>& inputs) {
+  return WithMessage(status, absl::StrCat(status.message(), " (its inputs are '",
+                                          absl::StrJoin(inputs, "', '"), "')"));
+}
+
+// The element of `value`, called `name`, that decides what `node` does next.
+absl::StatusOr<int64_t> OneElement(const Node& node, const std::string& name, const Tensor& value,
+                                   DType dtype) {
+  if (value.dtype() != dtype || value.num_elements() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        NodeLabel(node), ": '", name, "', which decides what runs, is ", DTypeName(value.dtype()),
+        ShapeToString(value.shape()), ", not one ", DTypeName(dtype)));
+  }
+  ASSIGN_OR_RETURN(const std::vector<int64_t> elements, value.ToInt64s());
+  return elements[0];
+}
+
+}  // namespace
+
+void TailRun::Run(const Request& request, const Recipe& front, Response& response) {
+  const int64_t start_ns = context_.options.clock->NowNs();
+  absl::Status status = RunAll(request, front, response);
+  if (!status.ok()) {
+    response.outputs.clear();
+    response.status = std::move(status);
+  }
+  response.info.capture = Harder(response.info.capture, recipes_.outcome());
+  response.info.replay_ns += context_.options.clock->NowNs() - start_ns;
+}
+
+absl::Status TailRun::RunAll(const Request& request, const Recipe& front, Response& response) {
+  TakeInputs(request);
+  const std::vector<OutputTensor> given = std::move(response.outputs);
+  response.outputs.clear();
+  for (size_t i = 0; i < given.size(); ++i) {
+    values_[context_.tail.front_outputs()[i].name] =
+        Borrowed(front.outputs[i].dtype, given[i].shape, given[i].bytes.data());
+  }
+  RETURN_IF_ERROR(RunGraph(context_.tail.graph()));
+  response.outputs.resize(context_.tail.outputs().size());
+  for (size_t i = 0; i < context_.tail.outputs().size(); ++i) {
+    if (!request.wanted_outputs.empty() && !request.wanted_outputs[i]) continue;
+    const ModelIo& output = context_.tail.outputs()[i];
+    ASSIGN_OR_RETURN(const Tensor value,
+                     ValueOf(context_.tail.graph(), context_.tail.graph().outputs[i]));
+    if (value.dtype() != output.dtype) {
+      return absl::InvalidArgumentError(absl::StrCat("the model declares output '", output.name,
+                                                     "' as ", DTypeName(output.dtype),
+                                                     ", and it is ", DTypeName(value.dtype())));
+    }
+    response.outputs[i].shape = value.shape();
+    if (value.bytes() > 0) {
+      response.outputs[i].bytes.assign(static_cast<const char*>(value.data()), value.bytes());
+    }
+  }
+  return absl::OkStatus();
+}
+
+void TailRun::TakeInputs(const Request& request) {
+  for (size_t i = 0; i < context_.tail.inputs().size(); ++i) {
+    const InputTensor& input = request.inputs[i];
+    if (context_.tail.inputs()[i].optional && input.data == nullptr) continue;
+    values_[context_.tail.inputs()[i].name] =
+        Borrowed(context_.tail.inputs()[i].dtype, input.shape, input.data);
+  }
+}
+
+absl::Status TailRun::RunGraph(const CutGraph& graph) {
+  for (const CutGraph::Stage& stage : graph.stages) {
+    const bool is_front = &stage == &context_.tail.graph().stages.front();
+    if (!is_front && !stage.section.outputs.empty()) {
+      RETURN_IF_ERROR(InSection(stage.section, RunSection(stage.section)));
+    }
+    for (const EagerNode& node : stage.nodes) {
+      RETURN_IF_ERROR(RunEager(graph, node));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> TailRun::ValueOf(const CutGraph& graph, const std::string& name) {
+  if (const auto it = values_.find(name); it != values_.end()) return it->second;
+  if (const auto it = graph.constants.find(name); it != graph.constants.end()) return it->second;
+  if (const auto it = graph.parameters.find(name); it != graph.parameters.end()) {
+    return context_.model.owner()->parameters().ValueOf(*ops::WithoutNarrowing(it->second));
+  }
+  return absl::InternalError(absl::StrCat("nothing made the value '", name, "'"));
+}
+
+absl::Status TailRun::RunEager(const CutGraph& graph, const EagerNode& node) {
+  if (node.then_branch != nullptr) return RunBranch(graph, node);
+  return node.body != nullptr ? RunLoop(graph, node) : RunNode(graph, node);
+}
+
+absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
+  std::vector<std::optional<Tensor>> inputs(node.inputs.size());
+  size_t bytes = 0;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i].empty()) continue;
+    ASSIGN_OR_RETURN(inputs[i], ValueOf(graph, node.inputs[i]));
+    // A tensor that is looked up in is not read as a whole.
+    if (i > 0 || node.node.op != "Gather") bytes += inputs[i]->bytes();
+  }
+  const int64_t start_ns = context_.options.clock->NowNs();
+  const GraphSection* section =
+      bytes > kLittleBytes ? context_.tail.SectionOf(graph, node) : nullptr;
+  if (section == nullptr || !RunPrepared(*section)) {
+    auto evaluated = Evaluate(node.node, inputs, kMaxResultBytes);
+    if (!evaluated.ok()) return WithNames(evaluated.status(), node.inputs);
+    std::vector<Tensor>& results = *evaluated;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (!node.outputs[i].empty()) values_[node.outputs[i]] = std::move(results[i]);
+    }
+  }
+  if (node.is_cut) {
+    context_.model.owner()->observer().OnEagerNode(SourceOp(node.node),
+                                                   context_.options.clock->NowNs() - start_ns);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TailRun::RunBranch(const CutGraph& graph, const EagerNode& node) {
+  ASSIGN_OR_RETURN(const Tensor condition, ValueOf(graph, node.inputs[0]));
+  ASSIGN_OR_RETURN(const int64_t chosen,
+                   OneElement(node.node, node.inputs[0], condition, DType::kBool));
+  const CutGraph& taken = chosen != 0 ? *node.then_branch : *node.else_branch;
+  context_.model.owner()->observer().OnEagerNode(SourceOp(node.node), 0);
+  RETURN_IF_ERROR(RunGraph(taken));
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    ASSIGN_OR_RETURN(values_[node.outputs[i]], ValueOf(taken, taken.outputs[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TailRun::RunLoop(const CutGraph& graph, const EagerNode& node) {
+  const LoopBody& body = *node.body;
+  const std::string label = NodeLabel(node.node);
+  const auto one = [&](const CutGraph& of, const std::string& name, DType dtype,
+                       int64_t left_out) -> absl::StatusOr<int64_t> {
+    if (name.empty()) return left_out;
+    ASSIGN_OR_RETURN(const Tensor value, ValueOf(of, name));
+    return OneElement(node.node, name, value, dtype);
+  };
+  ASSIGN_OR_RETURN(const int64_t trips,
+                   one(graph, node.inputs[LoopParts::kTripCount], DType::kInt64, INT64_MAX));
+  ASSIGN_OR_RETURN(int64_t condition,
+                   one(graph, node.inputs[LoopParts::kCondition], DType::kBool, 1));
+  std::vector<Tensor> carried(body.carried);
+  for (size_t i = 0; i < carried.size(); ++i) {
+    ASSIGN_OR_RETURN(carried[i], ValueOf(graph, node.inputs[LoopParts::kFirstCarried + i]));
+  }
+  context_.model.owner()->observer().OnEagerNode(SourceOp(node.node), 0);
+  const auto begin_with = [&](size_t i, Tensor value) {
+    if (!body.begins_with[i].empty()) values_[body.begins_with[i]] = std::move(value);
+  };
+  std::vector<ScannedValues> scanned;
+  for (const LoopBody::Scanned& declared : body.scanned) scanned.emplace_back(label, declared);
+  for (int64_t trip = 0; condition != 0 && trip < trips; ++trip) {
+    if (trip == kMostTrips) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(label, ": it goes on after ", kMostTrips, " iterations, the limit"));
+    }
+    begin_with(LoopParts::kStepIteration, Tensor::Int64Scalar(trip));
+    begin_with(LoopParts::kStepCondition, Tensor::FromVector<uint8_t>(DType::kBool, {}, {1}));
+    for (size_t i = 0; i < carried.size(); ++i) {
+      begin_with(LoopParts::kStepFirstCarried + i, std::move(carried[i]));
+    }
+    RETURN_IF_ERROR(RunGraph(*body.graph));
+    const std::vector<std::string>& results = body.graph->outputs;
+    ASSIGN_OR_RETURN(condition, one(*body.graph, results[0], DType::kBool, 1));
+    for (size_t i = 0; i < carried.size(); ++i) {
+      ASSIGN_OR_RETURN(carried[i], ValueOf(*body.graph, results[1 + i]));
+    }
+    for (size_t i = 0; i < scanned.size(); ++i) {
+      ASSIGN_OR_RETURN(Tensor value, ValueOf(*body.graph, results[1 + carried.size() + i]));
+      RETURN_IF_ERROR(scanned[i].Add(std::move(value), kMaxResultBytes));
+    }
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    if (i < carried.size()) {
+      values_[node.outputs[i]] = std::move(carried[i]);
+    } else {
+      ASSIGN_OR_RETURN(values_[node.outputs[i]], scanned[i - carried.size()].Join());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TailRun::RunSection(const GraphSection& section) {
+  for (const ValueId id : section.graph.inputs()) {
+    const std::string& name = section.graph.value(id).name;
+    if (values_.contains(name)) continue;
+    return absl::InternalError(absl::StrCat("nothing made the value '", name, "'"));
+  }
+  const int64_t start_ns = context_.options.clock->NowNs();
+  RETURN_IF_ERROR(section.is_light ? RunLightSection(section) : RunAsRecipe(section));
+  context_.model.owner()->observer().OnSection(context_.options.clock->NowNs() - start_ns);
+  return absl::OkStatus();
+}
+
+absl::Status TailRun::RunAsRecipe(const GraphSection& section) {
+  ASSIGN_OR_RETURN(const SectionRecipes::Choice padded, recipes_.Find(section, values_));
+  const absl::Status status = Replay(section, padded);
+  // An index that padding made may be out of range where the data is not.
+  if (status.ok() || !padded.fitted.has_value()) return status;
+  ASSIGN_OR_RETURN(const SectionRecipes::Choice exact,
+                   recipes_.Find(section, values_, /*pad=*/false));
+  return Replay(section, exact);
+}
+
+size_t TailRun::BytesRead(const GraphSection& section) const {
+  size_t bytes = 0;
+  for (const ValueId id : section.graph.inputs()) {
+    const std::string& name = section.graph.value(id).name;
+    if (!section.shape_only.contains(name)) bytes += values_.at(name).bytes();
+  }
+  return bytes;
+}
+
+absl::Status TailRun::RunLightSection(const GraphSection& section) {
+  if (BytesRead(section) > kLittleBytes && RunPrepared(section)) return absl::OkStatus();
+  return RunNodeByNode(section);
+}
+
+bool TailRun::RunPrepared(const GraphSection& section) {
+  for (const std::string& name : section.shape_inputs) {
+    if (values_.at(name).num_elements() > kMaxShapeInputElements) return false;
+  }
+  const auto recipe = recipes_.Prepare(section, values_);
+  if (!recipe.ok() || (*recipe)->frame_bytes() > kMaxPreparedBytes) return false;
+  const auto is_reference = [](const Launch& launch) { return launch.reference; };
+  if (absl::c_all_of((*recipe)->launches, is_reference)) return false;
+  // The reference kernels say more about what is wrong with the data.
+  return Replay(section, {.recipe = *recipe}).ok();
+}
+
+absl::Status TailRun::RunNodeByNode(const GraphSection& section) {
+  const Graph& graph = section.graph;
+  std::vector<std::optional<Tensor>> values(graph.num_values());
+  const auto value_of = [&](ValueId id) -> absl::StatusOr<Tensor> {
+    const Value& value = graph.value(id);
+    if (values[id].has_value()) return *values[id];
+    if (value.kind == Value::Kind::kConstant) return value.constant;
+    if (value.kind == Value::Kind::kInput) return values_.at(value.name);
+    return context_.model.owner()->parameters().ValueOf(*ops::WithoutNarrowing(value.parameter));
+  };
+  for (const NodeId id : graph.NodeIds()) {
+    const Node& node = graph.node(id);
+    std::vector<std::optional<Tensor>> inputs(node.inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (node.inputs[i] == kNone) continue;
+      ASSIGN_OR_RETURN(inputs[i], value_of(node.inputs[i]));
+    }
+    auto evaluated = Evaluate(node, inputs, kMaxResultBytes);
+    if (!evaluated.ok()) {
+      std::vector<std::string> names;
+      for (const ValueId id : node.inputs) names.push_back(id == kNone ? "" : graph.value(id).name);
+      return WithNames(evaluated.status(), names);
+    }
+    std::vector<Tensor>& results = *evaluated;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] != kNone) values[node.outputs[i]] = std::move(results[i]);
+    }
+  }
+  for (size_t i = 0; i < section.outputs.size(); ++i) {
+    ASSIGN_OR_RETURN(values_[section.outputs[i]], value_of(graph.outputs()[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::Choice& choice) {
+  const std::shared_ptr<const Recipe>& recipe = choice.recipe;
+  RETURN_IF_ERROR(context_.stream.Reserve(*recipe));
+  ASSIGN_OR_RETURN(const auto parameters, context_.model.owner()->parameters().TableFor(recipe));
+  FirstDataError error(*recipe);
+  const Frame frame = context_.stream.MakeFrame(*recipe, parameters->addresses(), &error);
+  for (const TensorSlot& slot : recipe->inputs) {
+    if (slot.bytes == 0 || section.shape_only.contains(slot.name)) continue;
+    CopyIn(values_.at(slot.name), slot, context_.stream.inputs() + slot.offset);
+  }
+  context_.stream.Replay(*recipe, frame);
+  if (const DataError* found = error.get(); found != nullptr) {
+    return ErrorOf(*found, found->input < 0
+                               ? found->place
+                               : absl::StrCat("'", recipe->inputs[found->input].name, "'"));
+  }
+  for (size_t i = 0; i < section.outputs.size(); ++i) {
+    const TensorSlot& slot = recipe->outputs[i];
+    ASSIGN_OR_RETURN(const Shape shape, TrueShape(slot, i, choice));
+    Tensor value = CopiedOut(slot, shape, frame.outputs[i]);
+    if (context_.stream.poisons() &&
+        HoldsPoison({static_cast<const char*>(value.data()), value.bytes()})) {
+      return absl::InternalError(
+          absl::StrCat("'", slot.name, "' holds what the replay has not written"));
+    }
+    values_[section.outputs[i]] = std::move(value);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Shape> TailRun::TrueShape(const TensorSlot& slot, size_t output,
+                                         const SectionRecipes::Choice& choice) const {
+  Shape shape = slot.shape;
+  if (!choice.fitted.has_value()) return shape;
+  const auto& sizes = choice.fitted->true_sizes[output];
+  bool as_promised = sizes.size() == shape.size();
+  for (size_t d = 0; d < shape.size() && as_promised; ++d) {
+    const int64_t size = sizes[d].value_or(shape[d]);
+    as_promised = 0 <= size && size <= shape[d];
+    shape[d] = size;
+  }
+  if (as_promised) return shape;
+  context_.model.owner()->observer().OnWithheldAnswer();
+  return absl::InternalError(absl::StrCat("'", slot.name, "' has shape ", ShapeToString(slot.shape),
+                                          " in its recipe (", choice.recipe->key.binding.ToString(),
+                                          "), which is not what its other sizes promise"));
+}
+
+}  // namespace reprise

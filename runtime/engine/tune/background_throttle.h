@@ -1,0 +1,55 @@
+// SpareTime: lets work behind the traffic go on while no replay runs, and slowly while they do.
+//
+// Work is cut into slices of a few milliseconds. A slice begins at once while no replay has begun
+// for a moment; otherwise only as far as the work has had less than its share of a core since it
+// began: a twentieth, and more where it has waited for long. So it is always done at last, and
+// traffic pays for at most one slice at a time. Time that others have the core does not count: what
+// is measured is the thread's own.
+//
+// Threads: one thread, the one that does the work.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "runtime/base/clock.h"
+#include "runtime/engine/replay/helper_pool.h"
+
+namespace reprise {
+
+class SpareTime {
+ public:
+  static constexpr double kBusyShare = 0.05;
+  // Work that was asked for longer ago than kLateNs gets this larger share.
+  static constexpr double kLateShare = 0.12;
+  static constexpr int64_t kLateNs = int64_t{20} * 1'000'000'000;
+  // The cores are idle after this time without a replay.
+  static constexpr int64_t kQuietNs = 2'000'000;
+  static constexpr int64_t kLookEveryNs = 1'000'000;
+
+  struct Options {
+    const Clock* clock = nullptr;
+    int64_t asked_ns = 0;                          // when the work was asked for, by `clock`
+    const Clock* thread_clock = nullptr;           // processor time of the calling thread
+    std::function<CorePool::Activity()> activity;  // counts replays, and captures as such
+    std::function<bool()> stopped;                 // nobody wants the work any more
+    std::function<void(int64_t ns)> sleep;
+  };
+  explicit SpareTime(Options options);
+
+  // Returns when a slice may run: true; or false when the work is to stop.
+  bool Wait();
+  // The processor time that the thread has spent since the beginning.
+  int64_t spent_ns() const { return options_.thread_clock->NowNs() - start_cpu_ns_; }
+
+ private:
+  bool Quiet(int64_t now_ns);
+
+  const Options options_;
+  const int64_t start_ns_;
+  const int64_t start_cpu_ns_;
+  uint64_t seen_ = 0;       // replays that had begun at the last look
+  int64_t changed_ns_ = 0;  // when that number, or one that runs, was last seen
+};
+
+}  // namespace reprise

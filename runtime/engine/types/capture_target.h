@@ -1,0 +1,26 @@
+// CaptureTarget: the recipe that a capture makes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/engine/types/observer.h"
+#include "runtime/recipe/key.h"
+
+namespace reprise {
+
+struct ModelVariant;
+
+// The recipe that is to be captured.
+struct CaptureTarget {
+  RecipeKey key;
+  std::string bucket;                           // label
+  bool exact = false;                           // counts against reprise.max_exact
+  std::shared_ptr<const ModelVariant> variant;  // a variant of the model; null: the model itself
+  // Absent: found when it is captured (evicted, first_request, new_shape).
+  std::optional<CompileReason> reason;
+  std::string section = {};  // the section of a model that is cut, for people
+};
+
+}  // namespace reprise

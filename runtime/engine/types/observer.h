@@ -1,0 +1,149 @@
+// Observer: how the engine tells what it did. The server implements it with metrics.
+//
+// Threads: all methods from any thread; they must not block. Strings are only valid in the call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "runtime/engine/types/bucket_report.h"
+#include "runtime/recipe/record_file.h"
+
+namespace reprise {
+
+struct ModelId {
+  std::string name;
+  int64_t version = 1;
+};
+
+// Why a recipe had to be compiled; the first that holds, in this order.
+enum class CompileReason {
+  kWarmup,
+  kBucketChange,
+  kStoreCorrupt,
+  kGraphChanged,
+  kDeviceChanged,
+  kCompilerChanged,
+  kPolicyChange,
+  kEvicted,       // it was in the cache before, and was evicted
+  kFirstRequest,  // the model had captured nothing yet
+  kNewShape,      // a bucket or an exact shape that no request had before
+};
+inline constexpr int kNumCompileReasons = 10;
+absl::string_view CompileReasonName(CompileReason reason);  // "first_request"
+
+// Why a recipe left the cache.
+enum class EvictionReason {
+  kMemory,
+  kExactLimit,
+  kUnload,
+  kRetired,  // its bucket left the set in force
+};
+inline constexpr int kNumEvictionReasons = 4;
+absl::string_view EvictionReasonName(EvictionReason reason);  // "memory", "exact_limit", ...
+
+struct CapturePhases {
+  int64_t specialize_ns = 0;
+  int64_t passes_ns = 0;
+  int64_t plan_ns = 0;  // kernel choice, lifetimes, offsets
+  int64_t bind_ns = 0;
+  int64_t prepare_ns = 0;  // prepare program, the part not already shared
+  int64_t prime_ns = 0;
+  int64_t total_ns() const {
+    return specialize_ns + passes_ns + plan_ns + bind_ns + prepare_ns + prime_ns;
+  }
+};
+
+struct CompileRecord {
+  CompileReason reason = CompileReason::kNewShape;
+  absl::string_view bucket;
+  absl::string_view recipe;  // hex key
+  CapturePhases phases;
+};
+
+// Elements along one axis of a replay: client-sent and computed beyond them. Along the batch axis
+// an element is a row; along any other axis it is a position of a live row.
+struct AxisElements {
+  int64_t valid = 0;
+  int64_t padded = 0;
+  // The padded share of the replay's time. 0 along the batch axis: kernels skip rows that no
+  // request fills.
+  int64_t wasted_ns = 0;
+};
+
+struct ReplayRecord {
+  absl::string_view bucket;  // label; not of ModelObserverSpec::buckets where those have changed
+  int64_t duration_ns = 0;
+  int64_t rows = 0;  // rows of requests
+  int64_t requests = 0;
+  // The first replay of its exact sizes, and no recipe was captured for them.
+  bool saved_capture = false;
+  absl::Span<const AxisElements> axes;  // indexed like ModelObserverSpec::axes
+};
+
+// Whether an axis may be padded: the ops prove it, or measurements alone show it; it was refused,
+// or padding is switched off in the model's configuration.
+enum class AxisPadding { kProved, kMeasured, kRefused, kOff };
+
+// The facts about a model that are known when it is ready.
+struct ModelObserverSpec {
+  ModelId id;
+  std::vector<std::string> axes;       // labels: "batch", "sequence", ...
+  std::vector<AxisPadding> padding;    // indexed like `axes`
+  std::vector<std::string> mixing;     // and AxisCertificate::mixing
+  std::vector<std::string> buckets;    // Model::BucketLabels() at first, then "exact"
+  std::vector<std::string> eager_ops;  // ops of nodes at which the model is cut
+};
+
+// One model version's events.
+class ModelObserver {
+ public:
+  virtual ~ModelObserver() = default;
+  virtual void OnCompile(const CompileRecord& record) = 0;
+  virtual void OnReplay(const ReplayRecord& record) = 0;
+  // A request of a batch with its sizes by axis, before bucketing.
+  virtual void OnRequestLengths(absl::Span<const int64_t> sizes) = 0;
+  virtual void OnCacheRequest(bool hit) = 0;
+  // The certificate of the model, or a recipe, was looked up in the recipe store.
+  virtual void OnStoreHit() {}
+  virtual void OnStoreMiss(StoreMiss miss) {}
+  // The cache now holds `recipes` recipes of `bytes` that this model captured.
+  virtual void OnCacheSize(int64_t recipes, int64_t bytes) = 0;
+  virtual void OnEviction(EvictionReason reason) = 0;
+  // A recipe of this bucket has given way to one whose kernels were chosen by timing.
+  virtual void OnTune(absl::string_view bucket) {}
+  // A recipe of this bucket is made again within a minute of its eviction.
+  virtual void OnThrash(absl::string_view bucket) {}
+  virtual void OnProbe(int64_t duration_ns) = 0;
+  // The certificate of an axis (position in ModelObserverSpec::axes) did not hold at long sizes.
+  virtual void OnAxisRefused(size_t axis) {}
+  // These tell about a model that is cut where data decides shapes: a node at a cut ran, a section
+  // behind one did.
+  virtual void OnEagerNode(absl::string_view op, int64_t duration_ns) {}
+  virtual void OnSection(int64_t duration_ns) {}
+  // An eager run looked for what an earlier one has prepared; what is kept of such now; one of them
+  // went because room was needed. See EagerCache.
+  virtual void OnEagerCacheRequest(bool hit) {}
+  virtual void OnEagerCacheSize(int64_t ops, int64_t bytes) {}
+  virtual void OnEagerEviction() {}
+  // A node of a captured recipe runs by its reference kernel.
+  virtual void OnReferenceKernel(absl::string_view op, absl::string_view node) = 0;
+  // An answer was not sent, since it had not the form that the request's sizes promise: a bug.
+  virtual void OnWithheldAnswer() {}
+  // After each look at the traffic, and when another set of buckets is in force. `labels`:
+  // Model::BucketLabels() now.
+  virtual void OnBuckets(const BucketReport& report, const std::vector<std::string>& labels) {}
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // Called once when the model is ready to serve, before its first replay. Never null.
+  virtual std::unique_ptr<ModelObserver> ForModel(const ModelObserverSpec& spec) = 0;
+};
+
+}  // namespace reprise

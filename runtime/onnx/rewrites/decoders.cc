@@ -1,0 +1,170 @@
+#include "runtime/onnx/rewrites/decoders.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/onnx/kit/steps.h"
+
+namespace reprise {
+namespace {
+
+// Its inputs, by position. Behind kAddedScores there are none that have steps.
+enum : size_t {
+  kQuery,
+  kKey,
+  kValue,
+  kPastKey,
+  kPastValue,
+  kLastPositions,  // one per sequence, among all of its keys
+  kLength,         // length of the longest sequence, keys of the past included
+  kCosine,
+  kSine,
+  kPositions,
+  kAddedScores,
+};
+
+class GroupQuerySteps : public Steps {
+ public:
+  GroupQuerySteps(NodeDraft& draft, Graph& graph)
+      : Steps(draft, graph),
+        attributes_(draft.attributes),
+        heads_(attributes_.Int("num_heads", 0)),
+        kv_heads_(attributes_.Int("kv_num_heads", 0)) {}
+
+  absl::Status Run() {
+    RETURN_IF_ERROR(Check());
+    const ValueId added = Dims(input(kQuery), 1, 2);  // rows of each sequence
+    const ValueId length = AsNumbers(input(kLength), 1);
+    const ValueId before = Before(added, length);
+    ValueId q = input(kQuery), k = input(kKey), v = input(kValue);
+    if (k == kNone) SplitJoined(q, k, v);
+    if (attributes_.Int("do_rotary", 0) != 0) {
+      RETURN_IF_ERROR(Require({kCosine, kSine}));
+      const ValueId positions = Positions(before, added);
+      q = Turned(q, positions, heads_);
+      k = Turned(k, positions, kv_heads_);
+    }
+    k = Behind(kPastKey, ByHead(k), before, length);
+    v = Behind(kPastValue, ByHead(v), before, length);
+    Attributes attributes = {
+        {"is_causal", int64_t{1}}, {"kv_num_heads", kv_heads_}, {"q_num_heads", heads_}};
+    for (const absl::string_view name : {"k_quant_type", "v_quant_type"}) {
+      const std::string type = attributes_.String(name, "NONE");
+      if (type != "NONE") {
+        return absl::UnimplementedError(
+            absl::StrCat("attribute '", name, "' = '", type, "' is not supported"));
+      }
+    }
+    for (const absl::string_view name : {"scale", "softcap"}) {
+      const float value = attributes_.Float(name, 0);
+      if (value != 0) attributes.Set(name, value);
+    }
+    if (const int64_t window = attributes_.Int("local_window_size", -1); window > 0) {
+      attributes.Set("left_window_size", window - 1);
+    }
+    // Without a past of its own Attention gives back the keys and values that it was given.
+    return Become("Attention",
+                  {q, k, v, input(kAddedScores), kNone, kNone, Add("Add", {before, added})},
+                  std::move(attributes));
+  }
+
+ private:
+  absl::Status Check() {
+    RETURN_IF_ERROR(Require({kQuery, kLastPositions, kLength}));
+    if (heads_ <= 0 || kv_heads_ <= 0 || heads_ % kv_heads_ != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("attributes 'num_heads' = ", heads_, " and 'kv_num_heads' = ", kv_heads_));
+    }
+    if ((input(kKey) == kNone) != (input(kValue) == kNone)) {
+      return absl::InvalidArgumentError("key and value come together");
+    }
+    if ((input(kPastKey) == kNone) != (input(kPastValue) == kNone)) {
+      return absl::InvalidArgumentError("past key and value come together");
+    }
+    for (size_t i = kAddedScores + 1; i < draft_.inputs.size(); ++i) {
+      if (input(i) != kNone) {
+        return absl::UnimplementedError(absl::StrCat("input ", i, " is not supported"));
+      }
+    }
+    for (const absl::string_view name : {"smooth_softmax", "qk_output", "kv_cache_bit_width"}) {
+      if (attributes_.Int(name, 0) > 0) {
+        return absl::UnimplementedError(absl::StrCat("attribute '", name, "' is not supported"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // `value`, integers of any shape, as int64 [size], -1: as many as there are.
+  ValueId AsNumbers(ValueId value, int64_t size) {
+    return Cast(Add("Reshape", {value, Int64s({size})}), DType::kInt64);
+  }
+
+  // How many keys of each sequence were there before, [batch]: none where all that there are come
+  // now, as in a prompt.
+  ValueId Before(ValueId added, ValueId length) {
+    const ValueId last = AsNumbers(input(kLastPositions), -1);
+    const ValueId others = Add("Sub", {Add("Add", {last, Int64s({1})}), added});
+    // A row without keys is none of a request.
+    const ValueId counted = Add("Max", {others, Int64s({0})});
+    return Add("Where", {Add("Equal", {added, length}), Int64s({0}), counted});
+  }
+
+  // [batch, rows, heads * size] as [batch, rows, heads, size], and by head.
+  ValueId InHeads(ValueId value, int64_t heads) {
+    return Add("Reshape", {value, Int64s({0, 0, heads, -1})});
+  }
+  ValueId ByHead(ValueId value) {
+    return Add("Transpose", {InHeads(value, kv_heads_)},
+               {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+  }
+
+  // Queries, keys and values lie side by side in the rows of q.
+  void SplitJoined(ValueId& q, ValueId& k, ValueId& v) {
+    const ValueId all = InHeads(q, heads_ + 2 * kv_heads_);
+    const NodeId split = graph_.AddNode("Split", {all, Int64s({heads_, kv_heads_, kv_heads_})},
+                                        {{"axis", int64_t{2}}}, 3);
+    const std::vector<ValueId> parts = graph_.node(split).outputs;
+    ValueId* const joined[] = {&q, &k, &v};
+    for (size_t i = 0; i < 3; ++i) {
+      *joined[i] = Add("Reshape", {parts[i], Int64s({0, 0, -1})});
+    }
+  }
+
+  // [batch, rows]
+  ValueId Positions(ValueId before, ValueId added) {
+    if (input(kPositions) != kNone) return input(kPositions);
+    const ValueId behind = Add("Range", {Int64(0), Add("Squeeze", {added}), Int64(1)});
+    return Add("Add", {Add("Unsqueeze", {before, Int64s({1})}), behind});
+  }
+
+  // Rows turned by their positions.
+  ValueId Turned(ValueId rows, ValueId positions, int64_t heads) {
+    Attributes attributes = {{"interleaved", attributes_.Int("rotary_interleaved", 0)},
+                             {"num_heads", heads}};
+    // The width of the tables says how much of each head is turned.
+    const std::optional<Shape>& table = graph_.value(input(kCosine)).shape;
+    if (table.has_value() && !table->empty()) {
+      attributes.Set("rotary_embedding_dim", 2 * table->back());
+    }
+    return Add("com.microsoft.RotaryEmbedding", {rows, positions, input(kCosine), input(kSine)},
+               std::move(attributes));
+  }
+
+  // Rows by head behind those of the past, if there is one.
+  ValueId Behind(size_t past, ValueId rows, ValueId before, ValueId length) {
+    if (input(past) == kNone) return rows;
+    return Add("reprise.AppendRows", {input(past), rows, before, length});
+  }
+
+  const Attributes attributes_;
+  const int64_t heads_, kv_heads_;
+};
+
+}  // namespace
+
+absl::Status GroupQueryAttentionInSteps(NodeDraft& draft, Graph& graph) {
+  return GroupQuerySteps(draft, graph).Run();
+}
+
+}  // namespace reprise

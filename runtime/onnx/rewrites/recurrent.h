@@ -1,0 +1,19 @@
+// Recurrent layers over quantised weights, in steps that are ops of ONNX.
+#pragma once
+
+#include "absl/status/status.h"
+#include "runtime/graph/graph.h"
+#include "runtime/onnx/kit/node_draft.h"
+
+namespace reprise {
+
+// com.microsoft.DynamicQuantizeLSTM as an LSTM over the floats that its weights stand for.
+//
+// onnxruntime's kernel rounds the rows of every product to 256 steps: all of X at once, and the
+// hidden state of each time step. Those steps are an approximation for speed that depends on
+// batch-mates and lengths; the floats here are what they approximate, so that answers differ by
+// about what the rounding loses (a few thousandths of the largest state). INVALID_ARGUMENT for an
+// input that is left out and needed.
+absl::Status DynamicQuantizeLstmInSteps(NodeDraft& draft, Graph& graph);
+
+}  // namespace reprise

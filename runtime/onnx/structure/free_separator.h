@@ -1,0 +1,15 @@
+// FreeSeparator: what may stand between parts of a name that is made, so that no file has it.
+#pragma once
+
+#include <string>
+
+#include "runtime/onnx/file/onnx_proto.h"
+
+namespace reprise {
+
+// The separator has enough '#' that no name of a value or node of `model` holds them, subgraphs and
+// functions included. A name with them is then none of the file, and falls into its parts in one
+// way.
+std::string FreeSeparator(const onnx::ModelProto& model);
+
+}  // namespace reprise

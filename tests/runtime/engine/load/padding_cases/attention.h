@@ -1,0 +1,124 @@
+// Attention that hides padding well enough, and attention that does not.
+#pragma once
+
+#include "tests/runtime/engine/load/padding_cases/habit.h"
+#include "tests/runtime/engine/load/padding_cases/parts.h"
+
+namespace reprise {
+
+// y: a mean weighted by what a softmax makes of one score a token, `scale` times what is usual.
+inline void AddPooling(ModelBuilder& b, float low, float scale) {
+  AddNumber(b, "1.0", 1);
+  AddNumber(b, "low", low);
+  AddNumber(b, "scale", scale);
+  AddWeights(b, "query", {kHidden});
+  b.Node("MatMul", {"x", "query"}, {"products"});
+  b.Node("Mul", {"products", "scale"}, {"scores"});
+  b.Node("Sub", {"1.0", "mask"}, {"left_out"});
+  b.Node("Mul", {"left_out", "low"}, {"mask_to_add"});
+  b.Node("Add", {"scores", "mask_to_add"}, {"masked_scores"});
+  b.Node("Softmax", {"masked_scores"}, {"weights"}, "/pool/Softmax");
+  b.Node("Unsqueeze", {"weights", "two"}, {"column"});
+  b.Node("Mul", {"x", "column"}, {"weighted"});
+  AddSum(b, "weighted", "y");
+}
+
+inline const HabitCase kAttentionTraps[] = {
+    {.name = "AttentionUnderTheLowestMask",
+     .build =
+         [](ModelBuilder& b) {
+           AddLowMask(b, kLowestFloat, "mask_to_add");
+           AddAttention(b, "mask_to_add", "y");
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"},
+     .proved = true},
+    {.name = "AttentionUnderAMaskOfThousands",
+     .build =
+         [](ModelBuilder& b) {
+           AddLowMask(b, -10000, "mask_to_add");
+           AddAttention(b, "mask_to_add", "y");
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"},
+     .words = "(Softmax) normalises under a mask of -10000"},
+    {.name = "AttentionUnderAMaskOfTen",
+     .build =
+         [](ModelBuilder& b) {
+           AddLowMask(b, -10, "mask_to_add");
+           AddAttention(b, "mask_to_add", "y");
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "normalises over sequence under a mask of only -10"},
+    {.name = "LoudPoolingUnderAMaskOfThousands",
+     .build = [](ModelBuilder& b) { AddPooling(b, -10000, -1e4f); },
+     .batch = true,
+     .sequence = false},
+    {.name = "PoolingUnderAMaskOfThousands",
+     .build = [](ModelBuilder& b) { AddPooling(b, -10000, 1); },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"}},
+    {.name = "AttentionWithoutAMask",
+     .build =
+         [](ModelBuilder& b) {
+           AddNumber(b, "nothing", 0);
+           AddAttention(b, "nothing", "y");
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "node '/attention/Softmax' (Softmax) normalises over sequence without a mask"},
+    {.name = "CausalAttention",
+     .build =
+         [](ModelBuilder& b) {
+           AddCausalMask(b, kLowestFloat, "causal");
+           AddAttention(b, "causal", "y");
+         },
+     .batch = true,
+     .sequence = true,
+     .proved = true},
+    {.name = "WeaklyCausalAttention",
+     .build =
+         [](ModelBuilder& b) {
+           AddCausalMask(b, -12, "causal");
+           AddAttention(b, "causal", "y");
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "normalises over sequence under a mask of only -12"},
+    {.name = "MaskedAttentionAndThenTheMeanOfAll",
+     .build =
+         [](ModelBuilder& b) {
+           AddLowMask(b, kLowestFloat, "mask_to_add");
+           AddAttention(b, "mask_to_add", "context");
+           AddReduce(b, "ReduceMean", "context", "y", {1});
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "node '/pool/ReduceMean' (ReduceMean) averages over sequence without a mask"},
+    {.name = "MaskOfQueriesInsteadOfKeys",
+     .build =
+         [](ModelBuilder& b) {
+           AddNumber(b, "1.0", 1);
+           AddNumber(b, "low", -1e9f);
+           b.Node("Sub", {"1.0", "mask3"}, {"left_out"});
+           b.Node("Mul", {"left_out", "low"}, {"mask_to_add"});
+           AddAttention(b, "mask_to_add", "y");
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "node '/attention/Softmax' (Softmax) normalises over sequence without a mask"},
+    {.name = "SharesMaskedAfterTheyWereMade",
+     .build =
+         [](ModelBuilder& b) {
+           SetAttribute(b.Node("Softmax", {"x"}, {"shares"}), "axis", int64_t{1});
+           b.Node("Mul", {"shares", "mask3"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false},
+};
+
+}  // namespace reprise

@@ -1,0 +1,250 @@
+// Small models with one habit each, from ONNX bytes to answers: the certificate's findings about
+// them, and that requests of random lengths in random company get the answers that they get alone
+// and unpadded.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "tests/runtime/engine/load/padding_cases/attention.h"
+#include "tests/runtime/engine/load/padding_cases/batch.h"
+#include "tests/runtime/engine/load/padding_cases/habit.h"
+#include "tests/runtime/engine/load/padding_cases/joined_masks.h"
+#include "tests/runtime/engine/load/padding_cases/numbers.h"
+#include "tests/runtime/engine/load/padding_cases/places.h"
+#include "tests/runtime/engine/load/padding_cases/plain.h"
+#include "tests/runtime/engine/load/padding_cases/rare.h"
+#include "tests/runtime/engine/load/padding_cases/sizes.h"
+#include "tests/runtime/engine/load/padding_cases/sums.h"
+#include "tests/testing/engine_fixture.h"
+#include "tests/testing/temp_folder.h"
+
+namespace reprise {
+namespace {
+
+using testing::HasSubstr;
+
+// One request with its own bytes. The first position always counts, but with `any_mask`: rows may
+// be filled up at either end, in the middle, and all through.
+struct Tokens {
+  Tokens(int64_t rows, int64_t length, std::mt19937& random, bool any_mask = false) {
+    for (int64_t i = 0; i < rows * length; ++i) {
+      ids.push_back(std::uniform_int_distribution<int64_t>(0, kVocabulary - 1)(random));
+      mask.push_back(i % length == 0 || random() % 4 != 0);
+    }
+    const bool whole = any_mask && random() % 3 == 0;
+    if (whole) mask.assign(mask.size(), 1);
+    for (int64_t row = 0; any_mask && !whole && row < rows; ++row) {
+      const auto begin = static_cast<int64_t>(random() % 3 == 0 ? 0 : random() % length);
+      const auto end = static_cast<int64_t>(random() % 3 == 0 ? length : random() % (length + 1));
+      for (int64_t i = 0; i < length; ++i) {
+        int64_t& one = mask[row * length + i];
+        one = random() % 8 == 0 ? one : (begin <= i && i < end) || end < begin;
+      }
+    }
+    request.inputs = {{{rows, length}, ids.data()}, {{rows, length}, mask.data()}};
+  }
+  std::vector<int64_t> ids, mask;
+  Request request;
+};
+
+void ExpectSame(const Response& actual, const Response& expected) {
+  ASSERT_TRUE(actual.status.ok()) << actual.status;
+  ASSERT_TRUE(expected.status.ok()) << expected.status;
+  const OutputTensor& a = actual.outputs[0];
+  const OutputTensor& e = expected.outputs[0];
+  ASSERT_EQ(a.shape, e.shape);
+  ASSERT_EQ(a.bytes.size(), e.bytes.size());
+  const auto* got = reinterpret_cast<const float*>(a.bytes.data());
+  const auto* want = reinterpret_cast<const float*>(e.bytes.data());
+  const size_t count = e.bytes.size() / sizeof(float);
+  double largest = 0;
+  for (size_t i = 0; i < count; ++i) largest = std::max<double>(largest, std::fabs(want[i]));
+  for (size_t i = 0; i < count; ++i) ASSERT_NEAR(got[i], want[i], 1e-5 * largest);
+}
+
+class PaddingSafetyTest : public testing::TestWithParam<std::tuple<HabitCase, PackingMode>> {
+ protected:
+  const HabitCase& habit() const { return std::get<0>(GetParam()); }
+  PackingMode packing() const { return std::get<1>(GetParam()); }
+
+  std::shared_ptr<Model> Load(const std::string& name, std::set<std::string> no_padding,
+                              bool later = false) {
+    ModelBuilder builder;
+    AddInputs(builder, habit().named_axes ? "batch" : "", habit().named_axes ? "sequence" : "",
+              habit().vocabulary);
+    habit().build(builder);
+    builder.Output("y");
+    const TempFolder folder;
+    const std::string path = folder.Write("model.onnx", builder.Bytes());
+    auto model = fixture_.engine.Load({.id = {name, 1},
+                                       .path = path,
+                                       .no_padding = std::move(no_padding),
+                                       .packing = packing(),
+                                       .confirm_padding_later = later});
+    EXPECT_TRUE(model.ok()) << model.status();
+    return model.ok() ? *std::move(model) : nullptr;
+  }
+
+  // Where sizes decide something the first request of its sizes runs exact. Nothing is captured.
+  void LookAtSizesOf(const Model& model, const Request& request) {
+    RequestShape shape = *model.Measure(request);
+    if (!shape.in_new_slice) return;
+    shape.on_miss = OnMiss::kEager;
+    BatchPlan plan(model);
+    ASSERT_TRUE(plan.TryAdd(shape));
+    EXPECT_TRUE(fixture_.engine.Run(plan, {&request}, *fixture_.stream)[0].status.ok());
+  }
+
+  EngineFixture fixture_;
+};
+
+TEST_P(PaddingSafetyTest, TheCertificateIsAsExpected) {
+  const std::shared_ptr<Model> model = Load("model", {});
+  ASSERT_NE(model, nullptr);
+  ASSERT_EQ(model->axes().size(), 2u);
+  const AxisCertificate& batch = model->axes()[0].certificate;
+  const AxisCertificate& sequence = model->axes()[1].certificate;
+  EXPECT_EQ(batch.certified, habit().batch) << batch.reason;
+  EXPECT_EQ(sequence.certified, habit().sequence) << sequence.reason;
+  EXPECT_EQ(sequence.certified ? sequence.guards : std::vector<std::string>(), habit().guards)
+      << sequence.reason;
+  EXPECT_THAT(sequence.reason, HasSubstr(habit().words));
+  EXPECT_TRUE(sequence.proved || !habit().proved) << sequence.mixing;
+  if (habit().must_count.has_value()) {
+    const auto places = sequence.must_count.find(habit().mask);
+    EXPECT_EQ(places == sequence.must_count.end() ? CountingPlaces::kNone : places->second,
+              *habit().must_count);
+  }
+  EXPECT_EQ(model->packing() != nullptr, packing() == PackingMode::kAuto && habit().packs)
+      << model->packing_refusal();
+  EXPECT_EQ(model->packing_refusal().empty(), packing() == PackingMode::kOff || habit().packs);
+  EXPECT_EQ(model->batches_requests(), habit().batch);
+  if (sequence.certified) {
+    EXPECT_EQ(model->buckets()->Largest("sequence"), habit().largest_bucket);
+  } else {
+    EXPECT_NE(sequence.reason, "");
+  }
+}
+
+TEST_P(PaddingSafetyTest, ConfirmingLaterCertifiesAsLoadingDoes) {
+  const std::shared_ptr<Model> at_once = Load("at_once", {});
+  const std::shared_ptr<Model> later = Load("later", {}, /*later=*/true);
+  ASSERT_TRUE(at_once != nullptr && later != nullptr);
+  const AxisCertificate wanted = at_once->axes()[1].certificate;
+  // Effects that show in long requests alone are found when these are measured; until then requests
+  // are padded only where the ops prove that they may be.
+  const AxisCertificate first = later->axes()[1].certificate;
+  EXPECT_TRUE(first.certified || !wanted.certified) << first.reason;
+  if (wanted.certified) {
+    EXPECT_EQ(first.guards, wanted.guards);
+  }
+  EXPECT_TRUE(wanted.certified || !first.proved) << wanted.reason;
+  if (first.certified && !first.proved) {
+    EXPECT_EQ(later->padding().proved_to(1), 16);
+  }
+  fixture_.engine.ConfirmPadding(*later);
+  EXPECT_FALSE(later->padding().pending());
+  EXPECT_EQ(later->CertificateOf(1).certified, wanted.certified);
+  EXPECT_EQ(later->padding().proved_to(1),
+            first.certified && !wanted.certified ? 0 : PaddingProgress::kAnySize);
+}
+
+TEST_P(PaddingSafetyTest, AnswersInCompanyAreThoseAloneAndUnpadded) {
+  const std::shared_ptr<Model> model = Load("model", {});
+  const std::shared_ptr<Model> exact = Load("exact", {"batch", "sequence"});
+  ASSERT_TRUE(model != nullptr && exact != nullptr);
+  std::mt19937 random(17);
+  const auto below = [&](int64_t n) {
+    return std::uniform_int_distribution<int64_t>(0, n - 1)(random);
+  };
+  int64_t shared = 0;
+  for (int round = 0; round < 25; ++round) {
+    std::vector<std::unique_ptr<Tokens>> waiting;
+    for (int64_t i = 0; i < 1 + below(5); ++i) {
+      waiting.push_back(std::make_unique<Tokens>(1 + below(3), 1 + below(habit().longest), random,
+                                                 habit().must_count.has_value()));
+    }
+    while (!waiting.empty()) {
+      BatchPlan plan(*model);
+      std::vector<std::unique_ptr<Tokens>> together, rest;
+      for (std::unique_ptr<Tokens>& tokens : waiting) {
+        const auto shape = model->Measure(tokens->request);
+        ASSERT_TRUE(shape.ok()) << shape.status();
+        (plan.TryAdd(*shape) ? together : rest).push_back(std::move(tokens));
+      }
+      ASSERT_FALSE(together.empty());
+      std::vector<const Request*> requests;
+      for (const auto& tokens : together) requests.push_back(&tokens->request);
+      const std::vector<Response> responses = fixture_.engine.Run(plan, requests, *fixture_.stream);
+      ASSERT_EQ(responses.size(), requests.size());
+      if (requests.size() > 1) shared += requests.size();
+      for (size_t i = 0; i < requests.size(); ++i) {
+        const Response alone = fixture_.engine.RunOne(*exact, *requests[i], *fixture_.stream);
+        EXPECT_EQ(alone.info.bucket, "exact");
+        ExpectSame(responses[i], alone);
+        if (HasFatalFailure()) {
+          FAIL() << "request " << ShapeToString(requests[i]->inputs[0].shape) << " of "
+                 << requests.size() << " in " << responses[i].info.bucket;
+        }
+      }
+      waiting = std::move(rest);
+    }
+  }
+  EXPECT_EQ(shared > 0, habit().batch);
+}
+
+TEST_P(PaddingSafetyTest, BadIdFailsItsRequestAlone) {
+  if (!habit().batch) return;  // Nobody shares a replay.
+  const std::shared_ptr<Model> model = Load("model", {});
+  ASSERT_NE(model, nullptr);
+  std::mt19937 random(3);
+  // There are as many rows as positions, so that their sizes do not tell the two apart.
+  Tokens good(2, 4, random), bad(1, 4, random), other(1, 4, random);
+  bad.ids[2] = 1000000;
+  for (Tokens* tokens : {&good, &bad, &other}) {
+    // Whatever their masks must hold.
+    if (habit().must_count.has_value()) tokens->mask.assign(tokens->mask.size(), 1);
+  }
+  LookAtSizesOf(*model, good.request);
+  BatchPlan plan(*model);
+  std::vector<const Request*> requests;
+  for (const Tokens* tokens : {&good, &bad, &other}) {
+    const auto shape = model->Measure(tokens->request);
+    ASSERT_TRUE(shape.ok()) << shape.status();
+    ASSERT_TRUE(plan.TryAdd(*shape));
+    requests.push_back(&tokens->request);
+  }
+  const std::vector<Response> responses = fixture_.engine.Run(plan, requests, *fixture_.stream);
+  EXPECT_TRUE(responses[0].status.ok()) << responses[0].status;
+  EXPECT_TRUE(responses[2].status.ok()) << responses[2].status;
+  EXPECT_TRUE(absl::IsInvalidArgument(responses[1].status)) << responses[1].status;
+  EXPECT_THAT(std::string(responses[1].status.message()),
+              testing::AllOf(HasSubstr("input_ids"), HasSubstr("1000000")));
+  EXPECT_EQ(responses[0].info.capture, CaptureOutcome::kCaptured);
+}
+
+std::string NameOfCase(const testing::TestParamInfo<std::tuple<HabitCase, PackingMode>>& info) {
+  const bool packed = std::get<1>(info.param) == PackingMode::kAuto;
+  return std::string(std::get<0>(info.param).name) + (packed ? "PackedWherePossible" : "");
+}
+
+#define REPRISE_HABITS(name, cases, ...) \
+  INSTANTIATE_TEST_SUITE_P(              \
+      name, PaddingSafetyTest,           \
+      testing::Combine(testing::ValuesIn(cases), testing::Values(__VA_ARGS__)), NameOfCase)
+
+REPRISE_HABITS(Habits, kHabits, PackingMode::kOff, PackingMode::kAuto);
+REPRISE_HABITS(Attention, kAttentionTraps, PackingMode::kOff);
+REPRISE_HABITS(JoinedMasks, kJoinedTraps, PackingMode::kOff, PackingMode::kAuto);
+REPRISE_HABITS(Places, kPlaceTraps, PackingMode::kOff);
+REPRISE_HABITS(Sums, kSumTraps, PackingMode::kOff);
+REPRISE_HABITS(Sizes, kSizeTraps, PackingMode::kOff);
+REPRISE_HABITS(Batch, kBatchTraps, PackingMode::kOff);
+REPRISE_HABITS(Numbers, kNumberTraps, PackingMode::kOff);
+REPRISE_HABITS(Rare, kRareTraps, PackingMode::kOff);
+
+}  // namespace
+}  // namespace reprise
