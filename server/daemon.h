@@ -69,7 +69,7 @@ class Daemon {
   CountingEvents events_;
   ServerState state_;
   const std::unique_ptr<const Device> device_;
-  CorePool cores_;
+  HelperPool cores_;
   MemoryBudget arena_memory_;
   ArenaKeeper arenas_;
   StoreKeeper store_;

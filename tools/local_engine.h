@@ -24,7 +24,7 @@ struct LocalEngine {
 
   SteadyClock clock;
   CpuDevice device;
-  CorePool cores;
+  HelperPool cores;
   SilentObserver observer;
   Engine engine;
 };

@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
 
   reprise::SteadyClock clock;
   reprise::CpuDevice device;
-  reprise::CorePool cores(reprise::AvailableCpus());
+  reprise::HelperPool cores(reprise::AvailableCpus());
   reprise::SilentObserver observer;
   reprise::Engine engine({.device = &device, .clock = &clock, .cores = &cores}, observer);
   const auto model = engine.Load({.id = {"example", 1}, .path = argv[1]});

@@ -2,7 +2,7 @@
 //
 //   SteadyClock clock;
 //   CpuDevice device(...);
-//   CorePool cores(AvailableCpus());
+//   HelperPool cores(AvailableCpus());
 //   Engine engine({.device = &device, .clock = &clock, .cores = &cores}, observer);
 //   auto model = engine.Load({.id = {"minilm", 1}, .path = "model.onnx"});
 //   auto stream = Stream::Create({.cores = &cores, .max_threads = cores.cores()});

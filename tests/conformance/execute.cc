@@ -168,7 +168,7 @@ absl::StatusOr<std::vector<Tensor>> ExecuteOnDevice(ImportedModel model,
               {.device = &device, .clock = &clock}));
   ParameterStore store(model.parameters, {.device = &device});
   ASSIGN_OR_RETURN(const auto table, store.TableFor(recipe));
-  CorePool cores(2);
+  HelperPool cores(2);
   ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream,
                    Stream::Create({.cores = &cores, .max_threads = 2}));
   RETURN_IF_ERROR(stream->Reserve(*recipe));

@@ -141,7 +141,7 @@ struct EngineFixture {
   ~EngineFixture() { EXPECT_EQ(observer.withheld(), expected_withheld); }
 
   SteadyClock clock;
-  CorePool cores;
+  HelperPool cores;
   CpuDevice device;
   RememberingObserver observer;
   int64_t expected_withheld = 0;

@@ -55,7 +55,7 @@ class MissPolicy {
   Captures& captures_;
   const SliceProver& slices_;
   // Self-synchronised.
-  Wishes missed_costs_;
+  MissedRecipeCosts missed_costs_;
   RefusedKeys refused_roomier_;
 };
 

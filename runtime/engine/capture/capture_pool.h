@@ -4,8 +4,8 @@
 // would otherwise take long to be in force; they run at the process's own priority. The others run
 // behind, on threads that are nicer than those of replays: under saturation they get a small share
 // of a core (nice 10 is about a tenth), and nothing while there is no job. Tuning has a thread of
-// its own, so that no capture waits behind it; it holds itself back (see SpareTime), and is less
-// nice so that it gets the little that it takes.
+// its own, so that no capture waits behind it; it holds itself back (see BackgroundThrottle), and
+// is less nice so that it gets the little that it takes.
 //
 // Each thread has a stream of its own to prime recipes on, one thread wide and outside the core
 // pool: a nice thread must not hold a core that a replay waits for. Its memory goes back when the

@@ -17,7 +17,7 @@ struct LoaderContext {
   const Device* device = nullptr;
   const Clock* clock = nullptr;
   Observer* observer = nullptr;
-  CorePool* cores = nullptr;
+  HelperPool* cores = nullptr;
   MemoryBudget* parameter_budget = nullptr;
   RecipeStore* store = nullptr;  // null: everything is measured at each start
   std::function<void(const std::string&)> log;

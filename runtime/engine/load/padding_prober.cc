@@ -180,12 +180,12 @@ AxisFinding PaddingProber::MixingUnpadded(size_t position, absl::Span<const Inpu
 AxisFinding PaddingProber::Mixing(size_t position, absl::Span<const InputRange> ranges,
                                   int64_t largest, const AxisCertificate& certificate,
                                   const std::map<std::string, double>& fills, bool own_end) const {
-  MixingQuestion question = {.graph = graph_,
-                             .axes = model_.axes(),
-                             .sampler = sampler_,
-                             .position = position,
-                             .largest = largest,
-                             .own_end = own_end};
+  PaddingLeakQuestion question = {.graph = graph_,
+                                  .axes = model_.axes(),
+                                  .sampler = sampler_,
+                                  .position = position,
+                                  .largest = largest,
+                                  .own_end = own_end};
   const std::set<std::string> moving = MovingInputs(model_.axes()[position].symbol);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const ProbeInput& input = inputs_[i];
@@ -197,7 +197,7 @@ AxisFinding PaddingProber::Mixing(size_t position, absl::Span<const InputRange> 
     if (IsMask(i, ranges)) question.masks.insert(input.name);
     if (!input.is_mask) question.guessed_masks.insert(input.name);
   }
-  return FindMixingAlong(question);
+  return FindPaddingLeak(question);
 }
 
 std::vector<std::string> PaddingProber::MaskGuards(absl::Span<const InputRange> ranges,

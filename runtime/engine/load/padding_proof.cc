@@ -234,7 +234,7 @@ absl::Status PaddingProof::MeasureAnyMask(Model& model, ProberLanes& lanes,
 
 absl::StatusOr<std::map<size_t, AxisCertificate>> PaddingProof::Confirm(const Model& model) const {
   // A core of its own: no replay waits for one of the others.
-  CorePool own_core(1);
+  HelperPool own_core(1);
   ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = &own_core}));
   ExactRecipes recipes;
   const SizeSampler sampler(model.graph_, model.axes());
@@ -263,7 +263,7 @@ absl::StatusOr<std::map<size_t, AxisCertificate>> PaddingProof::Confirm(const Mo
 }
 
 absl::Status PaddingProof::Extend(const Model& model, size_t position, int64_t size) const {
-  CorePool own_core(1);
+  HelperPool own_core(1);
   ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = &own_core}));
   ExactRecipes recipes;
   const SizeSampler sampler(model.graph_, model.axes());

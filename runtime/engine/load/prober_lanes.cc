@@ -16,7 +16,7 @@ absl::Status ProberLanes::ForEach(
   while (lanes_.size() < lanes) RETURN_IF_ERROR(AddLane());
   std::vector<absl::Status> results(count);
   std::atomic<size_t> next{0};
-  RunOnLanes(static_cast<int>(lanes), [&](int lane) {
+  ParallelFor(static_cast<int>(lanes), [&](int lane) {
     for (size_t i; (i = next++) < count;) results[i] = work(i, *lanes_[lane].prober);
   });
   for (const absl::Status& result : results) RETURN_IF_ERROR(result);

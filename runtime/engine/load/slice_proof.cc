@@ -139,11 +139,11 @@ absl::Status SliceProof::Run() const {
 absl::Status SliceProof::ProveAxis(const SizeSampler& sampler, size_t position) const {
   const ModelAxis& axis = axes_[position];
   const AxisCertificate& certificate = axis.certificate;
-  MixingQuestion question = {.graph = model_.graph_,
-                             .axes = axes_,
-                             .sampler = sampler,
-                             .position = position,
-                             .largest = LargestTaken(position)};
+  PaddingLeakQuestion question = {.graph = model_.graph_,
+                                  .axes = axes_,
+                                  .sampler = sampler,
+                                  .position = position,
+                                  .largest = LargestTaken(position)};
   for (const std::string& guard : certificate.guards) {
     const auto named = [&](const ModelIo& input) { return input.name == guard; };
     const auto input = absl::c_find_if(model_.inputs_, named);
@@ -159,7 +159,7 @@ absl::Status SliceProof::ProveAxis(const SizeSampler& sampler, size_t position) 
     const bool known = model_.mask_inputs_.contains(input - model_.inputs_.begin());
     if (!known) question.guessed_masks.insert(guard);
   }
-  const AxisFinding finding = FindMixingAlong(question);
+  const AxisFinding finding = FindPaddingLeak(question);
   if (finding.verdict == Verdict::kMixes) return NotPadded(axis, MixingWords(finding));
   if (!finding.needs.Within(NeedsOf(certificate))) {
     return NotPadded(axis, "masks would have to leave more places than they do elsewhere");

@@ -90,7 +90,7 @@ class ModelOwner final : public RecipeCache::Owner {
   std::atomic<int64_t> thrashed_{0};
   std::atomic<int64_t> thrash_told_ns_{kNeverTold};
   std::atomic<int64_t> capture_ns_{30'000'000};  // a guess until one was captured
-  RoomBudget room_;
+  ExactCacheAdmission room_;
   Mutex mutex_;
   HashSet<uint64_t> wanted_ GUARDED_BY(mutex_);
   std::deque<uint64_t> wanted_order_ GUARDED_BY(mutex_);

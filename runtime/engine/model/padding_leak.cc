@@ -33,7 +33,7 @@ constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} << 50};
 
 class Finder {
  public:
-  explicit Finder(const MixingQuestion& question) : question_(question) {}
+  explicit Finder(const PaddingLeakQuestion& question) : question_(question) {}
 
   AxisFinding Run() {
     const AxisFinding walked = Walk();
@@ -124,7 +124,7 @@ class Finder {
 
   static bool Canonical(Graph& graph) { return Canonicalize()->Run(graph).ok() && graph.Compact(); }
 
-  const MixingQuestion& question_;
+  const PaddingLeakQuestion& question_;
 };
 
 }  // namespace
@@ -182,7 +182,7 @@ SizeQuestion SizeSampler::Ask(size_t position, int64_t largest) const {
   return question;
 }
 
-AxisFinding FindMixingAlong(const MixingQuestion& question) { return Finder(question).Run(); }
+AxisFinding FindPaddingLeak(const PaddingLeakQuestion& question) { return Finder(question).Run(); }
 
 AxisFinding FindDecisions(const Graph& graph, const SizeSampler& sampler, size_t position,
                           int64_t largest) {

@@ -1,4 +1,4 @@
-// FindMixingAlong: the static part of a model's certificate, for one axis.
+// FindPaddingLeak: the static part of a model's certificate, for one axis.
 //
 // The model is specialised at a few sizes of the axis and walked (certify/axis_flow.h): first at
 // two small ones, then, where nothing speaks against padding, against the largest bucket, so that
@@ -51,7 +51,7 @@ class SizeSampler {
   mutable std::vector<SizeSample> grid_;  // empty: the model takes no such sizes
 };
 
-struct MixingQuestion {
+struct PaddingLeakQuestion {
   const Graph& graph;  // as it is after the load passes
   const std::vector<ModelAxis>& axes;
   const SizeSampler& sampler;            // samples the graph, with what is fixed in it
@@ -63,7 +63,7 @@ struct MixingQuestion {
   bool own_end = false;                  // as AxisFlowOptions
 };
 
-AxisFinding FindMixingAlong(const MixingQuestion& question);
+AxisFinding FindPaddingLeak(const PaddingLeakQuestion& question);
 
 // Finds what the size of the axis at `position` may decide, among sizes up to `largest` (0: all
 // that a request may have): numbers, branches, and the form of what nodes compute with

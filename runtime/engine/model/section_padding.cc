@@ -93,7 +93,7 @@ void SectionPadding::Prove() {
   const SizeSampler sampler(merged, axes);
   bool any = false;
   for (size_t i = 0; i < axes_.size(); ++i) {
-    const AxisFinding finding = FindMixingAlong({.graph = merged,
+    const AxisFinding finding = FindPaddingLeak({.graph = merged,
                                                  .axes = axes,
                                                  .sampler = sampler,
                                                  .position = i,
@@ -160,7 +160,7 @@ bool SectionPadding::ProveAt(const std::vector<int64_t>& sizes) const {
   for (size_t i = 0; i < axes.size(); ++i) {
     symbols.push_back(axes[i].symbol);
     if (!axes_[positions[i]].padded) continue;
-    const AxisFinding finding = FindMixingAlong({.graph = merged,
+    const AxisFinding finding = FindPaddingLeak({.graph = merged,
                                                  .axes = axes,
                                                  .sampler = sampler,
                                                  .position = i,

@@ -44,7 +44,7 @@ class ParameterStore {
  public:
   struct Options {
     const Device* device = nullptr;      // runs the steps
-    CorePool* cores = nullptr;           // null: steps run on the caller's thread alone
+    HelperPool* cores = nullptr;         // null: steps run on the caller's thread alone
     int64_t max_bytes = 0;               // limit of this store; 0: no limit
     MemoryBudget* all_stores = nullptr;  // null: no limit
     std::vector<FileBytes> files;        // that parameters may point into

@@ -19,14 +19,14 @@ constexpr int kLooks = 50;
 
 }  // namespace
 
-CorePool::CorePool(int cores, const Clock* clock)
+HelperPool::HelperPool(int cores, const Clock* clock)
     : cores_(std::max(cores, 1)),
       clock_(clock == nullptr ? steady_clock_ : *clock),
       free_cores_(cores_) {
   // An exception here leaves no thread behind. A call with helpers takes two cores at least.
   helpers_.reserve(static_cast<size_t>(cores_));
   for (int i = 1; i < cores_; i += 2) {
-    free_teams_.push_back(teams_.emplace_back(std::make_unique<StepTeam>(cores_)).get());
+    free_workers_.push_back(workers_.emplace_back(std::make_unique<LaunchWorkers>(cores_)).get());
   }
   for (int i = 1; i < cores_; ++i) {
     try {
@@ -43,7 +43,7 @@ CorePool::CorePool(int cores, const Clock* clock)
   }
 }
 
-CorePool::~CorePool() {
+HelperPool::~HelperPool() {
   {
     MutexLock lock(mutex_);
     while (free_cores_ < cores_) core_freed_.Wait(mutex_);
@@ -55,9 +55,9 @@ CorePool::~CorePool() {
   }
 }
 
-int CorePool::Run(int max_threads, int steps, StepTeam::Function function, void* context) {
+int HelperPool::Run(int max_threads, int steps, LaunchWorkers::Function function, void* context) {
   Helper* helpers = nullptr;
-  StepTeam* team = nullptr;
+  LaunchWorkers* workers = nullptr;
   int parts = 1;
   {
     MutexLock lock(mutex_);
@@ -74,14 +74,14 @@ int CorePool::Run(int max_threads, int steps, StepTeam::Function function, void*
       helpers = helper;
     }
     if (parts > 1) {
-      team = free_teams_.back();
-      free_teams_.pop_back();
+      workers = free_workers_.back();
+      free_workers_.pop_back();
     }
   }
   if (parts == 1) {
     for (int step = 0; step < steps; ++step) function(context, step, 0, 1);
   } else {
-    const StepTeam::Sequence sequence = team->Begin(function, context, steps, parts);
+    const LaunchWorkers::Sequence sequence = workers->Begin(function, context, steps, parts);
     int part = 1;
     const int cpu = AllowedCpus::Current();
     for (Helper* helper = helpers; helper != nullptr; helper = helper->next) {
@@ -90,11 +90,11 @@ int CorePool::Run(int max_threads, int steps, StepTeam::Function function, void*
           cpus_.KeepOff(helper->thread.native_handle(), cpu)) {
         helper->kept_off = cpu;
       }
-      helper->offer = {team, sequence, part++};
+      helper->offer = {workers, sequence, part++};
       helper->state.store(kOffered, std::memory_order_release);
       helper->state.notify_one();
     }
-    team->Lead(sequence);
+    workers->Lead(sequence);
   }
   int freed = 1;
   Helper* idle = nullptr;
@@ -116,17 +116,17 @@ int CorePool::Run(int max_threads, int steps, StepTeam::Function function, void*
     free_helpers_ = idle;
     idle = next;
   }
-  if (team != nullptr) free_teams_.push_back(team);
+  if (workers != nullptr) free_workers_.push_back(workers);
   core_freed_.NotifyAll();
   return parts;
 }
 
-CorePool::Activity CorePool::activity() const {
+HelperPool::Activity HelperPool::activity() const {
   MutexLock lock(mutex_);
   return {.running = calls_, .begun = begun_, .lingering = lingering_};
 }
 
-bool CorePool::TakeBack(Helper& helper) {
+bool HelperPool::TakeBack(Helper& helper) {
   uint32_t state = kOffered;
   if (helper.state.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel)) return true;
   for (int i = 0; i < kLooks; ++i) {
@@ -137,8 +137,8 @@ bool CorePool::TakeBack(Helper& helper) {
   return !helper.state.compare_exchange_strong(state, kCallOver, std::memory_order_acq_rel);
 }
 
-bool CorePool::Linger(Helper& helper) {
-  LingerRule rule(clock_.NowNs());
+bool HelperPool::Linger(Helper& helper) {
+  IdlePolicy rule(clock_.NowNs());
   ++lingering_;
   bool offered = false;
   do {
@@ -149,7 +149,7 @@ bool CorePool::Linger(Helper& helper) {
   return offered;
 }
 
-void CorePool::Work(Helper& helper) {
+void HelperPool::Work(Helper& helper) {
   for (;;) {
     uint32_t state = helper.state.load(std::memory_order_acquire);
     if (state == kIdle) {
@@ -164,7 +164,7 @@ void CorePool::Work(Helper& helper) {
     const Offer offer = helper.offer;
     state = kReading;
     if (helper.state.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel)) {
-      offer.team->Help(offer.sequence, offer.part);
+      offer.workers->Help(offer.sequence, offer.part);
       continue;
     }
     MutexLock lock(mutex_);

@@ -1,4 +1,4 @@
-// CorePool: the cores that replays run on.
+// HelperPool: the cores that replays run on.
 //
 // A lone replay borrows every idle core; under load each core runs a replay of its own. Each call
 // of Run() takes one core for the caller's thread and, as far as there are idle ones, more for
@@ -6,16 +6,16 @@
 // is decided when it begins: the pool's cores divided by the replays under way, and no more than
 // are free. A call that finds no core free waits for one.
 //
-// A core that the system gives to somebody else is not waited for: see StepTeam. A helper that has
-// not come when the call ends is not needed any more. One that is there may still be parked or on
-// its way out: nothing is left for it to do, so the next call can have its core, and offer it its
-// parts, at once.
+// A core that the system gives to somebody else is not waited for: see LaunchWorkers. A helper that
+// has not come when the call ends is not needed any more. One that is there may still be parked or
+// on its way out: nothing is left for it to do, so the next call can have its core, and offer it
+// its parts, at once.
 //
 // Helpers keep off the CPU that the caller runs on. The system may put a thread that it wakes
 // behind the one that wakes it, where the other CPUs are busy for just that moment, and leave it
 // there for milliseconds: a replay would have been through with its help.
 //
-// A helper stays awake for a moment after a call (LingerRule), then it parks. Where calls take the
+// A helper stays awake for a moment after a call (IdlePolicy), then it parks. Where calls take the
 // cores that it and others spin on, it sees that and parks within some 5 us, in which a thread too
 // many runs.
 //
@@ -35,16 +35,16 @@
 
 namespace reprise {
 
-class CorePool {
+class HelperPool {
  public:
   // Starts `cores` - 1 helper threads, or fewer where the system allows no more; cores() counts
   // those that were started and the caller, and is at least one. `clock`, borrowed, tells how long
   // a helper has been idle; null: the steady clock.
-  explicit CorePool(int cores, const Clock* clock = nullptr);
+  explicit HelperPool(int cores, const Clock* clock = nullptr);
   // No call may be under way.
-  ~CorePool();
-  CorePool(const CorePool&) = delete;
-  CorePool& operator=(const CorePool&) = delete;
+  ~HelperPool();
+  HelperPool(const HelperPool&) = delete;
+  HelperPool& operator=(const HelperPool&) = delete;
 
   int cores() const { return cores_; }
 
@@ -52,7 +52,7 @@ class CorePool {
   // most `max_threads`; returns that number, which is for tests to see. `function(context, step,
   // part, parts)` is called on the caller's thread and on those of helpers: for every part, or for
   // part 0 of 1 where nobody helps.
-  int Run(int max_threads, int steps, StepTeam::Function function, void* context);
+  int Run(int max_threads, int steps, LaunchWorkers::Function function, void* context);
 
   struct Activity {
     int running = 0;     // calls of Run under way, or waiting for a core
@@ -68,8 +68,8 @@ class CorePool {
   enum State : uint32_t { kIdle, kOffered, kReading, kCallOver, kStop };
 
   struct Offer {
-    StepTeam* team = nullptr;
-    StepTeam::Sequence sequence;
+    LaunchWorkers* workers = nullptr;
+    LaunchWorkers::Sequence sequence;
     int part = 0;
   };
   struct Helper {
@@ -92,7 +92,7 @@ class CorePool {
   const Clock& clock_;
   const AllowedCpus cpus_;
   std::vector<std::unique_ptr<Helper>> helpers_;
-  std::vector<std::unique_ptr<StepTeam>> teams_;
+  std::vector<std::unique_ptr<LaunchWorkers>> workers_;
   // Self-synchronised.
   std::atomic<int> lingering_{0};   // helpers
   std::atomic<int> free_cores_{0};  // written under mutex_
@@ -102,7 +102,10 @@ class CorePool {
   int calls_ GUARDED_BY(mutex_) = 0;  // those under way or waiting for a core
   uint64_t begun_ GUARDED_BY(mutex_) = 0;
   Helper* free_helpers_ GUARDED_BY(mutex_) = nullptr;
-  std::vector<StepTeam*> free_teams_ GUARDED_BY(mutex_);
+  std::vector<LaunchWorkers*> free_workers_ GUARDED_BY(mutex_);
 };
+
+// The former name, for programs that embed the engine.
+using CorePool [[deprecated("its name is HelperPool")]] = HelperPool;
 
 }  // namespace reprise

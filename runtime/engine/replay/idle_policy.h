@@ -1,4 +1,4 @@
-// LingerRule: how long a helper that has nothing to do stays awake.
+// IdlePolicy: how long a helper that has nothing to do stays awake.
 //
 // Replays come in rows, and waking a thread takes as long as the next one may be away. But a helper
 // stays awake on a core that no call has, or runs beside one as a thread too many: where more
@@ -13,11 +13,11 @@
 
 namespace reprise {
 
-class LingerRule {
+class IdlePolicy {
  public:
   static constexpr int64_t kLongestNs = 50'000;
 
-  explicit LingerRule(int64_t now_ns) : until_ns_(now_ns + kLongestNs) {}
+  explicit IdlePolicy(int64_t now_ns) : until_ns_(now_ns + kLongestNs) {}
 
   // After a look around: whether the helper stays awake for another one. `lingering` counts itself.
   bool Stays(int lingering, int free_cores, int64_t now_ns) {

@@ -31,7 +31,8 @@ bool SpinWhile(const std::atomic<uint32_t>& value, uint32_t old, int spin_us) {
   return false;
 }
 
-StepTeam::Sequence StepTeam::Begin(Function function, void* context, int steps, int parts) {
+LaunchWorkers::Sequence LaunchWorkers::Begin(Function function, void* context, int steps,
+                                             int parts) {
   REPRISE_CHECK(parts >= 1 && static_cast<size_t>(parts) <= claims_.size());
   const uint32_t first = done_.load(std::memory_order_relaxed);
   // Nobody else writes claims now: those who are late have no step that could be taken.
@@ -42,19 +43,19 @@ StepTeam::Sequence StepTeam::Begin(Function function, void* context, int steps, 
   return {function, context, static_cast<uint32_t>(steps), parts, first};
 }
 
-bool StepTeam::Take(int part, uint32_t step) {
+bool LaunchWorkers::Take(int part, uint32_t step) {
   std::atomic<uint32_t>& next = claims_[part].next;
   return next.load(std::memory_order_relaxed) == step &&
          next.compare_exchange_strong(step, step + 1, std::memory_order_relaxed);
 }
 
-void StepTeam::Appear(uint32_t step) {
+void LaunchWorkers::Appear(uint32_t step) {
   // Not at each step: the leader's core would fetch the line each time.
   if (step - seen_.load(std::memory_order_relaxed) < kRecentSteps / 2) return;
   seen_.store(step, std::memory_order_relaxed);
 }
 
-void StepTeam::Finish(const Sequence& sequence, int parts, uint32_t step) {
+void LaunchWorkers::Finish(const Sequence& sequence, int parts, uint32_t step) {
   if (finished_.fetch_add(parts, std::memory_order_acq_rel) + parts < sequence.parts) return;
   finished_.store(0, std::memory_order_relaxed);
   // notify_all may be a system call although nobody waits here: the library counts waiters of many
@@ -66,14 +67,14 @@ void StepTeam::Finish(const Sequence& sequence, int parts, uint32_t step) {
   done_.notify_all();
 }
 
-void StepTeam::Await(uint32_t step) {
+void LaunchWorkers::Await(uint32_t step) {
   if (SpinWhile(done_, step, kSpinUs)) return;
   parked_.fetch_add(1, std::memory_order_seq_cst);
   done_.wait(step, std::memory_order_seq_cst);
   parked_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void StepTeam::RunParts(const Sequence& sequence, int thread, uint32_t step) {
+void LaunchWorkers::RunParts(const Sequence& sequence, int thread, uint32_t step) {
   for (int i = 0; i < sequence.parts; ++i) {
     const int part = (thread + i) % sequence.parts;
     if (!Take(part, step)) continue;
@@ -83,7 +84,7 @@ void StepTeam::RunParts(const Sequence& sequence, int thread, uint32_t step) {
   }
 }
 
-bool StepTeam::RunWhole(const Sequence& sequence, uint32_t step) {
+bool LaunchWorkers::RunWhole(const Sequence& sequence, uint32_t step) {
   int taken = 0;
   while (taken < sequence.parts && Take(taken, step)) ++taken;
   const int index = static_cast<int>(step - sequence.first);
@@ -99,7 +100,7 @@ bool StepTeam::RunWhole(const Sequence& sequence, uint32_t step) {
   return false;
 }
 
-void StepTeam::Lead(const Sequence& sequence) {
+void LaunchWorkers::Lead(const Sequence& sequence) {
   const auto patient_until = std::chrono::steady_clock::now() + kPatience;
   bool patient = true;
   for (uint32_t i = 0; i < sequence.steps; ++i) {
@@ -113,7 +114,7 @@ void StepTeam::Lead(const Sequence& sequence) {
   }
 }
 
-void StepTeam::Help(const Sequence& sequence, int thread) {
+void LaunchWorkers::Help(const Sequence& sequence, int thread) {
   for (;;) {
     const uint32_t step = done_.load(std::memory_order_acquire);
     if (step - sequence.first >= sequence.steps) return;

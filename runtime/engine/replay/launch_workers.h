@@ -1,4 +1,4 @@
-// StepTeam: threads that go through a sequence of steps together.
+// LaunchWorkers: threads that go through a sequence of steps together.
 //
 // Every step is cut into parts, one for each thread, and begins when the one before is done. Part p
 // is meant for thread p, so that what a step leaves in a core's cache is there for the next one.
@@ -23,7 +23,7 @@
 
 namespace reprise {
 
-class StepTeam {
+class LaunchWorkers {
  public:
   // Called once for every part of a step, or once with part 0 of 1.
   using Function = void (*)(void* context, int step, int part, int parts);
@@ -36,7 +36,7 @@ class StepTeam {
     uint32_t first = 0;  // number of the first step, counted over all sequences
   };
 
-  explicit StepTeam(int max_parts) : claims_(static_cast<size_t>(max_parts)) {}
+  explicit LaunchWorkers(int max_parts) : claims_(static_cast<size_t>(max_parts)) {}
 
   // The next sequence, to be given to Lead and Help. The one before has been led to its end.
   // `parts` in [1, max_parts].

@@ -9,7 +9,7 @@
 
 namespace reprise {
 
-void RunOnLanes(int lanes, const std::function<void(int lane)>& work) {
+void ParallelFor(int lanes, const std::function<void(int lane)>& work) {
   Mutex mutex;
   std::exception_ptr thrown;
   const auto guarded = [&](int lane) {

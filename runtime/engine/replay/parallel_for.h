@@ -1,6 +1,6 @@
-// RunOnLanes: one piece of work on a few threads that live as long as it does.
+// ParallelFor: one piece of work on a few threads that live as long as it does.
 //
-// For what must not take a core of the CorePool for its whole time, as loading a model beside
+// For what must not take a core of the HelperPool for its whole time, as loading a model beside
 // traffic: a thread here holds a core only while it replays.
 #pragma once
 
@@ -12,6 +12,6 @@ namespace reprise {
 // have returned. Where the system gives no more threads there are fewer lanes: the lanes claim what
 // is to be done from each other. What a lane throws, the first to do so, is thrown again here when
 // all have ended.
-void RunOnLanes(int lanes, const std::function<void(int lane)>& work);
+void ParallelFor(int lanes, const std::function<void(int lane)>& work);
 
 }  // namespace reprise

@@ -27,8 +27,8 @@
 namespace reprise {
 
 struct StreamOptions {
-  CorePool* cores = nullptr;  // null: replays run on the caller's thread alone, whatever is busy
-  int max_threads = 1;        // limit for one replay; the pool gives fewer when it is busy
+  HelperPool* cores = nullptr;  // null: replays run on the caller's thread alone, whatever is busy
+  int max_threads = 1;          // limit for one replay; the pool gives fewer when it is busy
   size_t max_arena_bytes = size_t{16} << 30;
   // See ArenaOptions; not for a stream that uses little of what it reserves.
   bool huge_pages = true;

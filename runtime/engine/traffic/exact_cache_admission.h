@@ -1,4 +1,4 @@
-// RoomBudget: how often exact recipes of a model may take each other's place.
+// ExactCacheAdmission: how often exact recipes of a model may take each other's place.
 //
 // A model whose shapes are more than reprise.max_exact, all of which come again, would capture one
 // for almost every request. What a capture gains over an eager run, which has the same kernels and
@@ -15,7 +15,7 @@
 
 namespace reprise {
 
-class RoomBudget {
+class ExactCacheAdmission {
  public:
   static constexpr int64_t kFree = 16;             // captures
   static constexpr int64_t kReplayNsForNs = 1000;  // time of replays for that of captures

@@ -4,26 +4,27 @@ namespace reprise {
 namespace {
 
 // Lengths that were seen once are forgotten when there are this many.
-constexpr size_t kMaxWishes = 4096;
+constexpr size_t kMost = 4096;
 
 }  // namespace
 
-bool Wishes::Note(const RecipeKey& key, int64_t lost_ns, int64_t capture_ns, int64_t min_times) {
+bool MissedRecipeCosts::Note(const RecipeKey& key, int64_t lost_ns, int64_t capture_ns,
+                             int64_t min_times) {
   MutexLock lock(mutex_);
-  if (wishes_.size() >= kMaxWishes) {
-    std::erase_if(wishes_, [](const auto& one) { return !one.second.asked; });
+  if (costs_.size() >= kMost) {
+    std::erase_if(costs_, [](const auto& one) { return !one.second.asked; });
   }
-  Wish& wish = wishes_[key.hash];
-  ++wish.times;
-  if (lost_ns > 0) wish.lost_ns += lost_ns;
-  if (wish.asked || wish.times < min_times) return false;
-  wish.asked = wish.lost_ns > 0 && wish.lost_ns >= capture_ns / kExpectedRepeats;
-  return wish.asked;
+  Cost& cost = costs_[key.hash];
+  ++cost.times;
+  if (lost_ns > 0) cost.lost_ns += lost_ns;
+  if (cost.asked || cost.times < min_times) return false;
+  cost.asked = cost.lost_ns > 0 && cost.lost_ns >= capture_ns / kExpectedRepeats;
+  return cost.asked;
 }
 
-void Wishes::Forget(const RecipeKey& key) {
+void MissedRecipeCosts::Forget(const RecipeKey& key) {
   MutexLock lock(mutex_);
-  wishes_.erase(key.hash);
+  costs_.erase(key.hash);
 }
 
 }  // namespace reprise

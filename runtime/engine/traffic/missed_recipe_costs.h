@@ -1,4 +1,5 @@
-// Wishes: the recipes that requests did without, what that cost them, and whether a capture pays.
+// MissedRecipeCosts: the recipes that requests did without, what that cost them, and whether a
+// capture pays.
 //
 // A replay on a larger recipe loses time to padding; a batch that had to be kept small loses the
 // sharing. Each loss is added up by the key that would have avoided it. What happened so far is
@@ -16,7 +17,7 @@
 
 namespace reprise {
 
-class Wishes {
+class MissedRecipeCosts {
  public:
   static constexpr int64_t kExpectedRepeats = 32;
 
@@ -27,14 +28,14 @@ class Wishes {
   void Forget(const RecipeKey& key);
 
  private:
-  struct Wish {
+  struct Cost {
     int64_t times = 0;
     int64_t lost_ns = 0;
     bool asked = false;
   };
   // By the key's hash: two keys that collide share their losses, which only hastens a capture.
   mutable Mutex mutex_;
-  HashMap<uint64_t, Wish> wishes_ GUARDED_BY(mutex_);
+  HashMap<uint64_t, Cost> costs_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

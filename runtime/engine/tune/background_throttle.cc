@@ -4,21 +4,21 @@
 
 namespace reprise {
 
-SpareTime::SpareTime(Options options)
+BackgroundThrottle::BackgroundThrottle(Options options)
     : options_(std::move(options)),
       start_ns_(options_.clock->NowNs()),
       start_cpu_ns_(options_.thread_clock->NowNs()),
       seen_(options_.activity().begun),
       changed_ns_(start_ns_) {}
 
-bool SpareTime::Quiet(int64_t now_ns) {
-  const CorePool::Activity activity = options_.activity();
+bool BackgroundThrottle::Quiet(int64_t now_ns) {
+  const HelperPool::Activity activity = options_.activity();
   if (activity.running > 0 || activity.begun != seen_) changed_ns_ = now_ns;
   seen_ = activity.begun;
   return now_ns - changed_ns_ >= kQuietNs;
 }
 
-bool SpareTime::Wait() {
+bool BackgroundThrottle::Wait() {
   while (!options_.stopped()) {
     const int64_t now_ns = options_.clock->NowNs();
     if (Quiet(now_ns)) return true;

@@ -1,4 +1,5 @@
-// SpareTime: lets work behind the traffic go on while no replay runs, and slowly while they do.
+// BackgroundThrottle: lets work behind the traffic go on while no replay runs, and slowly while
+// they do.
 //
 // Work is cut into slices of a few milliseconds. A slice begins at once while no replay has begun
 // for a moment; otherwise only as far as the work has had less than its share of a core since it
@@ -17,7 +18,7 @@
 
 namespace reprise {
 
-class SpareTime {
+class BackgroundThrottle {
  public:
   static constexpr double kBusyShare = 0.05;
   // Work that was asked for longer ago than kLateNs gets this larger share.
@@ -29,13 +30,13 @@ class SpareTime {
 
   struct Options {
     const Clock* clock = nullptr;
-    int64_t asked_ns = 0;                          // when the work was asked for, by `clock`
-    const Clock* thread_clock = nullptr;           // processor time of the calling thread
-    std::function<CorePool::Activity()> activity;  // counts replays, and captures as such
-    std::function<bool()> stopped;                 // nobody wants the work any more
+    int64_t asked_ns = 0;                            // when the work was asked for, by `clock`
+    const Clock* thread_clock = nullptr;             // processor time of the calling thread
+    std::function<HelperPool::Activity()> activity;  // counts replays, and captures as such
+    std::function<bool()> stopped;                   // nobody wants the work any more
     std::function<void(int64_t ns)> sleep;
   };
-  explicit SpareTime(Options options);
+  explicit BackgroundThrottle(Options options);
 
   // Returns when a slice may run: true; or false when the work is to stop.
   bool Wait();

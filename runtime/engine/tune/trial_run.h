@@ -34,8 +34,12 @@ struct TrialResult {
 
 class TrialRun {
  public:
-  TrialRun(ParameterStore& parameters, Stream& stream, SpareTime& spare, const Clock& thread_clock)
-      : parameters_(parameters), stream_(stream), spare_(spare), thread_clock_(thread_clock) {}
+  TrialRun(ParameterStore& parameters, Stream& stream, BackgroundThrottle& throttle,
+           const Clock& thread_clock)
+      : parameters_(parameters),
+        stream_(stream),
+        throttle_(throttle),
+        thread_clock_(thread_clock) {}
 
   // The answers to the questions of `plan` that `choices` does not know. `bind` makes the recipe of
   // a plan. CANCELLED when the work was stopped.
@@ -73,7 +77,7 @@ class TrialRun {
 
   ParameterStore& parameters_;
   Stream& stream_;
-  SpareTime& spare_;
+  BackgroundThrottle& throttle_;
   const Clock& thread_clock_;
   std::vector<Question> questions_;
   std::vector<Sample> samples_;  // sorted in the order of launches

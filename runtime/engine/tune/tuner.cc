@@ -91,11 +91,11 @@ bool Tuner::MayTune(const Model& model, const Recipe& recipe) const {
 void Tuner::Want(const Model& model, const Recipe& recipe) {
   if (!MayTune(model, recipe)) return;
   const int64_t now_ns = options_.clock->NowNs();
-  if (!wishes_.Begin(recipe.key.hash, recipe.note.bucket == "exact", now_ns)) return;
+  if (!queue_.Begin(recipe.key.hash, recipe.note.bucket == "exact", now_ns)) return;
   const auto job = [this, weak = std::weak_ptr<const Model>(model.shared_from_this()),
                     key = recipe.key, now_ns](Stream* stream) { Run(weak, key, now_ns, stream); };
   if (options_.captures->Add(CaptureUrgency::kTuning, job)) return;
-  wishes_.End(recipe.key.hash, absl::OkStatus(), now_ns);
+  queue_.End(recipe.key.hash, absl::OkStatus(), now_ns);
 }
 
 void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, int64_t asked_ns,
@@ -104,17 +104,17 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, in
   const std::shared_ptr<const Recipe> recipe = cache_.Peek(key);
   absl::Status status;
   // However this ends, the recipe may be wanted again.
-  const absl::Cleanup end = [&] { wishes_.End(key.hash, status, options_.clock->NowNs()); };
+  const absl::Cleanup end = [&] { queue_.End(key.hash, status, options_.clock->NowNs()); };
   // It is tuned where the replay that asked had begun before the exchange.
   if (stream != nullptr && model != nullptr && recipe != nullptr && MayTune(*model, *recipe)) {
     const ThreadCpuClock thread_clock;
-    SpareTime spare(
+    BackgroundThrottle throttle(
         {.clock = options_.clock,
          .asked_ns = asked_ns,
          .thread_clock = &thread_clock,
          .activity =
              [this] {
-               CorePool::Activity activity;
+               HelperPool::Activity activity;
                if (options_.cores != nullptr) activity = options_.cores->activity();
                if (options_.captures->captures()) ++activity.running;
                return activity;
@@ -127,7 +127,7 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, in
              },
          .sleep = [](int64_t ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }});
     const absl::StatusOr<bool> tuned = WithinMemory(
-        [] { return "timing kernels"; }, [&] { return Tune(*model, recipe, *stream, spare); });
+        [] { return "timing kernels"; }, [&] { return Tune(*model, recipe, *stream, throttle); });
     // The allocator would keep what the trial took, which is more than recipes take: a millisecond.
     ReturnFreedMemory();
     if (!tuned.ok()) {
@@ -139,14 +139,14 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, in
 }
 
 absl::StatusOr<bool> Tuner::Tune(const Model& model, const std::shared_ptr<const Recipe>& recipe,
-                                 Stream& stream, SpareTime& spare) {
+                                 Stream& stream, BackgroundThrottle& throttle) {
   const int64_t start_ns = options_.clock->NowNs();
   const RecipeKey& key = recipe->key;
-  if (!spare.Wait()) return false;
+  if (!throttle.Wait()) return false;
   CompiledPlan plan;
   RETURN_IF_ERROR(model.CompileAt(key, /*variant=*/nullptr, options_, &plan).status());
   const ThreadCpuClock thread_clock;
-  TrialRun trial(model.owner()->parameters(), stream, spare, thread_clock);
+  TrialRun trial(model.owner()->parameters(), stream, throttle, thread_clock);
   absl::StatusOr<std::vector<TrialResult>> results =
       trial.Run(plan, choices_,
                 [&](const CompiledPlan& other) { return model.RebindAt(other, key, options_); });
@@ -155,7 +155,7 @@ absl::StatusOr<bool> Tuner::Tune(const Model& model, const std::shared_ptr<const
   for (const TrialResult& result : *results) choices_.Set(result.choice);
   if (!results->empty()) KeepChoices();
 
-  if (!spare.Wait()) return false;
+  if (!throttle.Wait()) return false;
   CompiledPlan better_plan;
   ASSIGN_OR_RETURN(std::unique_ptr<Recipe> made,
                    model.CompileAt(key, /*variant=*/nullptr, options_, &better_plan));
@@ -177,7 +177,7 @@ absl::StatusOr<bool> Tuner::Tune(const Model& model, const std::shared_ptr<const
   model.Note(FormatText("tuned recipe %s (%s) in %.1f ms (%.1f ms of a core): %s", key.hex(),
                         better->note.bucket,
                         static_cast<double>(options_.clock->NowNs() - start_ns) / 1e6,
-                        static_cast<double>(spare.spent_ns()) / 1e6, better->note.tuning));
+                        static_cast<double>(throttle.spent_ns()) / 1e6, better->note.tuning));
   return true;
 }
 

@@ -3,13 +3,13 @@
 //
 // A capture takes kernels that are known or usual, so that nobody waits for a measurement. Where
 // some of them were never timed the recipe is queued here; on a thread of the CapturePool, held
-// back while replays run (SpareTime), the candidates of each open question are timed on the
-// recipe's own parameters and in scratch memory. The answers are remembered for all recipes and
+// back while replays run (BackgroundThrottle), the candidates of each open question are timed on
+// the recipe's own parameters and in scratch memory. The answers are remembered for all recipes and
 // models (KernelChoices) and written to the recipe store; then the recipe is compiled once more
 // with them, primed, and exchanged in the cache. Replays that hold the old one are not disturbed.
 //
 // Nothing is tuned that is frozen or that says so (ModelOptions::tune), and no section behind a
-// cut nor variant of a model. When a recipe's turn comes: see TuningWishes.
+// cut nor variant of a model. When a recipe's turn comes: see TuningQueue.
 //
 // Threads: all methods from any.
 #pragma once
@@ -27,7 +27,7 @@
 namespace reprise {
 
 class Model;
-class SpareTime;
+class BackgroundThrottle;
 class Stream;
 
 class Tuner {
@@ -49,7 +49,7 @@ class Tuner {
            Stream* stream);
   // False where the recipe is gone or the work was stopped.
   absl::StatusOr<bool> Tune(const Model& model, const std::shared_ptr<const Recipe>& recipe,
-                            Stream& stream, SpareTime& spare);
+                            Stream& stream, BackgroundThrottle& throttle);
   void KeepChoices() const;
 
   // Constant after construction.
@@ -57,7 +57,7 @@ class Tuner {
   RecipeCache& cache_;
   KernelChoices& choices_;
   // Self-synchronised.
-  TuningWishes wishes_;
+  TuningQueue queue_;
 };
 
 }  // namespace reprise

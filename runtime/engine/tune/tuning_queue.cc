@@ -9,37 +9,37 @@ constexpr int64_t kMinTimesExact = 2;
 
 }  // namespace
 
-bool TuningWishes::Begin(uint64_t key_hash, bool exact, int64_t now_ns) {
+bool TuningQueue::Begin(uint64_t key_hash, bool exact, int64_t now_ns) {
   MutexLock lock(mutex_);
-  if (wishes_.size() >= kMost && !wishes_.contains(key_hash)) {
-    std::erase_if(wishes_, [](const auto& one) { return !one.second.queued; });
+  if (entries_.size() >= kMost && !entries_.contains(key_hash)) {
+    std::erase_if(entries_, [](const auto& one) { return !one.second.queued; });
   }
-  Wish& wish = wishes_[key_hash];
-  ++wish.times;
-  if (wish.queued || now_ns < wish.not_before_ns || (exact && wish.times < kMinTimesExact)) {
+  Entry& entry = entries_[key_hash];
+  ++entry.times;
+  if (entry.queued || now_ns < entry.not_before_ns || (exact && entry.times < kMinTimesExact)) {
     return false;
   }
-  wish.queued = true;
+  entry.queued = true;
   return true;
 }
 
-void TuningWishes::End(uint64_t key_hash, const absl::Status& status, int64_t now_ns) {
+void TuningQueue::End(uint64_t key_hash, const absl::Status& status, int64_t now_ns) {
   MutexLock lock(mutex_);
-  const auto it = wishes_.find(key_hash);
-  if (it == wishes_.end()) return;
+  const auto it = entries_.find(key_hash);
+  if (it == entries_.end()) return;
   if (status.ok()) {
-    wishes_.erase(it);
+    entries_.erase(it);
     return;
   }
-  Wish& wish = it->second;
-  wish.queued = false;
-  wish.not_before_ns = absl::IsResourceExhausted(status) ? now_ns + wish.wait_ns : INT64_MAX;
-  wish.wait_ns = std::min(2 * wish.wait_ns, kMostRetryNs);
+  Entry& entry = it->second;
+  entry.queued = false;
+  entry.not_before_ns = absl::IsResourceExhausted(status) ? now_ns + entry.wait_ns : INT64_MAX;
+  entry.wait_ns = std::min(2 * entry.wait_ns, kMostRetryNs);
 }
 
-size_t TuningWishes::size() const {
+size_t TuningQueue::size() const {
   MutexLock lock(mutex_);
-  return wishes_.size();
+  return entries_.size();
 }
 
 }  // namespace reprise

@@ -1,4 +1,4 @@
-// TuningWishes: which recipes are to be tuned, and when: numbers only.
+// TuningQueue: which recipes are to be tuned, and when: numbers only.
 //
 // An exact shape is worth it from its second replay on. What could not be tuned for want of memory
 // is tried again later; what failed otherwise is not, as long as that is remembered.
@@ -15,7 +15,7 @@
 
 namespace reprise {
 
-class TuningWishes {
+class TuningQueue {
  public:
   // A recipe that lacked memory is not tried again before this time is over.
   static constexpr int64_t kRetryNs = int64_t{60} * 1'000'000'000;
@@ -32,14 +32,14 @@ class TuningWishes {
   size_t size() const;
 
  private:
-  struct Wish {
+  struct Entry {
     int64_t times = 0;
     bool queued = false;
     int64_t not_before_ns = INT64_MIN;
     int64_t wait_ns = kRetryNs;  // used after the next failure
   };
   mutable Mutex mutex_;
-  HashMap<uint64_t, Wish> wishes_ GUARDED_BY(mutex_);  // keyed by the key's hash
+  HashMap<uint64_t, Entry> entries_ GUARDED_BY(mutex_);  // keyed by the key's hash
 };
 
 }  // namespace reprise

@@ -11,7 +11,7 @@
 namespace reprise {
 
 class CapturePool;
-class CorePool;
+class HelperPool;
 class KernelChoices;
 class RecipeStore;
 struct MissRecord;
@@ -20,7 +20,7 @@ struct Recipe;
 struct EngineOptions {
   const Device* device = nullptr;
   const Clock* clock = nullptr;
-  CorePool* cores = nullptr;             // that replays run on
+  HelperPool* cores = nullptr;           // that replays run on
   int64_t cache_bytes = 1 << 30;         // --recipe-cache-memory-mb
   int64_t eager_cache_bytes = 64 << 20;  // --eager-cache-memory-mb
   // Of the parameters of all models, as stored and as kernels want them; 0: no limit.

@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
   SteadyClock clock;
   CpuDevice device(isa);
   PrintingObserver observer;
-  CorePool cores(threads);
+  HelperPool cores(threads);
   Engine engine({.device = &device,
                  .clock = &clock,
                  .cores = &cores,

@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   }
   const SteadyClock clock;
   const CpuDevice device;
-  CorePool cores(1);
+  HelperPool cores(1);
   auto stream = *Stream::Create({.cores = &cores});
   NoErrors errors;
   std::printf("%6s %9s %12s %12s\n", "width", "launches", "us a replay", "ns a launch");

@@ -96,7 +96,7 @@ struct Side {
   const char* name;
   bool alone = false;  // every request is a batch
   SteadyClock clock;
-  CorePool cores;
+  HelperPool cores;
   CpuDevice device;
   CountingObserver observer;
   Engine engine;

@@ -67,7 +67,7 @@ void MakeRequest(Loaded& one, int64_t length) {
 int Run(const std::vector<std::string>& paths, int64_t length, int rounds, int threads) {
   SteadyClock clock;
   CpuDevice device{{.max_isa = kHighestIsa}};
-  CorePool cores(threads);
+  HelperPool cores(threads);
   SilentObserver observer;
   int64_t captures = 0;
   Engine engine({.device = &device,

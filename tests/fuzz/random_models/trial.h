@@ -74,7 +74,7 @@ class Trials {
   std::string folder_;
   int64_t files_ = 0;
   SteadyClock clock_;
-  CorePool cores_;
+  HelperPool cores_;
   CpuDevice device_;
   SilentObserver observer_;
   Engine engine_;

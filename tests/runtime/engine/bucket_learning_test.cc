@@ -100,7 +100,7 @@ class BucketLearningTest : public testing::Test {
   }
 
   SteppingClock clock_;
-  CorePool cores_;
+  HelperPool cores_;
   CpuDevice device_{DetectIsa()};
   RememberingObserver observer_;
   CapturePool captures_;

@@ -48,7 +48,7 @@ class MemoryLimitsTest : public testing::Test {
 
   const TempFolder folder_;
   FakeClock clock_;
-  CorePool cores_{2};
+  HelperPool cores_{2};
   CpuDevice device_{{}};
   RememberingObserver observer_;
   Mutex mutex_;

@@ -97,7 +97,7 @@ class ServerStart {
   }
 
   SteadyClock clock;
-  CorePool cores{1};
+  HelperPool cores{1};
   CpuDevice device{DetectIsa()};
   RememberingObserver observer;
   std::unique_ptr<RecipeStore> store;

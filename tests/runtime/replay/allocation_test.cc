@@ -90,7 +90,7 @@ TEST(AllocationCounterTest, SeesAnAllocation) {
 void ExpectNoAllocation(const Graph& graph, std::vector<Tensor> leaves, const Binding& binding,
                         int64_t live_rows) {
   SteadyClock clock;
-  CorePool cores(2);
+  HelperPool cores(2);
   CpuDevice device(DetectIsa());
   auto compiled = Compile(graph, MakeKey(FingerprintGraph(graph), binding, device.fingerprint()),
                           {.device = &device, .clock = &clock});

@@ -143,13 +143,13 @@ TEST_F(ScarceMemoryTest, CaptureThatFindsNoMemoryIsTriedAgain) {
   EXPECT_TRUE(asked->status().ok()) << asked->status();
 }
 
-TEST(ScarceMemoryCorePoolTest, PoolHasAsManyHelpersAsThereIsMemoryForOrThrows) {
+TEST(ScarceMemoryHelperPoolTest, PoolHasAsManyHelpersAsThereIsMemoryForOrThrows) {
   constexpr int kCores = 5;
   int thrown = 0, narrow = 0;
   for (const bool all : {false, true}) {
     bool failed = true;
     for (int64_t count = 0; failed; ++count) {
-      std::optional<CorePool> pool;
+      std::optional<HelperPool> pool;
       bool made = false;
       {
         const ScarceMemory scarce(count, all);

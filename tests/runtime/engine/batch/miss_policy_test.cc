@@ -83,7 +83,7 @@ class MissPolicyTest : public testing::Test {
   }
 
   SteadyClock clock_;
-  CorePool cores_;
+  HelperPool cores_;
   CpuDevice device_{DetectIsa()};
   RememberingObserver observer_;
   Mutex mutex_;
@@ -310,11 +310,11 @@ TEST(CapturePoolTest, JobsThatWaitWhenThePoolStopsAreToldSo) {
   EXPECT_FALSE(pool.Add(CaptureUrgency::kUrgent, [](Stream*) {}));
 }
 
-TEST(WishesTest, CaptureIsAskedForOnceWhenWhatWasLostPaysForIt) {
-  Wishes wishes;
+TEST(MissedRecipeCostsTest, CaptureIsAskedForOnceWhenWhatWasLostPaysForIt) {
+  MissedRecipeCosts wishes;
   RecipeKey key;
   key.hash = 7;
-  constexpr int64_t kCapture = 1000 * Wishes::kExpectedRepeats;
+  constexpr int64_t kCapture = 1000 * MissedRecipeCosts::kExpectedRepeats;
   EXPECT_FALSE(wishes.Note(key, 0, kCapture, 1));
   EXPECT_FALSE(wishes.Note(key, 600, kCapture, 1));
   EXPECT_TRUE(wishes.Note(key, 600, kCapture, 1));

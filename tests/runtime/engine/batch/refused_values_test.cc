@@ -37,7 +37,7 @@ struct Runner {
 
   const TempFolder folder;
   SteadyClock clock;
-  CorePool cores{1};
+  HelperPool cores{1};
   RememberingObserver observer;
   Engine engine;
   std::unique_ptr<Stream> stream;

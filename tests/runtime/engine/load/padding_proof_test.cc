@@ -59,7 +59,7 @@ class PaddingProofTest : public testing::Test {
   }
 
   SteadyClock clock_;
-  CorePool cores_{1};
+  HelperPool cores_{1};
   CpuDevice device_{DetectIsa()};
   RememberingObserver observer_;
   CapturePool captures_{{.urgent_threads = 1, .behind_threads = 1}};

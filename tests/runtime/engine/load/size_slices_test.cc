@@ -488,7 +488,7 @@ TEST(NewSliceTest, RequestsWaitUntilItsSizesAreLookedAt) {
   AddBranchOf(b, SoftmaxOverRows);
   b.Output("y");
   SteadyClock clock;
-  CorePool cores(1);
+  HelperPool cores(1);
   const CpuDevice device(DetectIsa());
   RememberingObserver observer;
   CapturePool captures({.urgent_threads = 1, .behind_threads = 1});

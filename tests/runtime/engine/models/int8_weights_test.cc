@@ -182,7 +182,7 @@ struct Both {
   }
 
   SteadyClock clock;
-  CorePool cores{1};
+  HelperPool cores{1};
   SilentObserver observer;
   const CpuDevice fast;
   const ReferenceDevice plain;

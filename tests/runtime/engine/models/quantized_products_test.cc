@@ -166,7 +166,7 @@ TEST_P(QuantizedProductsTest, AnswersAreThoseOfTheNodesOfTheFile) {
   const absl::StatusOr<ImportedModel> imported = ImportOnnxFile(path);
   ASSERT_TRUE(imported.ok()) << imported.status();
   SteadyClock clock;
-  CorePool cores{1};
+  HelperPool cores{1};
   SilentObserver observer;
   const CpuDevice device({.max_isa = isa, .gemm_provider = GemmProvider::kOwn});
   Engine engine({.device = &device, .clock = &clock, .cores = &cores}, observer);

@@ -17,10 +17,10 @@
 namespace reprise {
 namespace {
 
-class CorePoolTest : public testing::TestWithParam<int> {};
+class HelperPoolTest : public testing::TestWithParam<int> {};
 
-TEST_P(CorePoolTest, EveryPartOfEveryStepRunsOnceACall) {
-  CorePool pool(GetParam());
+TEST_P(HelperPoolTest, EveryPartOfEveryStepRunsOnceACall) {
+  HelperPool pool(GetParam());
   struct Context {
     // Shares of a step that were run, in sixtieths: a whole step is one of 60 of them.
     std::array<std::atomic<int>, 5> shares{};
@@ -45,8 +45,8 @@ TEST_P(CorePoolTest, EveryPartOfEveryStepRunsOnceACall) {
   EXPECT_EQ(context.strange, 0);
 }
 
-TEST_P(CorePoolTest, NeverMoreThreadsRunThanThereAreCores) {
-  CorePool pool(GetParam());
+TEST_P(HelperPoolTest, NeverMoreThreadsRunThanThereAreCores) {
+  HelperPool pool(GetParam());
   struct Context {
     std::atomic<int> running{0};
     std::atomic<int> most{0};
@@ -76,8 +76,8 @@ TEST_P(CorePoolTest, NeverMoreThreadsRunThanThereAreCores) {
   EXPECT_LE(context.most, GetParam());
 }
 
-TEST_P(CorePoolTest, NobodyUsesTheContextAfterTheCall) {
-  CorePool pool(GetParam());
+TEST_P(HelperPoolTest, NobodyUsesTheContextAfterTheCall) {
+  HelperPool pool(GetParam());
   const auto count = [](void* c, int, int, int parts) {
     *static_cast<std::atomic<int>*>(c) += 60 / parts;
   };
@@ -89,8 +89,8 @@ TEST_P(CorePoolTest, NobodyUsesTheContextAfterTheCall) {
   }
 }
 
-TEST(CorePoolTest, HelperOnItsWayOutDoesNotCostTheNextCallItsCore) {
-  CorePool pool(2);
+TEST(HelperPoolTest, HelperOnItsWayOutDoesNotCostTheNextCallItsCore) {
+  HelperPool pool(2);
   for (int round = 0; round < 20; ++round) {
     struct Context {
       std::thread::id leader = std::this_thread::get_id();
@@ -158,13 +158,13 @@ class LingeringTest : public testing::Test {
   FakeClock clock_;
   std::atomic<int> held_{0};
   std::atomic<bool> let_go_{false};
-  CorePool pool_{3, &clock_};
+  HelperPool pool_{3, &clock_};
   std::vector<std::thread> callers_;
 };
 
 TEST_F(LingeringTest, HelpersParkWhenTheirTimeIsOver) {
   ASSERT_TRUE(Lingering(2));
-  clock_.AdvanceNs(LingerRule::kLongestNs);
+  clock_.AdvanceNs(IdlePolicy::kLongestNs);
   EXPECT_TRUE(Lingering(0));
 }
 
@@ -182,7 +182,7 @@ TEST_F(LingeringTest, NoMoreHelpersStayAwakeThanCoresAreFree) {
 TEST_F(LingeringTest, AParkedHelperIsWokenByTheNextCall) {
   // Their time begins with them: one that starts late would stay awake for ever.
   ASSERT_TRUE(Lingering(2));
-  clock_.AdvanceNs(LingerRule::kLongestNs);
+  clock_.AdvanceNs(IdlePolicy::kLongestNs);
   ASSERT_TRUE(Lingering(0));
   struct Context {
     std::thread::id leader = std::this_thread::get_id();
@@ -209,10 +209,10 @@ std::vector<int> CpusOfThisThread() {
   return cpus;
 }
 
-TEST(CorePoolTest, HelpersKeepOffTheCpuOfTheCaller) {
+TEST(HelperPoolTest, HelpersKeepOffTheCpuOfTheCaller) {
   const std::vector<int> cpus = CpusOfThisThread();
   if (cpus.size() < 2) GTEST_SKIP() << "of one CPU nobody can keep off";
-  CorePool pool(2);
+  HelperPool pool(2);
   struct Context {
     std::thread::id leader = std::this_thread::get_id();
     std::atomic<bool> helped{false};
@@ -250,14 +250,14 @@ TEST(CorePoolTest, HelpersKeepOffTheCpuOfTheCaller) {
   }).join();
 }
 
-TEST(CorePoolTest, MaxThreadsBoundsTheParts) {
-  CorePool pool(4);
+TEST(HelperPoolTest, MaxThreadsBoundsTheParts) {
+  HelperPool pool(4);
   EXPECT_EQ(pool.Run(
                 2, 1, [](void*, int, int, int) {}, nullptr),
             2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cores, CorePoolTest, testing::Values(1, 2, 3, 5));
+INSTANTIATE_TEST_SUITE_P(Cores, HelperPoolTest, testing::Values(1, 2, 3, 5));
 
 }  // namespace
 }  // namespace reprise

@@ -7,24 +7,24 @@ namespace {
 
 constexpr int64_t kNow = 7'000'000;
 
-TEST(LingerRuleTest, AHelperStaysAsLongAsReplaysInARowAreApartAndNotLonger) {
-  LingerRule rule(kNow);
+TEST(IdlePolicyTest, AHelperStaysAsLongAsReplaysInARowAreApartAndNotLonger) {
+  IdlePolicy rule(kNow);
   EXPECT_TRUE(rule.Stays(1, 1, kNow));
-  EXPECT_TRUE(rule.Stays(1, 1, kNow + LingerRule::kLongestNs - 1));
-  EXPECT_FALSE(rule.Stays(1, 1, kNow + LingerRule::kLongestNs));
+  EXPECT_TRUE(rule.Stays(1, 1, kNow + IdlePolicy::kLongestNs - 1));
+  EXPECT_FALSE(rule.Stays(1, 1, kNow + IdlePolicy::kLongestNs));
 }
 
-TEST(LingerRuleTest, WithMoreHelpersThanFreeCoresItParksAtTheSecondLook) {
-  LingerRule rule(kNow);
+TEST(IdlePolicyTest, WithMoreHelpersThanFreeCoresItParksAtTheSecondLook) {
+  IdlePolicy rule(kNow);
   EXPECT_TRUE(rule.Stays(1, 0, kNow));
   EXPECT_FALSE(rule.Stays(1, 0, kNow));
-  LingerRule one_of_three(kNow);
+  IdlePolicy one_of_three(kNow);
   EXPECT_TRUE(one_of_three.Stays(3, 2, kNow));
   EXPECT_FALSE(one_of_three.Stays(3, 2, kNow));
 }
 
-TEST(LingerRuleTest, ACoreThatWasTakenForAMomentDoesNotParkIt) {
-  LingerRule rule(kNow);
+TEST(IdlePolicyTest, ACoreThatWasTakenForAMomentDoesNotParkIt) {
+  IdlePolicy rule(kNow);
   for (int i = 0; i < 10; ++i) {
     EXPECT_TRUE(rule.Stays(2, 1, kNow));
     EXPECT_TRUE(rule.Stays(2, 2, kNow));

@@ -79,45 +79,45 @@ class Steps {
 };
 
 // A helper that comes for the first steps only, as one whose core the system gives to others.
-StepTeam::Sequence FirstOf(const StepTeam::Sequence& sequence, uint32_t steps) {
-  StepTeam::Sequence first = sequence;
+LaunchWorkers::Sequence FirstOf(const LaunchWorkers::Sequence& sequence, uint32_t steps) {
+  LaunchWorkers::Sequence first = sequence;
   first.steps = steps;
   return first;
 }
 
-TEST(StepTeamTest, LeaderDoesAllWhereNobodyComes) {
-  StepTeam team(kParts);
+TEST(LaunchWorkersTest, LeaderDoesAllWhereNobodyComes) {
+  LaunchWorkers workers(kParts);
   for (int round = 0; round < 3; ++round) {
     Steps steps;
-    team.Lead(team.Begin(Steps::Run, &steps, 4, kParts));
+    workers.Lead(workers.Begin(Steps::Run, &steps, 4, kParts));
     EXPECT_THAT(steps.shares(), testing::ElementsAre(60, 60, 60, 60));
   }
 }
 
-TEST(StepTeamTest, WhoComesAfterTheEndFindsNothingToDo) {
-  StepTeam team(kParts);
+TEST(LaunchWorkersTest, WhoComesAfterTheEndFindsNothingToDo) {
+  LaunchWorkers workers(kParts);
   Steps steps, more_steps;
-  const StepTeam::Sequence sequence = team.Begin(Steps::Run, &steps, 4, kParts);
-  team.Lead(sequence);
-  std::thread([&] { team.Help(sequence, 1); }).join();
+  const LaunchWorkers::Sequence sequence = workers.Begin(Steps::Run, &steps, 4, kParts);
+  workers.Lead(sequence);
+  std::thread([&] { workers.Help(sequence, 1); }).join();
   EXPECT_THAT(steps.shares(), testing::Each(60));
   // Nor during the next sequence.
-  const StepTeam::Sequence next = team.Begin(Steps::Run, &more_steps, 4, kParts);
-  std::thread([&] { team.Help(sequence, 2); }).join();
+  const LaunchWorkers::Sequence next = workers.Begin(Steps::Run, &more_steps, 4, kParts);
+  std::thread([&] { workers.Help(sequence, 2); }).join();
   EXPECT_THAT(more_steps.shares(), testing::IsEmpty());
-  team.Lead(next);
+  workers.Lead(next);
   EXPECT_THAT(more_steps.shares(), testing::ElementsAre(60, 60, 60, 60));
 }
 
-TEST(StepTeamTest, OthersTakeThePartsOfOneThatIsStopped) {
-  StepTeam team(kParts);
+TEST(LaunchWorkersTest, OthersTakeThePartsOfOneThatIsStopped) {
+  LaunchWorkers workers(kParts);
   Steps steps;
-  const StepTeam::Sequence sequence = team.Begin(Steps::Run, &steps, 1, kParts);
+  const LaunchWorkers::Sequence sequence = workers.Begin(Steps::Run, &steps, 1, kParts);
   steps.Hold(0, 1);
-  std::thread stopped([&] { team.Help(sequence, 1); });
+  std::thread stopped([&] { workers.Help(sequence, 1); });
   steps.AwaitHeld();
   // It holds one part of three; thread 2 never comes.
-  std::thread leader([&] { team.Lead(sequence); });
+  std::thread leader([&] { workers.Lead(sequence); });
   const std::thread::id leader_id = leader.get_id();
   steps.AwaitParts(kParts - 1);
   EXPECT_EQ(steps.runs_by(leader_id), kParts - 1);
@@ -127,39 +127,39 @@ TEST(StepTeamTest, OthersTakeThePartsOfOneThatIsStopped) {
   EXPECT_THAT(steps.shares(), testing::ElementsAre(60));
 }
 
-TEST(StepTeamTest, AParkedLeaderIsWokenByTheOneThatItWaitsFor) {
-  StepTeam team(kParts);
+TEST(LaunchWorkersTest, AParkedLeaderIsWokenByTheOneThatItWaitsFor) {
+  LaunchWorkers workers(kParts);
   Steps steps;
-  const StepTeam::Sequence sequence = team.Begin(Steps::Run, &steps, 2, kParts);
+  const LaunchWorkers::Sequence sequence = workers.Begin(Steps::Run, &steps, 2, kParts);
   steps.Hold(0, 1);
-  std::thread stopped([&] { team.Help(FirstOf(sequence, 1), 1); });
+  std::thread stopped([&] { workers.Help(FirstOf(sequence, 1), 1); });
   steps.AwaitHeld();
-  std::thread leader([&] { team.Lead(sequence); });
-  while (team.parked() == 0) std::this_thread::yield();
-  EXPECT_EQ(team.wakes(), 0u);
+  std::thread leader([&] { workers.Lead(sequence); });
+  while (workers.parked() == 0) std::this_thread::yield();
+  EXPECT_EQ(workers.wakes(), 0u);
   steps.Release();
   leader.join();
   stopped.join();
-  EXPECT_EQ(team.wakes(), 1u);
-  EXPECT_EQ(team.parked(), 0u);
+  EXPECT_EQ(workers.wakes(), 1u);
+  EXPECT_EQ(workers.parked(), 0u);
 }
 
-TEST(StepTeamTest, NobodyIsWokenWhereNobodyIsParked) {
-  StepTeam team(kParts);
+TEST(LaunchWorkersTest, NobodyIsWokenWhereNobodyIsParked) {
+  LaunchWorkers workers(kParts);
   Steps steps;
-  team.Lead(team.Begin(Steps::Run, &steps, 100, kParts));
-  EXPECT_EQ(team.wakes(), 0u);
+  workers.Lead(workers.Begin(Steps::Run, &steps, 100, kParts));
+  EXPECT_EQ(workers.wakes(), 0u);
 }
 
-TEST(StepTeamTest, LeaderGoesBackToWholeStepsWhenItsHelperIsGone) {
+TEST(LaunchWorkersTest, LeaderGoesBackToWholeStepsWhenItsHelperIsGone) {
   struct Context {
     std::thread::id leader = std::this_thread::get_id();
     std::atomic<bool> helped{false};
     int last_parts = 0;
   } context;
-  StepTeam team(kParts);
+  LaunchWorkers workers(kParts);
   // So many that the time in which the leader goes part by part anyhow is over.
-  const StepTeam::Sequence sequence = team.Begin(
+  const LaunchWorkers::Sequence sequence = workers.Begin(
       [](void* c, int step, int, int parts) {
         Context& context = *static_cast<Context*>(c);
         if (std::this_thread::get_id() != context.leader) {
@@ -171,15 +171,15 @@ TEST(StepTeamTest, LeaderGoesBackToWholeStepsWhenItsHelperIsGone) {
         if (step == 299'999) context.last_parts = parts;
       },
       &context, 300'000, kParts);
-  std::thread helper([&] { team.Help(FirstOf(sequence, 10), 1); });
-  team.Lead(sequence);
+  std::thread helper([&] { workers.Help(FirstOf(sequence, 10), 1); });
+  workers.Lead(sequence);
   helper.join();
   EXPECT_EQ(context.last_parts, 1);
 }
 
 // Memory without a lock: all parts of a step see the writes of the step before. A missing order
 // shows under a thread sanitizer, or where a thread reads too early.
-TEST(StepTeamTest, EachStepSeesWhatTheOneBeforeWrote) {
+TEST(LaunchWorkersTest, EachStepSeesWhatTheOneBeforeWrote) {
   constexpr int kSteps = 400;
   struct Context {
     std::array<std::array<int, kParts>, kSteps> cells{};
@@ -194,12 +194,12 @@ TEST(StepTeamTest, EachStepSeesWhatTheOneBeforeWrote) {
       cells[static_cast<size_t>(step)][static_cast<size_t>(part)] = step + 1 + part;
     }
   };
-  StepTeam team(kParts);
+  LaunchWorkers workers(kParts);
   Context context;
   for (int round = 0; round < 50; ++round) {
     context.cells = {};  // The leader's thread clears them: nobody reads them any more.
     context.step.store(0, std::memory_order_relaxed);
-    const StepTeam::Sequence sequence = team.Begin(
+    const LaunchWorkers::Sequence sequence = workers.Begin(
         [](void* c, int step, int part, int parts) {
           Context& context = *static_cast<Context*>(c);
           context.step.store(step, std::memory_order_relaxed);
@@ -207,12 +207,12 @@ TEST(StepTeamTest, EachStepSeesWhatTheOneBeforeWrote) {
         },
         &context, kSteps, kParts);
     // One is there from the beginning and leaves, the other comes in the midst of it.
-    std::thread early([&] { team.Help(FirstOf(sequence, kSteps / 2), 1); });
+    std::thread early([&] { workers.Help(FirstOf(sequence, kSteps / 2), 1); });
     std::thread late([&] {
       while (context.step.load(std::memory_order_relaxed) < kSteps / 4) std::this_thread::yield();
-      team.Help(sequence, 2);
+      workers.Help(sequence, 2);
     });
-    team.Lead(sequence);
+    workers.Lead(sequence);
     for (int part = 0; part < kParts; ++part) {
       ASSERT_EQ(context.cells[kSteps - 1][static_cast<size_t>(part)], kSteps + part);
     }
@@ -222,14 +222,14 @@ TEST(StepTeamTest, EachStepSeesWhatTheOneBeforeWrote) {
   }
 }
 
-TEST(StepTeamTest, StepsRunInOrderAndEveryPartOnceHoweverManyHelp) {
-  StepTeam team(kParts);
+TEST(LaunchWorkersTest, StepsRunInOrderAndEveryPartOnceHoweverManyHelp) {
+  LaunchWorkers workers(kParts);
   for (int round = 0; round < 100; ++round) {
     Steps steps;
-    const StepTeam::Sequence sequence = team.Begin(Steps::Run, &steps, 50, kParts);
-    std::thread one([&] { team.Help(sequence, 1); });
-    std::thread two([&] { team.Help(sequence, 2); });
-    team.Lead(sequence);
+    const LaunchWorkers::Sequence sequence = workers.Begin(Steps::Run, &steps, 50, kParts);
+    std::thread one([&] { workers.Help(sequence, 1); });
+    std::thread two([&] { workers.Help(sequence, 2); });
+    workers.Lead(sequence);
     one.join();
     two.join();
     ASSERT_THAT(steps.shares(), testing::Each(60));

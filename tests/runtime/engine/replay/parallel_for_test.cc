@@ -11,10 +11,10 @@
 namespace reprise {
 namespace {
 
-TEST(LanesTest, EveryLaneIsCalledOnceAndTheFirstOnTheCallersThread) {
+TEST(ParallelForTest, EveryLaneIsCalledOnceAndTheFirstOnTheCallersThread) {
   std::array<std::thread::id, 3> threads;
   std::array<std::atomic<int>, 3> calls{};
-  RunOnLanes(3, [&](int lane) {
+  ParallelFor(3, [&](int lane) {
     threads[lane] = std::this_thread::get_id();
     ++calls[lane];
   });
@@ -23,19 +23,19 @@ TEST(LanesTest, EveryLaneIsCalledOnceAndTheFirstOnTheCallersThread) {
   EXPECT_EQ(std::set(threads.begin(), threads.end()).size(), 3);
 }
 
-TEST(LanesTest, OneLaneStartsNoThread) {
+TEST(ParallelForTest, OneLaneStartsNoThread) {
   std::thread::id thread;
-  RunOnLanes(1, [&](int) { thread = std::this_thread::get_id(); });
+  ParallelFor(1, [&](int) { thread = std::this_thread::get_id(); });
   EXPECT_EQ(thread, std::this_thread::get_id());
 }
 
-TEST(LanesTest, WhatALaneThrowsIsThrownAtTheCallerWhenAllHaveEnded) {
+TEST(ParallelForTest, WhatALaneThrowsIsThrownAtTheCallerWhenAllHaveEnded) {
   std::atomic<int> ended{0};
   const auto work = [&](int lane) {
     if (lane == 1) throw std::bad_alloc();
     ++ended;
   };
-  EXPECT_THROW(RunOnLanes(3, work), std::bad_alloc);
+  EXPECT_THROW(ParallelFor(3, work), std::bad_alloc);
   EXPECT_EQ(ended, 2);
 }
 

@@ -83,8 +83,8 @@ TEST_F(StreamTest, PhasesOfALaunchRunInOrderAndTheFirstOfThemPrimeIt) {
   EXPECT_EQ(recipe_.num_steps(), 3);
   recipe_.SetSteps();
   EXPECT_EQ(recipe_.num_steps(), 11);
-  CorePool one(1);
-  for (CorePool* const pool : {static_cast<CorePool*>(nullptr), &one}) {
+  HelperPool one(1);
+  for (HelperPool* const pool : {static_cast<HelperPool*>(nullptr), &one}) {
     run->clear();
     const auto stream = Stream::Create({.cores = pool, .max_arena_bytes = size_t{64} << 20});
     ASSERT_TRUE(stream.ok());
@@ -112,7 +112,7 @@ void Share(const LaunchArgs& args) {
 }
 
 TEST_F(StreamTest, NoPhaseBeginsBeforeTheOneBeforeIsDone) {
-  CorePool pool(3);
+  HelperPool pool(3);
   for (int round = 0; round < 50; ++round) {
     const auto shares = std::make_shared<Shares>();
     recipe_ = Recipe();
@@ -163,8 +163,8 @@ TEST_F(StreamTest, LaunchThatFindsNoMemoryIsNamedAtTheCallerWhoeverRanIt) {
   recipe_.launches[1].run = Starve;
   recipe_.launches[1].node = "Tile 'large'";
   recipe_.work = 3e9;
-  CorePool cores(2);
-  for (CorePool* pool : {static_cast<CorePool*>(nullptr), &cores}) {
+  HelperPool cores(2);
+  for (HelperPool* pool : {static_cast<HelperPool*>(nullptr), &cores}) {
     const auto stream =
         Stream::Create({.cores = pool, .max_threads = 2, .max_arena_bytes = size_t{64} << 20});
     ASSERT_TRUE(stream.ok());

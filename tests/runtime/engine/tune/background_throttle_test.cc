@@ -10,16 +10,16 @@ namespace {
 constexpr int64_t kMs = 1'000'000;
 
 // A world in which time passes only in sleeps and slices.
-class SpareTimeTest : public testing::Test {
+class BackgroundThrottleTest : public testing::Test {
  protected:
   void SetUp() override {
-    spare_ = std::make_unique<SpareTime>(
-        SpareTime::Options{.clock = &clock_,
-                           .asked_ns = 0,
-                           .thread_clock = &thread_clock_,
-                           .activity = [this] { return activity_; },
-                           .stopped = [this] { return stopped_; },
-                           .sleep = [this](int64_t ns) { clock_.AdvanceNs(ns); }});
+    spare_ = std::make_unique<BackgroundThrottle>(
+        BackgroundThrottle::Options{.clock = &clock_,
+                                    .asked_ns = 0,
+                                    .thread_clock = &thread_clock_,
+                                    .activity = [this] { return activity_; },
+                                    .stopped = [this] { return stopped_; },
+                                    .sleep = [this](int64_t ns) { clock_.AdvanceNs(ns); }});
   }
   // A slice of work, during which others have the core as well.
   void Slice(int64_t ns, int64_t stolen_ns = 0) {
@@ -30,18 +30,18 @@ class SpareTimeTest : public testing::Test {
 
   FakeClock clock_;
   FakeClock thread_clock_;
-  CorePool::Activity activity_;
+  HelperPool::Activity activity_;
   bool stopped_ = false;
-  std::unique_ptr<SpareTime> spare_;
+  std::unique_ptr<BackgroundThrottle> spare_;
 };
 
-TEST_F(SpareTimeTest, IdleCoresGiveAllTheirTime) {
+TEST_F(BackgroundThrottleTest, IdleCoresGiveAllTheirTime) {
   for (int i = 0; i < 100; ++i) Slice(5 * kMs);
   // The moment that it took to see that nothing runs.
   EXPECT_LE(clock_.NowNs(), 502 * kMs);
 }
 
-TEST_F(SpareTimeTest, BusyCoresGiveATwentiethAndNotLess) {
+TEST_F(BackgroundThrottleTest, BusyCoresGiveATwentiethAndNotLess) {
   activity_ = {.running = 1, .begun = 1};
   for (int i = 0; i < 100; ++i) Slice(5 * kMs);
   const auto share = static_cast<double>(500 * kMs) / static_cast<double>(clock_.NowNs());
@@ -49,9 +49,9 @@ TEST_F(SpareTimeTest, BusyCoresGiveATwentiethAndNotLess) {
   EXPECT_LE(share, 0.053);
 }
 
-TEST_F(SpareTimeTest, WorkThatWasAskedForLongAgoGetsMore) {
+TEST_F(BackgroundThrottleTest, WorkThatWasAskedForLongAgoGetsMore) {
   activity_ = {.running = 1, .begun = 1};
-  clock_.AdvanceNs(SpareTime::kLateNs);
+  clock_.AdvanceNs(BackgroundThrottle::kLateNs);
   SetUp();
   const int64_t start = clock_.NowNs();
   for (int i = 0; i < 100; ++i) Slice(5 * kMs);
@@ -60,23 +60,24 @@ TEST_F(SpareTimeTest, WorkThatWasAskedForLongAgoGetsMore) {
   EXPECT_LE(share, 0.125);
 }
 
-TEST_F(SpareTimeTest, TimeThatOthersHaveTheCoreIsNotCounted) {
+TEST_F(BackgroundThrottleTest, TimeThatOthersHaveTheCoreIsNotCounted) {
   activity_ = {.running = 1, .begun = 1};
   // Had only a fiftieth of the core: it need not wait at all.
   for (int i = 0; i < 10; ++i) Slice(5 * kMs, 245 * kMs);
   EXPECT_EQ(clock_.NowNs(), 2500 * kMs);
 }
 
-TEST_F(SpareTimeTest, ShortGapBetweenReplaysIsNoQuiet) {
+TEST_F(BackgroundThrottleTest, ShortGapBetweenReplaysIsNoQuiet) {
   Slice(5 * kMs);
   activity_ = {.running = 0, .begun = 7};  // one has just ended
   const int64_t before = clock_.NowNs();
   Slice(0);
-  EXPECT_GE(clock_.NowNs() - before, SpareTime::kQuietNs);
-  EXPECT_LE(clock_.NowNs() - before, SpareTime::kQuietNs + SpareTime::kLookEveryNs);
+  EXPECT_GE(clock_.NowNs() - before, BackgroundThrottle::kQuietNs);
+  EXPECT_LE(clock_.NowNs() - before,
+            BackgroundThrottle::kQuietNs + BackgroundThrottle::kLookEveryNs);
 }
 
-TEST_F(SpareTimeTest, StoppedWorkGetsNoSlice) {
+TEST_F(BackgroundThrottleTest, StoppedWorkGetsNoSlice) {
   stopped_ = true;
   EXPECT_FALSE(spare_->Wait());
   EXPECT_EQ(spare_->spent_ns(), 0);
