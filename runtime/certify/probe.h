@@ -54,13 +54,15 @@ struct ProbeOptions {
   // fewer cases, to see that they are right, and the second one what those of the batch left out
   // (lengths: at `padded_sizes`, like all others).
   bool brief = false;
-  // Of a second look: so many more cases at the smallest size, for what few contents show.
+  // A second look tries this many more cases, at the smallest size, for what few contents show.
   int sweeps = 0;
   std::map<std::string, int64_t> sizes;  // of other axes; default: 2 for batch
   std::vector<int64_t> padded_sizes = {16, 32, 64};
   int64_t smallest = 1;  // size of the axis that the model takes
   // Elements of the inputs of one run. More of them end the probe: RESOURCE_EXHAUSTED.
   int64_t most_elements = int64_t{1} << 24;
+  // Outputs that no input reaches: they are the same in every run, and show nothing wrong.
+  std::set<std::string> fixed_outputs;
   // The size of a dim under sizes of the symbols: DimSize of passes/specialize/specialize.h.
   std::function<absl::StatusOr<int64_t>(const Dim&, const std::map<std::string, int64_t>&)>
       dim_size;

@@ -1,5 +1,7 @@
 #include "runtime/certify/probe_batch.h"
 
+#include <iterator>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -12,6 +14,10 @@ namespace {
 // Rows of the batches tried: a request of two rows and one of one row, among others.
 constexpr int64_t kSmallBatch = 3;
 constexpr int64_t kLargeBatch = 5;
+
+// What is added to the random floats of a sweep: logarithms and roots see no number below 0, and a
+// maximum with a bounded function none above it.
+constexpr double kSweepShifts[] = {0, 3, -3, 0.5, -1};
 
 Shape At(const std::vector<size_t>& dims, size_t rank, int64_t offset) {
   Shape start(rank, 0);
@@ -58,7 +64,25 @@ absl::StatusOr<BatchProbe::Request> BatchProbe::Alone(int64_t rows,
   }
   ASSIGN_OR_RETURN(request.expected, Execute(request.inputs));
   for (const Tensor& output : request.expected) saw_finite_ = saw_finite_ || HasFinite(output);
+  NoteWhatIsTold(request);
   return request;
+}
+
+void BatchProbe::NoteWhatIsTold(const Request& request) {
+  if (request.rows != 1) return;
+  first_.resize(request.expected.size());
+  told_.resize(request.expected.size());
+  for (size_t o = 0; o < request.expected.size(); ++o) {
+    const Tensor& output = request.expected[o];
+    if (told_[o] || !HasFinite(output)) continue;
+    if (!first_[o].has_value()) {
+      first_[o] = output;
+      continue;
+    }
+    told_[o] =
+        first_[o]->shape() != output.shape() ||
+        Differ(*first_[o], output, Shape(output.shape().size(), 0), options_.tolerance).has_value();
+  }
 }
 
 absl::StatusOr<std::vector<size_t>> BatchProbe::RowDims(size_t o, const Request& request,
@@ -159,6 +183,36 @@ absl::StatusOr<std::optional<std::string>> BatchProbe::TryRound(const Round& rou
   return wrong;
 }
 
+absl::StatusOr<std::optional<std::string>> BatchProbe::TrySweeps() {
+  for (int i = 0; i < options_.sweeps; ++i) {
+    constexpr uint64_t kFirstSeed = 300;
+    Drawer::Content content = {.patterns = {MaskPattern::kRagged, MaskPattern::kOnes},
+                               .float_shift = kSweepShifts[i % std::size(kSweepShifts)],
+                               .seed = kFirstSeed + 2 * static_cast<uint64_t>(i)};
+    const auto two = Alone(2, content);
+    ++content.seed;
+    const auto one = Alone(1, content);
+    // Contents that the model does not take show nothing.
+    if (!two.ok() || !one.ok()) continue;
+    const Hostile hostile = kAllHostile[i % std::size(kAllHostile)];
+    const std::vector<int64_t> offsets =
+        i % 2 == 0 ? std::vector<int64_t>{1, 3} : std::vector<int64_t>{3, 1};
+    ASSIGN_OR_RETURN(const std::optional<std::string> wrong,
+                     TryBatch(kLargeBatch, {&*two, &*one}, offsets, hostile, content.seed));
+    if (wrong.has_value()) return wrong;
+  }
+  for (size_t o = 0; options_.sweeps > 0 && o < told_.size(); ++o) {
+    if (told_[o] || options_.fixed_outputs.contains(output_names_[o])) continue;
+    // A label may well be one and the same for random inputs.
+    if (first_[o].has_value() && !IsFloating(first_[o]->dtype())) continue;
+    return absl::StrCat(
+        "output '", output_names_[o], "' is ",
+        first_[o].has_value() ? "the same whatever the inputs hold" : "no number in any run",
+        ", so nothing could be compared");
+  }
+  return std::nullopt;
+}
+
 std::vector<BatchProbe::Round> BatchProbe::BriefRounds() {
   return {{{MaskPattern::kRagged, MaskPattern::kOnes}, false, {Hostile::kHigh}}};
 }
@@ -200,6 +254,9 @@ absl::StatusOr<AxisCertificate> BatchProbe::Confirm(const AxisCertificate& certi
   std::optional<std::string> wrong;
   if (options_.brief) {
     ASSIGN_OR_RETURN(wrong, TryRounds(AllRounds()));
+  }
+  if (!wrong.has_value() && options_.sweeps > 0) {
+    ASSIGN_OR_RETURN(wrong, TrySweeps());
   }
   for (size_t i = 0; !wrong.has_value() && i < options_.padded_sizes.size(); ++i) {
     const int64_t total = options_.padded_sizes[i];

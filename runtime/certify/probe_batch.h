@@ -18,7 +18,9 @@ class BatchProbe {
   // INVALID_ARGUMENT when no input has the axis.
   absl::StatusOr<AxisCertificate> Run();
   // Tries once more: after a brief first look what that left out, and batches of
-  // `options.padded_sizes` rows.
+  // `options.padded_sizes` rows. With `options.sweeps` so many contents more, and then every output
+  // of floats must have told some of them apart: one that is the same whatever was drawn, or never
+  // a number, would not have shown what another row did to it.
   absl::StatusOr<AxisCertificate> Confirm(const AxisCertificate& certificate);
 
  private:
@@ -55,6 +57,11 @@ class BatchProbe {
                                               int64_t total) const;
   absl::StatusOr<std::optional<std::string>> TryRound(const Round& round, uint64_t seed);
   absl::StatusOr<std::optional<std::string>> TryRounds(absl::Span<const Round> rounds);
+  // Batches of the same two requests with other contents, all of them random numbers around 0,
+  // below it or above it.
+  absl::StatusOr<std::optional<std::string>> TrySweeps();
+  // Notes which outputs tell requests of one row apart.
+  void NoteWhatIsTold(const Request& request);
   absl::StatusOr<std::vector<Tensor>> Execute(const std::vector<Numbers>& inputs);
 
   const Drawer& drawer_;
@@ -63,6 +70,9 @@ class BatchProbe {
   const ProbeOptions& options_;
   std::vector<std::vector<size_t>> row_dims_;  // per input: the dims that move with the batch
   bool saw_finite_ = false;
+  // By output: the first answer of one row with a number in it, and whether another one differed.
+  std::vector<std::optional<Tensor>> first_;
+  std::vector<bool> told_;
   AxisCertificate certificate_;
 };
 

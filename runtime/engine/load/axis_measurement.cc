@@ -19,6 +19,8 @@ using Verdict = AxisFinding::Verdict;
 
 // Most rows of a batch that is probed, before a look at the largest bucket.
 constexpr int64_t kProbedRows = 5;
+// Rows of the batches in which a length is looked at for a second time.
+constexpr int64_t kOtherRows = 3;
 // The size that a brief look pads to, where the model takes it.
 constexpr int64_t kBriefSize = 8;
 
@@ -128,16 +130,23 @@ void AxisMeasurement::AskOfMasks() {
   }
 }
 
-// Where the ops do not decide, more contents are tried.
+// Where the ops do not decide, more contents are tried, for lengths in batches of another size too:
+// a sum over the rows of one batch may happen to be what padding does not change.
 absl::Status AxisMeasurement::Sweep() {
   AxisCertificate& certificate = axis_.certificate;
-  if (axis_.is_batch || !certificate.certified || finding_.verdict != Verdict::kUndecided) {
-    return absl::OkStatus();
-  }
+  if (!certificate.certified || finding_.verdict != Verdict::kUndecided) return absl::OkStatus();
   ProbeOptions closer = options_;
-  closer.padded_sizes.resize(1);
+  closer.padded_sizes.resize(axis_.is_batch ? 0 : 1);
   closer.sweeps = kSweeps;
-  ASSIGN_OR_RETURN(AxisCertificate looked, prober_.Confirm(certificate, ranges_, closer));
+  RETURN_IF_ERROR(SweepWith(closer));
+  if (axis_.is_batch || model_.batch_axis() < 0 || !certificate.certified) return absl::OkStatus();
+  closer.sizes[options_.batch_axis] = kOtherRows;
+  return SweepWith(closer);
+}
+
+absl::Status AxisMeasurement::SweepWith(const ProbeOptions& options) {
+  AxisCertificate& certificate = axis_.certificate;
+  ASSIGN_OR_RETURN(AxisCertificate looked, prober_.Confirm(certificate, ranges_, options));
   certificate.runs = looked.runs;
   if (!looked.certified) certificate = std::move(looked);
   return absl::OkStatus();

@@ -50,6 +50,8 @@ class AxisMeasurement {
   absl::Status GuardIds();
   void AskOfMasks();
   absl::Status Sweep();
+  // A second look with the sweeps that `options` say.
+  absl::Status SweepWith(const ProbeOptions& options);
   void Join();
   absl::Status SayWhatHelps();
   absl::Status LookFurther();

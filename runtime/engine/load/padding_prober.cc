@@ -61,6 +61,26 @@ bool IsCompared(const Graph& graph, const std::string& input) {
   return false;
 }
 
+// The names of the outputs that no input of the graph reaches.
+std::set<std::string> OutputsWithoutInputs(const Graph& graph, const std::vector<ModelIo>& names) {
+  std::set<ValueId> reached(graph.inputs().begin(), graph.inputs().end());
+  std::vector<ValueId> open(reached.begin(), reached.end());
+  while (!open.empty()) {
+    const ValueId one = open.back();
+    open.pop_back();
+    for (const NodeId user : graph.value(one).users) {
+      for (const ValueId result : graph.node(user).outputs) {
+        if (result != kNone && reached.insert(result).second) open.push_back(result);
+      }
+    }
+  }
+  std::set<std::string> fixed;
+  for (size_t o = 0; o < names.size() && o < graph.outputs().size(); ++o) {
+    if (!reached.contains(graph.outputs()[o])) fixed.insert(names[o].name);
+  }
+  return fixed;
+}
+
 // Powers of two are multiples of what models for images divide their sides by, and the larger ones
 // leave something of a recording behind convolutions that move by several samples. Models with a
 // position for each part of a picture may take those of the usual side alone.
@@ -137,6 +157,7 @@ PaddingProber::PaddingProber(const Model& model, const Graph& graph, const Loade
 ProbeOptions PaddingProber::OptionsFor(const Model& model, const Graph& graph, int position) {
   ProbeOptions options = {.fills = model.options().fills,
                           .most_elements = kMostElements + kPerWeightByte * model.parameter_bytes(),
+                          .fixed_outputs = OutputsWithoutInputs(graph, model.recipe_outputs()),
                           .dim_size = DimSize};
   if (model.batch_axis() >= 0) options.batch_axis = model.axes()[model.batch_axis()].symbol;
   if (position >= 0) {

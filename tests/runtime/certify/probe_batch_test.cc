@@ -212,6 +212,49 @@ TEST(BatchProbeTest, AnInputWithoutRowsIsSharedByTheBatch) {
   EXPECT_TRUE(certificate->certified) << certificate->reason;
 }
 
+// The first row is bounded from below: a batch-mate that is not the first one loses that.
+Outputs BoundsTheFirstRow(const Inputs& inputs) {
+  Matrix x(inputs[0]);
+  for (int64_t c = 0; c < x.columns; ++c) x.at(0, c) = std::max(x.at(0, c), -2.5);
+  return std::vector<Tensor>{toy::ToTensor(x)};
+}
+// Sums over the batch that saturate, and the logarithm of one, which no draw around 0 may give.
+Outputs SaturatedSum(const Inputs& inputs) {
+  double sum = 0;
+  for (const double value : inputs[0].ToDoubles()) sum += value * value;
+  return std::vector<Tensor>{Tensor::FloatScalar(static_cast<float>(std::tanh(1000 * (1 + sum))))};
+}
+Outputs NotANumber(const Inputs& inputs) {
+  Matrix x(inputs[0]);
+  for (double& value : x.values) value = std::nan("");
+  return std::vector<Tensor>{toy::ToTensor(x)};
+}
+
+AxisCertificate Swept(Outputs (*model)(const Inputs&), const std::set<std::string>& fixed = {}) {
+  const std::vector<ProbeInput> inputs = {toy::Floats()};
+  ProbeOptions options = Options();
+  options.padded_sizes.clear();
+  options.sweeps = 8;
+  options.fixed_outputs = fixed;
+  const auto found = ConfirmAxis({.axis = "batch", .certified = true}, inputs, Ranges(inputs),
+                                 kOutput, model, options);
+  EXPECT_TRUE(found.ok()) << found.status();
+  return *found;
+}
+
+TEST(BatchProbeTest, SweepsSeeWhatFewContentsShow) {
+  EXPECT_TRUE(Swept(Elementwise).certified);
+  EXPECT_FALSE(Swept(BoundsTheFirstRow).certified);
+}
+
+TEST(BatchProbeTest, AnAnswerThatTellsNothingApartIsNoEvidence) {
+  EXPECT_THAT(Swept(SaturatedSum).reason, HasSubstr("the same whatever the inputs hold"));
+  EXPECT_FALSE(Swept(SaturatedSum).certified);
+  EXPECT_TRUE(Swept(SaturatedSum, {"y"}).certified) << "no input reaches it";
+  EXPECT_THAT(Swept(NotANumber).reason, HasSubstr("no number in any run"));
+  EXPECT_TRUE(Swept(ConstantAnswer).certified) << "integers may well be the same";
+}
+
 TEST(BatchProbeTest, RowsMayLieAlongAnotherDim) {
   const ProbeInput x = {
       .name = "x", .dtype = DType::kFloat32, .dims = toy::Dims({"sequence", "batch"})};
