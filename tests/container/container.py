@@ -18,6 +18,7 @@ import urllib.request
 import tritonclient.grpc
 
 from testing.daemon import SOURCE, free_ports
+from testing.leftovers import end_tree
 from testing.metrics import Scrape
 
 CACHE = pathlib.Path(os.environ["REPRISE_CACHE"]) / "container"
@@ -229,16 +230,21 @@ class Container:
         started = time.monotonic()
         self.process = subprocess.Popen(self._enter(self._command), stdin=subprocess.DEVNULL,
                                         stdout=self._log, stderr=self._log)
-        while not self.ready():
-            assert self.process.poll() is None, self.log()
-            assert time.monotonic() - started < 120, self.log()
-            time.sleep(0.01)  # the interval of polling
+        try:
+            while not self.ready():
+                assert self.process.poll() is None, self.log()
+                assert time.monotonic() - started < 120, self.log()
+                time.sleep(0.01)  # the interval of polling
+        except BaseException:
+            self.__exit__()
+            raise
         self.start_seconds = time.monotonic() - started
         return self
 
     def __exit__(self, *_):
+        # All of it: a process that becomes another user does not end with its parent any more.
         if self.process.poll() is None:
-            self.process.kill()
+            end_tree(self.process.pid)
             self.process.wait()
         self._log.close()
 

@@ -19,6 +19,8 @@ import urllib.request
 
 import tritonclient.grpc
 
+from testing.leftovers import end_tree
+
 BUILD = pathlib.Path(os.environ["REPRISE_BUILD_DIR"])
 SOURCE = pathlib.Path(os.environ["REPRISE_SOURCE_DIR"])
 
@@ -110,7 +112,7 @@ class Daemon:
 
     def kill(self):
         if self.process.poll() is None:
-            self.process.kill()
+            end_tree(self.process.pid)
             self.process.wait()
 
     def wait_ready(self):
