@@ -1,0 +1,19 @@
+// The readers of files, as functions of bytes. Each ends the process where a promise is broken:
+// what is taken must print, parse and encode as itself again.
+//
+// Threads: one.
+#pragma once
+
+#include "absl/strings/string_view.h"
+
+namespace reprise::fuzz {
+
+// Whether the bytes were taken; refusing them is no fault.
+bool FeedOnnx(absl::string_view bytes);       // a model file: the importer
+bool FeedLoad(absl::string_view bytes);       // a model file: all that loading does
+bool FeedGraphText(absl::string_view bytes);  // the text form of a graph
+// The payload of a record of the recipe store, behind a checksum that fits: as a recipe that binds
+// again, as a bundle, as timed kernels, as what people are shown.
+bool FeedRecord(absl::string_view bytes);
+
+}  // namespace reprise::fuzz

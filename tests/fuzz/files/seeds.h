@@ -1,0 +1,38 @@
+// Seeds of the fuzzers: whole files that are taken, made when they are asked for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/recipe/compiler.h"
+#include "runtime/recipe/record_name.h"
+
+namespace reprise::fuzz {
+
+// Random models, each as the bytes of an ONNX file.
+std::vector<std::string> OnnxSeeds(int count);
+std::vector<std::string> GraphTextSeeds(int count);
+std::vector<std::string> RecordSeeds();
+
+// A small model whose recipe is stored, and what it takes to bind that again.
+class StoredRecipeOfATest {
+ public:
+  StoredRecipeOfATest();
+
+  const Graph& graph() const { return graph_; }
+  const RecipeKey& key() const { return key_; }
+  const CpuDevice& device() const { return device_; }
+  RecordName name() const;
+  CompileOptions options(CompiledPlan* plan = nullptr) const;
+  std::string payload() const;
+
+ private:
+  const CpuDevice device_{{}};
+  const SteadyClock clock_;
+  Graph graph_;
+  RecipeKey key_;
+};
+
+}  // namespace reprise::fuzz
