@@ -2,6 +2,7 @@
 #include "runtime/ops/attention/attention.h"
 #include "runtime/ops/attention/attention_microsoft.h"
 #include "runtime/ops/attention/attention_onnx.h"
+#include "runtime/ops/attention/paged.h"
 #include "runtime/ops/attention/relative_attention.h"
 #include "runtime/ops/attention/segment.h"
 #include "runtime/ops/axis/axis_rules.h"
@@ -273,6 +274,9 @@ constexpr OpRow kRows[] = {
     {"reprise.Rotary", 3, 3, 1, 1, kInternal, 0, RotaryRule, RotaryKernel, UnknownAxis},
     {"reprise.Attention", 1, 4, 1, 1, kInternal, 0, AttentionRule, AttentionKernel, UnknownAxis},
     {"reprise.RelativeAttention", 3, 11, 1, 1, kInternal, 0, RelativeAttentionRule, RelativeAttentionKernel, UnknownAxis},
+    // Caches of decoders in pages.
+    {"reprise.CachedRows", 1, 1, 1, 1, kInternal | kNoFold, 0, CachedRowsRule, CachedRowsKernel, UnknownAxis, kFloat32},
+    {"reprise.PagedAttention", 5, 5, 1, 1, kInternal | kNoFold, 0, PagedAttentionRule, PagedAttentionKernel, UnknownAxis},
     // Packed tokens.
     {"reprise.SegmentAttention", 1, 7, 1, 1, kInternal, 0, SegmentAttentionRule, SegmentAttentionKernel, UnknownAxis},
     {"reprise.SegmentReduce", 2, 2, 1, 1, kInternal, 0, SegmentReduceRule, SegmentReduceKernel, UnknownAxis},

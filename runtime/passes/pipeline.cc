@@ -12,6 +12,7 @@
 #include "runtime/passes/kit/load_passes.h"
 #include "runtime/passes/layout/layout_passes.h"
 #include "runtime/passes/pack/pack_passes.h"
+#include "runtime/passes/paged/paged_passes.h"
 #include "runtime/passes/quantized/quantized_passes.h"
 #include "runtime/passes/simplify/fold_constants.h"
 #include "runtime/passes/simplify/simplify_passes.h"
@@ -62,6 +63,7 @@ constexpr Factory kCapturePasses[] = {
     ChooseLayouts,    // Float planes alone.
     HoistPicks,       // After fusions took the other readers of a result.
     AttendByHead,
+    PageAttention,    // Where queries share heads of keys, these are found.
     Canonicalize,     // Views that fusions put in a row, masks that became constant.
     MergeCommon,      // Masks that each attention made for itself.
     EliminateDead,

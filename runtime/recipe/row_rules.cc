@@ -72,6 +72,7 @@ RowRules::Rule RowRules::RuleOf(const Node& node) {
       {"reprise.ByteTable", &RowRules::First},
       {"reprise.EmbeddingSum", &RowRules::EmbeddingSum},
       {"reprise.IntegerAdd", &RowRules::AllFollow},
+      {"reprise.PagedAttention", &RowRules::SegmentAttention},
       {"reprise.RelativeAttention", &RowRules::RelativeAttention},
       {"reprise.Rotary", &RowRules::FirstAndAllFollow},
       {"reprise.SegmentAttention", &RowRules::SegmentAttention},

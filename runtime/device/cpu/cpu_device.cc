@@ -11,6 +11,7 @@
 #include "runtime/device/cpu/int8/int8_plans.h"
 #include "runtime/device/cpu/movement/movement_plans.h"
 #include "runtime/device/cpu/packed/packed_plans.h"
+#include "runtime/device/cpu/paged/paged_plans.h"
 #include "runtime/device/cpu/plan/kernel_family.h"
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/device/cpu/recurrent/recurrent_plans.h"
@@ -38,6 +39,7 @@ constexpr cpu::KernelFamily (*kFamilies[])() = {
     cpu::ElementwiseFamily,
     cpu::MovementFamily,
     cpu::PackedFamily,
+    cpu::PagedFamily,
     cpu::RecurrentFamily,
     cpu::ResizeFamily,
     cpu::ClassicalFamily,

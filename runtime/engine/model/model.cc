@@ -152,8 +152,8 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(const RecipeKey& key,
                                                          CompiledPlan* plan) const {
   CompileOptions compile = CompileOptionsFor(key, options);
   compile.plan = plan;
-  if (key.packing == kPacked) return Compile(packing_->graph(), key, compile);
-  return Compile(variant == nullptr ? graph_ : variant->graph, key, compile);
+  if (variant != nullptr) return Compile(variant->graph, key, compile);
+  return Compile(key.packing == kPacked ? packing_->graph() : graph_, key, compile);
 }
 
 absl::StatusOr<std::unique_ptr<Recipe>> Model::RebindAt(const CompiledPlan& plan,

@@ -82,7 +82,9 @@ std::optional<Pick> MatchPick(const Graph& graph, const Node& node) {
     return std::nullopt;
   }
   pick.from = data[pick.axis];
-  if (2 * pick.count > pick.from) return std::nullopt;
+  // Where a replay fills a part of its segments alone, the count says little.
+  const bool live = pick.positions.empty() && pick.attributes.Int("often_fewer", 0) != 0;
+  if (2 * pick.count > pick.from && !live) return std::nullopt;
   return pick;
 }
 

@@ -1,0 +1,52 @@
+// Attention of single tokens over the pages of their sequences, float32.
+//
+// The score of a key, its weight and its share of the result are computed with one order of sums:
+// products along a head's elements one after another, weights by the key's place in its page,
+// values key by key from position 0. So the result of a row hangs on that row's own query and keys
+// alone: not on the rows that are computed beside it, on the number of new tokens or on threads.
+//
+// Threads: pure; a call writes the outputs of its rows and its own scratch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/cpu_info.h"
+
+namespace reprise::cpu {
+
+// One query of one head.
+struct PagedRow {
+  const float* q = nullptr;
+  float* out = nullptr;
+  int64_t position = 0;
+  float slope = 0;  // times (key - query) is added to the score
+};
+
+struct PagedArgs {
+  std::byte* const* pages = nullptr;  // those of the sequence
+  int64_t k_offset = 0;               // floats from a page's begin to the head's keys
+  int64_t v_offset = 0;
+  int64_t head_dim = 0;
+  int64_t v_head_dim = 0;
+  float scale = 1;
+  float softcap = 0;         // 0: none; otherwise softcap * tanh(score / softcap)
+  int64_t window = 0;        // how many of the last positions are seen; 0: all
+  float* scratch = nullptr;  // PagedScratchFloats(context) floats, aligned to 64 bytes
+  int64_t scratch_stride = 0;
+};
+
+struct PagedKernels {
+  int64_t most_rows;  // that one call takes
+  // Rows of one sequence and one head of keys and values.
+  void (*rows)(const PagedArgs& args, const PagedRow* rows, int64_t count);
+};
+
+// The kernels of the highest tier that is not above `isa`.
+const PagedKernels& PagedKernelsFor(Isa isa);
+
+// Scores of one row, for sequences of up to `context` positions.
+constexpr int64_t PagedScratchStride(int64_t context) { return (context + 15) / 16 * 16 + 16; }
+inline constexpr int64_t kMostPagedRows = 8;
+
+}  // namespace reprise::cpu

@@ -1,0 +1,17 @@
+#include "runtime/device/cpu/paged/paged_plans.h"
+
+namespace reprise::cpu {
+namespace {
+
+// The ops that have kernels here; the rows of one op are asked in order.
+// clang-format off
+constexpr OpPlan kPlans[] = {
+    {"reprise.PagedAttention", PlanPagedAttention},
+};
+// clang-format on
+
+}  // namespace
+
+KernelFamily PagedFamily() { return {kPlans}; }
+
+}  // namespace reprise::cpu

@@ -1,0 +1,63 @@
+// Generation: one request for new tokens, as its asker sees it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "runtime/sequences/sampling.h"
+
+namespace reprise {
+
+// How an answer ended.
+enum class Ending {
+  kGoesOn,
+  kStop,    // a stop id was drawn
+  kLength,  // max_tokens, or the context's end
+  kError,   // the status says why
+};
+absl::string_view EndingName(Ending finish);  // "stop", "length", "error"; "" while it goes on
+
+struct GenerationEvent {
+  int64_t answer = 0;  // which one of the request's n
+  std::vector<SampledToken> tokens;
+  Ending finish = Ending::kGoesOn;
+  absl::Status status;        // not OK: the answer ends here
+  bool last = false;          // the request is done: nothing follows
+  int64_t cached_tokens = 0;  // tokens of the prompt that pages of others had
+};
+
+struct GenerationRequest {
+  std::vector<int64_t> ids;
+  SamplingOptions sampling;
+  uint64_t priority = 0;    // lower is served first; 0: the default, in the middle
+  int64_t deadline_ns = 0;  // 0: none
+  int64_t owner = 0;        // prefixes are shared among requests of one owner alone
+  // Events count as not taken until Generation::Took says otherwise.
+  bool counts_unread = false;
+  // Called on the thread that steps, once a token; the last call has `last` set.
+  std::function<void(const GenerationEvent&)> on_event;
+};
+
+// The asker holds it. Threads: any.
+class Generation {
+ public:
+  // Its pages are free at the next step; one more event tells of CANCELLED.
+  void Cancel() { cancelled_ = true; }
+  bool cancelled() const { return cancelled_; }
+  // Events that were told, less those that the client has taken: with too many the sequence waits.
+  void AddUnread(int64_t events) { unread_ += events; }
+  void Took(int64_t events) { unread_ -= events; }
+  int64_t unread() const { return unread_; }
+
+ private:
+  std::atomic<bool> cancelled_{false};
+  std::atomic<int64_t> unread_{0};
+};
+
+}  // namespace reprise

@@ -1,0 +1,156 @@
+// Generator: makes tokens with a decoder whose cache the server owns.
+//
+// Sequences live in pages. A step is one replay over what there is to compute: one token of each
+// sequence that goes on, and chunks of prompts. Requests join at any step and leave at any token.
+// When pages run out the youngest sequence is set back: its pages are taken, and it is computed
+// again later, to the same bits.
+//
+//   ASSIGN_OR_RETURN(auto generator, Generator::Create(engine, model, options));
+//   ASSIGN_OR_RETURN(auto handle, generator->Submit(std::move(request)));
+//   while (generator->Step()) {}
+//
+// Ownership: shares the model; borrows the engine, which outlives it.
+// Threads:   Submit, Cancel and Stats from any; Step and Close from one at a time. Events are told
+//            on the thread that steps.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/mutex.h"
+#include "runtime/engine/engine.h"
+#include "runtime/generate/generation.h"
+#include "runtime/generate/sequence.h"
+#include "runtime/generate/step_plan.h"
+#include "runtime/generate/step_recipes.h"
+#include "runtime/passes/paged/paged_form.h"
+#include "runtime/sequences/page_pool.h"
+
+namespace reprise {
+
+// Told of what happens; called on the thread that steps.
+struct GeneratorEvents {
+  std::function<void(int64_t ns)> on_first_token = [](int64_t) {};  // time since the request came
+  std::function<void(int64_t ns)> on_token = [](int64_t) {};        // time since the one before
+};
+
+struct GeneratorOptions {
+  int64_t page_bytes = int64_t{1} << 30;  // all pages together take this at most
+  int64_t context = 0;                    // positions of a sequence; 0: what the model has
+  int64_t step_tokens = 512;              // the most that a step computes
+  int64_t max_running = 64;               // sequences that are computed side by side
+  int64_t max_waiting = 1024;             // requests beyond these are refused
+  int64_t max_stall_ns = 20'000'000;      // what prompts may add to the time between tokens
+  int64_t max_unread = 64;                // events that a client has not taken before it waits
+  std::vector<int64_t> eos_ids;
+  int max_threads = 1;
+  size_t max_arena_bytes = size_t{16} << 30;
+  GeneratorEvents events;
+};
+
+struct GeneratorStats {
+  int64_t running = 0, waiting = 0, set_back = 0;  // sequences now
+  int64_t pages_used = 0, pages_free = 0, pages_shared = 0;
+  int64_t prompt_tokens = 0, generated_tokens = 0, cached_tokens = 0;  // counted from the start
+  int64_t steps = 0, set_backs = 0;
+};
+
+class Generator {
+ public:
+  // NOT_FOUND where the model has no cache, UNIMPLEMENTED naming what cannot be paged.
+  static absl::StatusOr<std::unique_ptr<Generator>> Create(Engine& engine,
+                                                           std::shared_ptr<const Model> model,
+                                                           GeneratorOptions options);
+  ~Generator();
+
+  // INVALID_ARGUMENT with both numbers where the request can never be served, RESOURCE_EXHAUSTED
+  // where too many wait, UNAVAILABLE after Close.
+  absl::StatusOr<std::shared_ptr<Generation>> Submit(GenerationRequest request);
+  // One step, if there is anything to do; false: nothing is.
+  bool Step();
+  // Waits until there is something to do, for at most `ns`.
+  void Wait(int64_t ns);
+  // Somebody's state has changed: Wait ends.
+  void Wake();
+  // No more requests: those that there are end with `status`, at once.
+  void Close(const absl::Status& status);
+
+  GeneratorStats Stats() const;
+  const Model& model() const { return *model_; }
+  const GeneratorOptions& options() const { return options_; }
+  int64_t context() const { return context_; }
+  int64_t vocabulary() const { return vocabulary_; }
+  const std::string& ids_input() const { return ids_input_; }
+  const StepRecipes& recipes() const { return recipes_; }
+  // The paged form of the model in words for the log.
+  std::string Describe() const;
+
+ private:
+  using SequencePtr = std::unique_ptr<Sequence>;
+
+  Generator(Engine& engine, std::shared_ptr<const Model> model, GeneratorOptions options);
+  absl::Status Init();
+
+  SequencePtr NewSequence(const std::shared_ptr<SequenceRequest>& request, int64_t answer) const;
+  // Takes what was submitted, ends what was cancelled or is late.
+  void TakeRequests();
+  void Admit();
+  bool Begin(Sequence& sequence);
+  void FindPrefix(Sequence& sequence);
+  // Pages for the first `count` missing tokens; sets the youngest back where there are none.
+  bool MakeRoom(Sequence& sequence, int64_t count);
+  Sequence* Youngest() const;
+  void SetBack(Sequence& sequence);
+  void DropPages(Sequence& sequence);
+  // A replay of `step`; its scores are at `scores`, a row an item that is picked.
+  absl::Status Replay(const PlannedStep& step, const float*& scores);
+  void FillInputs(const PlannedStep& step, const StepRecipe& recipe);
+  void FinishStep(const PlannedStep& step, float* scores);
+  void RegisterPages(Sequence& sequence);
+  // Draws the next token of `sequence` and tells it.
+  void Draw(Sequence& sequence, absl::Span<float> scores);
+  // The other answers of a request share the pages of its prompt.
+  void Fork(Sequence& sequence, absl::Span<const float> scores);
+  void End(Sequence& sequence, Ending finish, const absl::Status& status,
+           std::vector<SampledToken> tokens = {});
+  void Tell(Sequence& sequence, GenerationEvent event);
+  void EraseEnded();
+  StepLimits Limits() const;
+  void Learn(const PlannedStep& step, int64_t ns);
+  void Publish();
+
+  Engine& engine_;
+  const std::shared_ptr<const Model> model_;
+  GeneratorOptions options_;
+  // Constant after Init.
+  std::unique_ptr<Stream> stream_;
+  StepRecipes recipes_;
+  std::unique_ptr<PagePool> pages_;
+  std::string ids_input_;
+  int64_t context_ = 0, vocabulary_ = 0, id_rows_ = 0;
+  int64_t caches_ = 0;
+  // Used by the thread that steps alone.
+  std::vector<SequencePtr> running_;  // sorted by priority, then by arrival
+  std::deque<SequencePtr> waiting_;
+  std::vector<Sequence*> dropped_;  // set back while a step is planned
+  double prompt_token_ns_ = 0;      // as measured
+  std::vector<float> fork_scores_;
+  // Guarded.
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::vector<SequencePtr> submitted_ GUARDED_BY(mutex_);
+  int64_t arrivals_ GUARDED_BY(mutex_) = 0;
+  bool closed_ GUARDED_BY(mutex_) = false;
+  bool woken_ GUARDED_BY(mutex_) = false;
+  GeneratorStats stats_ GUARDED_BY(mutex_);
+  // Self-synchronised.
+  std::atomic<int64_t> waiting_count_{0};
+  GeneratorStats counts_;  // used by the thread that steps alone
+};
+
+}  // namespace reprise

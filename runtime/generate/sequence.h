@@ -1,0 +1,50 @@
+// Sequence: the tokens of one answer, and what is known of their keys and values.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/generate/generation.h"
+#include "runtime/sequences/page_pool.h"
+#include "runtime/sequences/sampling.h"
+
+namespace reprise {
+
+// The answers of one request share this.
+struct SequenceRequest {
+  GenerationRequest asked;
+  std::shared_ptr<Generation> handle;
+  int64_t arrival = 0;  // its place among all requests
+  int64_t start_ns = 0;
+  int64_t open_answers = 1;
+  int64_t cached_tokens = 0;
+  bool forked = false;  // its other answers have begun
+};
+
+struct Sequence {
+  std::shared_ptr<SequenceRequest> request;
+  int64_t answer = 0;
+  std::vector<int64_t> tokens;  // prompt, then what was drawn
+  int64_t computed = 0;         // the first of them, whose keys and values lie in pages
+  std::vector<PageId> pages;
+  std::vector<std::byte*> addresses;  // those of `pages`
+  int64_t registered = 0;             // pages that others may find
+  std::optional<Sampler> sampler;
+  int64_t set_back = 0;  // times
+  int64_t last_token_ns = 0;
+
+  int64_t missing() const { return static_cast<int64_t>(tokens.size()) - computed; }
+  int64_t prompt() const { return static_cast<int64_t>(request->asked.ids.size()); }
+  int64_t drawn() const { return static_cast<int64_t>(tokens.size()) - prompt(); }
+  // Only the token that was drawn last is missing.
+  bool continues() const { return missing() == 1 && drawn() > 0; }
+  // Keeps `page` as the next one.
+  void Keep(PageId page, const PagePool& pool) {
+    pages.push_back(page);
+    addresses.push_back(pool.address(page));
+  }
+};
+
+}  // namespace reprise

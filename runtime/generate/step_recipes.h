@@ -1,0 +1,45 @@
+// StepRecipes: the recipes of a decoder's steps, one a number of new tokens.
+//
+// All of them are captured when a generator is made. No length of a sequence, no number of
+// sequences and no mixture of prompts and answers asks for another one.
+//
+// Threads: immutable after Make.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/engine/engine.h"
+#include "runtime/passes/paged/paged_form.h"
+
+namespace reprise {
+
+// A recipe and the addresses of its parameters.
+struct StepRecipe {
+  std::shared_ptr<const Recipe> recipe;
+  std::shared_ptr<const ParameterTable> parameters;
+  int64_t tokens = 0;  // that it has room for
+  int64_t picks = 0;   // tokens whose scores it gives, at most
+};
+
+std::string StepLabel(int64_t tokens);  // "g16"
+
+class StepRecipes {
+ public:
+  // Powers of two up to `most_tokens`; scores for up to `most_picks` tokens of a step.
+  static absl::StatusOr<StepRecipes> Make(const Engine& engine, const Model& model, PagedForm& form,
+                                          int64_t most_tokens, int64_t most_picks, Stream& stream);
+
+  // The smallest one for `tokens` new tokens.
+  const StepRecipe& For(int64_t tokens) const;
+  int64_t most_tokens() const { return recipes_.back().tokens; }
+  const std::vector<StepRecipe>& all() const { return recipes_; }
+
+ private:
+  std::vector<StepRecipe> recipes_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,37 @@
+// Ops of decoders whose keys and values lie in pages that the server owns.
+//
+// A paged graph computes one token a row: dim 0 counts tokens of any sequences. Where the keys and
+// values of a token's sequence lie is not in the graph: two inputs that whoever replays fills say
+// it, a place in a sequence and an address for each token. No client ever sends these.
+#pragma once
+
+#include "runtime/ops/kit/infer.h"
+
+namespace reprise::ops {
+
+// Positions of a page, in all layers.
+inline constexpr int64_t kPagePositions = 16;
+// Values of one position in a page take whole vectors.
+constexpr int64_t PagedValueStride(int64_t size) { return (size + 15) / 16 * 16; }
+
+// reprise.CachedRows(tokens [T, ...]) {cache, heads, size, past} -> float32 [T, heads, past, size]:
+// stands for what a cache holds while a graph is rewritten. No recipe is left with one: the
+// attention that reads it becomes reprise.PagedAttention.
+Rule CachedRowsRule;
+Kernel CachedRowsKernel;
+
+// reprise.PagedAttention(q, k, v, positions, tables) {num_heads, kv_heads, scale, k_offset,
+// v_offset, context, window?, softcap?, slopes?}: q [T, 1, H*D], k [T, KV*D], v [T, KV*Dv],
+// positions i64 [T], tables i64 [T] -> [T, 1, H*Dv]. tables[t] is the address of a table,
+// std::byte*[], of the pages of token t's sequence; 0: nobody keeps a cache, and nothing is
+// computed. Tokens of a sequence lie side by side, in order. The keys and values of each token are
+// appended to its sequence's pages, at floats k_offset and v_offset of a page; then each token
+// attends to all positions of its sequence up to its own, the last `window` of them where that is
+// not 0. `slopes`, one a head: times (key - query) is added to a score.
+//
+// In a page a layer's keys are [KV, D, kPagePositions] and its values [KV, kPagePositions,
+// PagedValueStride(Dv)].
+Rule PagedAttentionRule;
+Kernel PagedAttentionKernel;
+
+}  // namespace reprise::ops

@@ -1,0 +1,96 @@
+#include "runtime/passes/paged/decoder.h"
+
+#include <optional>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/ops/kit/op.h"
+
+namespace reprise {
+namespace {
+
+bool IsSymbol(const Dim& dim) { return !dim.is_constant(); }
+
+bool IsCache(const Value& input) {
+  return input.dtype == DType::kFloat32 && input.dims.size() == 4 && IsSymbol(input.dims[0]) &&
+         !IsSymbol(input.dims[1]) && IsSymbol(input.dims[2]) && !IsSymbol(input.dims[3]);
+}
+
+bool IsWhole(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32; }
+
+absl::Status Refuse(absl::string_view what, absl::string_view name, absl::string_view why) {
+  return absl::UnimplementedError(absl::StrCat(what, " '", name, "' ", why));
+}
+
+// The role of an integer input [batch, symbol].
+enum class Role { kIds, kPositions, kMask };
+
+Role RoleOf(const Value& input) {
+  if (absl::StrContains(input.name, "mask")) return Role::kMask;
+  if (absl::StrContains(input.name, "position")) return Role::kPositions;
+  return Role::kIds;
+}
+
+absl::Status Take(const Value& input, std::string& role) {
+  if (!role.empty()) {
+    return Refuse("input", input.name, absl::StrCat("may be the same as '", role, "'"));
+  }
+  role = input.name;
+  return absl::OkStatus();
+}
+
+absl::Status TakeInput(const Value& input, Decoder& decoder) {
+  const size_t rank = input.dims.size();
+  if (IsCache(input)) {
+    decoder.caches.push_back({input.name, input.dims[1].size, input.dims[3].size});
+    return absl::OkStatus();
+  }
+  const bool one = rank == 0 || (rank == 1 && input.dims[0].size == 1);
+  if (input.dtype == DType::kBool && one) return Take(input, decoder.cache_branch);
+  if (!IsWhole(input.dtype)) return Refuse("input", input.name, "has no known part in a decoder");
+  if (one) return Take(input, decoder.length);
+  if (rank == 1 && IsSymbol(input.dims[0])) return Take(input, decoder.last_keys);
+  if (rank != 2) return Refuse("input", input.name, "has no known part in a decoder");
+  switch (RoleOf(input)) {
+    case Role::kMask:
+      return Take(input, decoder.mask);
+    case Role::kPositions:
+      return Take(input, decoder.positions);
+    case Role::kIds:
+      return Take(input, decoder.ids);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Decoder> FindDecoder(const Graph& symbolic,
+                                    const std::vector<std::string>& outputs) {
+  const auto is_cache = [&](ValueId id) { return IsCache(symbolic.value(id)); };
+  if (absl::c_none_of(symbolic.inputs(), is_cache)) {
+    return absl::NotFoundError("it has no cache of keys and values");
+  }
+  Decoder decoder;
+  for (const ValueId id : symbolic.inputs()) {
+    if (const absl::Status taken = TakeInput(symbolic.value(id), decoder); !taken.ok()) {
+      return taken;
+    }
+  }
+  if (decoder.ids.empty()) return absl::UnimplementedError("no input holds token ids");
+  std::optional<size_t> logits;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i] == "logits") logits = i;
+  }
+  // Otherwise the first that is no cache, which an exporter names after "present".
+  for (size_t i = 0; i < outputs.size() && !logits.has_value(); ++i) {
+    if (!absl::StrContains(outputs[i], "present") && !absl::StrContains(outputs[i], "past")) {
+      logits = i;
+    }
+  }
+  if (!logits.has_value()) return absl::UnimplementedError("no output holds scores of tokens");
+  decoder.logits = *logits;
+  return decoder;
+}
+
+}  // namespace reprise

@@ -1,0 +1,38 @@
+// Decoder: what the inputs and outputs of a model with a cache of keys and values are.
+//
+// A decoder is known by its graph: inputs of floats [batch, heads, past, size], an input of token
+// ids, and an output with a row of scores for each token. What else it takes (a mask of ones, the
+// positions of its tokens, lengths) is told by dtype and dims, and by its name where these leave a
+// choice.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+struct DecoderCache {
+  std::string input;  // its name
+  int64_t heads = 0;
+  int64_t size = 0;  // elements of a head
+};
+
+struct Decoder {
+  std::string ids;           // [batch, tokens]
+  std::string positions;     // [batch, tokens]; empty: there is none
+  std::string mask;          // [batch, past + tokens]; empty: there is none
+  std::string last_keys;     // [batch]: keys of each row but one (GroupQueryAttention's seqlens_k)
+  std::string length;        // one number: keys of the longest row
+  std::string cache_branch;  // a bool: whether the cache is read
+  std::vector<DecoderCache> caches;
+  size_t logits = 0;  // position among the outputs
+};
+
+// NOT_FOUND where the model has no cache at all; UNIMPLEMENTED naming the input or output that has
+// no known part in a decoder. `outputs`: names of the graph's outputs, in order.
+absl::StatusOr<Decoder> FindDecoder(const Graph& symbolic, const std::vector<std::string>& outputs);
+
+}  // namespace reprise

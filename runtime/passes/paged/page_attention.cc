@@ -1,0 +1,120 @@
+#include <vector>
+
+#include "runtime/base/status_macros.h"
+#include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/pack/pack_tokens.h"
+#include "runtime/passes/paged/paged_form.h"
+#include "runtime/passes/paged/paged_passes.h"
+
+namespace reprise {
+namespace {
+
+constexpr int kMaxSteps = 16;
+
+// The CachedRows that `value` is, under whatever shape.
+NodeId CachedAbove(const Graph& graph, ValueId value) {
+  for (int step = 0; step < kMaxSteps; ++step) {
+    const NodeId producer = ProducerOf(graph, value);
+    if (producer == kNone) return kNone;
+    const Node& node = graph.node(producer);
+    if (node.op == "reprise.CachedRows") return producer;
+    if (node.op != "Reshape") return kNone;
+    value = node.inputs[0];
+  }
+  return kNone;
+}
+
+bool IsCacheShape(const Shape& shape, int64_t tokens, const Node& cached) {
+  return shape ==
+         Shape{tokens, cached.attributes.Int("heads", 1), 1, cached.attributes.Int("size", 1)};
+}
+
+class PageAttentionPass : public Pass {
+ public:
+  absl::string_view name() const override { return "page_attention"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    for (const NodeId id : graph.NodeIds()) {
+      if (graph.node(id).removed || graph.node(id).op != "reprise.Attention") continue;
+      ASSIGN_OR_RETURN(const bool rewritten, Rewrite(graph, id));
+      changed |= rewritten;
+    }
+    return changed;
+  }
+
+ private:
+  static absl::StatusOr<bool> Rewrite(Graph& graph, NodeId id) {
+    const Node node = graph.node(id);  // A copy: adding nodes moves them.
+    if (node.attributes.Int("packed_qkv", 0) != 0) return false;
+    const auto key = FindCached(graph, node.input(1)), value = FindCached(graph, node.input(2));
+    if (!key.has_value() || !value.has_value()) return false;
+    const Attributes keys = graph.node(key->cached).attributes;
+    const Attributes values = graph.node(value->cached).attributes;
+    if (!keys.Has("offset") || !values.Has("offset")) return false;  // Masks are being measured.
+    if (graph.FindValue(kTablesInput) == kNone) return false;
+    const Shape q = *ShapeOf(graph, node.inputs[0]);
+    const int64_t heads = keys.Int("heads", 1);
+    if (q[1] != 1 || values.Int("heads", 1) != heads) return false;
+    Attributes attributes = {{"num_heads", node.attributes.Int("num_heads", 1)},
+                             {"kv_heads", heads},
+                             {"scale", node.attributes.Float("scale", 1)},
+                             {"k_offset", keys.Int("offset", 0)},
+                             {"v_offset", values.Int("offset", 0)},
+                             {"context", keys.Int("context", 0)}};
+    if (const int64_t window = keys.Int("window", 0); window > 0) attributes.Set("window", window);
+    if (const float cap = node.attributes.Float("softcap", 0); cap != 0) {
+      attributes.Set("softcap", cap);
+    }
+    if (const auto* slopes = keys.Get<std::vector<float>>("slopes"); slopes != nullptr) {
+      attributes.Set("slopes", *slopes);
+    }
+    std::vector<ValueId> inputs = {node.inputs[0]};
+    for (const auto& [rows, of] : {std::pair{key->rows, &keys}, std::pair{value->rows, &values}}) {
+      ASSIGN_OR_RETURN(inputs.emplace_back(),
+                       AddReshape(graph, rows, {q[0], heads * of->Int("size", 1)}));
+    }
+    for (const char* name : {kPositionsInput, kTablesInput}) {
+      inputs.push_back(graph.FindValue(name));
+    }
+    ASSIGN_OR_RETURN(const ValueId paged,
+                     AddInferred(graph, "reprise.PagedAttention", std::move(inputs),
+                                 std::move(attributes), node.name));
+    Replace(graph, node.outputs[0], paged);
+    return true;
+  }
+};
+
+}  // namespace
+
+std::optional<CachedOperand> FindCached(const Graph& graph, ValueId operand) {
+  CachedOperand found;
+  for (int step = 0; step < kMaxSteps; ++step) {
+    const NodeId producer = ProducerOf(graph, operand);
+    if (producer == kNone) return std::nullopt;
+    const Node& node = graph.node(producer);
+    const bool joined = node.op == "Concat" && node.inputs.size() == 2;
+    if (joined || node.op == "reprise.AppendRows") {
+      found.rows = node.inputs[1];
+      found.cached = CachedAbove(graph, node.inputs[0]);
+      if (found.cached == kNone) return std::nullopt;
+      const Shape& all = *ShapeOf(graph, node.outputs[0]);
+      const Node& cached = graph.node(found.cached);
+      const bool fits = !all.empty() && (!joined || node.attributes.Int("axis", 0) == 2 ||
+                                         node.attributes.Int("axis", 0) == -2);
+      if (!fits || !IsCacheShape(*ShapeOf(graph, found.rows), all[0], cached)) return std::nullopt;
+      return found;
+    }
+    if (node.op == "Expand") {
+      found.expanded = true;
+    } else if (node.op != "Reshape" && node.op != "Transpose") {
+      return std::nullopt;
+    }
+    operand = node.inputs[0];
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<Pass> PageAttention() { return std::make_unique<PageAttentionPass>(); }
+
+}  // namespace reprise

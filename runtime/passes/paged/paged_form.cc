@@ -1,0 +1,336 @@
+#include "runtime/passes/paged/paged_form.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/graph/text.h"
+#include "runtime/ops/attention/paged.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/passes/kit/pass.h"
+#include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/pack/pack_tokens.h"
+#include "runtime/passes/paged/mask_facts.h"
+#include "runtime/passes/paged/paged_passes.h"
+#include "runtime/passes/paged/place_values.h"
+#include "runtime/passes/specialize/specialize.h"
+
+namespace reprise {
+namespace {
+
+// Lengths of the past at which the graph is compared; kept in the result, which forgets them.
+constexpr int64_t kPast = 9, kOtherPast = 22;
+// Sizes at which it is looked at. No dim of a model has such a number of tokens by chance.
+constexpr int64_t kTokens = 6, kSegments = 7;
+// Lengths of the past at which masks are measured, beside the longest.
+constexpr int64_t kMeasured[] = {3, 40};
+
+Binding BindingAt(int64_t tokens) {
+  return {.axes = {{kTokensAxis, tokens}, {kSegmentsAxis, kSegments}}};
+}
+
+// All of one attention that pages and masks ask for.
+struct Attended {
+  int64_t key = 0, value = 0;  // caches
+  int64_t heads = 0;
+  MaskFacts facts;
+};
+
+class FormMaker {
+ public:
+  FormMaker(const Graph& symbolic, Decoder decoder, const PagedOptions& options)
+      : symbolic_(symbolic), decoder_(std::move(decoder)), options_(options) {}
+
+  absl::StatusOr<PagedForm> Make() {
+    RETURN_IF_ERROR(TracePast(kPast, a_));
+    RETURN_IF_ERROR(TracePast(kOtherPast, b_));
+    ASSIGN_OR_RETURN(const Graph first, Build(kPast, nullptr));
+    PagedForm form;
+    form.decoder = decoder_;
+    const int64_t tables = PositionsOfTables(first, first.FindValue(kPositionsInput));
+    form.context = options_.context > 0 ? options_.context : PagedOptions::kContext;
+    if (options_.context == 0 && tables > 0) form.context = tables;
+    if (tables > 0 && form.context > tables) {
+      return absl::UnimplementedError(absl::StrCat("a context of ", form.context,
+                                                   " is asked for, and its tables of positions "
+                                                   "have ",
+                                                   tables));
+    }
+    RETURN_IF_ERROR(MeasureMasks(form));
+    PlaceCaches(form);
+    ASSIGN_OR_RETURN(form.graph, Build(kPast, &form));
+    RETURN_IF_ERROR(Check(form));
+    RETURN_IF_ERROR(RunLoadPasses(form.graph));
+    return form;
+  }
+
+ private:
+  static ValueId Add(Graph& graph, absl::string_view op, std::vector<ValueId> inputs,
+                     Attributes attributes = {}) {
+    const NodeId node = graph.AddNode(op, std::move(inputs), std::move(attributes));
+    return graph.node(node).outputs[0];
+  }
+
+  // `value` takes the place of input `name`, which goes.
+  static void Take(Graph& graph, const std::string& name, ValueId value) {
+    const ValueId input = graph.FindValue(name);
+    const DType dtype = graph.value(input).dtype;
+    graph.ReplaceAllUses(input, value);
+    graph.ReplaceWithConstant(input, Tensor::Make(dtype, {0}, [](void*) {}));
+  }
+
+  static Tensor Whole(DType dtype, const Shape& shape, int64_t value) {
+    if (dtype == DType::kInt32) {
+      return Tensor::FromVector<int32_t>(
+          dtype, shape, std::vector<int32_t>(NumElements(shape), static_cast<int32_t>(value)));
+    }
+    return Tensor::FromVector<int64_t>(dtype, shape,
+                                       std::vector<int64_t>(NumElements(shape), value));
+  }
+
+  // The model with each token as a row behind `past` cached ones. `form`: what is known of pages;
+  // null: nothing yet. Values that hang on the past are computed from positions once that is known.
+  absl::StatusOr<Graph> Build(int64_t past, const PagedForm* form) const {
+    ASSIGN_OR_RETURN(Graph graph, BuildAsIs(past, form));
+    const ValueId positions = graph.FindValue(kPositionsInput);
+    RETURN_IF_ERROR(ComputeFromPositions(graph, positions, a_, b_));
+    if (!graph.Compact()) return absl::InternalError("the paged form has a cycle");
+    return graph;
+  }
+
+  absl::StatusOr<Graph> BuildAsIs(int64_t past, const PagedForm* form) const {
+    Graph graph = symbolic_;
+    const ValueId ids = graph.FindValue(decoder_.ids);
+    graph.value(ids).dims = {{.symbol = kTokensAxis}, {.size = 1}};
+    // In front of the others, which the packed frame writes for priming.
+    graph.AddInput(kTablesInput, DType::kInt64, {{.symbol = kTokensAxis}});
+    const ValueId positions =
+        graph.AddInput(kPositionsInput, DType::kInt64, {{.symbol = kTokensAxis}});
+    const ValueId segments = graph.AddInput(kSegmentsInput, DType::kInt32,
+                                            {{.symbol = absl::StrCat(kSegmentsAxis, " + 1")}});
+    const auto ints = [&](const std::vector<int64_t>& values) {
+      return graph.AddConstant("", Tensor::Int64s(values));
+    };
+    const ValueId tokens = Add(graph, "Shape", {positions});
+    if (const std::string& name = decoder_.positions; !name.empty()) {
+      ValueId rows = Add(graph, "Reshape", {positions, ints({-1, 1})});
+      if (graph.value(graph.FindValue(name)).dtype == DType::kInt32) {
+        constexpr int64_t kOnnxInt32 = 6;
+        rows = Add(graph, "Cast", {rows}, {{"to", kOnnxInt32}});
+      }
+      Take(graph, name, rows);
+    }
+    if (const std::string& name = decoder_.mask; !name.empty()) {
+      const DType dtype = graph.value(graph.FindValue(name)).dtype;
+      const ValueId one = graph.AddConstant("", Whole(dtype, {1, 1}, 1));
+      const ValueId shape =
+          Add(graph, "Concat", {tokens, ints({past + 1})}, {{"axis", int64_t{0}}});
+      Take(graph, name, Add(graph, "Expand", {one, shape}));
+    }
+    if (const std::string& name = decoder_.last_keys; !name.empty()) {
+      const DType dtype = graph.value(graph.FindValue(name)).dtype;
+      const ValueId last = graph.AddConstant("", Whole(dtype, {1}, past));
+      Take(graph, name, Add(graph, "Expand", {last, tokens}));
+    }
+    if (const std::string& name = decoder_.length; !name.empty()) {
+      const Value& input = graph.value(graph.FindValue(name));
+      const Shape shape(input.dims.size(), 1);
+      const DType dtype = input.dtype;
+      Take(graph, name, graph.AddConstant("", Whole(dtype, shape, past + 1)));
+    }
+    if (const std::string& name = decoder_.cache_branch; !name.empty()) {
+      const Shape shape(graph.value(graph.FindValue(name)).dims.size(), 1);
+      Take(graph, name, graph.AddConstant("", Tensor::Make(DType::kBool, shape, [](void* data) {
+                                            *static_cast<bool*>(data) = true;
+                                          })));
+    }
+    for (size_t i = 0; i < decoder_.caches.size(); ++i) {
+      const DecoderCache& cache = decoder_.caches[i];
+      Attributes attributes = {{"cache", static_cast<int64_t>(i)},
+                               {"heads", cache.heads},
+                               {"size", cache.size},
+                               {"past", past}};
+      if (form != nullptr) Describe(*form, i, attributes);
+      Take(graph, cache.input,
+           Add(graph, "reprise.CachedRows", {positions}, std::move(attributes)));
+    }
+    const ValueId logits = graph.outputs()[decoder_.logits];
+    graph.ClearOutputs();
+    graph.AddOutput(Add(graph, "reprise.SegmentReduce", {logits, segments},
+                        {{"reduction", std::string("last")}, {"often_fewer", int64_t{1}}}));
+    if (!graph.Compact()) return absl::InternalError("the paged form has a cycle");
+    return graph;
+  }
+
+  void Describe(const PagedForm& form, size_t cache, Attributes& attributes) const {
+    attributes.Set("offset", form.caches[cache].offset);
+    attributes.Set("context", form.context);
+    for (const Attended& attended : attended_) {
+      if (attended.key != static_cast<int64_t>(cache)) continue;
+      if (attended.facts.visible < form.context) attributes.Set("window", attended.facts.visible);
+      if (!attended.facts.slopes.empty()) attributes.Set("slopes", attended.facts.slopes);
+    }
+  }
+
+  absl::Status TracePast(int64_t past, PastTrace& traced) const {
+    ASSIGN_OR_RETURN(const Graph graph, BuildAsIs(past, nullptr));
+    traced.past = past;
+    return Specialize(graph, BindingAt(kTokens), {.trace = &traced.trace}).status();
+  }
+
+  // The graph with `past`, fused; positions are constants, so that masks are.
+  absl::StatusOr<Graph> Fused(int64_t past) const {
+    constexpr int64_t kRows = 2;
+    ASSIGN_OR_RETURN(const Graph graph, Build(past, nullptr));
+    Binding binding = BindingAt(kRows);
+    binding.shape_inputs.emplace(kPositionsInput,
+                                 Tensor::Int64s(std::vector<int64_t>(kRows, past)));
+    ASSIGN_OR_RETURN(
+        Graph fused,
+        Specialize(graph, binding, {.max_value_bytes = std::numeric_limits<int64_t>::max() / 16}));
+    RETURN_IF_ERROR(RunCapturePasses(fused, {.verify = false}));
+    return fused;
+  }
+
+  absl::StatusOr<std::vector<Attended>> AttendedAt(int64_t past) const {
+    ASSIGN_OR_RETURN(const Graph graph, Fused(past));
+    std::vector<Attended> all;
+    for (const NodeId id : graph.NodeIds()) {
+      const Node& node = graph.node(id);
+      if (node.op != "reprise.Attention") continue;
+      const auto key = FindCached(graph, node.input(1)), value = FindCached(graph, node.input(2));
+      if (!key.has_value() || !value.has_value()) continue;
+      const auto refuse = [&](absl::string_view why) {
+        return absl::UnimplementedError(absl::StrCat(NodeLabel(node), ": ", std::string(why)));
+      };
+      Attended attended = {.key = graph.node(key->cached).attributes.Int("cache", 0),
+                           .value = graph.node(value->cached).attributes.Int("cache", 0),
+                           .heads = node.attributes.Int("num_heads", 1)};
+      const int64_t kv_heads = decoder_.caches[attended.key].heads;
+      const bool by_head = node.attributes.Int("k_by_head", 0) != 0;
+      const bool grouped = kv_heads != 1 && kv_heads != attended.heads;
+      if (attended.heads % kv_heads != 0 || (grouped && !by_head)) {
+        return refuse("heads of queries share those of keys in an order that is not known");
+      }
+      attended.facts = {.visible = past + 1};
+      if (node.input(3) != kNone) {
+        const Tensor* mask = graph.ConstantOf(node.inputs[3]);
+        if (mask == nullptr) return refuse("its mask depends on data");
+        const absl::StatusOr<MaskFacts> facts = FactsOf(*mask, attended.heads, past + 1);
+        if (!facts.ok()) return refuse(facts.status().message());
+        attended.facts = *facts;
+      }
+      all.push_back(std::move(attended));
+    }
+    return all;
+  }
+
+  // Masks must follow one rule at all lengths.
+  absl::Status MeasureMasks(PagedForm& form) {
+    std::vector<int64_t> lengths = {form.context - 1};
+    for (const int64_t past : kMeasured) {
+      if (past + 1 < form.context) lengths.push_back(past);
+    }
+    for (const int64_t past : lengths) {
+      ASSIGN_OR_RETURN(std::vector<Attended> found, AttendedAt(past));
+      if (attended_.empty()) attended_ = found;
+      if (found.size() != attended_.size()) {
+        return absl::UnimplementedError("its attention depends on the length of the past");
+      }
+      for (size_t i = 0; i < found.size(); ++i) {
+        const MaskFacts &longest = attended_[i].facts, &here = found[i].facts;
+        const bool same_slopes = longest.slopes.size() == here.slopes.size() &&
+                                 absl::c_equal(longest.slopes, here.slopes, [](float a, float b) {
+                                   return std::abs(a - b) <= 1e-4f;
+                                 });
+        if (here.visible != std::min(past + 1, longest.visible) || !same_slopes) {
+          return absl::UnimplementedError(
+              absl::StrCat("cache '", decoder_.caches[found[i].key].input,
+                           "': what the mask hides or adds is no rule that holds at all lengths"));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void PlaceCaches(PagedForm& form) const {
+    for (const DecoderCache& cache : decoder_.caches) {
+      form.caches.push_back({.input = cache.input, .heads = cache.heads, .size = cache.size});
+    }
+    for (const Attended& attended : attended_) form.caches[attended.key].is_key = true;
+    for (PagedCache& cache : form.caches) {
+      cache.offset = form.page_floats;
+      const int64_t width = cache.is_key ? cache.size : ops::PagedValueStride(cache.size);
+      form.page_floats += cache.heads * width * ops::kPagePositions;
+    }
+  }
+
+  absl::StatusOr<std::string> TextAt(int64_t past, const PagedForm& form, int64_t& vocabulary) {
+    ASSIGN_OR_RETURN(Graph graph, Build(past, &form));
+    ASSIGN_OR_RETURN(Graph at, Specialize(graph, BindingAt(kTokens)));
+    RETURN_IF_ERROR(RunCapturePasses(at));
+    for (const NodeId id : at.NodeIds()) {
+      const Node& node = at.node(id);
+      if (node.op != "reprise.CachedRows") continue;
+      const auto cache = static_cast<size_t>(node.attributes.Int("cache", 0));
+      const Value& value = at.value(node.outputs[0]);
+      const std::string reader =
+          value.users.empty() ? "nobody" : NodeLabel(at.node(value.users[0]));
+      return absl::UnimplementedError(
+          absl::StrCat("cache '", decoder_.caches[cache].input, "' is read by ", reader,
+                       ", which is no part of an attention that is known"));
+    }
+    const Shape& logits = *at.value(at.outputs()[0]).shape;
+    if (logits.size() != 3 || logits[1] != 1) {
+      return absl::UnimplementedError(absl::StrCat(
+          "its scores have the shape ", ShapeToString(logits), ", not one row for each token"));
+    }
+    vocabulary = logits[2];
+    return Print(at);
+  }
+
+  absl::Status Check(PagedForm& form) {
+    if (attended_.empty()) {
+      return absl::UnimplementedError("no attention that reads its caches is known");
+    }
+    for (size_t i = 0; i < decoder_.caches.size(); ++i) {
+      const auto reads = [&](const Attended& one) {
+        return one.key == static_cast<int64_t>(i) || one.value == static_cast<int64_t>(i);
+      };
+      if (absl::c_none_of(attended_, reads)) {
+        return absl::UnimplementedError(absl::StrCat("cache '", decoder_.caches[i].input,
+                                                     "' is read by no attention that is known"));
+      }
+    }
+    ASSIGN_OR_RETURN(const std::string here, TextAt(kPast, form, form.vocabulary));
+    ASSIGN_OR_RETURN(const std::string there, TextAt(kOtherPast, form, form.vocabulary));
+    if (here == there) return absl::OkStatus();
+    const auto differs = std::mismatch(here.begin(), here.end(), there.begin(), there.end());
+    const size_t at = differs.first - here.begin();
+    const size_t begin = here.rfind('\n', at) + 1;
+    return absl::UnimplementedError(
+        absl::StrCat("what it computes hangs on the length of the past: ",
+                     here.substr(begin, std::min<size_t>(here.find('\n', at) - begin, 200))));
+  }
+
+  const Graph& symbolic_;
+  const Decoder decoder_;
+  const PagedOptions options_;
+  PastTrace a_, b_;
+  std::vector<Attended> attended_;  // as seen at the longest past
+};
+
+}  // namespace
+
+absl::StatusOr<PagedForm> MakePagedForm(const Graph& symbolic,
+                                        const std::vector<std::string>& outputs,
+                                        const PagedOptions& options) {
+  ASSIGN_OR_RETURN(Decoder decoder, FindDecoder(symbolic, outputs));
+  return FormMaker(symbolic, std::move(decoder), options).Make();
+}
+
+}  // namespace reprise

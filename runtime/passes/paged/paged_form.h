@@ -1,0 +1,65 @@
+// MakePagedForm: a decoder's graph becomes one over single tokens whose keys and values lie in
+// pages.
+//
+// The result has the axes "tokens" and "segments" and these inputs:
+//
+//   the model's ids      [tokens, 1]    new tokens, of any sequences
+//   reprise.tables       i64[tokens]    the address of the table of its sequence's pages
+//   reprise.positions    i64[tokens]    the place of each token in its sequence
+//   reprise.segments     i32[segments + 1]  after 0, ascending: one behind each token whose scores
+//                        are wanted; those that are not there repeat the last one
+//
+// and one output, the scores [segments, 1, vocabulary] of the wanted tokens. Caches, masks, flags
+// and lengths are gone: attention reads pages by these tables. So a recipe is keyed by
+// its number of tokens and by nothing else.
+//
+// How: each token is a row of a batch, of one new token and some past. The past inputs become
+// reprise.CachedRows, a mask becomes ones, numbers that are computed from the length of the past
+// become numbers computed from positions. What a mask, built by whatever nodes, hides or adds is
+// measured at several lengths, with positions that are constants. Capture passes fuse the attention
+// of any exporter into reprise.Attention, whose caches PageAttention then turns into pages. At last
+// the graph is made with two lengths of the past: nothing of it may be left in the result.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/graph.h"
+#include "runtime/passes/paged/decoder.h"
+
+namespace reprise {
+
+// An input of a paged graph beside the model's ids and those of packed tokens.
+inline constexpr char kTablesInput[] = "reprise.tables";
+
+// One cache input of the model in a page.
+struct PagedCache {
+  std::string input;
+  int64_t heads = 0;
+  int64_t size = 0;
+  bool is_key = false;
+  int64_t offset = 0;  // floats from the begin of a page
+};
+
+struct PagedForm {
+  Graph graph;  // symbolic, over tokens and segments
+  Decoder decoder;
+  std::vector<PagedCache> caches;  // as in `decoder`
+  int64_t page_floats = 0;
+  int64_t context = 0;  // positions of a sequence, at most
+  int64_t vocabulary = 0;
+};
+
+struct PagedOptions {
+  int64_t context = 0;  // 0: as many as the model's tables of positions have, or kContext
+  static constexpr int64_t kContext = 4096;
+};
+
+// NOT_FOUND where the model has no cache, UNIMPLEMENTED naming what cannot be paged, and why.
+absl::StatusOr<PagedForm> MakePagedForm(const Graph& symbolic,
+                                        const std::vector<std::string>& outputs,
+                                        const PagedOptions& options);
+
+}  // namespace reprise

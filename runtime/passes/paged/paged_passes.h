@@ -1,0 +1,24 @@
+// The capture pass that turns attention over caches into attention over pages.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "runtime/passes/kit/pass.h"
+
+namespace reprise {
+
+// reprise.Attention whose keys and values are a reprise.CachedRows and new rows behind it becomes
+// reprise.PagedAttention, by what the CachedRows says of pages. It runs after attend_by_head, which
+// finds the heads that queries share. Inert where a graph has no reprise.CachedRows.
+std::unique_ptr<Pass> PageAttention();
+
+// The cache behind an operand of attention.
+struct CachedOperand {
+  ValueId rows = kNone;   // the new ones, [tokens, heads, 1, size]
+  NodeId cached = kNone;  // the reprise.CachedRows
+  bool expanded = false;  // heads are repeated on the way
+};
+std::optional<CachedOperand> FindCached(const Graph& graph, ValueId operand);
+
+}  // namespace reprise

@@ -1,0 +1,98 @@
+// PagePool: pages of keys and values, who holds them, and which may be shared.
+//
+// A page holds a fixed number of positions of one sequence. A sequence holds its pages by
+// reference; a full page may be registered under the ids that it was computed from and the page
+// before it, so that another sequence that begins with the same ids finds it. A registered page
+// that nobody holds stays until its memory is wanted: the least recently used goes first, one on
+// which no other registered page builds.
+//
+// Memory is reserved once and becomes real when a page is first handed out.
+//
+// Threads: one at a time, but for the counts.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/memory/arena.h"
+
+namespace reprise {
+
+using PageId = int32_t;
+inline constexpr PageId kNoPage = -1;
+
+class PagePool {
+ public:
+  struct Options {
+    size_t page_bytes = 0;
+    int64_t positions = 16;  // that a page has
+    int64_t max_pages = 0;
+  };
+  static absl::StatusOr<std::unique_ptr<PagePool>> Create(const Options& options);
+
+  // A page that the caller holds alone; kNoPage when all are held by sequences.
+  PageId Take();
+  // One more holder.
+  void Hold(PageId page) { Use(page); }
+  // One holder less. A page that nobody holds and that is not registered is free.
+  void Drop(PageId page);
+  int64_t holders(PageId page) const { return pages_[page].holders; }
+
+  std::byte* address(PageId page) const {
+    return arena_.base() + static_cast<size_t>(page) * options_.page_bytes;
+  }
+
+  // The registered page of `ids` (as many as a page has positions) behind `before` (kNoPage: the
+  // first), among those of `owner`; the caller holds it then. kNoPage where there is none.
+  PageId Find(PageId before, int64_t owner, absl::Span<const int64_t> ids);
+  // Registers `page`, which the caller holds and which is full. Returns the page that is registered
+  // under these ids: another one where that was computed meanwhile; both hold the same.
+  PageId Register(PageId page, PageId before, int64_t owner, absl::Span<const int64_t> ids);
+
+  const Options& options() const { return options_; }
+  // Pages that Take can give.
+  int64_t available() const { return options_.max_pages - held_; }
+  // Pages that sequences hold, those of them with several holders, and registered ones of nobody.
+  int64_t held() const { return held_; }
+  int64_t shared() const { return shared_; }
+  int64_t idle() const { return idle_; }
+
+ private:
+  struct Page {
+    int32_t holders = 0;
+    int32_t children = 0;  // registered pages that build on this one
+    bool registered = false;
+    PageId before = kNoPage;
+    int64_t owner = 0;
+    int64_t used = 0;  // when it was last let go of
+    uint64_t hash = 0;
+    std::vector<int64_t> ids;
+  };
+
+  explicit PagePool(const Options& options, Arena arena)
+      : options_(options), arena_(std::move(arena)) {}
+  void Use(PageId page);
+  // Takes a registered page that nobody holds out of the index; false: there is none.
+  bool Evict();
+  void Forget(PageId page);
+  static uint64_t HashOf(PageId before, int64_t owner, absl::Span<const int64_t> ids);
+
+  const Options options_;
+  Arena arena_;
+  std::vector<Page> pages_;
+  std::vector<PageId> free_;
+  std::unordered_multimap<uint64_t, PageId> index_;
+  int64_t clock_ = 0;
+  std::atomic<int64_t> held_{0};
+  std::atomic<int64_t> shared_{0};
+  std::atomic<int64_t> idle_{0};
+};
+
+}  // namespace reprise
