@@ -11,6 +11,7 @@ namespace reprise::cli {
 
 void AddCheck(CLI::App& app, Action& action);
 void AddDynamicity(CLI::App& app, Action& action);
+void AddGenerate(CLI::App& app, Action& action);
 void AddGraph(CLI::App& app, Action& action);
 void AddPlan(CLI::App& app, Action& action);
 void AddReplay(CLI::App& app, Action& action);

@@ -54,6 +54,7 @@ int main(int argc, char** argv) {
   reprise::cli::AddCheck(app, action);
   reprise::cli::AddDemo(app, action);
   reprise::cli::AddStore(app, action);
+  reprise::cli::AddGenerate(app, action);
   reprise::cli::AddGraph(app, action);
   reprise::cli::AddReplay(app, action);
 

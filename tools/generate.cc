@@ -1,0 +1,173 @@
+// reprise generate: tokens of a decoder, made in this process.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "runtime/base/cpu_info.h"
+#include "runtime/base/format_text.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/generate/generator.h"
+#include "tools/command.h"
+#include "tools/local_engine.h"
+
+namespace reprise::cli {
+namespace {
+
+struct GenerateOptions {
+  std::string path;
+  std::vector<std::string> prompts;  // ids, separated by commas
+  SamplingOptions sampling;
+  std::vector<int64_t> eos_ids;
+  int64_t context = 0;
+  int64_t memory_mb = 1024;
+  int64_t step_tokens = 512;
+  int threads = 1;
+  bool speed = false;
+};
+
+struct Answer {
+  std::vector<int64_t> ids;
+  std::vector<float> logprobs;
+  std::string finish;
+  absl::Status status;
+};
+
+absl::StatusOr<std::vector<int64_t>> IdsOf(const std::string& text) {
+  std::vector<int64_t> ids;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    int64_t id = 0;
+    if (!absl::SimpleAtoi(part, &id)) {
+      return absl::InvalidArgumentError(absl::StrCat("'", std::string(part), "' is no id"));
+    }
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+void PrintAnswers(const std::vector<std::vector<Answer>>& answers) {
+  for (size_t prompt = 0; prompt < answers.size(); ++prompt) {
+    for (const Answer& answer : answers[prompt]) {
+      std::printf("%zu %s %s\n", prompt, answer.finish.c_str(),
+                  answer.status.ok() ? absl::StrJoin(answer.ids, ",").c_str()
+                                     : std::string(answer.status.message()).c_str());
+      if (answer.logprobs.empty()) continue;
+      std::string texts;
+      for (const float logprob : answer.logprobs) {
+        absl::StrAppend(&texts, texts.empty() ? "" : ",", FormatText("%.9g", logprob));
+      }
+      std::printf("  %s\n", texts.c_str());
+    }
+  }
+}
+
+void PrintSpeed(const GeneratorStats& stats, const std::vector<int64_t>& first,
+                const std::vector<int64_t>& next, int64_t ns) {
+  const auto median = [](std::vector<int64_t> values) {
+    if (values.empty()) return 0.0;
+    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+    return static_cast<double>(values[values.size() / 2]) * 1e-6;
+  };
+  std::printf(
+      "%lld prompt tokens, %lld new ones in %.1f ms: %.1f new tokens a second; first token "
+      "%.2f ms, each after it %.3f ms (medians); %lld steps, %lld set back\n",
+      static_cast<long long>(stats.prompt_tokens), static_cast<long long>(stats.generated_tokens),
+      static_cast<double>(ns) * 1e-6,
+      static_cast<double>(stats.generated_tokens) * 1e9 / static_cast<double>(ns), median(first),
+      median(next), static_cast<long long>(stats.steps), static_cast<long long>(stats.set_backs));
+}
+
+absl::Status Generate(const GenerateOptions& options) {
+  LocalEngine local(kHighestIsa, options.threads);
+  ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
+                   local.LoadToStudy(options.path, Precision::kExact));
+  std::vector<int64_t> first, next;
+  GeneratorOptions wanted = {.page_bytes = options.memory_mb << 20,
+                             .context = options.context,
+                             .step_tokens = options.step_tokens,
+                             .eos_ids = options.eos_ids,
+                             .max_threads = options.threads,
+                             .events = {.on_first_token = [&](int64_t ns) { first.push_back(ns); },
+                                        .on_token = [&](int64_t ns) { next.push_back(ns); }}};
+  const int64_t begin = local.clock.NowNs();
+  ASSIGN_OR_RETURN(const std::unique_ptr<Generator> generator,
+                   Generator::Create(local.engine, model, std::move(wanted)));
+  if (options.speed) {
+    std::printf("%s, made in %.1f ms\n", generator->Describe().c_str(),
+                static_cast<double>(local.clock.NowNs() - begin) * 1e-6);
+  }
+  std::vector<std::vector<Answer>> answers(options.prompts.size());
+  for (size_t i = 0; i < options.prompts.size(); ++i) {
+    ASSIGN_OR_RETURN(std::vector<int64_t> ids, IdsOf(options.prompts[i]));
+    answers[i].resize(static_cast<size_t>(std::max<int64_t>(options.sampling.n, 1)));
+    const auto on_event = [&answers, i](const GenerationEvent& event) {
+      Answer& answer = answers[i][static_cast<size_t>(event.answer)];
+      for (const SampledToken& token : event.tokens) {
+        answer.ids.push_back(token.id);
+        if (token.logprob != 0) answer.logprobs.push_back(token.logprob);
+      }
+      answer.status = event.status;
+      answer.finish = std::string(EndingName(event.finish));
+    };
+    RETURN_IF_ERROR(
+        generator
+            ->Submit({.ids = std::move(ids), .sampling = options.sampling, .on_event = on_event})
+            .status());
+  }
+  const int64_t start = local.clock.NowNs();
+  while (generator->Step()) {
+  }
+  const int64_t ns = local.clock.NowNs() - start;
+  PrintAnswers(answers);
+  if (options.speed) PrintSpeed(generator->Stats(), first, next, ns);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddGenerate(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<GenerateOptions>();
+  options->sampling.temperature = 0;
+  CLI::App* command =
+      app.add_subcommand("generate", "Make tokens with a decoder's file; no server");
+  command->footer(
+      "Each prompt is a list of token ids. All of them are computed side by side. A line of the\n"
+      "answer holds the number of its prompt, why it ended, and its ids.");
+  command->add_option("model", options->path, "Path of a model.onnx")
+      ->required()
+      ->type_name("MODEL.onnx");
+  command->add_option("--ids", options->prompts, "A prompt; may be given again")
+      ->required()
+      ->allow_extra_args(false)
+      ->type_name("ID,ID,...");
+  SamplingOptions& sampling = options->sampling;
+  command->add_option("--max-tokens", sampling.max_tokens, "New tokens of an answer, at most")
+      ->capture_default_str();
+  command->add_option("--temperature", sampling.temperature, "0: the best token is taken")
+      ->capture_default_str();
+  command->add_option("--top-k", sampling.top_k, "Draw among so many tokens; 0: all")
+      ->capture_default_str();
+  command->add_option("--top-p", sampling.top_p, "Draw among the best that weigh so much together")
+      ->capture_default_str();
+  command->add_option("--seed", sampling.seed, "Makes draws repeatable");
+  command->add_option("--n", sampling.n, "Answers to each prompt")->capture_default_str();
+  command->add_option("--logprobs", sampling.logprobs, "0: that of each token, below its answer")
+      ->capture_default_str();
+  command->add_option("--eos", options->eos_ids, "An id that ends an answer; may be given again")
+      ->allow_extra_args(false);
+  command->add_option("--context", options->context, "Positions of a sequence; 0: the model's")
+      ->capture_default_str();
+  command->add_option("--cache-mb", options->memory_mb, "Memory of keys and values, in MiB")
+      ->capture_default_str();
+  command->add_option("--step-tokens", options->step_tokens, "New tokens of a step, at most")
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads of a step")->capture_default_str();
+  command->add_flag("--speed", options->speed, "Say how fast it was");
+  command->callback([options, &action] { action = [options] { return Generate(*options); }; });
+}
+
+}  // namespace reprise::cli
