@@ -177,7 +177,8 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
           [this](const ModelVersion& model, const std::string& folder,
                  const ModelSettings& settings) { return LoadModel(model, folder, settings); },
           events_),
-      inference_(RequestStages(repository_), repository_, scheduler_, engine_, clock_, events_) {
+      inference_(RequestStages(repository_), repository_, scheduler_, engine_, clock_, events_),
+      tokens_(repository_, clock_) {
   catalogue_.SetMemory([this]() -> MemoryUse {
     return {.arena_bytes = arenas_.held_bytes(), .parameter_bytes = engine_.parameter_bytes()};
   });
@@ -242,6 +243,7 @@ absl::Status Daemon::OpenPorts() {
   ASSIGN_OR_RETURN(rpc_, RpcServer::Start(options_.grpc,
                                           {.repository = &repository_,
                                            .inference = &inference_,
+                                           .tokens = &tokens_,
                                            .state = &state_,
                                            .clock = &clock_,
                                            .version = version_},
@@ -265,6 +267,7 @@ absl::Status Daemon::OpenPorts() {
   AddPages(pages, http_router_);
   AddRestApi({.repository = &repository_,
               .inference = &inference_,
+              .tokens = &tokens_,
               .state = &state_,
               .parsing = &parsing_,
               .version = version_},

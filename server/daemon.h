@@ -18,6 +18,7 @@
 #include "runtime/engine/types/memory_budget.h"
 #include "server/arena_keeper.h"
 #include "server/config/options.h"
+#include "server/generate/token_calls.h"
 #include "server/http/http_server.h"
 #include "server/http/pages.h"
 #include "server/http/router.h"
@@ -78,6 +79,7 @@ class Daemon {
   RequestScheduler scheduler_;
   Repository repository_;
   Inference inference_;
+  TokenCalls tokens_;
   std::unique_ptr<RequestDispatcher> dispatcher_;
   std::unique_ptr<RpcServer> rpc_;
   MemoryBudget parsing_{AvailableMemoryBytes() / 4};  // see JsonDocument

@@ -53,6 +53,33 @@ class CountingModelEvents final : public ModelEvents {
     metrics_.warmup_done->Set(static_cast<double>(done));
   }
 
+  void OnGeneration(const GenerationRecord& record) override {
+    const auto set = [](auto& series, absl::string_view state, int64_t value) {
+      series.at(state).Set(static_cast<double>(value));
+    };
+    set(metrics_.sequences, "running", record.running);
+    set(metrics_.sequences, "waiting", record.waiting);
+    set(metrics_.sequences, "set_back", record.set_back);
+    set(metrics_.pages, "used", record.pages_used);
+    set(metrics_.pages, "free", record.pages_free);
+    set(metrics_.pages, "shared", record.pages_shared);
+    const auto add = [&](absl::string_view kind, int64_t now, int64_t before) {
+      if (now > before) metrics_.tokens.at(kind).Increment(static_cast<double>(now - before));
+    };
+    add("prompt", record.prompt_tokens, generated_.prompt_tokens);
+    add("generated", record.generated_tokens, generated_.generated_tokens);
+    add("cached", record.cached_tokens, generated_.cached_tokens);
+    generated_ = record;
+  }
+
+  void OnFirstToken(int64_t ns) override {
+    metrics_.time_to_first_token->Observe(static_cast<double>(ns) * kSecondsPerNs);
+  }
+
+  void OnNextToken(int64_t ns) override {
+    metrics_.time_per_output_token->Observe(static_cast<double>(ns) * kSecondsPerNs);
+  }
+
   void OnState(ModelState state, const absl::Status& why) override {
     metrics_.ready->Set(state == ModelState::kReady ? 1 : 0);
     if (state == ModelState::kReady) {
@@ -85,6 +112,7 @@ class CountingModelEvents final : public ModelEvents {
   ModelMetrics& metrics_;
   const std::string who_;
   const LogFunction log_;
+  GenerationRecord generated_;  // as it was last told
 };
 
 }  // namespace

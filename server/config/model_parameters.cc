@@ -239,6 +239,47 @@ constexpr Parameter kParameters[] = {
        settings.precision = *precision;
        return absl::OkStatus();
      }},
+    {"reprise.generation", "", "auto|off", "auto",
+     "auto: where the model is a decoder with inputs for its cache the server keeps the cache and "
+     "makes tokens; off: clients carry the cache",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (value != "auto" && value != "off") {
+         return absl::InvalidArgumentError("must be auto or off");
+       }
+       settings.generation = value == "auto";
+       return absl::OkStatus();
+     }},
+    {"reprise.cache_mb", "", "integer", "1024",
+     "Memory for keys and values of sequences, in MiB; it becomes real as sequences need it",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       RETURN_IF_ERROR(WantInteger(value, 1, kLargest >> 20, settings.cache_bytes));
+       settings.cache_bytes <<= 20;
+       return absl::OkStatus();
+     }},
+    {"reprise.context", "", "integer", "what the model has",
+     "Positions of a sequence, prompt and answer together",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 2, int64_t{1} << 24, settings.context);
+     }},
+    {"reprise.max_stall_ms", "", "integer", "20",
+     "Time that prompts may add between two tokens of a sequence: prompts are computed in chunks",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 1, int64_t{1} << 20, settings.max_stall_ms);
+     }},
+    {"reprise.max_sequences", "", "integer", "64",
+     "Sequences that are computed side by side; others wait",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 1, 512, settings.max_sequences);
+     }},
+    {"reprise.eos_token_ids", "", "list of ids", "what genai_config.json and its like say",
+     "Ids that end an answer",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       for (const absl::string_view part : absl::StrSplit(value, ',')) {
+         RETURN_IF_ERROR(WantInteger(absl::StripAsciiWhitespace(part), 0, kLargest,
+                                     settings.eos_ids.emplace_back()));
+       }
+       return absl::OkStatus();
+     }},
     {"reprise.padding.", "<axis>", "auto|off", "auto",
      "off: never pad along the axis (for batch: never batch), whatever the certificate says",
      [](absl::string_view axis, absl::string_view value, ModelSettings& settings) {

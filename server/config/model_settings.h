@@ -53,7 +53,14 @@ struct ModelSettings {
   int64_t max_arena_bytes = 0;
   int64_t max_parameter_bytes = 0;
   int64_t release_after_ms = 0;  // 0: arenas keep their memory
-  std::optional<bool> packing;   // where the model can be packed; absent: see WantsPacking
+  // Tokens of a decoder whose cache the server owns.
+  bool generation = true;
+  int64_t cache_bytes = int64_t{1} << 30;  // the most that keys and values take
+  int64_t context = 0;                     // positions of a sequence; 0: what the model has
+  int64_t max_stall_ms = 20;               // what prompts may add to the time between tokens
+  int64_t max_sequences = 64;              // that are computed side by side
+  std::vector<int64_t> eos_ids;            // empty: what the files beside the model say
+  std::optional<bool> packing;  // where the model can be packed; absent: see WantsPacking
   Precision precision = Precision::kExact;
   std::set<std::string> padding_off;    // axis labels
   std::map<std::string, double> fills;  // keyed by input name

@@ -179,6 +179,36 @@ struct ModelMetrics {
                              "code",
                              RequestCodes()};
 
+  // Tokens that decoders make.
+  SeriesBy<Gauge> sequences{scope,
+                            {"reprise_sequences",
+                             "Sequences of a model that makes tokens: computed (running), waiting, "
+                             "or waiting again since "
+                             "their pages were taken (set_back)"},
+                            "state",
+                            {"running", "waiting", "set_back"}};
+  SeriesBy<Gauge> pages{
+      scope,
+      {"reprise_pages",
+       "Pages of keys and values: held by sequences (used), by several of them (shared), and free, "
+       "among which those are counted that a later prompt may find"},
+      "state",
+      {"used", "free", "shared"}};
+  SeriesBy<Counter> tokens{
+      scope,
+      {"reprise_tokens_total",
+       "Tokens: of prompts, generated, and of prompts that were found computed (cached)"},
+      "kind",
+      {"prompt", "generated", "cached"}};
+  Series<Histogram> time_to_first_token{
+      scope,
+      {"reprise_time_to_first_token_seconds", "Time from a request for tokens to its first one",
+       kSeconds}};
+  Series<Histogram> time_per_output_token{
+      scope,
+      {"reprise_time_per_output_token_seconds",
+       "Time from a token of a sequence to the one that follows", kSeconds}};
+
   // Nodes that no recipe of the device holds.
   SeriesBy<Counter> reference_kernels{
       scope,

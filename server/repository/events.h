@@ -30,6 +30,13 @@ enum class ModelState {
 // "LOADING", "READY", "UNAVAILABLE"; the last of both that are not served.
 const char* ModelStateName(ModelState state);
 
+// Counts of a model that makes tokens: since it was loaded, and what it holds now.
+struct GenerationRecord {
+  int64_t running = 0, waiting = 0, set_back = 0;  // sequences
+  int64_t pages_used = 0, pages_free = 0, pages_shared = 0;
+  int64_t prompt_tokens = 0, generated_tokens = 0, cached_tokens = 0;
+};
+
 // One model version's events.
 class ModelEvents {
  public:
@@ -39,6 +46,11 @@ class ModelEvents {
   virtual void OnRequest(const RequestRecord& record) = 0;
   // The warm-up wants `wanted` recipes, and `done` of them are ready.
   virtual void OnWarmup(int64_t wanted, int64_t done) {}
+  // After steps of a model that makes tokens, on one thread.
+  virtual void OnGeneration(const GenerationRecord& record) {}
+  // The first token of a sequence, counted from its request; one that follows, from the one before.
+  virtual void OnFirstToken(int64_t ns) {}
+  virtual void OnNextToken(int64_t ns) {}
   // `why` is not OK when the state is kUnavailable.
   virtual void OnState(ModelState state, const absl::Status& why) = 0;
   // Its file was changed or cut where it lies: it answers no request until it is loaded again.

@@ -2,7 +2,11 @@
 
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/generate/generator.h"
+#include "server/repository/generation_files.h"
+#include "server/repository/generation_loop.h"
 
 namespace reprise {
 namespace {
@@ -40,6 +44,51 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .confirm_padding_later = !frozen && !settings.frozen && !WantsWarmup(settings.warmup)};
 }
 
+// Tokens are made where the model is a decoder that can be paged. All recipes of its steps are
+// captured here, before the model is ready.
+void StartGeneration(Engine& engine, const ModelVersion& version, const std::string& folder,
+                     const ModelSettings& settings, Servable& servable) {
+  if (!settings.generation) {
+    servable.generation_refusal = "reprise.generation is off";
+    return;
+  }
+  const GenerationFacts facts = ReadGenerationFiles(folder);
+  ModelEvents& events = *version.events;
+  GeneratorOptions options = {
+      .page_bytes = settings.cache_bytes,
+      .context = settings.context,
+      .max_running = settings.max_sequences,
+      .max_stall_ns = settings.max_stall_ms * 1'000'000,
+      .eos_ids = settings.eos_ids.empty() ? facts.eos_ids : settings.eos_ids,
+      .max_threads = engine.options().cores == nullptr ? 1 : engine.options().cores->cores(),
+      .events = {.on_first_token = [&events](int64_t ns) { events.OnFirstToken(ns); },
+                 .on_token = [&events](int64_t ns) { events.OnNextToken(ns); }}};
+  absl::StatusOr<std::unique_ptr<Generator>> generator =
+      Generator::Create(engine, servable.model, std::move(options));
+  if (!generator.ok()) {
+    servable.generation_refusal = std::string(generator.status().message());
+    if (absl::IsNotFound(generator.status())) return;
+    servable.model->Note(
+        absl::StrCat("clients carry the cache of this decoder, and it makes no "
+                     "tokens by itself: ",
+                     servable.generation_refusal));
+    return;
+  }
+  servable.model->Note(absl::StrCat("makes tokens: ", (*generator)->Describe()));
+  servable.generation = std::make_shared<GenerationLoop>(
+      *std::move(generator), [&events](const GeneratorStats& stats) {
+        events.OnGeneration({.running = stats.running,
+                             .waiting = stats.waiting,
+                             .set_back = stats.set_back,
+                             .pages_used = stats.pages_used,
+                             .pages_free = stats.pages_free,
+                             .pages_shared = stats.pages_shared,
+                             .prompt_tokens = stats.prompt_tokens,
+                             .generated_tokens = stats.generated_tokens,
+                             .cached_tokens = stats.cached_tokens});
+      });
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const ModelVersion& version,
@@ -63,6 +112,7 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
       const std::vector<AxisSizes> bindings,
       WarmupBindings(model, settings.warmup, std::filesystem::path(folder).parent_path().string()));
   servable->warmup->RunUntilReady(bindings, UsedBefore(model));
+  StartGeneration(engine, version, folder, settings, *servable);
   return servable;
 }
 

@@ -6,10 +6,12 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 
 #include "runtime/bucket/shape_recorder.h"
 #include "runtime/engine/model/model.h"
 #include "server/config/model_settings.h"
+#include "server/repository/generation_loop.h"
 #include "server/repository/signature.h"
 #include "server/repository/warmup.h"
 
@@ -25,6 +27,8 @@ struct Servable {
   Signature signature;
   std::shared_ptr<RequestQueue> queue;  // null until somebody may ask
   std::shared_ptr<Warmup> warmup;
+  std::shared_ptr<GenerationLoop> generation;  // null where the model makes no tokens
+  std::string generation_refusal;              // why that is so
   std::shared_ptr<ShapeRecorder> shapes = std::make_shared<ShapeRecorder>();
 };
 

@@ -11,6 +11,7 @@
 #include "server/config/model_config.h"
 #include "server/protocol/answers.h"
 #include "server/protocol/load_parameters.h"
+#include "server/rest/generate_call.h"
 #include "server/rest/infer_call.h"
 #include "server/rest/json_document.h"
 #include "server/rest/message_json.h"
@@ -172,6 +173,14 @@ void AddRestApi(const RestContext& context, Router& router) {
              [=](Exchange exchange, const PathParts& parts) {
                repository->Unload(PathPart(parts, "model"), AnswerWith(exchange));
              });
+  for (const char* path :
+       {"/v2/models/{model}/generate", "/v2/models/{model}/versions/{version}/generate"}) {
+    router.Add("POST", path,
+               [calls = context.tokens, parsing](const Exchange& exchange, const PathParts& parts) {
+                 StartGenerateOverHttp(*calls, *parsing, exchange, PathPart(parts, "model"),
+                                       PathPart(parts, "version"));
+               });
+  }
   for (const char* path :
        {"/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"}) {
     router.Add("POST", path,

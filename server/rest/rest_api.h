@@ -6,6 +6,7 @@
 //   GET  /v2/models/{model}[/versions/{version}]/config         config.pbtxt, complete
 //   GET  /v2/models[/{model}[/versions/{version}]]/stats        counts and times
 //   POST /v2/models/{model}[/versions/{version}]/infer          see infer_json.h
+//   POST /v2/models/{model}[/versions/{version}]/generate       see generate_call.h
 //   POST /v2/repository/index                                   every model and its state
 //   POST /v2/repository/models/{model}/load, .../unload         as the control mode allows
 //
@@ -14,6 +15,7 @@
 
 #include <string>
 
+#include "server/generate/token_calls.h"
 #include "server/http/router.h"
 #include "server/repository/repository.h"
 #include "server/repository/server_state.h"
@@ -24,6 +26,7 @@ namespace reprise {
 struct RestContext {
   Repository* repository = nullptr;
   Inference* inference = nullptr;
+  const TokenCalls* tokens = nullptr;
   const ServerState* state = nullptr;
   MemoryBudget* parsing = nullptr;  // JSON takes its memory from it: see JsonDocument
   std::string version;              // the server's

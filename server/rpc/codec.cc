@@ -20,22 +20,6 @@ constexpr int64_t kLargestMessage = std::numeric_limits<int32_t>::max();
 // Bytes that names, shapes and parameters of an answer may add to its tensors.
 constexpr int64_t kMessageOverhead = 1 << 20;
 
-ParameterValue ValueOf(const InferParameter& value) {
-  switch (value.parameter_choice_case()) {
-    case InferParameter::kBoolParam:
-      return value.bool_param();
-    case InferParameter::kInt64Param:
-      return value.int64_param();
-    case InferParameter::kUint64Param:
-      if (value.uint64_param() > std::numeric_limits<int64_t>::max()) return value.uint64_param();
-      return static_cast<int64_t>(value.uint64_param());
-    case InferParameter::kDoubleParam:
-      return value.double_param();
-    default:
-      return value.string_param();
-  }
-}
-
 // Extensions that change where a tensor's bytes are, or what they mean.
 template <typename Tensor>
 absl::Status CheckTensorParameters(const Tensor& tensor, const char* kind) {
@@ -60,6 +44,22 @@ absl::StatusOr<absl::string_view> InputBytes(const ModelInferRequest& message, i
 }
 
 }  // namespace
+
+ParameterValue ValueOf(const InferParameter& value) {
+  switch (value.parameter_choice_case()) {
+    case InferParameter::kBoolParam:
+      return value.bool_param();
+    case InferParameter::kInt64Param:
+      return value.int64_param();
+    case InferParameter::kUint64Param:
+      if (value.uint64_param() > std::numeric_limits<int64_t>::max()) return value.uint64_param();
+      return static_cast<int64_t>(value.uint64_param());
+    case InferParameter::kDoubleParam:
+      return value.double_param();
+    default:
+      return value.string_param();
+  }
+}
 
 absl::Status Decode(const ModelInferRequest& message, DecodedRequest& decoded) {
   InferRequest& view = decoded.view;

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "proto/grpc_service.pb.h"
+#include "server/protocol/request_parameters.h"
 #include "server/requests/inference.h"
 #include "server/requests/request.h"
 
@@ -18,6 +19,8 @@ struct DecodedRequest {
   InferRequest view;  // points into the message and into `converted`
   std::deque<std::string> converted;
 };
+
+ParameterValue ValueOf(const inference::InferParameter& value);
 
 // `message` must outlive `decoded`. Errors: INVALID_ARGUMENT and UNIMPLEMENTED, naming the field.
 absl::Status Decode(const inference::ModelInferRequest& message, DecodedRequest& decoded);

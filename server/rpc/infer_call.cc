@@ -5,9 +5,12 @@
 
 #include "runtime/base/memory_net.h"
 #include "runtime/base/mutex.h"
+#include "runtime/base/status_macros.h"
+#include "server/generate/token_answers.h"
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/status.h"
+#include "server/rpc/token_parameters.h"
 
 namespace reprise {
 namespace {
@@ -31,25 +34,41 @@ class CallState {
   }
   void Cancel() {
     std::shared_ptr<Call> call;
+    std::shared_ptr<TokenCall> tokens;
     {
       MutexLock lock(mutex_);
       cancelled_ = true;
       call = call_;
+      tokens = tokens_;
     }
     if (call != nullptr) inference_.Cancel(*call);
+    if (tokens != nullptr) tokens->Cancel();
+  }
+  // The same for a request for tokens.
+  void SetTokens(std::shared_ptr<TokenCall> call) {
+    {
+      MutexLock lock(mutex_);
+      if (finished_) return;
+      tokens_ = call;
+      if (!cancelled_) return;
+    }
+    call->Cancel();
   }
   // Lets go of the call, which holds this state.
   void Finish() {
     std::shared_ptr<Call> call;
+    std::shared_ptr<TokenCall> tokens;
     MutexLock lock(mutex_);
     finished_ = true;
     call.swap(call_);
+    tokens.swap(tokens_);
   }
 
  private:
   Inference& inference_;
   Mutex mutex_;
   std::shared_ptr<Call> call_ GUARDED_BY(mutex_);
+  std::shared_ptr<TokenCall> tokens_ GUARDED_BY(mutex_);
   bool cancelled_ GUARDED_BY(mutex_) = false;
   bool finished_ GUARDED_BY(mutex_) = false;
 };
@@ -85,9 +104,34 @@ class InferReactor final : public grpc::ServerUnaryReactor {
   bool is_answer_ = false;  // written before Finish, read after it
 };
 
+// Answers with all tokens at once.
+void StartTokens(const TokenCalls& tokens, const std::shared_ptr<CallState>& state,
+                 InferReactor& reactor, const inference::ModelInferRequest& request,
+                 inference::ModelInferResponse& response) {
+  const auto start = [&]() -> absl::StatusOr<std::shared_ptr<TokenCall>> {
+    SamplingParameters parameters;
+    RETURN_IF_ERROR(TakeTokenParameters(request, parameters));
+    auto whole = std::make_shared<WholeTokenAnswer>();
+    return tokens.Start(state->decoded.view, std::move(parameters), /*counts_unread=*/false,
+                        [whole, state, &reactor, &response](const TokenCallInfo& info,
+                                                            const GenerationEvent& event) {
+                          if (!whole->Add(event)) return;
+                          if (whole->status().ok()) whole->Fill(info, response);
+                          state->Finish();
+                          reactor.FinishCall(whole->status());
+                        });
+  };
+  absl::StatusOr<std::shared_ptr<TokenCall>> call =
+      WithinMemory([] { return "the request"; }, start);
+  if (call.ok()) return state->SetTokens(*std::move(call));
+  state->Finish();
+  reactor.FinishCall(call.status());
+}
+
 }  // namespace
 
-grpc::ServerUnaryReactor* StartInfer(Inference& inference, const Clock& clock, OpenAnswers& open,
+grpc::ServerUnaryReactor* StartInfer(Inference& inference, const TokenCalls& tokens,
+                                     const Clock& clock, OpenAnswers& open,
                                      grpc::CallbackServerContext& context,
                                      const inference::ModelInferRequest& request,
                                      inference::ModelInferResponse& response) {
@@ -109,6 +153,10 @@ grpc::ServerUnaryReactor* StartInfer(Inference& inference, const Clock& clock, O
   if (!decoded.ok()) {
     WhereMemoryAllows([&] { inference.Refuse(view, decoded); });
     reactor->FinishCall(decoded);
+    return reactor;
+  }
+  if (tokens.Takes(view)) {
+    StartTokens(tokens, state, *reactor, request, response);
     return reactor;
   }
   // Once FinishCall is called the reactor and the messages may be gone: only the state is ours.

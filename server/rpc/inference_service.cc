@@ -76,8 +76,8 @@ Reactor* InferenceService::ModelMetadata(CallContext* call,
 Reactor* InferenceService::ModelInfer(CallContext* call,
                                       const inference::ModelInferRequest* request,
                                       inference::ModelInferResponse* response) {
-  return StartInfer(*context_.inference, *context_.clock, open_answers_, *call, *request,
-                    *response);
+  return StartInfer(*context_.inference, *context_.tokens, *context_.clock, open_answers_, *call,
+                    *request, *response);
 }
 
 Reactor* InferenceService::ModelConfig(CallContext* call,
@@ -131,7 +131,7 @@ Reactor* InferenceService::CudaSharedMemoryUnregister(
 }
 
 StreamReactor* InferenceService::ModelStreamInfer(CallContext* call) {
-  return StartStream(*context_.inference, *context_.clock, open_answers_, *call);
+  return StartStream(*context_.inference, *context_.tokens, *context_.clock, open_answers_, *call);
 }
 
 Reactor* InferenceService::RepositoryModelLoad(CallContext* call,

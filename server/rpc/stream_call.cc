@@ -2,14 +2,18 @@
 
 #include <deque>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/memory_net.h"
 #include "runtime/base/mutex.h"
+#include "runtime/base/status_macros.h"
+#include "server/generate/token_answers.h"
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/status.h"
+#include "server/rpc/token_parameters.h"
 #include "server/wire/error_table.h"
 
 namespace reprise {
@@ -28,9 +32,12 @@ bool WantsFinal(const inference::ModelInferRequest& request) {
 
 class InferStream final : public StreamReactor {
  public:
-  InferStream(Inference& inference, const Clock& clock, OpenAnswers& open,
+  InferStream(Inference& inference, const TokenCalls& tokens, const Clock& clock, OpenAnswers& open,
               grpc::CallbackServerContext& context)
-      : inference_(inference), open_(open), deadline_ns_(DeadlineNs(context, clock)) {
+      : inference_(inference),
+        tokens_(tokens),
+        open_(open),
+        deadline_ns_(DeadlineNs(context, clock)) {
     ReadNext();
   }
 
@@ -49,7 +56,7 @@ class InferStream final : public StreamReactor {
     {
       MutexLock lock(mutex_);
       kept = WhereMemoryAllows([&] { requests_.push_back(request); });
-      wait = paused_ = requests_.size() >= kMostUnderWay;
+      wait = paused_ = requests_.size() + token_streams_.size() >= kMostUnderWay;
     }
     if (!kept) {
       open_.End();
@@ -62,18 +69,27 @@ class InferStream final : public StreamReactor {
 
   void OnWriteDone(bool) override {
     // This happens where the client is gone, too: then those that follow fail as well.
-    open_.End();
-    bool read = false;
+    bool read = false, ended = true;
     std::shared_ptr<Request> sent;
+    std::shared_ptr<TokenStream> took;
     const inference::ModelStreamInferResponse* next = nullptr;
     {
       MutexLock lock(mutex_);
-      sent = std::move(requests_.front());
-      requests_.pop_front();
-      writing_ = false;
-      read = std::exchange(paused_, false);
+      if (writing_tokens_) {
+        took = std::move(events_.front()->of);
+        ended = events_.front()->last;
+        events_.pop_front();
+        if (ended) token_streams_.erase(took);
+      } else {
+        sent = std::move(requests_.front());
+        requests_.pop_front();
+      }
+      writing_ = writing_tokens_ = false;
+      if (ended) read = std::exchange(paused_, false);
       next = NextAnswer();
     }
+    if (ended) open_.End();
+    if (took != nullptr) took->Took();
     if (next != nullptr) StartWrite(next);
     if (read) ReadNext();
     FinishWhereDone();
@@ -81,9 +97,11 @@ class InferStream final : public StreamReactor {
 
   void OnCancel() override {
     std::vector<std::shared_ptr<Call>> calls;
+    std::set<std::shared_ptr<TokenStream>> streams;
     {
       MutexLock lock(mutex_);
       cancelled_ = true;
+      WhereMemoryAllows([&] { streams = token_streams_; });
       WhereMemoryAllows([&] {
         for (const auto& request : requests_) {
           if (request->call != nullptr) calls.push_back(request->call);
@@ -91,6 +109,7 @@ class InferStream final : public StreamReactor {
       });
     }
     for (const auto& call : calls) inference_.Cancel(*call);
+    for (const auto& stream : streams) stream->Cancel();
   }
 
   void OnDone() override { delete this; }
@@ -101,6 +120,55 @@ class InferStream final : public StreamReactor {
     DecodedRequest decoded;
     std::shared_ptr<Call> call;  // while it is under way; holds this through its callback
     bool answered = false;
+    inference::ModelStreamInferResponse answer;
+  };
+
+  // A request for tokens that is under way.
+  class TokenStream {
+   public:
+    explicit TokenStream(bool wants_final) : wants_final(wants_final) {}
+
+    // The call has begun; events may have been told, sent or cancelled by then.
+    void Begin(std::shared_ptr<TokenCall> call) {
+      int64_t took = 0;
+      bool cancel = false;
+      {
+        MutexLock lock(mutex_);
+        call_ = call;
+        took = std::exchange(took_, 0);
+        cancel = cancelled_;
+      }
+      if (took > 0) call->Took(took);
+      if (cancel) call->Cancel();
+    }
+    void Took() {
+      if (const std::shared_ptr<TokenCall> call = CallOr([&] { ++took_; })) call->Took(1);
+    }
+    void Cancel() {
+      if (const std::shared_ptr<TokenCall> call = CallOr([&] { cancelled_ = true; })) {
+        call->Cancel();
+      }
+    }
+
+    const bool wants_final;
+
+   private:
+    template <class Note>
+    std::shared_ptr<TokenCall> CallOr(Note note) {
+      MutexLock lock(mutex_);
+      if (call_ == nullptr) note();
+      return call_;
+    }
+
+    Mutex mutex_;
+    std::shared_ptr<TokenCall> call_ GUARDED_BY(mutex_);
+    int64_t took_ GUARDED_BY(mutex_) = 0;
+    bool cancelled_ GUARDED_BY(mutex_) = false;
+  };
+  // An answer of such a request, until it is sent.
+  struct TokenEvent {
+    std::shared_ptr<TokenStream> of;
+    bool last = false;
     inference::ModelStreamInferResponse answer;
   };
 
@@ -138,6 +206,7 @@ class InferStream final : public StreamReactor {
       return Answer(request, refused);
     }
     view.deadline_ns = deadline_ns_;
+    if (tokens_.Takes(view)) return StartTokens(request);
     const std::shared_ptr<Call> call = inference_.Start(view, std::move(done));
     bool cancel = false;
     {
@@ -146,6 +215,52 @@ class InferStream final : public StreamReactor {
       cancel = cancelled_;
     }
     if (cancel && call != nullptr) inference_.Cancel(*call);
+  }
+
+  void StartTokens(const std::shared_ptr<Request>& request) {
+    std::shared_ptr<TokenStream> stream;
+    const auto start = [&]() -> absl::StatusOr<std::shared_ptr<TokenCall>> {
+      stream = std::make_shared<TokenStream>(WantsFinal(request->message));
+      {
+        MutexLock lock(mutex_);
+        token_streams_.insert(stream);
+        std::erase(requests_, request);
+      }
+      SamplingParameters parameters;
+      RETURN_IF_ERROR(TakeTokenParameters(request->message, parameters));
+      return tokens_.Start(request->decoded.view, std::move(parameters), /*counts_unread=*/true,
+                           [this, stream](const TokenCallInfo& info, const GenerationEvent& event) {
+                             Tell(stream, info, event);
+                           });
+    };
+    absl::StatusOr<std::shared_ptr<TokenCall>> call =
+        WithinMemory([] { return "the request"; }, start);
+    if (call.ok()) return stream->Begin(*std::move(call));
+    if (stream == nullptr) return EndWithoutMemory();
+    const TokenCallInfo info = {.model = request->message.model_name(),
+                                .version = request->message.model_version(),
+                                .id = request->message.id()};
+    Tell(stream, info, {.finish = Ending::kError, .status = call.status(), .last = true});
+  }
+
+  void Tell(const std::shared_ptr<TokenStream>& stream, const TokenCallInfo& info,
+            const GenerationEvent& event) {
+    auto told = std::make_unique<TokenEvent>();
+    told->of = stream;
+    told->last = event.last;
+    inference::ModelInferResponse& response = *told->answer.mutable_infer_response();
+    FillTokenAnswer(info, event, response);
+    if (!event.status.ok()) told->answer.set_error_message(ErrorMessage(event.status));
+    if (stream->wants_final) {
+      (*response.mutable_parameters())[kIsFinal].set_bool_param(event.last);
+    }
+    const inference::ModelStreamInferResponse* next = nullptr;
+    {
+      MutexLock lock(mutex_);
+      events_.push_back(std::move(told));
+      next = NextAnswer();
+    }
+    if (next != nullptr) StartWrite(next);
   }
 
   // Keeps the answer until it is its turn; the call stays open until it is sent.
@@ -183,7 +298,12 @@ class InferStream final : public StreamReactor {
   // The answer to send now: that of the oldest request, unless it is being sent. Clients may tell
   // answers apart by their order alone.
   const inference::ModelStreamInferResponse* NextAnswer() REQUIRES(mutex_) {
-    if (writing_ || requests_.empty() || !requests_.front()->answered) return nullptr;
+    if (writing_) return nullptr;
+    if (!events_.empty()) {
+      writing_ = writing_tokens_ = true;
+      return &events_.front()->answer;
+    }
+    if (requests_.empty() || !requests_.front()->answered) return nullptr;
     writing_ = true;
     return &requests_.front()->answer;
   }
@@ -192,13 +312,15 @@ class InferStream final : public StreamReactor {
     grpc::Status status;
     {
       MutexLock lock(mutex_);
-      if (!all_read_ || !requests_.empty() || std::exchange(finished_, true)) return;
+      const bool done = all_read_ && requests_.empty() && token_streams_.empty();
+      if (!done || std::exchange(finished_, true)) return;
       status = status_;
     }
     Finish(status);
   }
 
   Inference& inference_;
+  const TokenCalls& tokens_;
   OpenAnswers& open_;
   const int64_t deadline_ns_;
   std::shared_ptr<Request> reading_;  // one read at a time fills it
@@ -206,8 +328,11 @@ class InferStream final : public StreamReactor {
   Mutex mutex_;
   // Read and not answered yet, in the order in which they came.
   std::deque<std::shared_ptr<Request>> requests_ GUARDED_BY(mutex_);
-  bool writing_ GUARDED_BY(mutex_) = false;  // the answer of the first one
-  bool paused_ GUARDED_BY(mutex_) = false;   // no read is under way
+  bool writing_ GUARDED_BY(mutex_) = false;  // the answer of the first one, or the first event
+  bool writing_tokens_ GUARDED_BY(mutex_) = false;  // it is an event
+  std::set<std::shared_ptr<TokenStream>> token_streams_ GUARDED_BY(mutex_);
+  std::deque<std::unique_ptr<TokenEvent>> events_ GUARDED_BY(mutex_);  // not sent yet
+  bool paused_ GUARDED_BY(mutex_) = false;                             // no read is under way
   bool all_read_ GUARDED_BY(mutex_) = false;
   bool cancelled_ GUARDED_BY(mutex_) = false;
   bool finished_ GUARDED_BY(mutex_) = false;
@@ -216,9 +341,9 @@ class InferStream final : public StreamReactor {
 
 }  // namespace
 
-StreamReactor* StartStream(Inference& inference, const Clock& clock, OpenAnswers& open,
-                           grpc::CallbackServerContext& context) {
-  return new InferStream(inference, clock, open, context);
+StreamReactor* StartStream(Inference& inference, const TokenCalls& tokens, const Clock& clock,
+                           OpenAnswers& open, grpc::CallbackServerContext& context) {
+  return new InferStream(inference, tokens, clock, open, context);
 }
 
 }  // namespace reprise

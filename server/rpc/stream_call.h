@@ -2,14 +2,16 @@
 //
 // Each message is a request like any other; they run side by side, and answers come in the order of
 // the requests, each as soon as it and those before it are ready. One that fails is answered with
-// `error_message`, and the stream goes on. A client that does not read its answers is read no
-// further: a bounded number of requests of a stream is under way.
+// `error_message`, and the stream goes on. A request for tokens has an answer for each of them,
+// which come as they are made, between those of other requests. A client that does not read its
+// answers is read no further: a bounded number of requests of a stream is under way.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 #include "proto/grpc_service.pb.h"
 #include "runtime/base/clock.h"
+#include "server/generate/token_calls.h"
 #include "server/requests/inference.h"
 #include "server/transport/open_answers.h"
 
@@ -20,7 +22,7 @@ using StreamReactor =
 
 // Returns the reactor that finishes the call once the client has sent its last request and each has
 // been answered; gRPC owns it. Requests of a cancelled call leave the queue.
-StreamReactor* StartStream(Inference& inference, const Clock& clock, OpenAnswers& open,
-                           grpc::CallbackServerContext& context);
+StreamReactor* StartStream(Inference& inference, const TokenCalls& tokens, const Clock& clock,
+                           OpenAnswers& open, grpc::CallbackServerContext& context);
 
 }  // namespace reprise

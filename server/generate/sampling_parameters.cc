@@ -1,0 +1,224 @@
+#include "server/generate/sampling_parameters.h"
+
+#include <simdjson.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+using simdjson::dom::element;
+using simdjson::dom::element_type;
+
+absl::Status Wants(absl::string_view name, absl::string_view kind) {
+  return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' must be ", kind));
+}
+
+absl::StatusOr<int64_t> WholeOf(const std::string& name, const ParameterValue& value) {
+  if (const int64_t* number = std::get_if<int64_t>(&value)) return *number;
+  if (const double* number = std::get_if<double>(&value)) {
+    if (*number == std::floor(*number) && std::abs(*number) < 9e15) {
+      return static_cast<int64_t>(*number);
+    }
+  }
+  return Wants(name, "an integer");
+}
+
+absl::StatusOr<float> NumberOf(const std::string& name, const ParameterValue& value) {
+  if (const int64_t* number = std::get_if<int64_t>(&value)) return static_cast<float>(*number);
+  if (const double* number = std::get_if<double>(&value)) {
+    if (std::isfinite(*number)) return static_cast<float>(*number);
+  }
+  return Wants(name, "a number");
+}
+
+absl::StatusOr<bool> BoolOf(const std::string& name, const ParameterValue& value) {
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag;
+  return Wants(name, "true or false");
+}
+
+// A parser for each: its memory is let go of with it.
+absl::StatusOr<element> Parse(absl::string_view name, absl::string_view text,
+                              simdjson::dom::parser& parser) {
+  element root;
+  const simdjson::padded_string padded(text.data(), text.size());
+  if (parser.parse(padded).get(root) != simdjson::SUCCESS) return Wants(name, "JSON");
+  return root;
+}
+
+absl::Status TakeIds(const std::string& name, const ParameterValue& value,
+                     std::vector<int64_t>& ids) {
+  const std::string* text = std::get_if<std::string>(&value);
+  if (text == nullptr) return Wants(name, "a JSON list of ids");
+  simdjson::dom::parser parser;
+  ASSIGN_OR_RETURN(const element root, Parse(name, *text, parser));
+  simdjson::dom::array list;
+  if (root.get(list) != simdjson::SUCCESS) return Wants(name, "a JSON list of ids");
+  for (const element one : list) {
+    int64_t id = 0;
+    if (one.get(id) != simdjson::SUCCESS) return Wants(name, "a JSON list of ids");
+    ids.push_back(id);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeBias(const std::string& name, const ParameterValue& value,
+                      std::map<int64_t, float>& bias) {
+  constexpr absl::string_view kKind = "a JSON object of ids and numbers";
+  const std::string* text = std::get_if<std::string>(&value);
+  if (text == nullptr) return Wants(name, kKind);
+  simdjson::dom::parser parser;
+  ASSIGN_OR_RETURN(const element root, Parse(name, *text, parser));
+  simdjson::dom::object map;
+  if (root.get(map) != simdjson::SUCCESS) return Wants(name, kKind);
+  for (const auto& [key, one] : map) {
+    int64_t id = 0;
+    double number = 0;
+    if (!absl::SimpleAtoi(absl::string_view(key.data(), key.size()), &id) ||
+        one.get(number) != simdjson::SUCCESS) {
+      return Wants(name, kKind);
+    }
+    bias[id] = static_cast<float>(number);
+  }
+  return absl::OkStatus();
+}
+
+// A parameter: its name, and how it is taken.
+struct Row {
+  absl::string_view name;
+  absl::Status (*take)(const std::string& name, const ParameterValue& value,
+                       SamplingParameters& to);
+};
+
+template <auto SamplingOptions::*member>
+absl::Status TakeWhole(const std::string& name, const ParameterValue& value,
+                       SamplingParameters& to) {
+  ASSIGN_OR_RETURN(to.sampling.*member, WholeOf(name, value));
+  return absl::OkStatus();
+}
+template <auto SamplingOptions::*member>
+absl::Status TakeNumber(const std::string& name, const ParameterValue& value,
+                        SamplingParameters& to) {
+  ASSIGN_OR_RETURN(to.sampling.*member, NumberOf(name, value));
+  return absl::OkStatus();
+}
+
+// THE table of parameters of a request for tokens.
+constexpr Row kRows[] = {
+    {"max_tokens", TakeWhole<&SamplingOptions::max_tokens>},
+    {"min_tokens", TakeWhole<&SamplingOptions::min_tokens>},
+    {"temperature", TakeNumber<&SamplingOptions::temperature>},
+    {"top_p", TakeNumber<&SamplingOptions::top_p>},
+    {"top_k", TakeWhole<&SamplingOptions::top_k>},
+    {"min_p", TakeNumber<&SamplingOptions::min_p>},
+    {"repetition_penalty", TakeNumber<&SamplingOptions::repetition_penalty>},
+    {"presence_penalty", TakeNumber<&SamplingOptions::presence_penalty>},
+    {"frequency_penalty", TakeNumber<&SamplingOptions::frequency_penalty>},
+    {"logprobs", TakeWhole<&SamplingOptions::logprobs>},
+    {"n", TakeWhole<&SamplingOptions::n>},
+    {"seed",
+     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
+       if (const uint64_t* large = std::get_if<uint64_t>(&value)) {
+         to.sampling.seed = *large;
+         return absl::OkStatus();
+       }
+       ASSIGN_OR_RETURN(const int64_t seed, WholeOf(name, value));
+       to.sampling.seed = static_cast<uint64_t>(seed);
+       return absl::OkStatus();
+     }},
+    {"ignore_eos",
+     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
+       ASSIGN_OR_RETURN(to.sampling.ignore_eos, BoolOf(name, value));
+       return absl::OkStatus();
+     }},
+    {"stop_token_ids",
+     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
+       return TakeIds(name, value, to.sampling.stop_ids);
+     }},
+    {"logit_bias",
+     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
+       return TakeBias(name, value, to.sampling.logit_bias);
+     }},
+    {"cache_salt",
+     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
+       const std::string* text = std::get_if<std::string>(&value);
+       if (text == nullptr) return Wants(name, "a text");
+       to.cache_salt = *text;
+       return absl::OkStatus();
+     }},
+    {"timeout",
+     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
+       ASSIGN_OR_RETURN(to.timeout_us, WholeOf(name, value));
+       return *to.timeout_us < 0 ? Wants(name, "microseconds") : absl::OkStatus();
+     }},
+    {"priority",
+     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
+       ASSIGN_OR_RETURN(const int64_t priority, WholeOf(name, value));
+       if (priority < 0) return Wants(name, "at least 0");
+       to.priority = static_cast<uint64_t>(priority);
+       return absl::OkStatus();
+     }},
+    // The transport reads these.
+    {"stream", [](const std::string& name, const ParameterValue& value,
+                  SamplingParameters&) { return BoolOf(name, value).status(); }},
+    {"triton_enable_empty_final_response",
+     [](const std::string& name, const ParameterValue& value, SamplingParameters&) {
+       return BoolOf(name, value).status();
+     }},
+};
+
+}  // namespace
+
+absl::Status SamplingParameters::Set(const std::string& name, const ParameterValue& value) {
+  for (const Row& row : kRows) {
+    if (row.name != name) continue;
+    if (!given_.insert(name).second) {
+      return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' is given twice"));
+    }
+    return row.take(name, value, *this);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' is not known"));
+}
+
+absl::Status SamplingParameters::SetAll(absl::string_view json) {
+  simdjson::dom::parser parser;
+  ASSIGN_OR_RETURN(const element root, Parse("sampling_parameters", json, parser));
+  simdjson::dom::object map;
+  if (root.get(map) != simdjson::SUCCESS) return Wants("sampling_parameters", "a JSON object");
+  for (const auto& [key, one] : map) {
+    const std::string name(key);
+    ParameterValue value;
+    switch (one.type()) {
+      case element_type::NULL_VALUE:
+        continue;
+      case element_type::BOOL:
+        value = bool(one);
+        break;
+      case element_type::INT64:
+        value = int64_t(one);
+        break;
+      case element_type::UINT64:
+        value = uint64_t(one);
+        break;
+      case element_type::DOUBLE:
+        value = double(one);
+        break;
+      case element_type::STRING:
+        value = std::string(std::string_view(one));
+        break;
+      default:
+        value = simdjson::minify(one);
+    }
+    RETURN_IF_ERROR(Set(name, value));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reprise

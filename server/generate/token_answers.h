@@ -1,0 +1,38 @@
+// The answers of a request for tokens as messages of the inference protocol.
+#pragma once
+
+#include <vector>
+
+#include "proto/grpc_service.pb.h"
+#include "server/generate/token_calls.h"
+
+namespace reprise {
+
+// One event: outputs token_ids i64[1, k] and, where they are asked for, logprobs f32[1, k];
+// parameters say which answer it is of and why that ended. `event` is no error.
+void FillTokenAnswer(const TokenCallInfo& info, const GenerationEvent& event,
+                     inference::ModelInferResponse& message);
+
+// All events of a call, put together.
+class WholeTokenAnswer {
+ public:
+  // Whether the event was the last one.
+  bool Add(const GenerationEvent& event);
+  const absl::Status& status() const { return status_; }
+  struct Answer {
+    std::vector<SampledToken> tokens;
+    Ending finish = Ending::kGoesOn;
+  };
+  const std::vector<Answer>& answers() const { return answers_; }
+  int64_t cached_tokens() const { return cached_tokens_; }
+
+  // Outputs [answers, k]: a shorter answer ends with ids of -1.
+  void Fill(const TokenCallInfo& info, inference::ModelInferResponse& message) const;
+
+ private:
+  std::vector<Answer> answers_;
+  absl::Status status_;
+  int64_t cached_tokens_ = 0;
+};
+
+}  // namespace reprise

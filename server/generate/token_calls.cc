@@ -1,0 +1,159 @@
+#include "server/generate/token_calls.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/hash64.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+const InputView* FindInput(const InferRequest& request, absl::string_view name) {
+  const auto found =
+      absl::c_find_if(request.inputs, [&](const InputView& one) { return one.name == name; });
+  return found == request.inputs.end() ? nullptr : &*found;
+}
+
+template <class T>
+std::vector<int64_t> Numbers(absl::string_view bytes) {
+  std::vector<int64_t> ids(bytes.size() / sizeof(T));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    T id;
+    std::memcpy(&id, bytes.data() + i * sizeof(T), sizeof(T));
+    ids[i] = id;
+  }
+  return ids;
+}
+
+absl::StatusOr<std::vector<int64_t>> IdsOf(const InputView& input) {
+  const bool row = input.shape.size() == 1 || (input.shape.size() == 2 && input.shape[0] == 1);
+  if (!row) {
+    return absl::InvalidArgumentError(absl::StrCat("input \"", input.name, "\" has shape ",
+                                                   ShapeToString(input.shape),
+                                                   ", tokens are made for [1, tokens]"));
+  }
+  const bool wide = input.datatype == "INT64";
+  if (!wide && input.datatype != "INT32") {
+    return absl::InvalidArgumentError(absl::StrCat("input \"", input.name, "\" has datatype ",
+                                                   input.datatype, ", ids are INT64 or INT32"));
+  }
+  const int64_t elements = input.shape.back();
+  const int64_t bytes = wide ? 8 : 4;
+  if (elements < 0 || elements != static_cast<int64_t>(input.bytes.size()) / bytes ||
+      input.bytes.size() % static_cast<size_t>(bytes) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("input \"", input.name, "\" of shape ",
+                                                   ShapeToString(input.shape), " does not take ",
+                                                   input.bytes.size(), " bytes"));
+  }
+  return wide ? Numbers<int64_t>(input.bytes) : Numbers<int32_t>(input.bytes);
+}
+
+// The one element of a BYTES tensor.
+absl::StatusOr<absl::string_view> TextOf(const InputView& input) {
+  uint32_t size = 0;
+  if (input.datatype != "BYTES" || input.bytes.size() < sizeof(size)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input \"", input.name, "\" is not one element of BYTES"));
+  }
+  std::memcpy(&size, input.bytes.data(), sizeof(size));
+  if (input.bytes.size() != sizeof(size) + size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input \"", input.name, "\" is not one element of BYTES"));
+  }
+  return input.bytes.substr(sizeof(size));
+}
+
+}  // namespace
+
+void TokenCall::Cancel() {
+  handle_->Cancel();
+  model_.servable->generation->Wake();
+}
+
+void TokenCall::Took(int64_t events) {
+  handle_->Took(events);
+  model_.servable->generation->Wake();
+}
+
+bool TokenCalls::Takes(const InferRequest& request) const {
+  constexpr size_t kMostInputs = 2;  // ids and parameters
+  if (request.inputs.empty() || request.inputs.size() > kMostInputs) return false;
+  const auto found = repository_.Find(request.model, request.version);
+  if (!found.ok() || found->servable->generation == nullptr) return false;
+  const std::string& ids = found->servable->generation->generator().ids_input();
+  return FindInput(request, ids) != nullptr &&
+         absl::c_all_of(request.inputs, [&](const InputView& one) {
+           return one.name == absl::string_view(ids) || one.name == kSamplingInput;
+         });
+}
+
+absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(const InferRequest& request,
+                                                             SamplingParameters parameters,
+                                                             bool counts_unread,
+                                                             OnTokens on_tokens) const {
+  ASSIGN_OR_RETURN(const Repository::Found found, repository_.Find(request.model, request.version));
+  if (const InputView* sampling = FindInput(request, kSamplingInput); sampling != nullptr) {
+    ASSIGN_OR_RETURN(const absl::string_view json, TextOf(*sampling));
+    RETURN_IF_ERROR(parameters.SetAll(json));
+  }
+  for (const absl::string_view output : request.outputs) {
+    if (output == kTokensOutput || output == kLogprobsOutput) continue;
+    return absl::InvalidArgumentError(absl::StrCat("a request for tokens has no output \"", output,
+                                                   "\"; it has ", kTokensOutput, ", ",
+                                                   kLogprobsOutput));
+  }
+  const std::string& name = found.servable->generation->generator().ids_input();
+  ASSIGN_OR_RETURN(std::vector<int64_t> ids, IdsOf(*FindInput(request, name)));
+  if (request.deadline_ns != kNoDeadline) {
+    const int64_t left_us = (request.deadline_ns - clock_.NowNs()) / 1000;
+    parameters.timeout_us = std::min(parameters.timeout_us.value_or(left_us), left_us);
+  }
+  return Start(request.model, request.version, request.id, std::move(ids), parameters,
+               counts_unread, std::move(on_tokens));
+}
+
+absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(
+    absl::string_view model, absl::string_view version, absl::string_view id,
+    std::vector<int64_t> ids, const SamplingParameters& parameters, bool counts_unread,
+    OnTokens on_tokens) const {
+  ASSIGN_OR_RETURN(Repository::Found found, repository_.Find(model, version));
+  if (found.servable->generation == nullptr) {
+    return absl::UnimplementedError(absl::StrCat(
+        "model \"", model, "\" makes no tokens: ", found.servable->generation_refusal));
+  }
+  const TokenCallInfo info = {.model = found.version->name,
+                              .version = found.version->version,
+                              .id = std::string(id),
+                              .prompt_tokens = static_cast<int64_t>(ids.size()),
+                              .logprobs = parameters.sampling.logprobs >= 0};
+  const int64_t start_ns = clock_.NowNs();
+  GenerationRequest wanted = {
+      .ids = std::move(ids),
+      .sampling = parameters.sampling,
+      .priority = parameters.priority,
+      .deadline_ns = 0,
+      .owner = parameters.cache_salt.empty()
+                   ? 0
+                   : static_cast<int64_t>(Hash64(parameters.cache_salt) | 1),
+      .counts_unread = counts_unread};
+  if (parameters.timeout_us.value_or(0) != 0) {
+    wanted.deadline_ns = std::max<int64_t>(1, start_ns + *parameters.timeout_us * 1000);
+  }
+  const Clock& clock = clock_;
+  wanted.on_event = [info, on_tokens = std::move(on_tokens), version = found.version, start_ns,
+                     &clock](const GenerationEvent& event) {
+    if (event.last) {
+      version->events->OnRequest(
+          {.code = event.status.code(), .rows = 1, .total_ns = clock.NowNs() - start_ns});
+    }
+    on_tokens(info, event);
+  };
+  ASSIGN_OR_RETURN(std::shared_ptr<Generation> begun,
+                   found.servable->generation->Submit(std::move(wanted)));
+  return std::make_shared<TokenCall>(std::move(found), std::move(begun));
+}
+
+}  // namespace reprise

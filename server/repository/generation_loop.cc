@@ -1,0 +1,49 @@
+#include "server/repository/generation_loop.h"
+
+#include <utility>
+
+namespace reprise {
+namespace {
+
+// Deadlines are looked at this often where nothing runs.
+constexpr int64_t kIdleNs = 50'000'000;
+
+}  // namespace
+
+GenerationLoop::GenerationLoop(std::unique_ptr<Generator> generator, OnStats on_stats)
+    : shared_(std::make_shared<Shared>()) {
+  shared_->generator = std::move(generator);
+  shared_->on_stats = std::move(on_stats);
+  thread_ = std::thread([shared = shared_] { Run(shared); });
+}
+
+GenerationLoop::~GenerationLoop() {
+  shared_->stop = true;
+  shared_->generator->Wake();
+  // The last user may be an event that the thread itself tells.
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
+}
+
+absl::StatusOr<std::shared_ptr<Generation>> GenerationLoop::Submit(GenerationRequest request) {
+  return shared_->generator->Submit(std::move(request));
+}
+
+void GenerationLoop::Wake() { shared_->generator->Wake(); }
+
+void GenerationLoop::Run(const std::shared_ptr<Shared>& shared) {
+  Generator& generator = *shared->generator;
+  shared->on_stats(generator.Stats());
+  while (!shared->stop) {
+    const bool stepped = generator.Step();
+    shared->on_stats(generator.Stats());
+    if (!stepped) generator.Wait(kIdleNs);
+  }
+  generator.Close(absl::UnavailableError("the model is unloaded"));
+  shared->on_stats(generator.Stats());
+}
+
+}  // namespace reprise

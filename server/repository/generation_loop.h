@@ -1,0 +1,44 @@
+// GenerationLoop: the thread that steps a model's generator.
+//
+// It steps while there is something to do and sleeps otherwise. When the last user lets go the
+// thread ends, and what still runs ends with UNAVAILABLE.
+//
+// Threads: all methods from any.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "runtime/generate/generator.h"
+
+namespace reprise {
+
+class GenerationLoop {
+ public:
+  // Told after steps, and when nothing is left to do.
+  using OnStats = std::function<void(const GeneratorStats& stats)>;
+
+  GenerationLoop(std::unique_ptr<Generator> generator, OnStats on_stats);
+  ~GenerationLoop();
+
+  absl::StatusOr<std::shared_ptr<Generation>> Submit(GenerationRequest request);
+  // A client has taken events, or cancelled: the loop looks again.
+  void Wake();
+  const Generator& generator() const { return *shared_->generator; }
+
+ private:
+  struct Shared {
+    std::unique_ptr<Generator> generator;
+    OnStats on_stats;
+    std::atomic<bool> stop{false};
+  };
+  static void Run(const std::shared_ptr<Shared>& shared);
+
+  const std::shared_ptr<Shared> shared_;
+  std::thread thread_;
+};
+
+}  // namespace reprise

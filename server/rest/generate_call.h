@@ -1,0 +1,23 @@
+// The routes of tokens over HTTP: POST /v2/models/{model}[/versions/{version}]/generate answers
+// with all tokens at once.
+//
+//   {"input_ids": [1, 2, 3], "id": "mine", "parameters": {"max_tokens": 16, "temperature": 0}}
+//   {"model_name": "m", "model_version": "1", "token_ids": [4, 5], "finish_reason": "stop", ...}
+//
+// With `n` answers `token_ids` and `logprobs` are lists of lists, and `finish_reason` is a list.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/engine/types/memory_budget.h"
+#include "server/generate/token_calls.h"
+#include "server/http/http_message.h"
+
+namespace reprise {
+
+void StartGenerateOverHttp(const TokenCalls& calls, MemoryBudget& parsing,
+                           const std::shared_ptr<HttpExchange>& exchange, const std::string& model,
+                           const std::string& version);
+
+}  // namespace reprise

@@ -1,0 +1,220 @@
+"""Decoders make tokens: the same as onnxruntime stepping with its cache, and nothing is captured."""
+
+import concurrent.futures
+import json
+import queue
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+import tritonclient.grpc
+from tritonclient.utils import InferenceServerException
+
+from testing import decoders
+from testing.daemon import Daemon, reprise
+from testing.metrics import Scrape
+from testing.patience import wait_until
+
+CONTEXT = 128
+LAYOUTS = {"gqa": dict(window=9), "mha": {}, "concat": dict(kv_heads=1, norms=True),
+           "range": dict(heads=3, kv_heads=3), "alibi": {}, "onnx": dict(window=5)}
+
+
+def config(**parameters):
+    parameters.setdefault("context", CONTEXT)
+    return "\n".join(f'parameters {{ key: "reprise.{key}" value {{ string_value: "{value}" }} }}'
+                     for key, value in parameters.items())
+
+
+def generate(daemon, model, ids, **parameters):
+    parameters.setdefault("temperature", 0)
+    body = json.dumps({"input_ids": ids, "parameters": parameters}).encode()
+    request = urllib.request.Request(f"{daemon.http_url}/v2/models/{model}/generate", body)
+    try:
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        return json.load(error)
+
+
+def prompt(rng, length):
+    return [int(one) for one in rng.integers(0, 97, length)]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A daemon with a model of each form, and onnxruntime beside each."""
+    root = tmp_path_factory.mktemp("decoders")
+    steppers = {}
+    for form, layout in LAYOUTS.items():
+        model = decoders.make(form, **layout)
+        folder = root / form / "1"
+        folder.mkdir(parents=True)
+        (folder / "model.onnx").write_bytes(model.SerializeToString())
+        (root / form / "config.pbtxt").write_text(config())
+        steppers[form] = decoders.Stepper(model)
+    with Daemon(root) as daemon:
+        yield daemon, steppers
+
+
+@pytest.mark.parametrize("form", LAYOUTS)
+def test_tokens_are_those_of_onnxruntime_with_its_own_cache(served, rng, form):
+    daemon, steppers = served
+    for length in (1, 2, 17, 40):
+        ids = prompt(rng, length)
+        expected, rows = steppers[form].greedy(ids, 24)
+        answer = generate(daemon, form, ids, max_tokens=24, logprobs=0)
+        assert answer["token_ids"] == expected, (form, length, answer)
+        assert answer["finish_reason"] == "length"
+        probabilities = rows - np.log(np.exp(rows - rows.max(-1, keepdims=True)).sum(
+            -1, keepdims=True)) - rows.max(-1, keepdims=True)
+        best = probabilities[np.arange(24), expected]
+        np.testing.assert_allclose(answer["logprobs"], best, atol=2e-4)
+
+
+def test_no_mixture_of_requests_captures_anything_and_no_page_is_left(served, rng):
+    daemon, steppers = served
+    before = Scrape(daemon.metrics_url).total("reprise_compiles_total")
+    asked = [(str(rng.choice(list(LAYOUTS))), prompt(rng, int(rng.integers(1, 90))),
+              int(rng.integers(1, 38))) for _ in range(80)]
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        answers = list(pool.map(
+            lambda one: generate(daemon, one[0], one[1], max_tokens=one[2]), asked))
+    for (form, ids, tokens), answer in list(zip(asked, answers))[::8]:
+        assert answer["token_ids"] == steppers[form].greedy(ids, tokens)[0]
+    assert all(len(answer["token_ids"]) == one[2] for one, answer in zip(asked, answers))
+    assert Scrape(daemon.metrics_url).total("reprise_compiles_total") == before
+    wait_until(lambda: all(
+        Scrape(daemon.metrics_url).by("reprise_pages", "state", model=form).get("used", 0) == 0
+        for form in LAYOUTS))
+
+
+def test_the_same_seed_draws_the_same_to_the_last_bit_whatever_else_runs(served, rng):
+    daemon, _ = served
+    ids = prompt(rng, 33)
+    wanted = dict(max_tokens=30, temperature=1.2, top_p=0.9, seed=7, logprobs=0)
+    alone = generate(daemon, "concat", ids, **wanted)
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        others = [pool.submit(generate, daemon, "concat", prompt(rng, int(n)), max_tokens=40)
+                  for n in rng.integers(1, 80, 11)]
+        beside = generate(daemon, "concat", ids, **wanted)
+        for other in others:
+            other.result()
+    assert beside["token_ids"] == alone["token_ids"]
+    assert beside["logprobs"] == alone["logprobs"]
+    assert beside["cached_tokens"] == 32  # its full pages were found
+
+
+def test_answers_of_one_request_share_the_prompt_and_draw_apart(served, rng):
+    daemon, _ = served
+    answer = generate(daemon, "gqa", prompt(rng, 20), max_tokens=12, temperature=1, seed=3, n=3)
+    assert [len(one) for one in answer["token_ids"]] == [12, 12, 12]
+    assert len({tuple(one) for one in answer["token_ids"]}) == 3
+    again = generate(daemon, "gqa", prompt(rng, 5), max_tokens=1, temperature=0, n=2)
+    assert again["token_ids"][0] == again["token_ids"][1]
+
+
+def test_stop_ids_and_the_context_end_an_answer(served, rng):
+    daemon, _ = served
+    ids = prompt(rng, 10)
+    free = generate(daemon, "range", ids, max_tokens=20)["token_ids"]
+    stop = free[4]
+    ended = generate(daemon, "range", ids, max_tokens=20, stop_token_ids=[stop])
+    assert ended["token_ids"] == free[:free.index(stop) + 1]
+    assert ended["finish_reason"] == "stop"
+    full = generate(daemon, "range", prompt(rng, 100), max_tokens=1000)
+    assert len(full["token_ids"]) == CONTEXT - 100 and full["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize("ids, parameters, words", [
+    ([1] * CONTEXT, {}, f"the prompt has {CONTEXT} tokens, and the model's context of {CONTEXT}"),
+    ([], {}, "the prompt has no tokens"),
+    ([1, 97], {}, "value 97 at 1 is out of range [0, 96]"),
+    ([1], {"max_token": 3}, "parameter 'max_token' is not known"),
+    ([1], {"top_p": 2}, "parameter 'top_p' = 2 is out of range [0, 1]"),
+    ([1], {"temperature": "hot"}, "parameter 'temperature' must be a number"),
+    ([1], {"stop_token_ids": [200]}, "parameter 'stop_token_ids' = 200 is out of range [0, 96]"),
+])
+def test_what_can_never_be_served_is_refused_with_both_values(served, ids, parameters, words):
+    daemon, _ = served
+    assert words in generate(daemon, "alibi", ids, **parameters)["error"]
+
+
+def test_a_sequence_that_is_set_back_gets_the_same_tokens(repository, rng):
+    """Pages for about two sequences, and six that want some: 1 MiB is 128 pages of this model."""
+    model = decoders.make("gqa", size=32, layers=4, context=1024)
+    stepper = decoders.Stepper(model)
+    repository.add("small", model, config=config(cache_mb=1, context=1024))
+    with Daemon(repository) as daemon:
+        free = Scrape(daemon.metrics_url).by("reprise_pages", "state", model="small")["free"]
+        length = int(free) * 16 // 3
+        asked = [prompt(rng, length) for _ in range(6)]
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            answers = list(pool.map(
+                lambda ids: generate(daemon, "small", ids, max_tokens=length // 2), asked))
+        for ids, answer in zip(asked, answers):
+            assert answer["token_ids"] == stepper.greedy(ids, length // 2)[0]
+        pages = Scrape(daemon.metrics_url).by("reprise_pages", "state", model="small")
+        assert pages.get("used", 0) == 0 and pages["free"] == free
+
+
+def test_a_model_that_cannot_be_paged_is_served_as_before(repository):
+    repository.add("off", decoders.make("gqa"), config=config(generation="off"))
+    with Daemon(repository) as daemon:
+        assert "reprise.generation is off" in generate(daemon, "off", [1, 2])["error"]
+
+
+def test_reprise_generate_needs_no_server(tmp_path, rng):
+    model = decoders.make("concat")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    ids = prompt(rng, 21)
+    out = reprise("generate", path, "--ids", ",".join(map(str, ids)), "--max-tokens", 9,
+                  "--context", CONTEXT)
+    expected = decoders.Stepper(model).greedy(ids, 9)[0]
+    assert out.split() == ["0", "length", ",".join(map(str, expected))]
+
+
+def ids_input(ids):
+    tensor = tritonclient.grpc.InferInput("input_ids", [1, len(ids)], "INT64")
+    tensor.set_data_from_numpy(np.array([ids], np.int64))
+    return tensor
+
+
+def test_a_stream_tells_tokens_one_by_one_beside_each_other(served, rng):
+    daemon, steppers = served
+    client, told = daemon.client(), queue.Queue()
+    client.start_stream(lambda result, error: told.put((result, error)))
+    asked = {str(i): prompt(rng, 5 + 9 * i) for i in range(4)}
+    for name, ids in asked.items():
+        client.async_stream_infer(
+            "concat", [ids_input(ids)], request_id=name, enable_empty_final_response=True,
+            parameters={"max_tokens": 15, "temperature": 0})
+    tokens, final = {name: [] for name in asked}, set()
+    while len(final) < len(asked):
+        result, error = told.get(timeout=60)
+        assert error is None
+        answer = result.get_response()
+        tokens[answer.id] += result.as_numpy("token_ids")[0].tolist()
+        if answer.parameters["triton_final_response"].bool_param:
+            assert answer.parameters["finish_reason"].string_param == "length"
+            final.add(answer.id)
+    client.async_stream_infer("concat", [ids_input([1])], parameters={"top_q": 1})
+    _, error = told.get(timeout=60)
+    assert "parameter 'top_q' is not known" in error.message()
+    client.stop_stream()
+    for name, ids in asked.items():
+        assert tokens[name] == steppers["concat"].greedy(ids, 15)[0]
+
+
+def test_an_inference_with_ids_alone_answers_with_all_tokens(served, rng):
+    daemon, steppers = served
+    ids = prompt(rng, 12)
+    sampling = tritonclient.grpc.InferInput("sampling_parameters", [1], "BYTES")
+    sampling.set_data_from_numpy(
+        np.array([json.dumps({"max_tokens": 8, "temperature": 0.0}).encode()], np.object_))
+    result = daemon.client().infer("mha", [ids_input(ids), sampling])
+    assert result.as_numpy("token_ids").tolist() == [steppers["mha"].greedy(ids, 8)[0]]
+    with pytest.raises(InferenceServerException, match="given twice"):
+        daemon.client().infer("mha", [ids_input(ids), sampling], parameters={"max_tokens": 3})
