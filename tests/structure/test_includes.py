@@ -90,6 +90,7 @@ MAY_INCLUDE = {
     "server/config": ["runtime/engine", "proto/model_config"],
     "server/batching": ["runtime/base"],
     "server/metrics": ["runtime/engine"],
+    "server/text": ["runtime/base"],
     "server/wire": ["runtime/onnx", "proto/model_config"],
     "server/transport": ["runtime/base"],
     "server/repository": ["server/wire", "server/config", "runtime/generate"],

@@ -1,0 +1,122 @@
+#include "server/text/tokenizer.h"
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "server/text/tokenizer_ffi.h"
+
+namespace reprise {
+namespace {
+
+// The vocabularies of the largest models have some 20 MiB.
+constexpr size_t kMostFileBytes = size_t{256} << 20;
+
+// A text of the library, freed at the end.
+struct LibraryText {
+  LibraryText() = default;
+  LibraryText(const LibraryText&) = delete;
+  LibraryText& operator=(const LibraryText&) = delete;
+  ~LibraryText() { reprise_text_free(&text); }
+
+  std::string ToString() const {
+    return text.size == 0 ? std::string() : std::string(text.data, text.size);
+  }
+  reprise_text text = {nullptr, 0};
+};
+
+absl::Status StatusOf(int32_t code, const LibraryText& error) {
+  if (code == 0) return absl::OkStatus();
+  return absl::Status(static_cast<absl::StatusCode>(code), error.ToString());
+}
+
+absl::Status CheckBytes(absl::string_view text, int64_t most) {
+  if (most <= 0 || static_cast<int64_t>(text.size()) <= most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a text has ", text.size(), " bytes, it may have ", most));
+}
+
+reprise_encode_options LibraryOptions(const EncodeOptions& options) {
+  return {.add_special = options.add_special ? 1 : 0,
+          .offsets = static_cast<int32_t>(options.offsets),
+          .truncate = static_cast<int32_t>(options.truncation),
+          .max_tokens = static_cast<size_t>(options.max_tokens),
+          .most_tokens = static_cast<size_t>(options.most_tokens),
+          .time_ns = static_cast<uint64_t>(options.time_ns)};
+}
+
+TextTokens Copy(const reprise_encoded& encoded) {
+  TextTokens tokens{.ids = {encoded.ids, encoded.ids + encoded.count},
+                    .type_ids = {encoded.type_ids, encoded.type_ids + encoded.count},
+                    .special = std::vector<bool>(encoded.special, encoded.special + encoded.count),
+                    .full_count = static_cast<int64_t>(encoded.full_count)};
+  if (encoded.offsets != nullptr) {
+    tokens.offsets.reserve(encoded.count);
+    for (size_t i = 0; i < encoded.count; ++i) {
+      tokens.offsets.emplace_back(encoded.offsets[2 * i], encoded.offsets[2 * i + 1]);
+    }
+  }
+  return tokens;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerFiles& files) {
+  for (const std::string* file : {&files.data, &files.merges, &files.config}) {
+    if (file->size() > kMostFileBytes) {
+      return absl::ResourceExhaustedError(absl::StrCat("a file of the tokenizer has ", file->size(),
+                                                       " bytes, it may have ", kMostFileBytes));
+    }
+  }
+  reprise_tokenizer* tokenizer = nullptr;
+  LibraryText error;
+  const int32_t code = reprise_tokenizer_load(
+      static_cast<int32_t>(files.kind), files.data.data(), files.data.size(), files.merges.data(),
+      files.merges.size(), files.config.data(), files.config.size(), &tokenizer, &error.text);
+  RETURN_IF_ERROR(StatusOf(code, error));
+  return std::unique_ptr<Tokenizer>(new Tokenizer(tokenizer));
+}
+
+Tokenizer::~Tokenizer() { reprise_tokenizer_free(tokenizer_); }
+
+absl::StatusOr<TextTokens> Tokenizer::Encode(absl::string_view text,
+                                             std::optional<absl::string_view> pair,
+                                             const EncodeOptions& options) const {
+  RETURN_IF_ERROR(CheckBytes(text, options.max_bytes));
+  if (pair) RETURN_IF_ERROR(CheckBytes(*pair, options.max_bytes));
+  // A null pointer means that there is no second text, and an empty view may have one.
+  const char* second = !pair ? nullptr : pair->data() == nullptr ? "" : pair->data();
+  const reprise_encode_options wanted = LibraryOptions(options);
+  reprise_encoded encoded = {};
+  LibraryText error;
+  RETURN_IF_ERROR(
+      StatusOf(reprise_tokenizer_encode(tokenizer_, text.data(), text.size(), second,
+                                        pair ? pair->size() : 0, &wanted, &encoded, &error.text),
+               error));
+  const std::unique_ptr<reprise_encoded, decltype(&reprise_encoded_free)> owner(
+      &encoded, &reprise_encoded_free);
+  return Copy(encoded);
+}
+
+absl::StatusOr<std::string> Tokenizer::Decode(absl::Span<const uint32_t> ids,
+                                              bool skip_special) const {
+  LibraryText text, error;
+  RETURN_IF_ERROR(StatusOf(reprise_tokenizer_decode(tokenizer_, ids.data(), ids.size(),
+                                                    skip_special ? 1 : 0, &text.text, &error.text),
+                           error));
+  return text.ToString();
+}
+
+std::string Tokenizer::Token(uint32_t id) const {
+  LibraryText text;
+  reprise_tokenizer_token(tokenizer_, id, &text.text, nullptr);
+  return text.ToString();
+}
+
+std::optional<uint32_t> Tokenizer::Id(absl::string_view token) const {
+  const int64_t id = reprise_tokenizer_id(tokenizer_, token.data(), token.size());
+  if (id < 0) return std::nullopt;
+  return static_cast<uint32_t>(id);
+}
+
+int64_t Tokenizer::size() const { return static_cast<int64_t>(reprise_tokenizer_size(tokenizer_)); }
+
+}  // namespace reprise

@@ -1,0 +1,90 @@
+// Tokenizer: texts as ids and ids as texts, exactly as the crate `tokenizers` does it.
+//
+// Truncation and padding that a tokenizer.json asks for are switched off: the caller says how many
+// tokens a model takes, and a text with more is an error unless the caller asks to cut it.
+//
+// Threads: Encode, Decode and the rest may run on several threads at once.
+// Memory:  the library ends the process where it gets none, so sizes are bounded before it is
+// called.
+//
+//   ASSIGN_OR_RETURN(auto tokenizer, Tokenizer::Load({.kind = TokenizerKind::kJson, .data =
+//   json})); ASSIGN_OR_RETURN(TextTokens tokens, tokenizer->Encode("a text", std::nullopt,
+//   {.max_tokens = 512}));
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+struct reprise_tokenizer;
+
+namespace reprise {
+
+enum class TokenizerKind { kJson, kVocabTxt, kSentencePiece, kVocabAndMerges };
+
+// The contents of the files that are one tokenizer.
+struct TokenizerFiles {
+  TokenizerKind kind = TokenizerKind::kJson;
+  std::string data;    // tokenizer.json, vocab.txt, the sentencepiece model, or vocab.json
+  std::string merges;  // merges.txt, for kVocabAndMerges
+  std::string config;  // tokenizer_config.json; conversions read it
+};
+
+enum class Truncation { kNone, kRight, kLeft };
+enum class Offsets { kNone, kBytes, kChars };
+
+struct EncodeOptions {
+  bool add_special = true;  // [CLS], [SEP] and their like
+  Offsets offsets = Offsets::kNone;
+  Truncation truncation = Truncation::kNone;
+  int64_t max_bytes = int64_t{1} << 20;  // each text's
+  int64_t max_tokens = 0;                // the result's; 0: no limit
+  int64_t most_tokens = 0;               // those before truncation; 0: no limit
+  int64_t time_ns = 0;                   // that is left; 0: no deadline
+};
+
+struct TextTokens {
+  std::vector<uint32_t> ids;
+  std::vector<uint32_t> type_ids;                    // 1: of the second text
+  std::vector<bool> special;                         // stands in no text
+  std::vector<std::pair<int64_t, int64_t>> offsets;  // [begin, end) in the text; empty if unasked
+  int64_t full_count = 0;                            // tokens before truncation
+
+  bool truncated() const { return full_count > static_cast<int64_t>(ids.size()); }
+};
+
+class Tokenizer {
+ public:
+  // Errors: INVALID_ARGUMENT naming the file; RESOURCE_EXHAUSTED for one of more than 256 MiB.
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const TokenizerFiles& files);
+  ~Tokenizer();
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  // Errors: INVALID_ARGUMENT for what is no UTF-8 or has more than `max_tokens`; RESOURCE_EXHAUSTED
+  // for more bytes or tokens than are read; DEADLINE_EXCEEDED; INTERNAL where the library fails.
+  absl::StatusOr<TextTokens> Encode(absl::string_view text, std::optional<absl::string_view> pair,
+                                    const EncodeOptions& options) const;
+  // Ids that the vocabulary lacks are left out.
+  absl::StatusOr<std::string> Decode(absl::Span<const uint32_t> ids, bool skip_special) const;
+
+  // The token as the vocabulary writes it ("##ing"); empty where there is none.
+  std::string Token(uint32_t id) const;
+  std::optional<uint32_t> Id(absl::string_view token) const;
+  int64_t size() const;
+
+ private:
+  explicit Tokenizer(reprise_tokenizer* tokenizer) : tokenizer_(tokenizer) {}
+
+  // Constant after construction.
+  reprise_tokenizer* const tokenizer_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,86 @@
+/* The C interface of server/text/tokenizer_ffi, the crate `tokenizers` as a static library.
+ *
+ * Functions that return an int32_t return 0, or a code of absl::StatusCode and a sentence in
+ * `error`, which may be null. Nothing unwinds out of them: a panic inside is the code INTERNAL. A
+ * failed allocation inside ends the process, so the caller bounds what it sends. A tokenizer may be
+ * used by several threads at once. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct reprise_tokenizer;
+
+/* Bytes of the library, freed by reprise_text_free; null where there are none. */
+struct reprise_text {
+  char* data;
+  size_t size;
+};
+
+/* The kind of file that `data` of reprise_tokenizer_load is. */
+enum {
+  REPRISE_TOKENIZER_JSON = 0,
+  REPRISE_VOCAB_TXT = 1,        /* WordPiece */
+  REPRISE_SENTENCEPIECE = 2,    /* spiece.model, tokenizer.model */
+  REPRISE_VOCAB_AND_MERGES = 3, /* vocab.json in `data`, merges.txt in `merges` */
+};
+
+enum { REPRISE_TRUNCATE_NONE = 0, REPRISE_TRUNCATE_RIGHT = 1, REPRISE_TRUNCATE_LEFT = 2 };
+enum { REPRISE_OFFSETS_NONE = 0, REPRISE_OFFSETS_BYTES = 1, REPRISE_OFFSETS_CHARS = 2 };
+
+struct reprise_encode_options {
+  int32_t add_special;
+  int32_t offsets;
+  int32_t truncate;
+  size_t max_tokens;  /* of the result, special ones included; 0: no limit */
+  size_t most_tokens; /* of the texts before truncation; 0: no limit */
+  uint64_t time_ns;   /* that is left; 0: no deadline */
+};
+
+/* Arrays of `count` elements, freed by reprise_encoded_free; `offsets` has a begin and an end for
+ * each, or is null. */
+struct reprise_encoded {
+  size_t count;
+  const uint32_t* ids;
+  const uint32_t* type_ids;
+  const uint32_t* special; /* 1: a special token that stands in no text */
+  const size_t* offsets;
+  size_t full_count; /* tokens before truncation */
+  void* owner;
+};
+
+/* `config` is the text of tokenizer_config.json, or empty: conversions read it. */
+int32_t reprise_tokenizer_load(int32_t kind, const char* data, size_t size, const char* merges,
+                               size_t merges_size, const char* config, size_t config_size,
+                               struct reprise_tokenizer** out, struct reprise_text* error);
+void reprise_tokenizer_free(struct reprise_tokenizer* tokenizer);
+
+/* `pair` is null where there is no second text. Errors: INVALID_ARGUMENT for what is no UTF-8 or
+ * too long, RESOURCE_EXHAUSTED for more than `most_tokens`, DEADLINE_EXCEEDED, INTERNAL. */
+int32_t reprise_tokenizer_encode(const struct reprise_tokenizer* tokenizer, const char* text,
+                                 size_t size, const char* pair, size_t pair_size,
+                                 const struct reprise_encode_options* options,
+                                 struct reprise_encoded* out, struct reprise_text* error);
+void reprise_encoded_free(struct reprise_encoded* encoded);
+
+int32_t reprise_tokenizer_decode(const struct reprise_tokenizer* tokenizer, const uint32_t* ids,
+                                 size_t count, int32_t skip_special, struct reprise_text* out,
+                                 struct reprise_text* error);
+/* The token as the vocabulary writes it; empty where there is none. */
+int32_t reprise_tokenizer_token(const struct reprise_tokenizer* tokenizer, uint32_t id,
+                                struct reprise_text* out, struct reprise_text* error);
+/* The id of a token, or -1. */
+int64_t reprise_tokenizer_id(const struct reprise_tokenizer* tokenizer, const char* token,
+                             size_t size);
+/* How many ids there are. */
+size_t reprise_tokenizer_size(const struct reprise_tokenizer* tokenizer);
+
+void reprise_text_free(struct reprise_text* text);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,248 @@
+//! Tokenizers behind a small C interface; its contract is in `server/text/tokenizer_ffi.h`.
+//!
+//! Nothing unwinds across it: every entry runs its work in `guarded`, which turns an error or a panic
+//! into a code and a message. Memory that is handed out is freed by the function that the header names.
+
+mod bpe_files;
+mod encode;
+mod load;
+mod sentencepiece;
+mod template;
+mod wordpiece;
+
+use std::ffi::c_char;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Once;
+
+use encode::{Encoded, EncodeOptions};
+use tokenizers::Tokenizer;
+
+/// The codes are those of absl::StatusCode.
+pub const INVALID_ARGUMENT: i32 = 3;
+pub const DEADLINE_EXCEEDED: i32 = 4;
+pub const RESOURCE_EXHAUSTED: i32 = 8;
+pub const INTERNAL: i32 = 13;
+
+/// Why something failed: a code and a sentence.
+#[derive(Debug)]
+pub struct Failure {
+    pub code: i32,
+    pub message: String,
+}
+
+impl Failure {
+    pub fn new(code: i32, message: impl Into<String>) -> Self {
+        Failure { code, message: message.into() }
+    }
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Failure::new(INVALID_ARGUMENT, message)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Bytes that this library owns until `reprise_text_free`.
+#[repr(C)]
+pub struct Text {
+    pub data: *mut c_char,
+    pub size: usize,
+}
+
+fn hand_out(text: String, out: *mut Text) {
+    if out.is_null() {
+        return;
+    }
+    let bytes = text.into_bytes().into_boxed_slice();
+    let size = bytes.len();
+    let data = Box::into_raw(bytes) as *mut c_char;
+    unsafe { *out = Text { data, size } };
+}
+
+/// The text that a caller lends; empty where there is none.
+unsafe fn lent<'a>(data: *const c_char, size: usize) -> &'a [u8] {
+    if data.is_null() || size == 0 {
+        return &[];
+    }
+    std::slice::from_raw_parts(data as *const u8, size)
+}
+
+/// A lent text as UTF-8; the error says where it breaks.
+pub fn utf8<'a>(bytes: &'a [u8], name: &str) -> Result<&'a str, Failure> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        Failure::invalid(format!("{} is no UTF-8 at byte {}", name, error.valid_up_to()))
+    })
+}
+
+/// Runs `work`; its error, or its panic as INTERNAL, goes to `error`, and its code is returned.
+fn guarded(error: *mut Text, work: impl FnOnce() -> Result<(), Failure>) -> i32 {
+    static QUIET: Once = Once::new();
+    // A panic is told to the caller alone; the default hook would write it to the log's stream.
+    QUIET.call_once(|| std::panic::set_hook(Box::new(|_| {})));
+    let failure = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => return 0,
+        Ok(Err(failure)) => failure,
+        Err(panic) => {
+            let what = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()))
+                .unwrap_or_else(|| "no message".to_string());
+            Failure::new(INTERNAL, format!("the tokenizer failed: {}", what))
+        }
+    };
+    hand_out(failure.message, error);
+    failure.code
+}
+
+/// # Safety
+/// Every pointer is null or points to as many bytes as its size says; `out` is not null.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_tokenizer_load(
+    kind: i32,
+    data: *const c_char,
+    size: usize,
+    merges: *const c_char,
+    merges_size: usize,
+    config: *const c_char,
+    config_size: usize,
+    out: *mut *mut Tokenizer,
+    error: *mut Text,
+) -> i32 {
+    guarded(error, || {
+        let tokenizer =
+            load::load(kind, lent(data, size), lent(merges, merges_size), lent(config, config_size))?;
+        *out = Box::into_raw(Box::new(tokenizer));
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `tokenizer` came from `reprise_tokenizer_load` and is not used afterwards.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_tokenizer_free(tokenizer: *mut Tokenizer) {
+    if !tokenizer.is_null() {
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(Box::from_raw(tokenizer))));
+    }
+}
+
+/// # Safety
+/// As the header says; `pair` is null where there is no second text.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_tokenizer_encode(
+    tokenizer: *const Tokenizer,
+    text: *const c_char,
+    size: usize,
+    pair: *const c_char,
+    pair_size: usize,
+    options: *const EncodeOptions,
+    out: *mut Encoded,
+    error: *mut Text,
+) -> i32 {
+    guarded(error, || {
+        let text = utf8(lent(text, size), "the text")?;
+        let pair = if pair.is_null() {
+            None
+        } else {
+            Some(utf8(lent(pair, pair_size), "the second text")?)
+        };
+        *out = encode::encode(&*tokenizer, text, pair, &*options)?;
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `encoded` was filled by `reprise_tokenizer_encode` and is not used afterwards.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_encoded_free(encoded: *mut Encoded) {
+    let _ = catch_unwind(AssertUnwindSafe(|| encode::release(&mut *encoded)));
+}
+
+/// # Safety
+/// `ids` points to `count` numbers.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_tokenizer_decode(
+    tokenizer: *const Tokenizer,
+    ids: *const u32,
+    count: usize,
+    skip_special: i32,
+    out: *mut Text,
+    error: *mut Text,
+) -> i32 {
+    guarded(error, || {
+        let ids = if count == 0 { &[] } else { std::slice::from_raw_parts(ids, count) };
+        let text = (*tokenizer)
+            .decode(ids, skip_special != 0)
+            .map_err(|why| Failure::invalid(format!("the ids cannot be decoded: {}", why)))?;
+        hand_out(text, out);
+        Ok(())
+    })
+}
+
+/// The token of an id, as the vocabulary writes it. Returns 0 and an empty text where there is none.
+///
+/// # Safety
+/// `out` is not null.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_tokenizer_token(
+    tokenizer: *const Tokenizer,
+    id: u32,
+    out: *mut Text,
+    error: *mut Text,
+) -> i32 {
+    guarded(error, || {
+        hand_out((*tokenizer).id_to_token(id).unwrap_or_default(), out);
+        Ok(())
+    })
+}
+
+/// The id of a token, or -1.
+///
+/// # Safety
+/// `token` points to `size` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_tokenizer_id(
+    tokenizer: *const Tokenizer,
+    token: *const c_char,
+    size: usize,
+) -> i64 {
+    let mut id = -1;
+    guarded(std::ptr::null_mut(), || {
+        let token = utf8(lent(token, size), "the token")?;
+        id = (*tokenizer).token_to_id(token).map_or(-1, i64::from);
+        Ok(())
+    });
+    id
+}
+
+/// How many ids there are, those of added tokens included.
+///
+/// # Safety
+/// `tokenizer` came from `reprise_tokenizer_load`.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_tokenizer_size(tokenizer: *const Tokenizer) -> usize {
+    let mut size = 0;
+    guarded(std::ptr::null_mut(), || {
+        size = (*tokenizer).get_vocab_size(true);
+        Ok(())
+    });
+    size
+}
+
+/// # Safety
+/// `text` was filled by this library and is not used afterwards.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_text_free(text: *mut Text) {
+    let text = &mut *text;
+    if !text.data.is_null() {
+        let bytes = std::ptr::slice_from_raw_parts_mut(text.data as *mut u8, text.size);
+        drop(Box::from_raw(bytes));
+        text.data = std::ptr::null_mut();
+        text.size = 0;
+    }
+}

@@ -1,0 +1,161 @@
+#include "server/text/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+constexpr char kVocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\nworld\n##s\n!\n";
+
+std::unique_ptr<Tokenizer> Bert() {
+  auto tokenizer = Tokenizer::Load({.kind = TokenizerKind::kVocabTxt, .data = kVocab});
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return *std::move(tokenizer);
+}
+
+TEST(TokenizerTest, TextHasSpecialTokensTypesAndOffsetsInCharacters) {
+  const auto tokenizer = Bert();
+  const auto tokens =
+      tokenizer->Encode("H\u00e9llo worlds!", std::nullopt, {.offsets = Offsets::kChars});
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_THAT(tokens->ids, ElementsAre(2, 5, 6, 7, 8, 3));
+  EXPECT_THAT(tokens->special, ElementsAre(true, false, false, false, false, true));
+  EXPECT_THAT(tokens->offsets, ElementsAre(Pair(0, 0), Pair(0, 5), Pair(6, 11), Pair(11, 12),
+                                           Pair(12, 13), Pair(0, 0)));
+  const auto bytes =
+      tokenizer->Encode("H\u00e9llo worlds!", std::nullopt, {.offsets = Offsets::kBytes});
+  EXPECT_THAT(bytes->offsets[1], Pair(0, 6));
+}
+
+TEST(TokenizerTest, SecondTextHasTypeOne) {
+  const auto tokens = Bert()->Encode("hello", "world", {});
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_THAT(tokens->ids, ElementsAre(2, 5, 3, 6, 3));
+  EXPECT_THAT(tokens->type_ids, ElementsAre(0, 0, 0, 1, 1));
+  // An empty second text is one all the same.
+  EXPECT_THAT(Bert()->Encode("hello", "", {})->ids, ElementsAre(2, 5, 3, 3));
+}
+
+TEST(TokenizerTest, TooManyTokensAreAnErrorUnlessTruncationIsAskedFor) {
+  const auto tokenizer = Bert();
+  const std::string text = "hello world hello world !";
+  const auto refused = tokenizer->Encode(text, std::nullopt, {.max_tokens = 4});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.status().message(), HasSubstr("7 tokens, the model takes 4"));
+  const auto right =
+      tokenizer->Encode(text, std::nullopt, {.truncation = Truncation::kRight, .max_tokens = 4});
+  EXPECT_THAT(right->ids, ElementsAre(2, 5, 6, 3));
+  EXPECT_TRUE(right->truncated());
+  EXPECT_EQ(right->full_count, 7);
+  const auto left =
+      tokenizer->Encode(text, std::nullopt, {.truncation = Truncation::kLeft, .max_tokens = 4});
+  EXPECT_THAT(left->ids, ElementsAre(2, 6, 8, 3));
+}
+
+TEST(TokenizerTest, LongerTextOfAPairGivesFirst) {
+  const EncodeOptions options = {.truncation = Truncation::kRight, .max_tokens = 7};
+  const auto tokens = Bert()->Encode("hello", "world world world world world", options);
+  EXPECT_THAT(tokens->ids, ElementsAre(2, 5, 3, 6, 6, 6, 3));
+  const auto both = Bert()->Encode("hello hello hello", "world world world world", options);
+  EXPECT_THAT(both->ids, ElementsAre(2, 5, 5, 3, 6, 6, 3));
+}
+
+TEST(TokenizerTest, NoRoomForTextsBesideSpecialTokensIsAnError) {
+  const auto tokens =
+      Bert()->Encode("hello", std::nullopt, {.truncation = Truncation::kRight, .max_tokens = 2});
+  EXPECT_EQ(tokens.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(TokenizerTest, SizesAreBoundedWithTheNumbers) {
+  const auto tokenizer = Bert();
+  const auto bytes = tokenizer->Encode(std::string(11, 'a'), std::nullopt, {.max_bytes = 10});
+  EXPECT_EQ(bytes.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(bytes.status().message(), HasSubstr("11 bytes, it may have 10"));
+  const auto many = tokenizer->Encode("! ! ! ! !", std::nullopt,
+                                      {.truncation = Truncation::kRight, .most_tokens = 3});
+  EXPECT_EQ(many.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(many.status().message(), HasSubstr("more than 3 tokens"));
+}
+
+TEST(TokenizerTest, DeadlineEndsALongText) {
+  std::string text;
+  while (text.size() < 900'000) text += "hello ! ";
+  const auto tokens = Bert()->Encode(text, std::nullopt, {.time_ns = 1'000'000});
+  EXPECT_EQ(tokens.status().code(), absl::StatusCode::kDeadlineExceeded) << tokens.status();
+}
+
+TEST(TokenizerTest, BrokenUtf8IsNamedByItsPlace) {
+  const auto tokens = Bert()->Encode("hello \xff", std::nullopt, {});
+  EXPECT_EQ(tokens.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(tokens.status().message(), HasSubstr("no UTF-8 at byte 6"));
+  const auto pair = Bert()->Encode("hello", "\xc3", {});
+  EXPECT_THAT(pair.status().message(), HasSubstr("the second text is no UTF-8 at byte 0"));
+}
+
+TEST(TokenizerTest, IdsBecomeTextsAgain) {
+  const auto tokenizer = Bert();
+  EXPECT_EQ(*tokenizer->Decode({2, 5, 6, 7, 8, 3}, true), "hello worlds!");
+  EXPECT_EQ(*tokenizer->Decode({2, 5, 3, 4'000'000}, false), "[CLS] hello [SEP]");
+  EXPECT_EQ(*tokenizer->Decode({}, true), "");
+  EXPECT_EQ(tokenizer->Token(7), "##s");
+  EXPECT_EQ(tokenizer->Token(99), "");
+  EXPECT_EQ(tokenizer->Id("world"), 6u);
+  EXPECT_EQ(tokenizer->Id("worlds"), std::nullopt);
+  EXPECT_EQ(tokenizer->size(), 9);
+}
+
+TEST(TokenizerTest, DamagedFilesAreRefusedByName) {
+  for (const char* json : {"", "{", "[]", R"({"model": {"type": "BPE"}})"}) {
+    const auto tokenizer = Tokenizer::Load({.kind = TokenizerKind::kJson, .data = json});
+    EXPECT_EQ(tokenizer.status().code(), absl::StatusCode::kInvalidArgument) << json;
+    EXPECT_THAT(tokenizer.status().message(), HasSubstr("tokenizer.json")) << json;
+  }
+  const auto vocab = Tokenizer::Load({.kind = TokenizerKind::kVocabTxt, .data = "a\nb\n"});
+  EXPECT_THAT(vocab.status().message(), HasSubstr("vocab.txt has no unk_token [UNK]"));
+  for (const std::string& bytes :
+       {std::string("\x0a\x7f"), std::string(), std::string(64, '\xff')}) {
+    const auto piece = Tokenizer::Load({.kind = TokenizerKind::kSentencePiece, .data = bytes});
+    EXPECT_EQ(piece.status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(TokenizerTest, TruncationPaddingAndDropoutOfTheFileAreSwitchedOff) {
+  const auto tokenizer = Tokenizer::Load({.kind = TokenizerKind::kJson, .data = R"({
+      "version": "1.0",
+      "truncation": {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0},
+      "padding": {"strategy": {"Fixed": 8}, "direction": "Right", "pad_to_multiple_of": null,
+                  "pad_id": 0, "pad_type_id": 0, "pad_token": "a"},
+      "added_tokens": [], "normalizer": null, "pre_tokenizer": null, "post_processor": null,
+      "decoder": null,
+      "model": {"type": "BPE", "dropout": 0.9, "unk_token": null,
+                "continuing_subword_prefix": null, "end_of_word_suffix": null, "fuse_unk": false,
+                "byte_fallback": false, "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}})"});
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT((*tokenizer)->Encode("ababa", std::nullopt, {})->ids, ElementsAre(2, 2, 0));
+  }
+}
+
+TEST(TokenizerTest, SeveralThreadsShareOne) {
+  const auto tokenizer = Bert();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) {
+        EXPECT_THAT(tokenizer->Encode("hello worlds", std::nullopt, {})->ids,
+                    ElementsAre(2, 5, 6, 7, 3));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace reprise
