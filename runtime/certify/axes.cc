@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/certify/axis_names.h"
 #include "runtime/graph/dim_expression.h"
 
 namespace reprise {
@@ -96,7 +95,7 @@ class Merger {
         for (const std::string& symbol : symbols_) classes.push_back({symbol});
       }
     }
-    MakeAxes(classes);
+    MakeAxes(inputs_, symbols_, std::move(classes), result_);
     FindOneRow();
     return std::move(result_);
   }
@@ -357,36 +356,6 @@ class Merger {
     if (!group.empty()) classes.push_back(std::move(group));
   }
 
-  void MakeAxes(std::vector<std::vector<std::string>>& classes) {
-    const auto order = [&](const std::string& symbol) {
-      return absl::c_find(symbols_, symbol) - symbols_.begin();
-    };
-    for (std::vector<std::string>& symbols : classes) {
-      absl::c_sort(symbols, [&](const auto& a, const auto& b) { return order(a) < order(b); });
-      const auto named = absl::c_find_if(symbols, [](const std::string& symbol) {
-        return !absl::StrContains(symbol, ':') && ExpressionSymbols(symbol).empty();
-      });
-      Axis axis;
-      axis.symbol = named == symbols.end() ? symbols.front() : *named;
-      axis.symbols = symbols;
-      for (const std::string& symbol : symbols) result_.representative[symbol] = axis.symbol;
-      result_.axes.push_back(std::move(axis));
-    }
-    const std::string batch = BatchSymbol();
-    for (Axis& axis : result_.axes) {
-      axis.is_batch = axis.symbol == batch;
-      axis.counts_rows = !axis.is_batch && (IsNamedBatch(axis) || CountsRows(axis.symbol));
-    }
-    absl::c_sort(result_.axes, [&](const Axis& a, const Axis& b) {
-      if (a.is_batch != b.is_batch) return a.is_batch;
-      return order(a.symbols.front()) < order(b.symbols.front());
-    });
-    const size_t others = result_.axes.size() - (batch.empty() ? 0 : 1);
-    for (Axis& axis : result_.axes) {
-      axis.label = axis.is_batch ? "batch" : others == 1 ? "sequence" : axis.symbol;
-    }
-  }
-
   void FindOneRow() {
     if (!apart_.empty() || !result_.note.empty() || result_.axes.empty()) return;
     const Axis& batch = result_.axes[0];
@@ -394,42 +363,6 @@ class Merger {
     for (const std::string& symbol : batch.symbols) {
       if (AcceptsSizes(SizesWith({symbol}, 1))) result_.one_row.insert(symbol);
     }
-  }
-
-  // The axis that is dim 0 of every input that has dims; empty when there is none.
-  std::string BatchSymbol() const {
-    std::string batch;
-    for (const std::vector<Dim>& dims : inputs_) {
-      if (dims.empty()) continue;
-      const auto it = result_.representative.find(dims[0].symbol);
-      if (it == result_.representative.end()) return "";
-      if (!batch.empty() && batch != it->second) return "";
-      batch = it->second;
-    }
-    return batch;
-  }
-
-  // The model calls it one: that of states ([layers, batch, features]) beside its own inputs.
-  static bool IsNamedBatch(const Axis& axis) {
-    return absl::c_any_of(axis.symbols, [](const std::string& symbol) {
-      return absl::StrContains(absl::AsciiStrToLower(symbol), "batch");
-    });
-  }
-
-  // Whether an axis is dim 0 wherever it is, and somewhere of pictures ([rows, 3, height, width])
-  // or of lines of ids ([rows, length]). `[steps, rows, channels]` and `[nodes, features]` are
-  // neither.
-  bool CountsRows(const std::string& axis) const {
-    bool found = false;
-    for (const std::vector<Dim>& dims : inputs_) {
-      for (size_t i = 0; i < dims.size(); ++i) {
-        const auto it = result_.representative.find(dims[i].symbol);
-        if (it == result_.representative.end() || it->second != axis) continue;
-        if (i > 0) return false;
-        if (dims.size() > 1) found |= (dims.size() > 2) == dims[1].is_constant();
-      }
-    }
-    return found;
   }
 
   absl::Span<const std::vector<Dim>> inputs_;

@@ -77,6 +77,11 @@ class SequenceWalk {
   };
   static const Row* FindRow(const FlatNode& node);
 
+  static bool HasInput(const FlatNode& node, int i);
+  // UNIMPLEMENTED, for `what`, which is not known when the file is read.
+  static absl::Status NotKnown(absl::string_view what);
+
+  // sequence_ops.cc
   absl::StatusOr<Results> Construct(const FlatNode& node);
   absl::StatusOr<Results> Empty(const FlatNode& node);
   absl::StatusOr<Results> Insert(const FlatNode& node);
@@ -85,6 +90,7 @@ class SequenceWalk {
   absl::StatusOr<Results> Length(const FlatNode& node);
   absl::StatusOr<Results> Join(const FlatNode& node);
   absl::StatusOr<Results> Split(const FlatNode& node);
+  // sequences.cc: Optionals, and what an If chooses.
   absl::StatusOr<Results> MakeOptional(const FlatNode& node);
   absl::StatusOr<Results> HasElement(const FlatNode& node);
   absl::StatusOr<Results> GetElement(const FlatNode& node);
