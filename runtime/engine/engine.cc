@@ -48,24 +48,21 @@ LoaderContext Engine::MakeLoaderContext() const {
 void Engine::ConfirmPadding(const Model& model) const {
   // Requests wait for the end of it.
   if (!WhereMemoryAllows([&] { Certifier(MakeLoaderContext()).Confirm(model); })) {
-    model.padding_.GiveUp();
+    model.padding().GiveUp();
   }
   if (model.options().precision != Precision::kExact) model.owner()->parameters().DropUnused();
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
-  const ModelLoader loader(MakeLoaderContext());
+  LoaderContext context = MakeLoaderContext();
+  context.index_of = [this](const GraphFingerprint& graph) { return cache_.IndexOf(graph); };
+  const ModelLoader loader(context);
   const ModelId id = options.id;
   ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
                    WithinMemory([&] { return absl::StrCat("loading model '", id.name, "'"); },
                                 [&] { return loader.Load(std::move(options)); }));
-  // What was read while it changed may be anything.
+  // A file that changed while it was read may have been anything.
   RETURN_IF_ERROR(model->owner()->parameters().FilesIntact(options_.clock->NowNs()));
-  model->ready_ = cache_.IndexOf(model->fingerprint_);
-  if (model->packing_ != nullptr) {
-    model->packing_->SetReady(cache_.IndexOf(model->packing_->fingerprint()));
-  }
-  model->log_ = options_.log;
   // When the last user lets go, the recipes that the model captured leave the cache; or they are
   // those of its successor, a model of the same graph.
   const std::shared_ptr<Model> loaded(model.release(), [this](Model* gone) {
@@ -197,7 +194,7 @@ Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stre
 }
 
 const Graph& Engine::SymbolicGraph(const Model& model, bool packed) {
-  return packed ? model.packing()->graph() : model.graph_;
+  return packed ? model.packing()->graph() : model.program().graph;
 }
 
 absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& request, Stream& stream,
@@ -216,7 +213,7 @@ absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& requ
   ASSIGN_OR_RETURN(filled.recipe,
                    model.CompileAt(model.KeyAt(target, shape, nullptr), nullptr, options_));
   const Recipe& recipe = *filled.recipe;
-  ASSIGN_OR_RETURN(filled.parameters, model.owner_->parameters().TableFor(filled.recipe));
+  ASSIGN_OR_RETURN(filled.parameters, model.owner()->parameters().TableFor(filled.recipe));
   RETURN_IF_ERROR(stream.Reserve(recipe));
   filled.errors = std::make_unique<FirstDataError>(recipe);
   filled.frame = stream.MakeFrame(recipe, filled.parameters->addresses(), filled.errors.get());
@@ -226,14 +223,15 @@ absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& requ
     const PackedPart part = {.request = &request,
                              .rows = shape.rows,
                              .length = shape.sizes[model.packing()->sequence_axis()]};
-    GatherPacked(recipe, model.recipe_inputs_, {&part, 1}, std::nullopt, stream.inputs());
+    GatherPacked(recipe, model.signature().recipe_inputs, {&part, 1}, std::nullopt,
+                 stream.inputs());
     return filled;
   }
   for (size_t i = 0; i < recipe.inputs.size(); ++i) {
     const TensorSlot& slot = recipe.inputs[i];
     if (slot.bytes == 0) continue;
-    std::memcpy(stream.inputs() + slot.offset, request.inputs[model.recipe_inputs_[i]].data,
-                slot.bytes);
+    std::memcpy(stream.inputs() + slot.offset,
+                request.inputs[model.signature().recipe_inputs[i]].data, slot.bytes);
   }
   return filled;
 }

@@ -150,7 +150,7 @@ class Engine {
   MissPolicy miss_policy_;
   UsageKeeper usage_;
   std::atomic<int64_t> next_batch_{1};
-  // Of the models that are loaded, one with the same graph; null: there is none.
+  // One of the loaded models that has the same graph; null: there is none.
   std::shared_ptr<const Model> HeirOf(const Model& gone) EXCLUDES(models_mutex_);
 
   Mutex models_mutex_;

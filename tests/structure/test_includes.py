@@ -73,7 +73,9 @@ MAY_INCLUDE = {
         "runtime/device/cpu/classical", "runtime/device/cpu/packed", "runtime/device/cpu/paged",
         "runtime/device/cpu/int8"],
     "runtime/recipe": ["runtime/passes", "runtime/memory", "runtime/device", "proto/recipe"],
-    "runtime/engine/types": ["runtime/recipe", "runtime/onnx", "runtime/bucket", "runtime/certify"],
+    # Proofs of padding, which run a model through what the engine gives them.
+    "runtime/verify": ["runtime/recipe", "runtime/certify"],
+    "runtime/engine/types": ["runtime/recipe", "runtime/onnx", "runtime/bucket", "runtime/verify"],
     "runtime/engine/replay": ["runtime/engine/types"],
     "runtime/engine/traffic": ["runtime/engine/types"],
     "runtime/engine/parameters": ["runtime/engine/replay"],

@@ -11,7 +11,7 @@ std::vector<size_t> BatchPlan::Choose(absl::Span<const RequestShape* const> wait
   if (!model_->batches_requests() || head.exact || head.on_miss == OnMiss::kEager) return {0};
   if (model_->Packs(head)) return ChoosePacked(waiting);
   if (model_->packs_whole_requests()) return {0};
-  const std::vector<ModelAxis>& axes = model_->axes_;
+  const std::vector<ModelAxis>& axes = model_->axes();
   const auto goes_with_head = [&](const RequestShape& shape) {
     if (shape.exact || shape.on_miss != head.on_miss) return false;
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -31,7 +31,7 @@ std::vector<size_t> BatchPlan::Choose(absl::Span<const RequestShape* const> wait
     WaitingRequest& request = requests.emplace_back(WaitingRequest{.rows = shape.rows});
     for (const size_t i : others) {
       const int64_t size = shape.sizes[i];
-      request.sizes.push_back(model_->certified_.contains(axes[i].label)
+      request.sizes.push_back(model_->certified().contains(axes[i].label)
                                   ? buckets_->Fit(axes[i].label, size).value_or(size)
                                   : size);
     }
@@ -41,7 +41,7 @@ std::vector<size_t> BatchPlan::Choose(absl::Span<const RequestShape* const> wait
   const GroupingLimits limits = {.most_rows =
                                      [&](absl::Span<const int64_t> sizes) {
                                        std::vector<int64_t> all(sizes.begin(), sizes.end());
-                                       all.insert(all.begin() + model_->batch_axis_, 1);
+                                       all.insert(all.begin() + model_->batch_axis(), 1);
                                        return model_->LargestBatchAt(*buckets_, all);
                                      },
                                  .measure = model_->measure().Of(others),

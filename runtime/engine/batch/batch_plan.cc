@@ -22,23 +22,23 @@ constexpr int64_t kEnoughTokens = 512;
 
 absl::StatusOr<BatchTarget> BatchPlan::TargetFor(const std::vector<int64_t>& sizes,
                                                  bool exact) const {
-  const std::vector<ModelAxis>& axes = model_->axes_;
+  const std::vector<ModelAxis>& axes = model_->axes();
   AxisSizes by_label = model_->SizesByLabel(sizes);
   AxisSizes fitted = by_label;
   if (!exact) {
-    ASSIGN_OR_RETURN(fitted, buckets_->FitBinding(by_label, model_->certified_));
+    ASSIGN_OR_RETURN(fitted, buckets_->FitBinding(by_label, model_->certified()));
   }
   BatchTarget target;
   AxisSizes bucketed;
-  const bool in_bucket = !exact && buckets_->IsBucket(fitted, model_->certified_);
+  const bool in_bucket = !exact && buckets_->IsBucket(fitted, model_->certified());
   for (const ModelAxis& axis : axes) {
     target.sizes.push_back(fitted[axis.label]);
-    if (in_bucket && model_->certified_.contains(axis.label)) {
+    if (in_bucket && model_->certified().contains(axis.label)) {
       bucketed[axis.label] = fitted[axis.label];
     }
   }
   // Kernels skip the rows that no request fills: along the batch axis padding costs no time.
-  const int64_t rows = model_->batch_axis_ < 0 ? 1 : sizes[model_->batch_axis_];
+  const int64_t rows = model_->batch_axis() < 0 ? 1 : sizes[model_->batch_axis()];
   target.tokens = model_->Elements(target.sizes, rows);
   target.exact = exact || bucketed.size() < axes.size();
   target.bucket = BucketLabel(bucketed, buckets_->batch_axis);
@@ -46,7 +46,7 @@ absl::StatusOr<BatchTarget> BatchPlan::TargetFor(const std::vector<int64_t>& siz
 }
 
 absl::StatusOr<BatchTarget> BatchPlan::PackedTargetFor(const std::vector<int64_t>& sizes) const {
-  const auto fitted = model_->packing_->Fit({.tokens = sizes[0], .segments = sizes[1]});
+  const auto fitted = model_->packing()->Fit({.tokens = sizes[0], .segments = sizes[1]});
   if (!fitted.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat(sizes[0], " tokens in ", sizes[1], " rows are more than one replay holds"));
@@ -58,12 +58,10 @@ absl::StatusOr<BatchTarget> BatchPlan::PackedTargetFor(const std::vector<int64_t
 }
 
 bool BatchPlan::FitsPacked(const PackedSizes& sizes) const {
-  return sizes.tokens <= kEnoughTokens && model_->packing_->Fit(sizes).has_value();
+  return sizes.tokens <= kEnoughTokens && model_->packing()->Fit(sizes).has_value();
 }
 
-const ReadyIndex& BatchPlan::ready_index() const {
-  return target_.packed ? model_->packing_->ready() : *model_->ready_;
-}
+const ReadyIndex& BatchPlan::ready_index() const { return model_->ready(target_.packed); }
 
 std::set<std::string> BatchPlan::paddable() const {
   return target_.packed ? PackedAxes() : model_->Paddable();
@@ -71,7 +69,7 @@ std::set<std::string> BatchPlan::paddable() const {
 
 const std::string& BatchPlan::cheap_symbol() const {
   static const auto* const tokens = new std::string(kTokensAxis);
-  return target_.packed ? *tokens : model_->batch_symbol_;
+  return target_.packed ? *tokens : model_->batch_symbol();
 }
 
 double BatchPlan::ExpectedNs(const BatchTarget& target, int64_t rows) const {
@@ -80,7 +78,7 @@ double BatchPlan::ExpectedNs(const BatchTarget& target, int64_t rows) const {
 
 bool BatchPlan::SoonerOnItsOwn(const BatchTarget& larger) const {
   return ExpectedNs(larger, rows_) >
-         ExpectedNs(target_, rows_) + static_cast<double>(model_->owner_->capture_ns());
+         ExpectedNs(target_, rows_) + static_cast<double>(model_->owner()->capture_ns());
 }
 
 std::optional<BatchTarget> BatchPlan::RoomierTarget(const RecipeList& ready) const {
@@ -89,15 +87,15 @@ std::optional<BatchTarget> BatchPlan::RoomierTarget(const RecipeList& ready) con
   for (const std::shared_ptr<const Recipe>& recipe : ready) {
     if (recipe->note.bucket == "exact") continue;
     for (size_t i = 0; i < sizes.size(); ++i) {
-      const std::string& symbol = model_->axes_[i].symbol;
+      const std::string& symbol = model_->axes()[i].symbol;
       const auto size = recipe->key.binding.axes.find(symbol);
       if (size == recipe->key.binding.axes.end() || !larger_serve.contains(symbol)) continue;
       sizes[i] = std::max(sizes[i], size->second);
     }
   }
   absl::StatusOr<BatchTarget> target = TargetFor(sizes, /*exact=*/false);
-  if (target.ok() && target->bucket == "exact" && model_->batch_axis_ >= 0) {
-    sizes[model_->batch_axis_] = target_.sizes[model_->batch_axis_];
+  if (target.ok() && target->bucket == "exact" && model_->batch_axis() >= 0) {
+    sizes[model_->batch_axis()] = target_.sizes[model_->batch_axis()];
     target = TargetFor(sizes, /*exact=*/false);
   }
   if (!target.ok() || target->exact || target->sizes == target_.sizes) return std::nullopt;
@@ -113,8 +111,8 @@ BatchTarget BatchPlan::TargetOf(const Recipe& recipe) const {
     target.sizes = {sizes.tokens, sizes.segments};
     return target;
   }
-  for (size_t i = 0; i < model_->axes_.size(); ++i) {
-    target.sizes[i] = recipe.key.binding.axes.at(model_->axes_[i].symbol);
+  for (size_t i = 0; i < model_->axes().size(); ++i) {
+    target.sizes[i] = recipe.key.binding.axes.at(model_->axes()[i].symbol);
   }
   target.tokens = model_->Elements(target.sizes, rows_);
   return target;
@@ -148,15 +146,15 @@ std::optional<std::vector<int64_t>> BatchPlan::Join(const std::vector<int64_t>& 
     return joint;
   }
   for (size_t i = 0; i < joint.size(); ++i) {
-    if (static_cast<int>(i) == model_->batch_axis_) {
+    if (static_cast<int>(i) == model_->batch_axis()) {
       joint[i] += shape.sizes[i];
-    } else if (model_->certified_.contains(model_->axes_[i].label)) {
+    } else if (model_->certified().contains(model_->axes()[i].label)) {
       joint[i] = std::max(joint[i], shape.sizes[i]);
     } else if (joint[i] != shape.sizes[i]) {
       return std::nullopt;  // No certificate: only equal sizes go together.
     }
   }
-  const int batch = model_->batch_axis_;
+  const int batch = model_->batch_axis();
   if (batch >= 0 && joint[batch] > model_->LargestBatchAt(*buckets_, joint)) return std::nullopt;
   return joint;
 }
@@ -174,7 +172,7 @@ void BatchPlan::Wish(const RequestShape& shape) {
 
 bool BatchPlan::SameLengths(const RequestShape& a, const RequestShape& b) const {
   for (size_t i = 0; i < a.sizes.size(); ++i) {
-    if (static_cast<int>(i) != model_->batch_axis_ && a.sizes[i] != b.sizes[i]) return false;
+    if (static_cast<int>(i) != model_->batch_axis() && a.sizes[i] != b.sizes[i]) return false;
   }
   return true;
 }
@@ -222,7 +220,7 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
                                  static_cast<double>(together->tokens), kMostSharedPadding);
     if (!chosen && !pays) return false;
   }
-  if (model_->options_.capture != CapturePolicy::kInline && together->sizes != target_.sizes &&
+  if (model_->options().capture != CapturePolicy::kInline && together->sizes != target_.sizes &&
       !Served(*together) && Served(target_)) {
     Wish(shape);
     return false;
@@ -240,8 +238,8 @@ bool BatchPlan::full() const {
   if (shapes_.empty()) return false;
   if (!model_->batches_requests() || shapes_[0].exact) return true;
   if (target_.packed) {
-    return rows_ >= model_->packing_->max_segments() ||
-           sizes_[0] >= std::min(kEnoughTokens, model_->packing_->buckets().back());
+    return rows_ >= model_->packing()->max_segments() ||
+           sizes_[0] >= std::min(kEnoughTokens, model_->packing()->buckets().back());
   }
   return rows_ >= model_->LargestBatchAt(*buckets_, sizes_);
 }

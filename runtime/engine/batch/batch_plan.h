@@ -45,7 +45,7 @@ class BatchPlan {
 
   bool empty() const { return shapes_.empty(); }
   bool packed() const { return target_.packed; }
-  // Of a packed plan: tokens of all requests.
+  // The tokens of all requests of a packed plan.
   int64_t live_tokens() const { return sizes_[0]; }
   int64_t rows() const { return rows_; }
   // No request of one row could be added: dispatch now.
@@ -66,10 +66,10 @@ class BatchPlan {
     bool decided = false;
   };
   absl::StatusOr<BatchTarget> TargetFor(const std::vector<int64_t>& sizes, bool exact) const;
-  // What a replay of `rows` rows on `target` is expected to take.
+  // The time that a replay of `rows` rows on `target` is expected to take.
   double ExpectedNs(const BatchTarget& target, int64_t rows) const;
   absl::StatusOr<BatchTarget> PackedTargetFor(const std::vector<int64_t>& sizes) const;
-  // Requests that bring so much together share a packed replay.
+  // Requests that bring `sizes` together share a packed replay.
   bool FitsPacked(const PackedSizes& sizes) const;
   std::vector<size_t> ChoosePacked(absl::Span<const RequestShape* const> waiting) const;
   // The target of a recipe that serves the plan.
@@ -77,15 +77,15 @@ class BatchPlan {
   RecipeKey Key(const ModelVariant* variant = nullptr) const;
   CaptureTarget CaptureTargetOf(const BatchTarget& target,
                                 std::shared_ptr<const ModelVariant> variant = nullptr) const;
-  // Of the graph that the plan runs on: ready recipes, axes along which a larger one serves, and
-  // the one of these that costs no time.
+  // These belong to the graph that the plan runs on: ready recipes, axes along which a larger one
+  // serves, and the one of these that costs no time.
   const ReadyIndex& ready_index() const;
   std::set<std::string> paddable() const;
   const std::string& cheap_symbol() const;
   // A ready recipe can serve `target`.
   bool Served(const BatchTarget& target);
-  // Of a model that has_many_buckets(). The plan's own recipe, captured now, is done sooner than a
-  // replay on `larger`.
+  // Asked where the model has_many_buckets(). The plan's own recipe, captured now, is done sooner
+  // than a replay on `larger`.
   bool SoonerOnItsOwn(const BatchTarget& larger) const;
   // A bucket that holds the plan and what the `ready` recipes hold, so that others after it need no
   // capture; nullopt where there is none, or the plan is done sooner on its own.
@@ -106,13 +106,13 @@ class BatchPlan {
   std::vector<int64_t> sizes_;
   int64_t rows_ = 0;
   BatchTarget target_;
-  int64_t alone_tokens_ = 0;                            // of the requests' own buckets, all of them
-  std::vector<std::shared_ptr<CaptureTicket>> waited_;  // by request; null: did not wait
+  int64_t alone_tokens_ = 0;                            // all requests' own buckets together
+  std::vector<std::shared_ptr<CaptureTicket>> waited_;  // one per request; null: did not wait
   std::shared_ptr<const RecipeList> ready_;             // looked at once, when first needed
-  // What the plan would have been, had a recipe been ready: empty where it is as good as can be.
+  // The plan as it would have been, had a recipe been ready: empty where it is as good as can be.
   std::vector<int64_t> wished_sizes_;
   int64_t wished_rows_ = 0;
-  std::optional<Resolution> resolution_;  // of Engine::Prepare, so that Run looks nothing up again
+  std::optional<Resolution> resolution_;  // Engine::Prepare's, so that Run looks nothing up again
 };
 
 }  // namespace reprise

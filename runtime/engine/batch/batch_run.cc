@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -12,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/base/uninitialized_string.h"
 #include "runtime/engine/capture/capture.h"
 #include "runtime/engine/replay/gather.h"
 #include "runtime/recipe/index_sources.h"
@@ -42,8 +40,9 @@ class BusyMeter {
   const int64_t ran_ns_;
 };
 
-// Replays that are expected to take as long are metered. Shorter ones lose nearly always nothing to
-// others, and ReplayCost bounds what the few make of its means that lose much, once it knows these.
+// Replays that are expected to take that long are metered. Shorter ones lose nearly always nothing
+// to others, and ReplayCost bounds what the few make of its means that lose much, once it knows
+// these.
 constexpr double kMeteredNs = 50e3;
 constexpr int64_t kKnownReplays = 64;
 
@@ -52,19 +51,6 @@ constexpr int64_t kKnownReplays = 64;
 bool IsReadInPlace(const TensorSlot& slot, const InputTensor& tensor) {
   return slot.bytes > 0 && IsFloating(slot.dtype) && tensor.shape == slot.shape &&
          reinterpret_cast<uintptr_t>(tensor.data) % DTypeSize(slot.dtype) == 0;
-}
-
-// A place that has more than so many times the bytes of the answer would be kept with it.
-constexpr size_t kMostRoom = 2;
-
-size_t BytesOf(const Shape& shape, DType dtype) {
-  return static_cast<size_t>(NumElements(shape)) * DTypeSize(dtype);
-}
-
-// A block of `shape` at the origin of a tensor of `whole` is the beginning of its bytes.
-bool IsBeginning(const Shape& shape, const Shape& whole) {
-  return shape.size() == whole.size() &&
-         (shape.empty() || std::equal(shape.begin() + 1, shape.end(), whole.begin() + 1));
 }
 
 }  // namespace
@@ -95,7 +81,7 @@ BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, EagerCache&
 }
 
 const std::vector<int>& BatchRun::RecipeInputs() const {
-  return variant_ == nullptr ? model_.recipe_inputs_ : variant_->recipe_inputs;
+  return variant_ == nullptr ? model_.signature().recipe_inputs : variant_->recipe_inputs;
 }
 
 std::vector<Response> BatchRun::Run(int64_t batch) {
@@ -107,26 +93,35 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   }
   FirstDataError error(*recipe_);
   Frame frame = stream_.MakeFrame(*recipe_, parameters_->addresses(), &error);
-  frame.live_rows = plan_.packed()           ? plan_.live_tokens()
-                    : model_.batch_axis_ < 0 ? 0
-                                             : plan_.rows();
+  frame.live_rows = plan_.packed()            ? plan_.live_tokens()
+                    : model_.batch_axis() < 0 ? 0
+                                              : plan_.rows();
   if (plan_.packed()) frame.live_segments = plan_.rows();
   const int64_t start = options_.clock->NowNs();
   Gather();
   const int64_t gathered = options_.clock->NowNs();
-  if (responses.size() == 1) PlaceOutputs(responses[0]);
+  const Scatter scatter({.plan = plan_,
+                         .recipe = *recipe_,
+                         .target = target_,
+                         .requests = requests_,
+                         .first_row = first_row_,
+                         .packed = packed_,
+                         .all_wanted = tail() != nullptr,
+                         .stream = stream_});
+  if (responses.size() == 1) scatter.PlaceOutputs(responses[0]);
   const int64_t placed = options_.clock->NowNs();
   std::optional<BusyMeter> meter;
   if (IsMetered()) meter.emplace();
   stream_.Replay(*recipe_, frame);
   const double busy = meter.has_value() ? meter->Share() : 1;
   const int64_t replayed = options_.clock->NowNs();
-  if (const absl::Status intact = model_.owner_->parameters().FilesIntact(replayed); !intact.ok()) {
+  if (const absl::Status intact = model_.owner()->parameters().FilesIntact(replayed);
+      !intact.ok()) {
     return std::vector<Response>(responses.size(), Response{.status = intact});
   }
   // Where a launch failed there are no answers yet: nothing unwritten is copied.
-  if (!error.failed()) Scatter(frame, responses, 0, responses.size());
-  if (error.any()) FailOffenders(error, frame, responses);
+  if (!error.failed()) scatter.Copy(frame, responses, 0, responses.size());
+  if (error.any()) FailOffenders(error, frame, scatter, responses);
   const int64_t scattered = options_.clock->NowNs();
 
   replay_ns_ = replayed - placed;
@@ -147,7 +142,7 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
 }
 
 bool BatchRun::IsMetered() const {
-  if (plan_.packed()) return false;  // What packed replays cost is not learnt.
+  if (plan_.packed()) return false;  // Costs of packed replays are not learnt.
   return plan_.cost_->replays() < kKnownReplays ||
          plan_.ExpectedNs(target_, plan_.rows()) >= kMeteredNs;
 }
@@ -171,7 +166,7 @@ absl::Status BatchRun::FindRecipe() {
   }
   RETURN_IF_ERROR(model_.CheckArena(*recipe_));
   RETURN_IF_ERROR(stream_.Reserve(*recipe_));
-  ASSIGN_OR_RETURN(parameters_, model_.owner_->parameters().TableFor(recipe_));
+  ASSIGN_OR_RETURN(parameters_, model_.owner()->parameters().TableFor(recipe_));
   return absl::OkStatus();
 }
 
@@ -232,11 +227,11 @@ void BatchRun::GatherOnly(size_t i) const {
 }
 
 double BatchRun::PaddingOf(const TensorSlot& slot, int position) const {
-  const std::string& name = model_.inputs_[position].name;
-  const auto& fills = model_.options_.fills;
+  const std::string& name = model_.inputs()[position].name;
+  const auto& fills = model_.options().fills;
   const auto fill = fills.find(name);
   const double value = fill == fills.end() ? 0.0 : fill->second;
-  const bool guard = absl::c_any_of(model_.axes_, [&](const ModelAxis& axis) {
+  const bool guard = absl::c_any_of(model_.axes(), [&](const ModelAxis& axis) {
     return absl::c_linear_search(axis.certificate.guards, name);
   });
   return stream_.poisons() && !guard && IsFloating(slot.dtype) ? kPoisonedPadding : value;
@@ -260,9 +255,9 @@ void BatchRun::CopyIn(size_t slot_index, size_t first, size_t last) const {
     Shape offset = origin;
     // Requests lie one after another along the batch axis, which a square input has in two dims, as
     // the outputs are cut (only certified batches have more than one).
-    const std::vector<Dim>& dims = model_.inputs_[position].dims;
+    const std::vector<Dim>& dims = model_.inputs()[position].dims;
     for (size_t d = 0; d < offset.size() && requests_.size() > 1; ++d) {
-      if (d == 0 || dims[d].symbol == model_.batch_symbol_) offset[d] = FirstRow(i);
+      if (d == 0 || dims[d].symbol == model_.batch_symbol()) offset[d] = FirstRow(i);
     }
     CopyBlock({.shape = tensor.shape,
                .from_shape = tensor.shape,
@@ -275,148 +270,17 @@ void BatchRun::CopyIn(size_t slot_index, size_t first, size_t last) const {
 }
 
 const Tail* BatchRun::tail() const {
-  return variant_ == nullptr ? model_.tail_.get() : variant_->tail.get();
-}
-
-bool BatchRun::IsWanted(const Request& request, size_t position) const {
-  // What lies behind a cut may need anything.
-  return tail() != nullptr || request.wanted_outputs.empty() || request.wanted_outputs[position];
-}
-
-Shape BatchRun::TrueShape(size_t position, size_t i, const Shape& slot) const {
-  Shape shape = slot;
-  if (model_.output_shapes_.empty()) return shape;
-  const std::vector<AffineDim>& dims = model_.output_shapes_[position].dims;
-  if (dims.size() != shape.size()) return shape;
-  const std::vector<int64_t>& sizes = plan_.shapes()[i].sizes;
-  // Only certified axes are padded; along the others the recipe has the request's own sizes.
-  for (size_t d = 0; d < dims.size(); ++d) {
-    for (size_t axis = 0; axis < sizes.size(); ++axis) {
-      shape[d] -= dims[d].factors[axis] * (target_.sizes[axis] - sizes[axis]);
-    }
-  }
-  return shape;
-}
-
-bool BatchRun::IsUnpadded() const {
-  return !plan_.packed() && requests_.size() == 1 && target_.sizes == plan_.shapes()[0].sizes;
-}
-
-Shape BatchRun::ShapeOf(size_t position, size_t i) const {
-  if (plan_.packed()) return PackedShape(*recipe_, position, packed_[i]);
-  const Shape& slot = recipe_->outputs[position].shape;
-  return IsUnpadded() ? slot : TrueShape(position, i, slot);
-}
-
-Shape BatchRun::OffsetOf(size_t position, size_t i) const {
-  Shape offset(recipe_->outputs[position].shape.size(), 0);
-  for (size_t d = 0; d < offset.size(); ++d) {
-    if (requests_.size() > 1 && model_.MovesWithBatch(position, d)) offset[d] = FirstRow(i);
-  }
-  return offset;
-}
-
-absl::Status BatchRun::CheckForm(size_t position, size_t i, const Shape& shape) const {
-  if (IsUnpadded() || model_.output_shapes_.empty()) return absl::OkStatus();
-  const std::vector<AffineDim>& dims = model_.output_shapes_[position].dims;
-  const std::vector<int64_t>& sizes = plan_.shapes()[i].sizes;
-  const Shape& slot = recipe_->outputs[position].shape;
-  const Shape offset = OffsetOf(position, i);
-  bool as_promised = dims.size() == shape.size();
-  for (size_t d = 0; d < dims.size() && as_promised; ++d) {
-    // Where an axis has no bucket its size may lie far from those that dims were fitted at.
-    const bool fitted = !target_.exact || absl::c_any_of(dims[d].factors, std::identity());
-    const bool open = dims[d].open || !fitted;
-    as_promised = open ? shape[d] >= 0 : shape[d] == dims[d].At(sizes);
-    if (!plan_.packed()) as_promised = as_promised && offset[d] + shape[d] <= slot[d];
-  }
-  if (as_promised) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat("output '", model_.recipe_outputs_[position].name, "' has shape ",
-                   ShapeToString(slot), " in its recipe (", recipe_->key.binding.ToString(),
-                   "), of which ", ShapeToString(shape), " at row ", FirstRow(i), " is not the ",
-                   ShapeToString(model_.output_shapes_[position].At(sizes)),
-                   " that the model's other sizes promise"));
-}
-
-absl::Status BatchRun::CheckBytes(size_t position, const OutputTensor& output) const {
-  if (!stream_.poisons() || !HoldsPoison(output.bytes)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("output '", model_.recipe_outputs_[position].name,
-                                          "' of ", recipe_->key.binding.ToString(),
-                                          " holds what the replay has not written"));
-}
-
-void BatchRun::PlaceOutputs(Response& response) const {
-  response.outputs.resize(recipe_->outputs.size());
-  for (size_t position = 0; position < recipe_->outputs.size(); ++position) {
-    const TensorSlot& slot = recipe_->outputs[position];
-    if (!IsFloating(slot.dtype) || !IsWanted(*requests_[0], position)) continue;
-    Shape shape = ShapeOf(position, 0);
-    if (!plan_.packed() && !IsBeginning(shape, slot.shape)) continue;
-    const size_t bytes = BytesOf(shape, slot.dtype);
-    if (bytes > slot.bytes || kMostRoom * bytes < slot.bytes) continue;
-    OutputTensor& output = response.outputs[position];
-    output.shape = std::move(shape);
-    ResizeUninitialized(output.bytes, slot.bytes);
-    if (stream_.poisons()) FillWithPoison(output.bytes.data(), output.bytes.size());
-    stream_.PlaceOutput(position, reinterpret_cast<std::byte*>(output.bytes.data()));
-  }
-}
-
-absl::Status BatchRun::ScatterOne(const Frame& frame, size_t position, size_t i,
-                                  OutputTensor& output) const {
-  const TensorSlot& slot = recipe_->outputs[position];
-  if (frame.outputs[position] == reinterpret_cast<const std::byte*>(output.bytes.data())) {
-    // It was placed here.
-    RETURN_IF_ERROR(CheckForm(position, i, output.shape));
-    output.bytes.resize(BytesOf(output.shape, slot.dtype));
-    return CheckBytes(position, output);
-  }
-  output.shape = ShapeOf(position, i);
-  RETURN_IF_ERROR(CheckForm(position, i, output.shape));
-  if (plan_.packed()) {
-    output = ReadPacked(*recipe_, position, packed_, i, frame.outputs[position]);
-    return CheckBytes(position, output);
-  }
-  ResizeUninitialized(output.bytes, BytesOf(output.shape, slot.dtype));
-  CopyBlock({.shape = output.shape,
-             .from_shape = slot.shape,
-             .from_offset = OffsetOf(position, i),
-             .to_shape = output.shape,
-             .to_offset = Shape(slot.shape.size(), 0),
-             .element_bytes = DTypeSize(slot.dtype)},
-            frame.outputs[position], output.bytes.data());
-  return CheckBytes(position, output);
-}
-
-void BatchRun::Scatter(const Frame& frame, std::vector<Response>& responses, size_t first,
-                       size_t last) const {
-  for (size_t i = first; i < last; ++i) {
-    Response& response = responses[i];
-    response.outputs.resize(recipe_->outputs.size());
-    for (size_t position = 0; position < recipe_->outputs.size(); ++position) {
-      if (!IsWanted(*requests_[i], position)) continue;
-      response.status = ScatterOne(frame, position, i, response.outputs[position]);
-      if (response.status.ok()) continue;
-      response.outputs.clear();
-      WhereMemoryAllows([&] {
-        model_.owner_->observer().OnWithheldAnswer();
-        model_.Note(absl::StrCat("an answer is withheld, which is a bug of the server: ",
-                                 std::string(response.status.message())));
-      });
-      break;
-    }
-  }
+  return variant_ == nullptr ? model_.tail() : variant_->tail.get();
 }
 
 absl::Status BatchRun::ErrorFor(const DataError& error, const Request& request) const {
   const bool of_request = error.input >= 0 && error.input < static_cast<int>(RecipeInputs().size());
   const std::string name =
       !of_request ? error.place
-                  : absl::StrCat("input '", model_.inputs_[RecipeInputs()[error.input]].name, "'");
-  // What is wrong with a text is that the model does not know it.
+                  : absl::StrCat("input '", model_.inputs()[RecipeInputs()[error.input]].name, "'");
+  // A text is refused because the model does not know it.
   const bool is_text =
-      of_request ? model_.inputs_[RecipeInputs()[error.input]].text : error.input == kSomeText;
+      of_request ? model_.inputs()[RecipeInputs()[error.input]].text : error.input == kSomeText;
   if (is_text && request.texts != nullptr) {
     if (const auto text = request.texts->Text(error.value)) {
       return absl::InvalidArgumentError(absl::StrCat(of_request ? name : "a text", ": ",
@@ -427,7 +291,7 @@ absl::Status BatchRun::ErrorFor(const DataError& error, const Request& request) 
   return ErrorOf(error, name);
 }
 
-void BatchRun::FailOffenders(FirstDataError& errors, const Frame& frame,
+void BatchRun::FailOffenders(FirstDataError& errors, const Frame& frame, const Scatter& scatter,
                              std::vector<Response>& responses) {
   for (size_t i = 0; i < requests_.size(); ++i) {
     FirstDataError own(*recipe_);
@@ -439,7 +303,7 @@ void BatchRun::FailOffenders(FirstDataError& errors, const Frame& frame,
       stream_.Replay(*recipe_, alone);
       error = own.get();
       // Where a launch failed nobody has an answer yet, and this replay has that of request `i`.
-      if (error == nullptr && errors.failed()) Scatter(frame, responses, i, i + 1);
+      if (error == nullptr && errors.failed()) scatter.Copy(frame, responses, i, i + 1);
     }
     if (error == nullptr) continue;
     responses[i].outputs.clear();
@@ -452,17 +316,17 @@ void BatchRun::RecordRequest(const RequestShape& shape) const {
   BucketLearner& learner = model_.learner();
   absl::InlinedVector<int64_t, 4> sizes;
   for (const std::string& label : learner.axes()) {
-    for (size_t i = 0; i < model_.axes_.size(); ++i) {
-      if (model_.axes_[i].label == label) sizes.push_back(shape.sizes[i]);
+    for (size_t i = 0; i < model_.axes().size(); ++i) {
+      if (model_.axes()[i].label == label) sizes.push_back(shape.sizes[i]);
     }
   }
   learner.RecordRequest(sizes, shape.rows, options_.clock->NowNs());
 }
 
 void BatchRun::Observe(int64_t busy_ns) const {
-  ModelObserver& observer = model_.owner_->observer();
+  ModelObserver& observer = model_.owner()->observer();
   // Along the batch axis an element is a row; along another it is a position of a live row.
-  std::vector<AxisElements> axes(model_.axes_.size());
+  std::vector<AxisElements> axes(model_.axes().size());
   BucketLearner::Replay replay = {.rows = plan_.rows(), .valid = 0, .ns = busy_ns};
   const bool was_new = model_.learner().IsNewShape(plan_.sizes_);
   for (const RequestShape& shape : plan_.shapes()) {
@@ -470,15 +334,15 @@ void BatchRun::Observe(int64_t busy_ns) const {
     RecordRequest(shape);
     replay.valid += shape.tokens;
     for (size_t i = 0; i < axes.size(); ++i) {
-      const int64_t rows = model_.axes_[i].is_batch ? 1 : shape.rows;
+      const int64_t rows = model_.axes()[i].is_batch ? 1 : shape.rows;
       axes[i].valid += rows * shape.sizes[i];
     }
   }
   for (size_t i = 0; i < axes.size(); ++i) {
     if (plan_.packed()) continue;  // Nothing else is computed.
-    const int64_t rows = model_.axes_[i].is_batch ? 1 : plan_.rows();
+    const int64_t rows = model_.axes()[i].is_batch ? 1 : plan_.rows();
     axes[i].padded = rows * target_.sizes[i] - axes[i].valid;
-    if (model_.axes_[i].is_batch) {
+    if (model_.axes()[i].is_batch) {
       replay.batch_bucket = target_.sizes[i];
       continue;
     }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "runtime/engine/batch/batch_plan.h"
+#include "runtime/engine/batch/scatter.h"
 #include "runtime/engine/model/eager_cache.h"
 #include "runtime/engine/model/model.h"
 #include "runtime/engine/packing/packed_frame.h"
@@ -32,7 +33,7 @@ class BatchRun {
   // After Run: what it ran on, and for how long; 0 if nothing was replayed.
   const BatchTarget& target() const { return target_; }
   int64_t replay_ns() const { return replay_ns_; }
-  // What its responses still lack, or null: they hold the results of the recipe then.
+  // The part that its responses still lack, or null: they hold the results of the recipe then.
   const Tail* tail() const;
   const Recipe& recipe() const { return *recipe_; }
 
@@ -47,36 +48,15 @@ class BatchRun {
   void Gather() const;
   // Copies request `i` alone, the others' rows being padding.
   void GatherOnly(size_t i) const;
-  // What requests [first, last) have for input `slot` of the recipe; the rest is padding.
+  // Copies what requests [first, last) have for input `slot` of the recipe; the rest is padding.
   void CopyIn(size_t slot, size_t first, size_t last) const;
-  // Lets kernels write the answer to a lone request where it is to be, as far as it is the
-  // beginning of what its recipe has.
-  void PlaceOutputs(Response& response) const;
-  // Copies the others of requests [first, last) out of the frame.
-  void Scatter(const Frame& frame, std::vector<Response>& responses, size_t first,
-               size_t last) const;
-  bool IsWanted(const Request& request, size_t position) const;
-  // The shape that output `position` has for request `i`.
-  Shape ShapeOf(size_t position, size_t i) const;
-  // The same where sizes are padded, or shared by several requests: that of its slot is `slot`.
-  Shape TrueShape(size_t position, size_t i, const Shape& slot) const;
-  // The recipe has the sizes of the one request, so that its slots are the answer.
-  bool IsUnpadded() const;
-  // Where the answer to request `i` begins in its slot.
-  Shape OffsetOf(size_t position, size_t i) const;
-  // The last net: INTERNAL where `shape`, which is to be cut out of a slot for request `i`, is not
-  // what the model's other sizes promise at those of the request, or does not lie in the slot.
-  absl::Status CheckForm(size_t position, size_t i, const Shape& shape) const;
-  absl::Status CheckBytes(size_t position, const OutputTensor& output) const;
-  // Copies output `position` for request `i` out of the frame, if it was not placed.
-  absl::Status ScatterOne(const Frame& frame, size_t position, size_t i,
-                          OutputTensor& output) const;
   // The value that padding of the slot is filled with.
   double PaddingOf(const TensorSlot& slot, int position) const;
   // Fails the requests whose data the kernels could not use. Which of several it was is found by
   // replaying each of them alone in its place: errors are rare, and a flattened or transposed index
   // does not say whose it was. `errors`: of the replay of all of them.
-  void FailOffenders(FirstDataError& errors, const Frame& frame, std::vector<Response>& responses);
+  void FailOffenders(FirstDataError& errors, const Frame& frame, const Scatter& scatter,
+                     std::vector<Response>& responses);
   absl::Status ErrorFor(const DataError& error, const Request& request) const;
   // Whether it is found out how long the replay waited for a core.
   bool IsMetered() const;
@@ -96,9 +76,9 @@ class BatchRun {
   absl::Span<const Request* const> requests_;
   Stream& stream_;
   std::vector<int64_t> first_row_;
-  std::vector<PackedPart> packed_;  // by request; of a packed plan
+  std::vector<PackedPart> packed_;  // one per request of a packed plan
   BatchPlan::Resolution resolution_;
-  BatchTarget target_;  // of the recipe, which may be larger than the plan's
+  BatchTarget target_;  // the recipe's, which may be larger than the plan's
   int64_t replay_ns_ = 0;
 
   std::shared_ptr<const ModelVariant> variant_;  // null: the model itself

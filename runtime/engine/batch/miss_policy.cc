@@ -42,12 +42,12 @@ std::string RecipeName(const Recipe& recipe) {
 
 BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
   const Model& model = *plan.model_;
-  const bool frozen = options_.frozen || model.options_.frozen;
+  const bool frozen = options_.frozen || model.options().frozen;
   const RequestShape& shape = plan.shapes_[0];
   BatchPlan::Resolution result{.decided = true};
   if (!shape.overrides.empty()) {
     absl::StatusOr<std::shared_ptr<const ModelVariant>> variant =
-        model.variants_->Get(shape.overrides);
+        model.program().variants->Get(shape.overrides);
     if (!variant.ok()) {
       result.status = variant.status();
       return result;
@@ -56,9 +56,9 @@ BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
   }
   const RecipeKey key = plan.Key(result.variant.get());
   result.recipe = cache_.Find(key);
-  model.owner_->observer().OnCacheRequest(result.recipe != nullptr);
+  model.owner()->observer().OnCacheRequest(result.recipe != nullptr);
   if (result.recipe != nullptr) return result;
-  if (!shape.exact && TakesLarger(shape.on_miss, model.options_, frozen)) {
+  if (!shape.exact && TakesLarger(shape.on_miss, model.options(), frozen)) {
     result.recipe = SmallestThatServes(*plan.ready_index().Snapshot(), key, plan.paddable(),
                                        plan.cheap_symbol());
     if (result.recipe != nullptr && MayCaptureFor(plan) && model.has_many_buckets() &&
@@ -71,7 +71,7 @@ BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
       return result;
     }
   }
-  if (RunsEagerly(shape.on_miss, model.options_, frozen) ||
+  if (RunsEagerly(shape.on_miss, model.options(), frozen) ||
       (plan.target_.exact && MayCaptureFor(plan) &&
        IsOneTooMany(model, shape.on_miss, key, cache_))) {
     result.outcome = CaptureOutcome::kEager;
@@ -83,7 +83,7 @@ BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
 }
 
 bool MissPolicy::MayCaptureFor(const BatchPlan& plan) const {
-  return MayCapture(plan.shapes_[0].on_miss, options_.frozen || plan.model_->options_.frozen);
+  return MayCapture(plan.shapes_[0].on_miss, options_.frozen || plan.model_->options().frozen);
 }
 
 absl::Status MissPolicy::Refusal(const BatchPlan& plan) const {
@@ -91,8 +91,8 @@ absl::Status MissPolicy::Refusal(const BatchPlan& plan) const {
   const RequestShape& shape = plan.shapes_[0];
   const RecipeKey key = plan.Key();
   const auto nearest = NearestRecipe(*plan.ready_index().Snapshot(), key);
-  const std::string why = options_.frozen         ? "the server is frozen"
-                          : model.options_.frozen ? "the model is frozen"
+  const std::string why = options_.frozen          ? "the server is frozen"
+                          : model.options().frozen ? "the model is frozen"
                           : shape.on_miss == OnMiss::kPad
                               ? "reprise.on_miss is pad, and no ready recipe is large enough"
                               : "reprise.on_miss is reject";
@@ -109,13 +109,13 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
   if (!plan.shapes_[0].overrides.empty()) return nullptr;
   const Model& model = *plan.model_;
   const RequestShape& shape = plan.shapes_[0];
-  const bool frozen = options_.frozen || model.options_.frozen;
-  if (shape.unproved && !RunsEagerly(shape.on_miss, model.options_, frozen) &&
-      model.padding_.WhenDone([ready] { ready(absl::OkStatus()); })) {
+  const bool frozen = options_.frozen || model.options().frozen;
+  if (shape.unproved && !RunsEagerly(shape.on_miss, model.options(), frozen) &&
+      model.padding().WhenDone([ready] { ready(absl::OkStatus()); })) {
     return std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof);
   }
   const bool waits_for_slice = shape.in_new_slice && options_.captures != nullptr &&
-                               !RunsEagerly(shape.on_miss, model.options_, frozen);
+                               !RunsEagerly(shape.on_miss, model.options(), frozen);
   if (waits_for_slice) {
     if (auto ticket = slices_.Await(model, shape, CaptureUrgency::kUrgent, ready)) return ticket;
   }
@@ -124,19 +124,19 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
     plan.resolution_ = std::move(resolution);
     return nullptr;
   }
-  const bool larger_will_do = !shape.exact && TakesLarger(shape.on_miss, model.options_, frozen);
+  const bool larger_will_do = !shape.exact && TakesLarger(shape.on_miss, model.options(), frozen);
   const RecipeKey key = plan.Key();
   const bool roomier_may_do = larger_will_do && model.has_many_buckets();
   Captures::Waiter waiter{.done = ready};
   for (const RequestShape& one : plan.shapes_) waiter.request_ids.push_back(one.id);
-  // What is being captured anyway (by a warm-up, say) is waited for, also by those that may not
-  // begin a capture.
+  // A capture that is under way anyway (for a warm-up, say) is waited for, also by those that may
+  // not begin a capture.
   std::shared_ptr<CaptureTicket> ticket;
   if (shape.on_miss != OnMiss::kReject) {
     const std::set<std::string> none;
     Captures::Waiter joining = waiter;
-    // What is captured for others as well may be refused where the plan's own recipe is not:
-    // whoever waited for it looks again.
+    // A recipe that is captured for others as well may be refused where the plan's own recipe is
+    // not: whoever waited for it looks again.
     if (roomier_may_do) joining.done = [ready](absl::Status) { ready(absl::OkStatus()); };
     ticket = captures_.Join(key, larger_will_do ? plan.paddable() : none, std::move(joining));
   }
@@ -215,11 +215,11 @@ void MissPolicy::CaptureAhead(const Model& model, CaptureTarget target, CaptureU
 void MissPolicy::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eager,
                             int64_t replay_ns) {
   const Model& model = *plan.model_;
-  if (options_.frozen || model.options_.frozen || options_.captures == nullptr) return;
+  if (options_.frozen || model.options().frozen || options_.captures == nullptr) return;
   if (plan.shapes_[0].on_miss != OnMiss::kDefault || !plan.shapes_[0].overrides.empty()) return;
   const auto note = [&](const BatchTarget& wanted, double lost_ns) {
     CaptureTarget target = plan.CaptureTargetOf(wanted);
-    if (!missed_costs_.Note(target.key, static_cast<int64_t>(lost_ns), model.owner_->capture_ns(),
+    if (!missed_costs_.Note(target.key, static_cast<int64_t>(lost_ns), model.owner()->capture_ns(),
                             wanted.exact || model.has_many_buckets() ? kMinTimesOfMany : 1)) {
       return;
     }
@@ -230,11 +230,11 @@ void MissPolicy::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool
       missed_costs_.Forget(key);
     }
   };
-  const bool too_many = plan.target_.exact && model.options_.capture == CapturePolicy::kQuick &&
-                        cache_.NumExact(*model.owner_) >= model.owner_->max_exact();
+  const bool too_many = plan.target_.exact && model.options().capture == CapturePolicy::kQuick &&
+                        cache_.NumExact(*model.owner()) >= model.owner()->max_exact();
   if (eager && too_many) return;  // It makes room for itself, or does not.
   // An eager run compiles as a capture does. What it keeps is not timed, nor there after a restart.
-  if (eager) return note(plan.target_, static_cast<double>(model.owner_->capture_ns()));
+  if (eager) return note(plan.target_, static_cast<double>(model.owner()->capture_ns()));
   const auto total_ns = static_cast<double>(replay_ns);
   if (used.sizes != plan.target_.sizes && used.tokens > plan.target_.tokens) {
     note(plan.target_, total_ns * (1 - static_cast<double>(plan.target_.tokens) / used.tokens));

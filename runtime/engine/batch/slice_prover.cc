@@ -2,16 +2,36 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
-#include "runtime/engine/load/slice_proof.h"
+#include "runtime/engine/load/model_draft.h"
+#include "runtime/verify/slice_proof.h"
 
 namespace reprise {
+namespace {
+
+// By axis: the largest bucket that is in force, or 0 where nothing is padded.
+std::vector<int64_t> LargestInForce(const Model& model) {
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
+  std::vector<int64_t> largest;
+  for (const ModelAxis& axis : model.axes()) {
+    const bool padded = model.certified().contains(axis.label);
+    largest.push_back(padded ? policy->Largest(axis.label).value_or(0) : 0);
+  }
+  return largest;
+}
+
+}  // namespace
 
 void SliceProver::Look(const Model& model, const SizeSlices::Slice& slice) const {
-  const absl::Status holds = WithinMemory([] { return "looking at sizes that decide something"; },
-                                          [&] { return SliceProof(model, slice).Run(); });
+  const absl::Status holds =
+      WithinMemory([] { return "looking at sizes that decide something"; },
+                   [&] {
+                     const ProofSubject subject = SubjectOf(model.view(), options_.log);
+                     return SliceProof(subject, slice, LargestInForce(model)).Run();
+                   });
   SizeSlices& slices = *model.slices();
   WhereMemoryAllows([&] {
     constexpr size_t kMostTold = 20;

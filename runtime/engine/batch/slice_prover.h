@@ -11,10 +11,10 @@
 #include "absl/status/status.h"
 #include "runtime/engine/capture/capture_pool.h"
 #include "runtime/engine/model/model.h"
-#include "runtime/engine/model/size_slices.h"
 #include "runtime/engine/types/capture_ticket.h"
 #include "runtime/engine/types/engine_options.h"
 #include "runtime/engine/types/request.h"
+#include "runtime/verify/size_slices.h"
 
 namespace reprise {
 

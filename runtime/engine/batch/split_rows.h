@@ -13,7 +13,7 @@ namespace reprise {
 
 struct RequestPart {
   Request request;
-  RequestShape shape;  // of `request`
+  RequestShape shape;  // that of `request`
 };
 
 // Cuts a request that was measured as `shape`, with more rows than Model::MaxRows() allows in one

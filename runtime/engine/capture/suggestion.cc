@@ -54,8 +54,8 @@ std::string BucketsParameter(const ModelAxis& axis) {
                                                            : absl::StrCat("buckets.", axis.label);
 }
 
-// Of a shape whose axes may all be padded: the bucket that would hold it, where it is too large for
-// those that there are.
+// The bucket that would hold a shape whose axes may all be padded, where it is too large for those
+// that there are.
 std::string BucketFor(const Model& model, const CaptureTarget& target) {
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   std::vector<std::string> lines;
@@ -70,7 +70,8 @@ std::string BucketFor(const Model& model, const CaptureTarget& target) {
         fitted = buckets.sizes.back();
         while (fitted < size) fitted *= 2;
         // A table of positions may end in between.
-        if (!PolicyMaker::TakesBucket(model, axis.label, fitted).ok()) fitted = size;
+        if (!PolicyMaker::TakesBucket(model.program().graph, model.axes(), axis.label, fitted).ok())
+          fitted = size;
         lines.push_back(Line(BucketsParameter(axis),
                              absl::StrCat(absl::StrJoin(buckets.sizes, ","), ",", fitted)));
       }

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/format_text.h"
@@ -10,20 +11,32 @@
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/load/model_packer.h"
-#include "runtime/engine/load/padding_proof.h"
 #include "runtime/engine/load/policy_maker.h"
 #include "runtime/passes/specialize/specialize.h"
+#include "runtime/verify/probe_sizes.h"
 
 namespace reprise {
+namespace {
 
-absl::Status Certifier::FitShapes(Model& model) const {
+// The model is packed, and there are masks with which it may not be padded, as a measurement has
+// it.
+bool AsksOfMasks(const ModelProof& proof) {
+  if (proof.packing == nullptr || !proof.packing->takes_any_mask()) return false;
+  return absl::c_any_of(proof.axes, [](const ModelAxis& axis) {
+    return !axis.certificate.proved && axis.certificate.asks_of_masks();
+  });
+}
+
+}  // namespace
+
+absl::Status Certifier::FitShapes(ModelDraft& model) const {
   std::vector<std::string> symbols;
   std::vector<std::vector<int64_t>> samples;
-  for (const ModelAxis& axis : model.axes_) {
+  for (const ModelAxis& axis : model.proof->axes) {
     symbols.push_back(axis.symbol);
     // On both sides of every boundary.
     std::vector<int64_t>& sizes = samples.emplace_back(std::vector<int64_t>{1, 3});
-    for (int64_t bucket : PolicyMaker::BucketSizes(model, axis)) {
+    for (int64_t bucket : PolicyMaker::BucketSizes(model.view(), axis)) {
       sizes.insert(sizes.end(), {bucket - 1, bucket, bucket + 1});
     }
     // A stride as long as the largest bucket shows its first step beyond that.
@@ -32,92 +45,95 @@ absl::Status Certifier::FitShapes(Model& model) const {
   absl::StatusOr<OutputFit> fit = absl::UnknownError("not tried");
   for (int64_t length : kFitLengths) {
     Binding base;
-    for (const ModelAxis& axis : model.axes_) {
+    for (const ModelAxis& axis : model.proof->axes) {
       base.axes[axis.symbol] = axis.is_batch ? kFitBatch : length;
     }
-    fit = FitOutputShapes(model.graph_, symbols, base, samples);
+    fit = FitOutputShapes(model.program->graph, symbols, base, samples);
     if (fit.ok()) break;
   }
   if (!fit.ok()) {
-    for (ModelAxis& axis : model.axes_) Refuse(axis, std::string(fit.status().message()));
+    for (ModelAxis& axis : model.proof->axes) Refuse(axis, std::string(fit.status().message()));
     return absl::OkStatus();
   }
-  for (size_t i = 0; i < model.axes_.size(); ++i) {
-    model.axes_[i].smallest = fit->smallest[i];
-    if (!fit->refusals[i].empty()) Refuse(model.axes_[i], fit->refusals[i]);
+  for (size_t i = 0; i < model.proof->axes.size(); ++i) {
+    model.proof->axes[i].smallest = fit->smallest[i];
+    if (!fit->refusals[i].empty()) Refuse(model.proof->axes[i], fit->refusals[i]);
   }
-  model.output_shapes_ = std::move(fit->outputs);
-  for (size_t i = 0; i < model.recipe_outputs_.size(); ++i) {
-    model.recipe_outputs_[i].dtype = model.output_shapes_[i].dtype;
+  model.proof->output_shapes = std::move(fit->outputs);
+  for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
+    model.signature->recipe_outputs[i].dtype = model.proof->output_shapes[i].dtype;
   }
   return absl::OkStatus();
 }
 
-absl::Status Certifier::DescribeOutputs(Model& model) const {
-  ASSIGN_OR_RETURN(const Graph specialized, Specialize(model.graph_, {}));
-  for (size_t i = 0; i < model.recipe_outputs_.size(); ++i) {
+absl::Status Certifier::DescribeOutputs(ModelDraft& model) const {
+  ASSIGN_OR_RETURN(const Graph specialized, Specialize(model.program->graph, {}));
+  for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
     const Value& value = specialized.value(specialized.outputs()[i]);
-    model.recipe_outputs_[i].dtype = value.dtype;
-    model.recipe_outputs_[i].dims.clear();
-    for (int64_t size : *value.shape) model.recipe_outputs_[i].dims.push_back({.size = size});
+    model.signature->recipe_outputs[i].dtype = value.dtype;
+    model.signature->recipe_outputs[i].dims.clear();
+    for (int64_t size : *value.shape)
+      model.signature->recipe_outputs[i].dims.push_back({.size = size});
   }
   return absl::OkStatus();
 }
 
-StoredModelKey Certifier::KeyOf(const Model& model) const {
+StoredModelKey Certifier::KeyOf(const ModelView& model) const {
   std::string settings = absl::StrCat("certify ", kCertifyVersion, "\n");
-  for (const ModelAxis& axis : model.axes_) {
+  for (const ModelAxis& axis : model.proof.axes) {
     absl::StrAppend(&settings, "axis ", axis.label, ": ",
                     absl::StrJoin(PolicyMaker::BucketSizes(model, axis), ","),
-                    model.options_.no_padding.contains(axis.label) ? " off" : "", "\n");
+                    model.options.no_padding.contains(axis.label) ? " off" : "", "\n");
   }
-  if (model.options_.packing == PackingMode::kAuto) absl::StrAppend(&settings, "packing auto\n");
-  if (model.options_.precision != Precision::kExact) {
-    absl::StrAppend(&settings, "precision ", PrecisionName(model.options_.precision), "\n");
+  if (model.options.packing == PackingMode::kAuto) absl::StrAppend(&settings, "packing auto\n");
+  if (model.options.precision != Precision::kExact) {
+    absl::StrAppend(&settings, "precision ", PrecisionName(model.options.precision), "\n");
   }
-  for (const auto& [input, fill] : model.options_.fills) {
+  for (const auto& [input, fill] : model.options.fills) {
     absl::StrAppend(&settings, "fill ", input, ": ", fill, "\n");
   }
   // Names of inputs and outputs are in the findings, and not in the text of the graph.
-  for (const ModelIo& input : model.inputs_) absl::StrAppend(&settings, "input ", input.name, "\n");
-  for (const ModelIo& output : model.recipe_outputs_) {
+  for (const ModelIo& input : model.signature.inputs)
+    absl::StrAppend(&settings, "input ", input.name, "\n");
+  for (const ModelIo& output : model.signature.recipe_outputs) {
     absl::StrAppend(&settings, "output ", output.name, "\n");
   }
-  return {.graph = model.fingerprint_.digest,
-          .parameters = model.owner_->parameters().Digest(),
+  return {.graph = model.program.fingerprint.digest,
+          .parameters = model.program.owner->parameters().Digest(),
           .settings = std::move(settings),
           .device = context_.device->fingerprint(),
           .compiler = CompilerId()};
 }
 
-Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, Model& model) const {
+Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, ModelDraft& model) const {
   const int64_t start = context_.clock->NowNs();
   const RecordName name = key.NameOf(model.id());
   RecipeStore::Found found = context_.store->Read(name);
   if (found.payload.has_value()) {
     std::vector<std::string> labels, inputs;
-    for (const ModelAxis& axis : model.axes_) labels.push_back(axis.label);
-    for (const ModelIo& input : model.inputs_) inputs.push_back(input.name);
+    for (const ModelAxis& axis : model.proof->axes) labels.push_back(axis.label);
+    for (const ModelIo& input : model.signature->inputs) inputs.push_back(input.name);
     absl::StatusOr<ModelFindings> findings =
-        DecodeFindings(*found.payload, key, labels, inputs, model.recipe_outputs_.size());
+        DecodeFindings(*found.payload, key, labels, inputs, model.signature->recipe_outputs.size());
     if (findings.ok()) {
-      for (size_t i = 0; i < model.axes_.size(); ++i) {
-        model.axes_[i].certificate = std::move(findings->axes[i]);
-        model.axes_[i].smallest = findings->smallest[i];
-        model.axes_[i].decision = std::move(findings->decisions[i]);
+      for (size_t i = 0; i < model.proof->axes.size(); ++i) {
+        model.proof->axes[i].certificate = std::move(findings->axes[i]);
+        model.proof->axes[i].smallest = findings->smallest[i];
+        model.proof->axes[i].decision = std::move(findings->decisions[i]);
       }
-      model.any_mask_measured_ = findings->any_mask_measured;
-      model.output_shapes_ = std::move(findings->outputs);
-      for (size_t i = 0; i < model.recipe_outputs_.size(); ++i) {
-        model.recipe_outputs_[i].dtype = findings->output_dtypes[i];
+      model.proof->any_mask_measured = findings->any_mask_measured;
+      model.proof->output_shapes = std::move(findings->outputs);
+      for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
+        model.signature->recipe_outputs[i].dtype = findings->output_dtypes[i];
       }
       if (!findings->packing_refusal.empty()) {
         ModelPacker(context_).Refuse(model, findings->packing_refusal);
       } else if (!findings->packing_reason.empty()) {
-        ModelPacker(context_).PackByRequest(model, PolicyMaker::BucketsByAxis(model),
-                                            findings->packing_reason);
+        ModelPacker(context_).PackByRequest(
+            model, ModelPacker::Make(model.view(), PolicyMaker::BucketsByAxis(model.view())),
+            findings->packing_reason);
       } else {
-        ModelPacker(context_).Pack(model, PolicyMaker::BucketsByAxis(model));
+        ModelPacker(context_).Pack(model, PolicyMaker::BucketsByAxis(model.view()));
       }
       context_.log(FormatText("model %s: loaded certificate %s from %s in %.1f ms", model.id().name,
                               HexKey(name.key), context_.store->folder(),
@@ -135,87 +151,157 @@ Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, Model& mode
   return {.tried = true, .miss = found.miss};
 }
 
-absl::Status Certifier::FindOut(Model& model, StoreLookup& lookup) const {
-  const bool measured = !model.axes_.empty() && model.shape_inputs_.empty();
+absl::Status Certifier::FindOut(ModelDraft& model, StoreLookup& lookup) const {
+  const bool measured = !model.proof->axes.empty() && model.signature->shape_inputs.empty();
   if (!measured) {
     RETURN_IF_ERROR(Certify(model));
-    ModelPacker(context_).Pack(model, PolicyMaker::BucketsByAxis(model));  // Says why not.
+    // Says why not.
+    ModelPacker(context_).Pack(model, PolicyMaker::BucketsByAxis(model.view()));
     return absl::OkStatus();
   }
   if (context_.store == nullptr) return Certify(model);
-  lookup = Restore(KeyOf(model), model);
+  lookup = Restore(KeyOf(model.view()), model);
   if (lookup.found) return absl::OkStatus();
   const int64_t start = context_.clock->NowNs();
   RETURN_IF_ERROR(Certify(model));
   const int64_t took_ns = context_.clock->NowNs() - start;
   // Half a proof is not kept: a restart would take it for the whole.
-  if (!model.padding_.pending()) Keep(model, {}, took_ns);
+  if (model.proof->pending == nullptr) Keep(model.view(), {}, took_ns);
   return absl::OkStatus();
 }
 
-void Certifier::Keep(const Model& model, const std::map<size_t, AxisCertificate>& confirmed,
+void Certifier::Keep(const ModelView& model, const std::map<size_t, AxisCertificate>& confirmed,
                      int64_t measure_ns) const {
   const StoredModelKey key = KeyOf(model);
-  ModelFindings findings = {.outputs = model.output_shapes_,
-                            .packing_refusal = model.packing_refusal_,
-                            .packing_reason = model.packing_reason_,
-                            .any_mask_measured = model.any_mask_measured_};
-  for (const ModelAxis& axis : model.axes_) {
+  ModelFindings findings = {.outputs = model.proof.output_shapes,
+                            .packing_refusal = model.proof.packing_refusal,
+                            .packing_reason = model.proof.packing_reason,
+                            .any_mask_measured = model.proof.any_mask_measured};
+  for (const ModelAxis& axis : model.proof.axes) {
     findings.axes.push_back(axis.certificate);
     findings.smallest.push_back(axis.smallest);
     findings.decisions.push_back(axis.decision);
   }
   for (const auto& [axis, certificate] : confirmed) findings.axes[axis] = certificate;
-  for (const ModelIo& output : model.recipe_outputs_)
+  for (const ModelIo& output : model.signature.recipe_outputs)
     findings.output_dtypes.push_back(output.dtype);
-  context_.store->WriteLater(key.NameOf(model.id()), measure_ns,
-                             EncodeFindings(key, model.id(), findings, measure_ns));
+  context_.store->WriteLater(key.NameOf(model.options.id), measure_ns,
+                             EncodeFindings(key, model.options.id, findings, measure_ns));
 }
 
 void Certifier::Confirm(const Model& model) const {
-  if (!model.padding_.pending()) return;
+  if (!model.padding().pending()) return;
   const int64_t start = context_.clock->NowNs();
   std::map<size_t, AxisCertificate> confirmed;
   absl::StatusOr<std::map<size_t, AxisCertificate>> measured =
       WithinMemory([] { return "measuring long requests"; },
-                   [&] { return PaddingProof(context_).Confirm(model); });
+                   [&]() -> absl::StatusOr<std::map<size_t, AxisCertificate>> {
+                     // A core of its own: no replay waits for one of the others.
+                     HelperPool own_core(1);
+                     ModelRunners runners(RunnersOf(model.view(), &own_core));
+                     const ProofSubject subject = SubjectOf(model.view(), LogOf(model.id()));
+                     return PaddingProof(subject, runners).Confirm(*model.proof().pending);
+                   });
   if (measured.ok()) {
     confirmed = *std::move(measured);
-    const bool intact = model.owner_->parameters().FilesIntact(start).ok();
+    const bool intact = model.owner()->parameters().FilesIntact(start).ok();
     // A finding counts whether or not there is memory to keep it.
     if (context_.store != nullptr && intact) {
-      WhereMemoryAllows([&] { Keep(model, confirmed, context_.clock->NowNs() - start); });
+      WhereMemoryAllows([&] { Keep(model.view(), confirmed, context_.clock->NowNs() - start); });
     }
   } else {
-    for (size_t i = 0; i < model.axes_.size(); ++i) {
-      if (model.padding_.proved_to(i) == PaddingProgress::kAnySize) continue;
-      confirmed[i] = model.axes_[i].certificate;
+    for (size_t i = 0; i < model.proof().axes.size(); ++i) {
+      if (model.padding().proved_to(i) == PaddingProgress::kAnySize) continue;
+      confirmed[i] = model.proof().axes[i].certificate;
       confirmed[i].certified = confirmed[i].proved = false;
       confirmed[i].reason = std::string(measured.status().message());
     }
   }
   for (const auto& one : confirmed) {
     if (one.second.certified) continue;
-    WhereMemoryAllows([&] { model.owner_->observer().OnAxisRefused(one.first); });
+    WhereMemoryAllows([&] { model.owner()->observer().OnAxisRefused(one.first); });
   }
-  model.padding_.Finish(std::move(confirmed));
+  model.padding().Finish(std::move(confirmed));
 }
 
-absl::Status Certifier::Certify(Model& model) const {
-  if (model.axes_.empty()) {
-    // Everything is known already, whatever the file declares.
-    return model.shape_inputs_.empty() ? DescribeOutputs(model) : absl::OkStatus();
+absl::Status Certifier::Extend(const ModelView& model, size_t axis, int64_t size) const {
+  HelperPool own_core(1);
+  ModelRunners runners(RunnersOf(model, &own_core));
+  const ProofSubject subject = SubjectOf(model, LogOf(model.options.id));
+  return PaddingProof(subject, runners).Extend(axis, size);
+}
+
+std::function<void(const std::string&)> Certifier::LogOf(const ModelId& id) const {
+  return [log = context_.log, before = absl::StrCat("model ", id.name, ": ")](
+             const std::string& text) { log(absl::StrCat(before, text)); };
+}
+
+ModelRunners::Options Certifier::RunnersOf(const ModelView& model, HelperPool* cores) const {
+  ModelRunners::Options options = {.graph = &model.program.graph,
+                                   .fingerprint = &model.program.fingerprint,
+                                   .parameters = &model.program.owner->parameters(),
+                                   .device = context_.device,
+                                   .clock = context_.clock,
+                                   .cores = cores};
+  for (const ModelIo& input : model.signature.inputs) {
+    if (!input.optional) options.inputs.push_back(input);
   }
-  if (!model.shape_inputs_.empty()) {
+  return options;
+}
+
+absl::Status Certifier::Certify(ModelDraft& model) const {
+  if (model.proof->axes.empty()) {
+    // Everything is known already, whatever the file declares.
+    return model.signature->shape_inputs.empty() ? DescribeOutputs(model) : absl::OkStatus();
+  }
+  if (!model.signature->shape_inputs.empty()) {
     const std::string reason =
-        absl::StrCat("input '", model.inputs_[model.shape_inputs_[0]].name,
+        absl::StrCat("input '", model.signature->inputs[model.signature->shape_inputs[0]].name,
                      "' decides a shape: every request runs at its exact sizes");
-    for (ModelAxis& axis : model.axes_) Refuse(axis, reason);
+    for (ModelAxis& axis : model.proof->axes) Refuse(axis, reason);
     return absl::OkStatus();
   }
+  return Measure(model);
+}
 
-  return PaddingProof(context_).Measure(model, PolicyMaker::BucketsByAxis(model),
-                                        [&] { return FitShapes(model); });
+absl::Status Certifier::Measure(ModelDraft& model) const {
+  PaddingProof::Options options = {.buckets = PolicyMaker::BucketsByAxis(model.view()),
+                                   .try_packed = model.options.packing != PackingMode::kOff};
+  ModelRunners::Options equipment = RunnersOf(model.view(), context_.cores);
+  equipment.make_packing = [&] { return ModelPacker::Make(model.view(), options.buckets); };
+  ModelRunners runners(std::move(equipment));
+  const ProofSubject subject = SubjectOf(model.view(), LogOf(model.id()));
+  PaddingProof proof(subject, runners);
+  ASSIGN_OR_RETURN(PaddingProof::Findings findings,
+                   proof.Measure(model.proof->axes, options, [&] { return FitShapes(model); }));
+  if (!findings.pending.axes.empty()) {
+    model.proof->pending = std::make_shared<const PendingProof>(std::move(findings.pending));
+  }
+  if (subject.outputs.empty()) return absl::OkStatus();  // Nothing runs in front of the cuts.
+  return Pack(model, std::move(findings), proof, runners);
+}
+
+absl::Status Certifier::Pack(ModelDraft& model, PaddingProof::Findings findings,
+                             PaddingProof& proof, ModelRunners& runners) const {
+  const ModelPacker packer(context_);
+  if (findings.by_request.has_value()) {
+    packer.PackByRequest(model, *std::move(findings.by_request), runners.packing());
+    return absl::OkStatus();
+  }
+  if (findings.packed.ok()) {
+    packer.Pack(model, runners.packing());
+  } else {
+    packer.Pack(model, absl::StatusOr<ModelPacker::PackingPtr>(findings.packed));
+  }
+  if (!AsksOfMasks(*model.proof)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const PaddingProof::AnyMask any, proof.MeasureAnyMask(findings.ranges));
+  model.proof->any_mask_measured = any.holds.ok();
+  LogOf(model.id())(absl::StrCat(
+      "requests are packed ",
+      any.holds.ok() ? "whatever their masks hold: the same as alone in "
+                     : "where their masks may be padded: ",
+      any.holds.ok() ? absl::StrCat(any.answers, " answers") : std::string(any.holds.message())));
+  return absl::OkStatus();
 }
 
 }  // namespace reprise

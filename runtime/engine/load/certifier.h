@@ -1,17 +1,23 @@
 // Certifier: what of a model only running it shows: how far its outputs follow its axes, and along
 // which of these padding changes nothing. Taken from the recipe store where it is known there.
 //
-// Ownership: borrows the context. Threads: FindOut before the model is shared; Confirm once, from
-// any thread, while the model serves.
+// Ownership: borrows the context. Threads: FindOut before the model is shared; Confirm once, and
+// Extend, from any thread, while the model serves.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <string>
 
 #include "absl/status/status.h"
 #include "runtime/engine/load/loader_context.h"
+#include "runtime/engine/load/model_draft.h"
+#include "runtime/engine/load/model_runners.h"
 #include "runtime/engine/load/stored_model.h"
 #include "runtime/engine/model/model.h"
+#include "runtime/verify/padding_proof.h"
 
 namespace reprise {
 
@@ -26,24 +32,35 @@ class Certifier {
     StoreMiss miss = StoreMiss::kAbsent;  // where it was tried and not found
   };
   // A failure leaves its axis uncertified. Errors: no memory for a stream.
-  absl::Status FindOut(Model& model, StoreLookup& lookup) const;
+  absl::Status FindOut(ModelDraft& model, StoreLookup& lookup) const;
   // See Engine::ConfirmPadding. May throw where there is no memory, and has not ended the proof
   // then.
   void Confirm(const Model& model) const;
+  // Looks at one more size of a certified axis: see PaddingProof::Extend.
+  absl::Status Extend(const ModelView& model, size_t axis, int64_t size) const;
 
  private:
   // Fits the shapes of outputs; an axis that they do not follow simply is refused.
-  absl::Status FitShapes(Model& model) const;
+  absl::Status FitShapes(ModelDraft& model) const;
   // Describes a model without axes: dtypes and shapes as they are.
-  absl::Status DescribeOutputs(Model& model) const;
+  absl::Status DescribeOutputs(ModelDraft& model) const;
   // Measures the certificates.
-  absl::Status Certify(Model& model) const;
+  absl::Status Certify(ModelDraft& model) const;
+  // The same of a model that has axes and no shape inputs.
+  absl::Status Measure(ModelDraft& model) const;
+  // Packs the model as `findings` say, or says why it is padded.
+  absl::Status Pack(ModelDraft& model, PaddingProof::Findings findings, PaddingProof& proof,
+                    ModelRunners& runners) const;
+  // Lines of proofs, with the model's name.
+  std::function<void(const std::string&)> LogOf(const ModelId& id) const;
+  // Who runs the model on `cores`, one thread each.
+  ModelRunners::Options RunnersOf(const ModelView& model, HelperPool* cores) const;
   // The key of a model whose findings are worth keeping.
-  StoredModelKey KeyOf(const Model& model) const;
+  StoredModelKey KeyOf(const ModelView& model) const;
   // Takes the findings from the store where it knows them.
-  StoreLookup Restore(const StoredModelKey& key, Model& model) const;
+  StoreLookup Restore(const StoredModelKey& key, ModelDraft& model) const;
   // Keeps what was measured in `measure_ns`; `confirmed` replaces certificates, by axis.
-  void Keep(const Model& model, const std::map<size_t, AxisCertificate>& confirmed,
+  void Keep(const ModelView& model, const std::map<size_t, AxisCertificate>& confirmed,
             int64_t measure_ns) const;
 
   LoaderContext context_;

@@ -1,6 +1,6 @@
 // ExactRunner: runs a model at exactly the shapes it is given, without bucket, batch or cache.
 //
-// What the certificate is measured with. Runners on several threads may share their recipes.
+// Certificates are measured with it. Runners on several threads may share their recipes.
 // Threads: one caller at a time.
 #pragma once
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "runtime/base/clock.h"
@@ -9,6 +10,8 @@
 #include "runtime/engine/replay/helper_pool.h"
 #include "runtime/engine/types/memory_budget.h"
 #include "runtime/engine/types/observer.h"
+#include "runtime/recipe/key.h"
+#include "runtime/recipe/ready_index.h"
 #include "runtime/recipe/store.h"
 
 namespace reprise {
@@ -21,6 +24,8 @@ struct LoaderContext {
   MemoryBudget* parameter_budget = nullptr;
   RecipeStore* store = nullptr;  // null: everything is measured at each start
   std::function<void(const std::string&)> log;
+  // The recipes of a graph that are ready: whoever holds the index sees them come and go.
+  std::function<std::shared_ptr<const ReadyIndex>(const GraphFingerprint&)> index_of;
 };
 
 }  // namespace reprise

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/load_budget.h"
 #include "runtime/engine/load/loader_context.h"
+#include "runtime/engine/load/model_draft.h"
 #include "runtime/engine/model/model.h"
 
 namespace reprise {
@@ -22,19 +23,20 @@ class ModelLoader {
  private:
   // `as_imported`: the graph before any pass, if requests may override initialisers. `budget`: set
   // to that of all that follows the import, whose own is that of the file.
-  absl::Status Import(Model& model, Graph& as_imported, std::optional<LoadBudget>& budget) const;
+  absl::Status Import(ModelDraft& model, Graph& as_imported,
+                      std::optional<LoadBudget>& budget) const;
   // A graph that data decides shapes in becomes what comes before that, and a tail.
-  absl::Status CutAtData(Model& model) const;
-  static SizeMeasure MeasureOf(const Model& model);
+  absl::Status CutAtData(ModelDraft& model) const;
+  static SizeMeasure MeasureOf(const ModelDraft& model);
   // Merges symbols and names the axes; an axis that only takes one size becomes a constant dim.
-  absl::Status FindAxes(Model& model, Graph as_imported, const LoadBudget& budget) const;
+  absl::Status FindAxes(ModelDraft& model, Graph as_imported, const LoadBudget& budget) const;
   // Prepares for sizes at which certificates have to be looked at anew.
-  static void MakeSlices(Model& model);
+  static void MakeSlices(ModelDraft& model);
   // Logs how many products round, where the model's precision lets them: as captures will have it,
   // which is not known of a model whose shapes hang on the values of inputs.
-  void LogRounding(const Model& model) const;
-  // What is known of the use of the model.
-  void FindUsage(Model& model) const;
+  void LogRounding(const ModelView& model) const;
+  // Reads what is known of the use of the model.
+  void FindUsage(ModelDraft& model) const;
 
   LoaderContext context_;
 };

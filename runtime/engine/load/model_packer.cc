@@ -6,8 +6,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/engine/packing/packing_check.h"
 #include "runtime/passes/specialize/specialize.h"
+#include "runtime/verify/packing_check.h"
 
 namespace reprise {
 namespace {
@@ -16,8 +16,8 @@ constexpr size_t kBatchAndSequence = 2;
 constexpr int64_t kFewRows = 2;
 
 // Empty: none.
-std::string AxisInTheWay(const Model& model) {
-  for (const ModelAxis& axis : model.axes()) {
+std::string AxisInTheWay(const std::vector<ModelAxis>& axes) {
+  for (const ModelAxis& axis : axes) {
     if (axis.certificate.certified) continue;
     return absl::StrCat("axis ", axis.label, " is never padded: ", axis.certificate.reason);
   }
@@ -50,89 +50,85 @@ bool HidesBeyondTheCheck(const Graph& graph) {
 
 }  // namespace
 
-void ModelPacker::Refuse(Model& model, absl::string_view reason) const {
-  model.packing_ = nullptr;
-  model.packing_refusal_ = std::string(reason);
+void ModelPacker::Refuse(ModelDraft& model, absl::string_view reason) const {
+  model.proof->packing = nullptr;
+  model.proof->packing_refusal = std::string(reason);
   context_.log(absl::StrCat("model ", model.id().name,
-                            ": requests are padded, not packed: ", model.packing_refusal_));
+                            ": requests are padded, not packed: ", model.proof->packing_refusal));
 }
 
-bool ModelPacker::IsRefused(Model& model) const {
-  if (model.options_.packing == PackingMode::kOff) return true;
-  const std::string reason = AxisInTheWay(model);
+bool ModelPacker::IsRefused(ModelDraft& model) const {
+  if (model.options.packing == PackingMode::kOff) return true;
+  const std::string reason = AxisInTheWay(model.proof->axes);
   if (reason.empty()) return false;
   Refuse(model, reason);
   return true;
 }
 
-void ModelPacker::Pack(Model& model, const std::vector<std::vector<int64_t>>& buckets) const {
-  if (!IsRefused(model)) Pack(model, Make(model, buckets));
+void ModelPacker::Pack(ModelDraft& model, const std::vector<std::vector<int64_t>>& buckets) const {
+  if (!IsRefused(model)) Pack(model, Make(model.view(), buckets));
 }
 
-void ModelPacker::Pack(Model& model, absl::StatusOr<std::unique_ptr<Packing>> packing) const {
+void ModelPacker::Pack(ModelDraft& model, absl::StatusOr<PackingPtr> packing) const {
   if (IsRefused(model)) return;
   if (!packing.ok()) return Refuse(model, packing.status().message());
-  const bool proved =
-      absl::c_all_of(model.axes_, [](const ModelAxis& axis) { return axis.certificate.proved; });
+  const bool proved = absl::c_all_of(model.proof->axes,
+                                     [](const ModelAxis& axis) { return axis.certificate.proved; });
   if (!proved && HidesBeyondTheCheck((*packing)->graph())) {
     return Refuse(model, "its masks are joined with a window, of requests that nothing proves");
   }
-  model.packing_ = *std::move(packing);
+  model.proof->packing = *std::move(packing);
 }
 
-void ModelPacker::PackByRequest(Model& model, absl::StatusOr<RequestProof::Found> found) const {
+void ModelPacker::PackByRequest(ModelDraft& model, absl::StatusOr<RequestProof::Found> found,
+                                absl::StatusOr<PackingPtr> packing) const {
   if (!found.ok()) {
-    Refuse(model,
-           absl::StrCat(AxisInTheWay(model), "; with ranges and ends of each request by itself: ",
-                        std::string(found.status().message())));
+    Refuse(model, absl::StrCat(AxisInTheWay(model.proof->axes),
+                               "; with ranges and ends of each request by itself: ",
+                               std::string(found.status().message())));
     return;
   }
-  for (size_t i = 0; i < model.axes_.size(); ++i) {
-    model.axes_[i].certificate.must_count = std::move(found->must_count[i]);
-    model.axes_[i].certificate.together = std::move(found->together[i]);
+  for (size_t i = 0; i < model.proof->axes.size(); ++i) {
+    model.proof->axes[i].certificate.must_count = std::move(found->must_count[i]);
+    model.proof->axes[i].certificate.together = std::move(found->together[i]);
   }
-  PackByRequest(model, std::move(found->packing), found->reason);
+  PackByRequest(model, std::move(packing), found->reason);
 }
 
-void ModelPacker::PackByRequest(Model& model, const std::vector<std::vector<int64_t>>& buckets,
-                                absl::string_view reason) const {
-  PackByRequest(model, Make(model, buckets), reason);
-}
-
-void ModelPacker::PackByRequest(Model& model, absl::StatusOr<std::unique_ptr<Packing>> packing,
+void ModelPacker::PackByRequest(ModelDraft& model, absl::StatusOr<PackingPtr> packing,
                                 absl::string_view reason) const {
   if (!packing.ok()) {
     Refuse(model, packing.status().message());
     return;
   }
-  model.packing_ = *std::move(packing);
-  model.packing_reason_ = std::string(reason);
+  model.proof->packing = *std::move(packing);
+  model.proof->packing_reason = std::string(reason);
   context_.log(absl::StrCat("model ", model.id().name,
                             ": requests are packed, although none may be padded: ", reason));
 }
 
-absl::StatusOr<std::unique_ptr<Packing>> ModelPacker::Make(
-    const Model& model, const std::vector<std::vector<int64_t>>& buckets) const {
-  if (model.axes_.size() != kBatchAndSequence || model.batch_axis_ < 0) {
+absl::StatusOr<ModelPacker::PackingPtr> ModelPacker::Make(
+    const ModelView& model, const std::vector<std::vector<int64_t>>& buckets) {
+  if (model.proof.axes.size() != kBatchAndSequence || model.signature.batch_axis < 0) {
     return absl::UnimplementedError("it needs a batch and one other axis");
   }
-  const int sequence = model.batch_axis_ == 0 ? 1 : 0;
-  int64_t max_segments = buckets[model.batch_axis_].back();
-  if (model.options_.max_batch_size > 0) {
-    max_segments = std::min(max_segments, model.options_.max_batch_size);
+  const int sequence = model.signature.batch_axis == 0 ? 1 : 0;
+  int64_t max_segments = buckets[model.signature.batch_axis].back();
+  if (model.options.max_batch_size > 0) {
+    max_segments = std::min(max_segments, model.options.max_batch_size);
   }
-  PackOptions options = {.batch = model.axes_[model.batch_axis_].symbol,
-                         .sequence = model.axes_[sequence].symbol};
+  PackOptions options = {.batch = model.proof.axes[model.signature.batch_axis].symbol,
+                         .sequence = model.proof.axes[sequence].symbol};
   // Buckets beyond what the model takes are dropped later; so here.
   for (const int64_t length : buckets[sequence]) {
     const Binding binding = {.axes = {{options.batch, kFewRows}, {options.sequence, length}}};
-    if (options.longest > 0 && !Specialize(model.graph_, binding).ok()) break;
+    if (options.longest > 0 && !Specialize(model.program.graph, binding).ok()) break;
     options.longest = length;
   }
-  ASSIGN_OR_RETURN(Packing packing, Packing::Make(model.graph_, options, sequence,
-                                                  {.max_tokens = model.options_.max_batch_tokens,
+  ASSIGN_OR_RETURN(Packing packing, Packing::Make(model.program.graph, options, sequence,
+                                                  {.max_tokens = model.options.max_batch_tokens,
                                                    .max_segments = max_segments}));
-  return std::make_unique<Packing>(std::move(packing));
+  return std::make_shared<const Packing>(std::move(packing));
 }
 
 }  // namespace reprise

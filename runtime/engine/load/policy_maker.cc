@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/load/certifier.h"
 #include "runtime/engine/load/model_packer.h"
-#include "runtime/engine/load/padding_proof.h"
 #include "runtime/graph/dim_expression.h"
 
 namespace reprise {
@@ -21,8 +21,8 @@ constexpr int64_t kFirstLookAfter = 600;
 
 // Whether some input lies along the axis and another one together, as the mask of a decoder lies
 // along cached and new positions: it is called with one new position most of the time.
-bool JoinsAnother(const Model& model, const ModelAxis& axis) {
-  return absl::c_any_of(model.inputs(), [&](const ModelIo& input) {
+bool JoinsAnother(const std::vector<ModelIo>& inputs, const ModelAxis& axis) {
+  return absl::c_any_of(inputs, [&](const ModelIo& input) {
     return absl::c_any_of(input.dims, [&](const Dim& dim) {
       const std::vector<std::string> symbols = ExpressionSymbols(dim.symbol);
       return symbols.size() > 1 && absl::c_linear_search(symbols, axis.symbol);
@@ -57,16 +57,17 @@ absl::StatusOr<int64_t> BytesWritten(const Graph& symbolic, const std::string& b
 // The most rows of a replay where nothing is configured. A model whose only size is its rows is
 // asked with thousands of them, if they are small: one replay takes as many as are cheap to compute
 // and to keep room for.
-int64_t MostRows(const Model& model, const Graph& graph, int64_t parameter_bytes) {
+int64_t MostRows(const ModelView& model) {
   constexpr int64_t kUsual = BucketPolicy::kDefaultMostRows;
-  if (model.axes().size() != 1 || !model.axes()[0].is_batch) return kUsual;
+  if (model.proof.axes.size() != 1 || !model.proof.axes[0].is_batch) return kUsual;
   constexpr int64_t kFew = 2, kMore = 2 * kFew;
-  const std::string& batch = model.axes()[0].symbol;
-  const absl::StatusOr<int64_t> few = BytesWritten(graph, batch, kFew);
-  const absl::StatusOr<int64_t> more = BytesWritten(graph, batch, kMore);
+  const std::string& batch = model.proof.axes[0].symbol;
+  const absl::StatusOr<int64_t> few = BytesWritten(model.program.graph, batch, kFew);
+  const absl::StatusOr<int64_t> more = BytesWritten(model.program.graph, batch, kMore);
   if (!few.ok() || !more.ok()) return kUsual;
   const int64_t a_row = std::max<int64_t>((*more - *few) / (kMore - kFew), 1);
-  const ModelOptions& options = model.options();
+  const ModelOptions& options = model.options;
+  const int64_t parameter_bytes = model.program.owner->parameters().leaf_bytes();
   int64_t most = std::min({kBytesOfSmallRows / a_row, options.max_batch_tokens,
                            kBytesTimesRows / std::max<int64_t>(parameter_bytes, 1)});
   if (options.max_batch_size > 0) most = std::min(most, options.max_batch_size);
@@ -86,40 +87,39 @@ bool Covers(const AdvisorOptions& advisor, const LearntBuckets& learnt) {
 
 }  // namespace
 
-std::vector<int64_t> PolicyMaker::BucketSizes(const Model& model, const ModelAxis& axis) {
-  const auto configured = model.options_.buckets.find(axis.label);
-  if (configured != model.options_.buckets.end()) return configured->second;
-  if (axis.is_batch)
-    return BucketPolicy::DefaultRows(MostRows(model, model.graph_, model.parameter_bytes()));
+std::vector<int64_t> PolicyMaker::BucketSizes(const ModelView& model, const ModelAxis& axis) {
+  const auto configured = model.options.buckets.find(axis.label);
+  if (configured != model.options.buckets.end()) return configured->second;
+  if (axis.is_batch) return BucketPolicy::DefaultRows(MostRows(model));
   if (axis.counts_rows) return BucketPolicy::DefaultRows();
   std::vector<int64_t> positions = BucketPolicy::DefaultPositions();
-  if (JoinsAnother(model, axis)) positions.insert(positions.begin(), 1);
+  if (JoinsAnother(model.signature.inputs, axis)) positions.insert(positions.begin(), 1);
   return positions;
 }
 
-std::vector<std::vector<int64_t>> PolicyMaker::BucketsByAxis(const Model& model) {
+std::vector<std::vector<int64_t>> PolicyMaker::BucketsByAxis(const ModelView& model) {
   std::vector<std::vector<int64_t>> buckets;
-  for (const ModelAxis& axis : model.axes_) buckets.push_back(BucketSizes(model, axis));
+  for (const ModelAxis& axis : model.proof.axes) buckets.push_back(BucketSizes(model, axis));
   return buckets;
 }
 
-absl::Status PolicyMaker::SetPolicy(Model& model) const {
+absl::Status PolicyMaker::SetPolicy(ModelDraft& model) const {
   // Every input of a replay must be cut from requests by rows, or the same for all of them.
-  if (model.batch_axis_ >= 0) {
-    ModelAxis& batch = model.axes_[model.batch_axis_];
-    for (int position : model.recipe_inputs_) {
-      const std::vector<Dim>& dims = model.inputs_[position].dims;
+  if (model.signature->batch_axis >= 0) {
+    ModelAxis& batch = model.proof->axes[model.signature->batch_axis];
+    for (int position : model.signature->recipe_inputs) {
+      const std::vector<Dim>& dims = model.signature->inputs[position].dims;
       if (batch.certificate.certified && (dims.empty() || dims[0].symbol != batch.symbol)) {
-        Refuse(batch, absl::StrCat("input '", model.inputs_[position].name,
+        Refuse(batch, absl::StrCat("input '", model.signature->inputs[position].name,
                                    "' belongs to a whole request, not to its rows"));
       }
     }
   }
   std::string batch_label;
   std::vector<std::string> others;
-  for (const ModelAxis& axis : model.axes_) {
+  for (const ModelAxis& axis : model.proof->axes) {
     if (!axis.certificate.certified) continue;
-    model.certified_.insert(axis.label);
+    model.proof->certified.insert(axis.label);
     if (axis.is_batch) {
       batch_label = axis.label;
     } else {
@@ -129,66 +129,82 @@ absl::Status PolicyMaker::SetPolicy(Model& model) const {
   BucketPolicy policy = BucketPolicy::Default(batch_label, others);
   for (AxisBuckets& buckets : policy.axes) {
     const auto axis = absl::c_find_if(
-        model.axes_, [&](const ModelAxis& one) { return one.label == buckets.axis; });
-    buckets.sizes = BucketSizes(model, *axis);
+        model.proof->axes, [&](const ModelAxis& one) { return one.label == buckets.axis; });
+    buckets.sizes = BucketSizes(model.view(), *axis);
   }
-  policy.max_batch_tokens = model.options_.max_batch_tokens;
-  policy.overflow = model.options_.overflow;
-  policy.measure = model.measure_;
-  for (const ModelAxis& axis : model.axes_) policy.measured.push_back(axis.label);
+  policy.max_batch_tokens = model.options.max_batch_tokens;
+  policy.overflow = model.options.overflow;
+  policy.measure = model.signature->measure;
+  for (const ModelAxis& axis : model.proof->axes) policy.measured.push_back(axis.label);
   const auto check = [&](const std::string& label) {
-    const bool known = std::any_of(model.axes_.begin(), model.axes_.end(),
+    const bool known = std::any_of(model.proof->axes.begin(), model.proof->axes.end(),
                                    [&](const ModelAxis& axis) { return axis.label == label; });
     if (known) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         "buckets are configured for axis '", label, "', which the model does not have (it has: ",
         absl::StrJoin(
-            model.axes_, ", ",
+            model.proof->axes, ", ",
             [](std::string* out, const ModelAxis& axis) { absl::StrAppend(out, axis.label); }),
         ")"));
   };
-  for (const auto& [label, rule] : model.options_.learnt_buckets) RETURN_IF_ERROR(check(label));
-  for (const auto& [label, sizes] : model.options_.buckets) RETURN_IF_ERROR(check(label));
+  for (const auto& [label, rule] : model.options.learnt_buckets) RETURN_IF_ERROR(check(label));
+  for (const auto& [label, sizes] : model.options.buckets) RETURN_IF_ERROR(check(label));
   RETURN_IF_ERROR(policy.Validate());
   LimitBuckets(model, policy);
   // By now an axis may have lost its certificate.
-  if (model.packing_ != nullptr && !model.packs_whole_requests() &&
-      model.certified_.size() != model.axes_.size()) {
+  if (model.proof->packing != nullptr && model.proof->packing_reason.empty() &&
+      model.proof->certified.size() != model.proof->axes.size()) {
     ModelPacker(context_).Refuse(model, "an axis has no buckets");
   }
   MakeLearner(model, std::move(policy));
-  for (const ModelAxis& axis : model.axes_) {
-    if (model.certified_.contains(axis.label)) model.paddable_.insert(axis.symbol);
-    if (axis.is_batch) model.batch_symbol_ = axis.symbol;
-  }
   return absl::OkStatus();
 }
 
-Binding PolicyMaker::SmallSizes(const Model& model) {
+Binding PolicyMaker::SmallSizes(const Graph& graph, const std::vector<ModelAxis>& axes) {
   std::optional<Binding> first;
   for (const int64_t length : kFitLengths) {
     Binding binding;
-    for (const ModelAxis& axis : model.axes_) {
+    for (const ModelAxis& axis : axes) {
       binding.axes[axis.symbol] = axis.is_batch ? kFitBatch : std::max(length, axis.smallest);
     }
-    if (Specialize(model.graph_, binding).ok()) return binding;
+    if (Specialize(graph, binding).ok()) return binding;
     if (!first.has_value()) first = std::move(binding);
   }
   return *first;
 }
 
-absl::Status PolicyMaker::TakesBucket(const Model& model, const std::string& label, int64_t size) {
-  Binding binding = SmallSizes(model);
-  for (const ModelAxis& axis : model.axes_) {
+absl::Status PolicyMaker::TakesBucket(const Graph& graph, const std::vector<ModelAxis>& axes,
+                                      const std::string& label, int64_t size) {
+  Binding binding = SmallSizes(graph, axes);
+  for (const ModelAxis& axis : axes) {
     if (axis.label == label) binding.axes[axis.symbol] = size;
   }
-  return Specialize(model.graph_, binding).status();
+  return Specialize(graph, binding).status();
 }
 
-void PolicyMaker::MakeLearner(Model& model, BucketPolicy policy) const {
-  const ModelOptions& options = model.options_;
+std::function<bool(size_t, int64_t)> PolicyMaker::TakesLarger(
+    const ModelDraft& model, std::vector<std::string> labels) const {
+  // Asked while the model serves: its values are there as long as it is, and its learner with them.
+  return [context = context_, options = model.options,
+          signature = std::shared_ptr<const ModelSignature>(model.signature),
+          program = std::shared_ptr<const ModelProgram>(model.program),
+          proof = std::shared_ptr<const ModelProof>(model.proof),
+          labels = std::move(labels)](size_t axis, int64_t size) {
+    const std::string& label = labels[axis];
+    if (!TakesBucket(program->graph, proof->axes, label, size).ok()) return false;
+    const auto position =
+        absl::c_find_if(proof->axes, [&](const ModelAxis& one) { return one.label == label; });
+    // Certificates end at the largest bucket that the model began with.
+    return Certifier(context)
+        .Extend({options, *signature, *program, *proof}, position - proof->axes.begin(), size)
+        .ok();
+  };
+}
+
+void PolicyMaker::MakeLearner(ModelDraft& model, BucketPolicy policy) const {
+  const ModelOptions& options = model.options;
   // Tokens of packed requests fit every bucket alike.
-  const BucketMode mode = model.packing_ != nullptr ? BucketMode::kOff : options.bucket_mode;
+  const BucketMode mode = model.proof->packing != nullptr ? BucketMode::kOff : options.bucket_mode;
   BucketLearner::Options learner = {.mode = mode};
   learner.advisor.payback_ns = options.bucket_payback_ns;
   learner.advisor.first_after = kFirstLookAfter;
@@ -208,33 +224,28 @@ void PolicyMaker::MakeLearner(Model& model, BucketPolicy policy) const {
   for (const AdvisorAxis& axis : learner.advisor.axes) {
     axes.push_back(axis.label);
     const auto named = [&](const ModelAxis& one) { return one.label == axis.label; };
-    positions.push_back(absl::c_find_if(model.axes_, named) - model.axes_.begin());
+    positions.push_back(absl::c_find_if(model.proof->axes, named) - model.proof->axes.begin());
   }
-  learner.advisor.measure = model.measure_.Of(positions);
+  learner.advisor.measure = model.signature->measure.Of(positions);
   if (policy.overflow == BucketPolicy::Overflow::kExact) {
-    // The model owns the learner. Its certificates end at the largest bucket that it began with.
-    learner.advisor.takes = [&model, axes, proof = PaddingProof(context_)](size_t axis,
-                                                                           int64_t size) {
-      const auto position = absl::c_find_if(
-          model.axes_, [&](const ModelAxis& one) { return one.label == axes[axis]; });
-      return TakesBucket(model, axes[axis], size).ok() &&
-             proof.Extend(model, position - model.axes_.begin(), size).ok();
-    };
+    learner.advisor.takes = TakesLarger(model, axes);
   }
   learner.first = std::move(policy);
-  if (!axes.empty() && axes == model.usage_.axes && Covers(learner.advisor, model.usage_.learnt)) {
-    learner.learnt = &model.usage_.learnt;
+  if (!axes.empty() && axes == model.traffic.usage.axes &&
+      Covers(learner.advisor, model.traffic.usage.learnt)) {
+    learner.learnt = &model.traffic.usage.learnt;
   }
-  model.learner_ = std::make_unique<BucketLearner>(std::move(learner));
+  model.traffic.learner = std::make_unique<BucketLearner>(std::move(learner));
 }
 
 // A model with 256 positions takes no bucket of 512.
-void PolicyMaker::LimitBuckets(Model& model, BucketPolicy& policy) const {
-  for (ModelAxis& axis : model.axes_) {
+void PolicyMaker::LimitBuckets(ModelDraft& model, BucketPolicy& policy) const {
+  for (ModelAxis& axis : model.proof->axes) {
     if (!axis.certificate.certified) continue;
     absl::Status refusal;
     const std::vector<int64_t> dropped = policy.DropRefused(axis.label, [&](int64_t size) {
-      const absl::Status status = TakesBucket(model, axis.label, size);
+      const absl::Status status =
+          TakesBucket(model.program->graph, model.proof->axes, axis.label, size);
       if (!status.ok()) refusal = status;
       return status.ok();
     });
@@ -245,7 +256,7 @@ void PolicyMaker::LimitBuckets(Model& model, BucketPolicy& policy) const {
     context_.log(absl::StrCat("model ", model.id().name, ": buckets dropped, ", text));
     if (policy.Largest(axis.label).has_value()) continue;
     Refuse(axis, text);
-    model.certified_.erase(axis.label);
+    model.proof->certified.erase(axis.label);
     if (axis.is_batch) policy.batch_axis.clear();
   }
 }

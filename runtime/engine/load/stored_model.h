@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "runtime/engine/model/model.h"
+#include "runtime/engine/types/observer.h"
+#include "runtime/graph/dtype.h"
 #include "runtime/recipe/record_name.h"
+#include "runtime/verify/model_axis.h"
+#include "runtime/verify/output_shapes.h"
 
 namespace reprise {
 

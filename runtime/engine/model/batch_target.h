@@ -11,7 +11,7 @@ namespace reprise {
 
 // Where a batch runs: buckets along certified axes, exact sizes along the others.
 struct BatchTarget {
-  std::vector<int64_t> sizes;  // by axis; packed: tokens and segments
+  std::vector<int64_t> sizes;  // one per axis; packed: tokens and segments
   bool packed = false;
   std::string bucket;  // label, "exact"
   bool exact = false;  // some axis has no bucket: one of many possible sizes

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
@@ -10,23 +11,24 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model/guard_values.h"
-#include "runtime/engine/model/size_slices.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/engine/replay/gather.h"
 #include "runtime/engine/types/engine_options.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/recipe/compiler.h"
+#include "runtime/verify/padding_proof.h"
+#include "runtime/verify/size_slices.h"
 
 namespace reprise {
 namespace {
 
-// Of one request: sums over all that wait stay far from the largest integer.
+// The limit for one request: sums over all that wait stay far from the largest integer.
 constexpr int64_t kMostElements = int64_t{1} << 50;
 // Rows, or other places along axes, of an input that has no elements: a client pays for them with
 // no byte, and each would be split off, packed or walked over. A request may have as many as it has
 // bytes in other inputs.
 constexpr int64_t kMostEmptyPlaces = 4096;
-// Of one input, when its row is repeated.
+// The limit for one input, when its row is repeated.
 constexpr int64_t kMostSpreadBytes = int64_t{64} << 20;
 
 // The places along axes of an input of shape `shape` that has no elements; INT64_MAX beyond that.
@@ -42,28 +44,53 @@ int64_t EmptyPlaces(const ModelIo& input, const Shape& shape) {
 
 }  // namespace
 
+Model::Model(ModelOptions options, std::shared_ptr<const ModelSignature> signature,
+             std::shared_ptr<const ModelProgram> program, std::shared_ptr<const ModelProof> proof,
+             ModelTraffic traffic, std::function<void(const std::string&)> log)
+    : options_(std::move(options)),
+      signature_(std::move(signature)),
+      program_(std::move(program)),
+      proof_(std::move(proof)),
+      input_sizes_(signature_->inputs),
+      log_(std::move(log)),
+      traffic_(std::move(traffic)),
+      padding_(proof_->axes.size()) {
+  for (const ModelAxis& axis : proof_->axes) {
+    if (proof_->certified.contains(axis.label)) paddable_.insert(axis.symbol);
+    if (axis.is_batch) batch_symbol_ = axis.symbol;
+  }
+  if (proof_->pending == nullptr) return;
+  for (const PendingProof::Axis& left : proof_->pending->axes) {
+    padding_.Defer(left.position, left.rest.proved_to);
+  }
+}
+
 bool Model::batches_requests() const {
-  return packing_ != nullptr || (batch_axis_ >= 0 && axes_[batch_axis_].certificate.certified);
+  return proof_->packing != nullptr || (signature_->batch_axis >= 0 &&
+                                        proof_->axes[signature_->batch_axis].certificate.certified);
 }
 
 int64_t Model::max_batch() const {
   if (!batches_requests()) return 0;
-  if (!axes_[batch_axis_].certificate.certified) return packing_->max_segments();
+  if (!proof_->axes[signature_->batch_axis].certificate.certified)
+    return proof_->packing->max_segments();
   // Numbers of rows are not learnt: every set has the same.
-  const int64_t largest = buckets()->Largest(axes_[batch_axis_].label).value_or(1);
+  const int64_t largest =
+      buckets()->Largest(proof_->axes[signature_->batch_axis].label).value_or(1);
   return options_.max_batch_size > 0 ? std::min(options_.max_batch_size, largest) : largest;
 }
 
 int64_t Model::MaxRows(const RequestShape& shape) const {
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   if (!batches_requests() || (shape.exact && !shape.unproved)) return kNoLimit;
-  // What lies behind a cut sees all rows of a request at once.
-  if (tail_ != nullptr || packs_whole_requests()) return kNoLimit;
-  if (Packs(shape)) return MaxPackedRows(shape.sizes[packing_->sequence_axis()]);
+  // Nodes behind a cut see all rows of a request at once.
+  if (program_->tail != nullptr || packs_whole_requests()) return kNoLimit;
+  if (Packs(shape)) return MaxPackedRows(shape.sizes[proof_->packing->sequence_axis()]);
   // The parts would have another number of rows, and the model decides something by that.
-  if (slices_ != nullptr && slices_->Decides(batch_axis_, shape.rows)) return kNoLimit;
-  for (const OutputShape& output : output_shapes_) {
-    const auto moves = [&](const AffineDim& dim) { return dim.MovesWith(batch_axis_); };
+  if (proof_->slices != nullptr && proof_->slices->Decides(signature_->batch_axis, shape.rows))
+    return kNoLimit;
+  for (const OutputShape& output : proof_->output_shapes) {
+    const auto moves = [&](const AffineDim& dim) { return dim.MovesWith(signature_->batch_axis); };
     if (std::count_if(output.dims.begin(), output.dims.end(), moves) > 1) return kNoLimit;
   }
   return LargestBatchAt(shape.buckets == nullptr ? *buckets() : *shape.buckets, shape.sizes);
@@ -71,45 +98,46 @@ int64_t Model::MaxRows(const RequestShape& shape) const {
 
 int64_t Model::Elements(absl::Span<const int64_t> sizes, int64_t rows) const {
   absl::InlinedVector<int64_t, 4> all(sizes.begin(), sizes.end());
-  if (batch_axis_ >= 0) all[batch_axis_] = rows;
-  return measure_.Elements(all);
+  if (signature_->batch_axis >= 0) all[signature_->batch_axis] = rows;
+  return signature_->measure.Elements(all);
 }
 
 int64_t Model::MaxPackedRows(int64_t length) const {
-  return std::clamp<int64_t>(packing_->buckets().back() / length, 1, packing_->max_segments());
+  return std::clamp<int64_t>(proof_->packing->buckets().back() / length, 1,
+                             proof_->packing->max_segments());
 }
 
 bool Model::Packs(const RequestShape& shape) const {
-  if (packing_ == nullptr || shape.exact) return false;
-  const int64_t length = shape.sizes[packing_->sequence_axis()];
-  if (length > packing_->longest()) return false;
-  const bool whole = tail_ != nullptr || packs_whole_requests();
+  if (proof_->packing == nullptr || shape.exact) return false;
+  const int64_t length = shape.sizes[proof_->packing->sequence_axis()];
+  if (length > proof_->packing->longest()) return false;
+  const bool whole = program_->tail != nullptr || packs_whole_requests();
   return !whole || shape.rows <= MaxPackedRows(length);
 }
 
 const std::vector<ModelIo>& Model::outputs() const {
-  return tail_ == nullptr ? recipe_outputs_ : tail_->outputs();
+  return program_->tail == nullptr ? signature_->recipe_outputs : program_->tail->outputs();
 }
 
 bool Model::MovesWithBatch(size_t position, size_t dim) const {
-  return batches_requests() && !output_shapes_.empty() &&
-         dim < output_shapes_[position].dims.size() &&
-         output_shapes_[position].dims[dim].MovesWith(batch_axis_);
+  return batches_requests() && !proof_->output_shapes.empty() &&
+         dim < proof_->output_shapes[position].dims.size() &&
+         proof_->output_shapes[position].dims[dim].MovesWith(signature_->batch_axis);
 }
 
 int Model::BatchDimOf(size_t position) const {
-  if (!batches_requests() || output_shapes_.empty()) return -1;
-  const std::vector<AffineDim>& dims = output_shapes_[position].dims;
+  if (!batches_requests() || proof_->output_shapes.empty()) return -1;
+  const std::vector<AffineDim>& dims = proof_->output_shapes[position].dims;
   for (size_t d = 0; d < dims.size(); ++d) {
-    if (dims[d].IsAxis(batch_axis_)) return static_cast<int>(d);
+    if (dims[d].IsAxis(signature_->batch_axis)) return static_cast<int>(d);
   }
   return -1;
 }
 
-int64_t Model::parameter_bytes() const { return owner_->parameters().leaf_bytes(); }
+int64_t Model::parameter_bytes() const { return program_->owner->parameters().leaf_bytes(); }
 
 const std::string& Model::LabelOf(const std::string& symbol) const {
-  for (const ModelAxis& axis : axes_) {
+  for (const ModelAxis& axis : proof_->axes) {
     if (axis.symbol == symbol) return axis.label;
   }
   return symbol;
@@ -122,14 +150,17 @@ void Model::Note(const std::string& text) const {
 RecipeKey Model::KeyAt(const BatchTarget& target, const RequestShape& shape,
                        const ModelVariant* variant) const {
   if (target.packed) {
-    return packing_->KeyAt(target.packed_sizes(), device_fingerprint_, options_.precision);
+    return proof_->packing->KeyAt(target.packed_sizes(), program_->device_fingerprint,
+                                  options_.precision);
   }
   Binding binding;
   binding.axes = shape.override_sizes;
-  for (size_t i = 0; i < axes_.size(); ++i) binding.axes[axes_[i].symbol] = target.sizes[i];
+  for (size_t i = 0; i < proof_->axes.size(); ++i)
+    binding.axes[proof_->axes[i].symbol] = target.sizes[i];
   binding.shape_inputs = shape.shape_inputs;
-  return MakeKey(variant == nullptr ? fingerprint_ : variant->fingerprint, std::move(binding),
-                 device_fingerprint_, {.precision = options_.precision});
+  return MakeKey(variant == nullptr ? program_->fingerprint : variant->fingerprint,
+                 std::move(binding), program_->device_fingerprint,
+                 {.precision = options_.precision});
 }
 
 CompileOptions Model::CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const {
@@ -139,10 +170,10 @@ CompileOptions Model::CompileOptionsFor(const RecipeKey& key, const EngineOption
           .segments_symbol = key.packing == kPacked ? kSegmentsAxis : "",
           .choices = options.choices,
           .hold_second =
-              [parameters = &owner_->parameters()](const ParameterExpr& expression) {
+              [parameters = &program_->owner->parameters()](const ParameterExpr& expression) {
                 return parameters->HoldSecond(expression);
               },
-          .holds = [parameters = &owner_->parameters()](
+          .holds = [parameters = &program_->owner->parameters()](
                        const ParameterExpr& expression) { return parameters->Holds(expression); }};
 }
 
@@ -153,13 +184,13 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(const RecipeKey& key,
   CompileOptions compile = CompileOptionsFor(key, options);
   compile.plan = plan;
   if (variant != nullptr) return Compile(variant->graph, key, compile);
-  return Compile(key.packing == kPacked ? packing_->graph() : graph_, key, compile);
+  return Compile(key.packing == kPacked ? packing()->graph() : program_->graph, key, compile);
 }
 
 absl::StatusOr<std::unique_ptr<Recipe>> Model::RebindAt(const CompiledPlan& plan,
                                                         const RecipeKey& key,
                                                         const EngineOptions& options) const {
-  return Rebind(plan, key.packing == kPacked ? packing_->graph() : graph_, key,
+  return Rebind(plan, key.packing == kPacked ? proof_->packing->graph() : program_->graph, key,
                 CompileOptionsFor(key, options));
 }
 
@@ -173,31 +204,32 @@ absl::Status Model::CheckArena(const Recipe& recipe) const {
 }
 
 bool Model::BeyondProof(const std::vector<int64_t>& sizes) const {
-  for (size_t i = 0; i < axes_.size(); ++i) {
+  for (size_t i = 0; i < proof_->axes.size(); ++i) {
     const int64_t proved = padding_.proved_to(i);
-    if (proved == PaddingProgress::kAnySize || !certified_.contains(axes_[i].label)) continue;
-    if (buckets()->Fit(axes_[i].label, sizes[i]).value_or(sizes[i]) > proved) return true;
+    if (proved == PaddingProgress::kAnySize || !proof_->certified.contains(proof_->axes[i].label))
+      continue;
+    if (buckets()->Fit(proof_->axes[i].label, sizes[i]).value_or(sizes[i]) > proved) return true;
   }
   return false;
 }
 
 std::set<std::string> Model::Paddable() const {
   std::set<std::string> symbols = paddable_;
-  for (size_t i = 0; i < axes_.size(); ++i) {
-    if (padding_.proved_to(i) != PaddingProgress::kAnySize) symbols.erase(axes_[i].symbol);
+  for (size_t i = 0; i < proof_->axes.size(); ++i) {
+    if (padding_.proved_to(i) != PaddingProgress::kAnySize) symbols.erase(proof_->axes[i].symbol);
   }
   return symbols;
 }
 
 AxisCertificate Model::CertificateOf(size_t axis) const {
   const std::shared_ptr<const AxisCertificate> finished = padding_.Finished(axis);
-  return finished == nullptr ? axes_[axis].certificate : *finished;
+  return finished == nullptr ? proof_->axes[axis].certificate : *finished;
 }
 
 std::optional<RequestShape> Model::MeasureAgain(const RequestShape& shape) const {
   if (shape.exact && !shape.unproved && !shape.in_new_slice) return std::nullopt;
   RequestShape now;  // what HoldBack looks at: most requests need no copy of the rest
-  if (slices_ == nullptr) {
+  if (proof_->slices == nullptr) {
     now.exact = now.unproved = BeyondProof(shape.sizes);
   } else {
     now.sizes = shape.sizes;
@@ -218,8 +250,8 @@ std::optional<RequestShape> Model::MeasureAgain(const RequestShape& shape) const
 }
 
 void Model::HoldBack(RequestShape& shape) const {
-  if (slices_ != nullptr && !Packs(shape)) {
-    const SizeSlices::State state = slices_->Find(shape.sizes);
+  if (proof_->slices != nullptr && !Packs(shape)) {
+    const SizeSlices::State state = proof_->slices->Find(shape.sizes);
     shape.in_new_slice = state == SizeSlices::State::kUnknown;
     shape.exact = state != SizeSlices::State::kHolds;
   }
@@ -231,26 +263,26 @@ const std::string& Model::InputWithAxis(const std::string& symbol) const {
     return std::any_of(input.dims.begin(), input.dims.end(),
                        [&](const Dim& dim) { return dim.symbol == symbol; });
   };
-  return std::find_if(inputs_.begin(), inputs_.end(), has_axis)->name;
+  return std::find_if(signature_->inputs.begin(), signature_->inputs.end(), has_axis)->name;
 }
 
 bool Model::MasksAllowPadding(const Request& request) const {
-  for (const ModelAxis& axis : axes_) {
+  for (const ModelAxis& axis : proof_->axes) {
     const AxisCertificate& certificate = axis.certificate;
-    int hiding = 0;  // of those that hide together
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const ModelIo& input = inputs_[i];
+    int hiding = 0;  // how many hide, of those that do so together
+    for (size_t i = 0; i < signature_->inputs.size(); ++i) {
+      const ModelIo& input = signature_->inputs[i];
       const auto counts = certificate.must_count.find(input.name);
       const auto together = certificate.together.find(input.name);
       const bool counted = counts != certificate.must_count.end();
       const bool guards = counted || absl::c_linear_search(certificate.guards, input.name);
       if (!guards && together == certificate.together.end()) continue;
-      const auto dims = signature_.DimsAlong(i, axis.symbol);
+      const auto dims = input_sizes_.DimsAlong(i, axis.symbol);
       if (dims.empty()) continue;
       const auto known_fill = options_.fills.find(input.name);
       const double fill = known_fill == options_.fills.end() ? 0 : known_fill->second;
       const InputTensor& tensor = request.inputs[i];
-      const bool is_mask = IsFloating(input.dtype) ? counted : mask_inputs_.contains(i);
+      const bool is_mask = IsFloating(input.dtype) ? counted : signature_->mask_inputs.contains(i);
       if (guards && !HoldsWhatWasProved(input.dtype, tensor, fill, is_mask)) return false;
       const bool all_count = !counted || absl::c_all_of(dims, [&](size_t dim) {
         return EveryRowCounts(counts->second, fill, input.dtype, tensor, dim);
@@ -266,28 +298,29 @@ bool Model::MasksAllowPadding(const Request& request) const {
   return true;
 }
 
-absl::Status Model::LookAtFiles() const { return owner_->parameters().LookAtFiles(); }
+absl::Status Model::LookAtFiles() const { return program_->owner->parameters().LookAtFiles(); }
 
 bool Model::packs_any_mask() const {
-  if (packing_ == nullptr || !packing_->takes_any_mask()) return false;
-  return std::all_of(axes_.begin(), axes_.end(), [&](const ModelAxis& axis) {
+  if (proof_->packing == nullptr || !proof_->packing->takes_any_mask()) return false;
+  return std::all_of(proof_->axes.begin(), proof_->axes.end(), [&](const ModelAxis& axis) {
     if (axis.is_batch && axis.certificate.asks_of_masks()) return false;
-    return axis.certificate.proved || packs_whole_requests() || any_mask_measured_;
+    return axis.certificate.proved || packs_whole_requests() || proof_->any_mask_measured;
   });
 }
 
 absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& request,
                                                             RequestShape& result) const {
-  if (request.inputs.size() != inputs_.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("model '", id().name, "' has ", inputs_.size(),
+  if (request.inputs.size() != signature_->inputs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("model '", id().name, "' has ",
+                                                   signature_->inputs.size(),
                                                    " inputs, the request ", request.inputs.size()));
   }
   std::vector<const Shape*> shapes;
   int64_t empty_places = 0;
   size_t emptiest = 0;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
+  for (size_t i = 0; i < signature_->inputs.size(); ++i) {
     const InputTensor& tensor = request.inputs[i];
-    if (inputs_[i].optional) {
+    if (signature_->inputs[i].optional) {
       if (tensor.data == nullptr) {
         shapes.push_back(nullptr);
         continue;
@@ -297,24 +330,26 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
     }
     const absl::StatusOr<int64_t> counted = CheckedNumElements(tensor.shape);
     if (!counted.ok()) {
-      return WithMessage(counted.status(), absl::StrCat("input '", inputs_[i].name,
+      return WithMessage(counted.status(), absl::StrCat("input '", signature_->inputs[i].name,
                                                         "': ", counted.status().message()));
     }
     const int64_t elements = *counted;
     if (tensor.data == nullptr && elements > 0) {
-      return absl::InvalidArgumentError(absl::StrCat("input '", inputs_[i].name, "' is missing"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", signature_->inputs[i].name, "' is missing"));
     }
-    result.bytes += elements * DTypeSize(inputs_[i].dtype);
+    result.bytes += elements * DTypeSize(signature_->inputs[i].dtype);
     shapes.push_back(&tensor.shape);
     if (elements > 0) continue;
-    if (const int64_t empty = EmptyPlaces(inputs_[i], tensor.shape); empty > empty_places) {
+    if (const int64_t empty = EmptyPlaces(signature_->inputs[i], tensor.shape);
+        empty > empty_places) {
       empty_places = empty;
       emptiest = i;
     }
   }
   if (empty_places > std::max(result.bytes, kMostEmptyPlaces)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("input '", inputs_[emptiest].name, "' of shape ",
+        absl::StrCat("input '", signature_->inputs[emptiest].name, "' of shape ",
                      ShapeToString(request.inputs[emptiest].shape), " has ", empty_places,
                      " rows or positions and no element; a request of ", result.bytes,
                      " bytes may have ", std::max(result.bytes, kMostEmptyPlaces)));
@@ -333,7 +368,7 @@ absl::Status Model::TakeSize(const ModelAxis& axis, int64_t size, RequestShape& 
     result.rows = size;
   } else if (size < axis.smallest) {
     result.exact = true;
-  } else if (certified_.contains(axis.label)) {
+  } else if (proof_->certified.contains(axis.label)) {
     // Refuses, as configured, what is longer than the largest bucket.
     RETURN_IF_ERROR(result.buckets->FitBinding({{axis.label, size}}, {axis.label}).status());
   }
@@ -360,27 +395,29 @@ absl::Status Model::TakeShapeInput(const ModelIo& input, const InputTensor& tens
 }
 
 void Model::SpreadRows(Request& request) const {
-  if (one_row_inputs_.empty() || !axes_[batch_axis_].certificate.certified ||
-      request.inputs.size() != inputs_.size()) {
+  if (signature_->one_row_inputs.empty() ||
+      !proof_->axes[signature_->batch_axis].certificate.certified ||
+      request.inputs.size() != signature_->inputs.size()) {
     return;
   }
   int64_t rows = 1;
   int64_t sent = kMostEmptyPlaces;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
+  for (size_t i = 0; i < signature_->inputs.size(); ++i) {
     const Shape& shape = request.inputs[i].shape;
     const bool has_rows =
-        !inputs_[i].dims.empty() && inputs_[i].dims[0].symbol == axes_[batch_axis_].symbol;
+        !signature_->inputs[i].dims.empty() &&
+        signature_->inputs[i].dims[0].symbol == proof_->axes[signature_->batch_axis].symbol;
     if (has_rows && !shape.empty()) rows = std::max(rows, shape[0]);
     sent = std::max(sent, CheckedNumElements(shape).value_or(0));
   }
   // More than what was sent can have: Measure refuses them.
   if (rows > sent) return;
-  for (const size_t i : one_row_inputs_) {
+  for (const size_t i : signature_->one_row_inputs) {
     InputTensor& input = request.inputs[i];
     if (rows == 1 || input.data == nullptr || input.shape.empty() || input.shape[0] != 1) continue;
     const absl::StatusOr<int64_t> elements = CheckedNumElements(input.shape);
     if (!elements.ok() || *elements > kMostSpreadBytes) continue;
-    const auto bytes = static_cast<size_t>(*elements * DTypeSize(inputs_[i].dtype));
+    const auto bytes = static_cast<size_t>(*elements * DTypeSize(signature_->inputs[i].dtype));
     if (rows > kMostSpreadBytes / std::max<int64_t>(1, static_cast<int64_t>(bytes))) continue;
     auto repeated = std::make_shared<std::string>();
     repeated->reserve(static_cast<size_t>(rows) * bytes);
@@ -396,21 +433,22 @@ void Model::SpreadRows(Request& request) const {
 absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   RequestShape result{.buckets = buckets()};
   ASSIGN_OR_RETURN(const std::vector<const Shape*> shapes, TakeInputs(request, result));
-  ASSIGN_OR_RETURN(const auto sizes, signature_.Match(shapes));
+  ASSIGN_OR_RETURN(const auto sizes, input_sizes_.Match(shapes));
   if (!result.overrides.empty()) result.override_sizes = sizes;
-  for (const ModelAxis& axis : axes_) {
+  for (const ModelAxis& axis : proof_->axes) {
     RETURN_IF_ERROR(TakeSize(axis, sizes.at(axis.symbol), result));
   }
-  result.tokens = measure_.Elements(result.sizes);
+  result.tokens = signature_->measure.Elements(result.sizes);
   if (result.tokens > kMostElements) {
     const auto axis_text = [&](std::string* out, const ModelAxis& axis) {
       absl::StrAppend(out, axis.label, " ", sizes.at(axis.symbol));
     };
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the request's sizes are too large: ", absl::StrJoin(axes_, ", ", axis_text)));
+    return absl::ResourceExhaustedError(absl::StrCat("the request's sizes are too large: ",
+                                                     absl::StrJoin(proof_->axes, ", ", axis_text)));
   }
-  for (int position : result.overrides.empty() ? shape_inputs_ : variants_->shape_inputs()) {
-    RETURN_IF_ERROR(TakeShapeInput(inputs_[position], request.inputs[position], result));
+  for (int position :
+       result.overrides.empty() ? signature_->shape_inputs : program_->variants->shape_inputs()) {
+    RETURN_IF_ERROR(TakeShapeInput(signature_->inputs[position], request.inputs[position], result));
   }
   if (!result.exact && !MasksAllowPadding(request)) {
     result.exact = !packs_any_mask() || !Packs(result);

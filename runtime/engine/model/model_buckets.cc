@@ -9,7 +9,7 @@ namespace reprise {
 
 AxisSizes Model::SizesByLabel(const std::vector<int64_t>& sizes) const {
   AxisSizes by_label;
-  for (size_t i = 0; i < axes_.size(); ++i) by_label[axes_[i].label] = sizes[i];
+  for (size_t i = 0; i < proof_->axes.size(); ++i) by_label[proof_->axes[i].label] = sizes[i];
   return by_label;
 }
 
@@ -22,7 +22,7 @@ std::shared_ptr<const BucketPolicy> Model::BucketsFor(
 
 absl::Status Model::Admits(const RequestShape& shape) const {
   if (Packs(shape)) {
-    if (packing_->Fit({.tokens = shape.tokens, .segments = shape.rows}).has_value()) {
+    if (proof_->packing->Fit({.tokens = shape.tokens, .segments = shape.rows}).has_value()) {
       return absl::OkStatus();
     }
     return absl::InvalidArgumentError(absl::StrCat("the request has ", shape.tokens, " tokens in ",
@@ -32,10 +32,10 @@ absl::Status Model::Admits(const RequestShape& shape) const {
   if (shape.exact) return absl::OkStatus();
   const AxisSizes sizes = SizesByLabel(shape.sizes);
   const std::shared_ptr<const BucketPolicy> policy = BucketsFor(shape, buckets());
-  absl::Status fits = policy->FitBinding(sizes, certified_).status();
+  absl::Status fits = policy->FitBinding(sizes, proof_->certified).status();
   if (!fits.ok() && shape.buckets != nullptr && shape.buckets != policy) {
     // An admitted request stays so, whatever set of buckets has been learnt since.
-    fits = shape.buckets->FitBinding(sizes, certified_).status();
+    fits = shape.buckets->FitBinding(sizes, proof_->certified).status();
   }
   if (fits.ok()) return fits;
   return absl::InvalidArgumentError(absl::StrCat(
@@ -45,31 +45,32 @@ absl::Status Model::Admits(const RequestShape& shape) const {
 int64_t Model::LargestBatchAt(const BucketPolicy& buckets,
                               const std::vector<int64_t>& sizes) const {
   AxisSizes others;
-  for (size_t i = 0; i < axes_.size(); ++i) {
-    if (static_cast<int>(i) == batch_axis_) continue;
-    const std::string& label = axes_[i].label;
+  for (size_t i = 0; i < proof_->axes.size(); ++i) {
+    if (static_cast<int>(i) == signature_->batch_axis) continue;
+    const std::string& label = proof_->axes[i].label;
     const std::optional<int64_t> bucket =
-        certified_.contains(label) ? buckets.Fit(label, sizes[i]) : std::nullopt;
+        proof_->certified.contains(label) ? buckets.Fit(label, sizes[i]) : std::nullopt;
     others[label] = bucket.value_or(sizes[i]);
   }
   return std::min(buckets.LargestBatch(others), max_batch());
 }
 
 std::optional<std::vector<AxisSizes>> Model::AllBuckets(size_t most) const {
-  if (packing_ == nullptr) return buckets()->AllBuckets(most);
+  if (proof_->packing == nullptr) return buckets()->AllBuckets(most);
   std::vector<AxisSizes> buckets;
-  for (const int64_t tokens : packing_->buckets()) buckets.push_back({{kTokensAxis, tokens}});
+  for (const int64_t tokens : proof_->packing->buckets())
+    buckets.push_back({{kTokensAxis, tokens}});
   return buckets;
 }
 
 std::string Model::LabelOfBucket(const AxisSizes& bucket) const {
-  return packing_ == nullptr ? BucketLabel(bucket, buckets()->batch_axis)
-                             : PackedLabel(bucket.at(kTokensAxis));
+  return proof_->packing == nullptr ? BucketLabel(bucket, buckets()->batch_axis)
+                                    : PackedLabel(bucket.at(kTokensAxis));
 }
 
 std::optional<AxisSizes> Model::FindBucket(absl::string_view label) const {
-  if (packing_ == nullptr) return buckets()->FindBucket(label);
-  for (const int64_t tokens : packing_->buckets()) {
+  if (proof_->packing == nullptr) return buckets()->FindBucket(label);
+  for (const int64_t tokens : proof_->packing->buckets()) {
     if (PackedLabel(tokens) == label) return AxisSizes{{kTokensAxis, tokens}};
   }
   return std::nullopt;
@@ -85,11 +86,11 @@ std::vector<std::string> Model::BucketLabels() const {
 
 bool Model::has_many_buckets() const {
   constexpr double kMany = BucketPolicy::kMostListed;
-  return packing_ == nullptr && buckets()->MostBuckets() > kMany;
+  return proof_->packing == nullptr && buckets()->MostBuckets() > kMany;
 }
 
 void Model::ReportBuckets() const {
-  owner_->observer().OnBuckets(learner_->Report(), BucketLabels());
+  program_->owner->observer().OnBuckets(traffic_.learner->Report(), BucketLabels());
 }
 
 }  // namespace reprise

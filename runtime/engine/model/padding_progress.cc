@@ -6,9 +6,8 @@
 
 namespace reprise {
 
-void PaddingProgress::Start(size_t axes) {
-  axes_ = axes;
-  proved_to_ = std::make_unique<std::atomic<int64_t>[]>(axes);
+PaddingProgress::PaddingProgress(size_t axes)
+    : axes_(axes), proved_to_(std::make_unique<std::atomic<int64_t>[]>(axes)) {
   for (size_t i = 0; i < axes; ++i) proved_to_[i] = kAnySize;
 }
 

@@ -3,7 +3,7 @@
 // Loading proves small sizes; the rest may follow behind (Engine::ConfirmPadding). Who needs more
 // than is proved waits for the end of the proof, as it would wait for a capture.
 //
-// Threads: Start and Defer before the model is shared, all others from any thread.
+// Threads: Defer before the model is shared, all others from any thread.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ class PaddingProgress {
   static constexpr int64_t kAnySize = std::numeric_limits<int64_t>::max();
 
   // Everything that a certificate says holds at any size.
-  void Start(size_t axes);
+  explicit PaddingProgress(size_t axes);
   // Axis `axis` is proved to `size`; Finish will say more.
   void Defer(size_t axis, int64_t size);
 
@@ -48,8 +48,8 @@ class PaddingProgress {
   // Nobody waits any more.
   void End();
 
-  size_t axes_ = 0;
-  std::unique_ptr<std::atomic<int64_t>[]> proved_to_;  // one per axis
+  const size_t axes_;
+  const std::unique_ptr<std::atomic<int64_t>[]> proved_to_;  // one per axis
   std::atomic<bool> pending_{false};
   // Guarded.
   mutable Mutex mutex_;

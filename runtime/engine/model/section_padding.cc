@@ -6,7 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/engine/model/padding_leak.h"
+#include "runtime/verify/padding_leak.h"
 
 namespace reprise {
 namespace {

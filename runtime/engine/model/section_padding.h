@@ -22,8 +22,8 @@
 
 #include "runtime/base/mutex.h"
 #include "runtime/engine/model/model_variants.h"
-#include "runtime/engine/types/output_shapes.h"
 #include "runtime/passes/specialize/specialize.h"
+#include "runtime/verify/output_shapes.h"
 
 namespace reprise {
 

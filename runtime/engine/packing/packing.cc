@@ -34,7 +34,6 @@ absl::StatusOr<Packing> Packing::Make(const Graph& symbolic, const PackOptions& 
   packing.max_segments_ = limits.max_segments;
   packing.buckets_ =
       BucketsUpTo(std::max({limits.max_tokens, options.longest, 2 * limits.max_segments}));
-  packing.ready_ = std::make_shared<ReadyIndex>();
   return packing;
 }
 

@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,7 +21,6 @@
 #include "absl/status/statusor.h"
 #include "runtime/passes/pack/pack_tokens.h"
 #include "runtime/recipe/key.h"
-#include "runtime/recipe/ready_index.h"
 
 namespace reprise {
 
@@ -68,9 +66,6 @@ class Packing {
   RecipeKey KeyAt(const PackedSizes& sizes, const std::string& device,
                   Precision precision = Precision::kExact) const;
 
-  const ReadyIndex& ready() const { return *ready_; }
-  void SetReady(std::shared_ptr<const ReadyIndex> ready) { ready_ = std::move(ready); }
-
  private:
   Packing() = default;
 
@@ -82,7 +77,6 @@ class Packing {
   bool takes_any_mask_ = false;
   int64_t max_segments_ = 0;
   std::vector<int64_t> buckets_;
-  std::shared_ptr<const ReadyIndex> ready_;
 };
 
 // The sizes that a packed recipe has room for.

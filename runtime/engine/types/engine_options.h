@@ -23,14 +23,14 @@ struct EngineOptions {
   HelperPool* cores = nullptr;           // that replays run on
   int64_t cache_bytes = 1 << 30;         // --recipe-cache-memory-mb
   int64_t eager_cache_bytes = 64 << 20;  // --eager-cache-memory-mb
-  // Of the parameters of all models, as stored and as kernels want them; 0: no limit.
+  // Limits the parameters of all models, as stored and as kernels want them; 0: no limit.
   int64_t parameter_bytes = 0;
-  // What is kept over restarts; null: nothing. Outlives the engine.
+  // Keeps what outlives a restart; null: nothing does. It outlives the engine.
   RecipeStore* store = nullptr;
   // Where captures run; null: on the threads of those who ask. See Engine::Prepare.
   CapturePool* captures = nullptr;
   bool frozen = false;  // no model captures anything for a request
-  // What timing has shown of kernels; the engine has its own.
+  // Knows what timing has shown of kernels; the engine has its own.
   const KernelChoices* choices = nullptr;
   // Told of every recipe that is about to be published: the streams it will run on can make room.
   std::function<void(const Recipe&)> on_primed = [](const Recipe&) {};

@@ -22,15 +22,15 @@ struct InputTensor {
 };
 
 struct Request {
-  std::vector<InputTensor> inputs;   // by position in Model::inputs()
-  std::vector<bool> wanted_outputs;  // by position in Model::outputs(); empty: all
-  // What the places in inputs of text stand for, and their memory; null where the caller has none.
+  std::vector<InputTensor> inputs;   // ordered like Model::inputs()
+  std::vector<bool> wanted_outputs;  // ordered like Model::outputs(); empty: all
+  // The texts that places in inputs stand for, and their memory; null where the caller has none.
   std::shared_ptr<const RequestTexts> texts;
-  // Of inputs that Model::SpreadRows has repeated: their memory.
+  // The memory of inputs that Model::SpreadRows has repeated.
   std::vector<std::shared_ptr<const std::string>> spread;
 };
 
-// What a request wants when no recipe of its own bucket is ready (`reprise.on_miss`).
+// Says what a request wants when no recipe of its own bucket is ready (`reprise.on_miss`).
 enum class OnMiss {
   kDefault,  // as the model's capture policy says
   kPad,      // a larger recipe that is ready, else an error
@@ -39,15 +39,15 @@ enum class OnMiss {
   kReject,   // an error
 };
 
-// What a request means to one model: computed once at admission, read by the scheduler.
+// A request as one model sees it: computed once at admission, read by the scheduler.
 struct RequestShape {
-  std::vector<int64_t> sizes;  // by position in Model::axes()
+  std::vector<int64_t> sizes;  // ordered like Model::axes()
   int64_t rows = 1;            // size of the batch axis, 1 where the model has none
   int64_t tokens = 1;          // elements: Model::measure() of the sizes
-  int64_t bytes = 0;           // of all inputs
+  int64_t bytes = 0;           // all inputs together
   std::map<std::string, Tensor> shape_inputs;
   std::vector<int> overrides;  // positions of the initialisers that the request has values for
-  std::map<std::string, int64_t> override_sizes;  // of symbols that only they have
+  std::map<std::string, int64_t> override_sizes;  // keyed by symbols that only they have
   bool exact = false;  // must not be padded, whatever the certificates say: see must_count
   // In force when it was measured: what it was admitted under holds for it.
   std::shared_ptr<const BucketPolicy> buckets;
@@ -68,7 +68,7 @@ struct OutputTensor {
 // How a request came by its recipe.
 enum class CaptureOutcome { kReplayed, kCaptured, kWaited, kLarger, kEager };
 absl::string_view CaptureOutcomeName(CaptureOutcome outcome);  // "replayed", "captured", ...
-// Of two parts of one answer: the outcome that cost more.
+// The outcome that cost more, where two parts of one answer have two.
 CaptureOutcome Harder(CaptureOutcome a, CaptureOutcome b);
 
 struct ReplayInfo {
@@ -85,7 +85,7 @@ struct ReplayInfo {
 
 struct Response {
   absl::Status status;                // the others are valid only if OK
-  std::vector<OutputTensor> outputs;  // by position in Model::outputs()
+  std::vector<OutputTensor> outputs;  // ordered like Model::outputs()
   ReplayInfo info;
 };
 

@@ -1,11 +1,10 @@
 // A proof of padding that is finished while the model serves.
-#include "runtime/engine/load/padding_proof.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
 
+#include "runtime/engine/load/certifier.h"
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/masked_mean.h"
 #include "tests/testing/temp_folder.h"
@@ -170,16 +169,17 @@ TEST_F(PaddingProofTest, WhatLeaksAtLongSizesOnlyIsNeverPaddedAgain) {
 }
 
 TEST_F(PaddingProofTest, ASizeBeyondTheLargestBucketIsLookedAtBeforePaddingGoesThere) {
-  const PaddingProof proof({.device = &device_, .clock = &clock_, .cores = &cores_});
+  const Certifier certifier(
+      {.device = &device_, .clock = &clock_, .cores = &cores_, .log = [](const std::string&) {}});
   for (const LateTokens late : {LateTokens::kLikeOthers, LateTokens::kTwice}) {
     const auto model = LoadBytes(*engine_, MaskedMeanModel(late, /*first_late=*/600));
     ASSERT_NE(model, nullptr);
-    EXPECT_TRUE(proof.Extend(*model, kSequence, 1024).ok());
+    EXPECT_TRUE(certifier.Extend(model->view(), kSequence, 1024).ok());
   }
   const auto model = LoadBytes(*engine_, MaskedMeanModel(LateTokens::kUnmasked, 600));
   ASSERT_NE(model, nullptr);
   EXPECT_TRUE(model->CertificateOf(kSequence).certified);
-  const absl::Status status = proof.Extend(*model, kSequence, 1024);
+  const absl::Status status = certifier.Extend(model->view(), kSequence, 1024);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
 }
 

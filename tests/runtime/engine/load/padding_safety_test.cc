@@ -1,4 +1,4 @@
-// Small models with one habit each, from ONNX bytes to answers: the certificate's findings about
+// Small models of one kind each, from ONNX bytes to answers: the certificate's findings about
 // them, and that requests of random lengths in random company get the answers that they get alone
 // and unpadded.
 #include <gmock/gmock.h>
@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "tests/runtime/engine/load/padding_cases/attention.h"
 #include "tests/runtime/engine/load/padding_cases/batch.h"
-#include "tests/runtime/engine/load/padding_cases/habit.h"
 #include "tests/runtime/engine/load/padding_cases/joined_masks.h"
 #include "tests/runtime/engine/load/padding_cases/numbers.h"
+#include "tests/runtime/engine/load/padding_cases/padding_case.h"
 #include "tests/runtime/engine/load/padding_cases/places.h"
 #include "tests/runtime/engine/load/padding_cases/plain.h"
 #include "tests/runtime/engine/load/padding_cases/rare.h"
@@ -65,17 +65,17 @@ void ExpectSame(const Response& actual, const Response& expected) {
   for (size_t i = 0; i < count; ++i) ASSERT_NEAR(got[i], want[i], 1e-5 * largest);
 }
 
-class PaddingSafetyTest : public testing::TestWithParam<std::tuple<HabitCase, PackingMode>> {
+class PaddingSafetyTest : public testing::TestWithParam<std::tuple<PaddingCase, PackingMode>> {
  protected:
-  const HabitCase& habit() const { return std::get<0>(GetParam()); }
+  const PaddingCase& padding_case() const { return std::get<0>(GetParam()); }
   PackingMode packing() const { return std::get<1>(GetParam()); }
 
   std::shared_ptr<Model> Load(const std::string& name, std::set<std::string> no_padding,
                               bool later = false) {
     ModelBuilder builder;
-    AddInputs(builder, habit().named_axes ? "batch" : "", habit().named_axes ? "sequence" : "",
-              habit().vocabulary);
-    habit().build(builder);
+    AddInputs(builder, padding_case().named_axes ? "batch" : "",
+              padding_case().named_axes ? "sequence" : "", padding_case().vocabulary);
+    padding_case().build(builder);
     builder.Output("y");
     const TempFolder folder;
     const std::string path = folder.Write("model.onnx", builder.Bytes());
@@ -107,23 +107,25 @@ TEST_P(PaddingSafetyTest, TheCertificateIsAsExpected) {
   ASSERT_EQ(model->axes().size(), 2u);
   const AxisCertificate& batch = model->axes()[0].certificate;
   const AxisCertificate& sequence = model->axes()[1].certificate;
-  EXPECT_EQ(batch.certified, habit().batch) << batch.reason;
-  EXPECT_EQ(sequence.certified, habit().sequence) << sequence.reason;
-  EXPECT_EQ(sequence.certified ? sequence.guards : std::vector<std::string>(), habit().guards)
+  EXPECT_EQ(batch.certified, padding_case().batch) << batch.reason;
+  EXPECT_EQ(sequence.certified, padding_case().sequence) << sequence.reason;
+  EXPECT_EQ(sequence.certified ? sequence.guards : std::vector<std::string>(),
+            padding_case().guards)
       << sequence.reason;
-  EXPECT_THAT(sequence.reason, HasSubstr(habit().words));
-  EXPECT_TRUE(sequence.proved || !habit().proved) << sequence.mixing;
-  if (habit().must_count.has_value()) {
-    const auto places = sequence.must_count.find(habit().mask);
+  EXPECT_THAT(sequence.reason, HasSubstr(padding_case().words));
+  EXPECT_TRUE(sequence.proved || !padding_case().proved) << sequence.mixing;
+  if (padding_case().must_count.has_value()) {
+    const auto places = sequence.must_count.find(padding_case().mask);
     EXPECT_EQ(places == sequence.must_count.end() ? CountingPlaces::kNone : places->second,
-              *habit().must_count);
+              *padding_case().must_count);
   }
-  EXPECT_EQ(model->packing() != nullptr, packing() == PackingMode::kAuto && habit().packs)
+  EXPECT_EQ(model->packing() != nullptr, packing() == PackingMode::kAuto && padding_case().packs)
       << model->packing_refusal();
-  EXPECT_EQ(model->packing_refusal().empty(), packing() == PackingMode::kOff || habit().packs);
-  EXPECT_EQ(model->batches_requests(), habit().batch);
+  EXPECT_EQ(model->packing_refusal().empty(),
+            packing() == PackingMode::kOff || padding_case().packs);
+  EXPECT_EQ(model->batches_requests(), padding_case().batch);
   if (sequence.certified) {
-    EXPECT_EQ(model->buckets()->Largest("sequence"), habit().largest_bucket);
+    EXPECT_EQ(model->buckets()->Largest("sequence"), padding_case().largest_bucket);
   } else {
     EXPECT_NE(sequence.reason, "");
   }
@@ -164,8 +166,8 @@ TEST_P(PaddingSafetyTest, AnswersInCompanyAreThoseAloneAndUnpadded) {
   for (int round = 0; round < 25; ++round) {
     std::vector<std::unique_ptr<Tokens>> waiting;
     for (int64_t i = 0; i < 1 + below(5); ++i) {
-      waiting.push_back(std::make_unique<Tokens>(1 + below(3), 1 + below(habit().longest), random,
-                                                 habit().must_count.has_value()));
+      waiting.push_back(std::make_unique<Tokens>(1 + below(3), 1 + below(padding_case().longest),
+                                                 random, padding_case().must_count.has_value()));
     }
     while (!waiting.empty()) {
       BatchPlan plan(*model);
@@ -193,11 +195,11 @@ TEST_P(PaddingSafetyTest, AnswersInCompanyAreThoseAloneAndUnpadded) {
       waiting = std::move(rest);
     }
   }
-  EXPECT_EQ(shared > 0, habit().batch);
+  EXPECT_EQ(shared > 0, padding_case().batch);
 }
 
 TEST_P(PaddingSafetyTest, BadIdFailsItsRequestAlone) {
-  if (!habit().batch) return;  // Nobody shares a replay.
+  if (!padding_case().batch) return;  // Nobody shares a replay.
   const std::shared_ptr<Model> model = Load("model", {});
   ASSERT_NE(model, nullptr);
   std::mt19937 random(3);
@@ -206,7 +208,7 @@ TEST_P(PaddingSafetyTest, BadIdFailsItsRequestAlone) {
   bad.ids[2] = 1000000;
   for (Tokens* tokens : {&good, &bad, &other}) {
     // Whatever their masks must hold.
-    if (habit().must_count.has_value()) tokens->mask.assign(tokens->mask.size(), 1);
+    if (padding_case().must_count.has_value()) tokens->mask.assign(tokens->mask.size(), 1);
   }
   LookAtSizesOf(*model, good.request);
   BatchPlan plan(*model);
@@ -226,25 +228,25 @@ TEST_P(PaddingSafetyTest, BadIdFailsItsRequestAlone) {
   EXPECT_EQ(responses[0].info.capture, CaptureOutcome::kCaptured);
 }
 
-std::string NameOfCase(const testing::TestParamInfo<std::tuple<HabitCase, PackingMode>>& info) {
+std::string NameOfCase(const testing::TestParamInfo<std::tuple<PaddingCase, PackingMode>>& info) {
   const bool packed = std::get<1>(info.param) == PackingMode::kAuto;
   return std::string(std::get<0>(info.param).name) + (packed ? "PackedWherePossible" : "");
 }
 
-#define REPRISE_HABITS(name, cases, ...) \
-  INSTANTIATE_TEST_SUITE_P(              \
-      name, PaddingSafetyTest,           \
+#define REPRISE_PADDING_CASES(name, cases, ...) \
+  INSTANTIATE_TEST_SUITE_P(                     \
+      name, PaddingSafetyTest,                  \
       testing::Combine(testing::ValuesIn(cases), testing::Values(__VA_ARGS__)), NameOfCase)
 
-REPRISE_HABITS(Habits, kHabits, PackingMode::kOff, PackingMode::kAuto);
-REPRISE_HABITS(Attention, kAttentionTraps, PackingMode::kOff);
-REPRISE_HABITS(JoinedMasks, kJoinedTraps, PackingMode::kOff, PackingMode::kAuto);
-REPRISE_HABITS(Places, kPlaceTraps, PackingMode::kOff);
-REPRISE_HABITS(Sums, kSumTraps, PackingMode::kOff);
-REPRISE_HABITS(Sizes, kSizeTraps, PackingMode::kOff);
-REPRISE_HABITS(Batch, kBatchTraps, PackingMode::kOff);
-REPRISE_HABITS(Numbers, kNumberTraps, PackingMode::kOff);
-REPRISE_HABITS(Rare, kRareTraps, PackingMode::kOff);
+REPRISE_PADDING_CASES(Plain, kPlainCases, PackingMode::kOff, PackingMode::kAuto);
+REPRISE_PADDING_CASES(Attention, kAttentionTraps, PackingMode::kOff);
+REPRISE_PADDING_CASES(JoinedMasks, kJoinedTraps, PackingMode::kOff, PackingMode::kAuto);
+REPRISE_PADDING_CASES(Places, kPlaceTraps, PackingMode::kOff);
+REPRISE_PADDING_CASES(Sums, kSumTraps, PackingMode::kOff);
+REPRISE_PADDING_CASES(Sizes, kSizeTraps, PackingMode::kOff);
+REPRISE_PADDING_CASES(Batch, kBatchTraps, PackingMode::kOff);
+REPRISE_PADDING_CASES(Numbers, kNumberTraps, PackingMode::kOff);
+REPRISE_PADDING_CASES(Rare, kRareTraps, PackingMode::kOff);
 
 }  // namespace
 }  // namespace reprise

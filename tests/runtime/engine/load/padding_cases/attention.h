@@ -1,7 +1,7 @@
 // Attention that hides padding well enough, and attention that does not.
 #pragma once
 
-#include "tests/runtime/engine/load/padding_cases/habit.h"
+#include "tests/runtime/engine/load/padding_cases/padding_case.h"
 #include "tests/runtime/engine/load/padding_cases/parts.h"
 
 namespace reprise {
@@ -23,7 +23,7 @@ inline void AddPooling(ModelBuilder& b, float low, float scale) {
   AddSum(b, "weighted", "y");
 }
 
-inline const HabitCase kAttentionTraps[] = {
+inline const PaddingCase kAttentionTraps[] = {
     {.name = "AttentionUnderTheLowestMask",
      .build =
          [](ModelBuilder& b) {

@@ -1,12 +1,12 @@
 // Models whose rows see each other, which no batch of several requests may have.
 #pragma once
 
-#include "tests/runtime/engine/load/padding_cases/habit.h"
+#include "tests/runtime/engine/load/padding_cases/padding_case.h"
 #include "tests/runtime/engine/load/padding_cases/parts.h"
 
 namespace reprise {
 
-inline const HabitCase kBatchTraps[] = {
+inline const PaddingCase kBatchTraps[] = {
     {.name = "SumsOverTheBatch",
      .build =
          [](ModelBuilder& b) {

@@ -2,7 +2,7 @@
 // any key it sees.
 #pragma once
 
-#include "tests/runtime/engine/load/padding_cases/habit.h"
+#include "tests/runtime/engine/load/padding_cases/padding_case.h"
 #include "tests/runtime/engine/load/padding_cases/parts.h"
 
 namespace reprise {
@@ -53,7 +53,7 @@ inline void AddBothAsNumbers(ModelBuilder& b) {
   AddCausalMask(b, kLowestFloat, "low.behind");
 }
 
-inline const HabitCase kJoinedTraps[] = {
+inline const PaddingCase kJoinedTraps[] = {
     {.name = "CausalAndPaddingInOneWhere",
      .build =
          [](ModelBuilder& b) {

@@ -2,7 +2,7 @@
 // divided by each other, places of rows, zeros that meet what overflowed, padding that is no zero.
 #pragma once
 
-#include "tests/runtime/engine/load/padding_cases/habit.h"
+#include "tests/runtime/engine/load/padding_cases/padding_case.h"
 #include "tests/runtime/engine/load/padding_cases/parts.h"
 
 namespace reprise {
@@ -32,7 +32,7 @@ inline void AddMaskedSum(ModelBuilder& b, const std::string& of) {
   AddSum(b, "left", "y");
 }
 
-inline const HabitCase kNumberTraps[] = {
+inline const PaddingCase kNumberTraps[] = {
     {.name = "AverageDividedByTheAverageOfTheMask",
      .build =
          [](ModelBuilder& b) {

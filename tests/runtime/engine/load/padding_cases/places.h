@@ -1,12 +1,12 @@
 // Models that take tokens by their places, from where padding may lie or from where it never does.
 #pragma once
 
-#include "tests/runtime/engine/load/padding_cases/habit.h"
+#include "tests/runtime/engine/load/padding_cases/padding_case.h"
 #include "tests/runtime/engine/load/padding_cases/parts.h"
 
 namespace reprise {
 
-inline const HabitCase kPlaceTraps[] = {
+inline const PaddingCase kPlaceTraps[] = {
     {.name = "LastToken",
      .build =
          [](ModelBuilder& b) {

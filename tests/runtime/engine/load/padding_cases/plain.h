@@ -1,7 +1,7 @@
 // Forms that most models have: pooling, tables of positions, convolutions, recurrences.
 #pragma once
 
-#include "tests/runtime/engine/load/padding_cases/habit.h"
+#include "tests/runtime/engine/load/padding_cases/padding_case.h"
 #include "tests/runtime/engine/load/padding_cases/parts.h"
 
 namespace reprise {
@@ -38,7 +38,7 @@ inline void AddLengths(ModelBuilder& b, int64_t type, const std::string& result)
   AddCast(b, "counted", result, type);
 }
 
-inline const HabitCase kHabits[] = {
+inline const PaddingCase kPlainCases[] = {
     {.name = "MaskedMean",
      .build = [](ModelBuilder& b) { AddMaskedMean(b, "y"); },
      .batch = true,

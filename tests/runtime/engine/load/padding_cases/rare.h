@@ -2,7 +2,7 @@
 // harmless neighbours.
 #pragma once
 
-#include "tests/runtime/engine/load/padding_cases/habit.h"
+#include "tests/runtime/engine/load/padding_cases/padding_case.h"
 #include "tests/runtime/engine/load/padding_cases/parts.h"
 
 namespace reprise {
@@ -31,7 +31,7 @@ inline void AddPlaceOfTheEnd(ModelBuilder& b) {
   SetAttribute(b.Node("ArgMax", {"ends"}, {"place"}), "axis", int64_t{1});
 }
 
-inline const HabitCase kRareTraps[] = {
+inline const PaddingCase kRareTraps[] = {
     {.name = "CappedBehindTheMask",
      // tanh makes -50 of a mask of -1e9, which contents of some loudness see through.
      .build =

@@ -1,7 +1,7 @@
 // Models in which the size of an axis decides something, and models in which it only looks so.
 #pragma once
 
-#include "tests/runtime/engine/load/padding_cases/habit.h"
+#include "tests/runtime/engine/load/padding_cases/padding_case.h"
 #include "tests/runtime/engine/load/padding_cases/parts.h"
 
 namespace reprise {
@@ -27,7 +27,7 @@ inline void AddFactor(ModelBuilder& b, const std::string& factor) {
   b.Node("Mul", {"x", factor + ".float"}, {"y"}, "/factor/Mul");
 }
 
-inline const HabitCase kSizeTraps[] = {
+inline const PaddingCase kSizeTraps[] = {
     {.name = "DividedByTheLength",
      .build =
          [](ModelBuilder& b) {

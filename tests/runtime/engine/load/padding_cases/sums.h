@@ -1,12 +1,12 @@
 // Models that make one of all tokens: sums, averages, extremes, norms.
 #pragma once
 
-#include "tests/runtime/engine/load/padding_cases/habit.h"
+#include "tests/runtime/engine/load/padding_cases/padding_case.h"
 #include "tests/runtime/engine/load/padding_cases/parts.h"
 
 namespace reprise {
 
-inline const HabitCase kSumTraps[] = {
+inline const PaddingCase kSumTraps[] = {
     {.name = "SumsSoFar",
      .build =
          [](ModelBuilder& b) {

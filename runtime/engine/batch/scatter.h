@@ -1,0 +1,66 @@
+// Scatter: the answers of a batch, cut out of what its replay has written.
+//
+// Ownership: borrows everything for the length of one call of BatchRun. Threads: the stream's
+// caller.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "runtime/engine/batch/batch_plan.h"
+#include "runtime/engine/packing/packed_frame.h"
+#include "runtime/engine/replay/stream.h"
+#include "runtime/engine/types/request.h"
+#include "runtime/recipe/recipe.h"
+
+namespace reprise {
+
+class Scatter {
+ public:
+  struct Batch {
+    const BatchPlan& plan;
+    const Recipe& recipe;
+    const BatchTarget& target;  // the recipe's, which may be larger than the plan's
+    absl::Span<const Request* const> requests;
+    absl::Span<const int64_t> first_row;  // where the rows of each request begin
+    absl::Span<const PackedPart> packed;  // one per request of a packed plan
+    bool all_wanted = false;  // whatever a request says: nodes behind a cut may need any
+    Stream& stream;
+  };
+  explicit Scatter(const Batch& batch) : batch_(batch), model_(batch.plan.model()) {}
+
+  // Lets kernels write the answer to a lone request where it is to be, as far as it is the
+  // beginning of what its recipe has.
+  void PlaceOutputs(Response& response) const;
+  // Copies what was not placed out of the frame for requests [first, last), and checks all of it.
+  void Copy(const Frame& frame, std::vector<Response>& responses, size_t first, size_t last) const;
+
+ private:
+  // The part of a slot that is one request's answer.
+  struct Block {
+    Shape shape;
+    Shape offset;  // empty in a packed replay
+  };
+  bool IsWanted(const Request& request, size_t position) const;
+  Block BlockOf(size_t position, size_t i) const;
+  // The shape that output `position` has for request `i`.
+  Shape ShapeOf(size_t position, size_t i) const;
+  // The same where sizes are padded, or shared by several requests: that of its slot is `slot`.
+  Shape TrueShape(size_t position, size_t i, const Shape& slot) const;
+  // The recipe has the sizes of the one request, so that its slots are the answer.
+  bool IsUnpadded() const;
+  // The last net: INTERNAL where `block`, which is to be cut out of a slot for request `i`, has not
+  // the form that the model's other sizes promise at those of the request, or does not lie in the
+  // slot.
+  absl::Status CheckForm(size_t position, size_t i, const Block& block) const;
+  absl::Status CheckBytes(size_t position, const OutputTensor& output) const;
+  absl::Status CopyOne(const Frame& frame, size_t position, size_t i, OutputTensor& output) const;
+
+  const Batch batch_;
+  const Model& model_;
+};
+
+}  // namespace reprise

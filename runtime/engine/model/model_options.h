@@ -1,0 +1,78 @@
+// ModelOptions: which file a model is loaded from, and what its configuration says.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/bucket/advisor.h"
+#include "runtime/bucket/policy.h"
+#include "runtime/engine/types/bucket_report.h"
+#include "runtime/engine/types/observer.h"
+#include "runtime/ops/kit/precision.h"
+
+namespace reprise {
+
+// Says what happens when no recipe of a request's bucket is ready.
+enum class CapturePolicy {
+  kQuick,       // a larger ready recipe serves; else the request waits for a capture of its bucket
+  kInline,      // the request waits for a capture of its bucket, whatever else is ready
+  kBackground,  // no request waits: a larger ready recipe serves, else the request runs eagerly
+};
+
+// Whether the kernels of captured recipes are timed behind the traffic.
+enum class TuneMode {
+  kAuto,  // those that were not timed before, unless nothing may be captured
+  kOff,
+};
+
+// Whether requests lie one after another in a replay, or side by side, padded to one length.
+enum class PackingMode {
+  kAuto,  // packed where the model can be
+  kOff,
+};
+
+struct ModelOptions {
+  ModelId id;
+  std::string path;  // the file model.onnx
+
+  // Buckets by axis label ("batch", "sequence", a symbol), which stay.
+  std::map<std::string, std::vector<int64_t>> buckets;
+  // Axes whose buckets follow the traffic, beginning with the defaults; one that is named in
+  // neither (but the batch, which does not follow it) has `auto`.
+  std::map<std::string, BoundaryRule> learnt_buckets;
+  BucketMode bucket_mode = BucketMode::kApply;
+  // A change of buckets must save the time of its captures within this time.
+  int64_t bucket_payback_ns = int64_t{600} * 1'000'000'000;
+  int64_t max_batch_tokens = 4096;
+  // The largest number of rows in one replay; 0: the largest batch bucket.
+  int64_t max_batch_size = 0;
+  BucketPolicy::Overflow overflow = BucketPolicy::Overflow::kExact;
+  int64_t max_exact = 32;  // exact recipes kept at once
+  // Limits on memory in bytes; 0: those of all models together alone.
+  int64_t max_recipe_bytes = 0;     // limits its recipes in the cache
+  int64_t max_arena_bytes = 0;      // limits what a stream holds for one recipe
+  int64_t max_parameter_bytes = 0;  // limits its parameters, as stored and as prepared
+  // Axis labels along which nothing is ever padded or batched, whatever the certificate says.
+  std::set<std::string> no_padding;
+  PackingMode packing = PackingMode::kOff;
+  // The precision of its answers. The certificate and the packing are measured exactly, whatever it
+  // is: rounding acts on each element by itself, so that it opens no way from padding to an answer,
+  // and what is measured need not tell a way from a rounding that fell to the other side.
+  Precision precision = Precision::kExact;
+  // The values that padding is filled with, by input name; 0 where not named.
+  std::map<std::string, double> fills;
+  CapturePolicy capture = CapturePolicy::kQuick;
+  bool frozen = false;  // nothing is ever captured for a request, nor tuned
+  TuneMode tune = TuneMode::kAuto;
+  // Labels of the buckets that are captured before requests need them, so that a suggestion of more
+  // names them as well.
+  std::vector<std::string> warmup;
+  // Engine::Load measures padding at small sizes only, and Engine::ConfirmPadding, which the caller
+  // then owes, at the large ones; until it has, requests of large buckets wait, or run exact.
+  bool confirm_padding_later = false;
+};
+
+}  // namespace reprise

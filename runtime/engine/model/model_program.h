@@ -1,0 +1,27 @@
+// ModelProgram: what recipes of a model are compiled from.
+//
+// Constant once the model is loaded, but for its prepared parameters and its variants, which appear
+// as recipes and requests ask for them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/engine/model/model_owner.h"
+#include "runtime/engine/model/model_variants.h"
+#include "runtime/engine/model/tail.h"
+#include "runtime/graph/graph.h"
+#include "runtime/recipe/key.h"
+
+namespace reprise {
+
+struct ModelProgram {
+  Graph graph;  // as after the load passes; a cut model's ends at its cuts
+  GraphFingerprint fingerprint;
+  std::string device_fingerprint;
+  std::shared_ptr<const Tail> tail;         // null: the graph is all of the model
+  std::unique_ptr<ModelVariants> variants;  // null where no initialiser can be overridden
+  std::shared_ptr<ModelOwner> owner;        // has the parameters
+};
+
+}  // namespace reprise

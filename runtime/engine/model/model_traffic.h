@@ -1,0 +1,23 @@
+// ModelTraffic: what is known of the use of a model, before this start and since.
+//
+// All that changes synchronises itself.
+#pragma once
+
+#include <memory>
+
+#include "runtime/engine/model/eager_cache.h"
+#include "runtime/engine/traffic/bucket_learner.h"
+#include "runtime/engine/traffic/model_usage.h"
+#include "runtime/recipe/ready_index.h"
+
+namespace reprise {
+
+struct ModelTraffic {
+  ModelUsage usage;                                // what the recipe store knew when it was loaded
+  std::unique_ptr<BucketLearner> learner;          // the buckets in force
+  std::shared_ptr<const ReadyIndex> ready;         // recipes of the model's own graph
+  std::shared_ptr<const ReadyIndex> packed_ready;  // null where the model is padded
+  std::shared_ptr<EagerCache::Share> eager_share;  // what eager runs of it have prepared
+};
+
+}  // namespace reprise

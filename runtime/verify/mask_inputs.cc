@@ -1,0 +1,50 @@
+#include "runtime/verify/mask_inputs.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+
+namespace reprise {
+namespace {
+
+bool Passes(const Graph& graph, const Node& node) {
+  static const auto* const kOps = new std::set<absl::string_view>{
+      "Identity", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Expand"};
+  if (kOps->contains(node.op)) return true;
+  return node.op == "Cast" && !IsFloating(graph.value(node.outputs[0]).dtype);
+}
+
+bool LooksUp(absl::string_view op) {
+  return absl::StartsWith(op, "Gather") || absl::StartsWith(op, "Scatter") || op == "OneHot" ||
+         op == "com.microsoft.EmbedLayerNormalization";
+}
+
+}  // namespace
+
+bool IsMaskInput(const Graph& graph, ValueId input) {
+  const Value& value = graph.value(input);
+  if (value.dtype == DType::kBool) return true;
+  if (!IsInteger(value.dtype)) return false;
+  const bool named = absl::StrContains(absl::AsciiStrToLower(value.name), "mask");
+  bool counted = false;
+  std::vector<ValueId> itself = {input};
+  std::set<ValueId> seen = {input};
+  while (!itself.empty()) {
+    const ValueId one = itself.back();
+    itself.pop_back();
+    for (const NodeId user : graph.value(one).users) {
+      const Node& node = graph.node(user);
+      if (LooksUp(node.op) && node.input(0) != one) return false;
+      counted = counted || node.op == "CumSum";
+      const bool passes = Passes(graph, node) && node.input(0) == one;
+      if (passes && seen.insert(node.outputs[0]).second) itself.push_back(node.outputs[0]);
+    }
+  }
+  return named || counted;
+}
+
+}  // namespace reprise

@@ -1,0 +1,32 @@
+// ModelAxis: one axis of a model, with what is known of padding along it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/certify/certificate.h"
+
+namespace reprise {
+
+// A decision by the size of an axis, and the sizes for which it is one and the same.
+struct SizeDecision {
+  // "node 'if' (If) takes a branch that node 'gt' (Greater) decides by the size of sequence".
+  // Empty: nothing.
+  std::string words;
+  int64_t alike_up_to = 0;  // all sizes up to this one decide alike; 0: no two need to
+};
+
+struct ModelAxis {
+  std::string label;   // "batch", "sequence", else the symbol
+  std::string symbol;  // its name in the graph
+  bool is_batch = false;
+  bool counts_rows = false;     // like a batch, but of some inputs only: the pictures beside texts
+  AxisCertificate certificate;  // certified: may be padded (and batched, for the batch axis)
+  int64_t smallest = 1;  // that the model takes: smaller requests run exact, and are refused there
+  SizeDecision decision;
+};
+
+// Takes the certificate of `axis` away, for `reason`.
+void Refuse(ModelAxis& axis, std::string reason);
+
+}  // namespace reprise

@@ -1,0 +1,272 @@
+#include "runtime/verify/output_shapes.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+using Shapes = std::vector<Shape>;
+
+// Whether a Gather of `graph`, which is specialised, reads at a known place that its data does not
+// have: x[:, 1] of one token. No shape tells.
+bool ReadsBeyondItsData(const Graph& graph) {
+  return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    const Tensor* places = node.op == "Gather" ? graph.ConstantOf(node.inputs[1]) : nullptr;
+    if (places == nullptr) return false;
+    const Shape& data = *graph.value(node.inputs[0]).shape;
+    const auto axis =
+        NormalizeAxis(node.attributes.Int("axis", 0), static_cast<int64_t>(data.size()));
+    const auto ints = places->ToInt64s();
+    return axis.ok() && ints.ok() && absl::c_any_of(*ints, [&](int64_t place) {
+             return place < -data[*axis] || place >= data[*axis];
+           });
+  });
+}
+
+class Fitter {
+ public:
+  Fitter(const Graph& graph, const std::vector<std::string>& symbols, const Binding& base)
+      : graph_(graph), symbols_(symbols), base_(base) {
+    for (const std::string& symbol : symbols) origin_.push_back(base.axes.at(symbol));
+    fit_.refusals.resize(symbols.size());
+  }
+
+  absl::StatusOr<OutputFit> Run(const std::vector<std::vector<int64_t>>& samples) {
+    RETURN_IF_ERROR(StartAtBase());
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) FitAxis(axis);
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) FindSmallest(axis);
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) {
+      for (int64_t size : samples[axis]) CheckAxis(axis, size);
+    }
+    CheckAllAxesTogether();
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) {
+      if (!fit_.refusals[axis].empty()) Forget(axis);
+    }
+    if (absl::c_any_of(fit_.refusals, [](const std::string& one) { return !one.empty(); })) {
+      OpenOthers();
+    }
+    return std::move(fit_);
+  }
+
+ private:
+  absl::StatusOr<Graph> SpecializedAt(const std::vector<int64_t>& sizes) const {
+    Binding binding = base_;
+    for (size_t i = 0; i < symbols_.size(); ++i) binding.axes[symbols_[i]] = sizes[i];
+    return Specialize(graph_, binding);
+  }
+
+  absl::StatusOr<Shapes> ShapesAt(const std::vector<int64_t>& sizes) const {
+    ASSIGN_OR_RETURN(const Graph specialized, SpecializedAt(sizes));
+    Shapes shapes;
+    for (ValueId output : specialized.outputs()) shapes.push_back(*specialized.value(output).shape);
+    return shapes;
+  }
+
+  absl::Status StartAtBase() {
+    ASSIGN_OR_RETURN(const Graph at_base, SpecializedAt(origin_));
+    if (ReadsBeyondItsData(at_base)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the model reads at a known place that is not ", "there at ", base_.ToString()));
+    }
+    for (ValueId output : at_base.outputs()) {
+      OutputShape shape;
+      shape.dtype = at_base.value(output).dtype;
+      for (int64_t size : *at_base.value(output).shape) {
+        shape.dims.push_back({size, std::vector<int64_t>(symbols_.size(), 0)});
+      }
+      base_shapes_.push_back(*at_base.value(output).shape);
+      fit_.outputs.push_back(std::move(shape));
+    }
+    return absl::OkStatus();
+  }
+
+  // One step along the axis gives the factors; the constant follows from the base.
+  void FitAxis(size_t axis) {
+    std::vector<int64_t> sizes = origin_;
+    ++sizes[axis];
+    const absl::StatusOr<Shapes> shapes = ShapesAt(sizes);
+    if (!shapes.ok()) {
+      Refuse(axis, absl::StrCat("the model does not take size ", sizes[axis], ": ",
+                                std::string(shapes.status().message())));
+      return;
+    }
+    for (size_t output = 0; output < shapes->size(); ++output) {
+      const Shape& moved = (*shapes)[output];
+      if (moved.size() != base_shapes_[output].size()) {
+        Refuse(axis, absl::StrCat("the rank of output '", NameOf(output), "' depends on it"));
+        return;
+      }
+    }
+    for (size_t output = 0; output < shapes->size(); ++output) {
+      for (size_t d = 0; d < base_shapes_[output].size(); ++d) {
+        AffineDim& dim = fit_.outputs[output].dims[d];
+        dim.factors[axis] = (*shapes)[output][d] - base_shapes_[output][d];
+        dim.constant -= dim.factors[axis] * origin_[axis];
+      }
+    }
+  }
+
+  // Between 1 and the base, which the model takes.
+  void FindSmallest(size_t axis) {
+    int64_t& smallest = fit_.smallest.emplace_back(1);
+    std::vector<int64_t> sizes = origin_;
+    sizes[axis] = 1;
+    if (Takes(sizes)) return;
+    int64_t refused = 1;
+    smallest = origin_[axis];
+    while (smallest - refused > 1) {
+      sizes[axis] = refused + (smallest - refused) / 2;
+      (Takes(sizes) ? smallest : refused) = sizes[axis];
+    }
+  }
+
+  bool Takes(const std::vector<int64_t>& sizes) const {
+    const absl::StatusOr<Graph> specialized = SpecializedAt(sizes);
+    return specialized.ok() && !ReadsBeyondItsData(*specialized);
+  }
+
+  void CheckAxis(size_t axis, int64_t size) {
+    if (!fit_.refusals[axis].empty() || size < 1) return;
+    std::vector<int64_t> sizes = origin_;
+    sizes[axis] = size;
+    const absl::StatusOr<Shapes> shapes = ShapesAt(sizes);
+    if (!shapes.ok()) return;
+    for (size_t output = 0; output < shapes->size(); ++output) {
+      const Shape expected = fit_.outputs[output].At(sizes);
+      if (expected == (*shapes)[output]) continue;
+      Refuse(axis, UnevenWords(axis, output, size, expected, (*shapes)[output]));
+      return;
+    }
+  }
+
+  // "output 'y' does not grow evenly: dim 2 is 10 at size 19, 10 at 20 and 50 at 100, ...".
+  std::string UnevenWords(size_t axis, size_t output, int64_t size, const Shape& expected,
+                          const Shape& found) const {
+    const std::string name = NameOf(output);
+    if (expected.size() != found.size()) {
+      return absl::StrCat("the rank of output '", name, "' depends on it");
+    }
+    size_t d = 0;
+    while (expected[d] == found[d]) ++d;
+    const int64_t base = base_shapes_[output][d];
+    return absl::StrCat("output '", name, "' does not grow evenly: its dim ", d, " is ", base,
+                        " at size ", origin_[axis], ", ",
+                        base + fit_.outputs[output].dims[d].factors[axis], " at ",
+                        origin_[axis] + 1, " and ", found[d], " at ", size,
+                        ", as strides and pooling make it, so that of a padded answer it is not "
+                        "known which part is the request's");
+  }
+
+  std::string NameOf(size_t output) const { return graph_.value(graph_.outputs()[output]).name; }
+
+  // A product of two axes looks affine along each of them alone, also where one of them is refused:
+  // wherever that lies, a step along the others has to make the same difference.
+  void CheckAllAxesTogether() {
+    CheckStepFrom(origin_);
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) {
+      if (fit_.refusals[axis].empty()) continue;
+      for (const int64_t size : {origin_[axis] + 1, 2 * origin_[axis] + 3, 8 * origin_[axis]}) {
+        std::vector<int64_t> sizes = origin_;
+        sizes[axis] = size;
+        CheckStepFrom(sizes);
+      }
+    }
+  }
+
+  // One step along all axes that are not refused.
+  void CheckStepFrom(const std::vector<int64_t>& from) {
+    std::vector<int64_t> to = from;
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (fit_.refusals[i].empty()) to[i] += 2 + static_cast<int64_t>(i);
+    }
+    const absl::StatusOr<Shapes> before = ShapesAt(from), after = ShapesAt(to);
+    if (!before.ok() || !after.ok()) return;
+    for (size_t output = 0; output < after->size(); ++output) {
+      const OutputShape& fitted = fit_.outputs[output];
+      const Shape at_from = fitted.At(from), at_to = fitted.At(to);
+      const bool same_rank = (*before)[output].size() == fitted.dims.size() &&
+                             (*after)[output].size() == fitted.dims.size();
+      for (size_t d = 0; d < fitted.dims.size(); ++d) {
+        const bool as_fitted =
+            same_rank && (*after)[output][d] - (*before)[output][d] == at_to[d] - at_from[d];
+        if (!as_fitted) RefuseTogether(output, same_rank ? &fitted.dims[d] : nullptr);
+      }
+    }
+  }
+
+  // The axes that `dim` grows with, or all; null: all.
+  void RefuseTogether(size_t output, const AffineDim* dim) {
+    const bool any =
+        dim != nullptr && absl::c_any_of(dim->factors, [](int64_t f) { return f != 0; });
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) {
+      if (any && !dim->MovesWith(axis)) continue;
+      Refuse(axis, absl::StrCat("a dim of output '", NameOf(output),
+                                "' grows with several axes at once"));
+    }
+  }
+
+  void Refuse(size_t axis, std::string reason) {
+    if (fit_.refusals[axis].empty()) fit_.refusals[axis] = std::move(reason);
+  }
+
+  // Takes the factors of a refused axis out, so that nobody computes with them.
+  void Forget(size_t axis) {
+    for (OutputShape& output : fit_.outputs) {
+      for (AffineDim& dim : output.dims) {
+        dim.constant += dim.factors[axis] * origin_[axis];
+        dim.open = dim.open || dim.factors[axis] != 0;
+        dim.factors[axis] = 0;
+      }
+    }
+  }
+
+  // A dim that moves with no fitted axis was seen at few sizes of the axes that were refused.
+  void OpenOthers() {
+    for (OutputShape& output : fit_.outputs) {
+      for (AffineDim& dim : output.dims) {
+        dim.open = dim.open || absl::c_all_of(dim.factors, [](int64_t f) { return f == 0; });
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const std::vector<std::string>& symbols_;
+  const Binding& base_;
+  std::vector<int64_t> origin_;
+  Shapes base_shapes_;
+  OutputFit fit_;
+};
+
+}  // namespace
+
+int64_t AffineDim::At(absl::Span<const int64_t> sizes) const {
+  int64_t size = constant;
+  for (size_t i = 0; i < factors.size(); ++i) size += factors[i] * sizes[i];
+  return size;
+}
+
+bool AffineDim::IsAxis(size_t axis) const {
+  if (constant != 0) return false;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    if (factors[i] != (i == axis ? 1 : 0)) return false;
+  }
+  return true;
+}
+
+Shape OutputShape::At(absl::Span<const int64_t> sizes) const {
+  Shape shape;
+  for (const AffineDim& dim : dims) shape.push_back(dim.At(sizes));
+  return shape;
+}
+
+absl::StatusOr<OutputFit> FitOutputShapes(const Graph& graph,
+                                          const std::vector<std::string>& symbols,
+                                          const Binding& base,
+                                          const std::vector<std::vector<int64_t>>& samples) {
+  return Fitter(graph, symbols, base).Run(samples);
+}
+
+}  // namespace reprise

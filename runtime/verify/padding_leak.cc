@@ -1,0 +1,195 @@
+#include "runtime/verify/padding_leak.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "runtime/certify/size_forms.h"
+#include "runtime/certify/size_numbers.h"
+#include "runtime/passes/simplify/simplify_passes.h"
+#include "runtime/passes/specialize/specialize.h"
+
+namespace reprise {
+namespace {
+
+using Verdict = AxisFinding::Verdict;
+
+// Sizes of the axis: primes, which nothing else has, and what convolutions with strides take.
+constexpr std::pair<int64_t, int64_t> kSizes[] = {{19, 23}, {7, 11}, {64, 96}, {224, 256}};
+// Sizes for the other axes; the batch has kOtherBatch.
+constexpr int64_t kOthers[] = {5, 16, 64, 224};
+constexpr int64_t kOtherBatch = 3;
+// The axis is looked at once more at the first of these sizes that the model takes. Caches of each
+// layer are no other axes for a table.
+constexpr int64_t kWide[] = {512, 224, 64};
+constexpr int64_t kMostOthers = 4;
+constexpr int64_t kHighBatch = 7;
+// A request may have more of the other axes than any bucket.
+constexpr int64_t kLargestRequest = 1 << 20;
+
+// A graph that is only read takes no memory: it is made even for many rows of large pictures.
+constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} << 50};
+
+class Finder {
+ public:
+  explicit Finder(const PaddingLeakQuestion& question) : question_(question) {}
+
+  AxisFinding Run() {
+    const AxisFinding walked = Walk();
+    if (walked.verdict == Verdict::kMixes || !MayHoldSizeChoices(question_.graph)) return walked;
+    AxisFinding chosen =
+        FindSizeChoices(question_.sampler.Ask(question_.position, question_.largest));
+    chosen.needs = walked.needs;
+    return chosen.verdict > walked.verdict ? chosen : walked;
+  }
+
+ private:
+  AxisFinding Walk() const {
+    std::string refusal;
+    for (const int64_t other : kOthers) {
+      for (const auto& [small, large] : kSizes) {
+        const auto a = At(small, other), b = At(large, other);
+        if (a.ok() && b.ok()) return Look(small, *a, large, *b, other);
+        if (refusal.empty()) refusal = std::string((a.ok() ? b : a).status().message());
+      }
+    }
+    return {Verdict::kUndecided, "the model",
+            "takes no sizes at which it could be read: " + refusal};
+  }
+
+  absl::StatusOr<Graph> At(int64_t size, int64_t other) const {
+    Binding binding = {.axes = question_.sampler.fixed()};
+    for (size_t i = 0; i < question_.axes.size(); ++i) {
+      const ModelAxis& axis = question_.axes[i];
+      binding.axes[axis.symbol] = i == question_.position ? size
+                                  : axis.is_batch         ? kOtherBatch
+                                                          : other;
+    }
+    return Specialize(question_.graph, binding, kOnlyRead);
+  }
+
+  AxisFinding Look(int64_t small, const Graph& a, int64_t large, const Graph& b,
+                   int64_t other) const {
+    AxisFinding finding = Compare(small, a, large, b);
+    if (finding.verdict == Verdict::kMixes) return finding;
+    LookWide(small, large, other, finding);
+    if (finding.verdict == Verdict::kMixes || question_.largest <= large) return finding;
+    const auto longest = At(question_.largest, other);
+    Join(finding, longest.ok() ? Compare(small, a, question_.largest, *longest)
+                               : AxisFinding{Verdict::kUndecided, "the model",
+                                             "could not be read at its largest bucket"});
+    return finding;
+  }
+
+  // Many queries of few keys: a table may leave some of them none.
+  void LookWide(int64_t small, int64_t large, int64_t other, AxisFinding& finding) const {
+    const auto others =
+        absl::c_count_if(question_.axes, [](const ModelAxis& axis) { return !axis.is_batch; }) - 1;
+    if (question_.axes[question_.position].is_batch || others < 1 || others > kMostOthers) return;
+    for (const int64_t wide : kWide) {
+      if (wide <= other) return;
+      const auto a = At(small, wide), b = At(large, wide);
+      if (a.ok() && b.ok()) return Join(finding, Compare(small, *a, large, *b));
+    }
+  }
+
+  static void Join(AxisFinding& finding, const AxisFinding& other) {
+    MaskNeeds needs = finding.needs;
+    needs.Join(other.needs);
+    if (other.verdict > finding.verdict) finding = other;
+    finding.needs = std::move(needs);
+  }
+
+  AxisFinding Compare(int64_t small, const Graph& a, int64_t large, const Graph& b) const {
+    const ModelAxis& axis = question_.axes[question_.position];
+    const AxisFlowOptions options = {.axis = axis.label,
+                                     .is_batch = axis.is_batch,
+                                     .small_size = small,
+                                     .large_size = large,
+                                     .guards = question_.guards,
+                                     .masks = question_.masks,
+                                     .guessed_masks = question_.guessed_masks,
+                                     .own_end = question_.own_end};
+    const AxisFinding as_written = FindMixing(a, b, options);
+    if (as_written.verdict == Verdict::kProved) return as_written;
+    // Attention that is one op is products and a softmax then, and rows that are looked up by their
+    // own places are the rows: what is found of that holds of the model.
+    Graph plain_a = a, plain_b = b;
+    const bool made = Canonical(plain_a) && Canonical(plain_b);
+    if (!made) return as_written;
+    const AxisFinding plain = FindMixing(plain_a, plain_b, options);
+    return plain.verdict < as_written.verdict ? plain : as_written;
+  }
+
+  static bool Canonical(Graph& graph) { return Canonicalize()->Run(graph).ok() && graph.Compact(); }
+
+  const PaddingLeakQuestion& question_;
+};
+
+}  // namespace
+
+std::optional<SizeSample> SizeSampler::At(const std::vector<int64_t>& sizes) const {
+  Binding binding = {.axes = fixed_};
+  for (size_t i = 0; i < axes_.size(); ++i) binding.axes[axes_[i].symbol] = sizes[i];
+  SpecializeTrace trace;
+  SpecializeOptions options = kOnlyRead;
+  options.trace = &trace;
+  if (!Specialize(graph_, binding, options).ok()) return std::nullopt;
+  return SizeSample{sizes, std::move(trace.constants), std::move(trace.shapes)};
+}
+
+void SizeSampler::FindGrid() const {
+  // A sample takes a specialisation; they are as many as two to the power of the axes.
+  if (axes_.size() > SizePolynomial::kMaxAxes) return;
+  for (const auto& [small, large] : kSizes) {
+    std::vector<SizeSample> grid;
+    const size_t corners = size_t{1} << axes_.size();
+    for (size_t corner = 0; corner < corners; ++corner) {
+      std::vector<int64_t> sizes;
+      for (size_t i = 0; i < axes_.size(); ++i) {
+        const bool high = (corner >> i & 1) != 0;
+        sizes.push_back(axes_[i].is_batch ? (high ? kHighBatch : kOtherBatch)
+                                          : (high ? large : small));
+      }
+      std::optional<SizeSample> sample = At(sizes);
+      if (!sample.has_value()) break;
+      grid.push_back(*std::move(sample));
+    }
+    if (grid.size() < corners) continue;
+    grid_ = std::move(grid);
+    // Whether what looks like straight lines is: sizes of another remainder.
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      std::vector<int64_t> sizes = grid_[0].sizes;
+      sizes[i] = 2 * grid_[corners - 1].sizes[i] + 2;
+      if (std::optional<SizeSample> sample = At(sizes)) grid_.push_back(*std::move(sample));
+    }
+    return;
+  }
+}
+
+SizeQuestion SizeSampler::Ask(size_t position, int64_t largest) const {
+  std::call_once(looked_, [this] { FindGrid(); });
+  SizeQuestion question = {
+      .graph = &graph_, .axis = axes_[position].label, .position = position, .samples = grid_};
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    question.largest.push_back(i == position && largest > 0 ? largest : kLargestRequest);
+  }
+  if (grid_.empty() || largest == 0) return question;
+  std::vector<int64_t> sizes = grid_[0].sizes;
+  sizes[position] = largest;
+  if (std::optional<SizeSample> sample = At(sizes)) question.samples.push_back(*std::move(sample));
+  return question;
+}
+
+AxisFinding FindPaddingLeak(const PaddingLeakQuestion& question) { return Finder(question).Run(); }
+
+AxisFinding FindDecisions(const Graph& graph, const SizeSampler& sampler, size_t position,
+                          int64_t largest) {
+  if (!MayHoldSizeChoices(graph) && !MayHoldSizeForms(graph)) return {};
+  SizeQuestion question = sampler.Ask(position, largest);
+  question.forms = true;
+  return FindSizeChoices(question);
+}
+
+}  // namespace reprise

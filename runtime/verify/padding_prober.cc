@@ -1,0 +1,319 @@
+#include "runtime/verify/padding_prober.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/certify/draw.h"
+#include "runtime/graph/dim_expression.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/passes/specialize/specialize.h"
+#include "runtime/verify/mask_inputs.h"
+
+namespace reprise {
+namespace {
+
+// Ids that are tried as padding, each of which takes some runs.
+constexpr size_t kMostFills = 4;
+
+// Larger numbers in a comparison are the ends of types and masks.
+constexpr double kLargestTelling = 1e6;
+
+// Numbers that a model compares something with: what it does for a rare token, or for large values
+// alone, shows only where they are drawn.
+std::vector<double> TellingNumbers(const Graph& graph) {
+  constexpr size_t kMost = 16;
+  std::set<double> numbers;
+  for (const NodeId id : graph.NodeIds()) {
+    if (!IsComparison(graph.node(id).op)) continue;
+    for (const ValueId input : graph.node(id).inputs) {
+      const Tensor* constant = graph.ConstantOf(input);
+      if (constant == nullptr || constant->num_elements() > 4) continue;
+      for (const double value : constant->ToDoubles()) {
+        if (std::abs(value) <= kLargestTelling) numbers.insert(value);
+      }
+    }
+    if (numbers.size() >= kMost) break;
+  }
+  return {numbers.begin(), numbers.end()};
+}
+
+// Whether a mask is made of the input by comparing it: ids that are not padding.
+bool IsCompared(const Graph& graph, const std::string& input) {
+  static const auto* const kPasses = new std::set<absl::string_view>{
+      "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Sub"};
+  std::vector<ValueId> itself = {graph.FindValue(input)};
+  std::set<ValueId> seen(itself.begin(), itself.end());
+  while (!itself.empty()) {
+    const ValueId one = itself.back();
+    itself.pop_back();
+    if (one == kNone) continue;
+    for (const NodeId user : graph.value(one).users) {
+      const Node& node = graph.node(user);
+      const bool to_bool = node.op == "Cast" && graph.value(node.outputs[0]).dtype == DType::kBool;
+      if (IsComparison(node.op) || to_bool || node.op == "Sign") return true;
+      const bool passes = kPasses->contains(node.op) && node.input(0) == one;
+      if (passes && seen.insert(node.outputs[0]).second) itself.push_back(node.outputs[0]);
+    }
+  }
+  return false;
+}
+
+// The names of the outputs that no input of the graph reaches.
+std::set<std::string> OutputsWithoutInputs(const Graph& graph,
+                                           const std::vector<std::string>& names) {
+  std::set<ValueId> reached(graph.inputs().begin(), graph.inputs().end());
+  std::vector<ValueId> open(reached.begin(), reached.end());
+  while (!open.empty()) {
+    const ValueId one = open.back();
+    open.pop_back();
+    for (const NodeId user : graph.value(one).users) {
+      for (const ValueId result : graph.node(user).outputs) {
+        if (result != kNone && reached.insert(result).second) open.push_back(result);
+      }
+    }
+  }
+  std::set<std::string> fixed;
+  for (size_t o = 0; o < names.size() && o < graph.outputs().size(); ++o) {
+    if (!reached.contains(graph.outputs()[o])) fixed.insert(names[o]);
+  }
+  return fixed;
+}
+
+// Powers of two are multiples of what models for images divide their sides by, and the larger ones
+// leave something of a recording behind convolutions that move by several samples. Models with a
+// position for each part of a picture may take those of the usual side alone.
+constexpr int64_t kLengths[] = {8, 16, 32, 64, 128, 224, 256, 512, 1024, 4096, 16384};
+
+// Where the model does not take the sizes of the lengths together, as one that makes images smaller
+// and larger again does not, they become the first of `kLengths` that it takes.
+void SetSizesTaken(const std::vector<ModelAxis>& axes, const Graph& graph, int position,
+                   ProbeOptions& options) {
+  const auto takes = [&](const std::map<std::string, int64_t>& sizes) {
+    Binding binding;
+    for (const ModelAxis& axis : axes) {
+      const auto size = sizes.find(axis.symbol);
+      binding.axes[axis.symbol] = size != sizes.end() ? size->second
+                                  : axis.is_batch     ? 2
+                                                      : kDefaultSize;
+    }
+    return Specialize(graph, binding).ok();
+  };
+  if (takes(options.sizes)) return;
+  for (const int64_t size : kLengths) {
+    std::map<std::string, int64_t> sizes = options.sizes;
+    for (const ModelAxis& axis : axes) {
+      if (!axis.is_batch) sizes[axis.symbol] = std::max(size, axis.smallest);
+    }
+    if (!takes(sizes)) continue;
+    if (position >= 0) sizes.erase(axes[position].symbol);
+    options.sizes = std::move(sizes);
+    return;
+  }
+}
+
+// The elements that the inputs of a run may have, for a model of few weights, and how many more
+// each byte of them allows.
+constexpr int64_t kMostElements = int64_t{1} << 24;
+constexpr int64_t kPerWeightByte = 16;
+
+// An axis that is too large to be measured is not padded.
+absl::StatusOr<AxisCertificate> OrRefused(AxisCertificate certificate,
+                                          absl::StatusOr<AxisCertificate> found) {
+  if (!absl::IsResourceExhausted(found.status())) return found;
+  certificate.certified = certificate.proved = false;
+  certificate.reason = std::string(found.status().message());
+  return certificate;
+}
+
+}  // namespace
+
+PaddingProber::PaddingProber(const ProofSubject& subject, const Graph& graph,
+                             const SizeSampler& sampler, ProofRunner* runner)
+    : subject_(subject),
+      graph_(graph),
+      sampler_(sampler),
+      runner_(runner),
+      inputs_(subject.inputs),
+      outputs_(subject.outputs) {
+  const std::vector<double> telling = TellingNumbers(graph);
+  for (ProbeInput& input : inputs_) {
+    const ValueId value = graph.FindValue(input.name);
+    input.is_mask = value != kNone && IsMaskInput(graph, value);
+    input.telling = telling;
+  }
+  if (runner == nullptr) return;
+  run_ = [runner](const std::vector<Tensor>& inputs) { return runner->Run(inputs); };
+}
+
+ProbeOptions PaddingProber::OptionsFor(const ProofSubject& subject, const Graph& graph,
+                                       int position) {
+  ProbeOptions options = {.fills = subject.fills,
+                          .most_elements = kMostElements + kPerWeightByte * subject.parameter_bytes,
+                          .fixed_outputs = OutputsWithoutInputs(graph, subject.outputs),
+                          .dim_size = DimSize};
+  if (subject.batch_axis >= 0) options.batch_axis = subject.axes[subject.batch_axis].symbol;
+  if (position >= 0) {
+    options.axis = subject.axes[position].symbol;
+    options.smallest = subject.axes[position].smallest;
+    options.is_batch = subject.axes[position].is_batch;
+  }
+  for (const ModelAxis& axis : subject.axes) {
+    if (axis.smallest > kDefaultSize) options.sizes[axis.symbol] = axis.smallest;
+  }
+  SetSizesTaken(subject.axes, graph, position, options);
+  return options;
+}
+
+absl::StatusOr<std::vector<InputRange>> PaddingProber::Ranges(const ProbeOptions& options) const {
+  return FindRanges(inputs_, run_, options);
+}
+
+absl::StatusOr<AxisCertificate> PaddingProber::Probe(absl::Span<const InputRange> ranges,
+                                                     const ProbeOptions& options) const {
+  return OrRefused({.axis = options.axis}, ProbeAxis(inputs_, ranges, outputs_, run_, options));
+}
+
+absl::StatusOr<AxisCertificate> PaddingProber::Confirm(const AxisCertificate& certificate,
+                                                       absl::Span<const InputRange> ranges,
+                                                       const ProbeOptions& options) const {
+  return OrRefused(certificate, ConfirmAxis(certificate, inputs_, ranges, outputs_, run_, options));
+}
+
+AxisFinding PaddingProber::Mixing(size_t position, absl::Span<const InputRange> ranges,
+                                  int64_t largest, const AxisCertificate& certificate) const {
+  return Mixing(position, ranges, largest, certificate, subject_.fills);
+}
+
+AxisFinding PaddingProber::MixingUnpadded(size_t position, absl::Span<const InputRange> ranges,
+                                          int64_t largest,
+                                          const AxisCertificate& certificate) const {
+  return Mixing(position, ranges, largest, certificate, subject_.fills, /*own_end=*/true);
+}
+
+AxisFinding PaddingProber::Mixing(size_t position, absl::Span<const InputRange> ranges,
+                                  int64_t largest, const AxisCertificate& certificate,
+                                  const std::map<std::string, double>& fills, bool own_end) const {
+  PaddingLeakQuestion question = {.graph = graph_,
+                                  .axes = subject_.axes,
+                                  .sampler = sampler_,
+                                  .position = position,
+                                  .largest = largest,
+                                  .own_end = own_end};
+  const std::set<std::string> moving = MovingInputs(subject_.axes[position].symbol);
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const ProbeInput& input = inputs_[i];
+    const bool guard = certificate.certified ? absl::c_linear_search(certificate.guards, input.name)
+                                             : MayBeMask(i, ranges);
+    if (!guard || !moving.contains(input.name)) continue;
+    const auto fill = fills.find(input.name);
+    question.guards[input.name] = fill == fills.end() ? 0 : fill->second;
+    if (IsMask(i, ranges)) question.masks.insert(input.name);
+    if (!input.is_mask) question.guessed_masks.insert(input.name);
+  }
+  return FindPaddingLeak(question);
+}
+
+std::vector<std::string> PaddingProber::MaskGuards(absl::Span<const InputRange> ranges,
+                                                   const AxisCertificate& certificate) const {
+  std::vector<std::string> masks;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const bool guard = absl::c_linear_search(certificate.guards, inputs_[i].name);
+    const bool tells = guard && (IsMask(i, ranges) || IsCompared(graph_, inputs_[i].name));
+    if (tells) masks.push_back(inputs_[i].name);
+  }
+  return masks.empty() ? certificate.guards : masks;
+}
+
+std::vector<std::string> PaddingProber::MasksAmong(const std::vector<std::string>& guards,
+                                                   absl::Span<const InputRange> ranges) const {
+  std::vector<std::string> masks;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const std::string& name = inputs_[i].name;
+    if (absl::c_linear_search(guards, name) && IsMask(i, ranges)) masks.push_back(name);
+  }
+  return masks;
+}
+
+std::vector<std::string> PaddingProber::WithMasks(const std::string& symbol,
+                                                  absl::Span<const InputRange> ranges,
+                                                  const std::vector<std::string>& guards) const {
+  const std::set<std::string> moving = MovingInputs(symbol);
+  std::vector<std::string> all;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const std::string& name = inputs_[i].name;
+    const bool mask = moving.contains(name) && !IsFloating(inputs_[i].dtype) &&
+                      (IsMask(i, ranges) || IsCompared(graph_, name));
+    if (mask || absl::c_linear_search(guards, name)) all.push_back(name);
+  }
+  return all;
+}
+
+std::set<std::string> PaddingProber::MovingInputs(const std::string& symbol) const {
+  std::set<std::string> names;
+  for (const ProbeInput& input : inputs_) {
+    for (const Dim& dim : input.dims) {
+      const bool moves =
+          dim.symbol == symbol || absl::c_linear_search(ExpressionSymbols(dim.symbol), symbol);
+      if (moves) names.insert(input.name);
+    }
+  }
+  return names;
+}
+
+absl::StatusOr<std::string> PaddingProber::FillThatHelps(size_t position,
+                                                         absl::Span<const InputRange> ranges,
+                                                         int64_t largest,
+                                                         const ProbeOptions& options) const {
+  const std::set<std::string> moving = MovingInputs(options.axis);
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const std::string& name = inputs_[i].name;
+    if (!moving.contains(name) || subject_.fills.count(name) != 0) continue;
+    for (const int64_t fill : OtherFills(i, ranges)) {
+      ProbeOptions turned = options;
+      turned.fills[name] = static_cast<double>(fill);
+      turned.guards.insert(name);
+      ASSIGN_OR_RETURN(const AxisCertificate certificate, Probe(ranges, turned));
+      if (!certificate.certified) continue;
+      const AxisFinding finding = Mixing(position, ranges, largest, certificate, turned.fills);
+      if (finding.verdict == AxisFinding::Verdict::kMixes) continue;
+      return absl::StrCat("it may be padded where ", fill,
+                          IsMask(i, ranges) ? " in the mask" : absl::StrCat(" in ", name),
+                          " means padding: say so in config.pbtxt: parameters { key: "
+                          "\"reprise.fill.",
+                          name, "\" value { string_value: \"", fill, "\" } }");
+    }
+  }
+  return "";
+}
+
+std::vector<int64_t> PaddingProber::OtherFills(size_t i,
+                                               absl::Span<const InputRange> ranges) const {
+  if (IsFloating(inputs_[i].dtype)) return {};
+  if (IsMask(i, ranges)) return {1};
+  std::vector<int64_t> fills;
+  for (const double number : inputs_[i].telling) {
+    const auto whole = static_cast<int64_t>(number);
+    const bool is_id = static_cast<double>(whole) == number && whole > 0 &&
+                       whole <= ranges[i].high && fills.size() < kMostFills;
+    if (is_id) fills.push_back(whole);
+  }
+  return fills;
+}
+
+absl::Status PaddingProber::Check(PackingCheck& check, absl::Span<const InputRange> ranges,
+                                  const ProbeOptions& options,
+                                  const PackingCheck::Rounds& rounds) const {
+  const Drawer drawer(inputs_, ranges, options);
+  return check.Run({.drawer = &drawer,
+                    .sequence = options.axis,
+                    .batch = options.batch_axis,
+                    .output_names = outputs_,
+                    .runner = runner_,
+                    .tolerance = options.tolerance},
+                   rounds);
+}
+
+}  // namespace reprise

@@ -1,0 +1,36 @@
+// The sizes at which a model's axes are measured.
+//
+// Threads: pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/certify/probe.h"
+#include "runtime/graph/graph.h"
+#include "runtime/passes/specialize/specialize.h"
+#include "runtime/verify/proof_subject.h"
+
+namespace reprise {
+
+// More cases for a model of which the ops do not say that it may be padded.
+inline constexpr int kSweeps = 8;
+
+// Sizes at which a model is looked at: small, distinct, and not 1, which broadcasts.
+inline constexpr int64_t kFitBatch = 2;
+// The first of these that a model takes: of ids and steps, sides of pictures, samples of a
+// recording.
+inline constexpr int64_t kFitLengths[] = {5, 16, 64, 96, 224, 256, 512, 1024, 4096, 16384};
+
+// The axis at `position` at `size`, every other one small, one request.
+Binding SmallBinding(const std::vector<ModelAxis>& axes, size_t position, int64_t size);
+
+// Sets the sizes of the other axes, while that at `position` is measured at its largest size.
+void SetOtherSizes(const std::vector<ModelAxis>& axes, size_t position, ProbeOptions& options);
+
+// The largest of `buckets` that the model takes (those beyond are dropped later); 0 without one.
+int64_t LargestTaken(const std::vector<ModelAxis>& axes, const Graph& graph, size_t position,
+                     const std::vector<int64_t>& buckets);
+
+}  // namespace reprise
