@@ -20,7 +20,7 @@ namespace {
 using Feed = bool (*)(absl::string_view);
 using Mutate = std::string (*)(absl::string_view, Chance&);
 
-// $REPRISE_FUZZ_FACTOR times as many changes are tried: 1 where it is not set.
+// $REPRISE_FUZZ_FACTOR multiplies the number of changes that are tried; 1 where it is not set.
 int Factor() {
   const char* factor = std::getenv("REPRISE_FUZZ_FACTOR");
   return factor == nullptr ? 1 : std::max(std::atoi(factor), 1);

@@ -23,7 +23,7 @@ constexpr char kGraph[] = R"(graph {
   output %y
 })";
 
-// What a graph may hold that no drawn model does.
+// Parts that a graph may hold and that no drawn model has.
 constexpr char kRareText[] = R"(graph {
   input %"a name, \"quoted\"": bool["2 * n + 1", "?"]
   input %s: f16[]
