@@ -9,6 +9,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/kit/rewrite.h"
 
 namespace reprise {
@@ -173,9 +174,9 @@ std::optional<int64_t> OffsetFrom(const Graph& graph, ValueId value, ValueId pos
       value = node.inputs[left.has_value() ? 1 : 0];
       continue;
     }
-    constexpr absl::string_view kSame[] = {"Reshape", "Unsqueeze", "Squeeze",           "Cast",
-                                           "Expand",  "Identity",  "reprise.CheckRange"};
-    if (!absl::c_linear_search(kSame, node.op)) return std::nullopt;
+    const bool same =
+        FactsOf(node.op).HoldsAllOfFirst() || node.op == "Cast" || node.op == "reprise.CheckRange";
+    if (!same) return std::nullopt;
     value = node.inputs[0];
   }
   return std::nullopt;
