@@ -5,7 +5,7 @@
 // two runs, and those that always agree are one axis. Along an axis that the ops prove safe to pad
 // (certify/axis_flow.h; nothing here is measured) a size is rounded up to one of few buckets, so
 // that counts that come once do not each capture a recipe; along every other one it stays as it is.
-// Where the size of one that stays decides something (engine/model/size_slices.h), the others are
+// Where the size of one that stays decides something (verify/size_slices.h), the others are
 // proved once more for each of its sizes. Padding holds zeros.
 //
 // Ownership: value.
