@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/axis_numbers.h"
+#include "runtime/graph/elements.h"
 #include "runtime/ops/axis/axis_rules.h"
 
 namespace reprise {
@@ -153,7 +154,7 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
   AxisFlowValue flow;
   const Shape& a = small.shape();
   const Shape& b = large.shape();
-  flow.nonnegative = absl::c_all_of(large.ToDoubles(), [](double value) { return value >= 0; });
+  flow.nonnegative = AllElements(large, [](double value) { return value >= 0; });
   if (a == b && small.data() == large.data()) return flow;  // The model's own.
   if (a.size() != b.size()) {
     flow.follows_size = true;

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/elements.h"
 
 namespace reprise {
 namespace {
@@ -195,7 +196,7 @@ bool HasFinite(const Tensor& tensor) {
     return absl::c_any_of(tensor.span<float>(), [](float value) { return std::isfinite(value); });
   }
   if (!IsFloating(tensor.dtype())) return tensor.num_elements() > 0;
-  return absl::c_any_of(tensor.ToDoubles(), [](double value) { return std::isfinite(value); });
+  return !AllElements(tensor, [](double value) { return !std::isfinite(value); });
 }
 
 }  // namespace reprise

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/elements.h"
 #include "runtime/ops/axis/axis_rule.h"
 #include "runtime/ops/kit/op_facts.h"
 
@@ -21,8 +22,7 @@ constexpr double kLargestPower = 4;
 bool AxisContext::IsAtLeastOne(size_t i) const {
   const auto is_bound = [&](ValueId value) {
     const Tensor* tensor = graph_.ConstantOf(value);
-    return tensor != nullptr &&
-           absl::c_all_of(tensor->ToDoubles(), [](double one) { return one >= 1; });
+    return tensor != nullptr && AllElements(*tensor, [](double one) { return one >= 1; });
   };
   const ValueId value = node_.input(i);
   if (value == kNone) return false;
@@ -90,7 +90,7 @@ bool AxisContext::IsNonnegative(size_t output) const {
 bool AxisContext::IsPositive(ValueId value, int depth) const {
   if (value == kNone || depth > kDeepest) return false;
   if (const Tensor* tensor = graph_.ConstantOf(value)) {
-    return absl::c_all_of(tensor->ToDoubles(), [](double one) { return one > 0; });
+    return AllElements(*tensor, [](double one) { return one > 0; });
   }
   const NodeId producer = graph_.value(value).producer;
   if (producer == kNone) return false;
@@ -149,7 +149,7 @@ bool AxisContext::MayOverflow() const {
       return !IsPositive(node_.inputs[0]);
     case Overflow::kQuotient: {
       const Tensor* by = graph_.ConstantOf(node_.inputs[1]);
-      const bool by_none = by != nullptr && !absl::c_linear_search(by->ToDoubles(), 0.0);
+      const bool by_none = by != nullptr && AllElements(*by, [](double one) { return one != 0; });
       return !by_none && !IsPositive(node_.inputs[1]);
     }
     case Overflow::kPower: {

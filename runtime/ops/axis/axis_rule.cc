@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/elements.h"
 #include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
@@ -120,9 +121,12 @@ std::optional<std::vector<int64_t>> AxisContext::larger_integers(size_t i) const
 std::optional<double> AxisContext::Uniform(size_t i) const {
   const Tensor* tensor = constant(i);
   if (tensor == nullptr || tensor->num_elements() == 0) return std::nullopt;
-  const std::vector<double> values = tensor->ToDoubles();
-  if (absl::c_any_of(values, [&](double value) { return value != values[0]; })) return std::nullopt;
-  return values[0];
+  std::optional<double> first;
+  const bool uniform = AllElements(*tensor, [&](double value) {
+    if (!first.has_value()) first = value;
+    return value == *first;
+  });
+  return uniform ? first : std::nullopt;
 }
 
 bool AxisContext::AnyPositions() const {

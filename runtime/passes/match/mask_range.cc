@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <vector>
 
+#include "runtime/graph/elements.h"
 #include "runtime/ops/kit/op_facts.h"
 
 namespace reprise::pack {
@@ -18,15 +20,14 @@ std::optional<Range> Joined(const std::optional<Range>& a, const std::optional<R
 std::optional<Range> RangeOfResult(const Graph& graph, ValueId id, int depth) {
   const Value& value = graph.value(id);
   if (const Tensor* constant = graph.ConstantOf(id)) {
-    const std::vector<double> numbers = constant->ToDoubles();
-    if (numbers.empty()) return std::nullopt;
-    Range range = {numbers[0], numbers[0]};
-    for (const double number : numbers) {
-      if (std::isnan(number)) return std::nullopt;
-      range = {std::min(range.least, number), std::max(range.most, number),
-               range.clear && Range::IsClear(number)};
-    }
-    return range;
+    std::optional<Range> range;
+    const bool numbers = AllElements(*constant, [&](double number) {
+      if (!range.has_value()) range = Range{number, number};
+      range = {std::min(range->least, number), std::max(range->most, number),
+               range->clear && Range::IsClear(number)};
+      return !std::isnan(number);
+    });
+    return numbers ? range : std::nullopt;
   }
   if (value.dtype == DType::kBool) return Range{0, 1};
   if (value.producer == kNone || depth == 0) return std::nullopt;

@@ -3,6 +3,7 @@
 // QLinearMatMul whose right side is no weight becomes its steps.
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/elements.h"
 #include "runtime/ops/quantized/quantize.h"
 #include "runtime/ops/weights/quantized_weights.h"
 #include "runtime/passes/kit/rewrite.h"
@@ -94,8 +95,7 @@ absl::StatusOr<bool> TakeMul(Graph& graph, Product& product) {
 ValueId UnlessZero(const Graph& graph, ValueId point) {
   const Tensor* known = KnownConstant(graph, point);
   if (known == nullptr) return point;
-  return absl::c_all_of(known->ToDoubles(), [](double value) { return value == 0; }) ? kNone
-                                                                                     : point;
+  return AllElements(*known, [](double value) { return value == 0; }) ? kNone : point;
 }
 
 // Zero points as the op takes them; false where they have another form.

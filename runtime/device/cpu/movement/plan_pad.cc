@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "runtime/device/cpu/movement/movement_plans.h"
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/ops/kit/typed.h"
@@ -88,6 +89,11 @@ void RunTrilu(const LaunchArgs& launch) {
   }
 }
 
+// Sizes of a result that together are more than this are left to the reference kernel: a place
+// takes more bytes in the tables than an element in the result, and data may say how many there
+// are.
+constexpr int64_t kMostPlaces = int64_t{1} << 23;
+
 // The integers of a constant input; empty where it is left out; none where they are not known.
 std::optional<std::vector<int64_t>> KnownInts(const NodeView& node, size_t i) {
   if (!node.has_input(i)) return std::vector<int64_t>();
@@ -120,11 +126,13 @@ std::vector<Candidate> PlanPad(const CpuTarget& target, const NodeView& node) {
     begins[*axis] = (*pads)[i];
     ends[*axis] = (*pads)[i + axes->size()];
   }
+  if (absl::c_accumulate(out, int64_t{0}) > kMostPlaces) return {};
   const std::string mode = node.attributes().String("mode", "constant");
   const Shape strides = Strides(in);
   PadParams params;
   for (size_t d = 0; d < in.size(); ++d) {
     std::vector<int64_t> sources;
+    sources.reserve(static_cast<size_t>(out[d]));
     for (int64_t i = 0; i < out[d]; ++i) {
       const int64_t source = ops::PaddedDim{in[d], begins[d], ends[d]}.Source(mode, i);
       sources.push_back(source < 0 ? kFill : source * strides[d]);
