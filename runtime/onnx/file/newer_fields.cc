@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/onnx/file/node_metadata.h"
 
 namespace reprise {
 namespace {
 
 // As onnx.proto of format version 10 has them.
 constexpr int kNodeOverload = 8;
+constexpr int kNodeMetadata = 9;
 constexpr int kFunctionDefaults = 11;
 constexpr int kFunctionOverload = 13;
 
@@ -56,6 +58,15 @@ std::string TextOf(const google::protobuf::Message& message, int number) {
 }  // namespace
 
 std::string OverloadOf(const onnx::NodeProto& node) { return TextOf(node, kNodeOverload); }
+
+std::vector<std::pair<std::string, std::string>> MetadataOf(const onnx::NodeProto& node) {
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const std::string& bytes : FieldOf(node, kNodeMetadata)) {
+    onnx::StringStringEntryProto entry;
+    if (entry.ParseFromString(bytes)) entries.emplace_back(entry.key(), entry.value());
+  }
+  return entries;
+}
 
 std::string OverloadOf(const onnx::FunctionProto& function) {
   return TextOf(function, kFunctionOverload);
