@@ -177,9 +177,10 @@ absl::StatusOr<v1::ListRecipesResponse> Client::ListRecipes(absl::string_view mo
                       About<v1::ListRecipesRequest>(model, version));
 }
 
-absl::StatusOr<v1::DumpRecipeResponse> Client::DumpRecipe(absl::string_view key) {
+absl::StatusOr<v1::DumpRecipeResponse> Client::DumpRecipe(absl::string_view key, bool graphs) {
   v1::DumpRecipeRequest request;
   request.set_key(std::string(key));
+  request.set_include_graphs(graphs);
   return state_->Call(options_, *state_->admin, &v1::Admin::Stub::DumpRecipe, request);
 }
 

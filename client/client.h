@@ -107,7 +107,7 @@ class Client {
   // Empty arguments select everything.
   absl::StatusOr<v1::ListRecipesResponse> ListRecipes(absl::string_view model = "",
                                                       absl::string_view version = "");
-  absl::StatusOr<v1::DumpRecipeResponse> DumpRecipe(absl::string_view key);
+  absl::StatusOr<v1::DumpRecipeResponse> DumpRecipe(absl::string_view key, bool graphs = false);
   absl::StatusOr<v1::GetStatsResponse> GetStats(absl::string_view model = "",
                                                 absl::string_view version = "");
 

@@ -20,6 +20,7 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/reference/reference_device.h"
 #include "runtime/recipe/scratch.h"
+#include "server/metrics/compilations.h"
 #include "server/repository/model_loader.h"
 #include "server/requests/queue.h"
 #include "server/requests/stages.h"
@@ -110,19 +111,40 @@ size_t ArenaBytes(const Options& options, int cores) {
 constexpr int kMostHttpThreads = 4;
 constexpr int kMostScrapers = 64;  // connections of the metrics' port
 
+// Where phases go; null where no trace is kept.
+PhaseFunction TraceOf(TraceFile* trace) {
+  if (trace == nullptr) return nullptr;
+  return [trace](absl::string_view module, const std::string& name, int64_t start_ns,
+                 int64_t end_ns) { trace->Add(module, name, start_ns, end_ns); };
+}
+
+std::function<void(const Recipe&, const RecipeGraphs&)> GraphsFunction(const GraphDumps& dumps) {
+  if (!dumps.wanted()) return nullptr;
+  return
+      [&dumps](const Recipe& recipe, const RecipeGraphs& graphs) { dumps.Write(recipe, graphs); };
+}
+
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
 }  // namespace
 
 Daemon::Daemon(const Options& options, const std::string& version, LogFunction log,
-               std::unique_ptr<const Device> device)
+               std::unique_ptr<const Device> device, std::unique_ptr<TraceFile> trace)
     : options_(options),
       version_(version),
-      log_(std::move(log)),
+      trace_(std::move(trace)),
+      log_switch_(options.log_levels, std::move(log), TraceOf(trace_.get())),
+      log_([this](LogLevel level, const std::string& text) { log_switch_.Log(level, text); }),
+      graph_dumps_(options.dump_graphs,
+                   [this](const std::string& text) { log_(LogLevel::kWarning, text); }),
       started_ns_(SteadyClock().NowNs()),
       device_text_(DeviceText(options)),
       catalogue_(MakeBuildInfo(options, version)),
-      observer_(catalogue_),
+      observer_(
+          catalogue_, trace_ == nullptr
+                          ? MetricsObserver::OnReplay()
+                          : [this](const std::string& model,
+                                   const ReplayRecord& record) { OnReplay(model, record); }),
       events_(catalogue_, log_),
       device_(std::move(device)),
       cores_(AvailableCpus()),
@@ -146,8 +168,9 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
                .frozen = options.frozen,
                .on_primed =
                    [this](const Recipe& recipe) { arenas_.Touch(BytesInFrontOfScratch(recipe)); },
-               .on_capture =
-                   [this](const MissRecord& record) { log_(LogLevel::kInfo, MissText(record)); },
+               .on_capture = [this](const MissRecord& record) { OnCapture(record); },
+               .on_graphs = GraphsFunction(graph_dumps_),
+               .debug = &log_switch_,
                .log = [this](const std::string& text) { log_(LogLevel::kInfo, text); }},
               observer_),
       scheduler_(clock_),
@@ -183,7 +206,27 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
     return {.arena_bytes = arenas_.held_bytes(), .parameter_bytes = engine_.parameter_bytes()};
   });
   if (!options_.recipe_cache.empty()) catalogue_.SetStore(store_.store());
+  metrics_file_ = std::make_unique<MetricsFile>(
+      options_.metrics_file, options_.metrics_triggers,
+      [this] { return MetricsJson(catalogue_, engine_.misses(), version_); },
+      [this](const std::string& text) { log_(LogLevel::kWarning, text); });
+  metrics_file_->Start();
   store_.Start([this] { engine_.SaveUsage(UsageKeeper::When::kWorthwhile); });
+}
+
+void Daemon::OnCapture(const MissRecord& record) {
+  log_(LogLevel::kInfo, MissText(record));
+  if (metrics_file_ != nullptr) metrics_file_->OnCapture();
+}
+
+void Daemon::OnReplay(const std::string& model, const ReplayRecord& record) {
+  const int64_t end_ns = clock_.NowNs();
+  trace_->Add("replay", absl::StrCat("replay ", record.bucket, " of ", model),
+              end_ns - record.duration_ns, end_ns,
+              {{"model", model},
+               {"bucket", std::string(record.bucket)},
+               {"rows", absl::StrCat(record.rows)},
+               {"requests", absl::StrCat(record.requests)}});
 }
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
@@ -195,12 +238,17 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
         absl::StrCat("starting: ", left, " bytes of addresses are left (ulimit -v), at least ",
                      kLeastAddressBytes, " are needed"));
   }
+  std::unique_ptr<TraceFile> trace;
+  if (!options.trace_file.empty()) {
+    ASSIGN_OR_RETURN(trace, TraceFile::Open(options.trace_file));
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<const Device> device,
                    MakeDevice(options, ThreadsPerStream(options, AvailableCpus()), log));
   return WithinMemory([] { return "starting"; },
                       [&]() -> absl::StatusOr<std::unique_ptr<Daemon>> {
-                        std::unique_ptr<Daemon> daemon(
-                            new Daemon(options, version, std::move(log), std::move(device)));
+                        std::unique_ptr<Daemon> daemon(new Daemon(
+                            options, version, std::move(log), std::move(device), std::move(trace)));
+                        RETURN_IF_ERROR(daemon->graph_dumps_.Prepare());
                         RETURN_IF_ERROR(daemon->StartStreams());
                         RETURN_IF_ERROR(daemon->OpenPorts());
                         RETURN_IF_ERROR(daemon->repository_.Start());
@@ -214,6 +262,7 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
   arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);
   ASSIGN_OR_RETURN(const std::shared_ptr<Servable> servable,
                    LoadServable(engine_, model, folder, settings, state_));
+  for (const std::string& unused : UnusedSettings(*servable)) log_(LogLevel::kWarning, unused);
   servable->queue = OpenQueue(engine_, scheduler_, model, *servable);
   return servable;
 }
@@ -246,6 +295,7 @@ absl::Status Daemon::OpenPorts() {
                                            .tokens = &tokens_,
                                            .state = &state_,
                                            .clock = &clock_,
+                                           .log = &log_switch_,
                                            .version = version_},
                                           {.engine = &engine_,
                                            .repository = &repository_,
@@ -269,6 +319,9 @@ absl::Status Daemon::OpenPorts() {
               .inference = &inference_,
               .tokens = &tokens_,
               .state = &state_,
+              .engine = &engine_,
+              .catalogue = &catalogue_,
+              .log = &log_switch_,
               .parsing = &parsing_,
               .version = version_},
              http_router_);
@@ -345,6 +398,7 @@ void Daemon::Drain() {
   rpc_->Shutdown(std::chrono::system_clock::now() + kFlushTime);
   store_.Finish();
   engine_.SaveUsage(UsageKeeper::When::kNow);
+  metrics_file_->Finish();
 }
 
 Daemon::~Daemon() {
@@ -352,6 +406,7 @@ Daemon::~Daemon() {
   dispatcher_.reset();
   // Nobody takes what they would make ready, and their callbacks end in the scheduler.
   captures_.Stop();
+  metrics_file_->Finish();
   store_.Finish();
   metrics_.reset();
   http_.reset();

@@ -17,19 +17,23 @@
 #include "runtime/engine/replay/helper_pool.h"
 #include "runtime/engine/types/memory_budget.h"
 #include "server/arena_keeper.h"
+#include "server/config/log_switch.h"
 #include "server/config/options.h"
 #include "server/generate/token_calls.h"
+#include "server/graph_dumps.h"
 #include "server/http/http_server.h"
 #include "server/http/pages.h"
 #include "server/http/router.h"
 #include "server/metrics/catalogue.h"
 #include "server/metrics/metrics_observer.h"
+#include "server/metrics_file.h"
 #include "server/repository/repository.h"
 #include "server/repository/server_state.h"
 #include "server/requests/inference.h"
 #include "server/rpc/rpc_server.h"
 #include "server/server_events.h"
 #include "server/store_keeper.h"
+#include "server/trace_file.h"
 
 namespace reprise {
 
@@ -49,7 +53,9 @@ class Daemon {
 
  private:
   Daemon(const Options& options, const std::string& version, LogFunction log,
-         std::unique_ptr<const Device> device);
+         std::unique_ptr<const Device> device, std::unique_ptr<TraceFile> trace);
+  void OnCapture(const MissRecord& record);
+  void OnReplay(const std::string& model, const ReplayRecord& record);
   absl::Status OpenPorts();
   absl::Status StartStreams();
   // A loader thread's work: a version and its queue.
@@ -61,11 +67,15 @@ class Daemon {
   // Constant after construction; each may use those above it.
   const Options options_;
   const std::string version_;
-  const LogFunction log_;
+  const std::unique_ptr<TraceFile> trace_;  // null: none is kept
+  LogSwitch log_switch_;
+  const LogFunction log_;  // writes what the switch lets through
+  const GraphDumps graph_dumps_;
   const int64_t started_ns_;
   SteadyClock clock_;
   const std::string device_text_;  // "cpu avx512_vnni"
   Catalogue catalogue_;
+  std::unique_ptr<MetricsFile> metrics_file_;
   MetricsObserver observer_;
   CountingEvents events_;
   ServerState state_;

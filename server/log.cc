@@ -39,23 +39,9 @@ class JsonMessage final : public spdlog::custom_flag_formatter {
   }
 };
 
-spdlog::level::level_enum Level(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return spdlog::level::debug;
-    case LogLevel::kInfo:
-      return spdlog::level::info;
-    case LogLevel::kWarning:
-      return spdlog::level::warn;
-    case LogLevel::kError:
-      break;
-  }
-  return spdlog::level::err;
-}
-
 }  // namespace
 
-std::shared_ptr<spdlog::logger> MakeLogger(LogFormat format, LogLevel level) {
+std::shared_ptr<spdlog::logger> MakeLogger(LogFormat format) {
   auto logger = std::make_shared<spdlog::logger>("reprised",
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
   auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
@@ -66,7 +52,7 @@ std::shared_ptr<spdlog::logger> MakeLogger(LogFormat format, LogLevel level) {
     formatter->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v");
   }
   logger->set_formatter(std::move(formatter));
-  logger->set_level(Level(level));
+  logger->set_level(spdlog::level::debug);
   logger->flush_on(spdlog::level::debug);
   return logger;
 }

@@ -11,7 +11,8 @@ class logger;
 
 namespace reprise {
 
-// Threads: a logger's methods from any.
-std::shared_ptr<spdlog::logger> MakeLogger(LogFormat format, LogLevel level);
+// It writes lines of every level: LogSwitch says which there are. Threads: a logger's methods from
+// any.
+std::shared_ptr<spdlog::logger> MakeLogger(LogFormat format);
 
 }  // namespace reprise

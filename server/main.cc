@@ -78,7 +78,8 @@ int Main(int argc, char** argv) {
   RaiseDescriptorLimit();
   // Else Debian's Abseil looks for cycles among gRPC's locks whenever one is taken.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  const auto logger = MakeLogger(parsed->options.log_format, parsed->options.log_level);
+  const auto logger = MakeLogger(parsed->options.log_format);
+  const bool tells = parsed->options.log_levels.base <= LogLevel::kInfo;
   auto daemon = Daemon::Start(
       parsed->options, REPRISE_VERSION,
       [&logger](LogLevel level, const std::string& message) { Log(*logger, level, message); });
@@ -87,7 +88,7 @@ int Main(int argc, char** argv) {
     return kExitFailed;
   }
   const int first = WaitForSignal(signals);
-  logger->info("signal {}: draining; a second one ends at once", first);
+  if (tells) logger->info("signal {}: draining; a second one ends at once", first);
   WhereMemoryAllows([&] {
     std::thread([&signals, logger] {
       const int second = WaitForSignal(signals);
@@ -97,7 +98,7 @@ int Main(int argc, char** argv) {
   });
   (*daemon)->Drain();
   daemon->reset();
-  logger->info("stopped");
+  if (tells) logger->info("stopped");
   return EXIT_SUCCESS;
 }
 

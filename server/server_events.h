@@ -5,13 +5,11 @@
 #include <memory>
 #include <string>
 
-#include "server/config/options.h"
+#include "server/config/log_switch.h"
 #include "server/metrics/catalogue.h"
 #include "server/repository/events.h"
 
 namespace reprise {
-
-using LogFunction = std::function<void(LogLevel level, const std::string& message)>;
 
 // `catalogue` outlives the object and all that it makes.
 class CountingEvents final : public ServerEvents {

@@ -225,6 +225,10 @@ absl::Status ShowRecipe(const Inspected& file, bool constants) {
   head.AddRow({"device", recipe.key.device});
   head.AddRow({"compiler", file.facts->compiler});
   std::printf("%s\n", head.Text().c_str());
+  if (!recipe.plan.symbolic.empty()) {
+    std::printf("// the graph before it got its sizes\n");
+    PrintGraphText(recipe.plan.symbolic, constants);
+  }
   std::printf("// the graph behind the passes, that kernels were chosen for\n");
   PrintGraphText(recipe.plan.graph, constants);
   ASSIGN_OR_RETURN(const Graph graph, Parse(recipe.plan.graph));
@@ -249,6 +253,7 @@ absl::Status Show(const StoreFlags& flags) {
         ASSIGN_OR_RETURN(const Record record, DecodeRecord(file.bytes));
         ASSIGN_OR_RETURN(const DetachedRecipe recipe, DetachRecipe(record.payload));
         json["binding"] = recipe.key.binding.ToString();
+        json["symbolic_graph"] = recipe.plan.symbolic;
         json["graph"] = recipe.plan.graph;
         json["kernels"] = recipe.plan.kernels;
       }

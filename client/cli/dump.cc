@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "client/cli/command.h"
 #include "client/cli/table.h"
 #include "runtime/base/status_macros.h"
@@ -23,6 +25,9 @@ struct DumpFlags {
   ServerFlags server;
   std::string key;
   bool arena = false;
+  bool graph = false;
+  bool constants = false;
+  bool json = false;
 };
 
 const char* SpaceName(recipe::v1::Space space) {
@@ -137,9 +142,49 @@ void PrintArena(const Recipe& recipe) {
   std::printf("\n%s", table.Text().c_str());
 }
 
+// The line of a constant without its bytes, where these stand in hex; any other line as it is.
+std::string WithoutBytes(absl::string_view line) {
+  const size_t at = line.find(" = hex\"");
+  if (at == absl::string_view::npos) return std::string(line);
+  const size_t end = line.rfind('"');
+  const size_t digits = end > at + 8 ? end - at - 8 : 0;
+  return absl::StrCat(line.substr(0, at), " = {", digits / 2, " bytes, --constants shows them}");
+}
+
+void PrintGraphText(const std::string& text, bool constants) {
+  if (constants) {
+    std::printf("%s", text.c_str());
+    return;
+  }
+  for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
+    std::printf("%s\n", WithoutBytes(line).c_str());
+  }
+}
+
+// Lines that begin with // are no part of a graph: what is between them can be read again.
+void PrintGraphs(const v1::DumpRecipeResponse& response, bool constants) {
+  std::printf("// recipe %s of model %s, %s (%s)\n// the graph before it got its sizes\n",
+              response.info().key().c_str(), response.info().model().c_str(),
+              response.info().bucket().c_str(), response.info().binding().c_str());
+  PrintGraphText(response.symbolic_graph(), constants);
+  if (response.graph().empty()) {
+    std::printf(
+        "// its model is not loaded any more, so that there is no graph behind the passes\n");
+    return;
+  }
+  std::printf("// the graph behind the passes, that kernels were chosen for\n");
+  PrintGraphText(response.graph(), constants);
+}
+
 absl::Status RunDump(const DumpFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
-  ASSIGN_OR_RETURN(const auto response, client->DumpRecipe(flags.key));
+  ASSIGN_OR_RETURN(const auto response,
+                   client->DumpRecipe(flags.key, flags.graph || flags.constants));
+  if (flags.json) return PrintJson(response);
+  if (flags.graph || flags.constants) {
+    PrintGraphs(response, flags.constants);
+    return absl::OkStatus();
+  }
   PrintHead(response.info(), response.recipe());
   PrintSlots(response.recipe());
   PrintLaunches(response.recipe());
@@ -160,6 +205,10 @@ void AddDump(CLI::App& app, Action& action) {
       ->required()
       ->type_name("KEY");
   command->add_flag("--arena", flags->arena, "Also list the values in the arena by offset");
+  command->add_flag("--graph", flags->graph,
+                    "Show its graph as text instead: symbolic, and behind the passes");
+  command->add_flag("--constants", flags->constants, "As --graph, with the bytes of all constants");
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunDump(*flags); }; });
 }
 

@@ -40,6 +40,18 @@ CLI::Option* AddChoice(CLI::App& app, const Flag& flag, T& target,
       ->check(CLI::IsMember(names));
 }
 
+// A text that T::Parse reads.
+template <typename T>
+CLI::Option* AddParsed(CLI::App& app, const Flag& flag, T& target) {
+  return app
+      .add_option_function<std::string>(
+          flag.name, [&target](const std::string& text) { target = *T::Parse(text); }, flag.meaning)
+      ->check([](const std::string& text) {
+        const auto parsed = T::Parse(text);
+        return parsed.ok() ? "" : std::string(parsed.status().message());
+      });
+}
+
 // THE table of flags.
 constexpr Flag kFlags[] = {
     {"--model-repository", "DIR", "",
@@ -178,13 +190,29 @@ constexpr Flag kFlags[] = {
        return AddChoice<LogFormat>(app, flag, options.log_format,
                                    {{"text", LogFormat::kText}, {"json", LogFormat::kJson}});
      }},
-    {"--log-level", "LEVEL", "info", "debug, info, warning or error",
+    {"--log-level", "LEVELS", "info",
+     "debug, info, warning or error; and with MODULE=debug the debug lines of some modules alone: "
+     "info,capture=debug,store=debug. REPRISE_LOG of the environment where the flag is absent",
      [](CLI::App& app, const Flag& flag, Options& options) {
-       return AddChoice<LogLevel>(app, flag, options.log_level,
-                                  {{"debug", LogLevel::kDebug},
-                                   {"info", LogLevel::kInfo},
-                                   {"warning", LogLevel::kWarning},
-                                   {"error", LogLevel::kError}});
+       return AddParsed(app, flag, options.log_levels)->envname("REPRISE_LOG");
+     }},
+    {"--trace-file", "FILE", "",
+     "Writes captures, loads and replays as a trace that Chrome and Perfetto show",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.trace_file, flag.meaning);
+     }},
+    {"--dump-graphs", "DIR", "", "Writes the graphs of each capture as text, a file a capture",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.dump_graphs, flag.meaning);
+     }},
+    {"--metrics-file", "FILE", "", "Writes all metrics, and every capture, as JSON",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.metrics_file, flag.meaning);
+     }},
+    {"--metrics-file-on", "TRIGGERS", "exit",
+     "When --metrics-file is written: exit, capture, interval:10s; several with commas",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddParsed(app, flag, options.metrics_triggers);
      }},
 };
 
@@ -212,6 +240,16 @@ absl::Status CheckPortsDiffer(const Options& options) {
       }
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMetricsFile(Options& options) {
+  MetricsTriggers& triggers = options.metrics_triggers;
+  const bool any = triggers.at_exit || triggers.at_capture || triggers.interval.count() > 0;
+  if (any && options.metrics_file.empty()) {
+    return absl::InvalidArgumentError("--metrics-file-on needs --metrics-file FILE");
+  }
+  if (!any) triggers.at_exit = true;
   return absl::OkStatus();
 }
 
@@ -256,6 +294,7 @@ absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
   }
   if (absl::Status status = CheckPortsDiffer(parsed.options); !status.ok()) return status;
   if (absl::Status status = CheckControl(parsed.options); !status.ok()) return status;
+  if (absl::Status status = CheckMetricsFile(parsed.options); !status.ok()) return status;
   return parsed;
 }
 

@@ -8,6 +8,8 @@
 
 #include "runtime/base/cpu_info.h"
 #include "runtime/device/gemm_provider.h"
+#include "server/config/log_levels.h"
+#include "server/config/metrics_triggers.h"
 
 namespace reprise {
 
@@ -15,7 +17,6 @@ enum class DeviceKind { kCpu, kReference };
 // When models are loaded: all at the start; when somebody asks; as their folders change.
 enum class ModelControl { kNone, kExplicit, kPoll };
 enum class LogFormat { kText, kJson };
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 // Where a face of the server listens. Port 0 asks for any free port; the log says which it was.
 struct Endpoint {
@@ -45,7 +46,11 @@ struct Options {
   bool frozen = false;         // no model captures anything for a request
   int exit_timeout_secs = 30;  // how long a drain may take
   LogFormat log_format = LogFormat::kText;
-  LogLevel log_level = LogLevel::kInfo;
+  LogLevels log_levels;
+  std::string trace_file;            // file that captures and replays are written to; empty: none
+  std::string dump_graphs;           // folder of the graphs of captures; empty: none
+  std::string metrics_file;          // JSON of all metrics; empty: none
+  MetricsTriggers metrics_triggers;  // when that is written
 };
 
 }  // namespace reprise

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/engine/engine.h"
@@ -19,5 +20,9 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
                                                        const std::string& folder,
                                                        const ModelSettings& settings,
                                                        const ServerState& state);
+
+// The wishes of the configuration that the model cannot have, a sentence each with the
+// reason: buckets of an axis that may not be padded.
+std::vector<std::string> UnusedSettings(const Servable& servable);
 
 }  // namespace reprise

@@ -9,7 +9,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "server/metrics/process_metrics.h"
+#include "runtime/base/debug_log.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/bucket/axis_sizes.h"
+#include "server/repository/warmup_sizes.h"
 #include "server/rpc/dynamicity_codec.h"
 #include "server/rpc/explain_codec.h"
 #include "server/rpc/recipe_codec.h"
@@ -31,6 +34,26 @@ std::optional<uint64_t> ParseKey(const std::string& text) {
       !text.empty() && text.size() <= 16 && absl::c_all_of(text, absl::ascii_isxdigit);
   uint64_t key = 0;
   return is_hex && absl::SimpleHexAtoi(text, &key) ? std::optional(key) : std::nullopt;
+}
+
+// The recipes that a request wants to be captured.
+absl::StatusOr<WarmupOfAll> WantedBy(const v1::WarmupRequest& request, const Servable& servable) {
+  const Model& model = *servable.model;
+  WarmupOfAll wanted;
+  if (request.all()) {
+    const ShapeTable seen = servable.shapes->Snapshot();
+    ASSIGN_OR_RETURN(wanted, EverythingOf(model, &seen));
+  } else if (!request.buckets().empty()) {
+    const std::vector<std::string> labels(request.buckets().begin(), request.buckets().end());
+    ASSIGN_OR_RETURN(wanted.bindings, BindingsOf(model, labels));
+  }
+  std::vector<AxisSizes> sizes;
+  for (const std::string& text : request.sizes()) {
+    ASSIGN_OR_RETURN(sizes.emplace_back(), ParseAxisSizes(text));
+  }
+  ASSIGN_OR_RETURN(const std::vector<AxisSizes> bindings, BindingsOfSizes(model, sizes));
+  wanted.bindings.insert(wanted.bindings.end(), bindings.begin(), bindings.end());
+  return wanted;
 }
 
 // Empty fields of a request select everything.
@@ -72,6 +95,11 @@ grpc::ServerUnaryReactor* AdminService::DumpRecipe(grpc::CallbackServerContext* 
     if (cached.recipe->key.hash != *key) continue;
     EncodeRecipeInfo(cached, *response->mutable_info());
     EncodeRecipe(*cached.recipe, request->include_constants(), *response->mutable_recipe());
+    if (request->include_graphs()) {
+      RecipeGraphs graphs = context_.engine->GraphsOf(*cached.recipe);
+      response->set_symbolic_graph(std::move(graphs.symbolic));
+      response->set_graph(std::move(graphs.specialized));
+    }
     return Finish(call, absl::OkStatus());
   }
   return Finish(call,
@@ -104,10 +132,11 @@ grpc::ServerUnaryReactor* AdminService::ExplainModel(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* AdminService::GetDynamicity(grpc::CallbackServerContext* call,
                                                       const v1::GetDynamicityRequest* request,
                                                       v1::GetDynamicityResponse* response) {
+  const bool keeps = context_.engine->options().store != nullptr;
   if (!request->model().empty()) {
     const auto found = context_.repository->Find(request->model(), request->version());
     if (!found.ok()) return Finish(call, found.status());
-    EncodeDynamicity(*found->servable, request->most_shapes(), *response->add_models());
+    EncodeDynamicity(*found->servable, request->most_shapes(), keeps, *response->add_models());
     return Finish(call, absl::OkStatus());
   }
   for (const Repository::Listed& listed : context_.repository->List()) {
@@ -115,7 +144,7 @@ grpc::ServerUnaryReactor* AdminService::GetDynamicity(grpc::CallbackServerContex
         !Selects(*request, listed.version->name, listed.version->version)) {
       continue;
     }
-    EncodeDynamicity(*listed.servable, request->most_shapes(), *response->add_models());
+    EncodeDynamicity(*listed.servable, request->most_shapes(), keeps, *response->add_models());
   }
   return Finish(call, absl::OkStatus());
 }
@@ -124,13 +153,13 @@ grpc::ServerUnaryReactor* AdminService::Warmup(grpc::CallbackServerContext* call
                                                const v1::WarmupRequest* request,
                                                v1::WarmupResponse* response) {
   std::shared_ptr<ModelVersion> version;
-  if (request->all() || !request->buckets().empty()) {
+  if (request->all() || !request->buckets().empty() || !request->sizes().empty()) {
     const auto found = context_.repository->Find(request->model(), request->version());
     if (!found.ok()) return Finish(call, found.status());
-    const std::vector<std::string> labels(request->buckets().begin(), request->buckets().end());
-    const auto bindings = BindingsOf(*found->servable->model, labels);
-    if (!bindings.ok()) return Finish(call, bindings.status());
-    found->servable->warmup->Add(*bindings, CaptureUrgency::kBehind);
+    absl::StatusOr<WarmupOfAll> wanted = WantedBy(*request, *found->servable);
+    if (!wanted.ok()) return Finish(call, wanted.status());
+    found->servable->warmup->Add(wanted->bindings, CaptureUrgency::kBehind);
+    for (std::string& note : wanted->notes) response->add_notes(std::move(note));
     version = found->version;
   } else {
     // A model may be asked about while it loads.

@@ -8,6 +8,7 @@
 #include "server/config/model_config.h"
 #include "server/protocol/answers.h"
 #include "server/protocol/load_parameters.h"
+#include "server/protocol/log_settings.h"
 #include "server/rpc/infer_call.h"
 #include "server/rpc/status.h"
 #include "server/rpc/stream_call.h"
@@ -181,9 +182,15 @@ Reactor* InferenceService::TraceSetting(CallContext* call, const inference::Trac
   return FinishUnsupported(call, "TraceSetting");
 }
 
-Reactor* InferenceService::LogSettings(CallContext* call, const inference::LogSettingsRequest*,
-                                       inference::LogSettingsResponse*) {
-  return FinishUnsupported(call, "LogSettings");
+Reactor* InferenceService::LogSettings(CallContext* call,
+                                       const inference::LogSettingsRequest* request,
+                                       inference::LogSettingsResponse* response) {
+  Reactor* reactor = call->DefaultReactor();
+  absl::StatusOr<inference::LogSettingsResponse> answer =
+      AnswerLogSettings(*request, *context_.log);
+  if (answer.ok()) *response = *std::move(answer);
+  reactor->Finish(ToGrpc(answer.status()));
+  return reactor;
 }
 
 }  // namespace reprise

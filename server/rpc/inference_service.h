@@ -8,6 +8,7 @@
 
 #include "proto/grpc_service.grpc.pb.h"
 #include "runtime/base/clock.h"
+#include "server/config/log_switch.h"
 #include "server/generate/token_calls.h"
 #include "server/repository/repository.h"
 #include "server/repository/server_state.h"
@@ -24,6 +25,7 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
     const TokenCalls* tokens = nullptr;
     const ServerState* state = nullptr;
     const Clock* clock = nullptr;
+    LogSwitch* log = nullptr;
     std::string version;  // the server's
   };
   // Everything in `context` outlives the service.

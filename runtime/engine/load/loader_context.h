@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/debug_log.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/replay/helper_pool.h"
 #include "runtime/engine/types/memory_budget.h"
@@ -20,6 +21,7 @@ struct LoaderContext {
   HelperPool* cores = nullptr;
   MemoryBudget* parameter_budget = nullptr;
   RecipeStore* store = nullptr;  // null: everything is measured at each start
+  DebugLog* debug = nullptr;     // told of phases; null: nobody listens
   std::function<void(const std::string&)> log;
 };
 

@@ -73,23 +73,34 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   std::unique_ptr<Model> model(new Model());
   model->options_ = std::move(options);
   const int64_t start = context_.clock->NowNs();
+  const auto name_of = [&](absl::string_view step) {
+    return absl::StrCat(step, " of model ", model->id().name);
+  };
+  const Phase load(context_.debug, LogModule::kLoad, [&] { return name_of("load"); });
   Graph as_imported;
   std::optional<LoadBudget> budget;
+  Phase importing(context_.debug, LogModule::kLoad, [&] { return name_of("phase import"); });
   if (const absl::Status status = Import(*model, as_imported, budget); !status.ok()) {
     return ExplainRefusal(model->options_.path, status);
   }
+  importing.End();
   const int64_t imported = context_.clock->NowNs();
+  Phase axes(context_.debug, LogModule::kLoad, [&] { return name_of("phase axes"); });
   if (const absl::Status status = FindAxes(*model, std::move(as_imported), *budget); !status.ok()) {
     return ExplainRefusal(model->options_.path, status);
   }
   model->fingerprint_ = FingerprintGraph(model->graph_);
   model->device_fingerprint_ = context_.device->fingerprint();
   model->padding_.Start(model->axes_.size());
+  axes.End();
   const int64_t analysed = context_.clock->NowNs();
+  Phase certificate(context_.debug, LogModule::kCertificate,
+                    [&] { return name_of("phase certificate"); });
   Certifier::StoreLookup lookup;
   RETURN_IF_ERROR(Certifier(context_).FindOut(*model, lookup));
   // What was measured was measured exactly; recipes want other forms.
   if (model->options_.precision != Precision::kExact) model->owner_->parameters().DropUnused();
+  certificate.End();
   const int64_t certified = context_.clock->NowNs();
   FindUsage(*model);
   RETURN_IF_ERROR(PolicyMaker(context_).SetPolicy(*model));

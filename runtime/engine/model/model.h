@@ -49,6 +49,7 @@ class Tail;
 struct CompiledPlan;
 struct CompileOptions;
 struct EngineOptions;
+struct GraphChange;
 
 // What happens when no recipe of a request's bucket is ready.
 enum class CapturePolicy {
@@ -222,6 +223,8 @@ class Model : public std::enable_shared_from_this<Model> {
   const ReadyIndex& ready() const { return packing_ != nullptr ? packing_->ready() : *ready_; }
   // What users call the axis of `symbol`; the symbol itself where no axis has it.
   const std::string& LabelOf(const std::string& symbol) const;
+  // The sizes of a binding, by what users call the axes: "batch=8,sequence=128".
+  std::string BindingText(const Binding& binding) const;
   // The key of the recipe of `target` for requests like `shape`. `variant`: of a request
   // that overrides initialisers, else null.
   RecipeKey KeyAt(const BatchTarget& target, const RequestShape& shape,
@@ -237,6 +240,11 @@ class Model : public std::enable_shared_from_this<Model> {
                                                    const EngineOptions& options) const;
   // RESOURCE_EXHAUSTED where a stream would have to hold more for the recipe than the model may.
   absl::Status CheckArena(const Recipe& recipe) const;
+  // How its graph differs from what was loaded before under its name; null: in nothing, or there
+  // was nothing before.
+  const GraphChange* graph_change() const { return graph_change_.get(); }
+  // Its graph after the load passes, symbolic: that before the cuts, where it is cut.
+  const Graph& graph() const { return graph_; }
   // Tells the observer what the buckets are worth.
   void ReportBuckets() const;
   // A note for the operator, with the model's name.
@@ -316,6 +324,7 @@ class Model : public std::enable_shared_from_this<Model> {
   std::set<std::string> paddable_;          // symbols of the certified axes
   std::string batch_symbol_;                // empty without a batch axis
   std::string device_fingerprint_;
+  std::shared_ptr<const GraphChange> graph_change_;
   ModelUsage usage_;
   std::string packing_refusal_;  // empty: packed, or nobody asked
   std::string packing_reason_;   // empty: not packed, or as its axes may be padded
