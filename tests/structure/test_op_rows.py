@@ -13,9 +13,10 @@ ROOT = pathlib.Path(os.environ.get("REPRISE_SOURCE_DIR", pathlib.Path(__file__).
 OP_NAME = re.compile(r'"((?:reprise\.|com\.microsoft\.)?[A-Z][A-Za-z0-9]+)"')
 
 # Files whose lists of names are their purpose: the rows, plans of kernels, how the importer rewrites
-# what files hold into rows, and activations, which LSTM's attributes call as ops are called.
-LISTS = re.compile(r"runtime/ops/rows_\w+\.cc|runtime/device/.*plan\w*\.cc|runtime/onnx/rewrites\w*\.cc"
-                   r"|runtime/ops/recurrent/recurrent_activations\.cc")
+# what files hold into rows, activations, which LSTM's attributes call as ops are called, and forms that
+# are looked for in a file of ONNX, whose ops are no rows yet.
+LISTS = re.compile(r"runtime/ops/rows_\w+\.cc|runtime/device/.*plan\w*\.cc|runtime/onnx/rewrites[\w/]*\.cc"
+                   r"|runtime/ops/recurrent/recurrent_activations\.cc|tools/files/static_forms\.cc")
 
 # A list in braces, or an array of anything.
 TABLE = re.compile(r"\{[^{}();]*\}|\]\s*=\s*\{.*?\};", re.S)
