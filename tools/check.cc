@@ -10,12 +10,14 @@
 #include "tools/check_report.h"
 #include "tools/command.h"
 #include "tools/local_engine.h"
+#include "tools/op_matrix.h"
 
 namespace reprise::cli {
 namespace {
 
 struct CheckFlags {
   std::string path;
+  bool ops = false;
   std::string max_isa = std::string(IsaName(kHighestIsa));
   std::vector<std::string> buckets;  // "sequence=16,32"
   int64_t max_batch_tokens = ModelOptions().max_batch_tokens;
@@ -37,6 +39,10 @@ std::string AddBuckets(const std::string& text, ModelOptions& options) {
 }
 
 absl::Status RunCheck(const CheckFlags& flags) {
+  if (flags.ops) {
+    std::fputs(OpMatrixText().c_str(), stdout);
+    return absl::OkStatus();
+  }
   LocalEngine local(*ParseIsa(flags.max_isa), AvailableCpus());
   ModelOptions options = {.id = {.name = std::filesystem::path(flags.path).filename().string()},
                           .path = flags.path,
@@ -67,9 +73,11 @@ void AddCheck(CLI::App& app, Action& action) {
   command->footer(
       "Exit 0 if it can, 1 if not, with every reason: the same that a server would give.\n"
       "Loads the model with its weights and measures its certificate, as a server does.");
-  command->add_option("model", flags->path, "Path of a model.onnx")
-      ->required()
-      ->type_name("MODEL.onnx");
+  CLI::Option* model =
+      command->add_option("model", flags->path, "Path of a model.onnx")->type_name("MODEL.onnx");
+  CLI::Option* ops = command->add_flag(
+      "--ops", flags->ops, "Print what is known of each op, and what is missing; needs no model");
+  ops->excludes(model);
   AddMaxIsa(*command, flags->max_isa, "Highest instruction set to use, as for reprised");
   command
       ->add_option("--buckets", flags->buckets,
@@ -90,7 +98,10 @@ void AddCheck(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"auto", "off"}));
   command->add_option("--streams", flags->streams, "Replays at a time, for the estimate of memory")
       ->check(CLI::PositiveNumber);
-  command->callback([flags, &action] { action = [flags] { return RunCheck(*flags); }; });
+  command->callback([flags, &action] {
+    if (flags->path.empty() && !flags->ops) throw CLI::RequiredError("model or --ops");
+    action = [flags] { return RunCheck(*flags); };
+  });
 }
 
 }  // namespace reprise::cli

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 
 #include "absl/algorithm/container.h"
 #include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
 namespace {
@@ -29,8 +29,7 @@ void FollowShifts(AxisContext& context, std::vector<AxisFlowValue>& flows) {
       continue;
     }
     const AxisFlowValue& result = flows[node.outputs[0]];
-    const bool moves =
-        node.op == "Unsqueeze" || node.op == "Reshape" || node.op == "Expand" || node.op == "Cast";
+    const bool moves = FindOp(node.op)->Has(kView) || node.op == "Expand" || node.op == "Cast";
     if (moves && flows[node.inputs[i]].along.size() == 1 && result.along.size() == 1) {
       flows[node.outputs[0]].shifted = result.along[0].dim;
       continue;
@@ -56,10 +55,8 @@ void FollowShifts(AxisContext& context, std::vector<AxisFlowValue>& flows) {
 }
 
 bool OnlyCopies(const AxisContext& context) {
-  static const auto* const kOps =
-      new std::set<absl::string_view>{"Unsqueeze", "Squeeze", "Reshape", "Flatten", "Identity",
-                                      "Expand",    "Cast",    "Dropout", "Concat"};
-  return kOps->contains(context.node().op);
+  const OpRow* row = FindOp(context.node().op);
+  return row->Has(kView) || FactsOf(*row).Is(kStaysInPlace);
 }
 
 // The least that a clip or a maximum leaves of operand `i`.

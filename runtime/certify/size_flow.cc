@@ -1,26 +1,17 @@
 #include "runtime/certify/size_flow.h"
 
-#include <set>
-
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_rules.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
 namespace {
 
 using Verdict = AxisFinding::Verdict;
 using Use = SizeUse;
-
-bool LooksForOrder(absl::string_view op) {
-  static const auto* const kOps = new std::set<absl::string_view>{
-      "Min",  "Max",   "Mod",     "Div",       "Clip",      "Abs",    "Sign",   "Floor",
-      "Ceil", "Round", "If",      "ReduceMax", "ReduceMin", "ArgMax", "ArgMin", "TopK",
-      "Relu", "Tanh",  "Sigmoid", "Erf",       "Exp",       "Sin",    "Cos",    "Cast"};
-  return IsComparison(op) || kOps->contains(op);
-}
 
 class SizeWalk {
  public:
@@ -46,7 +37,7 @@ class SizeWalk {
     if (node.op == "If") return VisitIf(node);
     // Which dims are 1 differs between the smallest requests and all others.
     if (facts_.question().forms || DropsDimsOfOne(node)) JudgeForm(node);
-    const bool of_shapes = node.op == "Shape" || node.op == "Size";
+    const bool of_shapes = FactsOf(node.op).sizes == Sizes::kOfShape;
     const bool derived =
         of_shapes ||
         (row != nullptr && !row->Has(kNoFold) && absl::c_all_of(node.inputs, [&](ValueId input) {
@@ -117,9 +108,9 @@ class SizeWalk {
 bool MayHoldSizeChoices(const Graph& graph) {
   bool sizes = false, order = false, squeezes = false;
   for (const NodeId id : graph.NodeIds()) {
-    const std::string& op = graph.node(id).op;
-    sizes = sizes || op == "Shape" || op == "Size";
-    order = order || LooksForOrder(op);
+    const OpFacts& facts = FactsOf(graph.node(id).op);
+    sizes = sizes || facts.sizes == Sizes::kOfShape;
+    order = order || facts.Is(kBends);
     squeezes = squeezes || DropsDimsOfOne(graph.node(id));
   }
   return (sizes && order) || squeezes;

@@ -1,10 +1,10 @@
 #include "runtime/certify/size_forms.h"
 
 #include <cmath>
-#include <set>
 
 #include "absl/algorithm/container.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
 namespace {
@@ -15,20 +15,6 @@ using Elements = SizeFacts::Elements;
 // "To the end", as exporters write it, is any number beyond all sizes.
 constexpr double kBeyondAllSizes = 1e9;
 
-// The operand is a shape, or repeats: products of sizes are sizes at any size.
-bool TakesSizes(absl::string_view op) {
-  static const auto* const kOps =
-      new std::set<absl::string_view>{"Reshape", "Expand", "Tile", "Resize", "ConstantOfShape"};
-  return kOps->contains(op);
-}
-
-// The operand, which need not decide a shape, holds places in another one.
-bool TakesPlaces(absl::string_view op) {
-  static const auto* const kOps = new std::set<absl::string_view>{
-      "Gather", "GatherND", "GatherElements", "ScatterND", "ScatterElements", "Scatter"};
-  return kOps->contains(op);
-}
-
 class Forms {
  public:
   Forms(const SizeFacts& facts, const Node& node)
@@ -36,16 +22,19 @@ class Forms {
 
   absl::string_view Find() const {
     if (DropsDimsOfOne(node_)) return AnyDimFollows() ? "drops the dims that are 1" : "";
-    if (node_.op == "Slice") return CutsAlike() ? "" : "cuts where there is less than it asks for";
-    if (node_.op == "Range") return CountsUpwards() ? "" : "counts to a number";
+    const OpFacts& facts = FactsOf(node_.op);
+    if (facts.sizes == Sizes::kCut)
+      return CutsAlike() ? "" : "cuts where there is less than it asks for";
+    if (facts.sizes == Sizes::kCount) return CountsUpwards() ? "" : "counts to a number";
     const OpRow* row = FindOp(node_.op);
     if (row == nullptr) return "";
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
       const SizeFlow& flow = facts_.In(node_, i);
       if (flow.use != Use::kEven) continue;
       if (row->IsValueInput(i)) {
-        if (!TakesSizes(node_.op) || !AreSizes(flow)) return "has a shape or a place";
-      } else if (i == 1 && TakesPlaces(node_.op)) {
+        // Products of sizes are sizes at any size.
+        if (!facts.Is(kTakesSizes) || !AreSizes(flow)) return "has a shape or a place";
+      } else if (i > 0 && facts.Chooses(i)) {
         return "takes what lies at a place";
       }
     }
@@ -145,7 +134,8 @@ bool DropsDimsOfOne(const Node& node) {
 bool MayHoldSizeForms(const Graph& graph) {
   return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
     const Node& node = graph.node(id);
-    return node.op == "Shape" || node.op == "Size" || node.op == "Slice" || node.op == "Reshape" ||
+    const Sizes sizes = FactsOf(node.op).sizes;
+    return sizes == Sizes::kOfShape || sizes == Sizes::kCut || node.op == "Reshape" ||
            DropsDimsOfOne(node);
   });
 }

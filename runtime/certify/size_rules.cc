@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "runtime/ops/axis/axis_rule.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
 namespace {
@@ -18,20 +18,7 @@ using Use = SizeUse;
 using Elements = SizeFacts::Elements;
 
 // Ops that sum, copy or move: straight lines stay straight.
-bool IsEven(absl::string_view op) {
-  static const auto* const kOps = new std::set<absl::string_view>{
-      "Add",       "Sub",       "Neg",        "Sum",    "Identity", "Reshape", "Squeeze",
-      "Unsqueeze", "Flatten",   "Transpose",  "Concat", "Split",    "Expand",  "Tile",
-      "Mul",       "ReduceSum", "ReduceProd", "Gather", "Slice"};
-  return kOps->contains(op);
-}
-
-// Ops that turn a straight line into a curve without a step.
-bool IsSmooth(absl::string_view op) {
-  static const auto* const kOps =
-      new std::set<absl::string_view>{"Sqrt", "Log", "Reciprocal", "Pow", "Div"};
-  return kOps->contains(op);
-}
+bool IsEven(Sizes sizes) { return sizes >= Sizes::kSum && sizes <= Sizes::kJoin; }
 
 class Rules {
  public:
@@ -39,8 +26,9 @@ class Rules {
 
   SizeFlow Derive(NodeId id, ValueId output) const {
     const Node& node = graph_.node(id);
-    if (node.op == "Shape" || node.op == "Size") return OfShape(node, output);
     const OpRow* row = FindOp(node.op);
+    const Sizes sizes = FactsOf(*row).sizes;
+    if (sizes == Sizes::kOfShape) return OfShape(node, output);
     Use most = Use::kFixed;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const SizeFlow& flow = facts_.In(node, i);
@@ -49,54 +37,53 @@ class Rules {
       const bool counts = !row->IsValueInput(i) || flow.use == Use::kSteps;
       if (counts) most = std::max(most, flow.use);
     }
-    if (IsComparison(node.op)) {
-      if (auto decided = NeverEqual(node))
-        return {.use = Use::kFixed, .elements = *std::move(decided)};
-      if (auto decided = Decide(node)) return {.use = Use::kFixed, .elements = *std::move(decided)};
-      return most == Use::kFixed ? SizeFlow{.use = most} : Chosen(id);
+    switch (sizes) {
+      case Sizes::kComparison:
+        return DeriveComparison(id, node, most);
+      case Sizes::kChoice:
+        return DeriveChoice(node, output, most);
+      case Sizes::kConversion:
+        return DeriveConversion(id, node, output, most);
+      case Sizes::kCount:
+        // Where it ends decides how long it is alone.
+        return {.use = std::max({facts_.In(node, 0).use, facts_.In(node, 2).use, most})};
+      case Sizes::kFill:
+        return facts_.Fitted(output, most == Use::kSteps ? most : Use::kFixed);
+      case Sizes::kCut:
+        if (KeepsAll(node, output)) return facts_.In(node, 0);
+        break;
+      default:
+        break;
     }
-    if (node.op == "Where") return DeriveWhere(node, output, most);
-    if (node.op == "Slice" && KeepsAll(node, output)) return facts_.In(node, 0);
-    if (node.op == "Cast") return DeriveCast(id, node, output, most);
-    if (node.op == "Range") {
-      // Where it ends decides how long it is alone.
-      return {.use = std::max({facts_.In(node, 0).use, facts_.In(node, 2).use, most})};
-    }
-    if (node.op == "ConstantOfShape")
-      return facts_.Fitted(output, most == Use::kSteps ? most : Use::kFixed);
-    if (IsEven(node.op)) return DeriveEven(id, node, output, most);
+    if (IsEven(sizes)) return DeriveEven(id, node, sizes, output, most);
     if (most == Use::kFixed) return DeriveFixed(id, node, output);
-    if (node.op == "Min" || node.op == "Max") {
-      const bool wins =
-          node.inputs.size() == 1 ||
-          (node.inputs.size() == 2 && OneWins(node.inputs[0], node.inputs[1], output));
-      return wins ? facts_.Fitted(output, most) : Chosen(id);
-    }
-    if (node.op == "Clip") {
-      for (size_t i = 1; i < node.inputs.size(); ++i) {
-        const bool wins =
-            node.inputs[i] == kNone || OneWins(node.inputs[0], node.inputs[i], output);
-        if (!wins) return Chosen(id);
+    switch (sizes) {
+      case Sizes::kExtreme:
+        return DeriveExtreme(id, node, output, most);
+      case Sizes::kBounded:
+        return DeriveBounded(id, node, output, most);
+      case Sizes::kQuotient:
+      case Sizes::kRemainder:
+        return DeriveQuotient(id, node, sizes, output, most);
+      case Sizes::kRounding: {
+        const Elements& from = facts_.In(node, 0).elements;
+        const bool whole =
+            !from.empty() && absl::c_all_of(from, [](const auto& p) { return p.is_whole(); });
+        return whole ? facts_.Fitted(output, most) : SizeFlow{.use = Use::kSteps};
       }
-      return facts_.Fitted(output, most);
+      case Sizes::kMagnitude: {
+        const Elements& from = facts_.In(node, 0).elements;
+        const bool known = !from.empty() && absl::c_all_of(from, [&](const SizePolynomial& p) {
+          const auto [least, largest] = facts_.RangeOf(p);
+          return least >= 0 || largest <= 0;
+        });
+        return known ? facts_.Fitted(output, most) : Chosen(id);
+      }
+      case Sizes::kSmooth:
+        return most == Use::kEven ? SizeFlow{.use = Use::kEven} : Chosen(id);
+      default:
+        return Chosen(id);
     }
-    if (node.op == "Div" || node.op == "Mod") return DeriveQuotient(id, node, output, most);
-    if (node.op == "Floor" || node.op == "Ceil" || node.op == "Round") {
-      const Elements& from = facts_.In(node, 0).elements;
-      const bool whole = !from.empty() &&
-                         absl::c_all_of(from, [](const SizePolynomial& p) { return p.is_whole(); });
-      return whole ? facts_.Fitted(output, most) : SizeFlow{.use = Use::kSteps};
-    }
-    if (node.op == "Abs") {
-      const Elements& from = facts_.In(node, 0).elements;
-      const bool known = !from.empty() && absl::c_all_of(from, [&](const SizePolynomial& p) {
-        const auto [least, largest] = facts_.RangeOf(p);
-        return least >= 0 || largest <= 0;
-      });
-      return known ? facts_.Fitted(output, most) : Chosen(id);
-    }
-    const bool smooth = IsSmooth(node.op) && most == Use::kEven;
-    return smooth ? SizeFlow{.use = Use::kEven} : Chosen(id);
   }
 
  private:
@@ -111,8 +98,6 @@ class Rules {
   // Sizes, and what is copied, summed and multiplied of them: never below zero.
   bool AreCounts(ValueId of) const {
     constexpr size_t kMostValues = 256;
-    static const auto* const kCopies = new std::set<absl::string_view>{
-        "Gather", "Unsqueeze", "Squeeze", "Reshape", "Slice", "Identity", "Expand"};
     // Each value once, however many ways lead to it.
     std::set<ValueId> seen;
     std::vector<ValueId> left = {of};
@@ -129,13 +114,13 @@ class Rules {
       const NodeId producer = graph_.value(id).producer;
       if (producer == kNone) return false;
       const Node& node = graph_.node(producer);
-      if (node.op == "Shape" || node.op == "Size") continue;
-      if (node.op == "Concat" || node.op == "Add" || node.op == "Mul") {
-        left.insert(left.end(), node.inputs.begin(), node.inputs.end());
-      } else if (kCopies->contains(node.op)) {
-        left.push_back(node.inputs[0]);
-      } else {
-        return false;
+      const OpRow* row = FindOp(node.op);
+      const OpFacts& facts = FactsOf(*row);
+      if (facts.sizes == Sizes::kOfShape) continue;
+      const bool keeps = facts.sign == Sign::kOfOperands || facts.sign == Sign::kOfProduct;
+      if (!keeps || !IsEven(facts.sizes)) return false;
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!row->IsValueInput(i) && !facts.Chooses(i)) left.push_back(node.inputs[i]);
       }
     }
     return true;
@@ -194,7 +179,29 @@ class Rules {
 
   SizeFlow Chosen(NodeId id) const { return {.use = Use::kChosen, .chooser = id}; }
 
-  SizeFlow DeriveWhere(const Node& node, ValueId output, Use most) const {
+  SizeFlow DeriveComparison(NodeId id, const Node& node, Use most) const {
+    if (auto decided = NeverEqual(node)) {
+      return {.use = Use::kFixed, .elements = *std::move(decided)};
+    }
+    if (auto decided = Decide(node)) return {.use = Use::kFixed, .elements = *std::move(decided)};
+    return most == Use::kFixed ? SizeFlow{.use = most} : Chosen(id);
+  }
+
+  SizeFlow DeriveExtreme(NodeId id, const Node& node, ValueId output, Use most) const {
+    const bool wins = node.inputs.size() == 1 ||
+                      (node.inputs.size() == 2 && OneWins(node.inputs[0], node.inputs[1], output));
+    return wins ? facts_.Fitted(output, most) : Chosen(id);
+  }
+
+  SizeFlow DeriveBounded(NodeId id, const Node& node, ValueId output, Use most) const {
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
+      const bool wins = node.inputs[i] == kNone || OneWins(node.inputs[0], node.inputs[i], output);
+      if (!wins) return Chosen(id);
+    }
+    return facts_.Fitted(output, most);
+  }
+
+  SizeFlow DeriveChoice(const Node& node, ValueId output, Use most) const {
     const SizeFlow& condition = facts_.In(node, 0);
     if (condition.elements.empty() || !facts_.AllKnown(node)) return {.use = most};
     const bool constant = absl::c_all_of(
@@ -202,7 +209,7 @@ class Rules {
     return constant ? facts_.Fitted(output, most) : SizeFlow{.use = most};
   }
 
-  SizeFlow DeriveCast(NodeId id, const Node& node, ValueId output, Use most) const {
+  SizeFlow DeriveConversion(NodeId id, const Node& node, ValueId output, Use most) const {
     const SizeFlow& from = facts_.In(node, 0);
     if (most == Use::kFixed) {
       return from.elements.empty() ? SizeFlow{.use = most} : facts_.Fitted(output, most);
@@ -227,7 +234,8 @@ class Rules {
     return {.use = any != nullptr && IsFloating(any->dtype()) ? Use::kSteps : most};
   }
 
-  SizeFlow DeriveQuotient(NodeId id, const Node& node, ValueId output, Use most) const {
+  SizeFlow DeriveQuotient(NodeId id, const Node& node, Sizes sizes, ValueId output,
+                          Use most) const {
     // A dividend that steps by the divisor leaves the same remainder at every size.
     const auto divides = [&](const SizePolynomial& a, const SizePolynomial& b) {
       if (!b.is_constant()) return a.MultipleOf(b).has_value();
@@ -237,24 +245,24 @@ class Rules {
     const bool exact = facts_.ForEachPair(node.input(0), node.input(1), output, divides);
     const Tensor* any = facts_.AnySample(facts_.Resolved(node.input(0)));
     const bool floats = any != nullptr && IsFloating(any->dtype());
-    if (node.op == "Div" && floats) {
+    if (sizes == Sizes::kQuotient && floats) {
       const SizeFlow& by = facts_.In(node, 1);
       const bool straight = by.use == Use::kFixed && !by.elements.empty() &&
                             SizeFacts::AxesOf(by.elements) == 0 && facts_.AllKnown(node);
       return straight ? facts_.Fitted(output, most) : SizeFlow{.use = most};
     }
     if (exact) return facts_.Fitted(output, most);
-    return node.op == "Div" ? SizeFlow{.use = Use::kSteps} : Chosen(id);
+    return sizes == Sizes::kQuotient ? SizeFlow{.use = Use::kSteps} : Chosen(id);
   }
 
   // Sums, products, copies.
-  SizeFlow DeriveEven(NodeId id, const Node& node, ValueId output, Use most) const {
+  SizeFlow DeriveEven(NodeId id, const Node& node, Sizes sizes, ValueId output, Use most) const {
     bool straight = facts_.AllKnown(node);
-    if (node.op == "Mul") {
+    if (sizes == Sizes::kProduct) {
       straight = straight && (SizeFacts::AxesOf(facts_.In(node, 0).elements) &
                               SizeFacts::AxesOf(facts_.In(node, 1).elements)) == 0;
     }
-    if (node.op == "ReduceProd") {
+    if (sizes == Sizes::kReduceProduct) {
       size_t seen = 0;
       for (const SizePolynomial& one : facts_.In(node, 0).elements) {
         straight = straight && (seen & one.axes()) == 0;
@@ -265,17 +273,16 @@ class Rules {
       SizeFlow flow = facts_.Fitted(output, most);
       if (!flow.elements.empty()) {
         // Which number is looked up, or where a table is cut, by a size: that is a choice.
-        if (PlaceFollowsSize(node) && flow.use == Use::kEven) return Chosen(id);
-        if (PlaceFollowsSize(node) && SizeFacts::AxesOf(facts_.In(node, 0).elements) == 0)
+        if (PlaceFollowsSize(node, sizes) && flow.use == Use::kEven) return Chosen(id);
+        if (PlaceFollowsSize(node, sizes) && SizeFacts::AxesOf(facts_.In(node, 0).elements) == 0)
           return Chosen(id);
         return flow;
       }
     }
-    if (PlaceFollowsSize(node)) return Chosen(id);
-    const bool reduces = node.op == "ReduceSum" || node.op == "ReduceProd";
-    if (reduces && facts_.AnyVaries(node)) return Chosen(id);
+    if (PlaceFollowsSize(node, sizes)) return Chosen(id);
+    if (Reduces(sizes) && facts_.AnyVaries(node)) return Chosen(id);
     if (most != Use::kFixed || !facts_.AnyVaries(node)) return {.use = most};
-    return {.use = KeepsPlaces(node, output) ? Use::kFixed : Use::kEven};
+    return {.use = KeepsPlaces(node, sizes, output) ? Use::kFixed : Use::kEven};
   }
 
   // A Slice from the beginning, or from as far before the end as there are elements: of all of them
@@ -306,15 +313,19 @@ class Rules {
            }));
   }
 
-  bool PlaceFollowsSize(const Node& node) const {
-    if (node.op == "Gather") return facts_.In(node, 1).use >= Use::kEven;
-    if (node.op == "Slice")
+  static bool Reduces(Sizes sizes) {
+    return sizes == Sizes::kReduceSum || sizes == Sizes::kReduceProduct;
+  }
+
+  bool PlaceFollowsSize(const Node& node, Sizes sizes) const {
+    if (sizes == Sizes::kLookup) return facts_.In(node, 1).use >= Use::kEven;
+    if (sizes == Sizes::kCut)
       return facts_.In(node, 1).use >= Use::kEven || facts_.In(node, 4).use >= Use::kEven;
     return false;
   }
 
   // The elements at the first places stay there, however long the axis is.
-  bool KeepsPlaces(const Node& node, ValueId output) const {
+  bool KeepsPlaces(const Node& node, Sizes sizes, ValueId output) const {
     const auto dims = facts_.VaryingDims(node.input(0));
     if (!dims || !facts_.VaryingDims(output)) return false;
     const auto integers = [&](size_t i) -> std::vector<double> {
@@ -322,7 +333,7 @@ class Rules {
       return tensor == nullptr ? std::vector<double>() : tensor->ToDoubles();
     };
     const auto negative = [](double value) { return value < 0; };
-    if (node.op == "Slice") {
+    if (sizes == Sizes::kCut) {
       const std::vector<double> starts = integers(1), steps = integers(4), axes = integers(3);
       const auto rank = static_cast<int64_t>(facts_.LowShape(node.input(0))->size());
       const auto counts_from_end = [&](size_t dim) {
@@ -339,7 +350,7 @@ class Rules {
       };
       return !absl::c_any_of(*dims, counts_from_end);
     }
-    if (node.op == "Gather") {
+    if (sizes == Sizes::kLookup) {
       const auto rank = static_cast<int64_t>(facts_.LowShape(node.input(0))->size());
       int64_t dim = node.attributes.Int("axis", 0);
       if (dim < 0) dim += rank;
@@ -348,7 +359,7 @@ class Rules {
       return !absl::c_linear_search(*dims, static_cast<size_t>(dim)) ||
              !absl::c_any_of(integers(1), negative);
     }
-    if (node.op == "Concat") {
+    if (sizes == Sizes::kJoin) {
       const auto rank = static_cast<int64_t>(facts_.LowShape(node.input(0))->size());
       int64_t dim = node.attributes.Int("axis", 0);
       if (dim < 0) dim += rank;
@@ -358,11 +369,8 @@ class Rules {
       }
       return true;
     }
-    if (node.op == "Reshape" || node.op == "Flatten" || node.op == "Squeeze" ||
-        node.op == "Unsqueeze") {
-      return facts_.Places(node.input(0)) == facts_.Places(output);
-    }
-    return node.op != "ReduceSum" && node.op != "ReduceProd";
+    if (sizes == Sizes::kView) return facts_.Places(node.input(0)) == facts_.Places(output);
+    return !Reduces(sizes);
   }
 
   // The dims that follow the size pass through as they are: what a batch of masks is resized to.
@@ -382,32 +390,43 @@ class Rules {
       constants = constants && SizeFacts::AxesOf(facts_.FlowOf(input).elements) == 0;
     }
     if (constants) return facts_.Fitted(output, Use::kFixed);
-    if (FindOp(node.op)->Has(kElementwise) || !facts_.AnyVaries(node)) return fixed;
-    const bool reduces = absl::StartsWith(node.op, "Reduce") || absl::StartsWith(node.op, "Arg") ||
-                         node.op == "TopK" || node.op == "Softmax";
+    const OpRow* row = FindOp(node.op);
+    if (row->Has(kElementwise) || !facts_.AnyVaries(node)) return fixed;
     const auto from = facts_.VaryingDims(node.input(0)), to = facts_.VaryingDims(output);
     if (!from || !to) return Chosen(id);
-    if (reduces) return from->size() == to->size() && node.op != "TopK" ? fixed : Chosen(id);
-    if (node.op == "MatMul") {
-      const auto rank = facts_.LowShape(node.input(0))->size();
-      return absl::c_linear_search(*from, rank - 1) ? Chosen(id) : fixed;
+    return StaysFixed(FactsOf(*row).growth, node, output, *from, *to) ? fixed : Chosen(id);
+  }
+
+  // `from`, `to`: the dims of operand 0 and of the result that follow the size.
+  bool StaysFixed(Growth growth, const Node& node, ValueId output, const std::vector<size_t>& from,
+                  const std::vector<size_t>& to) const {
+    switch (growth) {
+      case Growth::kUnknown:
+        return false;
+      case Growth::kKeepsPlaces:
+        return true;
+      case Growth::kReduces:
+        return from.size() == to.size();
+      case Growth::kProduct:
+        return !absl::c_linear_search(from, facts_.LowShape(node.input(0))->size() - 1);
+      case Growth::kContraction: {
+        size_t varying = 0;
+        for (const ValueId input : node.inputs) {
+          varying += facts_.VaryingDims(input).value_or(from).size();
+        }
+        return varying == to.size();
+      }
+      case Growth::kResizes:
+        return KeepsSizes(from, node, output);
+      case Growth::kCumulates:
+        return node.attributes.Int("reverse", 0) == 0;
+      case Growth::kFindsOnes: {
+        const ValueId value = facts_.Resolved(node.input(0));
+        const NodeId producer = value == kNone ? kNone : graph_.value(value).producer;
+        return producer != kNone && FactsOf(graph_.node(producer).op).sizes == Sizes::kFill;
+      }
     }
-    if (node.op == "Einsum") {
-      size_t varying = 0;
-      for (const ValueId input : node.inputs)
-        varying += facts_.VaryingDims(input).value_or(*from).size();
-      return varying == to->size() ? fixed : Chosen(id);
-    }
-    if (node.op == "Resize") return KeepsSizes(*from, node, output) ? fixed : Chosen(id);
-    if (node.op == "CumSum") return node.attributes.Int("reverse", 0) == 0 ? fixed : Chosen(id);
-    if (node.op == "NonZero") {
-      const Node* producer = graph_.ProducerIf(facts_.Resolved(node.input(0)), "ConstantOfShape");
-      return producer != nullptr ? fixed : Chosen(id);
-    }
-    static const auto* const kKeepPlaces = new std::set<absl::string_view>{
-        "Trilu",    "EyeLike",        "OneHot",           "ScatterND", "ScatterElements",
-        "GatherND", "GatherElements", "DequantizeLinear", "CastLike",  "Dropout"};
-    return kKeepPlaces->contains(node.op) ? fixed : Chosen(id);
+    return false;
   }
 
   const SizeFacts& facts_;

@@ -1,93 +1,81 @@
 #include "runtime/recipe/row_rules.h"
 
-#include <iterator>
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "runtime/ops/attention/relative_attention.h"
 #include "runtime/ops/kit/op.h"
-#include "runtime/ops/quantized/quantize.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
 
-struct RowRules::Row {
-  absl::string_view op;
-  Rule rule;
-};
-
 RowRules::Rule RowRules::RuleOf(const Node& node) {
-  static constexpr Row kRows[] = {
-      // Each element of dim 0 is computed from itself alone. Where MaxPool says which
-      // element was the largest it counts them from the batch's first on, which is no mixing.
-      {"AveragePool", &RowRules::FirstAlone},
-      {"Conv", &RowRules::FirstAlone},
-      {"ConvTranspose", &RowRules::FirstAlone},
-      {"GlobalAveragePool", &RowRules::FirstAlone},
-      {"GlobalLpPool", &RowRules::FirstAlone},
-      {"GlobalMaxPool", &RowRules::FirstAlone},
-      {"GroupNormalization", &RowRules::FirstAlone},
-      {"InstanceNormalization", &RowRules::FirstAlone},
-      {"LRN", &RowRules::FirstAlone},
-      {"LpPool", &RowRules::FirstAlone},
-      {"MaxPool", &RowRules::FirstAlone},
-      {"reprise.CategoryIndex", &RowRules::FirstAlone},
-      {"reprise.ClassScores", &RowRules::FirstAlone},
-      {"reprise.ConvTranspose", &RowRules::FirstAlone},
-      {"reprise.Distances", &RowRules::FirstAlone},
-      {"reprise.SvmScores", &RowRules::FirstAlone},
-      {"reprise.TreeEnsemble", &RowRules::FirstAlone},
-      // Products.
-      {"Gemm", &RowRules::Linear},
-      {"MatMul", &RowRules::MatMul},
-      {"com.microsoft.FusedMatMul", &RowRules::MatMul},
-      {"MatMulInteger", &RowRules::MatMulInteger},
-      {"reprise.Conv", &RowRules::Conv},
-      {"reprise.IntegerConv", &RowRules::IntegerConv},
-      {"reprise.IntegerLinear", &RowRules::IntegerLinear},
-      {"reprise.Linear", &RowRules::Linear},
-      // Along one axis.
-      {"ArgMax", &RowRules::AlongAnAxis},
-      {"ArgMin", &RowRules::AlongAnAxis},
-      {"Hardmax", &RowRules::AlongTheLastAxis},
-      {"LayerNormalization", &RowRules::AlongTheLastAxis},
-      {"LogSoftmax", &RowRules::AlongTheLastAxis},
-      {"RMSNormalization", &RowRules::AlongTheLastAxis},
-      {"Softmax", &RowRules::AlongTheLastAxis},
-      {"Split", &RowRules::AlongAnAxis},
-      {"reprise.AddLayerNorm", &RowRules::AddNorm},
-      // Movement.
-      {"Concat", &RowRules::Concat},
-      {"Expand", &RowRules::DimZeroStays},
-      {"Gather", &RowRules::Gather},
-      {"GridSample", &RowRules::All},
-      {"reprise.DeformColumns", &RowRules::All},
-      {"Resize", &RowRules::Resize},
-      {"Slice", &RowRules::Slice},
-      {"Tile", &RowRules::DimZeroStays},
-      {"Transpose", &RowRules::Transpose},
-      // Attention and what goes with it.
-      {"reprise.AppendRows", &RowRules::AppendRows},
-      {"reprise.Attention", &RowRules::Attention},
-      {"reprise.ByteTable", &RowRules::First},
-      {"reprise.EmbeddingSum", &RowRules::EmbeddingSum},
-      {"reprise.IntegerAdd", &RowRules::AllFollow},
-      {"reprise.RelativeAttention", &RowRules::RelativeAttention},
-      {"reprise.Rotary", &RowRules::FirstAndAllFollow},
-      {"reprise.SegmentAttention", &RowRules::SegmentAttention},
-      {"reprise.SegmentCumSum", &RowRules::First},
-      {"reprise.SegmentDynamicQuantizeLinear", &RowRules::First},
-      {"reprise.SegmentSpread", &RowRules::Third},
-  };
   const OpRow* row = FindOp(node.op);
   if (row == nullptr) return nullptr;
   // Blocks stay blocks under any shape whose dim 0 is cut at their borders.
   if (row->Has(kView)) return &RowRules::First;
   if (row->Has(kElementwise)) return &RowRules::AllFollow;
-  if (ops::IsQuantisation(node.op)) return &RowRules::Quantisation;
-  if (absl::StartsWith(node.op, "Reduce")) return &RowRules::Reduction;
-  const auto* found = absl::c_find_if(kRows, [&](const Row& one) { return one.op == node.op; });
-  return found == std::end(kRows) ? nullptr : found->rule;
+  switch (FactsOf(*row).rows) {
+    case RowRule::kMixes:
+      return nullptr;
+    case RowRule::kFirst:
+      return &RowRules::First;
+    case RowRule::kFirstAlone:
+      return &RowRules::FirstAlone;
+    case RowRule::kThird:
+      return &RowRules::Third;
+    case RowRule::kAll:
+      return &RowRules::All;
+    case RowRule::kAllFollow:
+      return &RowRules::AllFollow;
+    case RowRule::kFirstAndAllFollow:
+      return &RowRules::FirstAndAllFollow;
+    case RowRule::kAlongAxis:
+      return &RowRules::AlongAxis;
+    case RowRule::kAddNorm:
+      return &RowRules::AddNorm;
+    case RowRule::kAttention:
+      return &RowRules::Attention;
+    case RowRule::kRelativeAttention:
+      return &RowRules::RelativeAttention;
+    case RowRule::kSegmentAttention:
+      return &RowRules::SegmentAttention;
+    case RowRule::kAppendRows:
+      return &RowRules::AppendRows;
+    case RowRule::kConcat:
+      return &RowRules::Concat;
+    case RowRule::kConv:
+      return &RowRules::Conv;
+    case RowRule::kIntegerConv:
+      return &RowRules::IntegerConv;
+    case RowRule::kLinear:
+      return &RowRules::Linear;
+    case RowRule::kMatMul:
+      return &RowRules::MatMul;
+    case RowRule::kMatMulInteger:
+      return &RowRules::MatMulInteger;
+    case RowRule::kIntegerLinear:
+      return &RowRules::IntegerLinear;
+    case RowRule::kQuantisation:
+      return &RowRules::Quantisation;
+    case RowRule::kReduction:
+      return &RowRules::Reduction;
+    case RowRule::kDimZeroStays:
+      return &RowRules::DimZeroStays;
+    case RowRule::kLastDims:
+      return &RowRules::LastDims;
+    case RowRule::kResize:
+      return &RowRules::Resize;
+    case RowRule::kSlice:
+      return &RowRules::Slice;
+    case RowRule::kEmbeddingSum:
+      return &RowRules::EmbeddingSum;
+    case RowRule::kGather:
+      return &RowRules::Gather;
+    case RowRule::kTranspose:
+      return &RowRules::Transpose;
+  }
+  return nullptr;
 }
 
 bool RowRules::KeepsRowsApart(const Node& node) const {
@@ -98,9 +86,8 @@ bool RowRules::KeepsRowsApart(const Node& node) const {
 
 bool RowRules::ReadsLiveRowsAlone(const Node& node) {
   // Segments hold live tokens and no others.
-  return absl::StartsWith(node.op, "reprise.Segment") ||
-         (node.op == "reprise.RelativeAttention" &&
-          node.input(ops::RelativeInputs::kSegments) != kNone);
+  return FactsOf(node.op).Is(kOfSegments) || (node.op == "reprise.RelativeAttention" &&
+                                              node.input(ops::RelativeInputs::kSegments) != kNone);
 }
 
 // A scalar has no dim 0.
@@ -113,8 +100,8 @@ bool RowRules::Follows(const Node& node, size_t i, const Shape& out) const {
   return shape.size() == out.size() && shape[0] == out[0] && IsMarked(node, i);
 }
 
-bool RowRules::AxisIsInside(const Node& node, int64_t fallback) const {
-  const auto axis = NormalizeAxis(node.attributes.Int("axis", fallback),
+bool RowRules::AxisIsInside(const Node& node) const {
+  const auto axis = NormalizeAxis(node.attributes.Int("axis", FactsOf(node.op).axis),
                                   static_cast<int64_t>(ShapeOf(node, 0).size()));
   return axis.ok() && *axis > 0;
 }
@@ -164,16 +151,12 @@ bool RowRules::FirstAndAllFollow(const Node& node, const Shape& out) const {
   return IsMarked(node, 0) && AllFollow(node, out);
 }
 
-bool RowRules::AlongTheLastAxis(const Node& node, const Shape&) const {
-  return IsMarked(node, 0) && AxisIsInside(node, -1);
-}
-
-bool RowRules::AlongAnAxis(const Node& node, const Shape&) const {
-  return IsMarked(node, 0) && AxisIsInside(node, 0);
+bool RowRules::AlongAxis(const Node& node, const Shape&) const {
+  return IsMarked(node, 0) && AxisIsInside(node);
 }
 
 bool RowRules::AddNorm(const Node& node, const Shape& out) const {
-  return AlongTheLastAxis(node, out) && Follows(node, 1, out);
+  return AlongAxis(node, out) && Follows(node, 1, out);
 }
 
 bool RowRules::Attention(const Node& node, const Shape& out) const {
@@ -199,7 +182,7 @@ bool RowRules::AppendRows(const Node& node, const Shape&) const {
 }
 
 bool RowRules::Concat(const Node& node, const Shape& out) const {
-  return AxisIsInside(node, 0) && All(node, out);
+  return AxisIsInside(node) && All(node, out);
 }
 
 bool RowRules::Conv(const Node& node, const Shape& out) const {
@@ -249,7 +232,7 @@ bool RowRules::MatMulInteger(const Node& node, const Shape& out) const {
 // One scale a position along an axis: not along dim 0.
 bool RowRules::Quantisation(const Node& node, const Shape& out) const {
   return FirstAlone(node, out) && (NumElements(ShapeOf(node, 1)) == 1 ||
-                                   (AxisIsInside(node, 1) && ShapeOf(node, 1).size() == 1));
+                                   (AxisIsInside(node) && ShapeOf(node, 1).size() == 1));
 }
 
 // Elements are reduced within a block.
@@ -261,6 +244,12 @@ bool RowRules::Reduction(const Node& node, const Shape&) const {
 bool RowRules::DimZeroStays(const Node& node, const Shape& out) const {
   const Shape& in = ShapeOf(node, 0);
   return FirstAlone(node, out) && in.size() == out.size() && in[0] == out[0];
+}
+
+// Leading dims are as they were, each element of them made of what lies behind it.
+bool RowRules::LastDims(const Node& node, const Shape& out) const {
+  const Shape& in = ShapeOf(node, 0);
+  return FirstAlone(node, out) && !out.empty() && in.size() > out.size() && in[0] == out[0];
 }
 
 // Dim 0 is as it was, and not by a scale that just happens to give its size.
@@ -295,7 +284,7 @@ bool RowRules::EmbeddingSum(const Node& node, const Shape& out) const {
 // Rows of a table by marked indices, or positions inside each row.
 bool RowRules::Gather(const Node& node, const Shape&) const {
   return IsMarked(node, 1) ? !IsMarked(node, 0) && node.attributes.Int("axis", 0) == 0
-                           : IsMarked(node, 0) && AxisIsInside(node, 0);
+                           : IsMarked(node, 0) && AxisIsInside(node);
 }
 
 bool RowRules::Transpose(const Node& node, const Shape&) const {

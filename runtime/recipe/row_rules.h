@@ -28,7 +28,6 @@ class RowRules {
 
  private:
   using Rule = bool (RowRules::*)(const Node& node, const Shape& out) const;
-  struct Row;
   static Rule RuleOf(const Node& node);
 
   const Shape& ShapeOf(const Node& node, size_t i) const {
@@ -42,19 +41,18 @@ class RowRules {
   // element of that dim.
   bool Follows(const Node& node, size_t i, const Shape& out) const;
   // Attribute `axis` names another dim than dim 0 of input 0.
-  bool AxisIsInside(const Node& node, int64_t fallback) const;
+  bool AxisIsInside(const Node& node) const;
   // Input i names axes, none of them dim 0.
   bool AxesAreInside(const Node& node, size_t i) const;
 
-  // The rules; `out` is the shape of the first result.
+  // The rules that rows of the op table name (RowRule); `out` is the shape of the first result.
   bool First(const Node& node, const Shape& out) const;
   bool FirstAlone(const Node& node, const Shape& out) const;
   bool Third(const Node& node, const Shape& out) const;
   bool All(const Node& node, const Shape& out) const;
   bool AllFollow(const Node& node, const Shape& out) const;
   bool FirstAndAllFollow(const Node& node, const Shape& out) const;
-  bool AlongTheLastAxis(const Node& node, const Shape& out) const;
-  bool AlongAnAxis(const Node& node, const Shape& out) const;
+  bool AlongAxis(const Node& node, const Shape& out) const;
   bool AddNorm(const Node& node, const Shape& out) const;
   bool Attention(const Node& node, const Shape& out) const;
   bool AppendRows(const Node& node, const Shape& out) const;
@@ -65,6 +63,7 @@ class RowRules {
   bool Gather(const Node& node, const Shape& out) const;
   bool IntegerConv(const Node& node, const Shape& out) const;
   bool IntegerLinear(const Node& node, const Shape& out) const;
+  bool LastDims(const Node& node, const Shape& out) const;
   bool Linear(const Node& node, const Shape& out) const;
   bool MatMul(const Node& node, const Shape& out) const;
   bool MatMulInteger(const Node& node, const Shape& out) const;

@@ -1,10 +1,8 @@
 #include "runtime/recipe/row_walks.h"
 
-#include <array>
-
 #include "absl/algorithm/container.h"
-#include "absl/strings/string_view.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
 namespace {
@@ -20,10 +18,6 @@ constexpr int kFewNodes = 6;
 constexpr int64_t kFewWeightBytes = int64_t{512} << 10;
 // Blocks of memory begin at such an address, and so must rows.
 constexpr int64_t kRowAlignment = 64;
-
-// Ops that know how many rows there are by a constant operand, or tell errors by element.
-constexpr std::array<absl::string_view, 5> kKnowRows = {"Expand", "Gather", "Resize", "Tile",
-                                                        "reprise.EmbeddingSum"};
 
 int64_t BytesOf(const Value& value) {
   return NumElements(*value.shape) * static_cast<int64_t>(DTypeSize(value.dtype));
@@ -71,7 +65,7 @@ class Finder {
   // The traffic of a node that can be run for one row after the other.
   std::optional<Traffic> TrafficOf(const Node& node) const {
     const OpRow* row = FindOp(node.op);
-    if (row == nullptr || row->Has(kView) || absl::c_linear_search(kKnowRows, node.op)) {
+    if (row == nullptr || row->Has(kView) || FactsOf(*row).Is(kKnowsRows)) {
       return std::nullopt;
     }
     // Its second result counts from the first row.

@@ -92,6 +92,15 @@ CpuDevice::CpuDevice(const CpuDeviceOptions& options)
 
 CpuDevice::~CpuDevice() = default;
 
+bool CpuDevice::HasKernels(absl::string_view op) {
+  for (const auto family : kFamilies) {
+    for (const cpu::OpPlan& row : family().plans) {
+      if (row.op == op) return true;
+    }
+  }
+  return false;
+}
+
 std::vector<KernelOption> CpuDevice::Options(const Graph& graph, NodeId node) const {
   std::vector<KernelOption> options;
   for (cpu::Candidate& candidate : CandidatesOf(*target_, graph, node)) {

@@ -10,6 +10,7 @@
 #include "runtime/engine/model/mask_inputs.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
@@ -42,8 +43,6 @@ std::vector<double> TellingNumbers(const Graph& graph) {
 
 // Whether a mask is made of the input by comparing it: ids that are not padding.
 bool IsCompared(const Graph& graph, const std::string& input) {
-  static const auto* const kPasses = new std::set<absl::string_view>{
-      "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Sub"};
   std::vector<ValueId> itself = {graph.FindValue(input)};
   std::set<ValueId> seen(itself.begin(), itself.end());
   while (!itself.empty()) {
@@ -54,7 +53,9 @@ bool IsCompared(const Graph& graph, const std::string& input) {
       const Node& node = graph.node(user);
       const bool to_bool = node.op == "Cast" && graph.value(node.outputs[0]).dtype == DType::kBool;
       if (IsComparison(node.op) || to_bool || node.op == "Sign") return true;
-      const bool passes = kPasses->contains(node.op) && node.input(0) == one;
+      const bool keeps =
+          FactsOf(node.op).HoldsAllOfFirst() || node.op == "Cast" || node.op == "Sub";
+      const bool passes = keeps && node.input(0) == one;
       if (passes && seen.insert(node.outputs[0]).second) itself.push_back(node.outputs[0]);
     }
   }

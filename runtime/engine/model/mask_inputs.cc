@@ -6,21 +6,14 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/string_view.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
 namespace {
 
 bool Passes(const Graph& graph, const Node& node) {
-  static const auto* const kOps = new std::set<absl::string_view>{
-      "Identity", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Expand"};
-  if (kOps->contains(node.op)) return true;
+  if (FactsOf(node.op).HoldsAllOfFirst()) return true;
   return node.op == "Cast" && !IsFloating(graph.value(node.outputs[0]).dtype);
-}
-
-bool LooksUp(absl::string_view op) {
-  return absl::StartsWith(op, "Gather") || absl::StartsWith(op, "Scatter") || op == "OneHot" ||
-         op == "com.microsoft.EmbedLayerNormalization";
 }
 
 }  // namespace
@@ -38,7 +31,7 @@ bool IsMaskInput(const Graph& graph, ValueId input) {
     itself.pop_back();
     for (const NodeId user : graph.value(one).users) {
       const Node& node = graph.node(user);
-      if (LooksUp(node.op) && node.input(0) != one) return false;
+      if (FactsOf(node.op).Is(kLooksUp) && node.input(0) != one) return false;
       counted = counted || node.op == "CumSum";
       const bool passes = Passes(graph, node) && node.input(0) == one;
       if (passes && seen.insert(node.outputs[0]).second) itself.push_back(node.outputs[0]);

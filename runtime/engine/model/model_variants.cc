@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/kit/pass.h"
 
 namespace reprise {
@@ -27,11 +27,6 @@ enum Way : uint8_t {
   kUnreduced = 2,  // not as the sum, the largest or the like of them
   kAsSize = 4,     // unreduced, and not as a condition alone
 };
-
-bool Reduces(const Node& node) {
-  return absl::StartsWith(node.op, "Reduce") || absl::StartsWith(node.op, "Arg") ||
-         node.op == "CumSum";
-}
 
 // By value: the ways in which it decides shapes. Where only a shape is read, or as many elements
 // are made as the data says, a way ends.
@@ -60,7 +55,7 @@ std::vector<uint8_t> WaysToShapes(const Graph& graph) {
     const Node& producer = graph.node(graph.value(id).producer);
     const OpRow* row = FindOp(producer.op);
     if (row != nullptr && (row->Has(kShapeOnly) || row->Has(kDataDependent))) continue;
-    const uint8_t passed = Reduces(producer) ? ways[id] & kSomehow : ways[id];
+    const uint8_t passed = FactsOf(producer.op).Is(kReduces) ? ways[id] & kSomehow : ways[id];
     for (const ValueId input : producer.inputs) add(input, passed);
   }
   return ways;

@@ -9,21 +9,13 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/kit/steps.h"
 #include "runtime/ops/kit/onnx_types.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/quantized/float8.h"
 
 namespace reprise {
 namespace {
 
 using ops::IsFloat8;
-
-// Ops that move the elements of operand 0 (Concat: of all) and look at none of them.
-constexpr absl::string_view kMoves[] = {
-    "Concat",  "Expand", "Flatten", "Gather",  "GatherElements", "GatherND",  "Identity",
-    "Reshape", "Slice",  "Split",   "Squeeze", "Tile",           "Transpose", "Unsqueeze",
-};
-
-// Ops that see no element.
-bool SeesShapeAlone(absl::string_view op) { return op == "Shape" || op == "Size"; }
 
 Attributes WithForm(const Attributes& from, int64_t form) {
   Attributes attributes = {{"form", form}};
@@ -84,11 +76,14 @@ absl::StatusOr<bool> Float8Values::Convert(const onnx::NodeProto& proto, NodeDra
     RETURN_IF_ERROR(Dequantize(draft));
     return true;
   }
-  if (SeesShapeAlone(draft.op)) return false;
-  if (absl::c_linear_search(kMoves, draft.op) && first != 0) {
-    const bool alike = draft.op != "Concat" || absl::c_all_of(draft.inputs, [&](ValueId one) {
-                         return FormOf(one) == first;
-                       });
+  const OpFacts& facts = FactsOf(draft.op);
+  if (facts.sizes == Sizes::kOfShape) return false;
+  const OpRow* row = FindOp(draft.op);
+  const bool moves = row != nullptr && !row->Has(kDataDependent) && facts.OnlyMoves();
+  if (moves && first != 0) {
+    const bool alike =
+        facts.elements != Elements::kJoined ||
+        absl::c_all_of(draft.inputs, [&](ValueId one) { return FormOf(one) == first; });
     if (!alike) return absl::InvalidArgumentError("its inputs are of several dtypes");
     form = first;
     return false;

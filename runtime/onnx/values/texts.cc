@@ -13,41 +13,35 @@
 #include "runtime/onnx/file/newer_fields.h"
 #include "runtime/onnx/structure/flatten.h"
 #include "runtime/ops/kit/onnx_types.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
 namespace {
 
 constexpr uint32_t kFirst = 1, kAll = ~uint32_t{0}, kChosen = 0b110;
 
-// Ops that take text at the inputs of the bits `over`. Those that are not here take none.
-struct OpOverText {
-  absl::string_view op;
-  uint32_t over;
-  bool makes_text;
+// What an op does with text: it may stand at the inputs of the bits `over`.
+struct OverText {
+  uint32_t over = 0;
+  bool makes_text = false;
 };
-constexpr OpOverText kOps[] = {
-    {"Compress", kFirst, true},
-    {"Concat", kAll, true},
-    {"Equal", kAll, false},
-    {"Expand", kFirst, true},
-    {"Flatten", kFirst, true},
-    {"Gather", kFirst, true},
-    {"GatherElements", kFirst, true},
-    {"GatherND", kFirst, true},
-    {"Identity", kFirst, true},
-    {"Reshape", kFirst, true},
-    {"Shape", kFirst, false},
-    {"Size", kFirst, false},
-    {"Slice", kFirst, true},
-    {"Split", kFirst, true},
-    {"Squeeze", kFirst, true},
-    {"Tile", kFirst, true},
-    {"Transpose", kFirst, true},
-    {"Unsqueeze", kFirst, true},
-    {"Where", kChosen, true},
-    {"ai.onnx.ml.ArrayFeatureExtractor", kFirst, true},
-    {"ai.onnx.ml.OneHotEncoder", kFirst, false},
-};
+
+// Ops that move and choose elements do so with text; those of ai.onnx.ml are no rows of the table.
+OverText OverTextOf(absl::string_view op) {
+  if (op == "ai.onnx.ml.ArrayFeatureExtractor") return {kFirst, true};
+  if (op == "ai.onnx.ml.OneHotEncoder") return {kFirst, false};
+  const OpFacts& facts = FactsOf(op);
+  switch (facts.elements) {
+    case Elements::kMade:
+      return {facts.text, false};
+    case Elements::kJoined:
+      return {kAll, true};
+    case Elements::kChosen:
+      return {kChosen, true};
+    default:
+      return {kFirst, true};
+  }
+}
 
 // Attributes that hold text as data, and no names of modes.
 constexpr absl::string_view kTexts[] = {
@@ -230,18 +224,18 @@ absl::StatusOr<std::vector<TextKind>> TextWalk::Results(const NodeDraft& draft,
     return absl::UnimplementedError(
         absl::StrCat("attribute '", *draft.texts.attributes.begin(), "' is a tensor of text"));
   }
-  const auto* row = absl::c_find_if(kOps, [&](const OpOverText& each) { return each.op == op; });
-  if (row == std::end(kOps)) {
+  const OverText text = OverTextOf(op);
+  if (text.over == 0) {
     RETURN_IF_ERROR(Moved(draft, 0).status());
     return one(TextsIn(draft.attributes, "classlabels_strings") != nullptr &&
                absl::EndsWith(op, "Classifier"));
   }
-  ASSIGN_OR_RETURN(const TextKind kind, Moved(draft, row->over));
+  ASSIGN_OR_RETURN(const TextKind kind, Moved(draft, text.over));
   if (op == "Equal" && kind == TextKind::kLookedUp &&
       absl::c_none_of(draft.inputs, [&](ValueId id) { return graph.ConstantOf(id) != nullptr; })) {
     return absl::UnimplementedError("compares numbers written as text with what is no constant");
   }
-  if (!row->makes_text) return std::vector<TextKind>();
+  if (!text.makes_text) return std::vector<TextKind>();
   return std::vector<TextKind>(draft.outputs.size(), kind);
 }
 

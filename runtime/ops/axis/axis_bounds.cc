@@ -1,10 +1,10 @@
 // Bounds of an op's numbers, whatever the inputs of the model hold: never negative, never below
 // one, never zero, never infinite.
 #include <cmath>
-#include <set>
 
 #include "absl/algorithm/container.h"
 #include "runtime/ops/axis/axis_rule.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
 namespace {
@@ -46,64 +46,42 @@ bool AxisContext::IsAtLeastOne(size_t i) const {
 }
 
 bool AxisContext::IsNonnegative(size_t output) const {
-  static const auto* const kAlways =
-      new std::set<absl::string_view>{"Relu",        "Abs",         "Sigmoid",
-                                      "HardSigmoid", "Exp",         "Sqrt",
-                                      "Softplus",    "Equal",       "Less",
-                                      "Greater",     "LessOrEqual", "GreaterOrEqual",
-                                      "Not",         "And",         "Or",
-                                      "Xor",         "IsNaN",       "IsInf",
-                                      "ArgMax",      "ArgMin",      "Shape",
-                                      "Size",        "NonZero",     "Softmax",
-                                      "ReduceL1",    "ReduceL2",    "ReduceSumSquare",
-                                      "Hardmax"};
-  // Ops whose results are not negative where no operand is negative.
-  static const auto* const kOfThem =
-      new std::set<absl::string_view>{"Mul",           "Add",
-                                      "Div",           "Sum",
-                                      "Mean",          "Min",
-                                      "Max",           "ReduceSum",
-                                      "ReduceMean",    "ReduceMax",
-                                      "ReduceMin",     "ReduceProd",
-                                      "Concat",        "Transpose",
-                                      "Reshape",       "Squeeze",
-                                      "Unsqueeze",     "Flatten",
-                                      "Identity",      "Dropout",
-                                      "Expand",        "Tile",
-                                      "Slice",         "Split",
-                                      "Gather",        "GatherElements",
-                                      "GatherND",      "CumSum",
-                                      "Where",         "Cast",
-                                      "MaxPool",       "AveragePool",
-                                      "GlobalMaxPool", "GlobalAveragePool",
-                                      "Pow",           "MatMul",
-                                      "Floor",         "Ceil",
-                                      "Round"};
-  const std::string& op = node_.op;
-  const DType dtype = graph_.value(node_.outputs[output]).dtype;
-  if (IsNeverNegative(dtype) || kAlways->contains(op)) return true;
-  if (op == "Mul" && node_.inputs[0] == node_.inputs[1]) return true;
-  if (op == "TopK" && output == 1) return true;
-  if (op == "Log") return IsAtLeastOne(0);
-  // Remainders have the sign of what is divided by; with `fmod` that of what is divided.
-  if (op == "Mod") return input(attributes().Int("fmod", 0) != 0 ? 0 : 1).nonnegative;
-  if (op == "Pow") {
-    const std::optional<double> power = Uniform(1);
-    if (power.has_value() && std::fmod(*power, 2) == 0) return true;
+  if (IsNeverNegative(graph_.value(node_.outputs[output]).dtype)) return true;
+  const OpRow* row = FindOp(node_.op);
+  const OpFacts& facts = FactsOf(*row);
+  const auto operand_is = [&](size_t i) { return has_input(i) && input(i).nonnegative; };
+  switch (facts.sign) {
+    case Sign::kUnknown:
+      return false;
+    case Sign::kNeverNegative:
+      return true;
+    case Sign::kPlacesAlone:
+      return output > 0;
+    case Sign::kOfLogarithm:
+      return IsAtLeastOne(0);
+    case Sign::kOfBounds:
+      return operand_is(1);
+    case Sign::kOfRemainder:
+      // Remainders have the sign of what is divided by; with `fmod` that of what is divided.
+      return operand_is(attributes().Int("fmod", 0) != 0 ? 0 : 1);
+    case Sign::kOfLargest:
+      for (size_t i = 0; i < num_inputs(); ++i) {
+        if (operand_is(i)) return true;
+      }
+      return false;
+    case Sign::kOfProduct:
+      if (node_.inputs[0] == node_.inputs[1]) return true;
+      break;
+    case Sign::kOfPower:
+      if (const auto power = Uniform(1); power.has_value() && std::fmod(*power, 2) == 0) {
+        return true;
+      }
+      break;
+    case Sign::kOfOperands:
+      break;
   }
-  if (op == "Clip" || op == "Max") {
-    for (size_t i = 0; i < num_inputs(); ++i) {
-      const bool bound = op == "Max" || i == 1;
-      if (bound && has_input(i) && input(i).nonnegative) return true;
-    }
-  }
-  if (!kOfThem->contains(op)) return false;
-  const OpRow* row = FindOp(op);
   for (size_t i = 0; i < num_inputs(); ++i) {
-    const bool places =
-        i == 1 && (op == "Gather" || op == "GatherElements" || op == "GatherND" || op == "CumSum");
-    const bool counts =
-        has_input(i) && !row->IsValueInput(i) && !(op == "Where" && i == 0) && !places;
+    const bool counts = has_input(i) && !row->IsValueInput(i) && !facts.Chooses(i);
     if (counts && !input(i).nonnegative) return false;
   }
   return true;
@@ -117,24 +95,31 @@ bool AxisContext::IsPositive(ValueId value, int depth) const {
   const NodeId producer = graph_.value(value).producer;
   if (producer == kNone) return false;
   const Node& node = graph_.node(producer);
-  static const auto* const kKeep = new std::set<absl::string_view>{
-      "Sqrt", "Identity",  "Cast",       "Unsqueeze", "Squeeze",   "Reshape",   "Expand",
-      "Pow",  "Transpose", "ReduceMean", "Dropout",   "ReduceMax", "ReduceMin", "ReduceSum"};
+  const OpFacts& facts = FactsOf(node.op);
   const auto is_positive = [&](ValueId input) { return IsPositive(input, depth + 1); };
-  if (node.op == "Exp" || kKeep->contains(node.op)) {
-    return node.op == "Exp" || is_positive(node.input(0));
+  switch (facts.positive) {
+    case Positive::kUnknown:
+      return false;
+    case Positive::kAlways:
+      return true;
+    case Positive::kOfFirst:
+      return is_positive(node.input(0));
+    case Positive::kOfBound:
+      return is_positive(node.input(1));
+    case Positive::kOfAny:
+      return absl::c_any_of(node.inputs, is_positive);
+    case Positive::kOfAll:
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!facts.Chooses(i) && !is_positive(node.inputs[i])) return false;
+      }
+      return true;
+    case Positive::kOfSum:
+      return absl::c_any_of(node.inputs, is_positive) &&
+             absl::c_all_of(node.inputs, [&](ValueId input) {
+               return flows_[input].nonnegative || is_positive(input);
+             });
   }
-  if (node.op == "Clip") return is_positive(node.input(1));
-  if (node.op == "Max") return absl::c_any_of(node.inputs, is_positive);
-  if (node.op == "Mul" || node.op == "Where") {
-    const size_t first = node.op == "Where" ? 1 : 0;
-    return is_positive(node.input(first)) && is_positive(node.input(first + 1));
-  }
-  if (node.op != "Add") return false;
-  return absl::c_any_of(node.inputs, is_positive) &&
-         absl::c_all_of(node.inputs, [&](ValueId input) {
-           return flows_[input].nonnegative || is_positive(input);
-         });
+  return false;
 }
 
 bool AxisContext::IsNotPositive(ValueId value) const {
@@ -149,38 +134,46 @@ bool AxisContext::IsNotPositive(ValueId value) const {
 }
 
 bool AxisContext::MayOverflow() const {
-  const std::string& op = node_.op;
-  if (op == "Exp") return !IsNotPositive(node_.inputs[0]);
-  if (op == "Log") return !IsAtLeastOne(0) && !IsPositive(node_.inputs[0]);
-  if (op == "Sqrt") return !input(0).nonnegative && !IsPositive(node_.inputs[0]);
-  if (op == "Reciprocal") return !IsPositive(node_.inputs[0]);
-  if (op == "Div") {
-    const Tensor* by = graph_.ConstantOf(node_.inputs[1]);
-    const bool by_none = by != nullptr && !absl::c_linear_search(by->ToDoubles(), 0.0);
-    return !by_none && !IsPositive(node_.inputs[1]);
+  switch (FactsOf(node_.op).overflow) {
+    case Overflow::kNever:
+      return false;
+    case Overflow::kAlways:
+      return true;
+    case Overflow::kExponential:
+      return !IsNotPositive(node_.inputs[0]);
+    case Overflow::kLogarithm:
+      return !IsAtLeastOne(0) && !IsPositive(node_.inputs[0]);
+    case Overflow::kRoot:
+      return !input(0).nonnegative && !IsPositive(node_.inputs[0]);
+    case Overflow::kInverse:
+      return !IsPositive(node_.inputs[0]);
+    case Overflow::kQuotient: {
+      const Tensor* by = graph_.ConstantOf(node_.inputs[1]);
+      const bool by_none = by != nullptr && !absl::c_linear_search(by->ToDoubles(), 0.0);
+      return !by_none && !IsPositive(node_.inputs[1]);
+    }
+    case Overflow::kPower: {
+      const std::optional<double> power = Uniform(1);
+      if (!power.has_value() || std::abs(*power) > kLargestPower) return true;
+      const bool whole = *power == std::round(*power);
+      if (*power >= 0) return !whole && !input(0).nonnegative && !IsPositive(node_.inputs[0]);
+      return !IsPositive(node_.inputs[0]);
+    }
   }
-  if (op == "Pow") {
-    const std::optional<double> power = Uniform(1);
-    if (!power.has_value() || std::abs(*power) > kLargestPower) return true;
-    const bool whole = *power == std::round(*power);
-    if (*power >= 0) return !whole && !input(0).nonnegative && !IsPositive(node_.inputs[0]);
-    return !IsPositive(node_.inputs[0]);
-  }
-  static const auto* const kOthers = new std::set<absl::string_view>{
-      "Tan", "Sinh", "Cosh", "Atanh", "Acosh", "Acos", "Asin", "ReduceLogSum"};
-  return kOthers->contains(op);
+  return true;
 }
 
 bool AxisContext::MayBeUnbounded() const {
   const OpRow* row = FindOp(node_.op);
   // A number that is divided by an infinite one becomes zero.
-  const bool divides =
-      (node_.op == "Div" && IsPositive(node_.inputs[1])) || node_.op == "Reciprocal";
+  const Overflow overflow = FactsOf(*row).overflow;
+  const bool inverse = overflow == Overflow::kInverse;
+  const bool divides = inverse || (overflow == Overflow::kQuotient && IsPositive(node_.inputs[1]));
   bool data = false;
   for (size_t i = 0; i < num_inputs(); ++i) {
     if (!has_input(i) || row->IsValueInput(i)) continue;
     data = data || input(i).source == Source::kData;
-    const bool divisor = divides && (i == 1 || node_.op == "Reciprocal");
+    const bool divisor = divides && (i == 1 || inverse);
     if (input(i).unbounded && !divisor) return true;
   }
   const bool floats = has_output(0) && IsFloating(graph_.value(node_.outputs[0]).dtype);

@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/kit/typed.h"
 
 namespace reprise::ops {
@@ -78,10 +79,7 @@ PaddingValue Scaled(const PaddingValue& low, const PaddingValue& by, bool divide
 // itself. A soft cap behind a mask leaves a mask as low as the cap.
 std::optional<PaddingValue> Bent(const AxisContext& context,
                                  absl::Span<const PaddingValue> paddings) {
-  static const auto* const kNeverFall = new std::set<absl::string_view>{
-      "Tanh", "Erf",  "Softsign", "Elu",  "Selu",  "Celu", "LeakyRelu", "Clip", "Max",
-      "Atan", "Relu", "Floor",    "Ceil", "Round", "Sign", "Asinh",     "Sinh"};
-  if (!kNeverFall->contains(context.node().op)) return std::nullopt;
+  if (!FactsOf(context.node().op).Is(kNeverFalls)) return std::nullopt;
   std::vector<PaddingValue> at(paddings.begin(), paddings.end());
   bool any_low = false;
   for (PaddingValue& one : at) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
 namespace {
@@ -43,11 +44,7 @@ const Positions* AxisFlowValue::At(int64_t dim) const {
   return nullptr;
 }
 
-bool IsComparison(absl::string_view op) {
-  static const auto* const kOps =
-      new std::set<absl::string_view>{"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
-  return kOps->contains(op);
-}
+bool IsComparison(absl::string_view op) { return FactsOf(op).Is(kComparison); }
 
 bool IsNeverNegative(DType dtype) { return dtype != DType::kUndefined && !IsSigned(dtype); }
 
@@ -173,11 +170,9 @@ bool AxisContext::AnyUnknownMask() const {
 
 bool AxisContext::IsSettled() const {
   const OpRow* row = FindOp(node_.op);
-  static const auto* const kInPlace = new std::set<absl::string_view>{
-      "Gather", "Transpose", "Expand", "LayerNormalization", "RMSNormalization"};
-  const bool product = node_.op == "MatMul" || node_.op == "Gemm";
-  const bool in_place =
-      row->Has(kElementwise) || row->Has(kView) || product || kInPlace->contains(node_.op);
+  const OpFacts& facts = FactsOf(*row);
+  const bool product = facts.Is(kSettledByWeights);
+  const bool in_place = row->Has(kElementwise) || row->Has(kView) || product || facts.Is(kSettled);
   if (!in_place) return false;
   int data = 0;
   for (size_t i = 0; i < num_inputs(); ++i) {
@@ -190,18 +185,17 @@ bool AxisContext::IsSettled() const {
 }
 
 bool AxisContext::Carries(size_t i) const {
-  static const auto* const kMoves = new std::set<absl::string_view>{
-      "Transpose", "Expand", "Slice", "Split", "Tile", "Gather", "Trilu"};
   const OpRow* row = FindOp(node_.op);
+  const OpFacts& facts = FactsOf(*row);
   if (!has_input(i) || row->IsValueInput(i)) return false;
-  if (row->Has(kElementwise) || node_.op == "Concat") return true;
-  return i == 0 && (row->Has(kView) || kMoves->contains(node_.op));
+  if (row->Has(kElementwise)) return true;
+  const bool made_of = i == 0 || facts.elements == Elements::kJoined;
+  return made_of && (row->Has(kView) || facts.Is(kCarriesMasks));
 }
 
 Structure AxisContext::JointStructure() const {
-  static const auto* const kKeepApart =
-      new std::set<absl::string_view>{"Add", "Sub", "Mul", "Div", "Cast", "Identity", "Dropout"};
-  const bool moves = !FindOp(node_.op)->Has(kElementwise);
+  const OpRow* row = FindOp(node_.op);
+  const bool moves = !row->Has(kElementwise);
   Structure joint = Structure::kNone;
   bool fresh = true, masked = false;  // the first key's keepers are tables; a mask meets them
   for (size_t i = 0; i < num_inputs(); ++i) {
@@ -215,7 +209,7 @@ Structure AxisContext::JointStructure() const {
   const bool covers =
       node_.op == "Where" && input(0).structure == Structure::kKeepsFirst && !masked;
   if (joint == Structure::kKeepsFirst && fresh && (adds || covers)) return Structure::kApart;
-  if (joint == Structure::kApart && !moves && !kKeepApart->contains(node_.op)) {
+  if (joint == Structure::kApart && !moves && !FactsOf(*row).Is(kKeepsApart)) {
     return Structure::kKeepsFirst;  // A cap brings what is hidden twice as high as the rest.
   }
   return joint;

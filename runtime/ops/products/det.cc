@@ -10,10 +10,7 @@
 #include "runtime/ops/kit/typed.h"
 
 namespace reprise::ops {
-namespace {
-
-// Gaussian elimination with partial pivoting; `m` holds `n` rows of `n` and is used up.
-double Determinant(std::vector<double>& m, int64_t n) {
+double Determinant(double* m, int64_t n) {
   double result = 1;
   for (int64_t k = 0; k < n; ++k) {
     int64_t pivot = k;
@@ -21,23 +18,21 @@ double Determinant(std::vector<double>& m, int64_t n) {
       if (std::abs(m[row * n + k]) > std::abs(m[pivot * n + k])) pivot = row;
     }
     if (pivot != k) {
-      std::swap_ranges(m.begin() + k * n, m.begin() + (k + 1) * n, m.begin() + pivot * n);
+      std::swap_ranges(m + k * n, m + (k + 1) * n, m + pivot * n);
       result = -result;
     }
-    const double* const top = m.data() + k * n;
+    const double* const top = m + k * n;
     result *= top[k];
     // A column of zeros ends it; what is no number runs through.
     if (top[k] == 0) return result;
     for (int64_t row = k + 1; row < n; ++row) {
-      double* const from = m.data() + row * n;
+      double* const from = m + row * n;
       const double factor = from[k] / top[k];
       for (int64_t column = k + 1; column < n; ++column) from[column] -= factor * top[column];
     }
   }
   return result;
 }
-
-}  // namespace
 
 absl::Status DetRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kFloats));
@@ -64,7 +59,7 @@ absl::Status DetKernel(const KernelContext& context) {
       const T* const from = in.as<T>() + i * n * n;
       std::transform(from, from + n * n, matrix.begin(),
                      [](T x) { return static_cast<double>(static_cast<Compute<T>>(x)); });
-      out.as<T>()[i] = static_cast<T>(static_cast<Compute<T>>(Determinant(matrix, n)));
+      out.as<T>()[i] = static_cast<T>(static_cast<Compute<T>>(Determinant(matrix.data(), n)));
     }
   });
 }

@@ -12,4 +12,7 @@ Rule DetRule;
 Kernel DetKernel;
 void DetAxis(AxisContext& context);
 
+// The determinant of `n` rows of `n`, by elimination with partial pivoting; `m` is used up.
+double Determinant(double* m, int64_t n);
+
 }  // namespace reprise::ops

@@ -8,11 +8,6 @@ namespace reprise::ops {
 // Whether products of quantised numbers multiply this dtype.
 inline bool IsByte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
 
-// Steps of integers, each element by itself and by the scale of its place.
-inline bool IsQuantisation(absl::string_view op) {
-  return op == "QuantizeLinear" || op == "DequantizeLinear" || op == "reprise.FakeQuantize";
-}
-
 Rule DequantizeLinearRule, QuantizeLinearRule, DynamicQuantizeLinearRule, QLinearMatMulRule;
 Kernel DequantizeLinearKernel, QuantizeLinearKernel, DynamicQuantizeLinearKernel,
     QLinearMatMulKernel;

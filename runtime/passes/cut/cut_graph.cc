@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/cut/shape_source.h"
 
 namespace reprise {
@@ -24,14 +24,9 @@ struct Selection {
 };
 
 bool IsLight(const Node& node) {
-  constexpr absl::string_view kLight[] = {
-      "ArgMax",          "ArgMin",         "Concat",   "ConstantOfShape", "CumSum", "Expand",
-      "Gather",          "GatherElements", "GatherND", "OneHot",          "Pad",    "Range",
-      "ScatterElements", "ScatterND",      "Slice",    "Split",           "Tile",   "TopK",
-      "Transpose",       "Trilu"};
   const OpRow* row = FindOp(node.op);
   return row->Has(kElementwise) || row->Has(kView) || row->Has(kShapeOnly) ||
-         absl::StartsWith(node.op, "Reduce") || absl::c_linear_search(kLight, node.op);
+         FactsOf(*row).Is(kLight);
 }
 
 Graph Extract(const Graph& from, const Selection& selection) {

@@ -1,6 +1,7 @@
 #include "runtime/passes/cut/shape_source.h"
 
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
 namespace {
@@ -9,8 +10,7 @@ ValueId ShapeSource(const Graph& graph, ValueId id) {
   while (graph.value(id).kind == Value::Kind::kResult) {
     const Node& node = graph.node(graph.value(id).producer);
     const bool same_shape = (node.inputs.size() == 1 && FindOp(node.op)->Has(kElementwise)) ||
-                            node.op == "LayerNormalization" || node.op == "Softmax" ||
-                            node.op == "RMSNormalization";
+                            FactsOf(node.op).Is(kShapeOfFirst);
     if (!same_shape || node.outputs[0] != id) break;
     id = node.inputs[0];
   }
@@ -22,7 +22,7 @@ ValueId ShapeSource(const Graph& graph, ValueId id) {
 ValueId OperandOf(const Graph& graph, NodeId id, size_t i) {
   const Node& node = graph.node(id);
   const ValueId operand = node.inputs[i];
-  const bool shape_alone = node.op == "Shape" || node.op == "Size";
+  const bool shape_alone = FactsOf(node.op).sizes == Sizes::kOfShape;
   return shape_alone && operand != kNone ? ShapeSource(graph, operand) : operand;
 }
 

@@ -1,4 +1,5 @@
 #include "absl/algorithm/container.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/kit/precision.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 
@@ -7,7 +8,7 @@ namespace {
 
 // Whether it is a product of float32 rows and a weight matrix, which every bfloat16 kernel takes.
 bool IsProductOfWeights(const Graph& graph, const Node& node) {
-  if (node.op != "reprise.Linear" && node.op != "MatMul" && node.op != "Gemm") return false;
+  if (FactsOf(node.op).rounding != Rounding::kProduct) return false;
   if (node.attributes.Int("transA", 0) != 0) return false;
   const Value& weights = graph.value(node.inputs[1]);
   return weights.kind == Value::Kind::kParameter && weights.dtype == DType::kFloat32 &&
@@ -16,31 +17,13 @@ bool IsProductOfWeights(const Graph& graph, const Node& node) {
 
 // A node that multiplies a parameter, in any form.
 bool MultipliesWeights(const Graph& graph, const Node& node) {
-  constexpr absl::string_view kProducts[] = {"reprise.Linear",
-                                             "reprise.IntegerLinear",
-                                             "MatMul",
-                                             "Gemm",
-                                             "Einsum",
-                                             "Conv",
-                                             "reprise.Conv",
-                                             "reprise.IntegerConv",
-                                             "ConvTranspose",
-                                             "reprise.ConvTranspose",
-                                             "LSTM",
-                                             "GRU",
-                                             "RNN",
-                                             "MatMulInteger",
-                                             "QLinearMatMul",
-                                             "com.microsoft.FusedMatMul"};
-  if (!absl::c_linear_search(kProducts, node.op)) return false;
+  if (!FactsOf(node.op).Is(kMultipliesWeights)) return false;
   return absl::c_any_of(node.inputs, [&](ValueId input) {
     return input != kNone && graph.value(input).kind == Value::Kind::kParameter;
   });
 }
 
-bool IsAttention(const Node& node) {
-  return node.op == "reprise.Attention" || node.op == "reprise.SegmentAttention";
-}
+bool IsAttention(const Node& node) { return FactsOf(node.op).rounding == Rounding::kAttention; }
 
 class RoundProductsPass : public Pass {
  public:

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
 namespace {
@@ -15,34 +14,10 @@ namespace {
 // Results that are folded whatever was folded before.
 constexpr int64_t kSmallBytes = 4096;
 constexpr double kSmallWork = 4096;
-// Ops whose results are not made in a few steps an element.
-bool IsHeavy(absl::string_view op) {
-  static const auto* const kHeavy = new std::set<absl::string_view>{"MatMul",
-                                                                    "MatMulInteger",
-                                                                    "QLinearMatMul",
-                                                                    "Gemm",
-                                                                    "Einsum",
-                                                                    "Conv",
-                                                                    "ConvInteger",
-                                                                    "QLinearConv",
-                                                                    "ConvTranspose",
-                                                                    "LSTM",
-                                                                    "GRU",
-                                                                    "RNN",
-                                                                    "Attention",
-                                                                    "AveragePool",
-                                                                    "MaxPool",
-                                                                    "LpPool",
-                                                                    "NonMaxSuppression",
-                                                                    "LRN",
-                                                                    "DFT",
-                                                                    "DeformConv"};
-  return kHeavy->contains(op);
-}
 
 // An upper bound of the steps that `node` takes over `inputs`, but for making the result.
 double WorkOf(const Node& node, const std::vector<std::optional<Tensor>>& inputs) {
-  if (!IsHeavy(node.op)) {
+  if (!FactsOf(node.op).Is(kHeavy)) {
     double elements = 0;
     for (const std::optional<Tensor>& input : inputs) {
       if (input.has_value()) elements += static_cast<double>(input->num_elements());

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <vector>
 
-#include "absl/strings/string_view.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise::pack {
 namespace {
@@ -13,13 +13,6 @@ namespace {
 std::optional<Range> Joined(const std::optional<Range>& a, const std::optional<Range>& b) {
   if (!a.has_value() || !b.has_value()) return std::nullopt;
   return Range{std::min(a->least, b->least), std::max(a->most, b->most), a->clear && b->clear};
-}
-
-bool IsView(absl::string_view op) {
-  for (absl::string_view view : {"Identity", "Expand", "Reshape", "Unsqueeze", "Squeeze"}) {
-    if (op == view) return true;
-  }
-  return false;
 }
 
 std::optional<Range> RangeOfResult(const Graph& graph, ValueId id, int depth) {
@@ -39,7 +32,7 @@ std::optional<Range> RangeOfResult(const Graph& graph, ValueId id, int depth) {
   if (value.producer == kNone || depth == 0) return std::nullopt;
   const Node& node = graph.node(value.producer);
   const auto of = [&](size_t i) { return RangeOfResult(graph, node.inputs[i], depth - 1); };
-  if (IsView(node.op)) return of(0);
+  if (FactsOf(node.op).HoldsAllOfFirst()) return of(0);
   if (node.op == "Cast" && graph.value(node.inputs[0]).dtype == DType::kBool) return Range{0, 1};
   if (node.op == "Where") {
     // Where it is 0, the condition itself is chosen instead of operand 2: that is 0, too.

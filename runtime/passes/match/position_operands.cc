@@ -1,12 +1,11 @@
 #include "runtime/passes/match/position_operands.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 #include "absl/algorithm/container.h"
 #include "runtime/ops/kit/op.h"
-#include "runtime/ops/quantized/quantize.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/weights/linear_form.h"
 #include "runtime/passes/kit/rewrite.h"
 
@@ -132,16 +131,24 @@ std::optional<std::vector<PositionOperand>> PositionOperandsOf(const Graph& grap
   const OpRow* row = FindOp(node.op);
   if (row == nullptr || site.rank() <= axis || site.positions() < 2) return std::nullopt;
   if (row->Has(kElementwise)) return Broadcast(site);
-  if (node.op == "reprise.Rotary") return Rotary(site);
-  if (ops::LinearFormOf(node.op) != nullptr) return Linear(site);
-  if (ops::IsQuantisation(node.op)) return Quantisation(site);
-  if (node.op == "Reshape") return First(site);
-  if (node.op == "Slice") return Slice(site);
-  if (node.op == "Split") return AlongAnotherAxis(site, 0);
-  if (node.op == "Softmax" || node.op == "LogSoftmax") return AlongAnotherAxis(site, -1);
-  constexpr std::array<absl::string_view, 3> kNorms = {"LayerNormalization", "RMSNormalization",
-                                                       "reprise.AddLayerNorm"};
-  if (absl::c_linear_search(kNorms, node.op)) return Norm(site);
+  switch (FactsOf(*row).positions) {
+    case PositionRule::kNone:
+      return std::nullopt;
+    case PositionRule::kAlongAxis:
+      return AlongAnotherAxis(site, FactsOf(*row).axis);
+    case PositionRule::kFirst:
+      return First(site);
+    case PositionRule::kLinear:
+      return Linear(site);
+    case PositionRule::kNorm:
+      return Norm(site);
+    case PositionRule::kQuantisation:
+      return Quantisation(site);
+    case PositionRule::kRotary:
+      return Rotary(site);
+    case PositionRule::kSlice:
+      return Slice(site);
+  }
   return std::nullopt;
 }
 

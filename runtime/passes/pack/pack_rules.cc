@@ -5,41 +5,13 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/op.h"
-#include "runtime/ops/quantized/quantize.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/pack/packer.h"
 
 namespace reprise::pack {
-namespace {
-
-// Ops that work along one axis, given by an attribute, and keep the others.
-struct AxisOp {
-  absl::string_view name;
-  int64_t axis;  // when the attribute is left out
-};
-constexpr AxisOp kAxisOps[] = {{"Softmax", -1},
-                               {"LogSoftmax", -1},
-                               {"Hardmax", -1},
-                               {"LayerNormalization", -1},
-                               {"RMSNormalization", -1},
-                               {"reprise.AddLayerNorm", -1},
-                               {"Concat", 0},
-                               {"Split", 0},
-                               {"TopK", -1}};
-
-absl::string_view SegmentReductionOf(absl::string_view op) {
-  if (op == "ReduceSum") return "sum";
-  if (op == "ReduceMean") return "mean";
-  if (op == "ReduceMax") return "max";
-  if (op == "ReduceMin") return "min";
-  return "";
-}
-
-}  // namespace
-
 absl::Status Packer::PackNode(const Site& site) {
   const OpRow* row = FindOp(site.op());
   REPRISE_CHECK(row != nullptr);
@@ -50,31 +22,66 @@ absl::Status Packer::PackNode(const Site& site) {
   if (row->Has(kElementwise)) {
     return site.outputs[0].form.kind == Form::kPairs ? PackPairs(site) : PackElementwise(site);
   }
-  for (absl::string_view product :
-       {"reprise.Linear", "MatMul", "Gemm", "MatMulInteger", "reprise.IntegerLinear"}) {
-    if (site.op() == product) return PackProduct(site);
-  }
-  if (site.op() == "reprise.SegmentDynamicQuantizeLinear") return PackRequestScale(site);
-  if (site.op() == "reprise.ByteTable") return PackByteTable(site);
-  if (ops::IsQuantisation(site.op())) return PackQuantisation(site);
-  if (site.op() == "reprise.Attention") return PackAttention(site);
-  if (site.op() == "reprise.RelativeAttention") return PackRelative(site);
-  if (site.op() == "reprise.Rotary") return PackRotary(site);
-  if (site.op() == "reprise.EmbeddingSum") return PackEmbedding(site);
-  if (site.op() == "Gather") return PackGather(site);
-  if (site.op() == "GatherND") return PackPick(site);
-  if (site.op() == "ArgMax" || site.op() == "ArgMin") return PackPlace(site);
-  if (site.op() == "Expand") return PackExpand(site);
-  if (site.op() == "Transpose") return PackTranspose(site);
-  if (site.op() == "Slice") return PackSlice(site);
-  if (site.op() == "CumSum") return PackCumSum(site);
-  if (absl::StartsWith(site.op(), "Reduce")) return PackReduce(site);
-  for (const AxisOp& known : kAxisOps) {
-    if (site.op() == known.name) {
-      return PackAlongAxis(site, site.attributes().Int("axis", known.axis));
-    }
+  const OpFacts& facts = FactsOf(*row);
+  switch (facts.packing) {
+    case PackRule::kNone:
+      return Refuse(site, "the op has no packing rule");
+    case PackRule::kAlongAxis:
+      return PackAlongAxis(site, site.attributes().Int("axis", facts.axis));
+    case PackRule::kAttention:
+      return PackAttention(site);
+    case PackRule::kByteTable:
+      return PackByteTable(site);
+    case PackRule::kCumSum:
+      return PackCumSum(site);
+    case PackRule::kEmbedding:
+      return PackEmbedding(site);
+    case PackRule::kExpand:
+      return PackExpand(site);
+    case PackRule::kGather:
+      return PackGather(site);
+    case PackRule::kLastDims:
+      return PackLastDims(site);
+    case PackRule::kPick:
+      return PackPick(site);
+    case PackRule::kPlace:
+      return PackPlace(site);
+    case PackRule::kProduct:
+      return PackProduct(site);
+    case PackRule::kQuantisation:
+      return PackQuantisation(site);
+    case PackRule::kReduce:
+      return PackReduce(site);
+    case PackRule::kRelative:
+      return PackRelative(site);
+    case PackRule::kRequestScale:
+      return PackRequestScale(site);
+    case PackRule::kRotary:
+      return PackRotary(site);
+    case PackRule::kSlice:
+      return PackSlice(site);
+    case PackRule::kTranspose:
+      return PackTranspose(site);
   }
   return Refuse(site, "the op has no packing rule");
+}
+
+// Every token, or every row, keeps all that the op works on.
+absl::Status Packer::PackLastDims(const Site& site) {
+  const Operand& data = site.inputs[0];
+  const Operand& result = site.outputs[0];
+  const int64_t used = data.rank() - result.rank();
+  if (PackedOf(data) == kNone || result.form.kind != data.form.kind ||
+      result.form.rows + static_cast<size_t>(used) != data.form.rows) {
+    return Refuse(site, "it works along an axis that tokens do not keep");
+  }
+  std::vector<ValueId> inputs = {PackedOf(data)};
+  for (size_t i = 1; i < site.inputs.size(); ++i) {
+    if (!site.inputs[i].fixed())
+      return Refuse(site, "an operand of it is computed from the request");
+    ASSIGN_OR_RETURN(inputs.emplace_back(), Whole(site, site.inputs[i]));
+  }
+  return Emit(site, site.op(), std::move(inputs), site.attributes());
 }
 
 // Whether a view, or a Gather, of a table by position takes for shorter sequences the same places
@@ -119,8 +126,8 @@ absl::Status Packer::PackFixed(const Site& site) {
   const bool view = row->Has(kView);
   const bool cuts = site.op() == "Slice" && CutsBehindAlone(twins_.a, *site.a) &&
                     CutsBehindAlone(twins_.b, *site.b);
-  const bool steps = ops::IsQuantisation(site.op()) &&
-                     site.attributes().Int("block_size", 0) == 0 && !site.inputs[1].has_length();
+  const bool steps = FactsOf(*row).Is(kQuantises) && site.attributes().Int("block_size", 0) == 0 &&
+                     !site.inputs[1].has_length();
   const bool in_place = row->Has(kElementwise) || cuts || steps ||
                         ((view || site.op() == "Gather") && KeepsPlaces(site)) ||
                         site.op() == "Transpose" || site.op() == "Expand";
@@ -421,7 +428,7 @@ absl::Status Packer::PackReduce(const Site& site) {
     ASSIGN_OR_RETURN(const ValueId packed_axes, Ints(std::move(axes)));
     return EmitReshaped(site, site.op(), {PackedOf(data), packed_axes}, site.attributes());
   }
-  const absl::string_view reduction = SegmentReductionOf(site.op());
+  const absl::string_view reduction = FactsOf(site.op()).of_segment;
   const bool over_tokens = axes.size() == 1 && data.tokens() && !data.form.merged &&
                            -axes[0] == static_cast<int64_t>(data.form.rest) + 1;
   if (!over_tokens || reduction.empty() || result.form.kind != Form::kSegments) {

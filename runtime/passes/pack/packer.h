@@ -133,6 +133,7 @@ class Packer {
   absl::Status PackExpand(const Site& site);
   absl::Status PackTranspose(const Site& site);
   absl::Status PackAlongAxis(const Site& site, int64_t axis);
+  absl::Status PackLastDims(const Site& site);
   absl::Status PackProduct(const Site& site);
   absl::Status PackWeightedSum(const Site& site);
   absl::Status PackAttention(const Site& site);

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/quantized/byte_table.h"
 #include "runtime/ops/quantized/quantize.h"
 #include "runtime/passes/kit/rewrite.h"
@@ -87,7 +88,7 @@ class OfOneByte {
       operands.push_back(bytes ? Bytes(input) : Results(input));
       if (!operands.back().has_value()) return std::nullopt;
     }
-    if (ops::IsQuantisation(node.op)) node.attributes.Set("axis", int64_t{0});
+    if (FactsOf(node.op).Is(kQuantises)) node.attributes.Set("axis", int64_t{0});
     auto results = Evaluate(node, operands, kMostBytes);
     if (!results.ok() || results->size() != 1) return std::nullopt;
     return std::move((*results)[0]);

@@ -3,6 +3,7 @@
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/quantized/byte_function.h"
 #include "runtime/passes/quantized/byte_scale.h"
@@ -10,12 +11,9 @@
 namespace reprise {
 namespace {
 
-constexpr absl::string_view kMoves[] = {"Reshape", "Transpose", "Slice",        "Split",
-                                        "Gather",  "Tile",      "DepthToSpace", "SpaceToDepth"};
-
 // Whether the node only moves elements of its first operand, whatever the floats are.
 bool IsMove(const Node& node) {
-  return absl::c_linear_search(kMoves, node.op) ||
+  return FactsOf(node.op).Is(kMovesBytes) ||
          (node.op == "Resize" && node.attributes.String("mode", "nearest") == "nearest" &&
           node.attributes.String("coordinate_transformation_mode", "") != "tf_crop_and_resize");
 }

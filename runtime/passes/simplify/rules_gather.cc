@@ -2,6 +2,7 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/rules.h"
 
@@ -38,10 +39,7 @@ bool ArePlaces(const Graph& graph, ValueId value, int64_t size) {
     }
     const bool whole = node.op == "Cast" && IsInteger(graph.value(value).dtype) &&
                        DTypeSize(graph.value(value).dtype) >= 4;
-    if (!whole && node.op != "Reshape" && node.op != "Squeeze" && node.op != "Unsqueeze" &&
-        node.op != "Identity") {
-      return false;
-    }
+    if (!whole && FactsOf(node.op).elements != Elements::kSame) return false;
     value = node.inputs[0];
   }
 }

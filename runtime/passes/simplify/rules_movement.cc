@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/movement/select_item.h"
 #include "runtime/ops/windows/resize.h"
 #include "runtime/ops/windows/resize_antialias.h"
@@ -234,9 +233,7 @@ absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId id) {
   }
   if (!expands || !ShapeOf(graph, output).has_value()) return kNone;
   // Their results have the shape of the first operand, whatever the second.
-  constexpr absl::string_view kLikeFirst[] = {"PRelu", "com.microsoft.BiasGelu",
-                                              "com.microsoft.FastGelu"};
-  if (absl::c_linear_search(kLikeFirst, graph.node(id).op) && !HasShape(graph, inputs[0], small)) {
+  if (FactsOf(graph.node(id).op).Is(kShapeOfFirst) && !HasShape(graph, inputs[0], small)) {
     return kNone;
   }
   const Shape large = *ShapeOf(graph, output);
@@ -253,7 +250,8 @@ absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId id) {
 
 absl::StatusOr<ValueId> ReduceRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (!absl::StartsWith(node.op, "Reduce") || node.outputs.size() != 1) return kNone;
+  const bool reduces = FactsOf(node.op).rows == RowRule::kReduction;
+  if (!reduces || node.outputs.size() != 1) return kNone;
   const Node* expand = graph.ProducerIf(node.inputs[0], "Expand");
   const Tensor* axes = node.input(1) == kNone ? nullptr : KnownConstant(graph, node.inputs[1]);
   if (expand == nullptr || axes == nullptr || axes->num_elements() == 0 ||

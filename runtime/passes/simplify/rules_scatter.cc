@@ -1,5 +1,6 @@
 #include <optional>
 
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/rules.h"
 
@@ -63,8 +64,7 @@ bool ValueCounts(const Graph& graph, ValueId value, Count count) {
       const std::optional<Count> before = BeforeExpand(*from, *to, count);
       if (!before.has_value()) return false;
       count = *before;
-    } else if (node.op != "Reshape" && node.op != "Squeeze" && node.op != "Unsqueeze" &&
-               node.op != "Identity") {
+    } else if (FactsOf(node.op).elements != Elements::kSame) {
       return false;
     }
     value = node.inputs[0];

@@ -12,6 +12,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/result_types.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/simplify_passes.h"
@@ -27,19 +28,9 @@ bool IsHalfNumber(int64_t number) {
 
 bool IsCast(const Node& node) { return node.op == "Cast" || node.op == "CastLike"; }
 
-// Equal operands that are a bit apart change its answer.
-bool Compares(const Node& node) {
-  constexpr absl::string_view kOps[] = {"Equal",          "Less",  "LessOrEqual", "Greater",
-                                        "GreaterOrEqual", "IsInf", "IsNaN"};
-  return absl::c_linear_search(kOps, node.op);
-}
-
 bool Moves(const Node& node) {
-  constexpr absl::string_view kOps[] = {"Identity",       "Transpose", "Concat", "Split",
-                                        "Slice",          "Expand",    "Tile",   "Gather",
-                                        "GatherElements", "GatherND"};
   const OpRow* row = FindOp(node.op);
-  return (row != nullptr && row->Has(kView)) || absl::c_linear_search(kOps, node.op);
+  return row != nullptr && !row->Has(kDataDependent) && FactsOf(*row).OnlyMoves();
 }
 
 // Every number of it is one of either half.
@@ -72,7 +63,7 @@ class Widening {
 
   bool LooksClosely(NodeId id) const {
     const Node& node = graph_.node(id);
-    if (Compares(node)) return true;
+    if (FactsOf(node.op).Is(kHangsOnLastBit)) return true;
     const ValueId output = node.output(0);
     if (IsCast(node)) return output != kNone && !IsHalf(types_[output]);
     return Moves(node) && absl::c_any_of(node.outputs, [&](ValueId moved) {

@@ -111,6 +111,7 @@ TEST(BatchRowsTest, OpsThatWorkInsideRowsKeepThemApart) {
         "output %y",
         "input %x: f32[4, 3, 8]\n%y: ? = LRN(%x) {size = 3}\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = LogSoftmax(%x)\noutput %y",
+        "input %x: f32[4, 3, 3]\n%y: ? = Det(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = ArgMax(%x) {axis = 2}\noutput %y",
         "input %x: f32[4, 1, 8]\nconst %s: i64[3] = {4, 3, 8}\n%y: ? = Expand(%x, %s)\noutput %y",
         "input %x: f32[4, 3]\nconst %s: i64[2] = {1, 2}\n%y: ? = Tile(%x, %s)\noutput %y",
@@ -137,6 +138,7 @@ TEST(BatchRowsTest, OpsThatMayMixRowsAreNotMarked) {
        {// Dim 0 has the right size and is something else.
         "input %x: f32[4, 4, 8]\n%y: ? = Transpose(%x) {perm = [1, 0, 2]}\noutput %y",
         "input %x: f32[4, 4]\n%y: ? = Softmax(%x) {axis = 0}\noutput %y",
+        "input %x: f32[4, 4]\n%y: ? = Det(%x)\noutput %y",
         "const %x: f32[4] = {1.0, 2.0, 3.0, 4.0}\n%y: ? = Relu(%x)\noutput %y",
         "input %x: f32[4, 8]\ninput %z: f32[8, 4]\n%y: ? = MatMul(%x, %z)\noutput %y",
         "input %x: f32[4, 8]\ninput %z: f32[4, 8]\n%y: ? = com.microsoft.FusedMatMul(%x, %z) "

@@ -10,6 +10,7 @@ constexpr OpPlan kPlans[] = {
     {"MatMul", PlanMatMul},
     {"com.microsoft.FusedMatMul", PlanMatMul},
     {"Gemm", PlanGemm},
+    {"Det", PlanDet},
 };
 // clang-format on
 

@@ -11,6 +11,9 @@ namespace reprise::cpu {
 // The kernel family that this folder offers a device.
 KernelFamily GemmFamily();
 
+// plan_det.cc
+std::vector<Candidate> PlanDet(const CpuTarget& target, const NodeView& node);
+
 // plan_linear.cc
 std::vector<Candidate> PlanLinear(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanMatMul(const CpuTarget& target, const NodeView& node);

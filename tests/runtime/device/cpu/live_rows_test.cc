@@ -58,6 +58,7 @@ TEST_P(LiveRowsTest, RowsWithoutARequestAreLeftAlone) {
         "input %x: f32[4, 3, 8]\n%y: ? = LogSoftmax(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = Softmax(%x) {axis = 1}\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = ArgMax(%x) {axis = 1}\noutput %y",
+        "input %x: f32[4, 3, 5, 5]\n%y: ? = Det(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = ArgMin(%x) {axis = 2}\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %a: i64[1] = {1}\n%y: ? = ReduceMax(%x, %a)\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %a: i64[1] = {1}\n%y: ? = ReduceSum(%x, %a)\noutput %y",

@@ -26,6 +26,14 @@ TEST(PackTokensTest, TokenWiseOpsCarryOver) {
     output %y)"));
 }
 
+TEST(PackTokensTest, WhatLastDimsHoldIsOfOneToken) {
+  ExpectPacks(absl::StrCat(kX, R"(
+    const %matrices: i64[5] = {0, 0, 2, 2, 2}
+    %m: ? = Reshape(%x, %matrices)
+    %y: ? = Det(%m)
+    output %y)"));
+}
+
 std::string Attention(absl::string_view masks, absl::string_view scores) {
   return absl::StrCat(kX, kMask, kLength, R"(
     const %heads: i64[4] = {0, 0, 2, 4}

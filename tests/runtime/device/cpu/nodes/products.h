@@ -4,6 +4,11 @@
 namespace reprise {
 
 inline constexpr const char* kProducts[] = {
+    // Determinants: on the stack, and of more than fits there; none, and one of none.
+    "input %x: f32[3, 7, 4, 4]\n%y: ? = Det(%x)\noutput %y",
+    "input %x: f32[5, 11, 11]\n%y: ? = Det(%x)\noutput %y",
+    "input %x: f64[9, 9]\n%y: ? = Det(%x)\noutput %y",
+    "input %x: f64[2, 0, 0]\n%y: ? = Det(%x)\noutput %y",
     // Products of weights.
     "input %x: f32[2, 9, 20]\nparam %w: f32[20, 50] = p0\n%y: ? = reprise.Linear(%x, %w)\noutput "
     "%y",

@@ -1,0 +1,84 @@
+// OpFacts: what batching, packing, padding and folding know of an op, as columns of its row.
+//
+// A fact that is left out is always right, and may be slow: nothing is known then. Passes, certify,
+// recipe and the importer interpret the facts; none of them lists ops by name. `reprise check
+// --ops` prints the matrix of ops by facts and what is missing.
+//
+// The facts stand in the row of the op (op_table.cc), and in a header of their own, so that those
+// who only run ops need not be compiled again when a fact is added.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_rules.h"
+
+namespace reprise {
+
+// Facts that hold or do not.
+enum OpMark : uint32_t {
+  kComparison = 1u << 0,        // of two numbers
+  kHangsOnLastBit = 1u << 1,    // operands that are a bit apart change its answer
+  kNeverFalls = 1u << 2,        // a larger operand never makes a smaller result
+  kBends = 1u << 3,             // of a straight line it makes steps, corners or waves
+  kKeepsApart = 1u << 4,        // what a mask made low stays lower than what a table made low
+  kSettled = 1u << 5,           // padding follows from that of operands
+  kSettledByWeights = 1u << 6,  // the same where one operand at most is data
+  kCarriesMasks = 1u << 7,      // masks that act on what results are made of act on the results
+  kStaysInPlace = 1u << 8,      // elements stay where they are in the rows of operands
+  kTakesSizes = 1u << 9,        // what decides its shape is a shape, or counts repeats
+  kLooksUp = 1u << 10,          // an operand behind the first chooses rows
+  kShapeOfFirst = 1u << 11,     // results have the shape of operand 0, which is no broadcast
+  kKnowsRows = 1u << 12,        // how many rows there are stands in an operand, or in its errors
+  kMovesBytes = 1u << 13,       // worth moving bytes in place of the floats that they stand for
+  kReduces = 1u << 14,          // elements have a say as the sum, the largest or the like of them
+  kMultipliesWeights = 1u << 15,
+  kQuantises = 1u << 16,   // each element by itself and by the scale of its place
+  kOfSegments = 1u << 17,  // reads packed tokens by their segments: none that no request has
+  kLight = 1u << 18,       // few steps an element, worth no recipe of their own
+  kHeavy = 1u << 19,       // many steps an element
+};
+
+struct OpFacts {
+  Elements elements = Elements::kMade;
+  Sign sign = Sign::kUnknown;
+  Positive positive = Positive::kUnknown;
+  Overflow overflow = Overflow::kNever;
+  Sizes sizes = Sizes::kUnknown;
+  Growth growth = Growth::kUnknown;
+  RowRule rows = RowRule::kMixes;
+  PackRule packing = PackRule::kNone;
+  PositionRule positions = PositionRule::kNone;
+  Rounding rounding = Rounding::kNone;
+  int8_t axis = 0;        // what attribute `axis` is where it is left out
+  uint32_t choosers = 0;  // bit i: operand i says which elements are taken, and is none of them
+  uint32_t text = 0;      // bit i: operand i may be text, beside those that results are made of
+  uint32_t marks = 0;     // OpMark
+  absl::string_view of_segment;  // the reduction of SegmentReduce that does the same to tokens
+  // The op, or the first of those, that passes make of it where it is worth it: what it lacks
+  // itself is that one's.
+  absl::string_view becomes;
+
+  bool Is(OpMark mark) const { return (marks & mark) != 0; }
+  bool Chooses(size_t i) const { return i < 32 && ((choosers >> i) & 1) != 0; }
+  // Results hold elements of operand 0 and no others.
+  bool HoldsFirst() const { return elements >= Elements::kSame && elements <= Elements::kPart; }
+  // Results hold elements of operands, whatever any element is.
+  bool OnlyMoves() const { return HoldsFirst() || elements == Elements::kJoined; }
+  bool HoldsAllOfFirst() const {
+    return elements >= Elements::kSame && elements <= Elements::kMoved;
+  }
+};
+
+// The facts of a row of the table; those of an op by name, nothing known where it has no row.
+const OpFacts& FactsOf(const OpRow& row);
+const OpFacts& FactsOf(absl::string_view op);
+
+// A row with its facts, as op_table.cc lists them.
+struct OpEntry {
+  OpRow row;
+  OpFacts facts = {};
+};
+
+}  // namespace reprise

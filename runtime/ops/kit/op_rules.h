@@ -1,0 +1,168 @@
+// The rules that a row of the op table may name. Each list is interpreted in one place: `Sign`,
+// `Positive` and `Overflow` by ops/axis, `Sizes` and `Growth` by certify, `RowRule` by recipe, the
+// others by passes. The first one of each is what holds where a row says nothing.
+#pragma once
+
+#include <cstdint>
+
+namespace reprise {
+
+// Whether results may be negative. An operand that chooses, or that decides a shape, has no say.
+enum class Sign : uint8_t {
+  kUnknown,
+  kNeverNegative,
+  kOfOperands,   // no result is negative where no operand is
+  kOfProduct,    // the same, or where both operands are one value
+  kOfPower,      // the same, or where the power is even
+  kOfLargest,    // not where any operand is not negative
+  kOfBounds,     // not where the lower bound, operand 1, is not negative
+  kOfLogarithm,  // not where operand 0 is at least one
+  kOfRemainder,  // that of the divisor; with `fmod`, of the dividend
+  kPlacesAlone,  // results behind the first are places
+};
+
+// Which operands being above zero makes every result above zero.
+enum class Positive : uint8_t {
+  kUnknown,
+  kAlways,
+  kOfFirst,  // operand 0
+  kOfBound,  // operand 1, the lower bound
+  kOfAny,    // any operand
+  kOfAll,    // all of them, but for a condition
+  kOfSum,    // any, where no other one is negative
+};
+
+// Which finite operands make something infinite, or no number.
+enum class Overflow : uint8_t {
+  kNever,
+  kAlways,       // some that models compute with
+  kExponential,  // large ones
+  kLogarithm,    // those near zero and below
+  kRoot,         // negative ones
+  kInverse,      // zero
+  kQuotient,     // a divisor of zero
+  kPower,        // large powers, zero and a negative power
+};
+
+// Where the elements of results come from, if the op looks at none of them.
+enum class Elements : uint8_t {
+  kMade,      // they are computed
+  kSame,      // those of operand 0, each once, in their order
+  kRepeated,  // those of operand 0, each at least once
+  kMoved,     // those of operand 0, each once, elsewhere
+  kPart,      // some of operand 0
+  kJoined,    // those of all operands
+  kChosen,    // operand 1 or 2, as operand 0 says
+};
+
+// How numbers that are made of sizes flow through the op, for certify/size_rules.
+enum class Sizes : uint8_t {
+  kUnknown,  // the op decides something by the size
+  kOfShape,  // makes numbers of the shape of its operand
+  kComparison,
+  kChoice,  // as a condition says
+  kConversion,
+  kCount,    // counts from operand 0 by operand 2
+  kFill,     // the same number everywhere
+  kSum,      // straight lines stay straight
+  kProduct,  // of lines along different axes too
+  kReduceSum,
+  kReduceProduct,
+  kCopy,     // every element of operand 0
+  kView,     // them, under another shape
+  kLookup,   // those at the places in operand 1
+  kCut,      // those between bounds
+  kJoin,     // those of all operands
+  kExtreme,  // the smaller or the larger of two
+  kBounded,  // by operands 1 and 2
+  kQuotient,
+  kRemainder,
+  kRounding,
+  kMagnitude,
+  kSmooth,  // a straight line becomes a curve without a step
+};
+
+// What the op makes of values that no size decides, where how many there are follows the size.
+enum class Growth : uint8_t {
+  kUnknown,
+  kKeepsPlaces,  // elements at the first places stay there
+  kReduces,
+  kProduct,  // of operands 0 and 1
+  kContraction,
+  kResizes,
+  kCumulates,
+  kFindsOnes,  // the places of what is not zero
+};
+
+// How the op keeps rows of a batch apart, for recipe/row_rules. Views and elementwise ops do.
+enum class RowRule : uint8_t {
+  kMixes,  // or nothing is known
+  kFirst,
+  kFirstAlone,
+  kThird,
+  kAll,
+  kAllFollow,
+  kFirstAndAllFollow,
+  kAlongAxis,
+  kAddNorm,
+  kAttention,
+  kRelativeAttention,
+  kSegmentAttention,
+  kAppendRows,
+  kConcat,
+  kConv,
+  kIntegerConv,
+  kLinear,
+  kMatMul,
+  kMatMulInteger,
+  kIntegerLinear,
+  kQuantisation,
+  kReduction,
+  kDimZeroStays,
+  kLastDims,
+  kResize,
+  kSlice,
+  kEmbeddingSum,
+  kGather,
+  kTranspose,
+};
+
+// How the op is computed over packed tokens, for passes/pack. Views and elementwise ops are.
+enum class PackRule : uint8_t {
+  kNone,
+  kAlongAxis,
+  kAttention,
+  kByteTable,
+  kCumSum,
+  kEmbedding,
+  kExpand,
+  kGather,
+  kLastDims,
+  kPick,
+  kPlace,
+  kProduct,
+  kQuantisation,
+  kReduce,
+  kRelative,
+  kRequestScale,
+  kRotary,
+  kSlice,
+  kTranspose,
+};
+
+// Which of its operands hang on the position alone, for passes/match/position_operands.
+enum class PositionRule : uint8_t {
+  kNone,
+  kAlongAxis,
+  kFirst,
+  kLinear,
+  kNorm,
+  kQuantisation,
+  kRotary,
+  kSlice,
+};
+
+// What `reprise.precision: bf16` rounds: a product of rows and weights, or attention.
+enum class Rounding : uint8_t { kNone, kProduct, kAttention };
+
+}  // namespace reprise

@@ -1,0 +1,31 @@
+// The matrix of ops by facts that `reprise check --ops` prints.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace reprise::cli {
+
+// What is known of one op, by the columns of kOpColumns; "-" where a fact is missing that would
+// make models with the op faster, "" where there is nothing to know.
+struct OpMatrixRow {
+  absl::string_view op;
+  std::vector<std::string> facts;
+};
+
+// A column: its heading, what serves an op that lacks the fact.
+struct OpColumn {
+  absl::string_view name;
+  absl::string_view without;
+};
+const std::vector<OpColumn>& OpColumns();
+
+// One row for each op of the table, in its order.
+std::vector<OpMatrixRow> OpMatrix();
+
+// The matrix as text, and below it the ops that miss each fact.
+std::string OpMatrixText();
+
+}  // namespace reprise::cli
