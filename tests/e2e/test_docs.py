@@ -177,3 +177,22 @@ def test_commands_have_the_flags_that_they_are_shown_with(page):
         real = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", known_words(program, arguments)))
         shown = {word.split("=")[0] for word in arguments if re.match(r"--?[a-z]", word)}
         assert shown <= real, f"{program} {' '.join(arguments)}"
+
+
+def test_the_table_of_operators_is_that_of_the_rows():
+    """What docs/models.md says of each fact is what `reprise check --ops` counts and lists."""
+    said = {}
+    for row in section((SOURCE / "docs/models.md").read_text(), "### What is known of an operator").splitlines():
+        cells = [cell.strip() for cell in row.strip("| ").split(" | ")]
+        if len(cells) == 4 and re.fullmatch(r"\d+ of \d+", cells[1]):
+            said[cells[0]] = (cells[1], cells[3])
+    printed = reprise("check", "--ops")
+    real = {name: (count, ops.strip()) for name, count, ops in re.findall(
+        r"^missing (\w+): (\d+ of \d+); then [^\n]*\n((?:  [^\n]*\n)?)", printed, re.M)}
+    assert set(said) == set(real) and len(real) == 6
+    for fact, (count, ops) in real.items():
+        assert said[fact][0] == count, fact
+        if said[fact][1] != "see the command":
+            assert said[fact][1] == ops, fact
+    # The matrix has a line for each op, and a column for each fact.
+    assert re.search(r"^Det +rule +last dims +last dims +fixed +- +fast$", printed, re.M)
