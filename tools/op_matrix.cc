@@ -83,7 +83,7 @@ std::string Kernel(const OpRow& row) {
   return CpuDevice::HasKernels(row.name) ? "fast" : kMissing;
 }
 
-// What another op, which passes make of it, has: that it lacks it itself costs nothing.
+// Takes facts of the op that passes make of it: that it lacks them itself costs nothing.
 void TakeFrom(const OpRow& row, std::vector<std::string>& facts) {
   const OpRow* other = FindOp(FactsOf(row).becomes);
   if (other == nullptr) return;

@@ -8,7 +8,7 @@
 
 namespace reprise::cli {
 
-// What is known of one op, by the columns of kOpColumns; "-" where a fact is missing that would
+// The facts of one op, by the columns of OpColumns(); "-" where a fact is missing that would
 // make models with the op faster, "" where there is nothing to know.
 struct OpMatrixRow {
   absl::string_view op;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint32_t kFirst = 1, kAll = ~uint32_t{0}, kChosen = 0b110;
 
-// What an op does with text: it may stand at the inputs of the bits `over`.
+// The use that an op has for text, which may stand at the inputs of the bits `over`.
 struct OverText {
   uint32_t over = 0;
   bool makes_text = false;

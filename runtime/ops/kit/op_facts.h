@@ -18,10 +18,10 @@ namespace reprise {
 
 // Facts that hold or do not.
 enum OpMark : uint32_t {
-  kComparison = 1u << 0,        // of two numbers
+  kComparison = 1u << 0,        // compares two numbers
   kHangsOnLastBit = 1u << 1,    // operands that are a bit apart change its answer
   kNeverFalls = 1u << 2,        // a larger operand never makes a smaller result
-  kBends = 1u << 3,             // of a straight line it makes steps, corners or waves
+  kBends = 1u << 3,             // makes steps, corners or waves of a straight line
   kKeepsApart = 1u << 4,        // what a mask made low stays lower than what a table made low
   kSettled = 1u << 5,           // padding follows from that of operands
   kSettledByWeights = 1u << 6,  // the same where one operand at most is data

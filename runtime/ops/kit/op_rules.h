@@ -65,7 +65,7 @@ enum class Sizes : uint8_t {
   kCount,    // counts from operand 0 by operand 2
   kFill,     // the same number everywhere
   kSum,      // straight lines stay straight
-  kProduct,  // of lines along different axes too
+  kProduct,  // straight where the lines lie along different axes
   kReduceSum,
   kReduceProduct,
   kCopy,     // every element of operand 0
@@ -74,7 +74,7 @@ enum class Sizes : uint8_t {
   kCut,      // those between bounds
   kJoin,     // those of all operands
   kExtreme,  // the smaller or the larger of two
-  kBounded,  // by operands 1 and 2
+  kBounded,  // no less than operand 1, no more than operand 2
   kQuotient,
   kRemainder,
   kRounding,
@@ -82,12 +82,12 @@ enum class Sizes : uint8_t {
   kSmooth,  // a straight line becomes a curve without a step
 };
 
-// What the op makes of values that no size decides, where how many there are follows the size.
+// The way in which an op keeps values that no size decides, where their number follows the size.
 enum class Growth : uint8_t {
   kUnknown,
   kKeepsPlaces,  // elements at the first places stay there
   kReduces,
-  kProduct,  // of operands 0 and 1
+  kProduct,  // multiplies operands 0 and 1
   kContraction,
   kResizes,
   kCumulates,
@@ -162,7 +162,8 @@ enum class PositionRule : uint8_t {
   kSlice,
 };
 
-// What `reprise.precision: bf16` rounds: a product of rows and weights, or attention.
+// The part of `reprise.precision: bf16` that acts on the op: products of rows and weights,
+// attention.
 enum class Rounding : uint8_t { kNone, kProduct, kAttention };
 
 }  // namespace reprise
