@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/device/cpu/kernel_list.h"
 #include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/kit/op_facts.h"
 
@@ -80,7 +80,7 @@ std::string Kernel(const OpRow& row) {
   if (row.Has(kView)) return "view";
   if (row.Has(kShapeOnly) && !row.Has(kNoFold)) return "folded";
   if (row.Has(kDataDependent)) return "";
-  return CpuDevice::HasKernels(row.name) ? "fast" : kMissing;
+  return HasCpuKernels(row.name) ? "fast" : kMissing;
 }
 
 // Takes facts of the op that passes make of it: that it lacks them itself costs nothing.

@@ -9,6 +9,7 @@
 #include "runtime/device/cpu/gemm/foreign_blas.h"
 #include "runtime/device/cpu/gemm/gemm_plans.h"
 #include "runtime/device/cpu/int8/int8_plans.h"
+#include "runtime/device/cpu/kernel_list.h"
 #include "runtime/device/cpu/movement/movement_plans.h"
 #include "runtime/device/cpu/packed/packed_plans.h"
 #include "runtime/device/cpu/plan/kernel_family.h"
@@ -92,7 +93,7 @@ CpuDevice::CpuDevice(const CpuDeviceOptions& options)
 
 CpuDevice::~CpuDevice() = default;
 
-bool CpuDevice::HasKernels(absl::string_view op) {
+bool HasCpuKernels(absl::string_view op) {
   for (const auto family : kFamilies) {
     for (const cpu::OpPlan& row : family().plans) {
       if (row.op == op) return true;

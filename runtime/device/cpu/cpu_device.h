@@ -37,9 +37,6 @@ class CpuDevice final : public Device {
   // then run by our own or the reference kernels. Always OK with GemmProvider::kOwn.
   absl::Status openblas_status() const { return openblas_status_; }
 
-  // Whether a family has a plan for the op, which may still find no kernel for some of its forms.
-  static bool HasKernels(absl::string_view op);
-
   absl::string_view name() const override { return "cpu"; }
   std::string fingerprint() const override { return fingerprint_; }
   std::vector<KernelOption> Options(const Graph& graph, NodeId node) const override;
