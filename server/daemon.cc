@@ -211,10 +211,14 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
                                                                   const std::string& folder,
                                                                   const ModelSettings& settings) {
   arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);
-  ASSIGN_OR_RETURN(const std::shared_ptr<Servable> servable,
-                   LoadServable(engine_, model, folder, settings, state_));
-  servable->queue = OpenQueue(engine_, scheduler_, model, *servable);
-  return servable;
+  return LoadServable({.engine = engine_,
+                       .version = model,
+                       .folder = folder,
+                       .settings = settings,
+                       .state = state_,
+                       .open_queue = [this, &model](Servable& servable) {
+                         servable.queue = OpenQueue(engine_, scheduler_, model, servable);
+                       }});
 }
 
 absl::Status Daemon::StartStreams() {

@@ -19,6 +19,23 @@ Inference::Inference(std::vector<Stage> stages, Repository& repository, RequestS
       clock_(clock),
       events_(events) {}
 
+// Holds views of what the transport keeps until the request is answered.
+class Inference::Anew final : public Resumer {
+ public:
+  Anew(Inference& inference, const InferRequest& request, const Done& done)
+      : inference_(inference), request_(request), done_(done) {}
+  std::function<void()> Resume() const override {
+    return [&inference = inference_, request = request_, done = done_] {
+      inference.Start(request, done);
+    };
+  }
+
+ private:
+  Inference& inference_;
+  const InferRequest& request_;
+  const Done& done_;
+};
+
 std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
   const int64_t start_ns = clock_.NowNs();
   auto call =
@@ -32,8 +49,13 @@ std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
 
 absl::StatusOr<std::shared_ptr<Call>> Inference::Walk(const InferRequest& request, Done& done,
                                                       int64_t start_ns) {
-  RequestState state{.start_ns = start_ns};
-  for (const Stage& stage : stages_) RETURN_IF_ERROR(stage(request, state));
+  const Anew anew(*this, request, done);
+  RequestState state{.start_ns = start_ns, .resumer = &anew};
+  for (const Stage& stage : stages_) {
+    const absl::Status status = stage(request, state);
+    if (state.waits) return nullptr;
+    RETURN_IF_ERROR(status);
+  }
   return Enqueue(state, scheduler_, clock_, done);
 }
 

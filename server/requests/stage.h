@@ -31,7 +31,20 @@ namespace reprise {
 // May change an answer that is OK, or turn it into an error.
 using AnswerStep = std::function<absl::Status(InferResult& result)>;
 
+// Begins a request anew, once what it waits for is there.
+class Resumer {
+ public:
+  virtual ~Resumer() = default;
+  // A copy of the request that may be called from any thread, once.
+  virtual std::function<void()> Resume() const = 0;
+};
+
 struct RequestState {
+  // A stage that has to wait for what is being loaded hands a Resume() to it, says so by `waits`,
+  // and ends the walk by an error, which nobody sees. Null where nobody resumes a request.
+  const Resumer* resumer = nullptr;
+  bool waits = false;
+
   int64_t start_ns = 0;  // when it came
 
   // Set by the stage `admit`.

@@ -76,11 +76,11 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   Graph as_imported;
   std::optional<LoadBudget> budget;
   if (const absl::Status status = Import(*model, as_imported, budget); !status.ok()) {
-    return ExplainRefusal(model->options_.path, status);
+    return ExplainRefusal(model->options_.path, model->options_.ranks, status);
   }
   const int64_t imported = context_.clock->NowNs();
   if (const absl::Status status = FindAxes(*model, std::move(as_imported), *budget); !status.ok()) {
-    return ExplainRefusal(model->options_.path, status);
+    return ExplainRefusal(model->options_.path, model->options_.ranks, status);
   }
   model->fingerprint_ = FingerprintGraph(model->graph_);
   model->device_fingerprint_ = context_.device->fingerprint();
@@ -129,7 +129,8 @@ absl::Status ModelLoader::Import(Model& model, Graph& as_imported,
                                  std::optional<LoadBudget>& budget) const {
   const int64_t file_bytes = FileBytesOf(model.options_.path);
   LoadBudget of_import(file_bytes);
-  ASSIGN_OR_RETURN(ImportedModel imported, ImportOnnxFile(model.options_.path, &of_import));
+  ASSIGN_OR_RETURN(ImportedModel imported,
+                   ImportOnnxFile(model.options_.path, &of_import, model.options_.ranks));
   model.graph_ = std::move(imported.graph);
   model.inputs_ = std::move(imported.inputs);
   model.recipe_outputs_ = std::move(imported.outputs);

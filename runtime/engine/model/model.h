@@ -72,6 +72,9 @@ enum class PackingMode {
 struct ModelOptions {
   ModelId id;
   std::string path;  // of model.onnx
+  // Ranks of inputs whose shape the file leaves open, by name. A model is one for each choice of
+  // them: what it is specialised to, certified and bucketed by hangs on them.
+  InputRanks ranks;
 
   // Buckets by axis label ("batch", "sequence", a symbol), which stay.
   std::map<std::string, std::vector<int64_t>> buckets;
