@@ -1,19 +1,28 @@
-# reprise_library(<folder> [DEPS <target>...] [LIBS <imported target>...])
+# reprise_library(<folder> [DEPS <target>...] [LIBS <imported target>...] [PRECOMPILED <name>])
 #
 # One static library for `folder`, made of every .cc in it, without those of the folders below it.
 # DEPS are other reprise libraries (their folders, with / for the path: "runtime/graph"); LIBS are
-# outside libraries. The DEPS say the layering of DESIGN; tests/structure/test_includes.py checks
-# the includes.
+# outside libraries. PRECOMPILED names its precompiled header (precompiled_plain unless it is said). The
+# DEPS say the layering of DESIGN; tests/structure/test_includes.py checks the includes.
 #
 # No file is compiled for an ISA as a whole: kernels have functions for each, chosen when they run, and
 # whatever else a file holds must run on any CPU.
 function(reprise_library folder)
-  cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "PRECOMPILED" "DEPS;LIBS" ${ARGN})
   string(REPLACE "/" "_" target ${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.cc)
   list(FILTER sources EXCLUDE REGEX "/(main)\\.cc$")
+  if(NOT ARG_PRECOMPILED)
+    set(ARG_PRECOMPILED precompiled_plain)
+    if(folder MATCHES "^runtime/ops(/|$)")
+      set(ARG_PRECOMPILED precompiled_ops)
+    elseif(folder MATCHES "^runtime/device/cpu(/|$)")
+      set(ARG_PRECOMPILED precompiled_kernels)
+    endif()
+  endif()
   if(sources)
     add_library(${target} STATIC ${sources})
+    reprise_use_precompiled(${target} ${ARG_PRECOMPILED})
     set(scope PUBLIC)
   else()
     add_library(${target} INTERFACE)
@@ -54,6 +63,7 @@ function(reprise_test folder)
   endif()
   set(target ${target}_test)
   add_executable(${target} ${sources})
+  reprise_use_precompiled(${target} precompiled_tests)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
   foreach(dep ${ARG_DEPS})
     string(REPLACE "/" "_" dep_target ${dep})
