@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kSmallBatch = 3;
 constexpr int64_t kLargeBatch = 5;
 
-// What is added to the random floats of a sweep: logarithms and roots see no number below 0, and a
+// A sweep adds these to its random floats: logarithms and roots see no number below 0, and a
 // maximum with a bounded function none above it.
 constexpr double kSweepShifts[] = {0, 3, -3, 0.5, -1};
 

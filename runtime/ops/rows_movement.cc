@@ -54,7 +54,7 @@ constexpr OpEntry kRows[] = {
     {{"RandomNormalLike", 1, 1, 1, 1, kShapeOnly | kNoFold, 0, RandomLikeRule, RandomNormalKernel, UnknownAxis, DTypeOrLikeTypes}},
     {{"RandomUniformLike", 1, 1, 1, 1, kShapeOnly | kNoFold, 0, RandomLikeRule, RandomUniformKernel, UnknownAxis, DTypeOrLikeTypes}},
     {{"Bernoulli", 1, 1, 1, 1, kNoFold, 0, BernoulliRule, BernoulliKernel, UnknownAxis, DTypeOrLikeTypes}},
-    // As many elements as the data says.
+    // The data decides how many elements these have.
     {{"NonZero", 1, 1, 1, 1, kDataDependent, 0b1, NonZeroRule, NonZeroKernel, UnknownAxis, kInt64},
      {.sign = Sign::kNeverNegative, .growth = Growth::kFindsOnes}},
     {{"Compress", 2, 2, 1, 1, kDataDependent, 0b10, CompressRule, CompressKernel, UnknownAxis},

@@ -45,7 +45,7 @@ class ProofRunners {
  public:
   virtual ~ProofRunners() = default;
 
-  // As many runners as this work side by side.
+  // This many runners work side by side.
   virtual int threads() const = 0;
   // RESOURCE_EXHAUSTED: there is no memory for it. The runners of one object share recipes.
   virtual absl::StatusOr<std::unique_ptr<ProofRunner>> NewRunner() = 0;
