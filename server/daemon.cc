@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -178,7 +179,7 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
                  const ModelSettings& settings) { return LoadModel(model, folder, settings); },
           events_),
       inference_(RequestStages(repository_), repository_, scheduler_, engine_, clock_, events_),
-      tokens_(repository_, clock_) {
+      tokens_(repository_, state_, clock_) {
   catalogue_.SetMemory([this]() -> MemoryUse {
     return {.arena_bytes = arenas_.held_bytes(), .parameter_bytes = engine_.parameter_bytes()};
   });
@@ -329,6 +330,7 @@ void Daemon::Drain() {
                                           " s; those that wait are refused"));
     scheduler_.Shutdown(Stopping());
   }
+  FinishGenerations(end);
   // Who waits for a model is told.
   repository_.Stop();
   // The deadline of Shutdown does not do here: Shutdown waits that long for calls that never end,
@@ -345,6 +347,18 @@ void Daemon::Drain() {
   rpc_->Shutdown(std::chrono::system_clock::now() + kFlushTime);
   store_.Finish();
   engine_.SaveUsage(UsageKeeper::When::kNow);
+}
+
+void Daemon::FinishGenerations(std::chrono::steady_clock::time_point end) {
+  constexpr std::chrono::milliseconds kLook(5);
+  for (const Repository::Listed& listed : repository_.List()) {
+    if (listed.servable == nullptr || listed.servable->generation == nullptr) continue;
+    GenerationLoop& generation = *listed.servable->generation;
+    while (!generation.idle() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(kLook);
+    }
+    generation.Stop();
+  }
 }
 
 Daemon::~Daemon() {

@@ -3,6 +3,7 @@
 // Threads: Start, Drain and the destructor from one thread.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,6 +58,8 @@ class Daemon {
                                                             const std::string& folder,
                                                             const ModelSettings& settings);
   void OnSettled();
+  // Waits until no model makes tokens; what is left at `end` is ended.
+  void FinishGenerations(std::chrono::steady_clock::time_point end);
 
   // Constant after construction; each may use those above it.
   const Options options_;

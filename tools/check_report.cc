@@ -16,6 +16,7 @@
 #include "runtime/base/saturating.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model/tail.h"
+#include "runtime/passes/paged/paged_form.h"
 
 namespace reprise::cli {
 namespace {
@@ -101,6 +102,23 @@ std::string PackingText(const Model& model) {
       model.packs_whole_requests() ? absl::StrCat("  ", model.packing_reason(), "\n") : "",
       "  numbers of tokens that recipes are compiled for: ", absl::StrJoin(packing->buckets(), ","),
       "\n  requests longer than ", packing->longest(), " run at their exact sizes\n\n");
+}
+
+// Whether the server can keep the cache of a decoder; nothing for a model without one.
+std::string PagingText(const Model& model) {
+  std::vector<std::string> outputs;
+  for (const ModelIo& output : model.outputs()) outputs.push_back(output.name);
+  const absl::StatusOr<PagedForm> form =
+      MakePagedForm(Engine::SymbolicGraph(model, /*packed=*/false), outputs, {});
+  if (absl::IsNotFound(form.status())) return "";
+  if (!form.ok()) {
+    return absl::StrCat(
+        "clients carry the cache of this decoder, and it makes no tokens by itself: ",
+        form.status().message(), "\n\n");
+  }
+  return absl::StrCat("makes tokens: the server keeps ", form->caches.size(),
+                      " caches in pages of ", form->page_floats * int64_t{sizeof(float)},
+                      " bytes, for up to ", form->context, " positions of a sequence\n\n");
 }
 
 // Every number of tokens.
@@ -320,7 +338,7 @@ std::string CutsText(const Model& model) {
 
 absl::StatusOr<std::string> CheckReport(const Engine& engine, const Model& model, int streams) {
   std::string text = absl::StrCat(SignatureText(model), "\n", AxesText(model), "\n",
-                                  PackingText(model), CutsText(model));
+                                  PackingText(model), PagingText(model), CutsText(model));
   if (model.has_shape_inputs()) {
     absl::StrAppend(&text,
                     "an input decides shapes: kernels and memory follow its value, which "

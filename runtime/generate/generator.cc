@@ -166,7 +166,9 @@ void Generator::Wake() {
 
 GeneratorStats Generator::Stats() const {
   MutexLock lock(mutex_);
-  return stats_;
+  GeneratorStats stats = stats_;
+  stats.waiting += static_cast<int64_t>(submitted_.size());
+  return stats;
 }
 
 void Generator::TakeRequests() {

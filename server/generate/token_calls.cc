@@ -119,6 +119,9 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(
     absl::string_view model, absl::string_view version, absl::string_view id,
     std::vector<int64_t> ids, const SamplingParameters& parameters, bool counts_unread,
     OnTokens on_tokens) const {
+  if (state_.state() == ServerState::State::kDraining) {
+    return absl::UnavailableError("the server is stopping");
+  }
   ASSIGN_OR_RETURN(Repository::Found found, repository_.Find(model, version));
   if (found.servable->generation == nullptr) {
     return absl::UnimplementedError(absl::StrCat(

@@ -21,6 +21,7 @@
 #include "runtime/generate/generation.h"
 #include "server/generate/sampling_parameters.h"
 #include "server/repository/repository.h"
+#include "server/repository/server_state.h"
 #include "server/requests/request.h"
 
 namespace reprise {
@@ -55,8 +56,8 @@ class TokenCalls {
  public:
   using OnTokens = std::function<void(const TokenCallInfo& info, const GenerationEvent& event)>;
 
-  TokenCalls(const Repository& repository, const Clock& clock)
-      : repository_(repository), clock_(clock) {}
+  TokenCalls(const Repository& repository, const ServerState& state, const Clock& clock)
+      : repository_(repository), state_(state), clock_(clock) {}
 
   bool Takes(const InferRequest& request) const;
   // With `counts_unread` events that are told count as not taken until the call hears of them
@@ -74,6 +75,7 @@ class TokenCalls {
 
  private:
   const Repository& repository_;
+  const ServerState& state_;
   const Clock& clock_;
 };
 

@@ -61,7 +61,9 @@ seconds TimeFor(int64_t bytes) { return kMoveTime + seconds(bytes / kLeastBytesP
 }  // namespace
 
 // Holds the connection until it is answered.
-class HttpConnection::Exchange final : public HttpExchange, public ClientWatcher {
+class HttpConnection::Exchange final : public HttpExchange,
+                                       public ClientWatcher,
+                                       public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(HttpRequest request, std::shared_ptr<HttpConnection> connection)
       : HttpExchange(std::move(request)), connection_(std::move(connection)) {}
@@ -80,6 +82,28 @@ class HttpConnection::Exchange final : public HttpExchange, public ClientWatcher
       });
     });
     if (!posted) connection->stream_.Abort();
+  }
+
+  void Begin(HttpReply head) noexcept override {
+    const auto self = weak_from_this();
+    Post(connection_, [head = std::move(head), self](HttpConnection& connection) {
+      connection.BeginPieces(head, self);
+    });
+  }
+
+  void Send(std::string piece, bool last, std::function<void()> sent) noexcept override {
+    std::shared_ptr<HttpConnection> connection = connection_;
+    if (last) {
+      {
+        MutexLock lock(mutex_);
+        leave_ = nullptr;
+      }
+      connection_ = nullptr;
+    }
+    Post(connection,
+         [piece = std::move(piece), last, sent = std::move(sent)](HttpConnection& of) mutable {
+           of.QueuePiece(std::move(piece), last, std::move(sent));
+         });
   }
 
   void OnLeave(std::function<void()> leave) override {
@@ -104,6 +128,15 @@ class HttpConnection::Exchange final : public HttpExchange, public ClientWatcher
   }
 
  private:
+  template <typename Work>
+  static void Post(const std::shared_ptr<HttpConnection>& connection, Work work) noexcept {
+    const bool posted = WhereMemoryAllows([&] {
+      asio::post(connection->stream_.get_executor(),
+                 [connection, work = std::move(work)]() mutable { work(*connection); });
+    });
+    if (!posted) connection->stream_.Abort();
+  }
+
   std::shared_ptr<HttpConnection> connection_;  // null once answered
   Mutex mutex_;
   std::function<void()> leave_ GUARDED_BY(mutex_);
@@ -290,6 +323,54 @@ void HttpConnection::Write(HttpReply reply) {
   stream_.ExpireAfter(TimeFor(bytes));
   http::async_write(stream_, reply_,
                     [self = shared_from_this()](Error error, size_t) { self->OnWritten(error); });
+}
+
+void HttpConnection::BeginPieces(const HttpReply& head, std::weak_ptr<ClientWatcher> watcher) {
+  watcher_ = std::move(watcher);
+  // Before 1.1 the end of the connection is that of the body.
+  chunked_ = version_ >= 11;
+  keep_ = keep_ && chunked_ && !context_.draining;
+  std::string text = absl::StrCat("HTTP/1.1 ", head.status, " OK\r\nServer: reprise\r\n",
+                                  "Content-Type: ", head.content_type, "\r\n",
+                                  "Connection: ", keep_ ? "keep-alive" : "close", "\r\n");
+  for (const auto& [name, value] : head.fields) absl::StrAppend(&text, name, ": ", value, "\r\n");
+  absl::StrAppend(&text, chunked_ ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n");
+  lost_ = false;
+  pieces_.push_back({.bytes = std::move(text)});
+  WritePieces();
+}
+
+void HttpConnection::QueuePiece(std::string piece, bool last, std::function<void()> sent) {
+  if (chunked_ && !piece.empty()) {
+    piece = absl::StrCat(absl::Hex(piece.size()), "\r\n", piece, "\r\n");
+  }
+  if (chunked_ && last) absl::StrAppend(&piece, "0\r\n\r\n");
+  pieces_.push_back({.bytes = std::move(piece), .last = last, .sent = std::move(sent)});
+  if (lost_) return OnPiece(asio::error::operation_aborted);
+  WritePieces();
+}
+
+void HttpConnection::WritePieces() {
+  if (writes_piece_ || pieces_.empty()) return;
+  writes_piece_ = true;
+  const std::string& bytes = pieces_.front().bytes;
+  stream_.ExpireAfter(TimeFor(static_cast<int64_t>(bytes.size())));
+  asio::async_write(stream_, asio::buffer(bytes),
+                    [self = shared_from_this()](Error error, size_t) { self->OnPiece(error); });
+}
+
+void HttpConnection::OnPiece(Error error) {
+  writes_piece_ = false;
+  const Piece piece = std::move(pieces_.front());
+  pieces_.pop_front();
+  if (piece.sent != nullptr) piece.sent();
+  if (error && !std::exchange(lost_, true)) {
+    if (const std::shared_ptr<ClientWatcher> watcher = watcher_.lock()) watcher->OnClientLeft();
+  }
+  if (piece.last) return OnWritten(error);
+  if (lost_ && !pieces_.empty()) return OnPiece(asio::error::operation_aborted);
+  if (pieces_.empty()) stream_.ExpireNever();
+  if (!lost_) WritePieces();
 }
 
 void HttpConnection::Refuse(int status, const std::string& why) {

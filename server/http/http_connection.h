@@ -15,6 +15,8 @@
 #include <boost/beast/http/string_body.hpp>
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -71,6 +73,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Handle();
   void EndExchange();
   void Write(HttpReply reply);
+  // A reply in pieces: its header, then what comes, in order.
+  void BeginPieces(const HttpReply& head, std::weak_ptr<ClientWatcher> watcher);
+  void QueuePiece(std::string piece, bool last, std::function<void()> sent);
+  void WritePieces();
+  void OnPiece(Error error);
   // Answers without a handler, and closes: the rest of the request is not read.
   void Refuse(int status, const std::string& why);
   void OnWritten(Error error);
@@ -87,7 +94,19 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::chrono::steady_clock::time_point body_began_;
   int64_t taken_ = 0;  // bytes of the budget
   std::unique_ptr<Inflater> inflater_;
+  // A piece of a reply that waits to be written, or is being written.
+  struct Piece {
+    std::string bytes;
+    bool last = false;
+    std::function<void()> sent;
+  };
+
   Reply reply_;
+  std::deque<Piece> pieces_;
+  std::weak_ptr<ClientWatcher> watcher_;  // told where a piece cannot be written
+  bool chunked_ = false;                  // pieces have their sizes in front
+  bool writes_piece_ = false;
+  bool lost_ = false;  // a piece was not written: none will be
   bool keep_ = false;  // the connection, after the answer
   bool is_head_ = false;
   unsigned version_ = 11;

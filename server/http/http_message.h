@@ -45,6 +45,12 @@ class HttpExchange {
   // connection is closed.
   virtual void Answer(std::function<HttpReply()> make) noexcept = 0;
 
+  // In the place of Answer, a reply whose body comes in pieces: Begin once, then Send, from one
+  // thread at a time, until `last`. `sent` is called on a thread of the server when the piece has
+  // left, or when it never will.
+  virtual void Begin(HttpReply head) noexcept {}
+  virtual void Send(std::string piece, bool last, std::function<void()> sent) noexcept {}
+
   // Calls `leave` when the client is gone before it was answered; on a thread of the server, at
   // most once, maybe before this returns.
   virtual void OnLeave(std::function<void()> leave) = 0;

@@ -18,8 +18,7 @@ GenerationLoop::GenerationLoop(std::unique_ptr<Generator> generator, OnStats on_
 }
 
 GenerationLoop::~GenerationLoop() {
-  shared_->stop = true;
-  shared_->generator->Wake();
+  Stop();
   // The last user may be an event that the thread itself tells.
   if (thread_.get_id() == std::this_thread::get_id()) {
     thread_.detach();
@@ -32,6 +31,16 @@ absl::StatusOr<std::shared_ptr<Generation>> GenerationLoop::Submit(GenerationReq
   return shared_->generator->Submit(std::move(request));
 }
 
+bool GenerationLoop::idle() const {
+  const GeneratorStats stats = shared_->generator->Stats();
+  return stats.running + stats.waiting + stats.set_back == 0;
+}
+
+void GenerationLoop::Stop() {
+  shared_->stop = true;
+  shared_->generator->Wake();
+}
+
 void GenerationLoop::Wake() { shared_->generator->Wake(); }
 
 void GenerationLoop::Run(const std::shared_ptr<Shared>& shared) {
@@ -42,7 +51,7 @@ void GenerationLoop::Run(const std::shared_ptr<Shared>& shared) {
     shared->on_stats(generator.Stats());
     if (!stepped) generator.Wait(kIdleNs);
   }
-  generator.Close(absl::UnavailableError("the model is unloaded"));
+  generator.Close(absl::UnavailableError("the model is unloaded, or the server is stopping"));
   shared->on_stats(generator.Stats());
 }
 

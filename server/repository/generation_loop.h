@@ -27,6 +27,10 @@ class GenerationLoop {
   absl::StatusOr<std::shared_ptr<Generation>> Submit(GenerationRequest request);
   // A client has taken events, or cancelled: the loop looks again.
   void Wake();
+  // No sequence runs or waits.
+  bool idle() const;
+  // What still runs ends with UNAVAILABLE, soon; requests are refused from then on.
+  void Stop();
   const Generator& generator() const { return *shared_->generator; }
 
  private:

@@ -85,17 +85,17 @@ std::string Number(float value) {
 }
 
 // The members of one answer.
-std::string IdsText(const WholeTokenAnswer::Answer& answer) {
+std::string IdsText(const std::vector<SampledToken>& tokens) {
   return absl::StrCat("[",
-                      absl::StrJoin(answer.tokens, ",",
+                      absl::StrJoin(tokens, ",",
                                     [](std::string* out, const SampledToken& token) {
                                       absl::StrAppend(out, token.id);
                                     }),
                       "]");
 }
-std::string LogprobsText(const WholeTokenAnswer::Answer& answer) {
+std::string LogprobsText(const std::vector<SampledToken>& tokens) {
   return absl::StrCat("[",
-                      absl::StrJoin(answer.tokens, ",",
+                      absl::StrJoin(tokens, ",",
                                     [](std::string* out, const SampledToken& token) {
                                       absl::StrAppend(out, Number(token.logprob));
                                     }),
@@ -123,13 +123,24 @@ std::string Escaped(const std::string& text) {
   return out;
 }
 
+// Without the closing brace.
+std::string HeadText(const TokenCallInfo& info) {
+  std::string text = absl::StrCat("{\"model_name\":\"", Escaped(info.model),
+                                  "\",\"model_version\":\"", info.version, "\"");
+  if (!info.id.empty()) absl::StrAppend(&text, ",\"id\":\"", Escaped(info.id), "\"");
+  return text;
+}
+
 HttpReply Encode(const TokenCallInfo& info, const WholeTokenAnswer& whole) {
   if (!whole.status().ok()) return StatusReply(whole.status());
-  std::string body = absl::StrCat("{\"model_name\":\"", Escaped(info.model),
-                                  "\",\"model_version\":\"", info.version, "\"");
-  if (!info.id.empty()) absl::StrAppend(&body, ",\"id\":\"", Escaped(info.id), "\"");
-  absl::StrAppend(&body, ",\"token_ids\":", ForAll(whole, IdsText));
-  if (info.logprobs) absl::StrAppend(&body, ",\"logprobs\":", ForAll(whole, LogprobsText));
+  std::string body = HeadText(info);
+  absl::StrAppend(&body, ",\"token_ids\":", ForAll(whole, [](const WholeTokenAnswer::Answer& one) {
+    return IdsText(one.tokens);
+  }));
+  if (info.logprobs)
+    absl::StrAppend(&body, ",\"logprobs\":", ForAll(whole, [](const WholeTokenAnswer::Answer& one) {
+      return LogprobsText(one.tokens);
+    }));
   absl::StrAppend(&body, ",\"finish_reason\":",
                   ForAll(whole,
                          [](const WholeTokenAnswer::Answer& answer) {
@@ -146,7 +157,94 @@ struct Gathered {
   WholeTokenAnswer whole;
 };
 
+// One event of a stream.
+std::string EventText(const TokenCallInfo& info, const GenerationEvent& event) {
+  if (!event.status.ok()) {
+    return absl::StrCat("data: {\"error\":\"", Escaped(ErrorMessage(event.status)), "\"}\n\n");
+  }
+  std::string text = absl::StrCat("data: ", HeadText(info), ",\"index\":", event.answer,
+                                  ",\"token_ids\":", IdsText(event.tokens));
+  if (info.logprobs) absl::StrAppend(&text, ",\"logprobs\":", LogprobsText(event.tokens));
+  if (event.finish != Ending::kGoesOn) {
+    absl::StrAppend(&text, ",\"finish_reason\":\"", EndingName(event.finish), "\"");
+  }
+  if (event.last) {
+    absl::StrAppend(&text, ",\"prompt_tokens\":", info.prompt_tokens,
+                    ",\"cached_tokens\":", event.cached_tokens);
+  }
+  return absl::StrCat(text, "}\n\n");
+}
+
+// A stream of events, from its first one to its last.
+struct EventStream {
+  explicit EventStream(std::shared_ptr<HttpExchange> of) : exchange(std::move(of)) {}
+
+  // The call has begun; pieces may have left by then.
+  void Begin(const std::shared_ptr<TokenCall>& begun_call) {
+    int64_t owed = 0;
+    {
+      MutexLock lock(mutex);
+      call = begun_call;
+      owed = std::exchange(took, 0);
+    }
+    if (owed > 0) begun_call->Took(owed);
+  }
+  void Took() {
+    std::shared_ptr<TokenCall> taken;
+    {
+      MutexLock lock(mutex);
+      taken = call;
+      if (taken == nullptr) ++took;
+    }
+    if (taken != nullptr) taken->Took(1);
+  }
+
+  const std::shared_ptr<HttpExchange> exchange;
+  bool begun = false;  // used by the thread that tells events alone
+  Mutex mutex;
+  std::shared_ptr<TokenCall> call GUARDED_BY(mutex);
+  int64_t took GUARDED_BY(mutex) = 0;
+};
+
+void TellEvent(const std::shared_ptr<EventStream>& stream, const TokenCallInfo& info,
+               const GenerationEvent& event) {
+  HttpExchange& exchange = *stream->exchange;
+  // Before the first token there is no stream yet, and an error has a status of its own.
+  if (!stream->begun && !event.status.ok() && event.last) {
+    exchange.Answer([why = event.status] { return StatusReply(why); });
+    return;
+  }
+  if (!std::exchange(stream->begun, true)) {
+    exchange.Begin(
+        {.content_type = "text/event-stream", .fields = {{"Cache-Control", "no-cache"}}});
+  }
+  exchange.Send(EventText(info, event), event.last, [stream] { stream->Took(); });
+}
+
 }  // namespace
+
+void StreamGenerateOverHttp(const TokenCalls& calls, MemoryBudget& parsing,
+                            const std::shared_ptr<HttpExchange>& exchange, const std::string& model,
+                            const std::string& version) {
+  std::shared_ptr<EventStream> stream;
+  absl::StatusOr<std::shared_ptr<TokenCall>> call = WithinMemory(
+      [] { return "the request"; },
+      [&]() -> absl::StatusOr<std::shared_ptr<TokenCall>> {
+        ASSIGN_OR_RETURN(Asked asked, Decode(exchange->request().body, parsing));
+        stream = std::make_shared<EventStream>(exchange);
+        return calls.Start(model, version, asked.id, std::move(asked.ids), asked.parameters,
+                           /*counts_unread=*/true,
+                           [stream](const TokenCallInfo& info, const GenerationEvent& event) {
+                             TellEvent(stream, info, event);
+                           });
+      });
+  if (!call.ok()) {
+    exchange->Answer([why = call.status()] { return StatusReply(why); });
+    return;
+  }
+  stream->Begin(*call);
+  WhereMemoryAllows([&] { exchange->OnLeave([call = *call] { call->Cancel(); }); });
+}
 
 void StartGenerateOverHttp(const TokenCalls& calls, MemoryBudget& parsing,
                            const std::shared_ptr<HttpExchange>& exchange, const std::string& model,

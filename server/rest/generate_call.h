@@ -1,10 +1,17 @@
-// The routes of tokens over HTTP: POST /v2/models/{model}[/versions/{version}]/generate answers
-// with all tokens at once.
+// The routes of tokens over HTTP, POST /v2/models/{model}[/versions/{version}]/...
+//
+// .../generate answers with all tokens at once:
 //
 //   {"input_ids": [1, 2, 3], "id": "mine", "parameters": {"max_tokens": 16, "temperature": 0}}
 //   {"model_name": "m", "model_version": "1", "token_ids": [4, 5], "finish_reason": "stop", ...}
 //
 // With `n` answers `token_ids` and `logprobs` are lists of lists, and `finish_reason` is a list.
+//
+// .../generate_stream tells each token as an event of the server (text/event-stream), `index` being
+// the answer; an error after the first token is the last event:
+//
+//   data: {"model_name": "m", "model_version": "1", "index": 0, "token_ids": [4]}
+//   data: {"error": "the model is unloaded"}
 #pragma once
 
 #include <memory>
@@ -16,6 +23,9 @@
 
 namespace reprise {
 
+void StreamGenerateOverHttp(const TokenCalls& calls, MemoryBudget& parsing,
+                            const std::shared_ptr<HttpExchange>& exchange, const std::string& model,
+                            const std::string& version);
 void StartGenerateOverHttp(const TokenCalls& calls, MemoryBudget& parsing,
                            const std::shared_ptr<HttpExchange>& exchange, const std::string& model,
                            const std::string& version);

@@ -173,13 +173,16 @@ void AddRestApi(const RestContext& context, Router& router) {
              [=](Exchange exchange, const PathParts& parts) {
                repository->Unload(PathPart(parts, "model"), AnswerWith(exchange));
              });
-  for (const char* path :
-       {"/v2/models/{model}/generate", "/v2/models/{model}/versions/{version}/generate"}) {
-    router.Add("POST", path,
-               [calls = context.tokens, parsing](const Exchange& exchange, const PathParts& parts) {
-                 StartGenerateOverHttp(*calls, *parsing, exchange, PathPart(parts, "model"),
-                                       PathPart(parts, "version"));
-               });
+  for (const auto& [suffix, start] : {std::pair("/generate", StartGenerateOverHttp),
+                                      std::pair("/generate_stream", StreamGenerateOverHttp)}) {
+    for (const char* path : {"/v2/models/{model}", "/v2/models/{model}/versions/{version}"}) {
+      router.Add("POST", absl::StrCat(path, suffix),
+                 [calls = context.tokens, parsing, start = start](const Exchange& exchange,
+                                                                  const PathParts& parts) {
+                   start(*calls, *parsing, exchange, PathPart(parts, "model"),
+                         PathPart(parts, "version"));
+                 });
+    }
   }
   for (const char* path :
        {"/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"}) {

@@ -7,6 +7,7 @@
 //   GET  /v2/models[/{model}[/versions/{version}]]/stats        counts and times
 //   POST /v2/models/{model}[/versions/{version}]/infer          see infer_json.h
 //   POST /v2/models/{model}[/versions/{version}]/generate       see generate_call.h
+//   POST /v2/models/{model}[/versions/{version}]/generate_stream
 //   POST /v2/repository/index                                   every model and its state
 //   POST /v2/repository/models/{model}/load, .../unload         as the control mode allows
 //

@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import queue
+import socket
 import urllib.error
 import urllib.request
 
@@ -218,3 +219,38 @@ def test_an_inference_with_ids_alone_answers_with_all_tokens(served, rng):
     assert result.as_numpy("token_ids").tolist() == [steppers["mha"].greedy(ids, 8)[0]]
     with pytest.raises(InferenceServerException, match="given twice"):
         daemon.client().infer("mha", [ids_input(ids), sampling], parameters={"max_tokens": 3})
+
+
+def events_of(daemon, model, ids, **parameters):
+    parameters.setdefault("temperature", 0)
+    body = json.dumps({"input_ids": ids, "parameters": parameters}).encode()
+    request = urllib.request.Request(f"{daemon.http_url}/v2/models/{model}/generate_stream", body)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.headers["Content-Type"] == "text/event-stream"
+        lines = [line.decode() for line in answer if line.strip()]
+    assert all(line.startswith("data: ") for line in lines)
+    return [json.loads(line[len("data: "):]) for line in lines]
+
+
+def test_a_stream_over_http_is_events_of_the_server(served, rng):
+    daemon, steppers = served
+    ids = prompt(rng, 30)
+    events = events_of(daemon, "onnx", ids, max_tokens=12, logprobs=0)
+    tokens = [token for event in events for token in event["token_ids"]]
+    assert tokens == steppers["onnx"].greedy(ids, 12)[0] and len(events) == 12
+    assert [event.get("finish_reason") for event in events] == [None] * 11 + ["length"]
+    assert events[-1]["prompt_tokens"] == 30
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        events_of(daemon, "onnx", [1, 97])
+    assert refused.value.code == 400
+
+
+def test_a_client_that_leaves_gives_its_pages_back(served, rng):
+    daemon, _ = served
+    with socket.create_connection(("127.0.0.1", daemon.http_port)) as client:
+        body = json.dumps({"input_ids": prompt(rng, 3), "parameters": {"max_tokens": 120}})
+        client.sendall(f"POST /v2/models/gqa/generate_stream HTTP/1.1\r\nHost: a\r\n"
+                       f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        assert b"text/event-stream" in client.recv(4096)
+    wait_until(lambda: Scrape(daemon.metrics_url).by("reprise_pages", "state",
+                                                     model="gqa").get("used", 0) == 0)

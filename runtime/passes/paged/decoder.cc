@@ -12,9 +12,14 @@ namespace {
 
 bool IsSymbol(const Dim& dim) { return !dim.is_constant(); }
 
+// A batch of any size, or one that an exporter has fixed at 1.
+bool IsBatch(const Dim& dim) { return IsSymbol(dim) || dim.size == 1; }
+
 bool IsCache(const Value& input) {
-  return input.dtype == DType::kFloat32 && input.dims.size() == 4 && IsSymbol(input.dims[0]) &&
-         !IsSymbol(input.dims[1]) && IsSymbol(input.dims[2]) && !IsSymbol(input.dims[3]);
+  const bool floats = input.dtype == DType::kFloat32 || input.dtype == DType::kFloat16 ||
+                      input.dtype == DType::kBFloat16;
+  return floats && input.dims.size() == 4 && IsBatch(input.dims[0]) && !IsSymbol(input.dims[1]) &&
+         IsSymbol(input.dims[2]) && !IsSymbol(input.dims[3]);
 }
 
 bool IsWhole(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32; }
@@ -49,8 +54,10 @@ absl::Status TakeInput(const Value& input, Decoder& decoder) {
   const bool one = rank == 0 || (rank == 1 && input.dims[0].size == 1);
   if (input.dtype == DType::kBool && one) return Take(input, decoder.cache_branch);
   if (!IsWhole(input.dtype)) return Refuse("input", input.name, "has no known part in a decoder");
+  if (rank == 1 && (!one || absl::StrContains(input.name, "seqlens"))) {
+    return Take(input, decoder.last_keys);
+  }
   if (one) return Take(input, decoder.length);
-  if (rank == 1 && IsSymbol(input.dims[0])) return Take(input, decoder.last_keys);
   if (rank != 2) return Refuse("input", input.name, "has no known part in a decoder");
   switch (RoleOf(input)) {
     case Role::kMask:

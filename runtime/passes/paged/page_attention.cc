@@ -18,7 +18,8 @@ NodeId CachedAbove(const Graph& graph, ValueId value) {
     if (producer == kNone) return kNone;
     const Node& node = graph.node(producer);
     if (node.op == "reprise.CachedRows") return producer;
-    if (node.op != "Reshape") return kNone;
+    // A cast is that of a cache that clients would carry in half.
+    if (node.op != "Reshape" && node.op != "Cast") return kNone;
     value = node.inputs[0];
   }
   return kNone;

@@ -10,6 +10,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/text.h"
 #include "runtime/ops/attention/paged.h"
+#include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/kit/rewrite.h"
@@ -119,8 +120,7 @@ class FormMaker {
     if (const std::string& name = decoder_.positions; !name.empty()) {
       ValueId rows = Add(graph, "Reshape", {positions, ints({-1, 1})});
       if (graph.value(graph.FindValue(name)).dtype == DType::kInt32) {
-        constexpr int64_t kOnnxInt32 = 6;
-        rows = Add(graph, "Cast", {rows}, {{"to", kOnnxInt32}});
+        rows = Add(graph, "Cast", {rows}, {{"to", ops::OnnxNumber(DType::kInt32)}});
       }
       Take(graph, name, rows);
     }
@@ -155,13 +155,19 @@ class FormMaker {
                                {"size", cache.size},
                                {"past", past}};
       if (form != nullptr) Describe(*form, i, attributes);
-      Take(graph, cache.input,
-           Add(graph, "reprise.CachedRows", {positions}, std::move(attributes)));
+      ValueId rows = Add(graph, "reprise.CachedRows", {positions}, std::move(attributes));
+      // Pages hold float32, whatever clients would carry.
+      if (const DType dtype = graph.value(graph.FindValue(cache.input)).dtype;
+          dtype != DType::kFloat32) {
+        rows = Add(graph, "Cast", {rows}, {{"to", ops::OnnxNumber(dtype)}});
+      }
+      Take(graph, cache.input, rows);
     }
     const ValueId logits = graph.outputs()[decoder_.logits];
     graph.ClearOutputs();
-    graph.AddOutput(Add(graph, "reprise.SegmentReduce", {logits, segments},
-                        {{"reduction", std::string("last")}, {"often_fewer", int64_t{1}}}));
+    const ValueId wanted = Add(graph, "reprise.SegmentReduce", {logits, segments},
+                               {{"reduction", std::string("last")}, {"often_fewer", int64_t{1}}});
+    graph.AddOutput(Add(graph, "Cast", {wanted}, {{"to", ops::OnnxNumber(DType::kFloat32)}}));
     if (!graph.Compact()) return absl::InternalError("the paged form has a cycle");
     return graph;
   }
