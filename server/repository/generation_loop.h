@@ -29,7 +29,7 @@ class GenerationLoop {
   void Wake();
   // No sequence runs or waits.
   bool idle() const;
-  // What still runs ends with UNAVAILABLE, soon; requests are refused from then on.
+  // Sequences that still run end with UNAVAILABLE, soon; requests are refused from then on.
   void Stop();
   const Generator& generator() const { return *shared_->generator; }
 

@@ -123,7 +123,7 @@ std::string Escaped(const std::string& text) {
   return out;
 }
 
-// Without the closing brace.
+// The members that all answers begin with; the closing brace is left out.
 std::string HeadText(const TokenCallInfo& info) {
   std::string text = absl::StrCat("{\"model_name\":\"", Escaped(info.model),
                                   "\",\"model_version\":\"", info.version, "\"");
