@@ -10,11 +10,14 @@
 namespace reprise::cli {
 
 void AddCheck(CLI::App& app, Action& action);
+void AddDiff(CLI::App& app, Action& action);
 void AddDynamicity(CLI::App& app, Action& action);
 void AddGenerate(CLI::App& app, Action& action);
 void AddGraph(CLI::App& app, Action& action);
 void AddPlan(CLI::App& app, Action& action);
+void AddRecompiles(CLI::App& app, Action& action);
 void AddReplay(CLI::App& app, Action& action);
+void AddRewrite(CLI::App& app, Action& action);
 void AddStore(CLI::App& app, Action& action);
 
 // The Profiler of `bench --profile`.

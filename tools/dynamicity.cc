@@ -4,8 +4,12 @@
 #include <filesystem>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
 #include "tools/command.h"
+#include "tools/files/dataset.h"
 #include "tools/dynamicity_report.h"
 
 namespace reprise::cli {
@@ -16,6 +20,10 @@ struct DynamicityFlags {
   std::string what;
   std::string version;
   std::string file;
+  std::string dataset;
+  BatchOptions batches;
+  std::string pad = "longest";
+  std::string crop;  // 300x300
   int shapes = 20;
   bool csv = false;
 };
@@ -25,6 +33,9 @@ void Resolve(DynamicityFlags& flags) {
   if (flags.what.empty() || !flags.file.empty()) return;
   if (absl::EndsWith(flags.what, ".csv") || absl::EndsWith(flags.what, ".txt")) {
     flags.file = std::move(flags.what);
+  } else if (absl::EndsWith(flags.what, ".npz") || absl::EndsWith(flags.what, ".npy") ||
+             absl::EndsWith(flags.what, ".jsonl") || std::filesystem::is_directory(flags.what)) {
+    flags.dataset = std::move(flags.what);
   } else if (absl::StrContains(flags.what, ':')) {
     flags.server.server = std::move(flags.what);
   } else {
@@ -34,18 +45,42 @@ void Resolve(DynamicityFlags& flags) {
 }
 
 void Print(const v1::ModelDynamicity& report, const DynamicityFlags& flags) {
-  std::printf("%s", (flags.csv ? DynamicityCsv(report)
-                               : DynamicityText(report, /*server=*/flags.file.empty()))
-                        .c_str());
+  const bool server = flags.file.empty() && flags.dataset.empty();
+  std::printf("%s", (flags.csv ? DynamicityCsv(report) : DynamicityText(report, server)).c_str());
+}
+
+absl::Status PrintShapes(const ShapeColumns& shapes, const std::string& path,
+                         const DynamicityFlags& flags) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  const v1::ModelDynamicity report =
+      JudgeShapeFile(shapes, name.empty() ? path : name, flags.csv ? 0 : flags.shapes);
+  Print(report, flags);
+  return absl::OkStatus();
+}
+
+// The crop that `text` names: "300x300".
+absl::StatusOr<std::vector<int64_t>> ParseCrop(const std::string& text) {
+  std::vector<int64_t> crop;
+  if (text.empty()) return crop;
+  for (const absl::string_view part : absl::StrSplit(text, 'x')) {
+    if (!absl::SimpleAtoi(part, &crop.emplace_back()) || crop.back() < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("--crop '", text, "' is no HEIGHTxWIDTH"));
+    }
+  }
+  return crop;
 }
 
 absl::Status RunDynamicity(DynamicityFlags flags) {
   Resolve(flags);
   if (!flags.file.empty()) {
     ASSIGN_OR_RETURN(const ShapeColumns shapes, ReadShapes(flags.file));
-    const std::string name = std::filesystem::path(flags.file).filename().string();
-    Print(JudgeShapeFile(shapes, name, flags.csv ? 0 : flags.shapes), flags);
-    return absl::OkStatus();
+    return PrintShapes(shapes, flags.file, flags);
+  }
+  if (!flags.dataset.empty()) {
+    ASSIGN_OR_RETURN(flags.batches.pad, ParsePad(flags.pad, flags.batches.buckets));
+    ASSIGN_OR_RETURN(flags.batches.crop, ParseCrop(flags.crop));
+    ASSIGN_OR_RETURN(const Dataset dataset, ReadDataset(flags.dataset));
+    return PrintShapes(BatchesOf(dataset, flags.batches), flags.dataset, flags);
   }
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   v1::GetDynamicityRequest request;
@@ -71,8 +106,14 @@ void AddDynamicity(CLI::App& app, Action& action) {
       "A file has a shape a line (2x128), or as CSV a column an input with shapes, or a column an\n"
       "axis with sizes; a column `count` says how often. Without one the lines are in their order\n"
       "of arrival.\n"
+      "A data set is .npz, .npy or .jsonl, or a folder of WAV, PNG or JPEG files, and is judged "
+      "as\n"
+      "the batches that --batch, --pad and --crop make of it.\n"
       "Verdict: little, at most 4 shapes count (2 to the power of their entropy); some, at most\n"
-      "32, or over 5 % of the requests found no ready recipe; a lot, more.");
+      "32, or over 5 % of the requests found no ready recipe; a lot, more, or over 15 % found "
+      "none.\n"
+      "Without a server, lines are replayed in their order against recipes of exact shapes, of\n"
+      "which 32 are kept.");
   flags->server.Add(*command);
   command->add_option("what", flags->what,
                       "Only this model; or HOST:PORT, another server; or a file (.txt, .csv)");
@@ -83,6 +124,18 @@ void AddDynamicity(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 4096))
       ->capture_default_str()
       ->type_name("N");
+  command->add_option("--dataset", flags->dataset, "Judge the batches of this data set")
+      ->type_name("DIR|FILE");
+  command->add_option("--batch", flags->batches.batch, "Samples of a batch of the data set")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--pad", flags->pad,
+          "longest: to the longest of the batch; buckets:N, further to one of N sizes; none")
+      ->capture_default_str();
+  command->add_option("--crop", flags->crop, "Cut or pad the last dims of every sample to this")
+      ->type_name("HEIGHTxWIDTH");
   command->add_flag("--csv", flags->csv, "Only the table, all of it, as CSV");
   command->callback([flags, &action] { action = [flags] { return RunDynamicity(*flags); }; });
 }

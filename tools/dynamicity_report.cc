@@ -118,6 +118,9 @@ std::string DynamicityText(const v1::ModelDynamicity& report, bool server) {
       absl::StrAppend(&text, "    outside   ", Percentage(report.outside_share()),
                       " found no ready recipe that could serve them, ",
                       Percentage(report.larger_share()), " ran on a larger one\n");
+    } else {
+      absl::StrAppend(&text, "    outside   ", Percentage(report.outside_share()),
+                      " would find no ready recipe on a server without buckets, in this order\n");
     }
     text += AxisTable(report, server);
     text += ShapeTableText(report, server);

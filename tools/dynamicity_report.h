@@ -5,7 +5,7 @@
 
 #include "absl/strings/string_view.h"
 #include "proto/admin.pb.h"
-#include "tools/length_file.h"
+#include "tools/files/length_file.h"
 
 namespace reprise::cli {
 

@@ -107,7 +107,7 @@ absl::StatusOr<RequestSizes> SizesOf(const Model& model, const std::string& text
 }
 
 absl::StatusOr<MadeUpRequest> MakeUpRequest(const Model& model, const AxisSizes& sizes,
-                                            int64_t max_id) {
+                                            int64_t max_id, uint64_t seed) {
   std::map<std::string, int64_t> by_symbol;
   for (const ModelAxis& axis : model.axes()) by_symbol[axis.symbol] = sizes.at(axis.label);
   inference::ModelMetadataResponse metadata;
@@ -122,11 +122,37 @@ absl::StatusOr<MadeUpRequest> MakeUpRequest(const Model& model, const AxisSizes&
       tensor.add_shape(size);
     }
   }
-  std::mt19937_64 random(1);
+  std::mt19937_64 random(seed);
   MadeUpRequest made;
   ASSIGN_OR_RETURN(made.tensors, RandomInputs(metadata, {.max_id = max_id}, random));
   made.request = RequestOf(model, made.tensors);
   return made;
+}
+
+inference::ModelMetadataResponse MetadataOf(const Model& model) {
+  inference::ModelMetadataResponse metadata;
+  metadata.set_name(model.id().name);
+  for (const ModelIo& input : model.inputs()) {
+    if (input.optional) continue;
+    auto& tensor = *metadata.add_inputs();
+    tensor.set_name(input.name);
+    tensor.set_datatype(DatatypeOf(input.dtype));
+    for (const Dim& dim : input.dims) tensor.add_shape(dim.is_constant() ? dim.size : -1);
+  }
+  return metadata;
+}
+
+Request RequestOfTensors(const Model& model, const std::vector<OwnedTensor>& tensors) {
+  Request request;
+  for (const ModelIo& input : model.inputs()) {
+    InputTensor& tensor = request.inputs.emplace_back();
+    for (const OwnedTensor& owned : tensors) {
+      if (owned.name != input.name) continue;
+      tensor.shape.assign(owned.shape.begin(), owned.shape.end());
+      tensor.data = owned.bytes.data();
+    }
+  }
+  return request;
 }
 
 }  // namespace reprise::cli

@@ -32,6 +32,11 @@ struct MadeUpRequest {
 // Inputs of `sizes` with made-up values, ids up to `max_id`; inputs that may be left out are. The
 // same arguments give the same values.
 absl::StatusOr<MadeUpRequest> MakeUpRequest(const Model& model, const AxisSizes& sizes,
-                                            int64_t max_id);
+                                            int64_t max_id, uint64_t seed = 1);
+
+// The inputs that a request must have, as a client sees them: open dims are -1.
+inference::ModelMetadataResponse MetadataOf(const Model& model);
+// The request of `tensors`, which are those of MetadataOf(model), by name and in any order.
+Request RequestOfTensors(const Model& model, const std::vector<OwnedTensor>& tensors);
 
 }  // namespace reprise::cli

@@ -57,6 +57,9 @@ int main(int argc, char** argv) {
   reprise::cli::AddGenerate(app, action);
   reprise::cli::AddGraph(app, action);
   reprise::cli::AddReplay(app, action);
+  reprise::cli::AddDiff(app, action);
+  reprise::cli::AddRecompiles(app, action);
+  reprise::cli::AddRewrite(app, action);
 
   try {
     app.parse(argc, argv);

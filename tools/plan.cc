@@ -15,7 +15,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/bucket/boundaries.h"
 #include "tools/command.h"
-#include "tools/length_file.h"
+#include "tools/files/length_file.h"
 #include "tools/plan_report.h"
 #include "tools/server_lengths.h"
 

@@ -58,6 +58,25 @@ Columns FindColumns(const ShapeColumns& shapes) {
   return result;
 }
 
+// The recipes of a server that has no buckets: one a shape, of which the least recently used goes
+// when there are more than `reprise.max_exact`.
+class ExactRecipes {
+ public:
+  // False: there was none, and it is captured.
+  bool Use(const std::vector<int64_t>& sizes) {
+    const auto it = std::find(recent_.begin(), recent_.end(), sizes);
+    const bool known = it != recent_.end();
+    if (known) recent_.erase(it);
+    recent_.push_back(sizes);
+    if (recent_.size() > kMostRecipes) recent_.erase(recent_.begin());
+    return known;
+  }
+
+ private:
+  static constexpr size_t kMostRecipes = 32;  // the default of reprise.max_exact
+  std::vector<std::vector<int64_t>> recent_;  // the least recently used first
+};
+
 std::string ShapeText(const std::vector<int64_t>& shape) { return absl::StrJoin(shape, "x"); }
 
 void Advise(const ShapeTable& table, const Dynamicity& judged, v1::ModelDynamicity& report) {
@@ -96,10 +115,17 @@ v1::ModelDynamicity JudgeShapeFile(const ShapeColumns& shapes, absl::string_view
   ShapeRecorder recorder(counted ? std::numeric_limits<int64_t>::max()
                                  : std::max<int64_t>(rows / 2, 1));
   std::map<std::vector<int64_t>, size_t> first;  // row of each shape
+  ExactRecipes recipes;
   for (size_t row = 0; row < shapes.rows.size(); ++row) {
-    recorder.Record(columns.sizes[row], ShapeService::kReady,
-                    static_cast<int64_t>(shapes.counts[row]));
-    first.emplace(columns.sizes[row], row);
+    const std::vector<int64_t>& sizes = columns.sizes[row];
+    const auto requests = static_cast<int64_t>(shapes.counts[row]);
+    if (requests > 0 && !recipes.Use(sizes)) {
+      recorder.Record(sizes, ShapeService::kOutside);
+      if (requests > 1) recorder.Record(sizes, ShapeService::kReady, requests - 1);
+    } else {
+      recorder.Record(sizes, ShapeService::kReady, requests);
+    }
+    first.emplace(sizes, row);
   }
   const ShapeTable table = recorder.Snapshot();
   const Dynamicity judged = JudgeShapes(table, /*recent=*/false);

@@ -7,14 +7,23 @@
 #include <ctime>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "client/cli/table.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/graph/text.h"
 #include "runtime/recipe/record_facts.h"
+#include "runtime/recipe/stored_recipe.h"
 #include "tools/command.h"
 
 namespace reprise::cli {
@@ -26,7 +35,10 @@ constexpr int64_t kMostBytes = int64_t{1} << 31;
 struct StoreFlags {
   std::string folder;
   std::string bundle;
+  std::string key;
   int64_t max_mb = -1;
+  bool constants = false;
+  bool json = false;
 };
 
 absl::StatusOr<std::unique_ptr<RecipeStore>> OpenStore(const std::string& folder, bool read_only) {
@@ -76,6 +88,43 @@ std::string DeviceName(const std::string& device) {
   return device.empty() ? "any" : Shorten(device, 40);
 }
 
+// How long it takes to make a record again. What is learnt of traffic and of kernels cannot be made
+// again: its records stand above all others, and have no time.
+std::optional<double> RebuildMs(const RecordFacts& facts) {
+  if (facts.kind != RecordKind::kRecipe && facts.kind != RecordKind::kModel) return std::nullopt;
+  return static_cast<double>(facts.rebuild_ns) * 1e-6;
+}
+
+using Json = nlohmann::ordered_json;
+
+std::string JsonText(const Json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+// A file as JSON: its name and size, and what it says of itself or what is wrong with it.
+Json FileJson(const Inspected& file, const std::map<uint64_t, uint64_t>& uses) {
+  Json json = {{"file", file.entry.file},
+               {"bytes", file.entry.bytes},
+               {"modified_unix_s", file.entry.modified_unix_s}};
+  if (!file.facts.ok()) {
+    json["damaged"] = std::string(file.facts.status().message());
+    return json;
+  }
+  const RecordFacts& facts = *file.facts;
+  json["kind"] = std::string(RecordKindName(facts.kind));
+  json["key"] = HexKey(file.entry.name->key);
+  json["model"] = facts.model;
+  json["version"] = facts.version;
+  json["bucket"] = facts.bucket;
+  json["device"] = facts.device;
+  json["compiler"] = facts.compiler;
+  json["created_unix_s"] = facts.created_unix_s;
+  if (const auto ms = RebuildMs(facts)) json["rebuild_ms"] = *ms;
+  const auto use = uses.find(file.entry.name->key);
+  if (use != uses.end()) json["uses"] = use->second;
+  return json;
+}
+
 absl::Status List(const StoreFlags& flags) {
   ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/true));
   const std::map<uint64_t, uint64_t> uses = store->Uses();
@@ -90,7 +139,9 @@ absl::Status List(const StoreFlags& flags) {
                {"age", kRight},
                {"device"}});
   int64_t bytes = 0, files = 0;
+  Json list = Json::array();
   for (const Inspected& file : Inspect(*store)) {
+    if (flags.json) list.push_back(FileJson(file, uses));
     ++files;
     bytes += file.entry.bytes;
     const std::string size = Bytes(file.entry.bytes);
@@ -103,9 +154,13 @@ absl::Status List(const StoreFlags& flags) {
     const auto use = uses.find(file.entry.name->key);
     table.AddRow({std::string(RecordKindName(facts.kind)), facts.model,
                   facts.bucket.empty() ? "-" : facts.bucket, HexKey(file.entry.name->key), size,
-                  Fixed(static_cast<double>(facts.rebuild_ns) * 1e-6, 1),
+                  RebuildMs(facts).has_value() ? Fixed(*RebuildMs(facts), 1) : "-",
                   use == uses.end() ? "-" : Count(use->second), AgeOf(facts.created_unix_s),
                   DeviceName(facts.device)});
+  }
+  if (flags.json) {
+    std::printf("%s", JsonText({{"files", list}}).c_str());
+    return absl::OkStatus();
   }
   if (!table.empty()) std::printf("%s\n", table.Text().c_str());
   std::printf("%s files, %s\n", Count(files).c_str(), Bytes(bytes).c_str());
@@ -128,8 +183,102 @@ absl::Status Verify(const StoreFlags& flags) {
       " files cannot be used; a server leaves them alone, `reprise store prune` removes them"));
 }
 
+// The records of the recipe `key`: one for each compiler and each model that had it stored.
+absl::StatusOr<std::vector<Inspected>> RecipesOfKey(const RecipeStore& store,
+                                                    const std::string& key) {
+  std::vector<Inspected> found;
+  for (Inspected& file : Inspect(store)) {
+    if (file.entry.name.has_value() && HexKey(file.entry.name->key) == key) {
+      found.push_back(std::move(file));
+    }
+  }
+  if (!found.empty()) return found;
+  return absl::NotFoundError(absl::StrCat("no record of '", store.folder(), "' has the key ", key));
+}
+
+// The line of a constant without its bytes, where these stand in hex; any other line as it is.
+void PrintGraphText(const std::string& text, bool constants) {
+  for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
+    const size_t at = line.find(" = hex\"");
+    std::printf("%s\n", constants || at == absl::string_view::npos
+                            ? std::string(line).c_str()
+                            : absl::StrCat(line.substr(0, at), " = {...}").c_str());
+  }
+}
+
+absl::Status ShowRecipe(const Inspected& file, bool constants) {
+  RETURN_IF_ERROR(file.facts.status());
+  if (file.facts->kind != RecordKind::kRecipe) {
+    std::printf("%s of model %s: it has no graph\n", file.entry.file.c_str(),
+                file.facts->model.c_str());
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const Record record, DecodeRecord(file.bytes));
+  ASSIGN_OR_RETURN(const DetachedRecipe recipe, DetachRecipe(record.payload));
+  Table head({{"what"}, {"value"}});
+  head.AddRow({"recipe", recipe.key.hex()});
+  head.AddRow({"file", file.entry.file});
+  head.AddRow({"model", absl::StrCat(recipe.model, " version ", recipe.version)});
+  head.AddRow({"bucket", absl::StrCat(recipe.bucket, " (", recipe.key.binding.ToString(), ")")});
+  head.AddRow({"packing", recipe.key.packing});
+  head.AddRow({"precision", recipe.key.precision});
+  head.AddRow({"device", recipe.key.device});
+  head.AddRow({"compiler", file.facts->compiler});
+  std::printf("%s\n", head.Text().c_str());
+  std::printf("// the graph behind the passes, that kernels were chosen for\n");
+  PrintGraphText(recipe.plan.graph, constants);
+  ASSIGN_OR_RETURN(const Graph graph, Parse(recipe.plan.graph));
+  Table kernels({{"kernel"}, {"node"}});
+  size_t position = 0;
+  for (const NodeId id : graph.NodeIds()) {
+    if (position >= recipe.plan.kernels.size()) break;
+    const std::string& kernel = recipe.plan.kernels[position++];
+    kernels.AddRow({kernel.empty() ? "(a view)" : kernel, NodeLabel(graph.node(id))});
+  }
+  std::printf("\n%s", kernels.Text().c_str());
+  return absl::OkStatus();
+}
+
+absl::Status Show(const StoreFlags& flags) {
+  ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/true));
+  ASSIGN_OR_RETURN(const std::vector<Inspected> files, RecipesOfKey(*store, flags.key));
+  for (const Inspected& file : files) {
+    if (flags.json) {
+      Json json = FileJson(file, store->Uses());
+      if (file.facts.ok() && file.facts->kind == RecordKind::kRecipe) {
+        ASSIGN_OR_RETURN(const Record record, DecodeRecord(file.bytes));
+        ASSIGN_OR_RETURN(const DetachedRecipe recipe, DetachRecipe(record.payload));
+        json["binding"] = recipe.key.binding.ToString();
+        json["graph"] = recipe.plan.graph;
+        json["kernels"] = recipe.plan.kernels;
+      }
+      std::printf("%s", JsonText(json).c_str());
+      continue;
+    }
+    RETURN_IF_ERROR(ShowRecipe(file, flags.constants));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PruneKey(const RecipeStore& store, const std::string& key) {
+  ASSIGN_OR_RETURN(const std::vector<Inspected> files, RecipesOfKey(store, key));
+  int64_t bytes = 0;
+  for (const Inspected& file : files) {
+    std::error_code error;
+    std::filesystem::remove(absl::StrCat(store.folder(), "/", file.entry.file), error);
+    if (error) {
+      return absl::UnavailableError(
+          absl::StrCat("'", file.entry.file, "' cannot be removed: ", error.message()));
+    }
+    bytes += file.entry.bytes;
+  }
+  std::printf("removed %s files, %s\n", Count(files.size()).c_str(), Bytes(bytes).c_str());
+  return absl::OkStatus();
+}
+
 absl::Status Prune(const StoreFlags& flags) {
   ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/false));
+  if (!flags.key.empty()) return PruneKey(*store, flags.key);
   const int64_t limit = flags.max_mb < 0 ? kMostBytes : flags.max_mb << 20;
   ASSIGN_OR_RETURN(const RecipeStore::Pruned pruned, store->Prune(limit, /*damaged_too=*/true));
   const RecipeStore::Stats stats = store->GetStats();
@@ -208,6 +357,13 @@ void AddFolder(CLI::App& command, StoreFlags& flags) {
       ->required();
 }
 
+CLI::Option& AddKey(CLI::Option& option) {
+  return *option.type_name("KEY")->check([](const std::string& text) -> std::string {
+    const bool is_key = text.size() == 16 && absl::c_all_of(text, absl::ascii_isxdigit);
+    return is_key ? "" : absl::StrCat("'", text, "' is no key of 16 hexadecimal digits");
+  });
+}
+
 void AddBundle(CLI::App& command, StoreFlags& flags) {
   command.add_option("bundle", flags.bundle, "The bundle")->type_name("FILE")->required();
 }
@@ -218,16 +374,27 @@ void AddStore(CLI::App& app, Action& action) {
   auto flags = std::make_shared<StoreFlags>();
   CLI::App* store = app.add_subcommand("store", "Look after a recipe store, without a server");
   store->require_subcommand(1);
-  AddFolder(*AddOne(*store, "list", "Its records", flags, List, action), *flags);
+  CLI::App* list = AddOne(*store, "list", "Its records", flags, List, action);
+  AddFolder(*list, *flags);
+  list->add_flag("--json", flags->json, "Print the records as JSON");
+  CLI::App* show =
+      AddOne(*store, "show", "One recipe: its sizes, graphs and kernels", flags, Show, action);
+  AddFolder(*show, *flags);
+  AddKey(*show->add_option("key", flags->key, "Its key, as list and the server call it"))
+      .required();
+  show->add_flag("--constants", flags->constants, "With the bytes of all constants");
+  show->add_flag("--json", flags->json, "Print it as JSON");
   AddFolder(*AddOne(*store, "verify", "Reads every file; exit 1 if one is damaged", flags, Verify,
                     action),
             *flags);
   CLI::App* prune = AddOne(*store, "prune", "Removes damaged files, and those of the least value",
                            flags, Prune, action);
   AddFolder(*prune, *flags);
-  prune->add_option("--max-mb", flags->max_mb, "Until the folder takes at most as much")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("MB");
+  CLI::Option* max_mb =
+      prune->add_option("--max-mb", flags->max_mb, "Until the folder takes at most as much")
+          ->check(CLI::NonNegativeNumber)
+          ->type_name("MB");
+  AddKey(*prune->add_option("--key", flags->key, "Remove this recipe alone")).excludes(max_mb);
   CLI::App* exported =
       AddOne(*store, "export", "Writes its intact records to one file", flags, Export, action);
   AddFolder(*exported, *flags);

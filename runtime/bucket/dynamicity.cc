@@ -103,7 +103,9 @@ Dynamicity JudgeShapes(const ShapeTable& table, bool recent) {
   result.outside_share = Share(tally.outside, tally.requests);
   result.larger_share = Share(tally.larger, tally.requests);
   result.fresh_share = Share(tally.fresh, tally.requests);
-  if (result.shapes_that_count > kSomeShapes + kRoom) {
+  const bool much_outside = result.outside_share > kMuchOutsideShare &&
+                            static_cast<double>(table.distinct) > kLittleShapes;
+  if (result.shapes_that_count > kSomeShapes + kRoom || much_outside) {
     result.verdict = DynamicityVerdict::kALot;
   } else if (result.shapes_that_count > kLittleShapes + kRoom ||
              result.outside_share > kOutsideShare) {

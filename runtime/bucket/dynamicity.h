@@ -7,7 +7,8 @@
 //   little  at most 4 shapes count: a recipe of each would do
 //   some    at most 32 (what `reprise.max_exact` keeps); or fewer, but more than 5% of the requests
 //           found no ready recipe that could serve them
-//   a lot   more: only buckets bound the number of recipes
+//   a lot   more: only buckets bound the number of recipes; or more than 15% of the requests found
+//           none, of more than 4 shapes
 //
 // Numbers only. Threads: free functions of their arguments.
 #pragma once
@@ -55,6 +56,7 @@ struct Dynamicity {
 inline constexpr double kLittleShapes = 4;
 inline constexpr double kSomeShapes = 32;
 inline constexpr double kOutsideShare = 0.05;
+inline constexpr double kMuchOutsideShare = 0.15;
 
 // `recent`: of the recent requests; otherwise of all since the start.
 Dynamicity JudgeShapes(const ShapeTable& table, bool recent);

@@ -7,6 +7,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/hash64.h"
+#include "runtime/graph/node_text.h"
 #include "runtime/graph/text_lexer.h"
 
 namespace reprise {
@@ -82,37 +84,74 @@ std::string PrintElements(const Tensor& tensor) {
   }
 }
 
-std::string PrintTensorBody(const Tensor& tensor) {
+std::string PrintTensorBody(const Tensor& tensor, int64_t most_elements) {
   if (tensor.bytes() == 0) return "{}";
+  const absl::string_view bytes(static_cast<const char*>(tensor.data()), tensor.bytes());
+  if (most_elements >= 0 && tensor.num_elements() > most_elements) {
+    return absl::StrCat("{", tensor.num_elements(), " elements, ", HexKey(Hash64(bytes)), "}");
+  }
   if (tensor.num_elements() <= kMaxPlainElements) {
     const std::string elements = PrintElements(tensor);
     if (!elements.empty()) return absl::StrCat("{", elements, "}");
   }
-  const absl::string_view bytes(static_cast<const char*>(tensor.data()), tensor.bytes());
   return absl::StrCat("hex\"", absl::BytesToHexString(bytes), "\"");
 }
 
 class Printer {
  public:
-  Printer(const Graph& graph, const PrintOptions& options, int indent)
-      : graph_(graph), options_(options), indent_(indent) {}
+  Printer(const Graph& graph, const PrintOptions& options, int indent,
+          int64_t most_elements = kAllElements)
+      : graph_(graph), options_(options), indent_(indent), most_elements_(most_elements) {}
 
   std::string Run() {
     if (!options_.names) NumberValues();
     std::string out = "graph {\n";
-    for (ValueId id : graph_.inputs()) Line(out, "input ", Declaration(id));
+    for (ValueId id : graph_.inputs()) Line(out, ValueText(id));
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.num_values()); ++id) {
-      const Value& value = graph_.value(id);
-      const absl::string_view suffix = value.overridable ? " overridable" : "";
-      if (value.kind == Value::Kind::kParameter) {
-        Line(out, "param ", Declaration(id), " = ", ExpressionText(*value.parameter), suffix);
-      } else if (value.kind == Value::Kind::kConstant) {
-        Line(out, "const ", Declaration(id), " = ", PrintTensorBody(value.constant), suffix);
+      const Value::Kind kind = graph_.value(id).kind;
+      if (kind == Value::Kind::kParameter || kind == Value::Kind::kConstant) {
+        Line(out, ValueText(id));
       }
     }
     for (NodeId id : graph_.NodeIds()) Line(out, NodeText(graph_.node(id)));
     for (ValueId id : graph_.outputs()) Line(out, "output ", Name(id));
     absl::StrAppend(&out, std::string(indent_, ' '), "}");
+    return out;
+  }
+
+  // The line of an input, a parameter or a constant; of a result its declaration alone.
+  std::string ValueText(ValueId id) const {
+    const Value& value = graph_.value(id);
+    const absl::string_view suffix = value.overridable ? " overridable" : "";
+    switch (value.kind) {
+      case Value::Kind::kInput:
+        return absl::StrCat("input ", Declaration(id));
+      case Value::Kind::kParameter:
+        return absl::StrCat("param ", Declaration(id), " = ", ExpressionText(*value.parameter),
+                            suffix);
+      case Value::Kind::kConstant:
+        return absl::StrCat("const ", Declaration(id), " = ",
+                            PrintTensorBody(value.constant, most_elements_), suffix);
+      default:
+        return Declaration(id);
+    }
+  }
+
+  std::string NodeText(const Node& node) const {
+    std::string out = absl::StrJoin(node.outputs, ", ", [this](std::string* text, ValueId id) {
+      absl::StrAppend(text, id == kNone ? "_" : Declaration(id));
+    });
+    absl::StrAppend(
+        &out, " = ", IdentifierOrQuoted(node.op), "(",
+        absl::StrJoin(node.inputs, ", ",
+                      [this](std::string* text, ValueId id) { absl::StrAppend(text, Name(id)); }),
+        ")");
+    if (!node.attributes.empty()) {
+      absl::StrAppend(&out, " ", PrintAttributesIndented(node.attributes));
+    }
+    if (options_.names && !node.name.empty()) {
+      absl::StrAppend(&out, " @", IdentifierOrQuoted(node.name));
+    }
     return out;
   }
 
@@ -182,40 +221,27 @@ class Printer {
     return absl::StrCat(Name(id), ": ", Type(graph_.value(id)));
   }
 
-  std::string NodeText(const Node& node) const {
-    std::string out = absl::StrJoin(node.outputs, ", ", [this](std::string* text, ValueId id) {
-      absl::StrAppend(text, id == kNone ? "_" : Declaration(id));
-    });
-    absl::StrAppend(
-        &out, " = ", IdentifierOrQuoted(node.op), "(",
-        absl::StrJoin(node.inputs, ", ",
-                      [this](std::string* text, ValueId id) { absl::StrAppend(text, Name(id)); }),
-        ")");
-    if (!node.attributes.empty()) {
-      absl::StrAppend(&out, " ", PrintAttributesIndented(node.attributes));
-    }
-    if (options_.names && !node.name.empty()) {
-      absl::StrAppend(&out, " @", IdentifierOrQuoted(node.name));
-    }
-    return out;
-  }
-
   std::string PrintAttributesIndented(const Attributes& attributes) const;
 
   const Graph& graph_;
   const PrintOptions& options_;
   const int indent_;
+  const int64_t most_elements_;
   std::vector<int> numbers_;  // keyed by value id; only where names are left out
 };
 
 struct AttributePrinter {
   const PrintOptions& options;
   int indent;
+  int64_t most_elements = kAllElements;
 
   std::string operator()(int64_t value) const { return absl::StrCat(value); }
   std::string operator()(float value) const { return PrintFloatAttribute(value); }
   std::string operator()(const std::string& value) const { return Quote(value); }
-  std::string operator()(const Tensor& value) const { return PrintTensor(value); }
+  std::string operator()(const Tensor& value) const {
+    return absl::StrCat(DTypeName(value.dtype()), ShapeToString(value.shape()),
+                        PrintTensorBody(value, most_elements));
+  }
   std::string operator()(const std::vector<int64_t>& values) const {
     return values.empty() ? "ints[]" : absl::StrCat("[", absl::StrJoin(values, ", "), "]");
   }
@@ -238,14 +264,14 @@ struct AttributePrinter {
                         "]");
   }
   std::string operator()(const std::shared_ptr<const Graph>& graph) const {
-    return Printer(*graph, options, indent + 2).Run();
+    return Printer(*graph, options, indent + 2, most_elements).Run();
   }
 };
 
 std::string PrintAttributesWith(const Attributes& attributes, const PrintOptions& options,
-                                int indent) {
+                                int indent, int64_t most_elements = kAllElements) {
   if (attributes.empty()) return "";
-  const AttributePrinter printer{options, indent};
+  const AttributePrinter printer{options, indent, most_elements};
   return absl::StrCat("{",
                       absl::StrJoin(attributes, ", ",
                                     [&](std::string* out, const auto& item) {
@@ -256,7 +282,7 @@ std::string PrintAttributesWith(const Attributes& attributes, const PrintOptions
 }
 
 std::string Printer::PrintAttributesIndented(const Attributes& attributes) const {
-  return PrintAttributesWith(attributes, options_, indent_);
+  return PrintAttributesWith(attributes, options_, indent_, most_elements_);
 }
 
 }  // namespace
@@ -271,7 +297,17 @@ std::string PrintAttributes(const Attributes& attributes) {
 
 std::string PrintTensor(const Tensor& tensor) {
   return absl::StrCat(DTypeName(tensor.dtype()), ShapeToString(tensor.shape()),
-                      PrintTensorBody(tensor));
+                      PrintTensorBody(tensor, kAllElements));
+}
+
+std::string PrintNode(const Graph& graph, NodeId node, int64_t most_elements) {
+  const PrintOptions options;
+  return Printer(graph, options, 0, most_elements).NodeText(graph.node(node));
+}
+
+std::string PrintValue(const Graph& graph, ValueId value, int64_t most_elements) {
+  const PrintOptions options;
+  return Printer(graph, options, 0, most_elements).ValueText(value);
 }
 
 }  // namespace reprise

@@ -29,7 +29,7 @@ absl::StatusOr<RecordFacts> FactsOf(absl::string_view bytes, const RecordName& n
   switch (record.kind) {
     case RecordKind::kRecipe: {
       ASSIGN_OR_RETURN(const auto stored, MessageOf<recipe::v1::StoredRecipe>(record.payload));
-      if (Hash64(stored.key().SerializeAsString()) != name.key) return NotItsName();
+      if (stored.key().hash() != name.key) return NotItsName();
       facts.model = stored.model();
       facts.version = stored.version();
       facts.bucket = stored.bucket();

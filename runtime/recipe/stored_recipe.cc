@@ -57,7 +57,7 @@ RecordName RecordNameOf(const RecipeKey& key, absl::string_view origin) {
   const std::string subject =
       absl::StrCat(key.binding.ToString(), "\n", key.packing, "\n", key.precision);
   return {.kind = RecordKind::kRecipe,
-          .key = Hash64(KeyMessage(key).SerializeAsString()),
+          .key = key.hash,
           .graph = Hash64(key.graph.digest),
           .subject = Hash64(subject),
           .device = Hash64(key.device),

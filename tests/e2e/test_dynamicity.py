@@ -2,6 +2,8 @@
 
 import csv
 import io
+import re
+import struct
 
 import grpc
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from onnx import TensorProto
 
 from testing import models
-from testing.daemon import Daemon, reprise
+from testing.daemon import BUILD, SOURCE, Daemon, reprise
 from testing.inference import infer, text_inputs
 
 NAMES = ["input_ids", "attention_mask"]
@@ -144,3 +146,50 @@ def test_files_of_shapes_are_judged_without_a_server(tmp_path, rng):
         file.write_text(wrong)
         done = offline(file, check=False)
         assert done.returncode == 1 and words in done.stderr
+
+
+def wav(samples):
+    data = bytes(2 * samples)
+    return (b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
+            + struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16) + b"data"
+            + struct.pack("<I", len(data)) + data)
+
+
+def test_data_sets_are_judged_as_their_batches(tmp_path):
+    lengths = np.random.default_rng(0).integers(4, 444, 2000)
+    np.save(tmp_path / "lengths.npy", lengths)
+    np.savez_compressed(tmp_path / "lengths.npz", ids=lengths)
+    for name in ("lengths.npy", "lengths.npz"):
+        text = reprise("dynamicity", tmp_path / name, "--batch", "7", "--pad", "longest")
+        assert "a lot of dynamicity" in text and "286" in text  # batches
+    text = reprise("dynamicity", tmp_path / "lengths.npz", "--batch", "7", "--pad", "buckets:5")
+    assert re.search(r"(little|some) dynamicity", text) and re.search(r"shapes +[1-6];", text)
+    sounds = tmp_path / "sounds"
+    sounds.mkdir()
+    for i in range(6):
+        (sounds / f"{i}.wav").write_bytes(wav(100 * (1 + i // 3)))
+    (sounds / "notes.txt").write_text("not a sound")
+    text = reprise("dynamicity", sounds, "--batch", "3")
+    assert "little dynamicity" in text and "3x200" in text
+    assert reprise("dynamicity", tmp_path / "nothing.npz", check=False).returncode == 1
+
+
+def test_verdicts_of_known_cases(tmp_path):
+    """MNIST at batch 7 varies little, 29 sizes in 146 batches of pictures a lot: a fifth of them is new."""
+    file = tmp_path / "shapes.txt"
+    file.write_text("7x28x28\n" * 8571 + "3x28x28\n")
+    assert "little dynamicity" in reprise("dynamicity", file)
+    rng = np.random.default_rng(0)
+    pictures = [300 + 10 * i for i in range(29)] + list(300 + 10 * rng.integers(0, 4, 117))
+    file.write_text("".join(f"1x3x{size}x500\n" for size in pictures))
+    text = reprise("dynamicity", file)
+    assert "a lot of dynamicity" in text and "19.9 % would find no ready recipe" in text
+    assert "nothing:" not in text
+
+
+def test_batches_of_any_iterable_are_judged_from_python(monkeypatch):
+    monkeypatch.syspath_prepend(str(SOURCE / "examples/python"))
+    from reprise_dynamicity import dynamicity
+    batches = [{"x": np.zeros((4, n)), "y": np.zeros(4)} for n in (8, 8, 16, 8)]
+    text = dynamicity(batches, reprise=str(BUILD / "reprise"))
+    assert "4x16" in text and "requests  4" in text

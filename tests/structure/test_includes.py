@@ -107,7 +107,8 @@ MAY_INCLUDE = {
     "client": ["runtime/base", "proto/grpc_service", "proto/admin"],
     "client/cli": ["client"],
     # Commands that need no server run the engine themselves.
-    "tools": ["client/cli", "runtime/generate", "runtime/device/cpu"],
+    "tools/files": ["runtime/recipe", "runtime/onnx", "runtime/bucket"],
+    "tools": ["tools/files", "client/cli", "runtime/generate", "runtime/device/cpu"],
     "proto/recipe": [], "proto/model_config": [],
     "proto/grpc_service": ["proto/model_config"], "proto/admin": ["proto/recipe"],
 }

@@ -1,5 +1,7 @@
 #include "runtime/onnx/file/newer_fields.h"
 
+#include "runtime/onnx/file/node_metadata.h"
+
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
@@ -13,6 +15,7 @@ namespace {
 
 // As onnx.proto of format version 10 has them.
 constexpr int kNodeOverload = 8;
+constexpr int kNodeMetadata = 9;
 constexpr int kFunctionDefaults = 11;
 constexpr int kFunctionOverload = 13;
 
@@ -56,6 +59,15 @@ std::string TextOf(const google::protobuf::Message& message, int number) {
 }  // namespace
 
 std::string OverloadOf(const onnx::NodeProto& node) { return TextOf(node, kNodeOverload); }
+
+std::vector<std::pair<std::string, std::string>> MetadataOf(const onnx::NodeProto& node) {
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const std::string& bytes : FieldOf(node, kNodeMetadata)) {
+    onnx::StringStringEntryProto entry;
+    if (entry.ParseFromString(bytes)) entries.emplace_back(entry.key(), entry.value());
+  }
+  return entries;
+}
 
 std::string OverloadOf(const onnx::FunctionProto& function) {
   return TextOf(function, kFunctionOverload);

@@ -19,7 +19,8 @@ BundledRecord SomeRecipe(const std::string& device = "cpu a") {
   stored.mutable_key()->set_compiler(CompilerId());
   stored.set_model("minilm");
   stored.set_bucket("b1_s16");
-  const RecordName name = {.key = Hash64(stored.key().SerializeAsString())};
+  stored.mutable_key()->set_hash(Hash64(device));
+  const RecordName name = {.key = stored.key().hash()};
   return {name.file(), EncodeRecord({.rebuild_ns = 7, .payload = stored.SerializeAsString()})};
 }
 

@@ -1,4 +1,4 @@
-#include "tools/length_file.h"
+#include "tools/files/length_file.h"
 
 #include <algorithm>
 #include <filesystem>

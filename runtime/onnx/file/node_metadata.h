@@ -1,0 +1,15 @@
+// What an exporter says of a node beside the computation: scopes, and the stack of the line of source.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/onnx/file/onnx_proto.h"
+
+namespace reprise {
+
+// Keys and values (`metadata_props`, of format version 10).
+std::vector<std::pair<std::string, std::string>> MetadataOf(const onnx::NodeProto& node);
+
+}  // namespace reprise

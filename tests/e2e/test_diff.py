@@ -1,0 +1,83 @@
+"""Why two graphs, and so two recipes, are not the same: `diff`, `dump --graph`, graph_changed."""
+
+import json
+import re
+
+import numpy as np
+from onnx import TensorProto
+
+from testing import models
+from testing.daemon import Daemon, reprise
+from testing.inference import infer
+
+FLOAT = TensorProto.FLOAT
+X = {"x": np.ones((2, 32), np.float32)}
+
+
+def clipped(high=0.7, columns=32, opset=17, seed=0):
+    """A product, cut to a range whose upper end is a constant."""
+    g = models.Graph(opset)
+    weights = np.random.default_rng(seed).normal(0, 1, (32, columns))
+    product = g.node("MatMul", "x", g.const(weights))
+    g.nodes[-1].name = "fc"
+    g.rename(g.node("Clip", product, g.scalar(0.0), g.scalar(high)), "y")
+    g.nodes[-2].name = "clip"
+    return g.model([("x", FLOAT, ["batch", 32])], [("y", FLOAT, ["batch", columns])])
+
+
+def save(folder, name, model):
+    path = folder / name
+    path.write_bytes(model.SerializeToString())
+    return str(path)
+
+
+def first_line(text):
+    return text.splitlines()[0]
+
+
+def test_the_first_cause_of_two_models_stands_on_top(tmp_path):
+    was = save(tmp_path, "a.onnx", clipped(high=0.7))
+    assert first_line(reprise("diff", was, save(tmp_path, "b.onnx", clipped(high=0.5)))) == (
+        "constant 2 of Clip 'clip': 0.5, was 0.7")
+    assert first_line(reprise("diff", was, save(tmp_path, "c.onnx", clipped(columns=33)))) == (
+        "MatMul 'fc' has 33 columns, was 32")
+    assert first_line(reprise("diff", was, save(tmp_path, "d.onnx", clipped(opset=16)))) == (
+        "opset 16, was 17")
+    same = reprise("diff", was, save(tmp_path, "e.onnx", clipped(seed=1)))
+    assert first_line(same).startswith("the same")
+    both = reprise("diff", was, str(tmp_path / "b.onnx"))
+    assert re.search(r"Clip\(.*0\.7.* \| .*Clip\(", both, re.S) and "{0.5}" in both
+    shown = json.loads(reprise("diff", was, str(tmp_path / "b.onnx"), "--json"))
+    assert shown["causes"] == ["constant 2 of Clip 'clip': 0.5, was 0.7"] and len(shown["rows"]) == 1
+    wrong = reprise("diff", was, str(tmp_path / "nothing"), check=False)
+    assert wrong.returncode == 1 and "is no file, and no key" in wrong.stderr
+
+
+def test_a_key_is_the_same_everywhere(repository, tmp_path):
+    repository.add("clipped", clipped())
+    store = tmp_path / "store"
+    with Daemon(repository, "--recipe-cache", str(store)) as daemon:
+        key = infer(daemon.client(), "clipped", X).recipe
+        infer(daemon.client(), "clipped", {"x": np.ones((7, 32), np.float32)})
+        listed = daemon.reprise("recipes")
+        assert key in listed
+        other = next(k for k in re.findall(r"^[0-9a-f]{16}", listed, re.M) if k != key)
+    assert list(store.glob(f"recipe-{key}-*"))
+    assert key in reprise("store", "list", store)
+    shown = reprise("store", "show", store, key)
+    assert "// the graph behind the passes" in shown and "kernel" in shown
+    assert "binding batch=" in reprise("diff", key, other, "--store", store)
+    reprise("store", "prune", store, "--key", key)
+    assert not list(store.glob(f"recipe-{key}-*"))
+    assert reprise("store", "show", store, key, check=False).returncode == 1
+
+
+def test_new_weights_change_nothing(repository):
+    path = repository.add("clipped", clipped(seed=1))
+    with Daemon(repository, "--model-control-mode", "explicit", "--load-model", "*") as daemon:
+        client = daemon.client()
+        before = infer(client, "clipped", X)
+        path.write_bytes(clipped(seed=2).SerializeToString())
+        client.load_model("clipped")
+        after = infer(client, "clipped", X)
+        assert after.capture == "replayed" and after.recipe == before.recipe

@@ -1,0 +1,157 @@
+"""What a static graph would compile anew, and the forms of fixed size that avoid it."""
+
+import csv
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from testing import models
+from testing.daemon import Daemon, reprise
+from testing.inference import infer, reference
+
+FLOAT = TensorProto.FLOAT
+
+
+def two_layers():
+    """Two modules, the names of whose nodes have scopes."""
+    g = models.Graph(17)
+    rng = np.random.default_rng(0)
+    first = g.node("Relu", g.node("MatMul", "x", g.const(rng.normal(0, 1, (16, 32)))))
+    g.rename(g.node("MatMul", first, g.const(rng.normal(0, 1, (32, 4)))), "y")
+    for node, name in zip(g.nodes, ["/fc1/MatMul", "/fc1/Relu", "/fc2/MatMul", "/out/Identity"]):
+        node.name = name
+    return g.model([("x", FLOAT, ["batch", 16])], [("y", FLOAT, ["batch", 4])])
+
+
+def selection(reduction="ReduceSum", opset=17, rows=False, keepdims=0, square=True):
+    """`x[x > 0]` (or the rows of x that a mask has), squared and reduced."""
+    g = models.Graph(opset)
+    mask = g.node("Greater", g.node("ReduceSum", "x", g.ints(1), keepdims=0) if rows else "x",
+                  g.scalar(0.0))
+    where = g.node("Transpose", g.node("NonZero", mask), perm=[1, 0])
+    g.nodes[-2].name = "find"
+    kept = g.node("GatherND", "x", where)
+    if square:
+        kept = g.node("Mul", g.node("Abs", kept), g.scalar(2.0))
+    if reduction is None:
+        g.rename(kept, "y")
+        dims = ["found", 3] if rows else ["found"]
+    else:
+        axes = (g.ints(0),) if opset >= 18 or (reduction == "ReduceSum" and opset >= 13) else ()
+        attributes = {} if axes else {"axes": [0]}
+        g.rename(g.node(reduction, kept, *axes, keepdims=keepdims, **attributes), "y")
+        dims = ([1] if keepdims else []) + ([3] if rows else [])
+    return g.model([("x", FLOAT, ["batch", 3])], [("y", FLOAT, dims)])
+
+
+def answer(path, x):
+    return reference(path, {"x": x})["y"]
+
+
+def save(folder, model, name="model.onnx"):
+    path = folder / name
+    path.write_bytes(model.SerializeToString())
+    return str(path)
+
+
+def rows_of(path):
+    with open(path) as file:
+        return list(csv.DictReader(file))
+
+
+def test_only_modules_at_fault_have_rows_and_both_tables_are_written(tmp_path):
+    model = two_layers()
+    model.graph.node[0].metadata_props.add(
+        key="pkg.torch.onnx.stack_trace",
+        value='File "/src/net.py", line 25, in forward\n    x = self.fc1(x)')
+    path = save(tmp_path, model)
+    text = reprise("recompiles", path, "--sizes", "20,20,30,30", "--csv", tmp_path / "t")
+    assert "4 steps; a static graph would be compiled anew at 1 of them" in text
+    steps = rows_of(tmp_path / "t.steps.csv")
+    assert [(row["step"], row["module"], row["cause"]) for row in steps] == [
+        ("1", "(model)", "first step"), ("3", "fc1", "new input shape")]
+    assert steps[1]["new_in"] == "x: f32[30, 16]" and steps[1]["op"] == "MatMul '/fc1/MatMul'"
+    assert steps[1]["location"] == "net.py:25" and "here: " in steps[1]["comment"]
+    modules = {row["module"]: row for row in rows_of(tmp_path / "t.modules.csv")}
+    assert modules["fc1"]["recompilations"] == modules["fc1"]["at_fault"] == "1"
+    assert modules["fc2"]["recompilations"] == "1" and modules["fc2"]["at_fault"] == "0"
+    shown = json.loads(reprise("recompiles", path, "--sizes", "batch=20; batch=30", "--json"))
+    assert shown["steps"] == 2 and shown["recompiled"] == 1
+    file = tmp_path / "steps.csv"
+    file.write_text("x\n20x16\n30x16\n20x16\n")
+    assert "compiled anew at 1 of them" in reprise("recompiles", path, "--steps", file)
+    wrong = reprise("recompiles", path, "--sizes", "20,x", check=False)
+    assert wrong.returncode == 1 and "'x' is no size" in wrong.stderr
+
+
+def test_data_that_decide_shapes_are_told_with_the_static_form(tmp_path):
+    path = save(tmp_path, selection())
+    shown = json.loads(reprise("recompiles", path, "--sizes", "5,5,5", "--json"))
+    cut = [row for row in shown["rows"] if row["cause"] == "shapes that data decide inside"]
+    assert cut and all(row["op"] == "NonZero 'find'" for row in cut)
+    assert "would recompile in a static graph; here: cut, eager nodes" in cut[0]["comment"]
+    assert "static form: Where and ReduceSum" in cut[0]["comment"]
+
+
+def test_a_server_tells_its_record(repository):
+    repository.add("layers", two_layers())
+    with Daemon(repository) as daemon:
+        for batch in (2, 9, 2):
+            infer(daemon.client(), "layers", {"x": np.ones((batch, 16), np.float32)})
+        shown = json.loads(daemon.reprise("recompiles", "layers", "--json"))
+        assert [row["cause"] for row in shown["rows"]][0] == "first step"
+        assert shown["captured"] >= 1 and "batch=" in shown["rows"][0]["new_in"]
+
+
+@pytest.mark.parametrize("reduction", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin",
+                                       "ReduceProd", "ReduceL2"])
+@pytest.mark.parametrize("opset", [12, 13, 18])
+def test_selections_before_a_reduction_become_static(tmp_path, reduction, opset):
+    if opset < 13 and reduction == "ReduceProd":
+        pytest.skip("as at 13")
+    model = selection(reduction, opset)
+    path, out = save(tmp_path, model), tmp_path / "static.onnx"
+    text = reprise("rewrite", path, out, "--static")
+    assert "1 rewritten; compared with" in text
+    rewritten = onnx.load(out)
+    onnx.checker.check_model(rewritten)
+    assert {"NonZero", "GatherND"} & {node.op_type for node in rewritten.graph.node} == set()
+    x = np.random.default_rng(1).normal(0, 1, (6, 3)).astype(np.float32)
+    np.testing.assert_allclose(answer(out, x), answer(path, x), rtol=1e-5, atol=1e-5)
+    assert "compiled anew at 0 of them" in reprise("recompiles", out, "--sizes", "5,5,5")
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_rows_that_a_mask_selects(tmp_path, keepdims):
+    path = save(tmp_path, selection(rows=True, keepdims=keepdims))
+    out = tmp_path / "static.onnx"
+    reprise("rewrite", path, out, "--static")
+    x = np.random.default_rng(1).normal(0, 1, (6, 3)).astype(np.float32)
+    was, now = answer(path, x), answer(out, x)
+    assert was.shape == now.shape
+    np.testing.assert_allclose(now, was, rtol=1e-5, atol=1e-5)
+
+
+def test_a_size_that_reaches_an_output_changes_only_where_that_is_allowed(tmp_path):
+    path, out = save(tmp_path, selection(None)), tmp_path / "static.onnx"
+    refused = reprise("rewrite", path, out, "--static", check=False)
+    assert refused.returncode == 1 and "--allow-output-change" in refused.stdout
+    assert not out.exists()
+    reprise("rewrite", path, out, "--static", "--allow-output-change")
+    x = np.random.default_rng(1).normal(0, 1, (6, 3)).astype(np.float32)
+    changed = reference(out, {"x": x})
+    np.testing.assert_allclose(changed["y"][changed["y.mask"]], answer(path, x), rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_not_known_is_left_and_told(tmp_path):
+    g = models.Graph(17)
+    k = g.node("Cast", g.node("ReduceMax", "x", keepdims=1), to=TensorProto.INT64)
+    values, _ = g.node("TopK", g.node("Reshape", "x", g.ints(-1)), g.node("Reshape", k, g.ints(1)),
+                       outputs=2, axis=0)
+    g.rename(values, "y")
+    path = save(tmp_path, g.model([("x", FLOAT, ["batch", 3])], [("y", FLOAT, ["k"])]))
+    refused = reprise("rewrite", path, tmp_path / "out.onnx", "--static", check=False)
+    assert refused.returncode == 1 and "a fixed k" in refused.stdout

@@ -1,0 +1,228 @@
+// reprise diff: why two graphs, and so two recipes, are not the same.
+
+#include "tools/diff.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "client/cli/table.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/graph/graph_diff.h"
+#include "runtime/graph/node_text.h"
+#include "tools/command.h"
+
+namespace reprise::cli {
+namespace {
+
+constexpr int64_t kMostElements = 8;  // of a constant, that a row shows
+
+// What `facts` says of `name`; empty where it does not.
+std::string FactOf(const std::vector<std::pair<std::string, std::string>>& facts,
+                   const std::string& name) {
+  for (const auto& [key, value] : facts) {
+    if (key == name) return value;
+  }
+  return "";
+}
+
+std::vector<std::string> FactCauses(const DiffSide& was, const DiffSide& now) {
+  std::vector<std::string> causes, names;
+  for (const DiffSide* side : {&was, &now}) {
+    for (const auto& [name, value] : side->facts) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  for (const std::string& name : names) {
+    const std::string before = FactOf(was.facts, name), after = FactOf(now.facts, name);
+    // Not every side says everything of itself.
+    if (before.empty() || after.empty() || before == after) continue;
+    causes.push_back(absl::StrCat(name, " ", after, ", was ", before));
+  }
+  return causes;
+}
+
+std::vector<std::string> KernelCauses(const DiffSide& was, const DiffSide& now) {
+  std::vector<std::string> causes;
+  std::map<std::string, std::string> before(was.kernels.begin(), was.kernels.end());
+  for (const auto& [node, kernel] : now.kernels) {
+    const auto it = before.find(node);
+    if (it == before.end() || it->second == kernel) continue;
+    causes.push_back(absl::StrCat("kernel of ", node, ": ", kernel, ", was ", it->second));
+  }
+  return causes;
+}
+
+// A row of both graphs as one line each; empty where a side has none.
+struct Row {
+  std::string was, now;
+  bool differs = false;
+};
+
+std::string OneLine(std::string text) { return absl::StrReplaceAll(text, {{"\n", " "}}); }
+
+// The node with the values of what it reads in the place of names: what tells two nodes apart.
+std::string NodeLine(const Graph& graph, NodeId id) {
+  if (id == kNone) return "";
+  std::string line = OneLine(PrintNode(graph, id, kMostElements));
+  for (const ValueId input : graph.node(id).inputs) {
+    if (input == kNone || graph.value(input).kind != Value::Kind::kConstant) continue;
+    absl::StrAppend(&line, "; ", OneLine(PrintValue(graph, input, kMostElements)));
+  }
+  for (const ValueId input : graph.node(id).inputs) {
+    if (input == kNone || graph.value(input).kind != Value::Kind::kParameter) continue;
+    absl::StrAppend(&line, "; ", OneLine(PrintValue(graph, input, kMostElements)));
+  }
+  return line;
+}
+
+std::vector<Row> RowsOf(const DiffSide& was, const DiffSide& now, const GraphDiff& diff) {
+  std::vector<Row> rows;
+  const size_t inputs = std::max(was.graph.inputs().size(), now.graph.inputs().size());
+  const auto input = [](const Graph& graph, size_t i) {
+    return i < graph.inputs().size() ? PrintValue(graph, graph.inputs()[i]) : "";
+  };
+  for (size_t i = 0; i < inputs; ++i) {
+    Row row = {.was = input(was.graph, i), .now = input(now.graph, i)};
+    // The name of an input tells no graphs apart.
+    const auto type = [](const std::string& text) { return text.substr(text.rfind(": ") + 1); };
+    row.differs = row.was.empty() || row.now.empty() || type(row.was) != type(row.now);
+    rows.push_back(std::move(row));
+  }
+  for (size_t i = 0; i < diff.nodes.size(); ++i) {
+    rows.push_back({.was = NodeLine(was.graph, diff.nodes[i].was),
+                    .now = NodeLine(now.graph, diff.nodes[i].now),
+                    .differs = diff.differs[i]});
+  }
+  return rows;
+}
+
+// `text` in pieces of at most `width` characters.
+std::vector<std::string> Wrapped(const std::string& text, size_t width) {
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size(); at += width) lines.push_back(text.substr(at, width));
+  return lines;
+}
+
+char MarkOf(const Row& row) {
+  if (!row.differs) return ' ';
+  return row.was.empty() ? '>' : row.now.empty() ? '<' : '|';
+}
+
+std::string SideBySide(const std::vector<Row>& rows, const DiffOptions& options) {
+  const size_t width = std::max<size_t>(20, (static_cast<size_t>(options.width) - 3) / 2);
+  std::vector<bool> shown(rows.size(), options.all);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i].differs) continue;
+    const size_t context = static_cast<size_t>(options.context);
+    const size_t first = i < context ? 0 : i - context;
+    for (size_t k = first; k <= std::min(rows.size() - 1, i + context); ++k) shown[k] = true;
+  }
+  std::string text;
+  size_t left_out = 0;
+  const auto tell = [&] {
+    if (left_out > 0) absl::StrAppend(&text, "... ", left_out, " rows are the same\n");
+    left_out = 0;
+  };
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!shown[i]) {
+      ++left_out;
+      continue;
+    }
+    tell();
+    const std::vector<std::string> was = Wrapped(rows[i].was, width);
+    const std::vector<std::string> now = Wrapped(rows[i].now, width);
+    for (size_t k = 0; k < std::max<size_t>(1, std::max(was.size(), now.size())); ++k) {
+      const std::string left = k < was.size() ? was[k] : "";
+      const std::string right = k < now.size() ? now[k] : "";
+      std::string line = absl::StrCat(left, std::string(width - left.size(), ' '), " ",
+                                      std::string(1, MarkOf(rows[i])), " ", right);
+      line.erase(line.find_last_not_of(' ') + 1);
+      absl::StrAppend(&text, line, "\n");
+    }
+  }
+  tell();
+  return text;
+}
+
+std::string AsJson(const DiffSide& was, const DiffSide& now, const std::vector<std::string>& causes,
+                   const std::vector<Row>& rows) {
+  nlohmann::ordered_json json = {
+      {"was", was.what}, {"now", now.what}, {"same", causes.empty()}, {"causes", causes}};
+  json["rows"] = nlohmann::ordered_json::array();
+  for (const Row& row : rows) {
+    if (row.differs) json["rows"].push_back({{"was", row.was}, {"now", row.now}});
+  }
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string DiffReport(const DiffSide& was, const DiffSide& now, const DiffOptions& options) {
+  const GraphDiff diff = DiffGraphs(was.graph, now.graph);
+  std::vector<std::string> causes = diff.causes;
+  for (std::vector<std::string> more : {FactCauses(was, now), KernelCauses(was, now)}) {
+    causes.insert(causes.end(), more.begin(), more.end());
+  }
+  const std::vector<Row> rows = RowsOf(was, now, diff);
+  if (options.json) return AsJson(was, now, causes, rows);
+  std::string text;
+  if (causes.empty()) {
+    text = "the same: no recipe of one differs from that of the other\n";
+  } else {
+    absl::StrAppend(&text, causes[0], "\n");
+    for (size_t i = 1; i < causes.size(); ++i) absl::StrAppend(&text, "  ", causes[i], "\n");
+  }
+  absl::StrAppend(&text, "\nwas  ", was.what, "\nnow  ", now.what, "\n\n");
+  const bool any =
+      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.differs; });
+  if (any || options.all) {
+    text += SideBySide(rows, options);
+  } else {
+    absl::StrAppend(&text, "all ", rows.size(), " rows of their graphs are the same\n");
+  }
+  return text;
+}
+
+void AddDiff(CLI::App& app, Action& action) {
+  struct Flags {
+    std::string was, now, store;
+    DiffOptions options;
+  };
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "diff", "Why two models or recipes are not the same: the first cause, and both graphs");
+  command->footer(
+      "A side is a model file (.onnx), a record of a recipe store (.rps), a text that `graph` wrote,\n"
+      "BUNDLE#KEY, or with --store the key of a recipe of that folder. WAS comes first: in\n"
+      "\"0.5, was 0.7\" NOW has 0.5. Rows are marked | where both sides differ, < and > where only one\n"
+      "has them.");
+  command->add_option("was", flags->was, "One side")->required()->type_name("WAS");
+  command->add_option("now", flags->now, "The other side")->required()->type_name("NOW");
+  command->add_option("--store", flags->store, "Look for keys in this folder of --recipe-cache")
+      ->type_name("DIR");
+  command->add_option("--width", flags->options.width, "Characters of a line")
+      ->check(CLI::Range(43, 10'000))
+      ->capture_default_str();
+  command
+      ->add_option("--context", flags->options.context,
+                   "Rows that are the same around those that differ")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  command->add_flag("--all", flags->options.all, "Every row, also those that are the same");
+  command->add_flag("--json", flags->options.json, "Print JSON, whose fields docs/cli.md describes");
+  command->callback([flags, &action] {
+    action = [flags]() -> absl::Status {
+      ASSIGN_OR_RETURN(const DiffSide was, ReadDiffSide(flags->was, flags->store));
+      ASSIGN_OR_RETURN(const DiffSide now, ReadDiffSide(flags->now, flags->store));
+      std::printf("%s", DiffReport(was, now, flags->options).c_str());
+      return absl::OkStatus();
+    };
+  });
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,29 @@
+// DiffSide: one side of `reprise diff`: a graph and what is known around it, from wherever it
+// comes.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise::cli {
+
+struct DiffSide {
+  std::string what;  // "model a.onnx", "recipe 0123456789abcdef of minilm, b1_s16"
+  Graph graph;       // of a recipe that behind the passes
+  // Other facts by name, which are compared as texts: "opset", "binding", "precision", "device".
+  // Those that make another recipe of the same graph come first.
+  std::vector<std::pair<std::string, std::string>> facts;
+  // The kernels of a recipe, by what they serve: "MatMul 'fc'".
+  std::vector<std::pair<std::string, std::string>> kernels;
+};
+
+// The side that `name` names: a model file, a record of a recipe store (.rps), a text of a graph as
+// `reprise graph` writes it, BUNDLE#KEY, or the key of a recipe of the folder `store`. Errors name
+// it.
+absl::StatusOr<DiffSide> ReadDiffSide(const std::string& name, const std::string& store);
+
+}  // namespace reprise::cli

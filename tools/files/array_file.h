@@ -1,0 +1,26 @@
+// ArrayFile: the arrays of NumPy's files: shapes, and the elements of lists of whole numbers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace reprise::cli {
+
+struct ArrayFile {
+  std::string name;  // in an .npz: without ".npy"; else that of the file
+  std::vector<int64_t> shape;
+  std::vector<int64_t> integers;  // of an array with one dim of an integer type; else empty
+};
+
+// The arrays of a .npy or .npz file, in the order of the file. Format of the first: NEP 1; of the
+// second: an archive of the zip format, stored or deflated. INVALID_ARGUMENT names the file.
+absl::StatusOr<std::vector<ArrayFile>> ReadArrays(const std::string& path);
+
+// One array from its bytes; `name` is for errors.
+absl::StatusOr<ArrayFile> ParseArray(absl::string_view bytes, const std::string& name);
+
+}  // namespace reprise::cli

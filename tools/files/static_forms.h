@@ -1,0 +1,58 @@
+// StaticForms: nodes of an ONNX model whose results have sizes that data decide, and the forms of
+// fixed size that would do in their place.
+//
+//   NonZero(mask) -> Transpose -> GatherND(x, .) -> f -> ReduceSum   is   ReduceSum(Where(mask,
+//   f(x), 0)) Compress(x, mask) -> f -> ReduceMean   is   ReduceSum(Where(mask, f(x), 0)) /
+//   ReduceSum(mask) the same before an output               is   Where(mask, f(x), 0), and the mask
+//   as an output
+//
+// where f is any chain of elementwise operators over x and constants of one element. Other dynamic
+// operators (TopK over a computed k, NonMaxSuppression, Unique, Range, ...) are told of, with the
+// form that a change of the model would need, and left as they are.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/onnx/file/onnx_proto.h"
+
+namespace reprise::cli {
+
+struct StaticForm {
+  std::string node;   // name of the dynamic node, or of its first result
+  std::string op;     // "NonZero"
+  std::string words;  // the form that would do: "Where and ReduceSum"
+  // What a rewrite needs, where it knows one. Values by name.
+  bool known = false;
+  bool reaches_output = false;  // its dynamic size is that of an output
+  std::string values;           // x
+  std::string mask;             // that decides which of them are selected
+  std::vector<int> chain;       // positions of the nodes f, in their order
+  std::vector<int> selection;   // positions of the nodes that select: what goes away
+  int reduction = -1;           // position of the reduction; -1 where it reaches an output
+  std::string output;           // the value that the rewrite makes
+  bool flattens = false;        // the selection is over all elements (Compress without an axis)
+  int axis = -1;                // that Compress selects along; -1: the mask covers the first dims
+};
+
+// What is known of the two values of a form, for the rewrite to be right.
+struct FormFacts {
+  int value_rank = 0;
+  int mask_rank = 0;
+  int dtype = 0;  // of x: a TensorProto::DataType
+};
+
+// Every dynamic node of the graph, in its order.
+std::vector<StaticForm> FindStaticForms(const onnx::GraphProto& graph);
+
+struct RewriteOptions {
+  bool allow_output_change = false;
+};
+
+// Puts the static form of `form` into `model`. UNIMPLEMENTED where it is not known,
+// FAILED_PRECONDITION where it changes an output and that is not allowed.
+absl::Status ApplyStaticForm(const StaticForm& form, const FormFacts& facts,
+                             const RewriteOptions& options, onnx::ModelProto& model);
+
+}  // namespace reprise::cli

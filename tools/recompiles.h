@@ -1,0 +1,67 @@
+// The report of `reprise recompiles`: which modules of a model a static graph would compile anew at
+// which step, why, and what Reprise does instead.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/admin.pb.h"
+#include "runtime/bucket/policy.h"
+
+namespace reprise::cli {
+
+// A module at fault at a step. A module that is compiled anew because another one is at fault has
+// no row.
+struct RecompileRow {
+  int64_t step = 0;    // from 1 on
+  std::string module;  // scope of names, "(model)" outside of all
+  std::string op;      // "NonZero 'find'"
+  std::string new_in;  // the shapes that were new, "x: f32[30, 784]"; empty: none were
+  std::string new_out;
+  std::string cause;     // see kCause*
+  std::string location;  // "model.py:25"
+  std::string comment;   // what Reprise does, what would help
+};
+
+inline constexpr char kCauseFirst[] = "first step";
+inline constexpr char kCauseNewInput[] = "new input shape";
+inline constexpr char kCauseData[] = "shapes that data decide inside";
+inline constexpr char kCauseChild[] = "a dynamic child";
+inline constexpr char kCauseEviction[] = "eviction";
+inline constexpr char kCauseConstants[] = "changed constants";
+
+struct ModuleRow {
+  std::string module;
+  int64_t recompilations = 0;  // steps at which it would be compiled anew, without the first
+  int64_t at_fault = 0;        // of these
+};
+
+struct Recompilations {
+  int64_t steps = 0;
+  int64_t recompiled = 0;  // steps at which a static graph would be compiled anew
+  int64_t captured = 0;    // recipes that Reprise captured
+  std::vector<RecompileRow> rows;
+  std::vector<ModuleRow> modules;  // the most recompiled first
+};
+
+// Runs the model at `path` once a step, at the step's sizes, on made-up inputs.
+absl::StatusOr<Recompilations> TraceRecompilations(const std::string& path,
+                                                   const std::vector<AxisSizes>& steps);
+
+// The same as far as a server's record of captures tells it: a step is a capture.
+Recompilations RecompilationsOf(const v1::ExplainMissesResponse& record);
+
+std::string RecompilationsText(const Recompilations& table, size_t most_rows);
+std::string StepsCsv(const Recompilations& table);
+std::string ModulesCsv(const Recompilations& table);
+std::string RecompilationsJson(const Recompilations& table);
+
+// "20,20,30,30" along the only axis of a model (or along `axis`, the others at 1), or
+// "batch=1,sequence=20; batch=1,sequence=30". INVALID_ARGUMENT names what is no size.
+absl::StatusOr<std::vector<AxisSizes>> ParseSteps(const std::string& text,
+                                                  const std::vector<std::string>& axes,
+                                                  const std::string& axis);
+
+}  // namespace reprise::cli

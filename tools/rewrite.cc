@@ -1,0 +1,386 @@
+// reprise rewrite --static: dynamic operators of a model in a form of fixed size, proved and tried.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/json_inputs.h"
+#include "client/cli/table.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/onnx/importer.h"
+#include "runtime/passes/specialize/specialize.h"
+#include "runtime/recipe/record_file.h"
+#include "tools/command.h"
+#include "tools/local_engine.h"
+#include "tools/made_up_request.h"
+#include "tools/files/static_forms.h"
+
+namespace reprise::cli {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 31;
+constexpr int64_t kMaxId = 1000;
+// Sizes of all axes at which the shapes of values and mask are compared, and both models run.
+constexpr int64_t kTriedSizes[] = {3, 5, 8};
+constexpr int kTriedValues = 3;
+// Answers differ by the order in which they are summed.
+constexpr double kTolerance = 1e-4;
+
+struct RewriteFlags {
+  std::string in, out;
+  std::vector<std::string> inputs;  // files of JSON
+  bool is_static = false;
+  bool allow_output_change = false;
+  bool json = false;
+};
+
+// The shapes of values of a model's file at some sizes, and their dtypes.
+class ValueShapes {
+ public:
+  static absl::StatusOr<ValueShapes> Of(const std::string& path, const Model& model) {
+    ASSIGN_OR_RETURN(ImportedModel imported, ImportOnnxFile(path));
+    ValueShapes shapes;
+    shapes.graph_ = std::move(imported.graph);
+    for (const ModelIo& input : model.inputs()) {
+      const ValueId value = shapes.graph_.FindValue(input.name);
+      if (value != kNone && !input.optional) shapes.graph_.value(value).dims = input.dims;
+    }
+    for (const ModelAxis& axis : model.axes()) shapes.symbols_.push_back(axis.symbol);
+    return shapes;
+  }
+
+  struct Pair {
+    Shape values, mask;
+    DType dtype = DType::kUndefined;
+  };
+  absl::StatusOr<Pair> At(const std::string& values, const std::string& mask, int64_t size) const {
+    Graph graph = graph_;
+    graph.ClearOutputs();
+    for (const std::string& name : {values, mask}) {
+      const ValueId value = graph.FindValue(name);
+      if (value == kNone) return absl::NotFoundError(absl::StrCat("'", name, "' is not known"));
+      graph.AddOutput(value);
+    }
+    graph.Compact();
+    std::map<std::string, int64_t> axes;
+    // Sizes that differ, so that no two axes are alike by chance.
+    for (const std::string& symbol : symbols_)
+      axes[symbol] = size + static_cast<int64_t>(axes.size());
+    ASSIGN_OR_RETURN(const Graph at, Specialize(graph, {.axes = axes}));
+    const Value& first = at.value(at.outputs()[0]);
+    const Value& second = at.value(at.outputs()[1]);
+    if (!first.shape.has_value() || !second.shape.has_value()) {
+      return absl::FailedPreconditionError("its shape hangs on data");
+    }
+    return Pair{*first.shape, *second.shape, first.dtype};
+  }
+
+ private:
+  Graph graph_;
+  std::vector<std::string> symbols_;
+};
+
+int OnnxType(DType dtype) {
+  return dtype == DType::kFloat32   ? onnx::TensorProto::FLOAT
+         : dtype == DType::kFloat64 ? onnx::TensorProto::DOUBLE
+                                    : onnx::TensorProto::UNDEFINED;
+}
+
+// The mask covers the dims of the values that the form says, at every size that is tried.
+absl::StatusOr<FormFacts> Prove(const StaticForm& form, const ValueShapes& shapes) {
+  FormFacts facts;
+  for (const int64_t size : kTriedSizes) {
+    ASSIGN_OR_RETURN(const ValueShapes::Pair at, shapes.At(form.values, form.mask, size));
+    facts = {.value_rank = static_cast<int>(at.values.size()),
+             .mask_rank = static_cast<int>(at.mask.size()),
+             .dtype = OnnxType(at.dtype)};
+    bool fits = at.mask.size() <= at.values.size();
+    if (form.flattens) {
+      fits = at.mask.size() == 1 && NumElements(at.values) == at.mask[0];
+    } else if (form.axis >= 0) {
+      fits = at.mask.size() == 1 && form.axis < facts.value_rank &&
+             at.values[static_cast<size_t>(form.axis)] == at.mask[0];
+    } else {
+      for (size_t d = 0; fits && d < at.mask.size(); ++d) fits = at.mask[d] == at.values[d];
+    }
+    if (!fits) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the mask '", form.mask, "' has shape ", ShapeToString(at.mask),
+                       " where the values '", form.values, "' have ", ShapeToString(at.values)));
+    }
+  }
+  return facts;
+}
+
+std::vector<double> Numbers(const OutputTensor& tensor, DType dtype) {
+  const int64_t elements = NumElements(tensor.shape);
+  Tensor view = Tensor::Make(dtype, tensor.shape, [&](void* data) {
+    std::memcpy(data, tensor.bytes.data(), tensor.bytes.size());
+  });
+  std::vector<double> numbers = view.ToDoubles();
+  numbers.resize(static_cast<size_t>(elements));
+  return numbers;
+}
+
+bool Alike(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  if (a == b) return true;
+  return std::fabs(a - b) <= kTolerance + kTolerance * std::fabs(b);
+}
+
+// Both models side by side.
+class Comparison {
+ public:
+  Comparison(LocalEngine& local, const Model& was, const Model& now,
+             const std::map<std::string, std::string>& masks)
+      : local_(local), was_(was), now_(now), masks_(masks) {}
+
+  absl::Status Run(const Request& request, const std::string& what) {
+    ASSIGN_OR_RETURN(const auto stream, Stream::Create({.cores = &local_.cores, .max_threads = 1}));
+    const Response a = local_.engine.RunOne(was_, request, *stream);
+    const Response b = local_.engine.RunOne(now_, request, *stream);
+    if (!a.status.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(what, ": the model itself refuses: ", std::string(a.status.message())));
+    }
+    RETURN_IF_ERROR(b.status);
+    for (size_t i = 0; i < a.outputs.size(); ++i) {
+      RETURN_IF_ERROR(CompareOutput(i, a, b, what));
+    }
+    ++tally_.runs;
+    return absl::OkStatus();
+  }
+
+  // What was compared so far.
+  struct Tally {
+    int64_t runs = 0;
+    int64_t elements = 0;
+    double largest = 0;  // difference
+  };
+  const Tally& tally() const { return tally_; }
+
+ private:
+  absl::Status CompareOutput(size_t i, const Response& a, const Response& b,
+                             const std::string& what) {
+    const std::string& name = was_.outputs()[i].name;
+    std::vector<double> before = Numbers(a.outputs[i], was_.outputs()[i].dtype);
+    std::vector<double> after = Numbers(b.outputs[i], was_.outputs()[i].dtype);
+    if (const auto mask = masks_.find(name); mask != masks_.end()) {
+      after = Selected(after, b, mask->second);
+    } else if (a.outputs[i].shape != b.outputs[i].shape) {
+      return absl::InternalError(absl::StrCat(what, ": output '", name, "' has shape ",
+                                              ShapeToString(b.outputs[i].shape), ", was ",
+                                              ShapeToString(a.outputs[i].shape)));
+    }
+    if (before.size() != after.size()) {
+      return absl::InternalError(absl::StrCat(what, ": output '", name, "' has ", after.size(),
+                                              " elements, was ", before.size()));
+    }
+    for (size_t k = 0; k < before.size(); ++k) {
+      if (!Alike(after[k], before[k])) {
+        return absl::InternalError(absl::StrCat(what, ": output '", name, "', element ", k, ": ",
+                                                after[k], ", was ", before[k]));
+      }
+      if (std::isfinite(before[k])) {
+        tally_.largest = std::max(tally_.largest, std::fabs(after[k] - before[k]));
+      }
+    }
+    tally_.elements += static_cast<int64_t>(before.size());
+    return absl::OkStatus();
+  }
+
+  // The elements that the mask keeps, which is an output of its own.
+  std::vector<double> Selected(const std::vector<double>& all, const Response& response,
+                               const std::string& mask) const {
+    for (size_t i = 0; i < now_.outputs().size(); ++i) {
+      if (now_.outputs()[i].name != mask) continue;
+      const std::string& bytes = response.outputs[i].bytes;
+      std::vector<double> kept;
+      // A mask with fewer dims, or of size 1 along some, stands for several elements each: those
+      // behind its own.
+      const size_t each = bytes.empty() ? 1 : all.size() / bytes.size();
+      for (size_t k = 0; k < all.size(); ++k) {
+        if (bytes[k / std::max<size_t>(each, 1)] != 0) kept.push_back(all[k]);
+      }
+      return kept;
+    }
+    return {};
+  }
+
+  LocalEngine& local_;
+  const Model& was_;
+  const Model& now_;
+  const std::map<std::string, std::string> masks_;  // outputs that have changed: their masks
+  Tally tally_;
+};
+
+std::string TextOfFile(const std::string& path) {
+  std::ifstream file(path);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+absl::Status Compare(LocalEngine& local, const Model& was, const Model& now,
+                     const RewriteFlags& flags, Comparison& comparison) {
+  int refused = 0;
+  absl::Status first;
+  for (const int64_t size : kTriedSizes) {
+    AxisSizes sizes;
+    for (const ModelAxis& axis : was.axes()) {
+      sizes[axis.label] = size + static_cast<int64_t>(sizes.size());
+    }
+    for (int i = 0; i < kTriedValues; ++i) {
+      ASSIGN_OR_RETURN(const MadeUpRequest made,
+                       MakeUpRequest(was, sizes, kMaxId, static_cast<uint64_t>(i + 1)));
+      const absl::Status status =
+          comparison.Run(made.request, absl::StrCat("made-up inputs of size ", size));
+      if (absl::IsFailedPrecondition(status)) {
+        first.Update(status);
+        ++refused;
+        continue;
+      }
+      RETURN_IF_ERROR(status);
+    }
+  }
+  if (refused == static_cast<int>(std::size(kTriedSizes)) * kTriedValues && flags.inputs.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "no made-up input could be compared, give some with --inputs: ", first.message()));
+  }
+  for (const std::string& path : flags.inputs) {
+    const inference::ModelMetadataResponse metadata = MetadataOf(was);
+    ASSIGN_OR_RETURN(const std::vector<OwnedTensor> tensors,
+                     ParseJsonInputs(TextOfFile(path), metadata));
+    RETURN_IF_ERROR(comparison.Run(RequestOfTensors(was, tensors), path));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Model>> LoadExactly(LocalEngine& local, const std::string& path) {
+  return local.engine.Load({.id = {.name = std::filesystem::path(path).filename().string()},
+                            .path = path,
+                            .confirm_padding_later = true});
+}
+
+absl::Status RunRewrite(const RewriteFlags& flags) {
+  LocalEngine local(kHighestIsa);
+  ASSIGN_OR_RETURN(const std::shared_ptr<Model> was, LoadExactly(local, flags.in));
+  ASSIGN_OR_RETURN(const ValueShapes shapes, ValueShapes::Of(flags.in, *was));
+  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(flags.in, kMostBytes));
+  onnx::ModelProto model;
+  if (!model.ParseFromString(bytes)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", flags.in, "' is no ONNX model"));
+  }
+  nlohmann::ordered_json report = {{"nodes", nlohmann::ordered_json::array()}};
+  Table table({{"node"}, {"done"}, {"form"}});
+  std::map<std::string, std::string> masks;
+  int64_t done = 0;
+  // Positions of nodes change with each rewrite, so that the forms are looked for again.
+  std::vector<std::string> left;
+  while (true) {
+    std::optional<StaticForm> next;
+    for (StaticForm& form : FindStaticForms(model.graph())) {
+      if (std::find(left.begin(), left.end(), form.node) != left.end()) continue;
+      next = std::move(form);
+      break;
+    }
+    if (!next.has_value()) break;
+    left.push_back(next->node);
+    absl::StatusOr<FormFacts> facts = FormFacts();
+    if (next->known) facts = Prove(*next, shapes);
+    absl::Status status = facts.status();
+    if (status.ok()) {
+      onnx::ModelProto changed = model;
+      status = ApplyStaticForm(*next, *facts, {.allow_output_change = flags.allow_output_change},
+                               changed);
+      if (status.ok()) model = std::move(changed);
+    }
+    if (status.ok()) {
+      ++done;
+      if (next->reaches_output) masks[next->output] = absl::StrCat(next->output, ".mask");
+    }
+    const std::string why = status.ok() ? "yes" : absl::StrCat("no: ", status.message());
+    table.AddRow({absl::StrCat(next->op, " '", next->node, "'"), why, next->words});
+    report["nodes"].push_back({{"node", next->node},
+                               {"op", next->op},
+                               {"rewritten", status.ok()},
+                               {"why_not", status.ok() ? "" : std::string(status.message())},
+                               {"form", next->words}});
+  }
+  if (!flags.json && !table.empty()) std::printf("%s\n", table.Text().c_str());
+  if (table.empty()) std::printf("%s has no dynamic operator\n", flags.in.c_str());
+  if (done == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("nothing was rewritten, ", flags.out, " is not written"));
+  }
+  // Weights in other files are found from where the model lies: the new one lies there while it is
+  // tried.
+  const std::filesystem::path out = std::filesystem::absolute(flags.out);
+  RETURN_IF_ERROR(WriteFileAtomically(out.parent_path().string(), out.filename().string(),
+                                      model.SerializeAsString()));
+  const auto checked = [&]() -> absl::StatusOr<Comparison::Tally> {
+    ASSIGN_OR_RETURN(const std::shared_ptr<Model> now, LoadExactly(local, flags.out));
+    Comparison comparison(local, *was, *now, masks);
+    RETURN_IF_ERROR(Compare(local, *was, *now, flags, comparison));
+    return comparison.tally();
+  }();
+  if (!checked.ok()) {
+    std::filesystem::remove(out);
+    return absl::Status(
+        checked.status().code(),
+        absl::StrCat("the rewritten model is not kept: ", std::string(checked.status().message())));
+  }
+  if (flags.json) {
+    report["compared"] = {{"runs", checked->runs},
+                          {"elements", checked->elements},
+                          {"largest_difference", checked->largest}};
+    std::printf("%s\n",
+                report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    return absl::OkStatus();
+  }
+  std::printf(
+      "%s: %lld rewritten; compared with %s in %lld runs, %lld elements of answers, the "
+      "largest difference is %g\n",
+      flags.out.c_str(), static_cast<long long>(done), flags.in.c_str(),
+      static_cast<long long>(checked->runs), static_cast<long long>(checked->elements),
+      checked->largest);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddRewrite(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<RewriteFlags>();
+  CLI::App* command = app.add_subcommand(
+      "rewrite", "Give dynamic operators of a model a form of fixed size; no server");
+  command->footer(
+      "x[x > 0].sum() is Where and ReduceSum: such selections are rewritten where the shapes of "
+      "mask\n"
+      "and values agree. Both models then run on made-up inputs, and on those of --inputs, and "
+      "the\n"
+      "new one is kept only where the answers agree. What is not rewritten is listed with the "
+      "form\n"
+      "that would do.");
+  command->add_option("in", flags->in, "The model")->required()->type_name("IN.onnx");
+  command->add_option("out", flags->out, "The rewritten model")->required()->type_name("OUT.onnx");
+  command->add_flag("--static", flags->is_static, "The rewrite that there is")->required();
+  command->add_flag(
+      "--allow-output-change", flags->allow_output_change,
+      "Also where the dynamic size is that of an output, which then keeps all elements "
+      "and gets a mask beside it");
+  command->add_option("--inputs", flags->inputs, "Compare on these inputs too, as for infer")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE.json");
+  command->add_flag("--json", flags->json, "Print JSON, whose fields docs/cli.md describes");
+  command->callback([flags, &action] { action = [flags] { return RunRewrite(*flags); }; });
+}
+
+}  // namespace reprise::cli
