@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/address_space.h"
 #include "runtime/base/cgroup.h"
 #include "runtime/base/cpu_info.h"
@@ -17,6 +18,7 @@
 #include "runtime/base/heap.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/program_pages.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/reference/reference_device.h"
@@ -115,16 +117,18 @@ absl::Status Stopping() { return absl::UnavailableError("the server is stopping"
 
 }  // namespace
 
-Daemon::Daemon(const Options& options, const std::string& version, LogFunction log,
+Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnFatal on_fatal,
                std::unique_ptr<const Device> device)
     : options_(options),
       version_(version),
-      log_(std::move(log)),
+      log_(log.function()),
+      request_log_(log, options.access_log),
+      on_fatal_(std::move(on_fatal)),
       started_ns_(SteadyClock().NowNs()),
       device_text_(DeviceText(options)),
       catalogue_(MakeBuildInfo(options, version)),
       observer_(catalogue_),
-      events_(catalogue_, log_),
+      events_(catalogue_, log_, request_log_),
       device_(std::move(device)),
       cores_(AvailableCpus()),
       arena_memory_(AllArenaBytes(options)),
@@ -170,6 +174,9 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
                  ReturnFreedMemory();
                },
            .after_unload = [] { ReturnFreedMemory(); },
+           .on_change = [this] { readiness_.Update(); },
+           .strictness = options.config_strictness,
+           .on_hint = [this](const std::string& hint) { log_(LogLevel::kWarning, hint); },
            .on_trouble =
                [this](const absl::Status& why) {
                  log_(LogLevel::kWarning,
@@ -178,17 +185,23 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
           [this](const ModelVersion& model, const std::string& folder,
                  const ModelSettings& settings) { return LoadModel(model, folder, settings); },
           events_),
+      readiness_({.strict = options.strict_readiness,
+                  .allow_empty = options.allow_empty,
+                  .control = options.model_control},
+                 repository_, state_),
       inference_(RequestStages(repository_), repository_, scheduler_, engine_, clock_, events_),
       tokens_(repository_, state_, clock_) {
   catalogue_.SetMemory([this]() -> MemoryUse {
     return {.arena_bytes = arenas_.held_bytes(), .parameter_bytes = engine_.parameter_bytes()};
   });
+  catalogue_.SetRefresh([this] { MeasureLoad(); });
   if (!options_.recipe_cache.empty()) catalogue_.SetStore(store_.store());
   store_.Start([this] { engine_.SaveUsage(UsageKeeper::When::kWorthwhile); });
 }
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
-                                                      const std::string& version, LogFunction log) {
+                                                      const std::string& version, Log& log,
+                                                      OnFatal on_fatal) {
   // Before anything takes some of them. The gRPC library ends the process where it gets no thread
   // or no memory.
   if (const int64_t left = FreeAddressBytes(); left < kLeastAddressBytes) {
@@ -197,13 +210,16 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
                      kLeastAddressBytes, " are needed"));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<const Device> device,
-                   MakeDevice(options, ThreadsPerStream(options, AvailableCpus()), log));
+                   MakeDevice(options, ThreadsPerStream(options, AvailableCpus()), log.function()));
   return WithinMemory([] { return "starting"; },
                       [&]() -> absl::StatusOr<std::unique_ptr<Daemon>> {
-                        std::unique_ptr<Daemon> daemon(
-                            new Daemon(options, version, std::move(log), std::move(device)));
+                        std::unique_ptr<Daemon> daemon(new Daemon(
+                            options, version, log, std::move(on_fatal), std::move(device)));
                         RETURN_IF_ERROR(daemon->StartStreams());
                         RETURN_IF_ERROR(daemon->OpenPorts());
+                        daemon->readiness_.Watch([daemon = daemon.get()](const Readiness& now) {
+                          daemon->OnReadiness(now);
+                        });
                         RETURN_IF_ERROR(daemon->repository_.Start());
                         return daemon;
                       });
@@ -215,7 +231,9 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
   arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);
   ASSIGN_OR_RETURN(const std::shared_ptr<Servable> servable,
                    LoadServable(engine_, model, folder, settings, state_));
-  servable->queue = OpenQueue(engine_, scheduler_, model, *servable);
+  servable->queue = OpenQueue(engine_, scheduler_, model, *servable,
+                              {.max_wait_seconds = options_.max_queue_seconds,
+                               .streams = static_cast<int>(arenas_.size())});
   return servable;
 }
 
@@ -246,6 +264,7 @@ absl::Status Daemon::OpenPorts() {
                                            .inference = &inference_,
                                            .tokens = &tokens_,
                                            .state = &state_,
+                                           .readiness = &readiness_,
                                            .clock = &clock_,
                                            .version = version_},
                                           {.engine = &engine_,
@@ -263,6 +282,7 @@ absl::Status Daemon::OpenPorts() {
                              .engine = &engine_,
                              .catalogue = &catalogue_,
                              .state = &state_,
+                             .readiness = &readiness_,
                              .version = version_,
                              .device = device_text_};
   AddPages(pages, http_router_);
@@ -298,30 +318,64 @@ absl::Status Daemon::OpenPorts() {
 
 void Daemon::OnSettled() {
   int64_t ready = 0, refused = 0;
+  std::vector<std::string> failed;
   for (const Repository::Listed& listed : repository_.List()) {
     ++(listed.state == ModelState::kReady ? ready : refused);
+    if (listed.state != ModelState::kUnavailable) continue;
+    failed.push_back(absl::StrCat("model ", QuotedText(listed.version->name), ": ",
+                                  ShownText(listed.why.message(), 1024)));
   }
-  MutexLock lock(serving_mutex_);
-  state_.SetReady();
-  if (!state_.ready()) return;  // draining already
-  rpc_->SetServing(true);
-  catalogue_.server().ready->Set(1);
+  if (options_.exit_on_error && !failed.empty()) {
+    return on_fatal_(absl::UnavailableError(
+        absl::StrCat("--exit-on-error: not loaded are ", absl::StrJoin(failed, "; "))));
+  }
+  state_.SetServing();
+  if (state_.leaves()) return;
   log_(LogLevel::kInfo,
        FormatText("ready: %d models, %d refused, after %.1f s; grpc %s, http %s, metrics %s", ready,
                   refused, static_cast<double>(clock_.NowNs() - started_ns_) * 1e-9,
                   HostAndPort(options_.grpc.address, rpc_->port()),
                   HostAndPort(options_.http.address, http_->port()),
                   HostAndPort(options_.metrics.address, metrics_->port())));
+  if (const Readiness now = readiness_.Now(); !now.ready) {
+    log_(LogLevel::kWarning, absl::StrCat("requests should not be sent here yet: ", now.why));
+  }
+}
+
+void Daemon::OnReadiness(const Readiness& readiness) {
+  rpc_->SetServing(readiness.ready);
+  catalogue_.server().ready->Set(readiness.ready ? 1 : 0);
+  log_(LogLevel::kInfo,
+       readiness.ready ? "requests may be sent here" : absl::StrCat("not ready: ", readiness.why));
+}
+
+void Daemon::MeasureLoad() {
+  const RequestScheduler::Load load = scheduler_.GetLoad();
+  const ServerMetrics& metrics = catalogue_.server();
+  metrics.requests_waiting->Set(static_cast<double>(load.waiting.requests));
+  metrics.requests_running->Set(static_cast<double>(load.running.requests));
+  metrics.tokens_waiting->Set(static_cast<double>(load.waiting.tokens));
+  metrics.tokens_running->Set(static_cast<double>(load.running.tokens));
+  metrics.utilization->Set(
+      utilization_.Measure(clock_.NowNs(), load.busy_ns, static_cast<int64_t>(arenas_.size())));
+}
+
+void Daemon::Leave() {
+  // Nobody was told to send requests to one that has not started yet.
+  const bool was_serving = state_.state() != ServerState::State::kStarting;
+  state_.SetLeaving();
+  catalogue_.server().draining->Set(1);
+  readiness_.Now();
+  http_->Drain();
+  if (options_.drain_grace_secs == 0 || !was_serving) return;
+  log_(LogLevel::kInfo, absl::StrCat("requests are served for ", options_.drain_grace_secs,
+                                     " s more, so that clients see that the server leaves"));
+  std::this_thread::sleep_for(std::chrono::seconds(options_.drain_grace_secs));
 }
 
 void Daemon::Drain() {
-  {
-    MutexLock lock(serving_mutex_);
-    state_.SetDraining();
-    http_->Drain();
-    rpc_->SetServing(false);
-    catalogue_.server().ready->Set(0);
-  }
+  Leave();
+  state_.SetDraining();
   scheduler_.StopAccepting(Stopping());
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::seconds(options_.exit_timeout_secs);
@@ -363,6 +417,7 @@ void Daemon::FinishGenerations(std::chrono::steady_clock::time_point end) {
 
 Daemon::~Daemon() {
   scheduler_.Shutdown(Stopping());
+  repository_.Stop();  // Its threads tell of changes, which the ports hear of.
   dispatcher_.reset();
   // Nobody takes what they would make ready, and their callbacks end in the scheduler.
   captures_.Stop();

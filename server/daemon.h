@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/cgroup.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/mutex.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/capture/capture_pool.h"
 #include "runtime/engine/engine.h"
@@ -23,33 +23,42 @@
 #include "server/http/http_server.h"
 #include "server/http/pages.h"
 #include "server/http/router.h"
+#include "server/log.h"
 #include "server/metrics/catalogue.h"
 #include "server/metrics/metrics_observer.h"
+#include "server/repository/readiness.h"
 #include "server/repository/repository.h"
 #include "server/repository/server_state.h"
+#include "server/request_log.h"
 #include "server/requests/inference.h"
 #include "server/rpc/rpc_server.h"
 #include "server/server_events.h"
 #include "server/store_keeper.h"
+#include "server/utilization_meter.h"
 
 namespace reprise {
 
 class Daemon {
  public:
+  // Called at most once, from any thread, when the server is to end by itself: --exit-on-error.
+  using OnFatal = std::function<void(const absl::Status& why)>;
+
   // Binds the ports, then loads the models in the background; health says when they are loaded.
   // Errors: a port that cannot be bound, a repository that cannot be read, memory or threads that
-  // the system does not have.
+  // the system does not have. `log` outlives the daemon.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Options& options,
-                                                       const std::string& version, LogFunction log);
+                                                       const std::string& version, Log& log,
+                                                       OnFatal on_fatal);
   // Drops what still waits; finishes the replays that run.
   ~Daemon();
 
-  // Makes the server not ready; new requests are refused, those that wait or run are answered,
-  // within Options::exit_timeout_secs.
+  // Makes the server not ready. Requests are served on for Options::drain_grace_secs, so that
+  // whoever sends them can see that; then new ones are refused, and those that wait or run are
+  // answered, within Options::exit_timeout_secs.
   void Drain();
 
  private:
-  Daemon(const Options& options, const std::string& version, LogFunction log,
+  Daemon(const Options& options, const std::string& version, Log& log, OnFatal on_fatal,
          std::unique_ptr<const Device> device);
   absl::Status OpenPorts();
   absl::Status StartStreams();
@@ -60,11 +69,17 @@ class Daemon {
   void OnSettled();
   // Waits until no model makes tokens; what is left at `end` is ended.
   void FinishGenerations(std::chrono::steady_clock::time_point end);
+  void Leave();
+  void OnReadiness(const Readiness& readiness);
+  // Sets the gauges of what waits and runs.
+  void MeasureLoad();
 
   // Constant after construction; each may use those above it.
   const Options options_;
   const std::string version_;
   const LogFunction log_;
+  const RequestLog request_log_;
+  const OnFatal on_fatal_;
   const int64_t started_ns_;
   SteadyClock clock_;
   const std::string device_text_;  // "cpu avx512_vnni"
@@ -72,6 +87,7 @@ class Daemon {
   MetricsObserver observer_;
   CountingEvents events_;
   ServerState state_;
+  UtilizationMeter utilization_;
   const std::unique_ptr<const Device> device_;
   HelperPool cores_;
   MemoryBudget arena_memory_;
@@ -81,6 +97,7 @@ class Daemon {
   Engine engine_;
   RequestScheduler scheduler_;
   Repository repository_;
+  ReadinessProbe readiness_;
   Inference inference_;
   TokenCalls tokens_;
   std::unique_ptr<RequestDispatcher> dispatcher_;
@@ -90,8 +107,6 @@ class Daemon {
   Router metrics_router_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<HttpServer> metrics_;
-  // Guarded.
-  Mutex serving_mutex_;  // readiness and draining may come at the same time
 };
 
 }  // namespace reprise

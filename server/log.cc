@@ -6,40 +6,16 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "runtime/base/shown_text.h"
+
 namespace reprise {
 namespace {
 
-// The message as a JSON string, without its quotes.
-class JsonMessage final : public spdlog::custom_flag_formatter {
- public:
-  void format(const spdlog::details::log_msg& message, const std::tm&,
-              spdlog::memory_buf_t& out) override {
-    static constexpr char kHex[] = "0123456789abcdef";
-    auto append = [&out](std::string_view text) {
-      out.append(text.data(), text.data() + text.size());
-    };
-    for (const char c : message.payload) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (c == '"' || c == '\\') {
-        out.push_back('\\');
-        out.push_back(c);
-      } else if (c == '\n') {
-        append("\\n");
-      } else if (byte < 0x20) {
-        append("\\u00");
-        out.push_back(kHex[byte >> 4]);
-        out.push_back(kHex[byte & 15]);
-      } else {
-        out.push_back(c);
-      }
-    }
-  }
-  std::unique_ptr<custom_flag_formatter> clone() const override {
-    return std::make_unique<JsonMessage>();
-  }
-};
+constexpr size_t kMostMessageBytes = 8192;
+constexpr size_t kMostFieldBytes = 2048;
 
-spdlog::level::level_enum Level(LogLevel level) {
+spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   switch (level) {
     case LogLevel::kDebug:
       return spdlog::level::debug;
@@ -53,22 +29,59 @@ spdlog::level::level_enum Level(LogLevel level) {
   return spdlog::level::err;
 }
 
+// Printable text needs no other escapes in JSON than these two, which QuotedText makes.
+std::string AsJson(absl::string_view message, absl::Span<const LogField> fields) {
+  std::string line = absl::StrCat("\"message\":", QuotedText(message, kMostMessageBytes));
+  for (const LogField& field : fields) {
+    absl::StrAppend(&line, ",\"", field.name, "\":");
+    if (const int64_t* number = std::get_if<int64_t>(&field.value)) {
+      absl::StrAppend(&line, *number);
+    } else {
+      line += QuotedText(std::get<absl::string_view>(field.value), kMostFieldBytes);
+    }
+  }
+  return line;
+}
+
+std::string AsText(absl::string_view message, absl::Span<const LogField> fields) {
+  std::string line = ShownText(message, kMostMessageBytes);
+  for (const LogField& field : fields) {
+    absl::StrAppend(&line, " ", field.name, "=");
+    if (const int64_t* number = std::get_if<int64_t>(&field.value)) {
+      absl::StrAppend(&line, *number);
+    } else {
+      line += QuotedText(std::get<absl::string_view>(field.value), kMostFieldBytes);
+    }
+  }
+  return line;
+}
+
 }  // namespace
 
-std::shared_ptr<spdlog::logger> MakeLogger(LogFormat format, LogLevel level) {
-  auto logger = std::make_shared<spdlog::logger>("reprised",
-                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+Log::Log(LogFormat format, LogLevel level, std::shared_ptr<spdlog::sinks::sink> sink)
+    : format_(format), logger_(std::make_unique<spdlog::logger>("reprised", std::move(sink))) {
   auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
-  if (format == LogFormat::kJson) {
-    formatter->add_flag<JsonMessage>('*').set_pattern(
-        R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":"%*"})");
-  } else {
-    formatter->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v");
-  }
-  logger->set_formatter(std::move(formatter));
-  logger->set_level(Level(level));
-  logger->flush_on(spdlog::level::debug);
-  return logger;
+  formatter->set_pattern(format == LogFormat::kJson
+                             ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})"
+                             : "%Y-%m-%dT%H:%M:%S.%eZ %l %v");
+  logger_->set_formatter(std::move(formatter));
+  logger_->set_level(SpdlogLevel(level));
+  logger_->flush_on(spdlog::level::debug);
+}
+
+std::unique_ptr<Log> Log::ToStandardError(LogFormat format, LogLevel level) {
+  return std::make_unique<Log>(format, level, std::make_shared<spdlog::sinks::stderr_sink_mt>());
+}
+
+Log::~Log() = default;
+
+bool Log::Wants(LogLevel level) const { return logger_->should_log(SpdlogLevel(level)); }
+
+void Log::Write(LogLevel level, absl::string_view message, absl::Span<const LogField> fields) {
+  if (!Wants(level)) return;
+  const std::string line =
+      format_ == LogFormat::kJson ? AsJson(message, fields) : AsText(message, fields);
+  logger_->log(SpdlogLevel(level), spdlog::string_view_t(line.data(), line.size()));
 }
 
 }  // namespace reprise

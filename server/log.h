@@ -1,17 +1,61 @@
-// The daemon's log: text for people or a JSON object a line, on standard error.
+// Log: the daemon's lines, as text for people or as a JSON object each.
+//
+// Nothing in a message can end its line early or change what a reader sees of another one: all that
+// is no printable character is escaped, in both formats (see runtime/base/shown_text.h), and a
+// message ends after 8192 bytes.
+//
+//   Log log(LogFormat::kText, LogLevel::kInfo, sink);
+//   log.Write(LogLevel::kInfo, "ready");            // 2026-01-01T00:00:00.000Z info ready
+//   log.Write(LogLevel::kInfo, "request", {{"id", "a b"}, {"rows", 3}});  // ... id="a b" rows=3
+//
+// Threads: all methods from any.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
+#include <variant>
 
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "server/config/options.h"
 
 namespace spdlog {
 class logger;
+namespace sinks {
+class sink;
 }
+}  // namespace spdlog
 
 namespace reprise {
 
-// Threads: a logger's methods from any.
-std::shared_ptr<spdlog::logger> MakeLogger(LogFormat format, LogLevel level);
+using LogFunction = std::function<void(LogLevel level, const std::string& message)>;
+
+// A value with its name: `id="a b"` in text, a member of the object in JSON.
+struct LogField {
+  absl::string_view name;
+  std::variant<int64_t, absl::string_view> value;
+};
+
+class Log {
+ public:
+  // Writes to `sink`.
+  Log(LogFormat format, LogLevel level, std::shared_ptr<spdlog::sinks::sink> sink);
+  // Writes to the standard error.
+  static std::unique_ptr<Log> ToStandardError(LogFormat format, LogLevel level);
+  ~Log();
+
+  bool Wants(LogLevel level) const;
+  void Write(LogLevel level, absl::string_view message, absl::Span<const LogField> fields = {});
+  // Write as a function. The log outlives it.
+  LogFunction function() {
+    return [this](LogLevel level, const std::string& message) { Write(level, message); };
+  }
+
+ private:
+  const LogFormat format_;
+  const std::unique_ptr<spdlog::logger> logger_;
+};
 
 }  // namespace reprise

@@ -2,13 +2,16 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <spdlog/logger.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "runtime/base/address_space.h"
 #include "runtime/base/descriptor_limit.h"
@@ -24,19 +27,6 @@ namespace {
 
 constexpr int kExitFailed = 1;
 constexpr int kExitBadFlags = 2;
-
-void Log(spdlog::logger& logger, LogLevel level, const std::string& message) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return logger.debug("{}", message);
-    case LogLevel::kInfo:
-      return logger.info("{}", message);
-    case LogLevel::kWarning:
-      return logger.warn("{}", message);
-    case LogLevel::kError:
-      return logger.error("{}", message);
-  }
-}
 
 // Every thread inherits the mask, so that only the ones that ask get these signals. A terminal that
 // is closed ends what runs in it with SIGHUP, but for what was started with nohup.
@@ -78,27 +68,34 @@ int Main(int argc, char** argv) {
   RaiseDescriptorLimit();
   // Else Debian's Abseil looks for cycles among gRPC's locks whenever one is taken.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  const auto logger = MakeLogger(parsed->options.log_format, parsed->options.log_level);
-  auto daemon = Daemon::Start(
-      parsed->options, REPRISE_VERSION,
-      [&logger](LogLevel level, const std::string& message) { Log(*logger, level, message); });
+  const std::shared_ptr<Log> log =
+      Log::ToStandardError(parsed->options.log_format, parsed->options.log_level);
+  std::atomic<int> code = EXIT_SUCCESS;
+  auto daemon =
+      Daemon::Start(parsed->options, REPRISE_VERSION, *log, [&log, &code](const absl::Status& why) {
+        log->Write(LogLevel::kError, why.message());
+        code = kExitFailed;
+        kill(getpid(), SIGTERM);
+      });
   if (!daemon.ok()) {
-    logger->error("{}", std::string(daemon.status().message()));
+    log->Write(LogLevel::kError, daemon.status().message());
     return kExitFailed;
   }
   const int first = WaitForSignal(signals);
-  logger->info("signal {}: draining; a second one ends at once", first);
+  log->Write(LogLevel::kInfo,
+             absl::StrCat("signal ", first, ": draining; a second one ends at once"));
   WhereMemoryAllows([&] {
-    std::thread([&signals, logger] {
+    std::thread([&signals, log] {
       const int second = WaitForSignal(signals);
-      logger->warn("signal {} while draining: ending at once", second);
+      log->Write(LogLevel::kWarning,
+                 absl::StrCat("signal ", second, " while draining: ending at once"));
       std::_Exit(128 + second);
     }).detach();
   });
   (*daemon)->Drain();
   daemon->reset();
-  logger->info("stopped");
-  return EXIT_SUCCESS;
+  log->Write(LogLevel::kInfo, "stopped");
+  return code;
 }
 
 }  // namespace

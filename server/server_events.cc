@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/shown_text.h"
 #include "server/wire/error_table.h"
 
 namespace reprise {
@@ -17,8 +18,9 @@ constexpr double kMicrosecondsPerNs = 1e-3;
 
 class CountingModelEvents final : public ModelEvents {
  public:
-  CountingModelEvents(ModelMetrics& metrics, std::string who, LogFunction log)
-      : metrics_(metrics), who_(std::move(who)), log_(std::move(log)) {}
+  CountingModelEvents(ModelMetrics& metrics, std::string who, LogFunction log,
+                      const RequestLog& requests)
+      : metrics_(metrics), who_(std::move(who)), log_(std::move(log)), requests_(requests) {}
 
   void OnQueueDepth(int64_t depth) override {
     metrics_.queue_depth->Set(static_cast<double>(depth));
@@ -28,24 +30,8 @@ class CountingModelEvents final : public ModelEvents {
   void OnBatch() override { metrics_.nv_exec_count->Increment(); }
 
   void OnRequest(const RequestRecord& record) override {
-    metrics_.requests.at(ErrorRowOf(record.code).name).Increment();
-    metrics_.request_duration->Observe(static_cast<double>(record.total_ns) * kSecondsPerNs);
-    if (record.code != absl::StatusCode::kOk) {
-      metrics_.nv_failure.at(FailureReason(record)).Increment();
-      return;
-    }
-    const PhaseTimes& times = record.times;
-    auto add_us = [](const Series<prometheus::Counter>& counter, int64_t ns) {
-      if (ns > 0) counter->Increment(static_cast<double>(ns) * kMicrosecondsPerNs);
-    };
-    metrics_.queue_duration->Observe(static_cast<double>(times.queue_ns) * kSecondsPerNs);
-    metrics_.nv_success->Increment();
-    metrics_.nv_inference_count->Increment(static_cast<double>(record.rows));
-    add_us(metrics_.nv_request_us, record.total_ns);
-    add_us(metrics_.nv_queue_us, times.queue_ns);
-    add_us(metrics_.nv_compute_input_us, times.compute_input_ns);
-    add_us(metrics_.nv_compute_infer_us, times.compute_infer_ns);
-    add_us(metrics_.nv_compute_output_us, times.compute_output_ns);
+    Count(record);
+    requests_.OnRequest(record);
   }
 
   void OnWarmup(int64_t wanted, int64_t done) override {
@@ -82,6 +68,8 @@ class CountingModelEvents final : public ModelEvents {
 
   void OnState(ModelState state, const absl::Status& why) override {
     metrics_.ready->Set(state == ModelState::kReady ? 1 : 0);
+    metrics_.asked_for->Set(state == ModelState::kUnloaded ? 0 : 1);
+    metrics_.load_failed->Set(state == ModelState::kUnavailable ? 1 : 0);
     if (state == ModelState::kReady) {
       log_(LogLevel::kInfo, absl::StrCat(who_, " is ready"));
     } else if (state == ModelState::kUnavailable) {
@@ -96,12 +84,39 @@ class CountingModelEvents final : public ModelEvents {
     log_(LogLevel::kError, absl::StrCat(who_, " answers no more requests: ", why.message()));
   }
 
+  void OnDropped() override {
+    metrics_.asked_for->Set(0);
+    metrics_.load_failed->Set(0);
+  }
+
   void OnKept(const absl::Status& why) override {
+    metrics_.load_failed->Set(1);
     log_(LogLevel::kError,
          absl::StrCat(who_, " was not loaded again, what was served still is: ", why.message()));
   }
 
  private:
+  void Count(const RequestRecord& record) {
+    metrics_.requests.at(ErrorRowOf(record.code).name).Increment();
+    metrics_.request_duration->Observe(static_cast<double>(record.total_ns) * kSecondsPerNs);
+    if (record.code != absl::StatusCode::kOk) {
+      metrics_.nv_failure.at(FailureReason(record)).Increment();
+      return;
+    }
+    const PhaseTimes& times = record.times;
+    auto add_us = [](const Series<prometheus::Counter>& counter, int64_t ns) {
+      if (ns > 0) counter->Increment(static_cast<double>(ns) * kMicrosecondsPerNs);
+    };
+    metrics_.queue_duration->Observe(static_cast<double>(times.queue_ns) * kSecondsPerNs);
+    metrics_.nv_success->Increment();
+    metrics_.nv_inference_count->Increment(static_cast<double>(record.rows));
+    add_us(metrics_.nv_request_us, record.total_ns);
+    add_us(metrics_.nv_queue_us, times.queue_ns);
+    add_us(metrics_.nv_compute_input_us, times.compute_input_ns);
+    add_us(metrics_.nv_compute_infer_us, times.compute_infer_ns);
+    add_us(metrics_.nv_compute_output_us, times.compute_output_ns);
+  }
+
   static absl::string_view FailureReason(const RequestRecord& record) {
     if (record.queue_full) return "REJECTED";
     if (record.code == absl::StatusCode::kCancelled) return "CANCELED";
@@ -113,22 +128,26 @@ class CountingModelEvents final : public ModelEvents {
   const std::string who_;
   const LogFunction log_;
   GenerationRecord generated_;  // as it was last told
+  const RequestLog& requests_;
 };
 
 }  // namespace
 
-CountingEvents::CountingEvents(Catalogue& catalogue, LogFunction log)
+CountingEvents::CountingEvents(Catalogue& catalogue, LogFunction log, const RequestLog& requests)
     : catalogue_(catalogue),
       log_(std::move(log)),
-      unknown_(std::make_unique<CountingModelEvents>(catalogue.Unknown(), "", log_)) {}
+      requests_(requests),
+      unknown_(std::make_unique<CountingModelEvents>(catalogue.Unknown(), "", log_, requests)) {}
 
 CountingEvents::~CountingEvents() = default;
 
 std::unique_ptr<ModelEvents> CountingEvents::ForModel(const std::string& name,
                                                       const std::string& version) {
-  const std::string who = version.empty() ? absl::StrCat("model \"", name, "\"")
-                                          : absl::StrCat("model \"", name, "\" version ", version);
-  return std::make_unique<CountingModelEvents>(catalogue_.Model(name, version), who, log_);
+  std::string who = absl::StrCat("model ", QuotedText(name));
+  if (!version.empty()) absl::StrAppend(&who, " version ", version);
+  ModelMetrics& metrics = catalogue_.Model(name, version);
+  metrics.asked_for->Set(1);
+  return std::make_unique<CountingModelEvents>(metrics, who, log_, requests_);
 }
 
 void CountingEvents::OnUnknownModel(const RequestRecord& record) { unknown_->OnRequest(record); }

@@ -1,22 +1,20 @@
 // CountingEvents: events of the core, counted in the catalogue and written to the log.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
-#include "server/config/options.h"
+#include "server/log.h"
 #include "server/metrics/catalogue.h"
 #include "server/repository/events.h"
+#include "server/request_log.h"
 
 namespace reprise {
 
-using LogFunction = std::function<void(LogLevel level, const std::string& message)>;
-
-// `catalogue` outlives the object and all that it makes.
+// Catalogue and logs outlive the object and all that it makes.
 class CountingEvents final : public ServerEvents {
  public:
-  CountingEvents(Catalogue& catalogue, LogFunction log);
+  CountingEvents(Catalogue& catalogue, LogFunction log, const RequestLog& requests);
   ~CountingEvents() override;
   std::unique_ptr<ModelEvents> ForModel(const std::string& name,
                                         const std::string& version) override;
@@ -25,6 +23,7 @@ class CountingEvents final : public ServerEvents {
  private:
   Catalogue& catalogue_;
   const LogFunction log_;
+  const RequestLog& requests_;
   const std::unique_ptr<ModelEvents> unknown_;
 };
 

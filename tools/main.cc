@@ -2,11 +2,13 @@
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "runtime/base/memory_net.h"
+#include "runtime/base/nearest_name.h"
 #include "tools/command.h"
 
 namespace {
@@ -19,9 +21,33 @@ std::string CommandName(const CLI::App& app) {
   return name;
 }
 
+// "; did you mean explain?" of the first word that is nearly a command or flag of `app`, or of the
+// command of it that was called.
+std::string SuggestionFor(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back(absl::StrCat("--", name));
+  }
+  for (const std::string& word : app.remaining()) {
+    const std::string suggestion = reprise::DidYouMean(word.substr(0, word.find('=')), names);
+    if (!suggestion.empty()) return suggestion;
+  }
+  for (const CLI::App* command : app.get_subcommands()) {
+    if (const std::string suggestion = SuggestionFor(*command); !suggestion.empty()) {
+      return suggestion;
+    }
+  }
+  return "";
+}
+
 // The parser's error; where a flag lacks its value, which values there are.
 std::string WordsOf(const CLI::App& app, const CLI::ParseError& error) {
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) {
+    return absl::StrCat(error.what(), SuggestionFor(app));
+  }
   for (const CLI::Option* option : app.get_options()) {
     if (!absl::StartsWith(error.what(), absl::StrCat(option->get_name(), ":"))) continue;
     return absl::StrCat(option->get_name(), " needs a value, ", option->get_type_name());

@@ -40,21 +40,61 @@ absl::Status ModelQueue<Item>::Push(absl::Span<const ItemPointer> items, int64_t
     RETURN_IF_ERROR(check("tokens", tokens_, tokens, options_.max_tokens));
   }
   RETURN_IF_ERROR(check("bytes", bytes_, bytes, options_.max_bytes));
+  if (!items.empty()) RETURN_IF_ERROR(CheckWait(items.front()->shape.priority));
 
   // All or none, also where there is no memory: from here on nothing is asked of it.
   std::list<ItemPointer> added(items.begin(), items.end());
+  for (const ItemPointer& item : items) tokens_by_priority_.try_emplace(item->shape.priority, 0);
+  if (items_.empty()) rate_.OnEmpty();
   while (!added.empty()) {
     Item& item = *added.front();
     item.place.queue = this;
     item.place.enqueued_ns = now_ns;
     item.place.arrival = next_arrival_++;
     if (item.shape.deadline_ns != kNoDeadline) ++with_deadline_;
+    CountTokens(item, 1);
     Link(added, added.begin());
   }
-  tokens_ += tokens;
   bytes_ += bytes;
   ReportDepth();
   return absl::OkStatus();
+}
+
+template <typename Item>
+absl::Status ModelQueue<Item>::CheckWait(uint64_t priority) const {
+  const double rate = rate_.tokens_per_second();
+  if (options_.max_wait_ns == 0 || rate == 0 || items_.empty()) return absl::OkStatus();
+  int64_t in_front = -held_tokens_;
+  for (const auto& [number, tokens] : tokens_by_priority_) {
+    if (number <= priority) in_front += tokens;
+  }
+  const double most_seconds = static_cast<double>(options_.max_wait_ns) * 1e-9;
+  const double most_tokens =
+      std::max(rate * most_seconds, static_cast<double>(options_.always_waiting_tokens));
+  if (static_cast<double>(in_front) <= most_tokens) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the queue of ", options_.name, " is full: ", in_front,
+                   " tokens wait, which takes ", static_cast<double>(in_front) / rate,
+                   " s at the present rate, the limit is ", most_tokens / rate, " s"));
+}
+
+template <typename Item>
+void ModelQueue<Item>::CountTokens(const Item& item, int sign) {
+  if (item.place.held != 0) held_tokens_ += sign * item.shape.tokens;
+  tokens_ += sign * item.shape.tokens;
+  // Gone where all that are left have no tokens.
+  const auto of_priority = tokens_by_priority_.find(item.shape.priority);
+  if (of_priority == tokens_by_priority_.end()) return;
+  of_priority->second += sign * item.shape.tokens;
+  if (sign < 0 && of_priority->second == 0) tokens_by_priority_.erase(of_priority);
+}
+
+template <typename Item>
+void ModelQueue<Item>::OnFinished(int64_t tokens, int64_t run_ns) {
+  const int64_t at_once = options_.max_running == 0
+                              ? options_.streams
+                              : std::min(options_.streams, options_.max_running);
+  rate_.OnFinished(tokens, run_ns, at_once);
 }
 
 template <typename Item>
@@ -74,7 +114,7 @@ void ModelQueue<Item>::Link(std::list<ItemPointer>& from,
 template <typename Item>
 void ModelQueue<Item>::Unlink(const ItemPointer& item, std::list<ItemPointer>& to) {
   Item& gone = *item;
-  tokens_ -= gone.shape.tokens;
+  CountTokens(gone, -1);
   bytes_ -= gone.shape.bytes;
   if (gone.shape.deadline_ns != kNoDeadline) --with_deadline_;
   gone.place.queue = nullptr;
@@ -207,12 +247,18 @@ std::optional<typename ModelQueue<Item>::Batch> ModelQueue<Item>::Take(
     if (*start == Start::kLater) return std::nullopt;
     if (*start == Start::kNow) {
       std::list<ItemPointer> taken;
-      for (const ItemPointer& item : batch.items) Unlink(item, taken);
+      int64_t tokens = 0;
+      for (const ItemPointer& item : batch.items) {
+        tokens += item->shape.tokens;
+        Unlink(item, taken);
+      }
+      rate_.OnTake(now_ns, tokens, !items_.empty());
       ReportDepth();
       return batch;
     }
     for (const ItemPointer& item : batch.items) {
       item->place.held = number;
+      held_tokens_ += item->shape.tokens;
       held_.splice(held_.end(), items_, item->place.position);
     }
   }
@@ -221,6 +267,7 @@ std::optional<typename ModelQueue<Item>::Batch> ModelQueue<Item>::Take(
 
 template <typename Item>
 void ModelQueue<Item>::PutBack(int64_t number, const absl::Status& status, Dropped& dropped) {
+  if (items_.empty()) rate_.OnEmpty();
   for (auto it = held_.begin(); it != held_.end();) {
     const auto position = it++;
     const ItemPointer& item = *position;
@@ -231,6 +278,7 @@ void ModelQueue<Item>::PutBack(int64_t number, const absl::Status& status, Dropp
       continue;
     }
     item->place.held = 0;
+    held_tokens_ -= item->shape.tokens;
     Link(held_, position);
   }
   if (!status.ok()) ReportDepth();

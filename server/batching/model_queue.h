@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "server/batching/drain_rate.h"
 #include "server/batching/work.h"
 
 namespace reprise {
@@ -55,6 +57,13 @@ struct QueueOptions {
   // pixels count, are not refused for their size.
   int64_t always_admitted = 64;
   int64_t max_bytes = int64_t{1} << 30;
+  // How long a request may have to wait by what is in front of it and by the rate at which that was
+  // seen to go: more are refused at once. A request whose queue is empty is taken, however long it
+  // computes, and requests that wait for a capture are not in front of anybody. 0: no limit.
+  int64_t max_wait_ns = 0;
+  // This many tokens may wait however long they take.
+  int64_t always_waiting_tokens = 0;
+  int64_t streams = 1;  // that there are
 
   // Starts a batch: the model decides what goes together. Absent: every item goes alone.
   std::function<std::unique_ptr<typename Item::Builder>()> start_batch;
@@ -111,8 +120,12 @@ class ModelQueue {
   bool idle() const { return items_.empty() && held_.empty(); }
   bool may_run() const { return options_.max_running == 0 || running < options_.max_running; }
   int64_t depth() const { return static_cast<int64_t>(items_.size() + held_.size()); }
+  int64_t tokens() const { return tokens_; }
   int64_t earliest_deadline_ns() const;
   const QueueOptions<Item>& options() const { return options_; }
+
+  // A batch that was taken has ended. Counts for the rate at which the queue drains.
+  void OnFinished(int64_t tokens, int64_t run_ns);
 
   // Kept by the scheduler.
   int64_t running = 0;  // replays of this model now
@@ -133,6 +146,9 @@ class ModelQueue {
   void Link(std::list<ItemPointer>& from, typename std::list<ItemPointer>::iterator position);
   void RemoveExpired(std::list<ItemPointer>& items, int64_t now_ns, Dropped& dropped);
   void ReportDepth() const;
+  // Whether an item of `priority` would have to wait too long.
+  absl::Status CheckWait(uint64_t priority) const;
+  void CountTokens(const Item& item, int sign);
 
   const QueueOptions<Item> options_;
   std::list<ItemPointer> items_;
@@ -140,6 +156,9 @@ class ModelQueue {
   int64_t next_number_ = 1;
   int64_t next_arrival_ = 0;
   int64_t tokens_ = 0;
+  int64_t held_tokens_ = 0;
+  std::map<uint64_t, int64_t> tokens_by_priority_;  // held ones among them
+  DrainRate rate_;
   int64_t bytes_ = 0;
   int64_t with_deadline_ = 0;  // so that queues without deadlines are not searched for them
 };

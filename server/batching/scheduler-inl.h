@@ -111,6 +111,7 @@ std::optional<typename Scheduler<Item>::Batch> Scheduler<Item>::TakeLocked(int64
     queues_.splice(queues_.end(), queues_, it);  // its turn is over
     ++queue.running;
     ++running_;
+    CountRunning(batch, now_ns, 1);
     // One Submit wakes one stream; the others take the rest.
     if (!queue.empty()) work_.NotifyOne();
     return batch;
@@ -171,6 +172,11 @@ void Scheduler<Item>::Finish(const Batch& batch) {
   MutexLock lock(mutex_);
   --batch.queue->running;
   --running_;
+  const int64_t now_ns = clock_.NowNs();
+  CountRunning(batch, now_ns, -1);
+  int64_t tokens = 0;
+  for (const auto& item : batch.items) tokens += item->shape.tokens;
+  batch.queue->OnFinished(tokens, now_ns - batch.taken_ns);
   if (!batch.queue->empty()) work_.NotifyOne();
   if (IdleLocked()) idle_.NotifyAll();
 }
@@ -250,6 +256,26 @@ void Scheduler<Item>::Shutdown(const absl::Status& why) {
     idle_.NotifyAll();
   }
   Drop(dropped);
+}
+
+template <typename Item>
+void Scheduler<Item>::CountRunning(const Batch& batch, int64_t now_ns, int sign) {
+  for (const auto& item : batch.items) load_running_.tokens += sign * item->shape.tokens;
+  load_running_.requests += sign * static_cast<int64_t>(batch.items.size());
+  begun_ns_ += sign * batch.taken_ns;
+  if (sign < 0) busy_ns_ += now_ns - batch.taken_ns;
+}
+
+template <typename Item>
+typename Scheduler<Item>::Load Scheduler<Item>::GetLoad() const {
+  MutexLock lock(mutex_);
+  Load load = {.running = load_running_,
+               .busy_ns = busy_ns_ + running_ * clock_.NowNs() - begun_ns_};
+  for (const auto& queue : queues_) {
+    load.waiting.requests += queue->depth();
+    load.waiting.tokens += queue->tokens();
+  }
+  return load;
 }
 
 template <typename Item>

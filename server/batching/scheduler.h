@@ -80,6 +80,14 @@ class Scheduler {
 
   int64_t Depth(const Queue& queue) const;
 
+  // All queues together.
+  struct Load {
+    WorkLoad waiting;
+    WorkLoad running;
+    int64_t busy_ns = 0;  // the sum over all streams of the time for which they have run batches
+  };
+  Load GetLoad() const;
+
  private:
   using Dropped = typename Queue::Dropped;
   std::optional<Batch> TakeLocked(int64_t now_ns, int64_t& wake_ns, Dropped& dropped)
@@ -89,6 +97,8 @@ class Scheduler {
   int64_t ExpireLocked(int64_t now_ns, Dropped& dropped) REQUIRES(mutex_);
   bool IdleLocked() const REQUIRES(mutex_);
   static void Drop(const Dropped& dropped);
+  // Counts the batch in or out of what runs.
+  void CountRunning(const Batch& batch, int64_t now_ns, int sign) REQUIRES(mutex_);
 
   // Constant after construction.
   const Clock& clock_;
@@ -99,7 +109,10 @@ class Scheduler {
   CondVar idle_;       // the last batch may have finished
   std::list<std::shared_ptr<Queue>> queues_ GUARDED_BY(mutex_);  // ordered by turns
   int64_t running_ GUARDED_BY(mutex_) = 0;
-  absl::Status refuse_ GUARDED_BY(mutex_);  // not OK: Submit answers it
+  WorkLoad load_running_ GUARDED_BY(mutex_);
+  int64_t busy_ns_ GUARDED_BY(mutex_) = 0;   // the time of batches that have finished
+  int64_t begun_ns_ GUARDED_BY(mutex_) = 0;  // the sum of the times at which running ones began
+  absl::Status refuse_ GUARDED_BY(mutex_);   // not OK: Submit answers it
   bool shut_down_ GUARDED_BY(mutex_) = false;
 };
 

@@ -29,6 +29,12 @@ class ModelQueue;
 
 inline constexpr int64_t kNoDeadline = std::numeric_limits<int64_t>::max();
 
+// A number of requests that wait or run.
+struct WorkLoad {
+  int64_t requests = 0;
+  int64_t tokens = 0;
+};
+
 // Facts by which the scheduler places a request. Set before Submit, constant after.
 struct WorkShape {
   int64_t rows = 1;                   // size along the batch axis; 1 if there is none

@@ -7,8 +7,10 @@
 #include <system_error>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "runtime/base/nearest_name.h"
 
 namespace reprise {
 namespace {
@@ -70,6 +72,33 @@ constexpr Flag kFlags[] = {
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.repository_poll_secs, flag.meaning)
            ->check(CLI::Range(1, std::numeric_limits<int>::max()));
+     }},
+    {"--config-strictness", "strict|warn", "strict",
+     "Hints in a config.pbtxt that change no answer here (optimization, threads, GPUs): strict: "
+     "the "
+     "load is refused, warn: they are left out with a line each",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddChoice<ConfigStrictness>(
+           app, flag, options.config_strictness,
+           {{"strict", ConfigStrictness::kStrict}, {"warn", ConfigStrictness::kWarn}});
+     }},
+    {"--strict-readiness", "true|false", "true",
+     "true: ready while each model that was asked for can be served. false: ready once each model "
+     "of the start is loaded or refused",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddChoice<bool>(app, flag, options.strict_readiness,
+                              {{"true", true}, {"false", false}});
+     }},
+    {"--exit-on-error", "true|false", "false",
+     "true: a model of the start that cannot be loaded ends the server, with exit code 1",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddChoice<bool>(app, flag, options.exit_on_error, {{"true", true}, {"false", false}});
+     }},
+    {"--allow-empty", "", "",
+     "A repository without a model that can be served is ready as well; with "
+     "--model-control-mode explicit it always is",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.allow_empty, flag.meaning);
      }},
     {"--grpc-address", "ADDRESS", "127.0.0.1", "Address the gRPC service listens on",
      [](CLI::App& app, const Flag& flag, Options& options) {
@@ -168,10 +197,35 @@ constexpr Flag kFlags[] = {
        }
        return AddChoice(app, flag, options.gemm_provider, std::move(choices));
      }},
+    {"--drain-grace-secs", "SECONDS", "2",
+     "How long requests are served after the signal that ends the server, so that clients and "
+     "balancers see that it is not ready; 0: they are refused at once",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.drain_grace_secs, flag.meaning)
+           ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+     }},
     {"--exit-timeout-secs", "SECONDS", "30", "How long running requests may take to end at exit",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.exit_timeout_secs, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+     }},
+    {"--max-queue-time", "SECONDS", "auto",
+     "How long a request may have to wait by what is in front of it: more are refused at once. 0: "
+     "no "
+     "limit; auto: a second, or 20 replays of the largest bucket where these take longer",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       const auto read = [&options](const std::string& text) {
+         double seconds = 0;
+         if (text == "auto") {
+           options.max_queue_seconds.reset();
+         } else if (absl::SimpleAtod(text, &seconds) && seconds >= 0 && seconds <= 1e6) {
+           options.max_queue_seconds = seconds;
+         } else {
+           throw CLI::ValidationError("--max-queue-time",
+                                      "SECONDS is " + text + ", auto or a number is wanted");
+         }
+       };
+       return app.add_option_function<std::string>(flag.name, read, flag.meaning);
      }},
     {"--log-format", "FORMAT", "text", "text, or json: one object a line",
      [](CLI::App& app, const Flag& flag, Options& options) {
@@ -186,11 +240,29 @@ constexpr Flag kFlags[] = {
                                    {"warning", LogLevel::kWarning},
                                    {"error", LogLevel::kError}});
      }},
+    {"--access-log", "", "", "Log a line for each request: who asked for what, and how it went",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.access_log, flag.meaning);
+     }},
 };
+
+// "; did you mean --grpc-port?" of the first word that is nearly a flag.
+std::string SuggestionFor(const std::vector<std::string>& unknown) {
+  std::vector<std::string> names;
+  for (const Flag& flag : kFlags) names.emplace_back(flag.name);
+  for (const std::string& word : unknown) {
+    const std::string suggestion = DidYouMean(word.substr(0, word.find('=')), names);
+    if (!suggestion.empty()) return suggestion;
+  }
+  return "";
+}
 
 // The parser's error in one line; where a flag lacks its value, which values there are.
 std::string WordsOf(const CLI::App& app, const CLI::ParseError& error) {
   const std::string words = absl::StrReplaceAll(error.what(), {{"\n", " "}});
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    return absl::StrCat(words, SuggestionFor(app.remaining()));
+  }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return words;
   for (const Flag& flag : kFlags) {
     if (!absl::StartsWith(words, absl::StrCat(flag.name, ":"))) continue;

@@ -11,7 +11,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
+#include "server/config/config_hints.h"
 #include "server/config/model_parameters.h"
 
 namespace reprise {
@@ -74,25 +76,44 @@ absl::Status Invalid(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("config.pbtxt: ", what));
 }
 
-// Fails on the first field that is set and not in the list.
-absl::Status CheckFields(const google::protobuf::Message& message, const std::string& prefix) {
+// A field or value that would be a hint: where hints are taken it is noted, else refused by name.
+absl::Status TakeHint(absl::string_view what, absl::string_view instead, ModelSettings& settings) {
+  if (settings.strictness == ConfigStrictness::kStrict) {
+    return Unsupported(
+        absl::StrCat(what, " (--config-strictness warn takes it as a hint: ", instead, ")"));
+  }
+  settings.hints.push_back(absl::StrCat(what, " is a hint that is left out: ", instead));
+  return absl::OkStatus();
+}
+
+// Fails on the first field that is set and not in the list, also where it is an empty message: that
+// alone chooses a scheduler, for one.
+absl::Status CheckFields(const google::protobuf::Message& message, const std::string& prefix,
+                         ModelSettings& settings) {
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   const google::protobuf::Reflection& reflection = *message.GetReflection();
   reflection.ListFields(message, &fields);
   for (const google::protobuf::FieldDescriptor* field : fields) {
     const std::string path = absl::StrCat(prefix, field->name());
-    // An empty message of an unsupported kind says nothing: `response_cache {}`.
     const bool supported = std::any_of(std::begin(kSupported), std::end(kSupported),
                                        [&path](const char* known) { return path == known; });
     const bool is_message = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE;
-    if (!supported && (!is_message || field->is_repeated())) return Unsupported(path);
+    if (!supported) {
+      if (const absl::string_view instead = FieldHint(path); !instead.empty()) {
+        RETURN_IF_ERROR(TakeHint(path, instead, settings));
+        continue;
+      }
+      if (!is_message || field->is_repeated()) return Unsupported(path);
+    }
     if (!is_message || field->is_map()) continue;
     if (field->is_repeated()) {
       for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
-        RETURN_IF_ERROR(CheckFields(reflection.GetRepeatedMessage(message, field, i), path + "."));
+        RETURN_IF_ERROR(
+            CheckFields(reflection.GetRepeatedMessage(message, field, i), path + ".", settings));
       }
     } else {
-      RETURN_IF_ERROR(CheckFields(reflection.GetMessage(message, field), path + "."));
+      RETURN_IF_ERROR(CheckFields(reflection.GetMessage(message, field), path + ".", settings));
+      if (!supported) return Unsupported(path);  // it has no field of its own to be named
     }
   }
   return absl::OkStatus();
@@ -109,8 +130,10 @@ absl::Status ReadInstanceGroups(const inference::ModelConfig& config, ModelSetti
   for (const inference::ModelInstanceGroup& group : config.instance_group()) {
     if (group.kind() != inference::ModelInstanceGroup::KIND_AUTO &&
         group.kind() != inference::ModelInstanceGroup::KIND_CPU) {
-      return Unsupported(absl::StrCat("instance_group.kind ",
-                                      inference::ModelInstanceGroup::Kind_Name(group.kind())));
+      RETURN_IF_ERROR(TakeHint(absl::StrCat("instance_group.kind ",
+                                            inference::ModelInstanceGroup::Kind_Name(group.kind())),
+                               FieldHint("instance_group.kind"), settings));
+      continue;  // its count is one of other devices
     }
     if (group.count() < 0) {
       return Invalid(absl::StrCat("instance_group.count is ", group.count()));
@@ -162,6 +185,20 @@ absl::Status ReadDynamicBatching(const inference::ModelDynamicBatching& batching
   return absl::OkStatus();
 }
 
+// `reprise.` ones are ours, some are hints, and all others are the user's own: whoever asks for the
+// config finds them there.
+absl::Status ReadParameter(const std::string& name, const std::string& value,
+                           ModelSettings& settings) {
+  if (const absl::string_view instead = ParameterHint(name); !instead.empty()) {
+    return TakeHint(absl::StrCat("parameter ", ShownText(name)), instead, settings);
+  }
+  absl::Status status;
+  if (absl::StartsWith(name, "reprise.") || IsNearModelParameter(name)) {
+    status = ApplyModelParameter(name, value, settings);
+  }
+  return status.ok() ? status : Invalid(status.message());
+}
+
 // Powers of two up to the configured batch size, and that size itself.
 std::vector<int64_t> BatchBucketsUpTo(int64_t max_batch_size) {
   std::vector<int64_t> buckets;
@@ -183,9 +220,10 @@ std::vector<std::string> SupportedConfigFields() {
   return {std::begin(kSupported), std::end(kSupported)};
 }
 
-absl::StatusOr<ModelSettings> ParseModelConfig(absl::string_view text,
-                                               absl::string_view model_name) {
+absl::StatusOr<ModelSettings> ParseModelConfig(absl::string_view text, absl::string_view model_name,
+                                               ConfigStrictness strictness) {
   ModelSettings settings;
+  settings.strictness = strictness;
   inference::ModelConfig& config = settings.config;
   FirstError error;
   google::protobuf::TextFormat::ParseInfoTree places;
@@ -196,7 +234,7 @@ absl::StatusOr<ModelSettings> ParseModelConfig(absl::string_view text,
   settings.max_batch_size_given =
       places.GetLocation(config.GetDescriptor()->FindFieldByName("max_batch_size"), -1).line >= 0;
 
-  RETURN_IF_ERROR(CheckFields(config, ""));
+  RETURN_IF_ERROR(CheckFields(config, "", settings));
   if (!config.name().empty() && config.name() != model_name) {
     return Invalid(absl::StrCat("name is \"", config.name(), "\", but the model's folder is \"",
                                 model_name, "\""));
@@ -222,10 +260,7 @@ absl::StatusOr<ModelSettings> ParseModelConfig(absl::string_view text,
   const std::map<std::string, inference::ModelParameter> parameters(config.parameters().begin(),
                                                                     config.parameters().end());
   for (const auto& [name, parameter] : parameters) {
-    if (absl::Status status = ApplyModelParameter(name, parameter.string_value(), settings);
-        !status.ok()) {
-      return Invalid(status.message());
-    }
+    RETURN_IF_ERROR(ReadParameter(name, parameter.string_value(), settings));
   }
   if (config.max_batch_size() > 0 && settings.buckets.count("batch") == 0) {
     settings.buckets["batch"] = BatchBucketsUpTo(config.max_batch_size());

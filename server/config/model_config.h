@@ -1,5 +1,6 @@
 // config.pbtxt: the text form of Triton's ModelConfig. Every field in it is honoured or refused by
-// name; none is accepted and ignored.
+// name. Where hints are taken (see config_hints.h), those are left out, and ModelSettings::hints
+// says so of each: nothing is ignored in silence.
 #pragma once
 
 #include <string>
@@ -17,8 +18,9 @@ std::vector<std::string> SupportedConfigFields();
 // Parses `text`, the config of the model in the folder `model_name`. An empty text is no config.
 // Errors: INVALID_ARGUMENT for what cannot be read or contradicts itself, UNIMPLEMENTED for a field
 // or value that is not supported. Both name the field.
-absl::StatusOr<ModelSettings> ParseModelConfig(absl::string_view text,
-                                               absl::string_view model_name);
+absl::StatusOr<ModelSettings> ParseModelConfig(
+    absl::string_view text, absl::string_view model_name,
+    ConfigStrictness strictness = ConfigStrictness::kStrict);
 
 // The text of a config that a client sends as JSON (Triton's parameter `config` of a load). Errors:
 // INVALID_ARGUMENT for what is no JSON or no field.

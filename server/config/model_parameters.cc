@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "runtime/base/nearest_name.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bucket/boundaries.h"
 
@@ -310,6 +312,13 @@ constexpr Parameter kParameters[] = {
      }},
 };
 
+// Families among them without their axis or input.
+std::vector<std::string> Names() {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : kParameters) names.emplace_back(parameter.name);
+  return names;
+}
+
 }  // namespace
 
 std::vector<ModelParameterInfo> ModelParameterTable() {
@@ -333,7 +342,10 @@ absl::Status ApplyModelParameter(absl::string_view name, absl::string_view value
     return absl::InvalidArgumentError(
         absl::StrCat("parameter ", name, " is \"", value, "\": ", status.message()));
   }
-  return absl::InvalidArgumentError(absl::StrCat("parameter ", name, " is not known"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("parameter ", ShownText(name), " is not known", DidYouMean(name, Names())));
 }
+
+bool IsNearModelParameter(absl::string_view name) { return !NearestName(name, Names()).empty(); }
 
 }  // namespace reprise

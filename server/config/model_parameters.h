@@ -24,4 +24,7 @@ std::vector<ModelParameterInfo> ModelParameterTable();
 absl::Status ApplyModelParameter(absl::string_view name, absl::string_view value,
                                  ModelSettings& settings);
 
+// Whether `name` is no parameter of ours and nearly one.
+bool IsNearModelParameter(absl::string_view name);
+
 }  // namespace reprise

@@ -12,6 +12,7 @@
 #include "proto/model_config.pb.h"
 #include "runtime/bucket/boundaries.h"
 #include "runtime/ops/kit/precision.h"
+#include "server/config/config_strictness.h"
 
 namespace reprise {
 
@@ -30,7 +31,9 @@ struct WarmupSettings {
 };
 
 struct ModelSettings {
-  inference::ModelConfig config;  // the file as written; the default message without one
+  ConfigStrictness strictness = ConfigStrictness::kStrict;
+  std::vector<std::string> hints;  // what was left out, a sentence each
+  inference::ModelConfig config;   // the file as written; the default message without one
   // config.pbtxt has the line: 0 written out means no batching, left out means what the model can.
   bool max_batch_size_given = false;
   std::string model_filename = "model.onnx";

@@ -8,6 +8,7 @@
 
 #include "runtime/base/cpu_info.h"
 #include "runtime/device/gemm_provider.h"
+#include "server/config/config_strictness.h"
 
 namespace reprise {
 
@@ -28,6 +29,7 @@ struct Options {
   ModelControl model_control = ModelControl::kNone;
   std::vector<std::string> load_models;  // kExplicit loads them at the start; "*": all
   int repository_poll_secs = 15;         // kPoll looks this often
+  ConfigStrictness config_strictness = ConfigStrictness::kStrict;
   Endpoint grpc = {.port = 8001};
   Endpoint http = {.port = 8000};
   Endpoint metrics = {.port = 8002};
@@ -42,10 +44,18 @@ struct Options {
   int threads_per_stream = 0;  // 0: chosen by load, never more than the CPUs in all
   std::optional<Isa> max_isa;  // absent: whatever the CPU has
   GemmProvider gemm_provider = GemmProvider::kAuto;
-  bool frozen = false;         // no model captures anything for a request
-  int exit_timeout_secs = 30;  // how long a drain may take
+  // How long a request may have to wait by what is in front of it; 0: no limit; absent: a second,
+  // or 20 replays of the largest bucket where these take longer.
+  std::optional<double> max_queue_seconds;
+  bool frozen = false;           // no model captures anything for a request
+  bool strict_readiness = true;  // each model that was asked for is served, or this is not ready
+  bool exit_on_error = false;    // a model of the start that cannot be loaded ends the process
+  bool allow_empty = false;      // a repository without a model that can be served is ready
+  int drain_grace_secs = 2;      // requests are served for this time after the ending signal
+  int exit_timeout_secs = 30;    // how long a drain may take
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
+  bool access_log = false;  // a line for each request
 };
 
 }  // namespace reprise

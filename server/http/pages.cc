@@ -5,19 +5,21 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "runtime/base/shown_text.h"
 #include "server/http/status_page.h"
 
 namespace reprise {
 namespace {
 
-// Which models are ready, and how far the others are.
-std::string ReadyBody(const Repository& repository, const ServerState& state) {
+// Whether requests may be sent here, which models are not served and why, and how far each is.
+std::string ReadyBody(const Readiness& readiness, const Repository& repository,
+                      const ServerState& state) {
   nlohmann::ordered_json models = nlohmann::ordered_json::array();
   for (const Repository::Listed& listed : repository.List()) {
     nlohmann::ordered_json model = {{"name", listed.version->name},
                                     {"version", listed.version->version},
                                     {"state", ModelStateName(listed.state)}};
-    if (!listed.why.ok()) model["reason"] = std::string(listed.why.message());
+    if (!listed.why.ok()) model["reason"] = Printable(listed.why.message());
     const WarmupProgress::State warmup = listed.version->warmup->state();
     if (warmup.wanted > 0) {
       model["warmup"] = {{"done", warmup.done},
@@ -28,7 +30,10 @@ std::string ReadyBody(const Repository& repository, const ServerState& state) {
     }
     models.push_back(std::move(model));
   }
-  const nlohmann::ordered_json body = {{"ready", state.ready()}, {"models", std::move(models)}};
+  nlohmann::ordered_json body = {{"ready", readiness.ready}, {"state", state.name()}};
+  if (!readiness.ready) body["reason"] = readiness.why;
+  if (!readiness.missing.empty()) body["not_ready"] = readiness.missing;
+  body["models"] = std::move(models);
   // Names come from folders: bytes that are no UTF-8 are replaced.
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -42,8 +47,8 @@ void AddPage(const char* path, std::function<HttpReply()> make, Router& router) 
 }  // namespace
 
 void AddMetricsPage(const PageContext& context, Router& router) {
-  const auto metrics = [catalogue = context.catalogue, repository = context.repository] {
-    repository->List();  // Finds out which are ready no more.
+  const auto metrics = [catalogue = context.catalogue, readiness = context.readiness] {
+    readiness->Now();  // Finds out which are ready no more.
     return HttpReply{.content_type = "text/plain; version=0.0.4; charset=utf-8",
                      .body = catalogue->Scrape()};
   };
@@ -53,11 +58,14 @@ void AddMetricsPage(const PageContext& context, Router& router) {
 void AddPages(const PageContext& context, Router& router) {
   AddMetricsPage(context, router);
   AddPage(
-      "/v2/health/live", [] { return HttpReply{}; }, router);
-  const auto ready = [state = context.state, repository = context.repository] {
-    return HttpReply{.status = state->ready() ? 200 : 503,
+      "/v2/health/live",
+      [] { return HttpReply{.content_type = "application/json", .body = "{\"live\": true}"}; },
+      router);
+  const auto ready = [context] {
+    const Readiness readiness = context.readiness->Now();
+    return HttpReply{.status = readiness.ready ? 200 : 503,
                      .content_type = "application/json",
-                     .body = ReadyBody(*repository, *state)};
+                     .body = ReadyBody(readiness, *context.repository, *context.state)};
   };
   AddPage("/v2/health/ready", ready, router);
   const auto status = [context] {

@@ -6,6 +6,7 @@
 #include "runtime/engine/engine.h"
 #include "server/http/router.h"
 #include "server/metrics/catalogue.h"
+#include "server/repository/readiness.h"
 #include "server/repository/repository.h"
 #include "server/repository/server_state.h"
 
@@ -16,6 +17,7 @@ struct PageContext {
   Engine* engine = nullptr;
   Catalogue* catalogue = nullptr;
   const ServerState* state = nullptr;
+  ReadinessProbe* readiness = nullptr;
   std::string version;  // the server's
   std::string device;
 };

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "runtime/base/format_text.h"
+#include "runtime/base/shown_text.h"
 
 namespace reprise {
 namespace {
@@ -29,17 +30,8 @@ th,td{border-color:#30363d}.READY{color:#3fb950}.LOADING{color:#d29922}.UNAVAILA
 </style></head><body>
 )";
 
-const char* StateName(ServerState::State state) {
-  switch (state) {
-    case ServerState::State::kStarting:
-      return "starting";
-    case ServerState::State::kReady:
-      return "ready";
-    case ServerState::State::kDraining:
-      break;
-  }
-  return "draining";
-}
+// A name or a reason is shown up to here.
+constexpr size_t kMostShownBytes = 2048;
 
 std::string Cell(absl::string_view text) { return absl::StrCat("<td>", EscapeHtml(text), "</td>"); }
 std::string Number(double value) { return FormatText("<td class=n>%.0f</td>", value); }
@@ -48,6 +40,13 @@ double Sum(const SeriesBy<prometheus::Counter>& series) {
   double sum = 0;
   series.ForEach([&sum](const std::string&, const prometheus::Counter& c) { sum += c.Value(); });
   return sum;
+}
+
+// Requests, replays, compiles and what is queued of a model; without metrics nobody asked for it.
+std::string Counts(const ModelMetrics* metrics) {
+  if (metrics == nullptr) return absl::StrCat(Number(0), Number(0), Number(0), Number(0));
+  return absl::StrCat(Number(Sum(metrics->requests)), Number(Sum(metrics->replays)),
+                      Number(Sum(metrics->compiles)), Number(metrics->queue_depth->Value()));
 }
 
 // "batch, sequence (not certified: ...)".
@@ -71,15 +70,14 @@ void RenderModels(const PageContext& context, std::string& page) {
                   "requests<th class=n>replays<th class=n>compiles<th class=n>queued</tr>\n");
   for (const Repository::Listed& listed : context.repository->List()) {
     const ModelVersion& version = *listed.version;
-    const ModelMetrics& metrics = context.catalogue->Model(version.name, version.version);
+    const ModelMetrics* metrics = context.catalogue->Find(version.name, version.version);
     const char* state = ModelStateName(listed.state);
     absl::StrAppend(&page, "<tr>", Cell(version.name), Cell(version.version), "<td class=", state,
                     ">", state);
     if (!listed.why.ok()) absl::StrAppend(&page, "<br>", EscapeHtml(listed.why.message()));
     absl::StrAppend(&page, "</td>",
                     Cell(listed.servable != nullptr ? Axes(*listed.servable->model) : ""),
-                    Number(Sum(metrics.requests)), Number(Sum(metrics.replays)),
-                    Number(Sum(metrics.compiles)), Number(metrics.queue_depth->Value()), "</tr>\n");
+                    Counts(metrics), "</tr>\n");
   }
   absl::StrAppend(&page, "</table>\n");
 }
@@ -111,13 +109,14 @@ void RenderRecipes(const PageContext& context, std::string& page) {
 
 std::string EscapeHtml(absl::string_view text) {
   return absl::StrReplaceAll(
-      text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
+      ShownText(text, kMostShownBytes),
+      {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
 }
 
 std::string RenderStatusPage(const PageContext& context) {
   std::string page = kHead;
   absl::StrAppend(&page, "<h1>Reprise</h1><p>", EscapeHtml(context.version), " on ",
-                  EscapeHtml(context.device), ", ", StateName(context.state->state()),
+                  EscapeHtml(context.device), ", ", context.state->name(),
                   ". <a href=\"/metrics\">Metrics</a></p>\n");
   RenderModels(context, page);
   RenderRecipes(context, page);

@@ -46,6 +46,12 @@ ModelMetrics& Catalogue::Model(const std::string& model, const std::string& vers
   return *metrics;
 }
 
+const ModelMetrics* Catalogue::Find(const std::string& model, const std::string& version) const {
+  MutexLock lock(mutex_);
+  const auto found = models_.find({model, version});
+  return found == models_.end() ? nullptr : found->second.get();
+}
+
 void Catalogue::Announce(ModelMetrics& metrics, const KnownSeries& known) {
   const auto announce = [&](Announced kind, const std::vector<std::string>& values) {
     for (const std::string& value : values) metrics.scope.Announce(kind, value);
@@ -71,6 +77,7 @@ void Catalogue::SetStore(const RecipeStore* store) {
 }
 
 std::string Catalogue::Scrape() const {
+  refresh_();
   const MemoryUse memory = memory_();
   server_.arena_bytes->Set(static_cast<double>(memory.arena_bytes));
   server_.parameter_bytes->Set(static_cast<double>(memory.parameter_bytes));

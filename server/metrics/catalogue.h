@@ -51,6 +51,9 @@ class Catalogue {
 
   // Adds the series of a model version, or returns those that it has, with what is known now.
   ModelMetrics& Model(const std::string& model, const std::string& version) EXCLUDES(mutex_);
+  // Those that it has; null where nobody added it.
+  const ModelMetrics* Find(const std::string& model, const std::string& version) const
+      EXCLUDES(mutex_);
   // Creates the series that `known` names.
   void Announce(ModelMetrics& metrics, const KnownSeries& known);
   // The counters by bucket of one of `num_axes` axes: the more axes there are, the fewer buckets
@@ -72,6 +75,9 @@ class Catalogue {
   // `memory` is asked at each scrape. Set once, before the first; what it uses outlives the last.
   void SetMemory(std::function<MemoryUse()> memory) { memory_ = std::move(memory); }
 
+  // `refresh` is called at the beginning of each scrape, and sets gauges. Set once, as above.
+  void SetRefresh(std::function<void()> refresh) { refresh_ = std::move(refresh); }
+
   // The text exposition format, version 0.0.4.
   std::string Scrape() const;
 
@@ -81,6 +87,7 @@ class Catalogue {
   ServerMetrics server_;
   const std::unique_ptr<ModelMetrics> unknown_;
   std::function<MemoryUse()> memory_ = [] { return MemoryUse(); };
+  std::function<void()> refresh_ = [] {};
   bool wants_store_ = false;
   const RecipeStore* store_ = nullptr;
   // Guarded.

@@ -240,6 +240,15 @@ struct ModelMetrics {
   Series<Gauge> ready{scope,
                       {"reprise_model_ready",
                        "1 if the model answers requests, 0 while it loads or when it was refused"}};
+  Series<Gauge> asked_for{
+      scope,
+      {"reprise_model_asked_for",
+       "1 while the version is to be served, 0 once it was unloaded, or replaced by another one"}};
+  Series<Gauge> load_failed{
+      scope,
+      {"reprise_model_load_failed",
+       "1 if the last load of the version failed: what was served before, of this version or of "
+       "the model's others, still is"}};
   Series<Gauge> warmup_wanted{
       scope, {"reprise_warmup_wanted", "Recipes that are captured before requests need them"}};
   Series<Gauge> warmup_done{scope, {"reprise_warmup_done", "Those of them that are ready"}};
@@ -318,7 +327,23 @@ struct ServerMetrics {
                            {"reprise_build_info", "Always 1; the labels say what runs here"}};
   Series<Gauge> ready{
       scope,
-      {"reprise_server_ready", "1 once every model is loaded or refused, until the server drains"}};
+      {"reprise_server_ready", "1 while requests may be sent here: what /v2/health/ready says"}};
+  Series<Gauge> requests_waiting{
+      scope, {"reprise_requests_waiting", "Requests of all models that wait for a stream"}};
+  Series<Gauge> requests_running{scope,
+                                 {"reprise_requests_running", "Requests in the replays that run"}};
+  Series<Gauge> tokens_waiting{
+      scope, {"reprise_tokens_waiting", "Rows times lengths of the requests that wait"}};
+  Series<Gauge> tokens_running{scope,
+                               {"reprise_tokens_running", "Rows times lengths of those that run"}};
+  Series<Gauge> utilization{
+      scope,
+      {"reprise_utilization",
+       "Share of the time for which streams had a batch, from 0 to 1, over the last 10 seconds or "
+       "since the last scrape before those"}};
+  Series<Gauge> draining{
+      scope,
+      {"reprise_draining", "1 since the signal that ends the server: send requests elsewhere"}};
   Series<Gauge> arena_bytes{scope.With({{"kind", "arena"}}), kMemory};
   Series<Gauge> parameter_bytes{scope.With({{"kind", "parameters"}}), kMemory};
   Series<Counter> arena_releases{

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -12,7 +13,7 @@ namespace {
 std::string Text(const ParameterValue& value) {
   if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   if (const std::string* text = std::get_if<std::string>(&value)) {
-    return absl::StrCat("\"", *text, "\"");
+    return QuotedText(*text);
   }
   if (const int64_t* number = std::get_if<int64_t>(&value)) return absl::StrCat(*number);
   if (const uint64_t* number = std::get_if<uint64_t>(&value)) return absl::StrCat(*number);
@@ -53,7 +54,7 @@ absl::Status SetParameter(const std::string& name, const ParameterValue& value,
   } else if (name == "reprise.on_miss") {
     ASSIGN_OR_RETURN(request.on_miss, OnMissOf(name, value));
   } else if (absl::StartsWith(name, "triton_") && name != "triton_enable_empty_final_response") {
-    return absl::InvalidArgumentError(absl::StrCat("parameter ", name, " is not known"));
+    return absl::InvalidArgumentError(absl::StrCat("parameter ", ShownText(name), " is not known"));
   }
   return absl::OkStatus();
 }

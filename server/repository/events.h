@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "server/repository/statistics.h"
 
 namespace reprise {
@@ -19,6 +20,16 @@ struct RequestRecord {
   int64_t rows = 0;
   int64_t total_ns = 0;
   PhaseTimes times;  // valid if the code is OK
+
+  // For the log; valid during the call. Model and version as the client asked for them, where none
+  // was found.
+  absl::string_view id, model, version;
+  absl::string_view key = {};  // the name of the client's key; empty where it has none
+  int64_t bytes_in = 0;        // the bytes of tensors
+  int64_t bytes_out = 0;
+  absl::string_view bucket = {};   // where the code is OK
+  absl::string_view capture = {};  // "replayed"
+  absl::string_view why = {};      // where it is not
 };
 
 enum class ModelState {
@@ -55,6 +66,8 @@ class ModelEvents {
   virtual void OnState(ModelState state, const absl::Status& why) = 0;
   // Its file was changed or cut where it lies: it answers no request until it is loaded again.
   virtual void OnDamaged(const absl::Status& why) {}
+  // It is not to be served any more, whatever became of it.
+  virtual void OnDropped() {}
   // A new load of it failed: the version that was served still is.
   virtual void OnKept(const absl::Status& why) {}
 };

@@ -1,40 +1,53 @@
 #include "server/repository/model_table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/memory_net.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
 
-ModelTable::Entry& ModelTable::AddEntry(const std::string& name, int64_t number) {
+std::shared_ptr<ModelVersion> ModelTable::MakeVersion(const std::string& name, int64_t number,
+                                                      bool asked_for) {
+  auto version = std::make_shared<ModelVersion>();
+  version->name = name;
+  version->number = number;
+  version->version = number == 0 ? "" : absl::StrCat(number);
+  if (asked_for) version->events = events_.ForModel(name, version->version);
+  version->warmup = std::make_shared<WarmupProgress>(
+      [events = version->events.get()](const WarmupProgress::State& state) {
+        if (events != nullptr) events->OnWarmup(state.wanted, state.done);
+      });
+  return version;
+}
+
+ModelTable::Entry& ModelTable::AddEntry(const std::string& name, int64_t number, bool asked_for) {
   Entry& entry = models_[name][number];
   if (entry.version == nullptr) {
     if (auto node = dropped_.extract({name, number})) entry.version = std::move(node.mapped());
   }
-  if (entry.version == nullptr) {
-    auto version = std::make_shared<ModelVersion>();
-    version->name = name;
-    version->number = number;
-    version->version = number == 0 ? "" : absl::StrCat(number);
-    version->events = events_.ForModel(name, version->version);
-    version->warmup = std::make_shared<WarmupProgress>(
-        [events = version->events.get()](const WarmupProgress::State& state) {
-          events->OnWarmup(state.wanted, state.done);
-        });
-    entry.version = std::move(version);
+  // Versions are shared and read without the lock: one that has no events stays without.
+  if (entry.version == nullptr || (asked_for && entry.version->events == nullptr)) {
+    entry.version = MakeVersion(name, number, asked_for);
   }
   return entry;
 }
 
 std::shared_ptr<ModelVersion> ModelTable::SetLoading(const std::string& name, int64_t number) {
-  MutexLock lock(mutex_);
-  Entry& entry = AddEntry(name, number);
-  if (entry.servable == nullptr) entry.state = ModelState::kLoading;
-  return entry.version;
+  std::shared_ptr<ModelVersion> version;
+  {
+    MutexLock lock(mutex_);
+    Entry& entry = AddEntry(name, number, /*asked_for=*/true);
+    if (entry.servable == nullptr) entry.state = ModelState::kLoading;
+    version = entry.version;
+  }
+  WhereMemoryAllows(on_change_);
+  return version;
 }
 
 std::shared_ptr<const Servable> ModelTable::SetLoaded(
@@ -65,6 +78,7 @@ std::shared_ptr<const Servable> ModelTable::SetLoaded(
     } else if (!loaded.ok()) {
       version.events->OnState(ModelState::kUnavailable, loaded.status());
     }
+    on_change_();
   });
   return before;
 }
@@ -73,17 +87,18 @@ void ModelTable::SetRefused(const std::string& name, int64_t number, const absl:
   std::shared_ptr<ModelVersion> version;
   {
     MutexLock lock(mutex_);
-    Entry& entry = AddEntry(name, number);
+    Entry& entry = AddEntry(name, number, /*asked_for=*/true);
     entry.state = ModelState::kUnavailable;
     entry.why = why;
     version = entry.version;
   }
   version->events->OnState(ModelState::kUnavailable, why);
+  on_change_();
 }
 
 void ModelTable::SetWaiting(const std::string& name, int64_t number) {
   MutexLock lock(mutex_);
-  AddEntry(name, number).state = ModelState::kUnloaded;
+  AddEntry(name, number, /*asked_for=*/false).state = ModelState::kUnloaded;
 }
 
 std::shared_ptr<const Servable> ModelTable::SetUnloaded(const std::string& name, int64_t number) {
@@ -91,26 +106,72 @@ std::shared_ptr<const Servable> ModelTable::SetUnloaded(const std::string& name,
   std::shared_ptr<ModelVersion> version;
   {
     MutexLock lock(mutex_);
-    Entry& entry = AddEntry(name, number);
+    Entry& entry = AddEntry(name, number, /*asked_for=*/true);
     entry.state = ModelState::kUnloaded;
     entry.why = absl::OkStatus();
     before = std::exchange(entry.servable, nullptr);
     version = entry.version;
+    const Versions& versions = models_[name];
+    if (std::none_of(versions.begin(), versions.end(),
+                     [](const auto& one) { return one.second.servable != nullptr; })) {
+      complete_.erase(name);
+    }
   }
-  WhereMemoryAllows([&] { version->events->OnState(ModelState::kUnloaded, absl::OkStatus()); });
+  WhereMemoryAllows([&] {
+    version->events->OnState(ModelState::kUnloaded, absl::OkStatus());
+    on_change_();
+  });
   return before;
 }
 
 void ModelTable::DropUnserved(const std::string& name) {
-  MutexLock lock(mutex_);
-  const auto found = models_.find(name);
-  if (found == models_.end()) return;
-  std::erase_if(found->second, [&](auto& entry) {
-    if (entry.second.servable != nullptr) return false;
-    dropped_.emplace(std::pair(name, entry.first), std::move(entry.second.version));
-    return true;
-  });
-  if (found->second.empty()) models_.erase(found);
+  std::vector<std::shared_ptr<ModelVersion>> dropped;
+  {
+    MutexLock lock(mutex_);
+    const auto found = models_.find(name);
+    if (found == models_.end()) return;
+    std::erase_if(found->second, [&](auto& entry) {
+      if (entry.second.servable != nullptr) return false;
+      dropped.push_back(entry.second.version);
+      dropped_.emplace(std::pair(name, entry.first), std::move(entry.second.version));
+      return true;
+    });
+    if (found->second.empty()) {
+      models_.erase(found);
+      complete_.erase(name);
+    }
+  }
+  for (const auto& version : dropped) {
+    if (version->events != nullptr) version->events->OnDropped();
+  }
+  on_change_();
+}
+
+void ModelTable::SetFailedUnloaded(const std::string& name) {
+  std::vector<std::shared_ptr<ModelVersion>> changed;
+  {
+    MutexLock lock(mutex_);
+    const auto found = models_.find(name);
+    if (found == models_.end()) return;
+    for (auto& [number, entry] : found->second) {
+      if (entry.state != ModelState::kUnavailable) continue;
+      entry.state = ModelState::kUnloaded;
+      entry.why = absl::OkStatus();
+      changed.push_back(entry.version);
+    }
+  }
+  for (const auto& version : changed) {
+    version->events->OnState(ModelState::kUnloaded, absl::OkStatus());
+  }
+  on_change_();
+}
+
+void ModelTable::SetComplete(const std::string& name) {
+  {
+    MutexLock lock(mutex_);
+    complete_.insert(name);
+  }
+  on_change_();
 }
 
 std::vector<int64_t> ModelTable::Ready(const std::string& name) const {
@@ -128,7 +189,7 @@ absl::StatusOr<const ModelTable::Entry*> ModelTable::FindEntry(absl::string_view
                                                                absl::string_view version) const {
   auto found = models_.find(std::string(name));
   if (found == models_.end()) {
-    return absl::NotFoundError(absl::StrCat("there is no model \"", name, "\""));
+    return absl::NotFoundError(absl::StrCat("there is no model ", QuotedText(name)));
   }
   const Versions& versions = found->second;
   if (version.empty()) {
@@ -141,11 +202,11 @@ absl::StatusOr<const ModelTable::Entry*> ModelTable::FindEntry(absl::string_view
   int64_t number = 0;
   auto it = absl::SimpleAtoi(version, &number) ? versions.find(number) : versions.end();
   if (it == versions.end() || it->second.version->version != std::string(version)) {
-    return absl::NotFoundError(
-        absl::StrCat("model \"", name, "\" has no version \"", version, "\"; served are ",
-                     absl::StrJoin(versions, ", ", [](std::string* out, const auto& entry) {
-                       absl::StrAppend(out, entry.first);
-                     })));
+    return absl::NotFoundError(absl::StrCat(
+        "model ", QuotedText(name), " has no version ", QuotedText(version), "; served are ",
+        absl::StrJoin(versions, ", ", [](std::string* out, const auto& entry) {
+          absl::StrAppend(out, entry.first);
+        })));
   }
   return &it->second;
 }
@@ -154,7 +215,7 @@ absl::StatusOr<ModelTable::Found> ModelTable::Find(absl::string_view name,
                                                    absl::string_view version) const {
   MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const Entry* entry, FindEntry(name, version));
-  const std::string who = absl::StrCat("model \"", name, "\" version ",
+  const std::string who = absl::StrCat("model ", QuotedText(name), " version ",
                                        entry->version->number == 0 ? "?" : entry->version->version);
   switch (entry->state) {
     case ModelState::kReady:
@@ -196,7 +257,8 @@ std::vector<ModelTable::Listed> ModelTable::List() const {
     MutexLock lock(mutex_);
     for (const auto& [name, versions] : models_) {
       for (const auto& [number, entry] : versions) {
-        list.push_back({entry.version, entry.state, entry.why, entry.servable});
+        list.push_back(
+            {entry.version, entry.state, entry.why, entry.servable, complete_.contains(name)});
       }
     }
   }

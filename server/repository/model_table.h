@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,14 +29,17 @@ struct ModelVersion {
   std::string name;
   int64_t number = 0;   // 0: the model as a whole was refused, no version was chosen
   std::string version;  // "3"; empty for number 0
-  std::unique_ptr<ModelEvents> events;
+  std::unique_ptr<ModelEvents> events;  // null where nobody has asked for the version yet
   StatisticsRecorder statistics;
   std::shared_ptr<WarmupProgress> warmup;
 };
 
 class ModelTable {
  public:
-  explicit ModelTable(ServerEvents& events) : events_(events) {}
+  // `on_change` is called after each change of a state, with no lock held.
+  explicit ModelTable(
+      ServerEvents& events, std::function<void()> on_change = [] {})
+      : events_(events), on_change_(std::move(on_change)) {}
 
   struct Found {
     std::shared_ptr<ModelVersion> version;
@@ -57,6 +62,8 @@ class ModelTable {
     // Not OK where kUnavailable, or where it is ready as before a load that failed.
     absl::Status why;
     std::shared_ptr<const Servable> servable;  // not null: kReady
+    // All versions of its model that were to be served were, once, since it was asked for.
+    bool model_was_complete = false;
   };
   // Models sorted by name, then version. One whose file has changed is kUnavailable.
   std::vector<Listed> List() const;
@@ -72,12 +79,16 @@ class ModelTable {
       const ModelVersion& version, const absl::StatusOr<std::shared_ptr<const Servable>>& loaded);
   // The version was refused before it could be loaded.
   void SetRefused(const std::string& name, int64_t number, const absl::Status& why);
-  // Lists a version that waits to be loaded.
+  // Lists a version that waits to be asked for: it has no series and raises no alert.
   void SetWaiting(const std::string& name, int64_t number);
   // No request finds the version from now on. Returns what was served.
   std::shared_ptr<const Servable> SetUnloaded(const std::string& name, int64_t number);
   // Takes versions that are not served from the list: their state is out of date.
   void DropUnserved(const std::string& name);
+  // Versions of the model that could not be loaded are not asked for any more.
+  void SetFailedUnloaded(const std::string& name);
+  // All versions of the model that are to be served are.
+  void SetComplete(const std::string& name);
 
  private:
   struct Entry {
@@ -91,14 +102,19 @@ class ModelTable {
   // Versions by number; the model as a whole is number 0.
   using Versions = std::map<int64_t, Entry>;
 
-  Entry& AddEntry(const std::string& name, int64_t number) REQUIRES(mutex_);
+  // `asked_for`: somebody wants the version to be served; it has events from then on.
+  Entry& AddEntry(const std::string& name, int64_t number, bool asked_for) REQUIRES(mutex_);
+  std::shared_ptr<ModelVersion> MakeVersion(const std::string& name, int64_t number,
+                                            bool asked_for);
   absl::StatusOr<const Entry*> FindEntry(absl::string_view name, absl::string_view version) const
       REQUIRES(mutex_);
 
   ServerEvents& events_;
+  const std::function<void()> on_change_;
   // Guarded.
   mutable Mutex mutex_;
   std::map<std::string, Versions, std::less<>> models_ GUARDED_BY(mutex_);
+  std::set<std::string, std::less<>> complete_ GUARDED_BY(mutex_);
   std::map<std::pair<std::string, int64_t>, std::shared_ptr<ModelVersion>> dropped_
       GUARDED_BY(mutex_);
 };

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
 #include "server/config/model_config.h"
 
@@ -38,7 +39,9 @@ absl::Status TwiceError() {
 }  // namespace
 
 Repository::Repository(Options options, Loader loader, ServerEvents& events)
-    : options_(std::move(options)), loader_(std::move(loader)), table_(events) {}
+    : options_(std::move(options)),
+      loader_(std::move(loader)),
+      table_(events, options_.on_change) {}
 
 Repository::~Repository() { Stop(); }
 
@@ -132,7 +135,7 @@ void Repository::Load(const std::string& name, std::optional<std::string> config
 void Repository::Unload(const std::string& name, Done done) {
   absl::Status status = CheckExplicit();
   if (status.ok() && table_.FindListed(name, "") == nullptr) {
-    status = absl::NotFoundError(absl::StrCat("there is no model \"", name, "\""));
+    status = absl::NotFoundError(absl::StrCat("there is no model ", QuotedText(name)));
   }
   if (!status.ok()) return done(status);
   Enqueue(std::make_shared<Operation>(
@@ -187,7 +190,11 @@ void Repository::Begin(const std::shared_ptr<Operation>& operation) {
     return;
   }
   UnloadAllBut(operation->name, {});
-  if (operation->kind == Operation::Kind::kForget) table_.DropUnserved(operation->name);
+  if (operation->kind == Operation::Kind::kForget) {
+    table_.DropUnserved(operation->name);
+  } else {
+    table_.SetFailedUnloaded(operation->name);
+  }
   Finish(operation, absl::OkStatus());
 }
 
@@ -196,7 +203,8 @@ absl::Status Repository::BeginLoad(const std::shared_ptr<Operation>& operation) 
   const auto is_it = [&](const FoundModel& model) { return model.name == operation->name; };
   const auto model = std::find_if(models.begin(), models.end(), is_it);
   if (model == models.end()) {
-    return absl::NotFoundError(absl::StrCat("no model repository has \"", operation->name, "\""));
+    return absl::NotFoundError(
+        absl::StrCat("no model repository has ", QuotedText(operation->name)));
   }
   return Plan(operation, *model, std::count_if(models.begin(), models.end(), is_it) > 1);
 }
@@ -206,10 +214,15 @@ absl::Status Repository::Plan(const std::shared_ptr<Operation>& operation, const
   auto text = twice                           ? absl::StatusOr<std::string>(TwiceError())
               : operation->config.has_value() ? absl::StatusOr<std::string>(*operation->config)
                                               : ReadConfigFile(model);
-  auto settings = text.ok() ? ParseModelConfig(*text, model.name)
+  auto settings = text.ok() ? ParseModelConfig(*text, model.name, options_.strictness)
                             : absl::StatusOr<ModelSettings>(text.status());
   auto versions = settings.ok() ? ChooseVersions(settings->config.version_policy(), model)
                                 : absl::StatusOr<std::vector<int64_t>>(settings.status());
+  if (settings.ok()) {
+    for (const std::string& hint : settings->hints) {
+      options_.on_hint(absl::StrCat("model ", QuotedText(model.name), ": config.pbtxt: ", hint));
+    }
+  }
   if (!versions.ok()) {
     // All versions share the mistake; served ones are still served, and otherwise the newest one
     // stands for them.
@@ -261,7 +274,7 @@ void Repository::Run(const Task& task) {
   absl::Status status = servable.status();
   if (!status.ok()) {
     status =
-        absl::Status(status.code(), absl::StrCat("model \"", name, "\" version ",
+        absl::Status(status.code(), absl::StrCat("model ", QuotedText(name), " version ",
                                                  task.version->version, ": ", status.message()));
   }
   if (before != nullptr) {
@@ -283,6 +296,7 @@ void Repository::FinishTask(const std::shared_ptr<Operation>& operation,
   if (operation->failed.ok()) {
     UnloadAllBut(operation->name, operation->chosen);
     table_.DropUnserved(operation->name);
+    table_.SetComplete(operation->name);
   }
   Finish(operation, operation->failed);
 }

@@ -54,6 +54,11 @@ class Repository {
     std::function<void(const Servable&)> after_ready = [](const Servable&) {};
     // The memory of models that were unloaded has gone.
     std::function<void()> after_unload = [] {};
+    // The state of a version has changed; with no lock held.
+    std::function<void()> on_change = [] {};
+    ConfigStrictness strictness = ConfigStrictness::kStrict;
+    // Something in a config was left out: a sentence that names the model.
+    std::function<void(const std::string&)> on_hint = [](const std::string&) {};
     // A folder cannot be read any more, and the like.
     std::function<void(const absl::Status&)> on_trouble = [](const absl::Status&) {};
   };

@@ -8,16 +8,28 @@ namespace reprise {
 // Threads: all methods from any. States only go forward.
 class ServerState {
  public:
-  enum class State { kStarting, kReady, kDraining };
+  enum class State {
+    kStarting,  // models of the start are loaded
+    kServing,   // each of them is loaded or refused
+    kLeaving,   // requests are served, and nobody should send one any more
+    kDraining,  // requests are refused; those that were accepted are answered
+  };
 
-  // Every model is loaded or refused. Does nothing while draining.
-  void SetReady() {
+  // Does nothing where the server leaves already.
+  void SetServing() {
     State expected = State::kStarting;
-    state_.compare_exchange_strong(expected, State::kReady);
+    state_.compare_exchange_strong(expected, State::kServing);
   }
+  void SetLeaving() { state_ = State::kLeaving; }
   void SetDraining() { state_ = State::kDraining; }
+
   State state() const { return state_; }
-  bool ready() const { return state_ == State::kReady; }
+  // "starting", "serving", "leaving", "draining".
+  const char* name() const {
+    constexpr const char* kNames[] = {"starting", "serving", "leaving", "draining"};
+    return kNames[static_cast<int>(state())];
+  }
+  bool leaves() const { return state() >= State::kLeaving; }
 
  private:
   std::atomic<State> state_{State::kStarting};

@@ -7,16 +7,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
 #include "server/wire/datatype.h"
 
 namespace reprise {
 namespace {
 
+// Ids are echoed whole, and kept until then.
+constexpr size_t kMostIdBytes = 4096;
+
 std::string Names(absl::Span<const ModelIo> ios) {
   if (ios.empty()) return "none";
-  return absl::StrJoin(ios, ", ",
-                       [](std::string* out, const ModelIo& io) { absl::StrAppend(out, io.name); });
+  return absl::StrJoin(ios, ", ", [](std::string* out, const ModelIo& io) {
+    absl::StrAppend(out, ShownText(io.name));
+  });
 }
 
 // The position of `name`, or INVALID_ARGUMENT listing what there is.
@@ -25,13 +30,13 @@ absl::StatusOr<int> Find(absl::Span<const ModelIo> ios, absl::string_view name, 
     if (name == absl::string_view(ios[i].name)) return static_cast<int>(i);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("the model has no ", kind, " \"", name, "\"; it has ", Names(ios)));
+      absl::StrCat("the model has no ", kind, " ", QuotedText(name), "; it has ", Names(ios)));
 }
 
 absl::Status CheckShape(const ModelIo& io, const InputView& view) {
   auto error = [&](const auto&... parts) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("input \"", io.name, "\" has shape ", ShapeToString(view.shape), parts...));
+    return absl::InvalidArgumentError(absl::StrCat("input ", QuotedText(io.name), " has shape ",
+                                                   ShapeToString(view.shape), parts...));
   };
   if (view.shape.size() != io.dims.size()) {
     return error(" of rank ", view.shape.size(), ", the model wants rank ", io.dims.size());
@@ -47,26 +52,26 @@ absl::Status CheckShape(const ModelIo& io, const InputView& view) {
 
 absl::Status CheckInput(const ModelIo& io, const InputView& view) {
   if (view.datatype != ProtocolName(io)) {
-    return absl::InvalidArgumentError(absl::StrCat("input \"", io.name, "\" has datatype ",
-                                                   view.datatype, ", the model wants ",
+    return absl::InvalidArgumentError(absl::StrCat("input ", QuotedText(io.name), " has datatype ",
+                                                   ShownText(view.datatype), ", the model wants ",
                                                    ProtocolName(io)));
   }
   RETURN_IF_ERROR(CheckShape(io, view));
   auto elements = CheckedNumElements(view.shape);
   if (!elements.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("input \"", io.name, "\": ", elements.status().message()));
+        absl::StrCat("input ", QuotedText(io.name), ": ", elements.status().message()));
   }
   int64_t bytes = 0;
   if (__builtin_mul_overflow(*elements, static_cast<int64_t>(DTypeSize(io.dtype)), &bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat("input \"", io.name, "\" has shape ",
+    return absl::InvalidArgumentError(absl::StrCat("input ", QuotedText(io.name), " has shape ",
                                                    ShapeToString(view.shape),
                                                    ": more bytes than can be counted"));
   }
   // Bytes of a text say themselves how many they are.
   if (!io.text && bytes != static_cast<int64_t>(view.bytes.size())) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "input \"", io.name, "\" of shape ", ShapeToString(view.shape), " and datatype ",
+        "input ", QuotedText(io.name), " of shape ", ShapeToString(view.shape), " and datatype ",
         view.datatype, " takes ", bytes, " bytes, the request has ", view.bytes.size()));
   }
   return absl::OkStatus();
@@ -75,6 +80,10 @@ absl::Status CheckInput(const ModelIo& io, const InputView& view) {
 }  // namespace
 
 absl::Status Admit(const Repository& repository, const InferRequest& asked, RequestState& state) {
+  if (asked.id.size() > kMostIdBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the request's id has ", asked.id.size(),
+                                                   " bytes, the most is ", kMostIdBytes));
+  }
   ASSIGN_OR_RETURN(state.model, repository.Find(asked.model, asked.version));
   const Servable& servable = *state.model.servable;
   ASSIGN_OR_RETURN(Admitted admitted,
@@ -95,7 +104,8 @@ absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
   for (const InputView& view : request.inputs) {
     ASSIGN_OR_RETURN(const int position, Find(inputs, view.name, "input"));
     if (seen[position]) {
-      return absl::InvalidArgumentError(absl::StrCat("input \"", view.name, "\" is given twice"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("input ", QuotedText(view.name), " is given twice"));
     }
     seen[position] = true;
     RETURN_IF_ERROR(CheckInput(inputs[position], view));
@@ -108,7 +118,7 @@ absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!seen[i] && !inputs[i].optional) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "input \"", inputs[i].name, "\" is missing; the model wants ", Names(inputs)));
+          "input ", QuotedText(inputs[i].name), " is missing; the model wants ", Names(inputs)));
     }
   }
 
@@ -116,7 +126,8 @@ absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
   for (absl::string_view name : request.outputs) {
     ASSIGN_OR_RETURN(const int position, Find(outputs, name, "output"));
     if (admitted.request.wanted_outputs[position]) {
-      return absl::InvalidArgumentError(absl::StrCat("output \"", name, "\" is asked for twice"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("output ", QuotedText(name), " is asked for twice"));
     }
     admitted.request.wanted_outputs[position] = true;
     admitted.wanted_outputs.push_back(position);

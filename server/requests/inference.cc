@@ -4,11 +4,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
 #include "server/requests/execute.h"
 #include "server/requests/queue.h"
 
 namespace reprise {
+namespace {
+
+int64_t BytesOf(const InferRequest& request) {
+  int64_t bytes = 0;
+  for (const InputView& input : request.inputs) bytes += static_cast<int64_t>(input.bytes.size());
+  return bytes;
+}
+
+}  // namespace
 
 Inference::Inference(std::vector<Stage> stages, Repository& repository, RequestScheduler& scheduler,
                      Engine& engine, const Clock& clock, ServerEvents& events)
@@ -22,7 +32,7 @@ Inference::Inference(std::vector<Stage> stages, Repository& repository, RequestS
 std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
   const int64_t start_ns = clock_.NowNs();
   auto call =
-      WithinMemory([&] { return absl::StrCat("a request for model '", request.model, "'"); },
+      WithinMemory([&] { return absl::StrCat("a request for model ", QuotedText(request.model)); },
                    [&] { return Walk(request, done, start_ns); });
   if (call.ok()) return *std::move(call);
   WhereMemoryAllows([&] { CountRefused(request, call.status(), start_ns); });
@@ -32,7 +42,7 @@ std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
 
 absl::StatusOr<std::shared_ptr<Call>> Inference::Walk(const InferRequest& request, Done& done,
                                                       int64_t start_ns) {
-  RequestState state{.start_ns = start_ns};
+  RequestState state{.start_ns = start_ns, .id = request.id, .key = request.key};
   for (const Stage& stage : stages_) RETURN_IF_ERROR(stage(request, state));
   return Enqueue(state, scheduler_, clock_, done);
 }
@@ -41,8 +51,15 @@ void Inference::CountRefused(const InferRequest& request, const absl::Status& st
                              int64_t start_ns) {
   const RequestRecord record = {.code = status.code(),
                                 .queue_full = status.code() == absl::StatusCode::kResourceExhausted,
-                                .total_ns = clock_.NowNs() - start_ns};
-  if (auto version = repository_.FindListed(request.model, request.version)) {
+                                .total_ns = clock_.NowNs() - start_ns,
+                                .id = request.id,
+                                .model = request.model,
+                                .version = request.version,
+                                .key = request.key,
+                                .bytes_in = BytesOf(request),
+                                .why = {status.message().data(), status.message().size()}};
+  const auto version = repository_.FindListed(request.model, request.version);
+  if (version != nullptr && version->events != nullptr) {
     version->statistics.RecordFailure(record.total_ns);
     version->events->OnRequest(record);
   } else {

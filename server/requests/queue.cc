@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/saturating.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
 #include "server/requests/plan_builder.h"
 
@@ -14,12 +15,15 @@ namespace {
 
 // The default limits admit this many full batches.
 constexpr int64_t kQueuedBatches = 64;
+// By default a request may wait for this many, however long they take, and for this time.
+constexpr int64_t kAwaitedBatches = 20;
+constexpr double kAwaitedSeconds = 1;
 
 QueueOptions<Part> QueueOptionsOf(Engine& engine, const ModelVersion& version,
                                   const std::shared_ptr<Model>& model,
-                                  const ModelSettings& settings) {
+                                  const ModelSettings& settings, const QueueLimits& limits) {
   QueueOptions<Part> options = {
-      .name = absl::StrCat("model \"", version.name, "\" version ", version.version),
+      .name = absl::StrCat("model ", QuotedText(version.name), " version ", version.version),
       .start_batch = [&engine, model] { return std::make_unique<PlanBuilder>(engine, model); },
       .delay_ns = settings.queue_delay_us * 1000,
       .enough_rows = settings.enough_rows,
@@ -38,6 +42,15 @@ QueueOptions<Part> QueueOptionsOf(Engine& engine, const ModelVersion& version,
   for (const AxisBuckets& axis : buckets->axes) largest[axis.axis] = axis.sizes.back();
   const int64_t full = std::max(settings.max_batch_tokens, buckets->Elements(largest));
   options.max_tokens = std::max(options.max_tokens, SaturatingProduct(kQueuedBatches, full));
+  options.streams = limits.streams;
+  const double seconds = limits.max_wait_seconds.value_or(kAwaitedSeconds);
+  if (seconds > 0) {
+    // A delay that is waited on purpose is no overload.
+    options.max_wait_ns = static_cast<int64_t>(seconds * 1e9) + 2 * options.delay_ns;
+  }
+  if (!limits.max_wait_seconds.has_value()) {
+    options.always_waiting_tokens = SaturatingProduct(kAwaitedBatches, full);
+  }
   if (settings.max_queue_tokens > 0) {
     options.max_tokens = settings.max_queue_tokens;
     options.always_admitted = 1;  // else one that is larger by itself would never have its turn
@@ -48,9 +61,10 @@ QueueOptions<Part> QueueOptionsOf(Engine& engine, const ModelVersion& version,
 }  // namespace
 
 std::shared_ptr<RequestQueue> OpenQueue(Engine& engine, RequestScheduler& scheduler,
-                                        const ModelVersion& version, const Servable& servable) {
-  return std::make_shared<RequestQueue>(RequestQueue{
-      scheduler.AddModel(QueueOptionsOf(engine, version, servable.model, servable.settings))});
+                                        const ModelVersion& version, const Servable& servable,
+                                        const QueueLimits& limits) {
+  return std::make_shared<RequestQueue>(RequestQueue{scheduler.AddModel(
+      QueueOptionsOf(engine, version, servable.model, servable.settings, limits))});
 }
 
 absl::StatusOr<std::shared_ptr<Call>> Enqueue(RequestState& state, RequestScheduler& scheduler,

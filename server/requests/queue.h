@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
@@ -19,9 +20,18 @@ struct RequestQueue {
   std::shared_ptr<RequestScheduler::Queue> waiting;
 };
 
+// Limits that hold for the queues of all models.
+struct QueueLimits {
+  // How long a request may have to wait by what is in front of it; 0: no limit. Absent: a second,
+  // or the time of 20 replays of the largest bucket where that is more.
+  std::optional<double> max_wait_seconds = 0;
+  int streams = 1;
+};
+
 // The queue of `servable`, whose model is loaded. Engine, scheduler and `version` outlive it.
 std::shared_ptr<RequestQueue> OpenQueue(Engine& engine, RequestScheduler& scheduler,
-                                        const ModelVersion& version, const Servable& servable);
+                                        const ModelVersion& version, const Servable& servable,
+                                        const QueueLimits& limits = {});
 
 // Queues all parts of the request or none. The state is used up; `done` is called only if a call is
 // returned, which then counts its own end as well. Errors: what Scheduler::Submit says.

@@ -29,6 +29,7 @@ struct InferRequest {
   std::optional<int64_t> timeout_us;       // how long the request may wait in the queue
   uint64_t priority = 0;                   // 0: the model's default
   absl::string_view id;                    // the client's, for reports
+  absl::string_view key;  // the name of the client's key, for the log; may be empty
   OnMiss on_miss = OnMiss::kDefault;
 };
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
 #include "server/requests/shape_columns.h"
 
@@ -13,8 +14,9 @@ absl::Status MeasureShape(const InferRequest& asked, RequestState& state) {
   model.SpreadRows(state.request);
   ASSIGN_OR_RETURN(RequestShape shape, model.Measure(state.request));
   shape.on_miss = asked.on_miss;
-  shape.id = std::string(asked.id);
+  shape.id = ShownText(asked.id, kShownIdBytes);
   state.rows = shape.rows;
+  state.bytes_in = shape.bytes;
   state.columns = ShapeOf(model, shape);
   if (const int64_t most = model.MaxRows(shape); shape.rows > most) {
     state.parts = SplitRows(model, state.request, shape, most);

@@ -33,6 +33,8 @@ using AnswerStep = std::function<absl::Status(InferResult& result)>;
 
 struct RequestState {
   int64_t start_ns = 0;  // when it came
+  // As in InferRequest: the transport's memory.
+  absl::string_view id, key;
 
   // Set by the stage `admit`.
   Repository::Found model;
@@ -44,6 +46,7 @@ struct RequestState {
   // Set by the stage `shape`; the queue takes the parts.
   std::vector<RequestPart> parts;  // each goes into a replay of its own
   int64_t rows = 0;                // sum over all parts
+  int64_t bytes_in = 0;            // the bytes of tensors, over all parts
   std::vector<int64_t> columns;    // see ShapeColumns
 
   // Steps that an answer which is OK goes through, the last one first.

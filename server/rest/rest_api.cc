@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -86,6 +87,16 @@ absl::StatusOr<std::optional<std::string>> LoadConfig(absl::string_view body,
   return config;
 }
 
+// {"name": M, "ready": true}, as KServe's client reads it; where not, with the reason and its
+// status.
+HttpReply ModelReadyReply(const absl::Status& answers, const std::string& model) {
+  nlohmann::ordered_json body = {{"name", model}, {"ready", answers.ok()}};
+  if (!answers.ok()) body["error"] = ErrorMessage(answers);
+  return {.status = ErrorRowOf(answers.code()).http,
+          .content_type = "application/json",
+          .body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+}
+
 // Clients ask at their start for regions of shared memory to be forgotten, also where there are
 // none.
 void AddNoSharedMemory(Router& router) {
@@ -131,11 +142,9 @@ void AddRestApi(const RestContext& context, Router& router) {
     return MessageOrError(AnswerModelMetadata(*repository, model, version));
   };
   const auto ready = [=](const std::string& model, const std::string& version) {
-    if (state->state() == ServerState::State::kDraining) {
-      return StatusReply(absl::UnavailableError("the server is stopping"));
-    }
-    const absl::Status answers = repository->Answers(model, version);
-    return answers.ok() ? HttpReply{} : StatusReply(answers);
+    return ModelReadyReply(state->leaves() ? absl::UnavailableError("the server is stopping")
+                                           : repository->Answers(model, version),
+                           model);
   };
   const auto config = [=](const std::string& model, const std::string& version) {
     const auto answer = AnswerModelConfig(*repository, model, version);

@@ -2,7 +2,7 @@
 //
 //   GET  /v2                                                    what the server is
 //   GET  /v2/models/{model}[/versions/{version}]                inputs and outputs
-//   GET  /v2/models/{model}[/versions/{version}]/ready          200 or 400
+//   GET  /v2/models/{model}[/versions/{version}]/ready          is it ready?
 //   GET  /v2/models/{model}[/versions/{version}]/config         config.pbtxt, complete
 //   GET  /v2/models[/{model}[/versions/{version}]]/stats        counts and times
 //   POST /v2/models/{model}[/versions/{version}]/infer          see infer_json.h

@@ -12,6 +12,7 @@
 #include "server/metrics/process_metrics.h"
 #include "server/rpc/dynamicity_codec.h"
 #include "server/rpc/explain_codec.h"
+#include "server/rpc/printable_message.h"
 #include "server/rpc/recipe_codec.h"
 #include "server/rpc/stats_codec.h"
 #include "server/rpc/status.h"
@@ -23,6 +24,13 @@ grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* call, const absl::
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
   reactor->Finish(ToGrpc(status));
   return reactor;
+}
+
+// A report for people.
+grpc::ServerUnaryReactor* FinishReport(grpc::CallbackServerContext* call,
+                                       google::protobuf::Message* report) {
+  MakePrintable(*report);
+  return Finish(call, absl::OkStatus());
 }
 
 // The number that a recipe is listed by, however a person writes it.
@@ -57,7 +65,7 @@ grpc::ServerUnaryReactor* AdminService::ListRecipes(grpc::CallbackServerContext*
     if (!Selects(*request, note.model, absl::StrCat(note.version))) continue;
     EncodeRecipeInfo(cached, *response->add_recipes());
   }
-  return Finish(call, absl::OkStatus());
+  return FinishReport(call, response);
 }
 
 grpc::ServerUnaryReactor* AdminService::DumpRecipe(grpc::CallbackServerContext* call,
@@ -71,6 +79,7 @@ grpc::ServerUnaryReactor* AdminService::DumpRecipe(grpc::CallbackServerContext* 
   for (const CachedRecipe& cached : context_.engine->ListRecipes()) {
     if (cached.recipe->key.hash != *key) continue;
     EncodeRecipeInfo(cached, *response->mutable_info());
+    MakePrintable(*response->mutable_info());
     EncodeRecipe(*cached.recipe, request->include_constants(), *response->mutable_recipe());
     return Finish(call, absl::OkStatus());
   }
@@ -90,15 +99,16 @@ grpc::ServerUnaryReactor* AdminService::ExplainMisses(grpc::CallbackServerContex
     if (!Selects(*request, record.model.name, absl::StrCat(record.model.version))) continue;
     EncodeMiss(record, *response->add_misses());
   }
-  return Finish(call, absl::OkStatus());
+  return FinishReport(call, response);
 }
 
 grpc::ServerUnaryReactor* AdminService::ExplainModel(grpc::CallbackServerContext* call,
                                                      const v1::ExplainModelRequest* request,
                                                      v1::ExplainModelResponse* response) {
   const auto found = context_.repository->Find(request->model(), request->version());
-  if (found.ok()) EncodeExplanation(*found->servable->model, *response);
-  return Finish(call, found.status());
+  if (!found.ok()) return Finish(call, found.status());
+  EncodeExplanation(*found->servable->model, *response);
+  return FinishReport(call, response);
 }
 
 grpc::ServerUnaryReactor* AdminService::GetDynamicity(grpc::CallbackServerContext* call,
@@ -108,7 +118,7 @@ grpc::ServerUnaryReactor* AdminService::GetDynamicity(grpc::CallbackServerContex
     const auto found = context_.repository->Find(request->model(), request->version());
     if (!found.ok()) return Finish(call, found.status());
     EncodeDynamicity(*found->servable, request->most_shapes(), *response->add_models());
-    return Finish(call, absl::OkStatus());
+    return FinishReport(call, response);
   }
   for (const Repository::Listed& listed : context_.repository->List()) {
     if (listed.servable == nullptr ||
@@ -117,7 +127,7 @@ grpc::ServerUnaryReactor* AdminService::GetDynamicity(grpc::CallbackServerContex
     }
     EncodeDynamicity(*listed.servable, request->most_shapes(), *response->add_models());
   }
-  return Finish(call, absl::OkStatus());
+  return FinishReport(call, response);
 }
 
 grpc::ServerUnaryReactor* AdminService::Warmup(grpc::CallbackServerContext* call,
@@ -147,7 +157,7 @@ grpc::ServerUnaryReactor* AdminService::Warmup(grpc::CallbackServerContext* call
   response->set_failed(static_cast<uint32_t>(state.failed));
   response->set_elapsed_seconds(static_cast<double>(state.elapsed_ns) * 1e-9);
   response->set_stopped(state.stopped);
-  return Finish(call, absl::OkStatus());
+  return FinishReport(call, response);
 }
 
 grpc::ServerUnaryReactor* AdminService::GetStats(grpc::CallbackServerContext* call,
@@ -157,7 +167,7 @@ grpc::ServerUnaryReactor* AdminService::GetStats(grpc::CallbackServerContext* ca
   for (const Repository::Listed& listed : context_.repository->List()) {
     v1::ModelStats stats;
     EncodeModelStats(
-        listed, context_.catalogue->Model(listed.version->name, listed.version->version), stats);
+        listed, context_.catalogue->Find(listed.version->name, listed.version->version), stats);
     AddCacheStats(stats.cache(), total);
     if (Selects(*request, stats.model(), stats.version())) *response->add_models() = stats;
   }
@@ -168,7 +178,7 @@ grpc::ServerUnaryReactor* AdminService::GetStats(grpc::CallbackServerContext* ca
   response->set_threads_per_stream(static_cast<uint32_t>(context_.threads_per_stream));
   *response->mutable_started() = EncodeTime(context_.started);
   response->set_resident_bytes(static_cast<uint64_t>(ResidentBytes()));
-  return Finish(call, absl::OkStatus());
+  return FinishReport(call, response);
 }
 
 }  // namespace reprise

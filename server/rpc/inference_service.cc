@@ -45,15 +45,14 @@ Reactor* InferenceService::ServerLive(CallContext* call, const inference::Server
 
 Reactor* InferenceService::ServerReady(CallContext* call, const inference::ServerReadyRequest*,
                                        inference::ServerReadyResponse* response) {
-  response->set_ready(context_.state->ready());
+  response->set_ready(context_.readiness->Now().ready);
   return Finish(call, absl::OkStatus());
 }
 
 Reactor* InferenceService::ModelReady(CallContext* call,
                                       const inference::ModelReadyRequest* request,
                                       inference::ModelReadyResponse* response) {
-  const bool draining = context_.state->state() == ServerState::State::kDraining;
-  response->set_ready(!draining &&
+  response->set_ready(!context_.state->leaves() &&
                       context_.repository->Answers(request->name(), request->version()).ok());
   return Finish(call, absl::OkStatus());
 }

@@ -9,6 +9,7 @@
 #include "proto/grpc_service.grpc.pb.h"
 #include "runtime/base/clock.h"
 #include "server/generate/token_calls.h"
+#include "server/repository/readiness.h"
 #include "server/repository/repository.h"
 #include "server/repository/server_state.h"
 #include "server/requests/inference.h"
@@ -23,6 +24,7 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
     Inference* inference = nullptr;
     const TokenCalls* tokens = nullptr;
     const ServerState* state = nullptr;
+    ReadinessProbe* readiness = nullptr;
     const Clock* clock = nullptr;
     std::string version;  // the server's
   };

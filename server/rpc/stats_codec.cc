@@ -62,11 +62,13 @@ void EncodeCache(const ModelMetrics& metrics, v1::CacheStats& message) {
 
 }  // namespace
 
-void EncodeModelStats(const Repository::Listed& listed, const ModelMetrics& metrics,
+void EncodeModelStats(const Repository::Listed& listed, const ModelMetrics* counted,
                       v1::ModelStats& message) {
   message.set_model(listed.version->name);
   message.set_version(listed.version->version);
   message.set_state(ModelStateName(listed.state));
+  if (counted == nullptr) return;
+  const ModelMetrics& metrics = *counted;
   uint64_t requests = 0;
   metrics.requests.ForEach([&](const std::string& code, Counter& counter) {
     requests += CountOf(counter);

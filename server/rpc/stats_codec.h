@@ -7,7 +7,8 @@
 
 namespace reprise {
 
-void EncodeModelStats(const Repository::Listed& listed, const ModelMetrics& metrics,
+// `counted`: null where nobody has asked for the model.
+void EncodeModelStats(const Repository::Listed& listed, const ModelMetrics* counted,
                       v1::ModelStats& message);
 
 // Adds the cache of one version to that of the process.

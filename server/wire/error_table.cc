@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "runtime/base/shown_text.h"
+
 namespace reprise {
 namespace {
 
@@ -31,12 +33,7 @@ const ErrorRow& ErrorRowOf(absl::StatusCode code) {
 }
 
 std::string ErrorMessage(const absl::Status& status) {
-  std::string message(status.message());
-  if (message.size() <= kLongestMessage) return message;
-  size_t end = kLongestMessage;
-  // A UTF-8 sequence is not cut.
-  while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xC0) == 0x80) --end;
-  return message.substr(0, end) + "...";
+  return ShownText(status.message(), kLongestMessage);
 }
 
 }  // namespace reprise

@@ -2,25 +2,20 @@
 
 import json
 import re
-import subprocess
-import time
-import urllib.parse
-import urllib.request
 
 import numpy as np
 import pytest
 import yaml
 
 from testing import models
-from testing.daemon import SOURCE, Daemon, free_ports
+from testing.daemon import SOURCE, Daemon
 from testing.inference import infer, text_inputs
-from testing.patience import PATIENCE_S
+from testing.prometheus import RULES, Prometheus
 
 DASHBOARDS = sorted((SOURCE / "deploy/grafana/dashboards").glob("*.json"))
-RULES = sorted((SOURCE / "deploy/prometheus").glob("*.yml"))
 NAMES = ["input_ids", "attention_mask"]
 # What Grafana puts in for its variables; scrapes are 200 ms apart here.
-VARIABLES = {"$__rate_interval": "10s", "$model": ".*"}
+VARIABLES = {"$__rate_interval": "10s", "$model": ".*", "$job": ".*", "$instance": ".*"}
 
 
 def expressions():
@@ -44,55 +39,6 @@ def rules():
             for rule in group["rules"]]
 
 
-class Prometheus:
-    """Debian's Prometheus, scraping one target by the shipped rules."""
-
-    def __init__(self, folder, target):
-        (port,) = free_ports(1)
-        self.url = f"http://127.0.0.1:{port}"
-        config = folder / "prometheus.yml"
-        config.write_text(
-            "global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}\n"
-            f"rule_files: ['{SOURCE}/deploy/prometheus/recording.yml', "
-            f"'{SOURCE}/deploy/prometheus/alerts.yml']\n"
-            "scrape_configs:\n"
-            "  - job_name: reprise\n"
-            f"    static_configs: [{{targets: ['{target}']}}]\n")
-        self._log = open(folder / "prometheus.log", "w+")
-        self._process = subprocess.Popen(
-            ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}",
-             f"--web.listen-address=127.0.0.1:{port}"],
-            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
-
-    def stop(self):
-        self._process.terminate()
-        self._process.wait(30)
-        self._log.close()
-
-    def get(self, path, **query):
-        url = f"{self.url}{path}?{urllib.parse.urlencode(query)}"
-        try:
-            with urllib.request.urlopen(url, timeout=10) as response:
-                return json.load(response)
-        except urllib.error.HTTPError as error:
-            return json.load(error)
-
-    def wait_for(self, expression, accept):
-        """Polls until the first value of `expression` is accepted."""
-        end = time.monotonic() + PATIENCE_S
-        while time.monotonic() < end:
-            try:
-                result = self.get("/api/v1/query", query=expression)["data"]["result"]
-                if result and accept(float(result[0]["value"][1])):
-                    return
-            except (OSError, ValueError):
-                pass  # it is starting: refuses, or answers in plain text
-            time.sleep(0.1)  # the interval of polling
-        self._log.flush()
-        self._log.seek(0)
-        raise AssertionError(f"'{expression}' was never accepted\n{self._log.read()[-4000:]}")
-
-
 @pytest.fixture(scope="module")
 def prometheus(module_repository, tmp_path_factory):
     """A Prometheus that has seen captures, replays and an error of a running daemon."""
@@ -100,7 +46,7 @@ def prometheus(module_repository, tmp_path_factory):
     store = tmp_path_factory.mktemp("store")
     with Daemon(module_repository, "--recipe-cache", store) as daemon:
         server = Prometheus(tmp_path_factory.mktemp("prometheus"),
-                            f"127.0.0.1:{daemon.metrics_port}")
+                            {"any name": [f"127.0.0.1:{daemon.metrics_port}"]})
         try:
             # A rate needs a sample from before the traffic.
             server.wait_for("count_over_time(up[1m]) >= 2 and up == 1", lambda v: True)

@@ -127,6 +127,15 @@ def test_parameters_are_those_of_the_server():
     assert set(re.findall(r"^\| `(reprise\.[^`]+)`", rows, re.M)) == real
 
 
+def test_hints_are_those_of_the_server():
+    source = (SOURCE / "server/config/config_hints.cc").read_text()
+    words = dict(re.findall(r'string_view (k\w+) = "([^"]*)";', source))
+    real = {(name + "*" if name.endswith(".") else name, words.get(said, said.strip('"')))
+            for name, said in re.findall(r'\{"([^"]+)",\s*("[^"]*"|k\w+)\}', source)}
+    rows = section(CONFIGURATION, "### Hints of Triton's configs")
+    assert set(re.findall(r"^\| `([^`]+)` \| (.*) \|$", rows, re.M)) == real
+
+
 def test_reasons_of_a_compile_are_those_of_the_engine():
     source = (SOURCE / "runtime/engine/types/names.cc").read_text()
     body = source.split("CompileReasonName(CompileReason reason) {")[1].split("\n}")[0]

@@ -102,12 +102,12 @@ def test_model_whose_file_was_cut_is_not_ready_until_it_is_loaded_again(reposito
         cut(path)
         assert not ready()
         assert client.is_model_ready("elementwise") and serves(daemon)
-        assert client.is_server_ready()
+        assert client.is_server_live() and not client.is_server_ready()
         new = path.with_suffix(".new")
         new.write_bytes(whole)
         new.rename(path)
         client.load_model("lookup")
-        assert ready()
+        assert ready() and client.is_server_ready()
 
 
 def test_file_of_which_only_the_time_is_another_goes_on(repository):

@@ -49,6 +49,54 @@ def test_sigterm_answers_accepted_requests_and_ends_with_0(repository, rng):
         assert {client.result() for client in clients} == {"StatusCode.UNAVAILABLE"}
 
 
+def test_requests_are_served_while_clients_find_out_that_the_server_leaves(repository, rng):
+    repository.add("elementwise", models.elementwise())
+    with Daemon(repository, "--drain-grace-secs", "2") as daemon:
+        client, x = daemon.client(), {"x": rng.normal(size=(2, 5)).astype(np.float32)}
+        infer(client, "elementwise", x)
+        assert Scrape(daemon.metrics_url).total("reprise_draining") == 0
+        daemon.process.send_signal(signal.SIGTERM)
+        begin = time.monotonic()
+        wait_until(lambda: daemon.http_status("/v2/health/ready") == 503)
+        assert time.monotonic() - begin < 1
+        assert not client.is_server_ready() and not client.is_model_ready("elementwise")
+        scrape = Scrape(daemon.metrics_url)
+        assert scrape.total("reprise_draining") == 1 and scrape.total("reprise_server_ready") == 0
+        infer(client, "elementwise", x)
+        assert daemon.http_status("/v2/health/live") == 200
+        assert daemon.process.wait(60) == 0
+        assert time.monotonic() - begin > 1.9
+
+
+def test_gauges_without_labels_say_what_waits_and_runs(repository, rng):
+    repository.add("minilm", MINILM)
+    with Daemon(repository) as daemon:
+        inputs = text_inputs(NAMES, 8, 128, rng)
+        infer(daemon.client(), "minilm", inputs)
+        idle = Scrape(daemon.metrics_url)
+        for name in ("reprise_requests_waiting", "reprise_requests_running",
+                     "reprise_tokens_waiting", "reprise_tokens_running"):
+            assert idle.total(name) == 0
+        seen, stop = [], threading.Event()
+
+        def ask(_):
+            client = daemon.client()
+            while not stop.is_set():
+                infer(client, "minilm", inputs)
+
+        with meanwhile(ask, range(8)):
+            try:
+                def look():
+                    seen.append(Scrape(daemon.metrics_url))
+                    return (any(s.total("reprise_requests_waiting") for s in seen)
+                            and any(s.total("reprise_tokens_running") >= 8 * 128 for s in seen)
+                            and seen[-1].total("reprise_utilization") > 0.1)
+                wait_until(look)
+            finally:
+                stop.set()
+        assert all(0 <= s.total("reprise_utilization") <= 1 for s in seen)
+
+
 class SlowLine:
     """A way to the daemon that lets `head` bytes of its answers through, and the rest after `open`."""
 
@@ -164,13 +212,6 @@ def test_clients_that_send_http_requests_byte_by_byte_hold_up_neither_others_nor
             assert daemon.http_status("/v2/health/ready") == 200
             daemon.process.send_signal(signal.SIGTERM)
             assert daemon.process.wait(20) == 0
-
-
-def test_empty_repository_is_ready(repository):
-    with Daemon(repository) as daemon:
-        client = daemon.client()
-        assert client.is_server_ready()
-        assert list(client.get_model_repository_index().models) == []
 
 
 def test_repository_through_a_symbolic_link_is_served(repository, tmp_path, rng):

@@ -8,7 +8,7 @@ from tritonclient.grpc import service_pb2_grpc, service_pb2
 from tritonclient.utils import InferenceServerException
 
 from testing import models
-from testing.daemon import Daemon, run_reprised
+from testing.daemon import Daemon, reprise, run_reprised
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
 from testing.repository import MINILM, PADDED
@@ -211,6 +211,20 @@ def test_methods_that_are_missing_say_so_by_name(channel, method):
         getattr(stub, method)(getattr(service_pb2, method + "Request")(), timeout=10)
     assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
     assert method in caught.value.details()
+
+
+@pytest.mark.parametrize("word, meant", [("--grpc-prot", "--grpc-port"),
+                                         ("--load-models=x", "--load-model")])
+def test_flags_that_are_nearly_another_name_it(module_repository, word, meant):
+    done = run_reprised("--model-repository", module_repository, word, "1")
+    assert done.returncode == 2 and f"did you mean {meant}?" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("words, meant", [
+    (("explan",), "explain"), (("wramup", "m"), "warmup"), (("stats", "--sever", "x"), "--server")])
+def test_commands_and_flags_that_are_nearly_another_name_it(words, meant):
+    done = reprise(*words, check=False)
+    assert done.returncode == 2 and f"did you mean {meant}?" in done.stderr, done.stderr
 
 
 def test_wrong_flags_end_with_2_and_one_line(module_repository):

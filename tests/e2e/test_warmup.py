@@ -41,7 +41,7 @@ def test_without_a_list_nothing_is_captured_before_readiness(repository):
     with Daemon(repository) as daemon:
         assert Scrape(daemon.metrics_url).total("reprise_compiles_total") == 0
         assert ready_body(daemon) == {
-            "ready": True, "models": [{"name": "bert", "version": "1", "state": "READY"}]}
+            "ready": True, "state": "serving", "models": [{"name": "bert", "version": "1", "state": "READY"}]}
 
 
 def test_a_warm_model_serves_every_bucket_and_captures_nothing_for_a_request(repository, rng):

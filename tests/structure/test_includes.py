@@ -94,6 +94,7 @@ MAY_INCLUDE = {
     "server/metrics": ["runtime/engine"],
     "server/text": ["runtime/base"],
     "server/wire": ["runtime/onnx", "proto/model_config"],
+    "server/access": ["runtime/base"],
     "server/transport": ["runtime/base"],
     "server/repository": ["server/wire", "server/config", "runtime/generate"],
     "server/requests": ["server/repository", "server/batching"],

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
 #include "server/config/model_parameters.h"
 
 namespace reprise {
@@ -140,6 +143,81 @@ TEST(ModelConfigTest, WhatIsNotHonouredFailsByName) {
     ASSERT_FALSE(settings.ok()) << test.text;
     EXPECT_THAT(std::string(settings.status().message()), HasSubstr(test.culprit)) << test.text;
     EXPECT_THAT(std::string(settings.status().message()), HasSubstr("config.pbtxt"));
+  }
+}
+
+TEST(ModelConfigTest, EmptySectionsAreRefusedLikeFullOnes) {
+  for (const char* section :
+       {"sequence_batching {}", "ensemble_scheduling {}", "response_cache {}",
+        "model_transaction_policy {}", "model_operations {}", "model_repository_agents {}",
+        "sequence_batching { direct {} }", "optimization {}", "optimization { cuda {} }"}) {
+    const auto settings = ParseModelConfig(section, "bert");
+    ASSERT_FALSE(settings.ok()) << section;
+    const std::string name(section, strcspn(section, " "));
+    EXPECT_THAT(std::string(settings.status().message()), HasSubstr(name));
+  }
+  EXPECT_TRUE(ParseModelConfig("dynamic_batching {} version_policy { all {} }", "bert").ok());
+}
+
+TEST(ModelConfigTest, HintsAreLeftOutWithALineEachWhereThatIsAskedFor) {
+  constexpr char kText[] = R"pb(
+    optimization {
+      graph { level: 1 }
+      cuda { graphs: true }
+    }
+    model_warmup { name: "w" batch_size: 1 }
+    metric_tags { key: "team" value: "search" }
+    output { name: "y" label_filename: "labels.txt" }
+    instance_group {
+      kind: KIND_GPU
+      count: 4
+      gpus: [ 0, 1 ]
+    }
+    parameters {
+      key: "intra_op_thread_count"
+      value { string_value: "4" }
+    }
+    parameters {
+      key: "session.disable_prepacking"
+      value { string_value: "1" }
+    }
+  )pb";
+  const absl::Status refused = ParseModelConfig(kText, "bert").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("--config-strictness warn"));
+  const auto settings = ParseModelConfig(kText, "bert", ConfigStrictness::kWarn);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_THAT(settings->hints,
+              ::testing::UnorderedElementsAre(
+                  HasSubstr("optimization"), HasSubstr("model_warmup"), HasSubstr("metric_tags"),
+                  HasSubstr("output.label_filename"), HasSubstr("instance_group.kind KIND_GPU"),
+                  HasSubstr("instance_group.gpus"), HasSubstr("intra_op_thread_count"),
+                  HasSubstr("session.disable_prepacking")));
+  EXPECT_EQ(settings->max_running, 0) << "a number of GPUs' instances says nothing of CPUs";
+}
+
+TEST(ModelConfigTest, WhatChangesAnswersIsNoHint) {
+  for (const char* text : {"sequence_batching {}", "model_transaction_policy { decoupled: true }",
+                           "input { name: \"x\" reshape { shape: 1 } }", "backend: \"python\"",
+                           "instance_group { passive: true }"}) {
+    EXPECT_FALSE(ParseModelConfig(text, "bert", ConfigStrictness::kWarn).ok()) << text;
+  }
+}
+
+TEST(ModelConfigTest, ParametersOfTheUsersOwnPassThrough) {
+  const auto settings = ParseModelConfig(
+      "parameters { key: \"tokenizer\" value { string_value: \"bert-base\" } }", "bert");
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->config.parameters().at("tokenizer").string_value(), "bert-base");
+}
+
+TEST(ModelConfigTest, ParameterThatIsNearlyOneOfOursNamesIt) {
+  for (const char* name : {"reprise.warmup_second", "repris.warmup_seconds"}) {
+    const auto settings = ParseModelConfig(
+        absl::StrCat("parameters { key: \"", name, "\" value { string_value: \"9\" } }"), "bert");
+    ASSERT_FALSE(settings.ok()) << name;
+    EXPECT_THAT(std::string(settings.status().message()),
+                HasSubstr("did you mean reprise.warmup_seconds?"));
   }
 }
 

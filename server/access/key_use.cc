@@ -1,0 +1,54 @@
+#include "server/access/key_use.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/shown_text.h"
+
+namespace reprise {
+
+// A ticket points to one of these. Empty until the request is counted.
+struct KeyUse::Held {
+  ~Held() {
+    if (use != nullptr) use->End();
+  }
+  std::shared_ptr<KeyUse> use;
+};
+
+void KeyUse::SetLimits(const KeyLimits& limits) {
+  MutexLock lock(mutex_);
+  if (limits == limits_) return;
+  limits_ = limits;
+  allowed_ = static_cast<double>(limits.burst);
+}
+
+absl::StatusOr<KeyUse::Ticket> KeyUse::Begin(int64_t now_ns) {
+  const auto held = std::make_shared<Held>();
+  MutexLock lock(mutex_);
+  if (limits_.concurrent > 0 && running_ >= limits_.concurrent) {
+    return absl::ResourceExhaustedError(absl::StrCat("key ", QuotedText(name_), " has ", running_,
+                                                     " requests under way, the most is ",
+                                                     limits_.concurrent));
+  }
+  if (limits_.rate > 0) {
+    const double since_s = static_cast<double>(std::max<int64_t>(0, now_ns - filled_ns_)) * 1e-9;
+    allowed_ = std::min(static_cast<double>(limits_.burst), allowed_ + since_s * limits_.rate);
+    filled_ns_ = std::max(filled_ns_, now_ns);
+    if (allowed_ < 1) {
+      return absl::ResourceExhaustedError(absl::StrCat("key ", QuotedText(name_), " may send ",
+                                                       limits_.rate, " requests a second, ",
+                                                       limits_.burst, " at once"));
+    }
+    allowed_ -= 1;
+  }
+  ++running_;
+  held->use = shared_from_this();
+  return held;
+}
+
+void KeyUse::End() {
+  MutexLock lock(mutex_);
+  --running_;
+}
+
+}  // namespace reprise

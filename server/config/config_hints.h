@@ -1,0 +1,25 @@
+// Fields and parameters in configs of Triton that change no answer here: hints for another server's
+// memory, threads or devices. They are refused by default, and taken with a line each by
+// --config-strictness warn.
+//
+// Threads: pure.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace reprise {
+
+// Says what Reprise does in the place of a field; "" where the field is no hint. `path`:
+// "optimization.cuda", "instance_group.gpus".
+absl::string_view FieldHint(absl::string_view path);
+// The same for the name of a parameter: "intra_op_thread_count".
+absl::string_view ParameterHint(absl::string_view name);
+
+// Both tables, for the documentation: paths and parameters, each with what is done instead.
+std::vector<std::pair<std::string, std::string>> ConfigHints();
+
+}  // namespace reprise

@@ -1,0 +1,44 @@
+#include "server/request_log.h"
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/shown_text.h"
+#include "server/wire/error_table.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kNsPerUs = 1000;
+
+}  // namespace
+
+void RequestLog::Write(const RequestRecord& record) const {
+  // The cut comes first: a field may be long, and these two are the client's.
+  const std::string id = ShownText(record.id, kShownIdBytes);
+  const std::string model = ShownText(record.model);
+  const std::string version = ShownText(record.version);
+  std::vector<LogField> fields = {{"id", id}};
+  if (!record.key.empty()) fields.push_back({"key", record.key});
+  fields.insert(fields.end(), {{"model", model},
+                               {"version", version},
+                               {"code", ErrorRowOf(record.code).name},
+                               {"rows", record.rows},
+                               {"bytes_in", record.bytes_in},
+                               {"bytes_out", record.bytes_out},
+                               {"total_us", record.total_ns / kNsPerUs}});
+  if (record.code == absl::StatusCode::kOk) {
+    fields.insert(fields.end(),
+                  {{"queue_us", record.times.queue_ns / kNsPerUs},
+                   {"compute_us", (record.times.compute_input_ns + record.times.compute_infer_ns +
+                                   record.times.compute_output_ns) /
+                                      kNsPerUs},
+                   {"bucket", record.bucket},
+                   {"capture", record.capture}});
+  } else {
+    fields.push_back({"error", record.why});
+  }
+  log_.Write(every_ ? LogLevel::kInfo : LogLevel::kDebug, "request", fields);
+}
+
+}  // namespace reprise

@@ -1,0 +1,114 @@
+"""Log lines are one event each, whatever clients and files bring along; and requests can be followed."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import requests
+import tritonclient.grpc
+from tritonclient.utils import InferenceServerException
+
+from testing import models
+from testing.daemon import Daemon, free_ports, run_reprised
+from testing.inference import tensors, text_inputs
+
+NAMES = ["input_ids", "attention_mask"]
+# Another line in either format, a terminal's commands, a line that runs backwards.
+EVIL = ('x"\n2026-01-01T00:00:00.000Z error forged\r\n{"level":"error","message":"forged"}'
+        '\x1b[2J\u2028\u202e')
+TEXT_LINE = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (debug|info|warning|error) ")
+INLINE = 'parameters { key: "reprise.capture" value { string_value: "inline" } }'
+
+
+def lines(daemon):
+    return daemon.log().splitlines()
+
+
+def ask(daemon, request_id, model="bert", length=5):
+    inputs = text_inputs(NAMES, 1, length, np.random.default_rng(length), 200)
+    return daemon.client().infer(model, tensors(inputs), request_id=request_id)
+
+
+@pytest.fixture
+def served(repository):
+    repository.add("bert", models.bert(), config=INLINE)
+    repository.add("evil\nmodel", b"nonsense")
+    return repository
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_ids_names_and_errors_cannot_forge_lines(served, log_format):
+    with Daemon(served, "--log-format", log_format, "--log-level", "debug",
+                "--access-log") as daemon:
+        assert ask(daemon, EVIL).get_response().id == EVIL  # echoed as it came
+        with pytest.raises(InferenceServerException):
+            ask(daemon, EVIL, model=EVIL)
+        reply = requests.post(f"{daemon.http_url}/v2/models/bert/infer", timeout=60,
+                              json={"id": EVIL, "inputs": [{"name": EVIL, "datatype": "INT64",
+                                                            "shape": [1], "data": [1]}]})
+        assert reply.status_code == 400 and "\n" not in reply.json()["error"]
+        explained = daemon.reprise("explain")
+        assert "forged" in explained and "\x1b" not in explained and "\u202e" not in explained
+        page = requests.get(daemon.http_url, timeout=60).text
+        assert "evil\\nmodel" in page
+        written = lines(daemon)
+    assert any("forged" in line for line in written)
+    for line in written:
+        assert "\x1b" not in line and "\u2028" not in line and "\u202e" not in line
+        if log_format == "json":
+            assert json.loads(line)["level"] != "error" or "evil" in line, line
+        else:
+            assert TEXT_LINE.match(line), line
+            assert not line.startswith("2026-01-01"), line
+
+
+def test_access_log_has_a_line_for_each_request(served):
+    with Daemon(served, "--log-format", "json", "--access-log") as daemon:
+        ask(daemon, "first")
+        ask(daemon, "second")
+        with pytest.raises(InferenceServerException):
+            ask(daemon, "third", model="gone")
+        records = [json.loads(line) for line in lines(daemon)]
+    by_id = {r["id"]: r for r in records if r["message"] == "request"}
+    assert list(by_id) == ["first", "second", "third"]
+    first, second, third = by_id.values()
+    assert (first["capture"], second["capture"]) == ("captured", "replayed")
+    assert second["model"] == "bert" and second["version"] == "1" and second["code"] == "OK"
+    assert second["bytes_in"] == 2 * 5 * 8 and second["bytes_out"] == (5 + 1) * 32 * 4
+    assert 0 <= second["queue_us"] + second["compute_us"] <= second["total_us"]
+    assert third["code"] == "NOT_FOUND" and third["model"] == "gone"
+    assert third["error"] == 'there is no model "gone"'
+
+
+def test_a_request_that_fails_has_a_line_at_debug_alone(served):
+    for level, expected in (("debug", 1), ("info", 0)):
+        with Daemon(served, "--log-level", level) as daemon:
+            ask(daemon, "fine")
+            with pytest.raises(InferenceServerException):
+                ask(daemon, "wrong", model="gone")
+            found = [line for line in lines(daemon) if " request id=" in line]
+        assert len(found) == expected
+        if found:
+            assert 'debug request id="wrong"' in found[0] and "code=\"NOT_FOUND\"" in found[0]
+
+
+def test_long_ids_are_cut_where_they_are_shown_and_echoed_whole(served):
+    with Daemon(served, "--access-log") as daemon:
+        longest = "ä" * 2048
+        assert ask(daemon, longest).get_response().id == longest
+        with pytest.raises(InferenceServerException, match="4098 bytes, the most is 4096"):
+            ask(daemon, longest + "ab")
+        assert f'id="{"ä" * 64}… (4096 bytes)"' in daemon.log()
+        assert f'{"ä" * 64}… (4096 bytes)' in daemon.reprise("explain")
+
+
+def test_a_port_that_is_taken_says_why(served):
+    (http,) = free_ports(1)
+    with Daemon(served) as daemon:
+        for taken in (("--grpc-port", daemon.grpc_port), ("--http-port", daemon.http_port)):
+            ports = {"--grpc-port": 0, "--http-port": http, "--metrics-port": 0, taken[0]: taken[1]}
+            done = run_reprised("--model-repository", served,
+                                *(word for pair in ports.items() for word in pair))
+            assert done.returncode == 1
+            assert f":{taken[1]}" in done.stderr and "in use" in done.stderr, done.stderr
