@@ -38,7 +38,8 @@ reprise_install_headers(runtime/base/heap.h runtime/engine/engine.h runtime/engi
 
 if(REPRISE_SERVER)
   target_compile_features(client PUBLIC cxx_std_20)
-  reprise_install_libraries(RepriseClient client proto_model_config proto_inference proto_admin)
+  reprise_install_libraries(RepriseClient client proto_model_config proto_inference proto_admin
+    proto_stubs)
   reprise_install_headers(client/client.h)
   install(TARGETS reprised reprise RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
 endif()

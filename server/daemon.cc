@@ -13,7 +13,6 @@
 #include "runtime/base/address_space.h"
 #include "runtime/base/cgroup.h"
 #include "runtime/base/cpu_info.h"
-#include "runtime/base/descriptor_limit.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/heap.h"
 #include "runtime/base/memory_net.h"
@@ -23,6 +22,7 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/reference/reference_device.h"
 #include "runtime/recipe/scratch.h"
+#include "server/port_options.h"
 #include "server/repository/model_loader.h"
 #include "server/requests/queue.h"
 #include "server/requests/stages.h"
@@ -109,8 +109,6 @@ size_t ArenaBytes(const Options& options, int cores) {
                                    kTuningThreads);
 }
 
-// They parse and write JSON.
-constexpr int kMostHttpThreads = 4;
 constexpr int kMostScrapers = 64;  // connections of the metrics' port
 
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
@@ -190,9 +188,14 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                   .control = options.model_control},
                  repository_, state_),
       inference_(RequestStages(repository_), repository_, scheduler_, engine_, clock_, events_),
-      tokens_(repository_, state_, clock_) {
+      tokens_(repository_, state_, clock_),
+      in_flight_(InFlightLimits(options)) {
   catalogue_.SetMemory([this]() -> MemoryUse {
-    return {.arena_bytes = arenas_.held_bytes(), .parameter_bytes = engine_.parameter_bytes()};
+    return {.arena_bytes = arenas_.held_bytes(),
+            .parameter_bytes = engine_.parameter_bytes(),
+            .in_flight_bytes = in_flight_.used(),
+            .grpc_connections = ports_are_open_ ? rpc_->connections() : 0,
+            .http_connections = ports_are_open_ ? http_->connections() : 0};
   });
   catalogue_.SetRefresh([this] { MeasureLoad(); });
   if (!options_.recipe_cache.empty()) catalogue_.SetStore(store_.store());
@@ -202,8 +205,7 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
                                                       const std::string& version, Log& log,
                                                       OnFatal on_fatal) {
-  // Before anything takes some of them. The gRPC library ends the process where it gets no thread
-  // or no memory.
+  // Before anything takes some of them: with less than that the first model would fail.
   if (const int64_t left = FreeAddressBytes(); left < kLeastAddressBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("starting: ", left, " bytes of addresses are left (ulimit -v), at least ",
@@ -258,8 +260,11 @@ absl::Status Daemon::StartStreams() {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenPorts() {
-  ASSIGN_OR_RETURN(rpc_, RpcServer::Start(options_.grpc,
+absl::Status Daemon::OpenGrpc() {
+  ASSIGN_OR_RETURN(
+      Http2ServerOptions options,
+      GrpcPortOptions(options_, cores_.cores(), in_flight_.limits(), repository_, log_));
+  ASSIGN_OR_RETURN(rpc_, RpcServer::Start(std::move(options), in_flight_,
                                           {.repository = &repository_,
                                            .inference = &inference_,
                                            .tokens = &tokens_,
@@ -277,7 +282,12 @@ absl::Status Daemon::OpenPorts() {
                                                                      ? options_.threads_per_stream
                                                                      : cores_.cores(),
                                            .max_cache_bytes = engine_.options().cache_bytes,
-                                           .started = std::chrono::system_clock::now()}));
+                                           .started = std::chrono::system_clock::now()},
+                                          nullptr));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenHttp() {
   const PageContext pages = {.repository = &repository_,
                              .engine = &engine_,
                              .catalogue = &catalogue_,
@@ -293,22 +303,33 @@ absl::Status Daemon::OpenPorts() {
               .parsing = &parsing_,
               .version = version_},
              http_router_);
-  const int64_t memory = AvailableMemoryBytes();
+  ASSIGN_OR_RETURN(const HttpServerOptions options,
+                   HttpPortOptions(options_, cores_.cores(), in_flight_, repository_, log_));
   ASSIGN_OR_RETURN(
-      http_, HttpServer::Start(
-                 options_.http,
-                 {.threads = std::min(cores_.cores(), kMostHttpThreads),
-                  .max_connections = static_cast<int>(std::max<int64_t>(DescriptorLimit() / 2, 16)),
-                  .max_body_bytes = memory / 16,
-                  .max_all_body_bytes = memory / 8},
-                 [this](std::shared_ptr<HttpExchange> exchange) {
-                   http_router_.Handle(std::move(exchange));
-                 }));
+      http_,
+      HttpServer::Start(options_.http, options, [this](std::shared_ptr<HttpExchange> exchange) {
+        const HttpRequest& request = exchange->request();
+        if (!request.is_spare || IsProbePath(request.path)) {
+          return http_router_.Handle(std::move(exchange));
+        }
+        exchange->Answer([] {
+          return ErrorReply(503,
+                            "the server has as many connections as it may; probes of its "
+                            "health are answered");
+        });
+      }));
   AddMetricsPage(pages, metrics_router_);
   ASSIGN_OR_RETURN(metrics_, HttpServer::Start(options_.metrics, {.max_connections = kMostScrapers},
                                                [this](std::shared_ptr<HttpExchange> exchange) {
                                                  metrics_router_.Handle(std::move(exchange));
                                                }));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenPorts() {
+  RETURN_IF_ERROR(OpenGrpc());
+  RETURN_IF_ERROR(OpenHttp());
+  ports_are_open_ = true;
   log_(LogLevel::kInfo,
        absl::StrCat("listening: grpc ", HostAndPort(options_.grpc.address, rpc_->port()), ", http ",
                     HostAndPort(options_.http.address, http_->port()), ", metrics ",
@@ -398,7 +419,7 @@ void Daemon::Drain() {
     rpc_->WaitUntilSent(kQuietTime, kLongestRefusing);
     http_->WaitUntilSent(kQuietTime, kLongestRefusing);
   }
-  rpc_->Shutdown(std::chrono::system_clock::now() + kFlushTime);
+  rpc_->Shutdown(std::chrono::steady_clock::now() + kFlushTime);
   store_.Finish();
   engine_.SaveUsage(UsageKeeper::When::kNow);
 }

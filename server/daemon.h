@@ -3,6 +3,7 @@
 // Threads: Start, Drain and the destructor from one thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -34,6 +35,7 @@
 #include "server/rpc/rpc_server.h"
 #include "server/server_events.h"
 #include "server/store_keeper.h"
+#include "server/transport/byte_account.h"
 #include "server/utilization_meter.h"
 
 namespace reprise {
@@ -61,6 +63,8 @@ class Daemon {
   Daemon(const Options& options, const std::string& version, Log& log, OnFatal on_fatal,
          std::unique_ptr<const Device> device);
   absl::Status OpenPorts();
+  absl::Status OpenGrpc();
+  absl::Status OpenHttp();
   absl::Status StartStreams();
   // A loader thread's work: a version and its queue.
   absl::StatusOr<std::shared_ptr<const Servable>> LoadModel(const ModelVersion& model,
@@ -101,12 +105,14 @@ class Daemon {
   Inference inference_;
   TokenCalls tokens_;
   std::unique_ptr<RequestDispatcher> dispatcher_;
+  const ByteAccount in_flight_;  // requests and answers of all ports
   std::unique_ptr<RpcServer> rpc_;
   MemoryBudget parsing_{AvailableMemoryBytes() / 4};  // see JsonDocument
   Router http_router_;
   Router metrics_router_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<HttpServer> metrics_;
+  std::atomic<bool> ports_are_open_{false};
 };
 
 }  // namespace reprise

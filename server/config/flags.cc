@@ -126,6 +126,134 @@ constexpr Flag kFlags[] = {
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddPort(app, flag, options.metrics.port);
      }},
+    {"--grpc-use-ssl", "", "", "gRPC speaks TLS alone",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.grpc_tls.use, flag.meaning);
+     }},
+    {"--grpc-use-ssl-mutual", "", "",
+     "gRPC clients must show a certificate that --grpc-root-cert has signed",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.grpc_tls.mutual, flag.meaning);
+     }},
+    {"--grpc-server-cert", "FILE", "",
+     "Certificate of the server for gRPC, PEM; read again when it changes",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.grpc_tls.certificate, flag.meaning);
+     }},
+    {"--grpc-server-key", "FILE", "", "Key of that certificate, PEM",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.grpc_tls.key, flag.meaning);
+     }},
+    {"--grpc-root-cert", "FILE", "", "Who signs certificates of gRPC clients, PEM",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.grpc_tls.root, flag.meaning);
+     }},
+    {"--http-use-ssl", "", "", "HTTP speaks TLS alone",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.http_tls.use, flag.meaning);
+     }},
+    {"--http-use-ssl-mutual", "", "",
+     "HTTP clients must show a certificate that --http-root-cert has signed",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.http_tls.mutual, flag.meaning);
+     }},
+    {"--http-server-cert", "FILE", "",
+     "Certificate of the server for HTTP, PEM; read again when it changes",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.http_tls.certificate, flag.meaning);
+     }},
+    {"--http-server-key", "FILE", "", "Key of that certificate, PEM",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.http_tls.key, flag.meaning);
+     }},
+    {"--http-root-cert", "FILE", "", "Who signs certificates of HTTP clients, PEM",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.http_tls.root, flag.meaning);
+     }},
+    {"--grpc-max-connections", "N", "0",
+     "gRPC connections at a time; 0: a third of the descriptors",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.grpc_connections.max_connections, flag.meaning)
+           ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+     }},
+    {"--grpc-max-streams", "N", "1024", "Calls of one gRPC connection at a time",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.grpc_connections.max_streams, flag.meaning)
+           ->check(CLI::Range(1, std::numeric_limits<int>::max()));
+     }},
+    {"--grpc-max-connection-age-secs", "SECONDS", "0",
+     "Age at which a gRPC connection is asked to end, a tenth more or less; 0: none",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.grpc_connections.max_age_secs, flag.meaning)
+           ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+     }},
+    {"--grpc-max-connection-age-grace-secs", "SECONDS", "0",
+     "How long calls may go on then before they are cut off; 0: as they like",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.grpc_connections.max_age_grace_secs, flag.meaning)
+           ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+     }},
+    {"--grpc-max-connection-idle-secs", "SECONDS", "3600",
+     "How long a gRPC connection may be without a call; 0: no limit",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.grpc_connections.max_idle_secs, flag.meaning)
+           ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+     }},
+    {"--grpc-keepalive-time", "MS", "7200000",
+     "Silence after which a gRPC client is pinged; 0: never",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.grpc_connections.keepalive_time_ms, flag.meaning)
+           ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+     }},
+    {"--grpc-keepalive-timeout", "MS", "20000", "How long it may take to answer the ping",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app
+           .add_option(flag.name, options.grpc_connections.keepalive_timeout_ms, flag.meaning)
+           ->check(CLI::Range(1, std::numeric_limits<int>::max()));
+     }},
+    {"--grpc-keepalive-permit-without-calls", "", "", "Ping gRPC clients that have no call as well",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.grpc_connections.keepalive_permit_without_calls,
+                           flag.meaning);
+     }},
+    {"--grpc-http2-min-recv-ping-interval-without-data", "MS", "300000",
+     "How often a gRPC client without a call may ping",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app
+           .add_option(flag.name, options.grpc_connections.min_ping_interval_ms, flag.meaning)
+           ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+     }},
+    {"--grpc-http2-max-ping-strikes", "N", "2",
+     "How many pings may come earlier before the connection ends",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.grpc_connections.max_ping_strikes, flag.meaning)
+           ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+     }},
+    {"--http-max-connections", "N", "0",
+     "HTTP connections at a time; 0: a third of the descriptors",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.http_max_connections, flag.meaning)
+           ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+     }},
+    {"--write-timeout-secs", "SECONDS", "30",
+     "How long a client may read nothing of an answer before it is cut off",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.write_timeout_secs, flag.meaning)
+           ->check(CLI::Range(1, std::numeric_limits<int>::max()));
+     }},
+    {"--in-flight-memory-mb", "MB", "0",
+     "Memory of requests and answers under way, in MiB; more are refused at once; 0: half of what "
+     "is there",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.in_flight_memory_mb, flag.meaning)
+           ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
+     }},
+    {"--connection-memory-mb", "MB", "0",
+     "The part of it that one connection may take, in MiB; 0: half",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.connection_memory_mb, flag.meaning)
+           ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
+     }},
     {"--recipe-cache-memory-mb", "MB", "1024", "Memory that recipes may take, in MiB",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.recipe_cache_memory_mb, flag.meaning)
@@ -287,6 +415,32 @@ absl::Status CheckPortsDiffer(const Options& options) {
   return absl::OkStatus();
 }
 
+// All that TLS needs is there, and nothing is asked for that would not be used.
+absl::Status CheckTls(const char* face, const TlsOptions& tls) {
+  const auto flag = [face](const char* name) { return absl::StrCat("--", face, "-", name); };
+  if (!tls.use) {
+    for (const auto& [name, given] :
+         {std::pair("use-ssl-mutual", tls.mutual),
+          std::pair("server-cert", !tls.certificate.empty()),
+          std::pair("server-key", !tls.key.empty()), std::pair("root-cert", !tls.root.empty())}) {
+      if (given) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(flag(name), " needs ", flag("use-ssl"), ": nothing is encrypted else"));
+      }
+    }
+    return absl::OkStatus();
+  }
+  if (tls.certificate.empty() || tls.key.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag("use-ssl"), " needs ", flag("server-cert"), " and ", flag("server-key")));
+  }
+  if (tls.mutual == tls.root.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag("use-ssl-mutual"), " and ", flag("root-cert"), " need each other"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckControl(const Options& options) {
   if (options.load_models.empty() || options.model_control == ModelControl::kExplicit) {
     return absl::OkStatus();
@@ -328,6 +482,10 @@ absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
   }
   if (absl::Status status = CheckPortsDiffer(parsed.options); !status.ok()) return status;
   if (absl::Status status = CheckControl(parsed.options); !status.ok()) return status;
+  for (const auto& [face, tls] :
+       {std::pair("grpc", &parsed.options.grpc_tls), std::pair("http", &parsed.options.http_tls)}) {
+    if (absl::Status status = CheckTls(face, *tls); !status.ok()) return status;
+  }
   return parsed;
 }
 

@@ -24,6 +24,29 @@ struct Endpoint {
   int port = 0;
 };
 
+// How a face of the server is encrypted. Files are PEM, and are read again when they change.
+struct TlsOptions {
+  bool use = false;
+  bool mutual = false;      // clients must show a certificate that `root` has signed
+  std::string certificate;  // the server's, with those that lead to its root
+  std::string key;
+  std::string root;
+};
+
+// Connections of the gRPC port. Zero: no limit, but where something else is said.
+struct GrpcConnectionOptions {
+  int max_connections = 0;  // 0: a third of the descriptors
+  int max_streams = 1024;   // calls of one connection at a time
+  int max_age_secs = 0;
+  int max_age_grace_secs = 0;  // calls that are open by then have it
+  int max_idle_secs = 3600;    // while there is no call
+  int keepalive_time_ms = 7'200'000;
+  int keepalive_timeout_ms = 20'000;
+  bool keepalive_permit_without_calls = false;
+  int min_ping_interval_ms = 300'000;  // a client that has no call
+  int max_ping_strikes = 2;
+};
+
 struct Options {
   std::vector<std::string> model_repositories;  // at least one existing folder
   ModelControl model_control = ModelControl::kNone;
@@ -33,6 +56,13 @@ struct Options {
   Endpoint grpc = {.port = 8001};
   Endpoint http = {.port = 8000};
   Endpoint metrics = {.port = 8002};
+  TlsOptions grpc_tls;
+  TlsOptions http_tls;
+  GrpcConnectionOptions grpc_connections;
+  int http_max_connections = 0;      // 0: a third of the descriptors
+  int write_timeout_secs = 30;       // a client may read nothing of an answer
+  int64_t in_flight_memory_mb = 0;   // MiB of requests and answers under way; 0: half of the memory
+  int64_t connection_memory_mb = 0;  // MiB of those of one connection; 0: half of that
   int64_t recipe_cache_memory_mb = 1024;  // MiB of arena layouts, launches and packed constants
   int64_t eager_cache_memory_mb = 64;     // MiB of what eager runs prepare; 0: it is not kept
   int64_t arena_memory_mb = 0;            // MiB of all streams' arenas together; 0: no limit

@@ -15,7 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/mutex.h"
-#include "server/http/inflate.h"
+#include "server/transport/gzip.h"
+#include "server/transport/inflate.h"
 
 namespace reprise {
 namespace {
@@ -29,6 +30,7 @@ using std::chrono::seconds;
 constexpr seconds kIdleTime(75);
 // A header must take less, counted from its first byte.
 constexpr seconds kHeaderTime(10);
+constexpr seconds kSpareTime(1);  // each step of a connection above the limit
 constexpr seconds kLingerTime(2);
 // A body or an answer may take this time, and a second for each kLeastBytesPerSecond of its bytes.
 constexpr seconds kMoveTime(30);
@@ -37,6 +39,11 @@ constexpr int64_t kLeastBytesPerSecond = 64 << 10;
 constexpr int64_t kInflatedBytes = 1 << 20;
 
 constexpr size_t kFirstRead = 4 << 10;
+constexpr absl::string_view kHeaderEnd = "\r\n\r\n";
+// Answers of this size are not counted: there is always room to say that there is none.
+constexpr int64_t kFreeBytes = 4 << 10;
+// Smaller answers fit a packet as they are.
+constexpr size_t kLeastCompressed = 1400;
 
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -144,23 +151,24 @@ class HttpConnection::Exchange final : public HttpExchange,
 };
 
 HttpConnection::HttpConnection(ClientStream stream, HttpConnectionContext& context)
-    : context_(context), stream_(std::move(stream)) {}
+    : context_(context),
+      stream_(std::move(stream)),
+      account_(context.options.account != nullptr ? context.options.account->Open() : nullptr),
+      held_body_(account_),
+      held_reply_(account_) {}
 
-HttpConnection::~HttpConnection() {
-  context_.bodies.Give(taken_);
-  EndExchange();
-}
+HttpConnection::~HttpConnection() { EndExchange(); }
 
 void HttpConnection::EndExchange() {
   if (std::exchange(open_, false)) context_.open.End();
 }
 
 void HttpConnection::ReadRequest() {
-  context_.bodies.Give(std::exchange(taken_, 0));
+  held_body_.Release();
   parser_.emplace();
   parser_->header_limit(kMostHeaderBytes);
   parser_->body_limit(std::numeric_limits<uint64_t>::max());  // ours is with numbers
-  stream_.ExpireAfter(kIdleTime);
+  stream_.ExpireAfter(stream_.is_spare() ? kSpareTime : kIdleTime);
   ReadFirst();
 }
 
@@ -178,10 +186,45 @@ void HttpConnection::ReadFirst() {
 }
 
 void HttpConnection::ReadHeader() {
-  stream_.ExpireAfter(kHeaderTime);
-  http::async_read_header(
-      stream_, buffer_, *parser_,
-      [self = shared_from_this()](Error error, size_t) { self->OnHeader(error); });
+  stream_.ExpireAfter(stream_.is_spare() ? kSpareTime : kHeaderTime);
+  ReadMoreOfHeader(0);
+}
+
+void HttpConnection::ReadMoreOfHeader(size_t searched) {
+  const absl::string_view bytes(static_cast<const char*>(buffer_.data().data()), buffer_.size());
+  const size_t end = bytes.find(kHeaderEnd, searched);
+  if (end != absl::string_view::npos) return ParseHeader(end + kHeaderEnd.size());
+  if (bytes.size() >= kMostHeaderBytes) return OnHeader(http::error::header_limit);
+  // Bytes that no client sends are refused as they come, not once they are long enough.
+  if (!absl::ascii_isprint(static_cast<unsigned char>(bytes[0]))) {
+    return OnHeader(http::error::bad_method);
+  }
+  for (size_t at = bytes.find('\n', searched); at < bytes.size(); at = bytes.find('\n', at + 1)) {
+    if (at == 0 || bytes[at - 1] != '\r') return OnHeader(http::error::bad_line_ending);
+  }
+  stream_.async_read_some(
+      buffer_.prepare(kFirstRead),
+      [self = shared_from_this(), size = bytes.size()](Error error, size_t read) {
+        if (error) return;
+        self->buffer_.commit(read);
+        // The end may lie across both reads.
+        self->ReadMoreOfHeader(size - std::min(size, kHeaderEnd.size() - 1));
+      });
+}
+
+void HttpConnection::ParseHeader(size_t bytes) {
+  const absl::string_view header(static_cast<const char*>(buffer_.data().data()), bytes);
+  is_head_ = absl::StartsWith(header, "HEAD ");
+  keep_ = false;
+  version_ = 11;
+  wants_gzip_ = false;
+  if (absl::StrContains(header, "\n ") || absl::StrContains(header, "\n\t")) {
+    return Refuse(400, "a header field is folded over lines, which RFC 9112 forbids");
+  }
+  Error error;
+  const size_t parsed = parser_->put(asio::buffer(header.data(), header.size()), error);
+  buffer_.consume(parsed);
+  OnHeader(error);
 }
 
 void HttpConnection::OnHeader(Error error) {
@@ -198,6 +241,8 @@ void HttpConnection::OnHeader(Error error) {
   const auto& header = parser_->get();
   is_head_ = header.method() == http::verb::head;
   version_ = header.version();
+  wants_gzip_ = AcceptsGzip(View(header[http::field::accept_encoding]));
+  if (RefuseHeader()) return;
   body_began_ = std::chrono::steady_clock::now();
   const auto length = parser_->content_length();
   const int64_t known = length.has_value() ? static_cast<int64_t>(*length) : 0;
@@ -223,6 +268,22 @@ void HttpConnection::OnHeader(Error error) {
                     });
 }
 
+bool HttpConnection::RefuseHeader() {
+  const auto& header = parser_->get();
+  const size_t hosts = header.count(http::field::host);
+  if (hosts > 1 || (hosts == 0 && version_ >= 11)) {
+    Refuse(400, absl::StrCat("a request of HTTP/1.1 has one field Host, this one has ", hosts));
+    return true;
+  }
+  // Two lengths of one body: whoever stands in front may have taken the other one.
+  if (header.count(http::field::content_length) + header.count(http::field::transfer_encoding) >
+      1) {
+    Refuse(400, "the body has more than one Content-Length or Transfer-Encoding");
+    return true;
+  }
+  return false;
+}
+
 void HttpConnection::ReadBody() {
   if (parser_->is_done()) return DecodeBody();
   const auto read = static_cast<int64_t>(parser_->get().body().size());
@@ -246,14 +307,10 @@ void HttpConnection::OnBody(Error error) {
 }
 
 bool HttpConnection::TakeBody(int64_t bytes) {
-  if (bytes <= taken_) return true;
-  if (context_.bodies.Take(bytes - taken_)) {
-    taken_ = bytes;
-    return true;
-  }
-  Refuse(503, absl::StrCat("the body has ", bytes, " bytes, other requests have ",
-                           context_.bodies.used() - taken_, ", and all together may have ",
-                           context_.bodies.max_bytes()));
+  if (bytes <= held_body_.bytes()) return true;
+  const absl::Status held = held_body_.Resize(bytes);
+  if (held.ok()) return true;
+  Refuse(429, absl::StrCat("the body has ", bytes, " bytes: ", held.message()));
   return false;
 }
 
@@ -261,11 +318,18 @@ void HttpConnection::DecodeBody() {
   std::string& body = parser_->get().body();
   const absl::string_view encoding = View(parser_->get()[http::field::content_encoding]);
   if (encoding.empty() || absl::EqualsIgnoreCase(encoding, "identity")) return Handle();
-  auto inflater = Inflater::Make(encoding, std::move(body), context_.options.max_body_bytes);
+  auto inflater = Inflater::Make(encoding, std::move(body), MostInflatedBytes());
   if (!inflater.ok()) return RefuseBody(inflater.status());
   inflater_ = *std::move(inflater);
   stream_.ExpireNever();
   InflateBody();
+}
+
+int64_t HttpConnection::MostInflatedBytes() const {
+  const int64_t most = context_.options.max_body_bytes;
+  if (context_.options.max_inflated_bytes == nullptr) return most;
+  const absl::string_view target = PathAndQuery(View(parser_->get().target()));
+  return std::min(most, context_.options.max_inflated_bytes(target.substr(0, target.find('?'))));
 }
 
 void HttpConnection::InflateBody() {
@@ -302,6 +366,8 @@ void HttpConnection::Handle() {
                                 std::string(View(field.value())));
   }
   request.body = std::move(message.body());
+  request.peer = stream_.peer();
+  request.is_spare = stream_.is_spare();
   const auto exchange = std::make_shared<Exchange>(std::move(request), shared_from_this());
   stream_.ExpireNever();
   context_.open.Begin();
@@ -311,18 +377,41 @@ void HttpConnection::Handle() {
 }
 
 void HttpConnection::Write(HttpReply reply) {
+  Compress(reply);
+  const auto bytes = static_cast<int64_t>(reply.body.size());
+  if (const absl::Status held = held_reply_.Resize(bytes > kFreeBytes ? bytes : 0); !held.ok()) {
+    return Refuse(429, absl::StrCat("the answer: ", held.message()));
+  }
   reply_ = {static_cast<http::status>(reply.status), version_};
   reply_.set(http::field::server, "reprise");
   reply_.set(http::field::content_type, reply.content_type);
   for (const auto& [name, value] : reply.fields) reply_.set(name, value);
-  keep_ = keep_ && !context_.draining;
+  keep_ = keep_ && !context_.draining && !stream_.is_spare();
   reply_.keep_alive(keep_);
   reply_.content_length(reply.body.size());
-  const auto bytes = static_cast<int64_t>(reply.body.size());
   if (!is_head_) reply_.body() = std::move(reply.body);
-  stream_.ExpireAfter(TimeFor(bytes));
-  http::async_write(stream_, reply_,
-                    [self = shared_from_this()](Error error, size_t) { self->OnWritten(error); });
+  write_end_ = std::chrono::steady_clock::now() + context_.options.write_timeout +
+               seconds(bytes / kLeastBytesPerSecond);
+  writer_.emplace(reply_);
+  WriteSome();
+}
+
+void HttpConnection::WriteSome() {
+  const auto still = std::chrono::steady_clock::now() + context_.options.write_timeout;
+  stream_.ExpireAt(std::min(still, write_end_));
+  http::async_write_some(stream_, *writer_, [self = shared_from_this()](Error error, size_t) {
+    if (error || self->writer_->is_done()) return self->OnWritten(error);
+    self->WriteSome();
+  });
+}
+
+void HttpConnection::Compress(HttpReply& reply) const {
+  if (!wants_gzip_ || reply.body.size() < kLeastCompressed) return;
+  std::string smaller = Gzip(reply.body);
+  if (smaller.empty() || smaller.size() >= reply.body.size()) return;
+  reply.body = std::move(smaller);
+  reply.fields.emplace_back("Content-Encoding", "gzip");
+  reply.fields.emplace_back("Vary", "Accept-Encoding");
 }
 
 void HttpConnection::BeginPieces(const HttpReply& head, std::weak_ptr<ClientWatcher> watcher) {
@@ -354,7 +443,8 @@ void HttpConnection::WritePieces() {
   if (writes_piece_ || pieces_.empty()) return;
   writes_piece_ = true;
   const std::string& bytes = pieces_.front().bytes;
-  stream_.ExpireAfter(TimeFor(static_cast<int64_t>(bytes.size())));
+  stream_.ExpireAfter(context_.options.write_timeout +
+                      seconds(static_cast<int64_t>(bytes.size()) / kLeastBytesPerSecond));
   asio::async_write(stream_, asio::buffer(bytes),
                     [self = shared_from_this()](Error error, size_t) { self->OnPiece(error); });
 }
@@ -379,7 +469,9 @@ void HttpConnection::Refuse(int status, const std::string& why) {
 }
 
 void HttpConnection::OnWritten(Error error) {
+  writer_.reset();
   reply_ = {};
+  held_reply_.Release();
   EndExchange();
   if (error) return;
   if (keep_) return ReadRequest();

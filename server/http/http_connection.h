@@ -12,6 +12,7 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/serializer.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <chrono>
 #include <cstdint>
@@ -22,11 +23,11 @@
 #include <string>
 #include <utility>
 
-#include "runtime/engine/types/memory_budget.h"
 #include "server/http/http_server.h"
-#include "server/http/inflate.h"
 #include "server/http/request_body.h"
+#include "server/transport/byte_account.h"
 #include "server/transport/client_stream.h"
+#include "server/transport/inflate.h"
 #include "server/transport/open_answers.h"
 
 namespace reprise {
@@ -34,11 +35,10 @@ namespace reprise {
 // State that all connections of a server share; outlives them.
 struct HttpConnectionContext {
   HttpConnectionContext(const HttpServerOptions& of, HttpHandler by)
-      : options(of), handler(std::move(by)), bodies(of.max_all_body_bytes) {}
+      : options(of), handler(std::move(by)) {}
 
   const HttpServerOptions options;
   const HttpHandler handler;
-  MemoryBudget bodies;
   OpenAnswers open;
   std::atomic<bool> draining{false};  // connections end with the answer under way
 };
@@ -61,14 +61,21 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // The first bytes of a request, without the empty lines that clients may send in front of it.
   void ReadFirst();
   void ReadHeader();
+  // `searched`: the end is not among the first bytes of the buffer, which are this many.
+  void ReadMoreOfHeader(size_t searched);
+  // The header is whole: parses it.
+  void ParseHeader(size_t bytes);
   void OnHeader(Error error);
+  // Answers what HTTP/1.1 does not allow in a header. True: answered.
+  bool RefuseHeader();
   void ReadBody();
   void OnBody(Error error);
-  // Takes what the body has grown to from the budget of all bodies. False: answered.
+  // Takes what the body has grown to from the account. False: answered.
   bool TakeBody(int64_t bytes);
   // Undoes the body's Content-Encoding, a part at a time, and handles the request.
   void DecodeBody();
   void InflateBody();
+  int64_t MostInflatedBytes() const;
   void RefuseBody(const absl::Status& why);
   void Handle();
   void EndExchange();
@@ -78,6 +85,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void QueuePiece(std::string piece, bool last, std::function<void()> sent);
   void WritePieces();
   void OnPiece(Error error);
+  // Writes what can be written, and goes on while the client reads.
+  void WriteSome();
+  // Compresses the reply where the client wants that and it pays.
+  void Compress(HttpReply& reply) const;
   // Answers without a handler, and closes: the rest of the request is not read.
   void Refuse(int status, const std::string& why);
   void OnWritten(Error error);
@@ -88,11 +99,14 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   HttpConnectionContext& context_;
   ClientStream stream_;
+  const std::shared_ptr<ConnectionBytes> account_;  // null: nothing is counted
   // Bytes that are read and not yet parsed: a header, lines of a chunked body.
   boost::beast::flat_buffer buffer_{kMostBufferedBytes};
   std::optional<boost::beast::http::request_parser<RequestBody>> parser_;
   std::chrono::steady_clock::time_point body_began_;
-  int64_t taken_ = 0;  // bytes of the budget
+  HeldBytes held_body_;
+  HeldBytes held_reply_;
+  bool wants_gzip_ = false;
   std::unique_ptr<Inflater> inflater_;
   // A piece of a reply that waits to be written, or is being written.
   struct Piece {
@@ -107,7 +121,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool chunked_ = false;                  // pieces have their sizes in front
   bool writes_piece_ = false;
   bool lost_ = false;  // a piece was not written: none will be
-  bool keep_ = false;  // the connection, after the answer
+  std::optional<boost::beast::http::response_serializer<boost::beast::http::string_body>> writer_;
+  std::chrono::steady_clock::time_point write_end_;  // however steadily the client reads
+  bool keep_ = false;                                // the connection, after the answer
   bool is_head_ = false;
   unsigned version_ = 11;
   bool open_ = false;  // an exchange is

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "server/transport/peer.h"
 
 namespace reprise {
 
@@ -17,6 +19,8 @@ struct HttpRequest {
   std::string path;    // "/v2/models/bert", without the query, as it was sent
   HttpFields fields;   // headers; names in lower case
   std::string body;
+  std::shared_ptr<const Peer> peer;  // who asks
+  bool is_spare = false;             // its connection is above the limit: see ConnectionPlace
 
   // The first value of the header `name` (in lower case); "" where there is none.
   absl::string_view Field(absl::string_view name) const;

@@ -16,9 +16,12 @@ class HttpServer::Impl {
  public:
   Impl(const HttpServerOptions& options, HttpHandler handler)
       : context_(options, std::move(handler)),
-        listener_(io_, options.max_connections, [this](ClientStream stream) {
-          std::make_shared<HttpConnection>(std::move(stream), context_)->ReadRequest();
-        }) {}
+        listener_(io_,
+                  {.max_connections = options.max_connections,
+                   .spare_connections = options.spare_connections},
+                  options.tls, [this](ClientStream stream) {
+                    std::make_shared<HttpConnection>(std::move(stream), context_)->ReadRequest();
+                  }) {}
   ~Impl() {
     io_.stop();
     for (std::thread& thread : threads_) thread.join();
@@ -37,6 +40,7 @@ class HttpServer::Impl {
   }
 
   int port() const { return listener_.port(); }
+  int connections() const { return listener_.connections(); }
   OpenAnswers& open() { return context_.open; }
   void Drain() { context_.draining = true; }
 
@@ -63,6 +67,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Endpoint& en
 void HttpServer::Drain() { impl_->Drain(); }
 
 int HttpServer::port() const { return impl_->port(); }
+int HttpServer::connections() const { return impl_->connections(); }
 
 bool HttpServer::WaitUntilSent(std::chrono::nanoseconds quiet, std::chrono::nanoseconds timeout) {
   return impl_->open().WaitUntilQuiet(quiet, timeout);

@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "server/config/options.h"
 #include "server/http/http_message.h"
+#include "server/transport/byte_account.h"
+#include "server/transport/tls_context.h"
 
 namespace reprise {
 
@@ -20,12 +22,21 @@ using HttpHandler = std::function<void(std::shared_ptr<HttpExchange>)>;
 
 struct HttpServerOptions {
   int threads = 1;
-  // Connections at a time: more are not accepted until one of them ends. Each holds a descriptor.
+  // Connections at a time, and those above them for probes: more are not accepted until one of
+  // them ends. Each holds a descriptor.
   int max_connections = 1 << 16;
+  int spare_connections = 0;
+  std::shared_ptr<TlsContext> tls;  // null: plain
   // A request's body may have this many bytes. Larger ones are answered 413.
   int64_t max_body_bytes = int64_t{64} << 10;
-  // All bodies that are read or worked on at a time share this. A body beyond it is answered 503.
-  int64_t max_all_body_bytes = int64_t{16} << 20;
+  // The size that a body may have when its compression is undone; 0: max_body_bytes. Asked for
+  // each.
+  std::function<int64_t(absl::string_view path)> max_inflated_bytes = nullptr;
+  // Bodies that are read or worked on, and answers that are not taken yet, are on it. What has no
+  // room is answered 429. Outlives the server; null: nothing is counted.
+  const ByteAccount* account = nullptr;
+  // An answer may take this time to be read, and a second for each 64 KiB.
+  std::chrono::nanoseconds write_timeout = std::chrono::seconds(30);
 };
 
 class HttpServer {
@@ -39,6 +50,7 @@ class HttpServer {
 
   // The port that is bound, also when 0 was asked for.
   int port() const;
+  int connections() const;
 
   // Closes each connection with its next answer from now on: clients turn to other servers.
   void Drain();

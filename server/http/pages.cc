@@ -46,6 +46,10 @@ void AddPage(const char* path, std::function<HttpReply()> make, Router& router) 
 
 }  // namespace
 
+bool IsProbePath(absl::string_view path) {
+  return path == "/metrics" || path == "/v2/health/live" || path == "/v2/health/ready";
+}
+
 void AddMetricsPage(const PageContext& context, Router& router) {
   const auto metrics = [catalogue = context.catalogue, readiness = context.readiness] {
     readiness->Now();  // Finds out which are ready no more.

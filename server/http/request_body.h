@@ -19,7 +19,7 @@ namespace reprise {
 struct RequestBody {
   using value_type = std::string;
 
-  static constexpr uint64_t kFirstBytes = uint64_t{16} << 20;
+  static constexpr uint64_t kFirstBytes = uint64_t{64} << 10;
   static constexpr uint64_t kGrowth = 4;
 
   class reader {

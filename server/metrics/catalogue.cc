@@ -81,6 +81,9 @@ std::string Catalogue::Scrape() const {
   const MemoryUse memory = memory_();
   server_.arena_bytes->Set(static_cast<double>(memory.arena_bytes));
   server_.parameter_bytes->Set(static_cast<double>(memory.parameter_bytes));
+  server_.in_flight_bytes->Set(static_cast<double>(memory.in_flight_bytes));
+  server_.grpc_connections->Set(memory.grpc_connections);
+  server_.http_connections->Set(memory.http_connections);
   std::vector<prometheus::MetricFamily> families = registry_->Collect();
   AppendStoreMetrics(store_, wants_store_, families);
   AppendProcessMetrics(families);

@@ -30,10 +30,13 @@ struct KnownSeries {
   std::vector<std::string> eager_ops;  // those of nodes at which the model is cut
 };
 
-// Memory of all models together, read at each scrape.
+// Memory of all models together, and what clients hold; read at each scrape.
 struct MemoryUse {
   int64_t arena_bytes = 0;
   int64_t parameter_bytes = 0;
+  int64_t in_flight_bytes = 0;
+  int grpc_connections = 0;
+  int http_connections = 0;
 };
 
 // The labels of reprise_build_info.

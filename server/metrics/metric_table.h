@@ -53,7 +53,10 @@ inline const MetricText kEagerCacheRequests = {
     "recipe, nodes at cuts"};
 inline const MetricText kMemory = {"reprise_memory_bytes",
                                    "Memory of all models together: arenas of streams, parameters "
-                                   "as stored and as kernels want them (kind)"};
+                                   "as stored and as kernels want them; requests and answers in "
+                                   "flight (kind)"};
+inline const MetricText kConnections = {"reprise_connections",
+                                        "Connections that clients hold, by face (grpc, http)"};
 
 // The rows of one version of a model. It lives as long as its catalogue, also after its model is
 // gone.
@@ -346,6 +349,9 @@ struct ServerMetrics {
       {"reprise_draining", "1 since the signal that ends the server: send requests elsewhere"}};
   Series<Gauge> arena_bytes{scope.With({{"kind", "arena"}}), kMemory};
   Series<Gauge> parameter_bytes{scope.With({{"kind", "parameters"}}), kMemory};
+  Series<Gauge> in_flight_bytes{scope.With({{"kind", "in_flight"}}), kMemory};
+  Series<Gauge> grpc_connections{scope.With({{"face", "grpc"}}), kConnections};
+  Series<Gauge> http_connections{scope.With({{"face", "http"}}), kConnections};
   Series<Counter> arena_releases{
       scope,
       {"reprise_arena_releases_total",

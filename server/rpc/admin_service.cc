@@ -9,28 +9,21 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "server/http2/unary_method.h"
 #include "server/metrics/process_metrics.h"
 #include "server/rpc/dynamicity_codec.h"
 #include "server/rpc/explain_codec.h"
 #include "server/rpc/printable_message.h"
 #include "server/rpc/recipe_codec.h"
 #include "server/rpc/stats_codec.h"
-#include "server/rpc/status.h"
 
 namespace reprise {
 namespace {
 
-grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* call, const absl::Status& status) {
-  grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-  reactor->Finish(ToGrpc(status));
-  return reactor;
-}
-
-// A report for people.
-grpc::ServerUnaryReactor* FinishReport(grpc::CallbackServerContext* call,
-                                       google::protobuf::Message* report) {
-  MakePrintable(*report);
-  return Finish(call, absl::OkStatus());
+// A report for people is done.
+absl::Status Report(google::protobuf::Message& report) {
+  MakePrintable(report);
+  return absl::OkStatus();
 }
 
 // The number that a recipe is listed by, however a person writes it.
@@ -50,9 +43,27 @@ bool Selects(const Request& request, const std::string& model, const std::string
 
 }  // namespace
 
-grpc::ServerUnaryReactor* AdminService::ListRecipes(grpc::CallbackServerContext* call,
-                                                    const v1::ListRecipesRequest* request,
-                                                    v1::ListRecipesResponse* response) {
+void AdminService::AddTo(RpcRoutes& routes) {
+  Add(routes, "ListRecipes", &AdminService::ListRecipes);
+  Add(routes, "DumpRecipe", &AdminService::DumpRecipe);
+  Add(routes, "GetStats", &AdminService::GetStats);
+  Add(routes, "ExplainMisses", &AdminService::ExplainMisses);
+  Add(routes, "ExplainModel", &AdminService::ExplainModel);
+  Add(routes, "GetDynamicity", &AdminService::GetDynamicity);
+  Add(routes, "Warmup", &AdminService::Warmup);
+}
+
+template <typename Request, typename Response>
+void AdminService::Add(RpcRoutes& routes, const char* method,
+                       absl::Status (AdminService::*body)(const Request&, Response&)) {
+  AddMethod<Request, Response>(routes, absl::StrCat("/reprise.v1.Admin/", method),
+                               [this, body](const Request& request, Response& response) {
+                                 return (this->*body)(request, response);
+                               });
+}
+
+absl::Status AdminService::ListRecipes(const v1::ListRecipesRequest& request,
+                                       v1::ListRecipesResponse& response) {
   std::vector<CachedRecipe> recipes = context_.engine->ListRecipes();
   const auto order = [](const CachedRecipe& cached) {
     const Recipe& recipe = *cached.recipe;
@@ -62,123 +73,115 @@ grpc::ServerUnaryReactor* AdminService::ListRecipes(grpc::CallbackServerContext*
             [&](const CachedRecipe& a, const CachedRecipe& b) { return order(a) < order(b); });
   for (const CachedRecipe& cached : recipes) {
     const CaptureNote& note = cached.recipe->note;
-    if (!Selects(*request, note.model, absl::StrCat(note.version))) continue;
-    EncodeRecipeInfo(cached, *response->add_recipes());
+    if (!Selects(request, note.model, absl::StrCat(note.version))) continue;
+    EncodeRecipeInfo(cached, *response.add_recipes());
   }
-  return FinishReport(call, response);
+  return Report(response);
 }
 
-grpc::ServerUnaryReactor* AdminService::DumpRecipe(grpc::CallbackServerContext* call,
-                                                   const v1::DumpRecipeRequest* request,
-                                                   v1::DumpRecipeResponse* response) {
-  const std::optional<uint64_t> key = ParseKey(request->key());
+absl::Status AdminService::DumpRecipe(const v1::DumpRecipeRequest& request,
+                                      v1::DumpRecipeResponse& response) {
+  const std::optional<uint64_t> key = ParseKey(request.key());
   if (!key.has_value()) {
-    return Finish(call, absl::InvalidArgumentError(absl::StrCat(
-                            "key \"", request->key(), "\" is no hexadecimal number of 64 bits")));
+    return absl::InvalidArgumentError(
+        absl::StrCat("key \"", request.key(), "\" is no hexadecimal number of 64 bits"));
   }
   for (const CachedRecipe& cached : context_.engine->ListRecipes()) {
     if (cached.recipe->key.hash != *key) continue;
-    EncodeRecipeInfo(cached, *response->mutable_info());
-    MakePrintable(*response->mutable_info());
-    EncodeRecipe(*cached.recipe, request->include_constants(), *response->mutable_recipe());
-    return Finish(call, absl::OkStatus());
+    EncodeRecipeInfo(cached, *response.mutable_info());
+    MakePrintable(*response.mutable_info());
+    EncodeRecipe(*cached.recipe, request.include_constants(), *response.mutable_recipe());
+    return absl::OkStatus();
   }
-  return Finish(call,
-                absl::NotFoundError(absl::StrCat("no recipe ", request->key(), " is in memory")));
+  return absl::NotFoundError(absl::StrCat("no recipe ", request.key(), " is in memory"));
 }
 
-grpc::ServerUnaryReactor* AdminService::ExplainMisses(grpc::CallbackServerContext* call,
-                                                      const v1::ExplainMissesRequest* request,
-                                                      v1::ExplainMissesResponse* response) {
+absl::Status AdminService::ExplainMisses(const v1::ExplainMissesRequest& request,
+                                         v1::ExplainMissesResponse& response) {
   const MissReport& misses = context_.engine->misses();
-  response->set_last_sequence(static_cast<uint64_t>(misses.last_sequence()));
+  response.set_last_sequence(static_cast<uint64_t>(misses.last_sequence()));
   // A number from outside may be larger than any of ours: then nothing is new.
   const auto after = static_cast<int64_t>(
-      std::min<uint64_t>(request->after_sequence(), std::numeric_limits<int64_t>::max()));
+      std::min<uint64_t>(request.after_sequence(), std::numeric_limits<int64_t>::max()));
   for (const MissRecord& record : misses.Since(after)) {
-    if (!Selects(*request, record.model.name, absl::StrCat(record.model.version))) continue;
-    EncodeMiss(record, *response->add_misses());
+    if (!Selects(request, record.model.name, absl::StrCat(record.model.version))) continue;
+    EncodeMiss(record, *response.add_misses());
   }
-  return FinishReport(call, response);
+  return Report(response);
 }
 
-grpc::ServerUnaryReactor* AdminService::ExplainModel(grpc::CallbackServerContext* call,
-                                                     const v1::ExplainModelRequest* request,
-                                                     v1::ExplainModelResponse* response) {
-  const auto found = context_.repository->Find(request->model(), request->version());
-  if (!found.ok()) return Finish(call, found.status());
-  EncodeExplanation(*found->servable->model, *response);
-  return FinishReport(call, response);
+absl::Status AdminService::ExplainModel(const v1::ExplainModelRequest& request,
+                                        v1::ExplainModelResponse& response) {
+  const auto found = context_.repository->Find(request.model(), request.version());
+  if (!found.ok()) return found.status();
+  EncodeExplanation(*found->servable->model, response);
+  return Report(response);
 }
 
-grpc::ServerUnaryReactor* AdminService::GetDynamicity(grpc::CallbackServerContext* call,
-                                                      const v1::GetDynamicityRequest* request,
-                                                      v1::GetDynamicityResponse* response) {
-  if (!request->model().empty()) {
-    const auto found = context_.repository->Find(request->model(), request->version());
-    if (!found.ok()) return Finish(call, found.status());
-    EncodeDynamicity(*found->servable, request->most_shapes(), *response->add_models());
-    return FinishReport(call, response);
+absl::Status AdminService::GetDynamicity(const v1::GetDynamicityRequest& request,
+                                         v1::GetDynamicityResponse& response) {
+  if (!request.model().empty()) {
+    const auto found = context_.repository->Find(request.model(), request.version());
+    if (!found.ok()) return found.status();
+    EncodeDynamicity(*found->servable, request.most_shapes(), *response.add_models());
+    return Report(response);
   }
   for (const Repository::Listed& listed : context_.repository->List()) {
     if (listed.servable == nullptr ||
-        !Selects(*request, listed.version->name, listed.version->version)) {
+        !Selects(request, listed.version->name, listed.version->version)) {
       continue;
     }
-    EncodeDynamicity(*listed.servable, request->most_shapes(), *response->add_models());
+    EncodeDynamicity(*listed.servable, request.most_shapes(), *response.add_models());
   }
-  return FinishReport(call, response);
+  return Report(response);
 }
 
-grpc::ServerUnaryReactor* AdminService::Warmup(grpc::CallbackServerContext* call,
-                                               const v1::WarmupRequest* request,
-                                               v1::WarmupResponse* response) {
+absl::Status AdminService::Warmup(const v1::WarmupRequest& request, v1::WarmupResponse& response) {
   std::shared_ptr<ModelVersion> version;
-  if (request->all() || !request->buckets().empty()) {
-    const auto found = context_.repository->Find(request->model(), request->version());
-    if (!found.ok()) return Finish(call, found.status());
-    const std::vector<std::string> labels(request->buckets().begin(), request->buckets().end());
+  if (request.all() || !request.buckets().empty()) {
+    const auto found = context_.repository->Find(request.model(), request.version());
+    if (!found.ok()) return found.status();
+    const std::vector<std::string> labels(request.buckets().begin(), request.buckets().end());
     const auto bindings = BindingsOf(*found->servable->model, labels);
-    if (!bindings.ok()) return Finish(call, bindings.status());
+    if (!bindings.ok()) return bindings.status();
     found->servable->warmup->Add(*bindings, CaptureUrgency::kBehind);
     version = found->version;
   } else {
     // A model may be asked about while it loads.
-    version = context_.repository->FindListed(request->model(), request->version());
+    version = context_.repository->FindListed(request.model(), request.version());
     if (version == nullptr) {
-      return Finish(call, context_.repository->Find(request->model(), request->version()).status());
+      return context_.repository->Find(request.model(), request.version()).status();
     }
   }
   const WarmupProgress::State state = version->warmup->state();
-  response->set_model(version->name);
-  response->set_version(version->version);
-  response->set_wanted(static_cast<uint32_t>(state.wanted));
-  response->set_done(static_cast<uint32_t>(state.done));
-  response->set_failed(static_cast<uint32_t>(state.failed));
-  response->set_elapsed_seconds(static_cast<double>(state.elapsed_ns) * 1e-9);
-  response->set_stopped(state.stopped);
-  return FinishReport(call, response);
+  response.set_model(version->name);
+  response.set_version(version->version);
+  response.set_wanted(static_cast<uint32_t>(state.wanted));
+  response.set_done(static_cast<uint32_t>(state.done));
+  response.set_failed(static_cast<uint32_t>(state.failed));
+  response.set_elapsed_seconds(static_cast<double>(state.elapsed_ns) * 1e-9);
+  response.set_stopped(state.stopped);
+  return Report(response);
 }
 
-grpc::ServerUnaryReactor* AdminService::GetStats(grpc::CallbackServerContext* call,
-                                                 const v1::GetStatsRequest* request,
-                                                 v1::GetStatsResponse* response) {
-  v1::CacheStats& total = *response->mutable_cache();
+absl::Status AdminService::GetStats(const v1::GetStatsRequest& request,
+                                    v1::GetStatsResponse& response) {
+  v1::CacheStats& total = *response.mutable_cache();
   for (const Repository::Listed& listed : context_.repository->List()) {
     v1::ModelStats stats;
     EncodeModelStats(
         listed, context_.catalogue->Find(listed.version->name, listed.version->version), stats);
     AddCacheStats(stats.cache(), total);
-    if (Selects(*request, stats.model(), stats.version())) *response->add_models() = stats;
+    if (Selects(request, stats.model(), stats.version())) *response.add_models() = stats;
   }
   total.set_max_bytes(static_cast<uint64_t>(context_.max_cache_bytes));
-  response->set_server_version(context_.version);
-  response->set_device(context_.device);
-  response->set_streams(static_cast<uint32_t>(context_.streams));
-  response->set_threads_per_stream(static_cast<uint32_t>(context_.threads_per_stream));
-  *response->mutable_started() = EncodeTime(context_.started);
-  response->set_resident_bytes(static_cast<uint64_t>(ResidentBytes()));
-  return FinishReport(call, response);
+  response.set_server_version(context_.version);
+  response.set_device(context_.device);
+  response.set_streams(static_cast<uint32_t>(context_.streams));
+  response.set_threads_per_stream(static_cast<uint32_t>(context_.threads_per_stream));
+  *response.mutable_started() = EncodeTime(context_.started);
+  response.set_resident_bytes(static_cast<uint64_t>(ResidentBytes()));
+  return Report(response);
 }
 
 }  // namespace reprise

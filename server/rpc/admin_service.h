@@ -4,14 +4,15 @@
 #include <chrono>
 #include <string>
 
-#include "proto/admin.grpc.pb.h"
+#include "proto/admin.pb.h"
 #include "runtime/engine/engine.h"
+#include "server/http2/rpc_routes.h"
 #include "server/metrics/catalogue.h"
 #include "server/repository/repository.h"
 
 namespace reprise {
 
-class AdminService final : public v1::Admin::CallbackService {
+class AdminService {
  public:
   struct Context {
     Engine* engine = nullptr;
@@ -27,29 +28,26 @@ class AdminService final : public v1::Admin::CallbackService {
   // Everything in `context` outlives the service.
   explicit AdminService(Context context) : context_(std::move(context)) {}
 
-  grpc::ServerUnaryReactor* ListRecipes(grpc::CallbackServerContext* call,
-                                        const v1::ListRecipesRequest* request,
-                                        v1::ListRecipesResponse* response) override;
-  grpc::ServerUnaryReactor* DumpRecipe(grpc::CallbackServerContext* call,
-                                       const v1::DumpRecipeRequest* request,
-                                       v1::DumpRecipeResponse* response) override;
-  grpc::ServerUnaryReactor* GetStats(grpc::CallbackServerContext* call,
-                                     const v1::GetStatsRequest* request,
-                                     v1::GetStatsResponse* response) override;
-  grpc::ServerUnaryReactor* ExplainMisses(grpc::CallbackServerContext* call,
-                                          const v1::ExplainMissesRequest* request,
-                                          v1::ExplainMissesResponse* response) override;
-  grpc::ServerUnaryReactor* ExplainModel(grpc::CallbackServerContext* call,
-                                         const v1::ExplainModelRequest* request,
-                                         v1::ExplainModelResponse* response) override;
-  grpc::ServerUnaryReactor* GetDynamicity(grpc::CallbackServerContext* call,
-                                          const v1::GetDynamicityRequest* request,
-                                          v1::GetDynamicityResponse* response) override;
-  grpc::ServerUnaryReactor* Warmup(grpc::CallbackServerContext* call,
-                                   const v1::WarmupRequest* request,
-                                   v1::WarmupResponse* response) override;
+  // The service outlives the routes.
+  void AddTo(RpcRoutes& routes);
 
  private:
+  template <typename Request, typename Response>
+  void Add(RpcRoutes& routes, const char* method,
+           absl::Status (AdminService::*body)(const Request&, Response&));
+
+  absl::Status ListRecipes(const v1::ListRecipesRequest& request,
+                           v1::ListRecipesResponse& response);
+  absl::Status DumpRecipe(const v1::DumpRecipeRequest& request, v1::DumpRecipeResponse& response);
+  absl::Status GetStats(const v1::GetStatsRequest& request, v1::GetStatsResponse& response);
+  absl::Status ExplainMisses(const v1::ExplainMissesRequest& request,
+                             v1::ExplainMissesResponse& response);
+  absl::Status ExplainModel(const v1::ExplainModelRequest& request,
+                            v1::ExplainModelResponse& response);
+  absl::Status GetDynamicity(const v1::GetDynamicityRequest& request,
+                             v1::GetDynamicityResponse& response);
+  absl::Status Warmup(const v1::WarmupRequest& request, v1::WarmupResponse& response);
+
   const Context context_;
 };
 

@@ -1,186 +1,194 @@
 #include "server/rpc/infer_call.h"
 
-#include <memory>
+#include <chrono>
 #include <utility>
 
+#include "proto/grpc_service.pb.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status_macros.h"
 #include "server/generate/token_answers.h"
-#include "server/rpc/call_deadline.h"
+#include "server/http2/unary_method.h"
 #include "server/rpc/codec.h"
-#include "server/rpc/status.h"
 #include "server/rpc/token_parameters.h"
 
 namespace reprise {
 namespace {
 
-// The state that the reactor and the core's callback share. It outlives whichever goes first.
-class CallState {
+// The call and the core's callback share it. It outlives whichever goes first.
+class InferCall final : public RpcHandler, public std::enable_shared_from_this<InferCall> {
  public:
-  explicit CallState(Inference& inference) : inference_(inference) {}
+  InferCall(std::shared_ptr<RpcCall> call, Inference& inference, const TokenCalls& tokens,
+            const Clock& clock, OpenAnswers& open)
+      : call_(std::move(call)),
+        inference_(inference),
+        token_calls_(tokens),
+        clock_(clock),
+        open_(open) {}
 
-  DecodedRequest decoded;
-
-  // The core has the call; it may be finished already, and the client may be gone already.
-  void SetCall(std::shared_ptr<Call> call) {
-    {
-      MutexLock lock(mutex_);
-      if (finished_) return;
-      call_ = call;
-      if (!cancelled_) return;
+  void OnMessage(RpcMessage message) override {
+    absl::Status decoded = ParseMessage(message.bytes, request_);
+    if (!decoded.ok()) return Finish(decoded);
+    held_ = std::move(message.held);
+    InferRequest& view = decoded_.view;
+    Inference::Done done;
+    decoded = WithinMemory([] { return "the request"; },
+                           [&] {
+                             done = [self = shared_from_this()](InferResult result) {
+                               self->Answer(std::move(result));
+                             };
+                             return Decode(request_, decoded_);
+                           });
+    view.deadline_ns = DeadlineNs(call_->head(), clock_);
+    if (!decoded.ok()) {
+      WhereMemoryAllows([&] { inference_.Refuse(view, decoded); });
+      return Finish(decoded);
     }
-    if (call != nullptr) inference_.Cancel(*call);
+    if (token_calls_.Takes(view)) return StartTokens();
+    SetUnderWay(inference_.Start(view, std::move(done)));
   }
-  void Cancel() {
+
+  void OnCancel() override {
     std::shared_ptr<Call> call;
     std::shared_ptr<TokenCall> tokens;
     {
       MutexLock lock(mutex_);
       cancelled_ = true;
-      call = call_;
+      call = under_way_;
       tokens = tokens_;
     }
     if (call != nullptr) inference_.Cancel(*call);
     if (tokens != nullptr) tokens->Cancel();
   }
-  // The same for a request for tokens.
-  void SetTokens(std::shared_ptr<TokenCall> call) {
+
+  void OnDone() override {
+    MutexLock lock(mutex_);
+    done_ = true;
+    if (std::exchange(is_open_, false)) open_.End();
+  }
+
+ private:
+  // The core has the call; it may be finished already, and the client may be gone already.
+  void SetUnderWay(std::shared_ptr<Call> call) {
     {
       MutexLock lock(mutex_);
       if (finished_) return;
-      tokens_ = call;
+      under_way_ = call;
       if (!cancelled_) return;
     }
-    call->Cancel();
+    if (call != nullptr) inference_.Cancel(*call);
   }
-  // Lets go of the call, which holds this state.
-  void Finish() {
-    std::shared_ptr<Call> call;
+
+  // Answers with all tokens at once.
+  void StartTokens() {
+    const auto start = [&]() -> absl::StatusOr<std::shared_ptr<TokenCall>> {
+      SamplingParameters parameters;
+      RETURN_IF_ERROR(TakeTokenParameters(request_, parameters));
+      auto whole = std::make_shared<WholeTokenAnswer>();
+      return token_calls_.Start(decoded_.view, std::move(parameters), /*counts_unread=*/false,
+                                [self = shared_from_this(), whole](const TokenCallInfo& info,
+                                                                   const GenerationEvent& event) {
+                                  if (whole->Add(event)) self->AnswerTokens(info, *whole);
+                                });
+    };
+    absl::StatusOr<std::shared_ptr<TokenCall>> call =
+        WithinMemory([] { return "the request"; }, start);
+    if (!call.ok()) return Finish(call.status());
+    {
+      MutexLock lock(mutex_);
+      if (finished_) return;
+      tokens_ = *call;
+      if (!cancelled_) return;
+    }
+    (*call)->Cancel();
+  }
+
+  void AnswerTokens(const TokenCallInfo& info, const WholeTokenAnswer& whole) {
+    absl::Status status = whole.status();
+    std::shared_ptr<inference::ModelInferResponse> response;
+    if (status.ok()) {
+      status = WithinMemory([] { return "the answer"; },
+                            [&] {
+                              response = std::make_shared<inference::ModelInferResponse>();
+                              whole.Fill(info, *response);
+                              return absl::OkStatus();
+                            });
+    }
+    Reply(status, std::move(response));
+  }
+
+  void Answer(InferResult result) {
+    absl::Status status = result.status;
+    std::shared_ptr<inference::ModelInferResponse> response;
+    if (status.ok()) {
+      status = WithinMemory([] { return "the answer"; },
+                            [&] {
+                              response = std::make_shared<inference::ModelInferResponse>();
+                              return Encode(std::move(result), request_.id(), *response);
+                            });
+    }
+    Reply(status, std::move(response));
+  }
+
+  void Reply(const absl::Status& status, std::shared_ptr<inference::ModelInferResponse> response) {
+    std::shared_ptr<Call> call;  // holds this by its callback: let go of here
     std::shared_ptr<TokenCall> tokens;
-    MutexLock lock(mutex_);
-    finished_ = true;
-    call.swap(call_);
-    tokens.swap(tokens_);
+    {
+      MutexLock lock(mutex_);
+      finished_ = true;
+      call.swap(under_way_);
+      tokens.swap(tokens_);
+    }
+    if (!status.ok()) return Finish(status);
+    {
+      MutexLock lock(mutex_);
+      if (done_) return;  // the client is gone
+      is_open_ = true;
+      open_.Begin();
+    }
+    call_->Reply(std::move(response));
   }
-
- private:
-  Inference& inference_;
-  Mutex mutex_;
-  std::shared_ptr<Call> call_ GUARDED_BY(mutex_);
-  std::shared_ptr<TokenCall> tokens_ GUARDED_BY(mutex_);
-  bool cancelled_ GUARDED_BY(mutex_) = false;
-  bool finished_ GUARDED_BY(mutex_) = false;
-};
-
-class InferReactor final : public grpc::ServerUnaryReactor {
- public:
-  InferReactor(std::shared_ptr<CallState> state, OpenAnswers& open)
-      : state_(std::move(state)), open_(open) {}
 
   // Refusals are not waited for: who refuses is ending, and they are small.
-  void FinishCall(const absl::Status& status) {
-    is_answer_ = status.ok();
-    if (is_answer_) {
-      open_.Begin();
-    } else {
-      open_.Note();
-    }
-    grpc::Status answer;
-    if (!WhereMemoryAllows([&] { answer = ToGrpc(status); })) {
-      answer = grpc::Status(static_cast<grpc::StatusCode>(status.code()), "");
-    }
-    Finish(answer);
-  }
-  void OnCancel() override { state_->Cancel(); }
-  void OnDone() override {
-    if (is_answer_) open_.End();
-    delete this;
+  void Finish(const absl::Status& status) {
+    open_.Note();
+    call_->Finish(status);
   }
 
- private:
-  const std::shared_ptr<CallState> state_;
+  const std::shared_ptr<RpcCall> call_;
+  Inference& inference_;
+  const TokenCalls& token_calls_;
+  const Clock& clock_;
   OpenAnswers& open_;
-  bool is_answer_ = false;  // written before Finish, read after it
+  HeldBytes held_;
+  inference::ModelInferRequest request_;
+  DecodedRequest decoded_;  // points into it
+  // Guarded.
+  Mutex mutex_;
+  std::shared_ptr<Call> under_way_ GUARDED_BY(mutex_);
+  std::shared_ptr<TokenCall> tokens_ GUARDED_BY(mutex_);  // a request for tokens has this instead
+  bool cancelled_ GUARDED_BY(mutex_) = false;
+  bool finished_ GUARDED_BY(mutex_) = false;
+  bool done_ GUARDED_BY(mutex_) = false;
+  bool is_open_ GUARDED_BY(mutex_) = false;  // an answer is under way to the client
 };
-
-// Answers with all tokens at once.
-void StartTokens(const TokenCalls& tokens, const std::shared_ptr<CallState>& state,
-                 InferReactor& reactor, const inference::ModelInferRequest& request,
-                 inference::ModelInferResponse& response) {
-  const auto start = [&]() -> absl::StatusOr<std::shared_ptr<TokenCall>> {
-    SamplingParameters parameters;
-    RETURN_IF_ERROR(TakeTokenParameters(request, parameters));
-    auto whole = std::make_shared<WholeTokenAnswer>();
-    return tokens.Start(state->decoded.view, std::move(parameters), /*counts_unread=*/false,
-                        [whole, state, &reactor, &response](const TokenCallInfo& info,
-                                                            const GenerationEvent& event) {
-                          if (!whole->Add(event)) return;
-                          if (whole->status().ok()) whole->Fill(info, response);
-                          state->Finish();
-                          reactor.FinishCall(whole->status());
-                        });
-  };
-  absl::StatusOr<std::shared_ptr<TokenCall>> call =
-      WithinMemory([] { return "the request"; }, start);
-  if (call.ok()) return state->SetTokens(*std::move(call));
-  state->Finish();
-  reactor.FinishCall(call.status());
-}
 
 }  // namespace
 
-grpc::ServerUnaryReactor* StartInfer(Inference& inference, const TokenCalls& tokens,
-                                     const Clock& clock, OpenAnswers& open,
-                                     grpc::CallbackServerContext& context,
-                                     const inference::ModelInferRequest& request,
-                                     inference::ModelInferResponse& response) {
-  std::shared_ptr<CallState> state;
-  InferReactor* reactor = nullptr;
-  const bool made = WhereMemoryAllows([&] {
-    state = std::make_shared<CallState>(inference);
-    reactor = new InferReactor(state, open);
-  });
-  if (!made) {
-    grpc::ServerUnaryReactor* refusal = context.DefaultReactor();
-    refusal->Finish(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, ""));
-    return refusal;
-  }
-  const absl::Status decoded =
-      WithinMemory([] { return "the request"; }, [&] { return Decode(request, state->decoded); });
-  InferRequest& view = state->decoded.view;
-  view.deadline_ns = DeadlineNs(context, clock);
-  if (!decoded.ok()) {
-    WhereMemoryAllows([&] { inference.Refuse(view, decoded); });
-    reactor->FinishCall(decoded);
-    return reactor;
-  }
-  if (tokens.Takes(view)) {
-    StartTokens(tokens, state, *reactor, request, response);
-    return reactor;
-  }
-  // Once FinishCall is called the reactor and the messages may be gone: only the state is ours.
-  const auto answer = [state, reactor, &request, &response](InferResult result) {
-    absl::Status status = result.status;
-    if (status.ok()) {
-      status = WithinMemory([] { return "the answer"; },
-                            [&] { return Encode(std::move(result), request.id(), response); });
-    }
-    state->Finish();
-    reactor->FinishCall(status);
-  };
-  Inference::Done done;
-  const absl::Status kept = WithinMemory([] { return "the request"; },
-                                         [&] {
-                                           done = answer;
-                                           return absl::OkStatus();
-                                         });
-  if (!kept.ok()) {
-    reactor->FinishCall(kept);
-    return reactor;
-  }
-  state->SetCall(inference.Start(view, std::move(done)));
-  return reactor;
+int64_t DeadlineNs(const CallHead& head, const Clock& clock) {
+  if (!head.deadline.has_value()) return kNoDeadline;
+  const auto left = *head.deadline - std::chrono::steady_clock::now();
+  const int64_t left_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
+  int64_t deadline_ns = 0;
+  if (__builtin_add_overflow(clock.NowNs(), left_ns, &deadline_ns)) return kNoDeadline;
+  return deadline_ns;
+}
+
+RpcMethod InferMethod(Inference& inference, const TokenCalls& tokens, const Clock& clock,
+                      OpenAnswers& open) {
+  return {.start = [&](std::shared_ptr<RpcCall> call) {
+    return std::make_shared<InferCall>(std::move(call), inference, tokens, clock, open);
+  }};
 }
 
 }  // namespace reprise

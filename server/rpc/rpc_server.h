@@ -3,29 +3,32 @@
 // Threads: construction and Shutdown from one thread; SetServing from any.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <chrono>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
-#include "server/config/options.h"
+#include "server/http2/http2_server.h"
+#include "server/http2/rpc_routes.h"
 #include "server/rpc/admin_service.h"
+#include "server/rpc/health_service.h"
 #include "server/rpc/inference_service.h"
 
 namespace reprise {
 
 class RpcServer {
  public:
-  // Binds and serves. Health is not serving until SetServing. Errors: UNAVAILABLE naming the
-  // address that could not be bound.
-  static absl::StatusOr<std::unique_ptr<RpcServer>> Start(const Endpoint& endpoint,
+  // Binds and serves. Health is not serving until SetServing. `account` outlives the server.
+  // Errors: UNAVAILABLE naming the address that could not be bound.
+  static absl::StatusOr<std::unique_ptr<RpcServer>> Start(Http2ServerOptions options,
+                                                          const ByteAccount& account,
                                                           InferenceService::Context inference,
-                                                          AdminService::Context admin);
-  ~RpcServer();
+                                                          AdminService::Context admin,
+                                                          RpcRoutes::Gate gate);
 
   // The port that is bound, also when 0 was asked for.
-  int port() const { return port_; }
+  int port() const { return server_->port(); }
+  int connections() const { return server_->connections(); }
   // Sets the answer of grpc.health.v1, for "" and for the inference service.
   void SetServing(bool serving);
   // True when every answer to an inference is sent, and none was and no call was refused for
@@ -34,7 +37,10 @@ class RpcServer {
     return inference_.open_answers().WaitUntilQuiet(quiet, timeout);
   }
   // Takes no new calls; those under way may take until `deadline`, then they are cancelled.
-  void Shutdown(std::chrono::system_clock::time_point deadline);
+  void Shutdown(std::chrono::steady_clock::time_point deadline) {
+    health_.Stop();
+    server_->Shutdown(deadline);
+  }
 
  private:
   RpcServer(InferenceService::Context inference, AdminService::Context admin)
@@ -42,8 +48,9 @@ class RpcServer {
 
   InferenceService inference_;
   AdminService admin_;
-  std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
+  HealthService health_;
+  RpcRoutes routes_;
+  std::unique_ptr<Http2Server> server_;
 };
 
 // "127.0.0.1:8001", "[::1]:8001".

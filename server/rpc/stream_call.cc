@@ -3,17 +3,20 @@
 #include <deque>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "proto/grpc_service.pb.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status_macros.h"
 #include "server/generate/token_answers.h"
-#include "server/rpc/call_deadline.h"
+#include "server/http2/unary_method.h"
 #include "server/rpc/codec.h"
-#include "server/rpc/status.h"
+#include "server/rpc/infer_call.h"
 #include "server/rpc/token_parameters.h"
+#include "server/rpc/token_stream.h"
 #include "server/wire/error_table.h"
 
 namespace reprise {
@@ -30,51 +33,49 @@ bool WantsFinal(const inference::ModelInferRequest& request) {
   return it != request.parameters().end() && it->second.bool_param();
 }
 
-class InferStream final : public StreamReactor {
+class InferStream final : public RpcHandler, public std::enable_shared_from_this<InferStream> {
  public:
-  InferStream(Inference& inference, const TokenCalls& tokens, const Clock& clock, OpenAnswers& open,
-              grpc::CallbackServerContext& context)
-      : inference_(inference),
+  InferStream(std::shared_ptr<RpcCall> call, Inference& inference, const TokenCalls& tokens,
+              const Clock& clock, OpenAnswers& open)
+      : call_(std::move(call)),
+        inference_(inference),
         tokens_(tokens),
         open_(open),
-        deadline_ns_(DeadlineNs(context, clock)) {
-    ReadNext();
+        deadline_ns_(DeadlineNs(call_->head(), clock)) {}
+
+  void OnMessage(RpcMessage message) override {
+    std::shared_ptr<Request> request;
+    bool wait = false;
+    const bool kept = WhereMemoryAllows([&] {
+      request = std::make_shared<Request>();
+      request->answer = std::make_shared<inference::ModelStreamInferResponse>();
+      MutexLock lock(mutex_);
+      requests_.push_back(request);
+      wait = paused_ = requests_.size() + token_streams_.size() >= kMostUnderWay;
+    });
+    if (!kept) return EndWithoutMemory();
+    open_.Begin();
+    Start(request, std::move(message));
+    // Otherwise it is read on once an answer has been sent.
+    if (!wait) call_->Read();
   }
 
-  void OnReadDone(bool ok) override {
-    if (!ok) {
-      {
-        MutexLock lock(mutex_);
-        all_read_ = true;
-      }
-      FinishWhereDone();
-      return;
-    }
-    const std::shared_ptr<Request> request = std::move(reading_);
-    open_.Begin();
-    bool kept = false, wait = false;
+  void OnHalfClose() override {
     {
       MutexLock lock(mutex_);
-      kept = WhereMemoryAllows([&] { requests_.push_back(request); });
-      wait = paused_ = requests_.size() + token_streams_.size() >= kMostUnderWay;
+      all_read_ = true;
     }
-    if (!kept) {
-      open_.End();
-      return EndWithoutMemory();
-    }
-    Start(request);
-    // Otherwise it is read on once an answer has been sent.
-    if (!wait) ReadNext();
+    FinishWhereDone();
   }
 
-  void OnWriteDone(bool) override {
-    // This happens where the client is gone, too: then those that follow fail as well.
+  void OnSent() override {
     bool read = false, ended = true;
     std::shared_ptr<Request> sent;
     std::shared_ptr<TokenStream> took;
-    const inference::ModelStreamInferResponse* next = nullptr;
+    RpcCall::Message next;
     {
       MutexLock lock(mutex_);
+      if (!writing_) return;
       if (writing_tokens_) {
         took = std::move(events_.front()->of);
         ended = events_.front()->last;
@@ -90,8 +91,8 @@ class InferStream final : public StreamReactor {
     }
     if (ended) open_.End();
     if (took != nullptr) took->Took();
-    if (next != nullptr) StartWrite(next);
-    if (read) ReadNext();
+    if (next != nullptr) call_->Send(std::move(next));
+    if (read) call_->Read();
     FinishWhereDone();
   }
 
@@ -112,93 +113,61 @@ class InferStream final : public StreamReactor {
     for (const auto& stream : streams) stream->Cancel();
   }
 
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    size_t open = 0;
+    {
+      MutexLock lock(mutex_);
+      open = requests_.size() + token_streams_.size();
+      done_ = true;
+      writing_ = false;
+      requests_.clear();
+      token_streams_.clear();
+      events_.clear();
+    }
+    for (; open > 0; --open) open_.End();
+  }
 
  private:
   struct Request {
+    HeldBytes held;
     inference::ModelInferRequest message;
     DecodedRequest decoded;
     std::shared_ptr<Call> call;  // while it is under way; holds this through its callback
     bool answered = false;
-    inference::ModelStreamInferResponse answer;
+    std::shared_ptr<inference::ModelStreamInferResponse> answer;
   };
-
-  // A request for tokens that is under way.
-  class TokenStream {
-   public:
-    explicit TokenStream(bool wants_final) : wants_final(wants_final) {}
-
-    // The call has begun; events may have been told, sent or cancelled by then.
-    void Begin(std::shared_ptr<TokenCall> call) {
-      int64_t took = 0;
-      bool cancel = false;
-      {
-        MutexLock lock(mutex_);
-        call_ = call;
-        took = std::exchange(took_, 0);
-        cancel = cancelled_;
-      }
-      if (took > 0) call->Took(took);
-      if (cancel) call->Cancel();
-    }
-    void Took() {
-      if (const std::shared_ptr<TokenCall> call = CallOr([&] { ++took_; })) call->Took(1);
-    }
-    void Cancel() {
-      if (const std::shared_ptr<TokenCall> call = CallOr([&] { cancelled_ = true; })) {
-        call->Cancel();
-      }
-    }
-
-    const bool wants_final;
-
-   private:
-    template <class Note>
-    std::shared_ptr<TokenCall> CallOr(Note note) {
-      MutexLock lock(mutex_);
-      if (call_ == nullptr) note();
-      return call_;
-    }
-
-    Mutex mutex_;
-    std::shared_ptr<TokenCall> call_ GUARDED_BY(mutex_);
-    int64_t took_ GUARDED_BY(mutex_) = 0;
-    bool cancelled_ GUARDED_BY(mutex_) = false;
-  };
-  // An answer of such a request, until it is sent.
+  // An answer of a request for tokens, until it is sent.
   struct TokenEvent {
     std::shared_ptr<TokenStream> of;
     bool last = false;
-    inference::ModelStreamInferResponse answer;
+    std::shared_ptr<inference::ModelStreamInferResponse> answer;
   };
-
-  void ReadNext() {
-    if (WhereMemoryAllows([&] { reading_ = std::make_shared<Request>(); })) {
-      StartRead(&reading_->message);
-      return;
-    }
-    EndWithoutMemory();
-  }
 
   // Requests that were read are answered.
   void EndWithoutMemory() {
     {
       MutexLock lock(mutex_);
       all_read_ = true;
-      status_ = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "");
+      status_ = absl::Status(absl::StatusCode::kResourceExhausted, "");
     }
     FinishWhereDone();
   }
 
-  void Start(const std::shared_ptr<Request>& request) {
+  void Start(const std::shared_ptr<Request>& request, RpcMessage message) {
     InferRequest& view = request->decoded.view;
     Inference::Done done;
-    const absl::Status decoded =
-        WithinMemory([] { return "the request"; },
-                     [&] {
-                       done = [this, request](InferResult result) { Answer(request, result); };
-                       return Decode(request->message, request->decoded);
-                     });
+    absl::Status decoded = ParseMessage(message.bytes, request->message);
+    request->held = std::move(message.held);
+    std::string().swap(message.bytes);
+    if (decoded.ok()) {
+      decoded = WithinMemory([] { return "the request"; },
+                             [&] {
+                               done = [self = shared_from_this(), request](InferResult result) {
+                                 self->Answer(request, result);
+                               };
+                               return Decode(request->message, request->decoded);
+                             });
+    }
     if (!decoded.ok()) {
       WhereMemoryAllows([&] { inference_.Refuse(view, decoded); });
       InferResult refused;
@@ -229,8 +198,9 @@ class InferStream final : public StreamReactor {
       SamplingParameters parameters;
       RETURN_IF_ERROR(TakeTokenParameters(request->message, parameters));
       return tokens_.Start(request->decoded.view, std::move(parameters), /*counts_unread=*/true,
-                           [this, stream](const TokenCallInfo& info, const GenerationEvent& event) {
-                             Tell(stream, info, event);
+                           [self = shared_from_this(), stream](const TokenCallInfo& info,
+                                                               const GenerationEvent& event) {
+                             self->Tell(stream, info, event);
                            });
     };
     absl::StatusOr<std::shared_ptr<TokenCall>> call =
@@ -248,24 +218,26 @@ class InferStream final : public StreamReactor {
     auto told = std::make_unique<TokenEvent>();
     told->of = stream;
     told->last = event.last;
-    inference::ModelInferResponse& response = *told->answer.mutable_infer_response();
+    told->answer = std::make_shared<inference::ModelStreamInferResponse>();
+    inference::ModelInferResponse& response = *told->answer->mutable_infer_response();
     FillTokenAnswer(info, event, response);
-    if (!event.status.ok()) told->answer.set_error_message(ErrorMessage(event.status));
+    if (!event.status.ok()) told->answer->set_error_message(ErrorMessage(event.status));
     if (stream->wants_final) {
       (*response.mutable_parameters())[kIsFinal].set_bool_param(event.last);
     }
-    const inference::ModelStreamInferResponse* next = nullptr;
+    RpcCall::Message next;
     {
       MutexLock lock(mutex_);
+      if (done_) return;  // the client is gone
       events_.push_back(std::move(told));
       next = NextAnswer();
     }
-    if (next != nullptr) StartWrite(next);
+    if (next != nullptr) call_->Send(std::move(next));
   }
 
   // Keeps the answer until it is its turn; the call stays open until it is sent.
   void Answer(const std::shared_ptr<Request>& request, InferResult& result) {
-    inference::ModelStreamInferResponse* const answer = &request->answer;
+    inference::ModelStreamInferResponse* const answer = request->answer.get();
     const std::string& id = request->message.id();
     absl::Status status = result.status;
     if (status.ok()) {
@@ -283,7 +255,7 @@ class InferStream final : public StreamReactor {
     if (WantsFinal(request->message)) {
       (*response.mutable_parameters())[kIsFinal].set_bool_param(true);
     }
-    const inference::ModelStreamInferResponse* next = nullptr;
+    RpcCall::Message next;
     std::shared_ptr<Call> call;
     {
       MutexLock lock(mutex_);
@@ -291,39 +263,38 @@ class InferStream final : public StreamReactor {
       call.swap(request->call);
       next = NextAnswer();
     }
-    // Outside of the lock: its reaction may come on this thread.
-    if (next != nullptr) StartWrite(next);
+    if (next != nullptr) call_->Send(std::move(next));
   }
 
   // The answer to send now: that of the oldest request, unless it is being sent. Clients may tell
   // answers apart by their order alone.
-  const inference::ModelStreamInferResponse* NextAnswer() REQUIRES(mutex_) {
+  RpcCall::Message NextAnswer() REQUIRES(mutex_) {
     if (writing_) return nullptr;
     if (!events_.empty()) {
       writing_ = writing_tokens_ = true;
-      return &events_.front()->answer;
+      return events_.front()->answer;
     }
     if (requests_.empty() || !requests_.front()->answered) return nullptr;
     writing_ = true;
-    return &requests_.front()->answer;
+    return requests_.front()->answer;
   }
 
   void FinishWhereDone() {
-    grpc::Status status;
+    absl::Status status;
     {
       MutexLock lock(mutex_);
       const bool done = all_read_ && requests_.empty() && token_streams_.empty();
       if (!done || std::exchange(finished_, true)) return;
       status = status_;
     }
-    Finish(status);
+    call_->Finish(status);
   }
 
+  const std::shared_ptr<RpcCall> call_;
   Inference& inference_;
   const TokenCalls& tokens_;
   OpenAnswers& open_;
   const int64_t deadline_ns_;
-  std::shared_ptr<Request> reading_;  // one read at a time fills it
   // Guarded.
   Mutex mutex_;
   // Read and not answered yet, in the order in which they came.
@@ -332,18 +303,24 @@ class InferStream final : public StreamReactor {
   bool writing_tokens_ GUARDED_BY(mutex_) = false;  // it is an event
   std::set<std::shared_ptr<TokenStream>> token_streams_ GUARDED_BY(mutex_);
   std::deque<std::unique_ptr<TokenEvent>> events_ GUARDED_BY(mutex_);  // not sent yet
+  bool done_ GUARDED_BY(mutex_) = false;                               // the call is over
   bool paused_ GUARDED_BY(mutex_) = false;                             // no read is under way
   bool all_read_ GUARDED_BY(mutex_) = false;
   bool cancelled_ GUARDED_BY(mutex_) = false;
   bool finished_ GUARDED_BY(mutex_) = false;
-  grpc::Status status_ GUARDED_BY(mutex_);
+  absl::Status status_ GUARDED_BY(mutex_);
 };
 
 }  // namespace
 
-StreamReactor* StartStream(Inference& inference, const TokenCalls& tokens, const Clock& clock,
-                           OpenAnswers& open, grpc::CallbackServerContext& context) {
-  return new InferStream(inference, tokens, clock, open, context);
+RpcMethod StreamInferMethod(Inference& inference, const TokenCalls& tokens, const Clock& clock,
+                            OpenAnswers& open) {
+  return {.start =
+              [&](std::shared_ptr<RpcCall> call) {
+                return std::make_shared<InferStream>(std::move(call), inference, tokens, clock,
+                                                     open);
+              },
+          .is_stream = true};
 }
 
 }  // namespace reprise

@@ -7,22 +7,17 @@
 // answers is read no further: a bounded number of requests of a stream is under way.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
-#include "proto/grpc_service.pb.h"
 #include "runtime/base/clock.h"
 #include "server/generate/token_calls.h"
+#include "server/http2/rpc_routes.h"
 #include "server/requests/inference.h"
 #include "server/transport/open_answers.h"
 
 namespace reprise {
 
-using StreamReactor =
-    grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>;
-
-// Returns the reactor that finishes the call once the client has sent its last request and each has
-// been answered; gRPC owns it. Requests of a cancelled call leave the queue.
-StreamReactor* StartStream(Inference& inference, const TokenCalls& tokens, const Clock& clock,
-                           OpenAnswers& open, grpc::CallbackServerContext& context);
+// The call ends once the client has sent its last request and each has been answered. Requests of a
+// cancelled call leave the queue. All outlive the method.
+RpcMethod StreamInferMethod(Inference& inference, const TokenCalls& tokens, const Clock& clock,
+                            OpenAnswers& open);
 
 }  // namespace reprise

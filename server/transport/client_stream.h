@@ -1,38 +1,30 @@
-// ClientStream: the connection of one client: its bytes both ways, a deadline for each step, and
-// whether the client is still there.
+// ClientStream: the connection of one client: its bytes both ways, plain or by TLS, a deadline for
+// each step, who the client is, and whether it is still there.
 //
 // It is an AsyncStream of Boost.Asio, so that a protocol reads and writes it with Boost's own
-// operations and does not know what carries the bytes.
+// operations and does not know what carries the bytes. A protocol that does its own buffering takes
+// ReadNow, WriteNow and AsyncWait: a connection that waits holds no buffer then.
 //
 // Threads: all methods run on the stream's strand, but for Abort, which any thread may call.
 #pragma once
 
 #include <atomic>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/compose.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "server/transport/connection_place.h"
+#include "server/transport/peer.h"
+#include "server/transport/tls_context.h"
+
 namespace reprise {
-
-// The place of a connection among those that its port may have. Given back when it goes.
-class ConnectionPlace {
- public:
-  explicit ConnectionPlace(std::shared_ptr<std::atomic<int>> taken) : taken_(std::move(taken)) {
-    ++*taken_;
-  }
-  ~ConnectionPlace() {
-    if (taken_ != nullptr) --*taken_;
-  }
-  ConnectionPlace(ConnectionPlace&& other) = default;
-  ConnectionPlace& operator=(ConnectionPlace&&) = delete;
-
- private:
-  std::shared_ptr<std::atomic<int>> taken_;
-};
 
 // Who wants to know that a client is gone.
 class ClientWatcher {
@@ -43,27 +35,64 @@ class ClientWatcher {
 
 class ClientStream {
  public:
-  using executor_type = boost::beast::tcp_stream::executor_type;
+  using Error = boost::system::error_code;
+  using Socket = boost::asio::ip::tcp::socket;
+  using executor_type = Socket::executor_type;
 
-  ClientStream(boost::asio::ip::tcp::socket socket, ConnectionPlace place)
-      : place_(std::move(place)), stream_(std::move(socket)) {}
+  ClientStream(Socket socket, ConnectionPlace place);
   ClientStream(ClientStream&&) = default;
+  ClientStream& operator=(ClientStream&&) = default;
+
+  // Who the client is; complete once a handshake is over.
+  const std::shared_ptr<const Peer>& peer() const { return core_->peer; }
+  // The connection is one of the few above the port's limit: see ConnectionPlace.
+  bool is_spare() const { return core_->place.is_spare(); }
+
+  // Begins TLS; `done` learns whether it came about. Nothing is read or written before.
+  void Handshake(TlsContext& tls, std::function<void(bool)> done);
+
+  // The outcome of an attempt to move bytes.
+  enum class State { kMoved, kWaitsToRead, kWaitsToWrite, kEnded };
+  struct Moved {
+    State state = State::kMoved;
+    size_t bytes = 0;
+  };
+  // Moves what can be moved at once. kEnded: the client has closed, or the connection is broken.
+  Moved ReadNow(void* to, size_t size) { return core_->Read(to, size); }
+  Moved WriteNow(const void* from, size_t size) { return core_->Write(from, size); }
+  // Calls `handler(Error)` when the attempt that returned `state` may be made again.
+  template <typename Handler>
+  void AsyncWait(State state, Handler&& handler) {
+    core_->socket.async_wait(WaitOf(state), std::forward<Handler>(handler));
+  }
 
   // The members that Boost's AsyncStream requires.
-  executor_type get_executor() noexcept { return stream_.get_executor(); }
+  executor_type get_executor() noexcept { return core_->socket.get_executor(); }
   template <typename Buffers, typename Handler>
-  auto async_read_some(const Buffers& buffers, Handler&& handler) {
-    return stream_.async_read_some(buffers, std::forward<Handler>(handler));
+  void async_read_some(const Buffers& buffers, Handler&& handler) {
+    if (core_->session == nullptr) {
+      core_->socket.async_read_some(buffers, std::forward<Handler>(handler));
+    } else {
+      const auto first = FirstOf<boost::asio::mutable_buffer>(buffers);
+      Move(false, first.data(), first.size(), std::forward<Handler>(handler));
+    }
   }
   template <typename Buffers, typename Handler>
-  auto async_write_some(const Buffers& buffers, Handler&& handler) {
-    return stream_.async_write_some(buffers, std::forward<Handler>(handler));
+  void async_write_some(const Buffers& buffers, Handler&& handler) {
+    if (core_->session == nullptr) {
+      core_->socket.async_write_some(buffers, std::forward<Handler>(handler));
+    } else {
+      const auto first = FirstOf<boost::asio::const_buffer>(buffers);
+      Move(true, const_cast<void*>(first.data()), first.size(), std::forward<Handler>(handler));
+    }
   }
 
-  // The step that begins next, and those after it, fail when the time is over.
-  void ExpireAfter(std::chrono::nanoseconds time) { stream_.expires_after(time); }
-  void ExpireAt(std::chrono::steady_clock::time_point time) { stream_.expires_at(time); }
-  void ExpireNever() { stream_.expires_never(); }
+  // The steps under way, and those after them, fail when the time is over.
+  void ExpireAfter(std::chrono::nanoseconds time) {
+    ExpireAt(std::chrono::steady_clock::now() + time);
+  }
+  void ExpireAt(std::chrono::steady_clock::time_point time);
+  void ExpireNever() { core_->deadline = std::chrono::steady_clock::time_point::max(); }
 
   // Tells `watcher`, once, when the client closes the connection or its sending half of it, which
   // looks the same until something is written. `self` is this stream: the watch ends when either of
@@ -73,15 +102,83 @@ class ClientStream {
   // Ends our side: the client reads to the end of what was written.
   void CloseSending();
   // Ends the connection both ways; the step under way fails.
-  void Abort();
+  void Abort() { core_->Abort(); }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  // State that stays where it is while the stream moves to its owner.
+  struct Core {
+    Core(Socket of, ConnectionPlace at)
+        : place(std::move(at)), socket(std::move(of)), timer(socket.get_executor()) {}
+    Moved Read(void* to, size_t size);
+    Moved Write(const void* from, size_t size);
+    // The state that the last call of OpenSSL, which returned `result`, has left.
+    Moved StateOf(int result);
+    void Abort();
+
+    ConnectionPlace place;
+    Socket socket;
+    std::unique_ptr<SSL, decltype(&SSL_free)> session{nullptr, SSL_free};  // null: plain
+    std::shared_ptr<const Peer> peer;
+    Clock::time_point deadline = Clock::time_point::max();
+    // Fires at `alarm` (max: it is not set), which may be before the deadline.
+    boost::asio::steady_timer timer;
+    Clock::time_point alarm = Clock::time_point::max();
+    std::optional<boost::asio::steady_timer> poll;
+  };
+
+  static Socket::wait_type WaitOf(State state) {
+    return state == State::kWaitsToWrite ? Socket::wait_write : Socket::wait_read;
+  }
+  // The first part of a sequence of buffers that is not empty.
+  template <typename Buffer, typename Buffers>
+  static Buffer FirstOf(const Buffers& buffers) {
+    const auto end = boost::asio::buffer_sequence_end(buffers);
+    for (auto it = boost::asio::buffer_sequence_begin(buffers); it != end; ++it) {
+      if (const Buffer buffer = *it; buffer.size() > 0) return buffer;
+    }
+    return Buffer();
+  }
+
+  // Moves some bytes by TLS: tries, waits, and tries again.
+  struct MoveStep {
+    std::shared_ptr<Core> core;
+    bool writes;
+    void* bytes;
+    size_t size;
+    bool is_first = true;
+
+    template <typename Self>
+    void operator()(Self& self, Error error = {}) {
+      // The first attempt is not made where the caller stands: it must not be answered there.
+      if (std::exchange(is_first, false)) {
+        boost::asio::post(core->socket.get_executor(), std::move(self));
+        return;
+      }
+      if (error) return self.complete(error, 0);
+      const Moved moved = size == 0 ? Moved{}
+                          : writes  ? core->Write(bytes, size)
+                                    : core->Read(bytes, size);
+      if (moved.state == State::kMoved) return self.complete(Error(), moved.bytes);
+      if (moved.state == State::kEnded) return self.complete(boost::asio::error::eof, 0);
+      Socket& socket = core->socket;
+      socket.async_wait(WaitOf(moved.state), std::move(self));
+    }
+  };
+  template <typename Handler>
+  void Move(bool writes, void* bytes, size_t size, Handler&& handler) {
+    boost::asio::async_compose<Handler, void(Error, size_t)>(MoveStep{core_, writes, bytes, size},
+                                                             handler, core_->socket);
+  }
+
+  // Goes on with a handshake, as long as its client does.
+  static void Shake(const std::shared_ptr<Core>& core, std::function<void(bool)> done);
+  static void SetAlarm(const std::shared_ptr<Core>& core);
   // Asks now and then whether the client is still there: its next bytes wait to be read.
   void Poll(std::weak_ptr<ClientStream> self, std::weak_ptr<ClientWatcher> watcher);
 
-  ConnectionPlace place_;
-  boost::beast::tcp_stream stream_;
-  std::optional<boost::asio::steady_timer> poll_;
+  std::shared_ptr<Core> core_;
 };
 
 }  // namespace reprise

@@ -45,22 +45,40 @@ absl::Status Listener::Listen(const std::string& address, int port, const std::s
 }
 
 void Listener::Accept() {
-  if (*connections_ >= max_connections_) return AcceptLater();
+  if (*connections_ >= limits_.max_connections + limits_.spare_connections) return AcceptLater();
   acceptor_.async_accept(boost::asio::make_strand(io_), [this](Error error, tcp::socket socket) {
-    if (error) return AcceptLater();
-    if (!WhereMemoryAllows([&] {
-          socket.set_option(tcp::no_delay(true));
-          accepted_(ClientStream(std::move(socket), ConnectionPlace(connections_)));
-        })) {
-      return AcceptLater();
-    }
+    if (closed_) return;
+    if (error || !WhereMemoryAllows([&] { TakeOver(std::move(socket)); })) return AcceptLater();
     Accept();
+  });
+}
+
+void Listener::TakeOver(tcp::socket socket) {
+  Error ignored;  // a client that is gone by now
+  socket.set_option(tcp::no_delay(true), ignored);
+  const bool is_spare = *connections_ >= limits_.max_connections;
+  ClientStream stream(std::move(socket), ConnectionPlace(connections_, is_spare));
+  if (tls_ == nullptr) return accepted_(std::move(stream));
+  const auto shared = std::make_shared<ClientStream>(std::move(stream));
+  boost::asio::post(shared->get_executor(), [this, shared] {
+    shared->Handshake(*tls_, [this, shared](bool done) {
+      if (done) WhereMemoryAllows([&] { accepted_(std::move(*shared)); });
+    });
   });
 }
 
 void Listener::AcceptLater() {
   pause_.expires_after(kAcceptPause);
-  pause_.async_wait([this](Error) { Accept(); });
+  pause_.async_wait([this](Error) {
+    if (!closed_) Accept();
+  });
+}
+
+void Listener::Close() {
+  Error ignored;
+  closed_ = true;
+  acceptor_.close(ignored);
+  pause_.cancel();
 }
 
 }  // namespace reprise

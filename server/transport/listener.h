@@ -1,4 +1,7 @@
-// Listener: a port, and the connections that clients make to it, a limited number at a time.
+// Listener: a port, and the connections that clients make to it, a limited number at a time. Those
+// of a port that speaks TLS are handed over once their handshake is done.
+//
+// A few connections above the limit are accepted as spare ones (see ConnectionPlace).
 //
 // Threads: Listen once, from any thread; connections are handed over on the threads that run the
 // context.
@@ -15,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "server/transport/client_stream.h"
+#include "server/transport/tls_context.h"
 
 namespace reprise {
 
@@ -24,11 +28,17 @@ class Listener {
   // ends that connection.
   using Accepted = std::function<void(ClientStream stream)>;
 
-  // More than `max_connections` are not accepted until one of them ends. `io` outlives the
-  // listener, which outlives what runs on `io`.
-  Listener(boost::asio::io_context& io, int max_connections, Accepted accepted)
+  struct Limits {
+    int max_connections = 1;
+    int spare_connections = 0;  // above them
+  };
+  // More than the limits are not accepted until one of them ends. `io` outlives the listener, which
+  // outlives what runs on `io`. `tls`: null for a port of plain connections.
+  Listener(boost::asio::io_context& io, const Limits& limits, std::shared_ptr<TlsContext> tls,
+           Accepted accepted)
       : io_(io),
-        max_connections_(max_connections),
+        limits_(limits),
+        tls_(std::move(tls)),
         accepted_(std::move(accepted)),
         acceptor_(io),
         pause_(io) {}
@@ -39,20 +49,27 @@ class Listener {
 
   // The port that is bound, also when 0 was asked for.
   int port() const { return port_; }
+  // Connections that are open.
+  int connections() const { return *connections_; }
+  // Accepts nobody from now on. On a thread that runs the context.
+  void Close();
 
  private:
   boost::system::error_code Bind(const std::string& address, int port);
   void Accept();
   void AcceptLater();
+  void TakeOver(boost::asio::ip::tcp::socket socket);
 
   // Constant after construction.
   boost::asio::io_context& io_;
-  const int max_connections_;
+  const Limits limits_;
+  const std::shared_ptr<TlsContext> tls_;
   const Accepted accepted_;
   // Used by one step at a time.
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer pause_;
   int port_ = 0;
+  bool closed_ = false;
   // Self-synchronised; shared with the connections, which may outlive the listener.
   const std::shared_ptr<std::atomic<int>> connections_ = std::make_shared<std::atomic<int>>(0);
 };

@@ -129,7 +129,7 @@ def test_requests_over_http_that_wait_hold_no_parsed_json(repository):
     body = (b'{"inputs":[{"name":"x","datatype":"FP32","shape":[1,1],"data":[1]}],"junk":['
             + b"{}," * 3_000_000 + b"1]}")
     zipped = gzip.compress(body, 1)
-    head = ("POST /v2/models/elementwise/infer HTTP/1.1\r\nContent-Encoding: gzip\r\n"
+    head = ("POST /v2/models/elementwise/infer HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\n"
             f"Content-Length: {len(zipped)}\r\n\r\n").encode()
 
     def waiting():

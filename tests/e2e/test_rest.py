@@ -258,7 +258,7 @@ def test_client_that_leaves_takes_its_requests_along(repository):
                    config='dynamic_batching { max_queue_delay_microseconds: 30000000 }')
     inputs = {"input_ids": np.ones((1, 2), np.int64), "attention_mask": np.ones((1, 2), np.int64)}
     body = json.dumps({"inputs": as_json(inputs)}).encode()
-    head = f"POST /v2/models/bert/infer HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    head = f"POST /v2/models/bert/infer HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     with Daemon(repository) as daemon:
         with socket.create_connection(("127.0.0.1", daemon.http_port)) as connection:
             connection.sendall(head + body)

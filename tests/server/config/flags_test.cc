@@ -58,6 +58,12 @@ TEST(FlagsTest, BadFlagsGiveOneLineThatNamesThem) {
       {{"--model-repository=/", "--model-control-mode=never"}, "never"},
       {{"--model-repository=/", "--http-port=8001"}, "--grpc-port"},
       {{"--model-repository=/", "stray"}, "stray"},
+      {{"--model-repository=/", "--grpc-use-ssl"}, "--grpc-server-cert"},
+      {{"--model-repository=/", "--http-server-cert=a.crt"}, "--http-use-ssl"},
+      {{"--model-repository=/", "--grpc-use-ssl", "--grpc-server-cert=a", "--grpc-server-key=b",
+        "--grpc-use-ssl-mutual"},
+       "--grpc-root-cert"},
+      {{"--model-repository=/", "--write-timeout-secs=0"}, "--write-timeout-secs"},
   };
   for (const auto& test : cases) {
     auto parsed = Parse(test.arguments);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <list>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -30,6 +31,12 @@ void Echo(const std::shared_ptr<HttpExchange>& exchange) {
     return HttpReply{.fields = {{"X-Field", std::string(request.Field("x-field"))}},
                      .body = absl::StrCat(request.method, " ", request.path, " ", request.body)};
   });
+}
+
+// An account that outlives every server of these tests.
+const ByteAccount* AccountOf(int64_t max_bytes) {
+  static std::list<ByteAccount> accounts;
+  return &accounts.emplace_back(ByteLimits{.max_bytes = max_bytes});
 }
 
 std::unique_ptr<HttpServer> StartOnAnyPort(const HttpServerOptions& options = {},
@@ -126,7 +133,9 @@ TEST(HttpServerTest, HeadHasTheLengthAndNoBody) {
 TEST(HttpServerTest, OneConnectionTakesRequestsOneAfterAnother) {
   auto server = StartOnAnyPort();
   RawClient client(server->port());
-  client.Send("GET /1 HTTP/1.1\r\n\r\nPOST /2 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc");
+  client.Send(
+      "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: "
+      "3\r\n\r\nabc");
   const std::string replies = client.ReadUntil("abc");
   EXPECT_THAT(replies, HasSubstr("GET /1"));
   EXPECT_THAT(replies, HasSubstr("POST /2 abc"));
@@ -136,14 +145,15 @@ TEST(HttpServerTest, ChunkedBodiesAreJoined) {
   auto server = StartOnAnyPort();
   RawClient client(server->port());
   client.Send(
-      "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n");
+      "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: "
+      "chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n");
   EXPECT_THAT(client.ReadUntil("abc"), HasSubstr("POST / abc"));
 }
 
 TEST(HttpServerTest, ClientThatExpectsToContinueIsToldTo) {
   auto server = StartOnAnyPort();
   RawClient client(server->port());
-  client.Send("POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+  client.Send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
   EXPECT_THAT(client.ReadUntil("\r\n\r\n"), StartsWith("HTTP/1.1 100"));
   client.Send("abc");
   EXPECT_THAT(client.ReadUntil("abc"), HasSubstr("200 OK"));
@@ -161,7 +171,9 @@ TEST(HttpServerTest, EmptyLinesInFrontOfARequestAreLeftOut) {
   RawClient client(server->port());
   client.Send("\r\n");
   EXPECT_FALSE(client.Reads(std::chrono::milliseconds(50)));
-  client.Send("\r\n\nPOST /1 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc\r\nGET /2 HTTP/1.1\r\n\r\n");
+  client.Send(
+      "\r\n\nPOST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc\r\nGET /2 "
+      "HTTP/1.1\r\nHost: a\r\n\r\n");
   const std::string replies = client.ReadUntil("GET /2");
   EXPECT_THAT(replies, AllOf(HasSubstr("POST /1 abc"), HasSubstr("GET /2"), Not(HasSubstr("400"))));
 }
@@ -170,7 +182,8 @@ TEST(HttpServerTest, WhatSurroundsChunksIsRefusedOnceItIsLong) {
   auto server = StartOnAnyPort();
   for (const char* begin : {"5;a=", "0\r\nA: ", "0000"}) {
     RawClient client(server->port());
-    client.Send(absl::StrCat("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", begin));
+    client.Send(
+        absl::StrCat("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", begin));
     const std::string more(1 << 16, begin[0] == '0' && begin[1] == '0' ? '0' : 'x');
     int sent = 0;
     for (; sent < 64 && !client.Reads(std::chrono::milliseconds(5)); ++sent) client.Send(more);
@@ -180,10 +193,10 @@ TEST(HttpServerTest, WhatSurroundsChunksIsRefusedOnceItIsLong) {
 }
 
 TEST(HttpServerTest, BodiesThatWereOnlyAnnouncedTakeNothingFromOthers) {
-  auto server = StartOnAnyPort({.max_body_bytes = 1000, .max_all_body_bytes = 1500});
+  auto server = StartOnAnyPort({.max_body_bytes = 1000, .account = AccountOf(1500)});
   RawClient first(server->port()), second(server->port());
   for (RawClient* idle : {&first, &second}) {
-    idle->Send("POST /slow HTTP/1.1\r\nContent-Length: 1000\r\n\r\nabc");
+    idle->Send("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nabc");
   }
   const std::string body(1000, 'x');
   httplib::Client third("127.0.0.1", server->port());
@@ -195,7 +208,7 @@ TEST(HttpServerTest, BodiesThatWereOnlyAnnouncedTakeNothingFromOthers) {
 }
 
 TEST(HttpServerTest, BodiesLongerThanWhatIsHeldReadyArriveWhole) {
-  auto server = StartOnAnyPort({.max_body_bytes = 256 << 20, .max_all_body_bytes = 1 << 30});
+  auto server = StartOnAnyPort({.max_body_bytes = 256 << 20, .account = AccountOf(1 << 30)});
   std::string body(70 << 20, 'x');
   for (size_t i = 0; i < body.size(); i += 4099) body[i] = static_cast<char>('a' + i % 23);
   for (const bool chunked : {false, true}) {
@@ -223,7 +236,7 @@ TEST(HttpServerTest, BodiesLongerThanWhatIsHeldReadyArriveWhole) {
 TEST(HttpServerTest, LargeBodyIsRefusedUnreadWithBothNumbers) {
   auto server = StartOnAnyPort({.max_body_bytes = 1000});
   RawClient client(server->port());
-  client.Send("POST / HTTP/1.1\r\nContent-Length: 1001\r\n\r\nabc");
+  client.Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\nabc");
   const std::string reply = client.ReadToEnd();
   EXPECT_THAT(reply, StartsWith("HTTP/1.1 413"));
   EXPECT_THAT(reply, HasSubstr("1001 bytes, a request at most 1000"));
@@ -232,26 +245,27 @@ TEST(HttpServerTest, LargeBodyIsRefusedUnreadWithBothNumbers) {
 TEST(HttpServerTest, ChunkedBodyIsRefusedOnceItIsTooLarge) {
   auto server = StartOnAnyPort({.max_body_bytes = 1000});
   RawClient client(server->port());
-  client.Send(absl::StrCat("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1000\r\n",
-                           std::string(0x1000, 'x')));
+  client.Send(
+      absl::StrCat("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1000\r\n",
+                   std::string(0x1000, 'x')));
   EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 413"));
 }
 
 TEST(HttpServerTest, BodiesShareABudgetAndGiveItBack) {
   Held held;
-  auto server = StartOnAnyPort({.max_body_bytes = 1000, .max_all_body_bytes = 1500},
+  auto server = StartOnAnyPort({.max_body_bytes = 1000, .account = AccountOf(1500)},
                                [&](std::shared_ptr<HttpExchange> exchange) {
                                  if (exchange->request().path == "/quick") return Echo(exchange);
                                  held.Handler()(std::move(exchange));
                                });
   const std::string body(1000, 'x');
   RawClient first(server->port());
-  first.Send("POST /slow HTTP/1.1\r\nContent-Length: 1000\r\n\r\n" + body);
+  first.Send("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n" + body);
   auto exchanges = held.Wait(1);
   httplib::Client second("127.0.0.1", server->port());
   auto refusal = second.Post("/quick", body, "text/plain");
   ASSERT_TRUE(refusal);
-  EXPECT_EQ(refusal->status, 503);
+  EXPECT_EQ(refusal->status, 429);
   EXPECT_THAT(refusal->body, HasSubstr("1500"));
   exchanges[0]->Answer([] { return HttpReply{.body = "done"}; });
   exchanges.clear();
@@ -270,14 +284,15 @@ TEST(HttpServerTest, WhatIsNoHttpIsRefusedAndOthersAreServed) {
   auto server = StartOnAnyPort();
   for (const char* nonsense :
        {"nonsense\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
-        "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
-        "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"}) {
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"}) {
     RawClient client(server->port());
     client.Send(nonsense);
     EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 400")) << nonsense;
   }
   RawClient client(server->port());
-  client.Send(absl::StrCat("GET / HTTP/1.1\r\nX: ", std::string(100000, 'x'), "\r\n\r\n"));
+  client.Send(
+      absl::StrCat("GET / HTTP/1.1\r\nHost: a\r\nX: ", std::string(100000, 'x'), "\r\n\r\n"));
   EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 431"));
   EXPECT_TRUE(httplib::Client("127.0.0.1", server->port()).Get("/"));
 }
@@ -287,7 +302,8 @@ TEST(HttpServerTest, UnfinishedRequestsHoldUpNobody) {
   std::vector<std::unique_ptr<RawClient>> slow;
   for (int i = 0; i < 300; ++i) {
     slow.push_back(std::make_unique<RawClient>(server->port()));
-    slow.back()->Send(i % 2 == 0 ? "GET / HT" : "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nab");
+    slow.back()->Send(i % 2 == 0 ? "GET / HT"
+                                 : "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab");
   }
   EXPECT_TRUE(httplib::Client("127.0.0.1", server->port()).Get("/"));
 }
@@ -303,7 +319,7 @@ TEST(HttpServerTest, RequestsThatWaitHoldUpNobody) {
   std::vector<std::unique_ptr<RawClient>> waiting;
   for (int i = 0; i < 200; ++i) {
     waiting.push_back(std::make_unique<RawClient>(server->port()));
-    waiting.back()->Send("GET /slow HTTP/1.1\r\n\r\n");
+    waiting.back()->Send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
   }
   auto exchanges = held.Wait(200);
   EXPECT_TRUE(httplib::Client("127.0.0.1", server->port()).Get("/quick"));
@@ -315,12 +331,12 @@ TEST(HttpServerTest, RequestsThatWaitHoldUpNobody) {
 }
 
 TEST(HttpServerTest, ClientThatLeavesIsTold) {
-  for (const char* behind : {"", "\r\n", "GET /next HTTP/1.1\r\n\r\n"}) {
+  for (const char* behind : {"", "\r\n", "GET /next HTTP/1.1\r\nHost: a\r\n\r\n"}) {
     SCOPED_TRACE(behind);
     Held held;
     auto server = StartOnAnyPort({}, held.Handler());
     RawClient client(server->port());
-    client.Send(absl::StrCat("GET / HTTP/1.1\r\n\r\n", behind));
+    client.Send(absl::StrCat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", behind));
     auto exchange = held.Wait(1)[0];
     Mutex mutex;
     CondVar left;
@@ -343,7 +359,7 @@ TEST(HttpServerTest, ClientThatWaitsBehindAnotherRequestIsNotTakenToBeGone) {
   Held held;
   auto server = StartOnAnyPort({}, held.Handler());
   RawClient client(server->port());
-  client.Send("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\n");
+  client.Send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n");
   auto exchange = held.Wait(1)[0];
   std::atomic<bool> gone{false};
   exchange->OnLeave([&] { gone = true; });
@@ -397,7 +413,7 @@ TEST(HttpServerTest, PortInUseIsAnErrorThatNamesIt) {
 TEST(HttpServerTest, StoppingCutsOffRequestsThatNeverEnd) {
   auto server = StartOnAnyPort();
   RawClient slow(server->port());
-  slow.Send("GET / HTTP/1.1\r\nX: ");
+  slow.Send("GET / HTTP/1.1\r\nHost: a\r\nX: ");
   ASSERT_TRUE(httplib::Client("127.0.0.1", server->port()).Get("/"));
   server.reset();
   EXPECT_EQ(slow.ReadToEnd(), "");

@@ -27,9 +27,10 @@ class ListenerTest : public ::testing::Test {
     for (const int client : clients_) close(client);
   }
   void Listen(int max_connections) {
-    listener.emplace(io, max_connections, [this](ClientStream stream) {
-      accepted.push_back(std::make_shared<ClientStream>(std::move(stream)));
-    });
+    listener.emplace(io, Listener::Limits{.max_connections = max_connections}, nullptr,
+                     [this](ClientStream stream) {
+                       accepted.push_back(std::make_shared<ClientStream>(std::move(stream)));
+                     });
     const absl::Status status = listener->Listen("127.0.0.1", 0, "a test");
     ASSERT_TRUE(status.ok()) << status;
   }
@@ -77,7 +78,7 @@ TEST_F(ListenerTest, MoreConnectionsThanItsLimitWaitUntilOneEnds) {
 
 TEST_F(ListenerTest, PortThatIsTakenIsNamed) {
   Listen(1);
-  Listener second(io, 1, [](ClientStream) {});
+  Listener second(io, {.max_connections = 1}, nullptr, [](ClientStream) {});
   const absl::Status status = second.Listen("127.0.0.1", listener->port(), "a test");
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(

@@ -1,4 +1,4 @@
-#include "server/http/inflate.h"
+#include "server/transport/inflate.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

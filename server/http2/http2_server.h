@@ -1,0 +1,54 @@
+// Http2Server: one port that speaks gRPC: its threads, its connections.
+//
+// Threads: Start, Shutdown and the destructor from one thread. Methods of the routes run on the
+// server's own threads, several at a time, and must not block for long.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/http2/http2_connection.h"
+#include "server/transport/tls_context.h"
+
+namespace reprise {
+
+struct Http2ServerOptions {
+  std::string address;
+  int port = 0;  // 0: any that is free
+  int threads = 1;
+  int max_connections = 1 << 16;    // open together; each holds a descriptor
+  int spare_connections = 32;       // above them, for probes
+  std::shared_ptr<TlsContext> tls;  // null: plain
+  Http2Limits http2;
+  Http2Times times;
+  RpcLimits rpc;
+};
+
+class Http2Server {
+ public:
+  // `routes` and `account` outlive the server. Errors: UNAVAILABLE naming the address that could
+  // not be bound.
+  static absl::StatusOr<std::unique_ptr<Http2Server>> Start(Http2ServerOptions options,
+                                                            const RpcRoutes& routes,
+                                                            const ByteAccount& account);
+  // Cuts off what is open. Nobody may hold a call any more.
+  ~Http2Server();
+
+  // The port that is bound, also when 0 was asked for.
+  int port() const;
+  int connections() const;
+
+  // Accepts nobody, and takes no new calls; those under way may take until `deadline`, then they
+  // are cut off.
+  void Shutdown(std::chrono::steady_clock::time_point deadline);
+
+ private:
+  class Impl;
+  explicit Http2Server(std::unique_ptr<Impl> impl);
+
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace reprise

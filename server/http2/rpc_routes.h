@@ -1,0 +1,52 @@
+// RpcRoutes: paths of methods -> what answers them.
+//
+// Threads: Add and SetGate before the first call; the rest from any.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "server/http2/rpc_call.h"
+
+namespace reprise {
+
+struct RpcMethod {
+  // Makes the handler of a call.
+  std::function<std::shared_ptr<RpcHandler>(std::shared_ptr<RpcCall>)> start;
+  // A client may wait with its messages as long as it likes; else the only one must come soon.
+  bool is_stream = false;
+  // Probes ask for it: answered also on spare connections.
+  bool is_probe = false;
+};
+
+class RpcRoutes {
+ public:
+  // Says whether a call may go on, by its head alone: credentials, rights, the peer. What it
+  // refuses is answered with its status.
+  using Gate = std::function<absl::Status(const CallHead& head)>;
+
+  void Add(std::string path, RpcMethod method) { methods_[std::move(path)] = std::move(method); }
+  // The method is one that probes ask for.
+  void MarkProbe(const std::string& path) { methods_[path].is_probe = true; }
+  void SetGate(Gate gate) { gate_ = std::move(gate); }
+
+  // Null where there is no such method.
+  const RpcMethod* Find(absl::string_view path) const {
+    const auto it = methods_.find(path);
+    return it == methods_.end() ? nullptr : &it->second;
+  }
+  absl::Status Check(const CallHead& head) const {
+    return gate_ == nullptr ? absl::OkStatus() : gate_(head);
+  }
+
+ private:
+  absl::flat_hash_map<std::string, RpcMethod> methods_;
+  Gate gate_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,36 @@
+// Options of the ports, made from the flags: limits, times, certificates.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/config/options.h"
+#include "server/http/http_server.h"
+#include "server/http2/http2_server.h"
+#include "server/log.h"
+#include "server/repository/repository.h"
+#include "server/transport/byte_account.h"
+
+namespace reprise {
+
+// The account of requests and answers of all ports, and of one connection.
+ByteLimits InFlightLimits(const Options& options);
+
+// Errors: INVALID_ARGUMENT naming the certificate or key that cannot be used. `log` is told of
+// those that cannot be used later.
+absl::StatusOr<Http2ServerOptions> GrpcPortOptions(const Options& options, int cores,
+                                                   const ByteLimits& in_flight,
+                                                   const Repository& repository,
+                                                   const LogFunction& log);
+// `in_flight` and `repository` outlive the server.
+absl::StatusOr<HttpServerOptions> HttpPortOptions(const Options& options, int cores,
+                                                  const ByteAccount& in_flight,
+                                                  const Repository& repository,
+                                                  const LogFunction& log);
+
+// The most bytes of a request that the queue of a model could take: what is compressed is inflated
+// no further. `model`: its name; "": of any model.
+int64_t MostWantedBytes(const Repository& repository, absl::string_view model);
+
+}  // namespace reprise

@@ -1,0 +1,190 @@
+"""Clients that flood, stall or never read: what they can make the server keep is bounded."""
+
+import struct
+import time
+
+import pytest
+
+from testing import h2, models
+from testing.daemon import Daemon
+from testing.patience import wait_until
+
+LIVE = "/inference.GRPCInferenceService/ServerLive"
+INFER = "/inference.GRPCInferenceService/ModelInfer"
+METADATA = "/inference.GRPCInferenceService/ModelMetadata"
+# What malloc and the kernel's accounting of pages may move by.
+SLACK_BYTES = 16 << 20
+
+
+@pytest.fixture(scope="module")
+def daemon(module_repository):
+    module_repository.add("mean", models.elementwise())
+    with Daemon(module_repository, "--write-timeout-secs", "2") as running:
+        assert running.client().is_server_live()
+        yield running
+
+
+@pytest.fixture
+def growth(daemon):
+    before = daemon.rss_bytes()
+    return lambda: daemon.rss_bytes() - before
+
+
+def test_a_header_that_never_ends_is_cut_off(daemon, growth):
+    sent = 0
+    while sent < 64 << 20:
+        with h2.Connection(daemon.grpc_port) as client:
+            client.send(h2.frame(h2.HEADERS, 0, 1, h2.call_header(LIVE)))
+            part = h2.frame(h2.CONTINUATION, 0, 1, h2.literal(b"x-a", b"y" * 100) * 150)
+            for _ in range(100):
+                sent += len(part)
+                if not client.send(part):
+                    break
+            else:
+                goaway = client.first(h2.GOAWAY)
+                assert goaway is not None
+    assert growth() < SLACK_BYTES
+    assert daemon.client().is_server_live()
+
+
+def test_an_empty_continuation_counts_as_well(daemon, growth):
+    with h2.Connection(daemon.grpc_port) as client:
+        client.send(h2.frame(h2.HEADERS, 0, 1, h2.call_header(LIVE)))
+        for _ in range(10000):
+            if not client.send(h2.frame(h2.CONTINUATION, 0, 1) * 100):
+                break
+        else:
+            assert not list(client.frames()), "nobody cut the client off"
+    assert growth() < SLACK_BYTES
+
+
+def test_header_above_the_limit_is_refused_and_the_connection_goes_on(daemon):
+    with h2.Connection(daemon.grpc_port) as client:
+        large = [(f"x-{i}".encode(), b"y" * 120) for i in range(150)]
+        header = h2.call_header(LIVE, *large)
+        client.send(h2.frame(h2.HEADERS, h2.END_STREAM, 1, header[:16000]) +
+                    h2.frame(h2.CONTINUATION, h2.END_HEADERS, 1, header[16000:]))
+        _, _, stream, answer = client.first(h2.HEADERS)
+        assert stream == 1 and b"8" in answer  # RESOURCE_EXHAUSTED
+        client.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 3, h2.call_header(LIVE)) +
+                    h2.frame(h2.DATA, h2.END_STREAM, 3, h2.message(b"")))
+        assert client.first(h2.DATA)[3] == h2.message(b"\x08\x01")
+
+
+@pytest.mark.parametrize("path", [LIVE, "/no/method"])
+def test_streams_that_are_reset_at_once_are_cut_off(daemon, growth, path):
+    header = h2.call_header(path)
+    with h2.Connection(daemon.grpc_port) as client:
+        stream = 1
+        while stream < 200_000:
+            turn = b""
+            for _ in range(500):
+                turn += h2.frame(h2.HEADERS, h2.END_HEADERS, stream, header)
+                turn += h2.frame(h2.RST_STREAM, 0, stream, struct.pack(">I", 8))
+                stream += 2
+            if not client.send(turn):
+                break
+        else:
+            raise AssertionError("nobody cut the client off")
+    assert growth() < SLACK_BYTES
+    assert daemon.client().is_server_live()
+
+
+@pytest.mark.parametrize("flood", [
+    h2.frame(h2.PING, 0, 0, b"12345678"), h2.settings(),
+    h2.frame(h2.PRIORITY, 0, 1, struct.pack(">IB", 3, 1)),
+    h2.frame(h2.WINDOW_UPDATE, 0, 0, struct.pack(">I", 1)),
+], ids=["ping", "settings", "priority", "window_update"])
+def test_frames_without_a_message_are_cut_off(daemon, growth, flood):
+    with h2.Connection(daemon.grpc_port) as client:
+        client.socket.settimeout(10)
+        for _ in range(2000):
+            if not client.send(flood * 200):
+                break
+        else:
+            raise AssertionError("nobody cut the client off")
+    assert growth() < SLACK_BYTES
+
+
+def test_client_that_does_not_read_is_cut_off_and_its_memory_goes_back(daemon, growth):
+    calls = 400
+    with h2.Connection(daemon.grpc_port,
+                       h2.PREFACE + h2.settings(initial_window_size=0)) as client:
+        header = h2.call_header(METADATA)
+        request = h2.message(b"\x0a\x04mean")
+        for i in range(calls):
+            client.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 2 * i + 1, header) +
+                        h2.frame(h2.DATA, h2.END_STREAM, 2 * i + 1, request))
+        began = time.monotonic()
+        resets = 0
+        for kind, _, _, payload in client.frames():
+            resets += kind == h2.RST_STREAM and payload == struct.pack(">I", 8)
+            if resets == calls:
+                break
+        assert resets == calls
+        assert time.monotonic() - began < 20
+    assert growth() < SLACK_BYTES
+
+
+def test_messages_that_are_announced_and_never_come_hold_nobody_up(daemon, growth):
+    clients = []
+    header = h2.call_header(INFER)
+    for _ in range(300):
+        client = h2.Connection(daemon.grpc_port)
+        client.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, header) +
+                    h2.frame(h2.DATA, 0, 1, h2.message(b"abc", length=100 << 20)))
+        clients.append(client)
+    try:
+        assert daemon.client().is_server_live()
+        assert daemon.http_status("/v2/health/live") == 200
+        wait_until(lambda: growth() < len(clients) * (64 << 10))
+    finally:
+        for client in clients:
+            client.__exit__()
+
+
+def test_message_longer_than_the_limit_is_refused_before_it_comes(module_repository):
+    with Daemon(module_repository, "--connection-memory-mb", "8") as daemon:
+        with h2.Connection(daemon.grpc_port) as client:
+            client.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, h2.call_header(INFER)) +
+                        h2.frame(h2.DATA, 0, 1, h2.message(b"abc", length=5 << 20)))
+            answer = client.first(h2.HEADERS)[3]
+            assert b"grpc-message" in answer or b"8" in answer
+
+
+def test_what_is_in_flight_is_refused_at_its_limit(module_repository):
+    with Daemon(module_repository, "--connection-memory-mb", "4",
+                "--in-flight-memory-mb", "8") as daemon:
+        with h2.Connection(daemon.grpc_port) as client:
+            refused = None
+            for stream in range(1, 20, 2):  # each begins a message of 1.5 MB and stops before its end
+                client.send(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, h2.call_header(INFER)))
+                body = h2.message(b"x" * 1_400_000, length=1_500_000)
+                for at in range(0, len(body), 16000):
+                    client.send(h2.frame(h2.DATA, 0, stream, body[at:at + 16000]))
+            refused = client.first(h2.HEADERS)
+            assert refused is not None and refused[1] & h2.END_STREAM
+        assert daemon.client().is_server_live()
+
+
+def test_probes_are_answered_while_clients_hold_every_connection(module_repository):
+    with Daemon(module_repository, "--grpc-max-connections", "4", "--http-max-connections",
+                "4") as daemon:
+        held = [h2.Connection(daemon.grpc_port) for _ in range(4)]
+        held += [h2.Connection(daemon.http_port, b"GET /v2 HTTP/1.1\r\n") for _ in range(4)]
+        try:
+            with h2.Connection(daemon.grpc_port) as probe:
+                probe.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1,
+                                    h2.call_header("/grpc.health.v1.Health/Check")) +
+                           h2.frame(h2.DATA, h2.END_STREAM, 1, h2.message(b"")))
+                assert probe.first(h2.DATA)[3] == h2.message(b"\x08\x01")
+            with h2.Connection(daemon.grpc_port) as other:
+                other.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, h2.call_header(LIVE)) +
+                           h2.frame(h2.DATA, h2.END_STREAM, 1, h2.message(b"")))
+                assert other.first(h2.HEADERS)[1] & h2.END_STREAM
+            assert daemon.http_status("/v2/health/ready") == 200
+            assert daemon.http_status("/metrics") == 200
+            assert daemon.http_status("/v2") == 503
+        finally:
+            for client in held:
+                client.__exit__()

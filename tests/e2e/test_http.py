@@ -1,0 +1,108 @@
+"""HTTP/1.1 as people and proxies expect it."""
+
+import contextlib
+import gzip
+import socket
+
+import pytest
+import requests
+
+from testing import h2, models
+from testing.daemon import Daemon
+from testing.metrics import Scrape
+from testing.patience import wait_until
+
+MODELS = {"double": models.elementwise}
+
+
+def raw(daemon, request):
+    """The status of what the server answers to these bytes."""
+    with socket.create_connection(("127.0.0.1", daemon.http_port), timeout=30) as client:
+        client.sendall(request)
+        answer = b""
+        while b"\r\n" not in answer and (more := client.recv(4096)):
+            answer += more
+    return int(answer.split()[1])
+
+
+def infer(daemon, length, **headers):
+    body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, length],
+                        "data": [1.0] * length}]}
+    return requests.post(f"{daemon.http_url}/v2/models/double/infer", json=body, headers=headers,
+                         timeout=60)
+
+
+@pytest.mark.parametrize("port", ["http", "metrics"])
+def test_metrics_are_compressed_for_who_takes_it(daemon, port):
+    url = daemon.metrics_url if port == "metrics" else daemon.http_url + "/metrics"
+    small = requests.get(url, headers={"Accept-Encoding": "gzip"}, stream=True, timeout=60)
+    packed = small.raw.read()
+    assert small.headers["Content-Encoding"] == "gzip" and len(packed) == int(
+        small.headers["Content-Length"])
+    text = gzip.decompress(packed).decode()
+    assert "reprise_build_info" in text and len(packed) < len(text) / 2
+    plain = requests.get(url, headers={"Accept-Encoding": "identity"}, timeout=60)
+    assert "Content-Encoding" not in plain.headers and "reprise_build_info" in plain.text
+
+
+def test_answers_are_compressed_where_that_pays(daemon):
+    large, small = (infer(daemon, n, **{"Accept-Encoding": "gzip"}) for n in (5000, 1))
+    assert large.headers["Content-Encoding"] == "gzip"
+    assert large.json()["outputs"][0]["data"] == [3.0] * 5000
+    assert "Content-Encoding" not in small.headers and small.json()["outputs"][0]["data"] == [3.0]
+    assert "Content-Encoding" not in infer(daemon, 5000, **{"Accept-Encoding": "gzip;q=0"}).headers
+
+
+@pytest.mark.parametrize("request_bytes, status", [
+    (b"GET /v2 HTTP/1.1\r\n\r\n", 400),
+    (b"GET /v2 HTTP/1.0\r\n\r\n", 200),
+    (b"GET /v2 HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+    (b"GET /v2 HTTP/1.1\r\nHost: a\r\nX: b\r\n c\r\n\r\n", 400),
+    (b"GET /v2 HTTP/1.1\r\nHost: a\r\nX: b\r\n\tc\r\n\r\n", 400),
+    (b"GET /v2 HTTP/1.1\nHost: a\n\n", 400),
+    (b"POST /v2 HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+    (b"POST /v2/models/double/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999\r\n\r\n",
+     413),
+    (b"GET /v2 HTTP/1.1\r\nHost: a\r\nX: " + b"y" * 70000 + b"\r\n\r\n", 431),
+    (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+])
+def test_what_is_no_request_is_refused(daemon, request_bytes, status):
+    assert raw(daemon, request_bytes) == status
+
+
+def test_bodies_above_the_account_are_429_and_the_next_one_is_answered(repository):
+    repository.add("double", models.elementwise())
+    with Daemon(repository, "--in-flight-memory-mb", "1") as daemon:
+        assert infer(daemon, 400_000).status_code == 429
+        assert infer(daemon, 10).status_code == 200
+
+
+def held_bytes(daemon):
+    return Scrape(daemon.metrics_url).total("reprise_memory_bytes", kind="in_flight")
+
+
+def test_clients_that_do_not_read_are_cut_off_and_their_memory_goes_back(repository):
+    repository.add("double", models.elementwise())
+    size = 2_000_000  # an answer that no buffer of the system takes
+    body = ('{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, %d], "data": [%s]}]}'
+            % (size, ",".join(["1"] * size))).encode()
+    request = (b"POST /v2/models/double/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
+               % len(body) + body)
+    with Daemon(repository, "--write-timeout-secs", "1") as daemon, contextlib.ExitStack() as stack:
+        for _ in range(4):
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", daemon.http_port))
+            client.sendall(request)
+        wait_until(lambda: Scrape(daemon.metrics_url).total(
+            "reprise_requests_total", model="double", code="OK") == 4)
+        assert held_bytes(daemon) > 4 << 20
+        wait_until(lambda: held_bytes(daemon) == 0)
+
+
+def test_spare_connections_are_for_one_question(repository):
+    repository.add("double", models.elementwise())
+    with Daemon(repository, "--http-max-connections", "1") as daemon:
+        with h2.Connection(daemon.http_port, b"GET /v2 HTTP/1.1\r\n"):
+            with socket.create_connection(("127.0.0.1", daemon.http_port), timeout=30) as idle:
+                assert idle.recv(1) == b"", "it has little time"
