@@ -1,8 +1,6 @@
 """Ready means primed: what is captured before readiness, how far it is, and what ends it."""
 
-import json
 import re
-import urllib.request
 
 import pytest
 from tritonclient.utils import InferenceServerException
@@ -22,13 +20,8 @@ def config(**parameters):
                      for key, value in parameters.items())
 
 
-def ready_body(daemon):
-    with urllib.request.urlopen(daemon.http_url + "/v2/health/ready", timeout=10) as response:
-        return json.load(response)
-
-
 def warmup_of(daemon):
-    return ready_body(daemon)["models"][0]["warmup"]
+    return daemon.readiness()["models"][0]["warmup"]
 
 
 def wait_for_warmup(daemon):
@@ -40,7 +33,7 @@ def test_without_a_list_nothing_is_captured_before_readiness(repository):
     repository.add("bert", models.bert(), config=config())
     with Daemon(repository) as daemon:
         assert Scrape(daemon.metrics_url).total("reprise_compiles_total") == 0
-        assert ready_body(daemon) == {
+        assert daemon.readiness() == {
             "ready": True, "state": "serving", "models": [{"name": "bert", "version": "1", "state": "READY"}]}
 
 
@@ -75,7 +68,7 @@ def test_a_lengths_file_chooses_what_is_warmed_up(repository, rng):
 def test_a_bucket_that_the_model_does_not_have_refuses_the_model(repository):
     repository.add("bert", models.bert(), config=config(warmup="b1_s17"))
     with Daemon(repository) as daemon:
-        model = ready_body(daemon)["models"][0]
+        model = daemon.readiness()["models"][0]
         assert model["state"] == "UNAVAILABLE" and "b1_s17" in model["reason"]
 
 
