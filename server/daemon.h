@@ -24,6 +24,7 @@
 #include "server/http/http_server.h"
 #include "server/http/pages.h"
 #include "server/http/router.h"
+#include "server/hub/text_models.h"
 #include "server/log.h"
 #include "server/metrics/catalogue.h"
 #include "server/metrics/metrics_observer.h"
@@ -35,6 +36,7 @@
 #include "server/rpc/rpc_server.h"
 #include "server/server_events.h"
 #include "server/store_keeper.h"
+#include "server/text/text_threads.h"
 #include "server/transport/byte_account.h"
 #include "server/utilization_meter.h"
 
@@ -100,10 +102,12 @@ class Daemon {
   CapturePool captures_;
   Engine engine_;
   RequestScheduler scheduler_;
+  TextModels texts_;
   Repository repository_;
   ReadinessProbe readiness_;
   Inference inference_;
   TokenCalls tokens_;
+  TextThreads text_threads_;
   std::unique_ptr<RequestDispatcher> dispatcher_;
   const ByteAccount in_flight_;  // requests and answers of all ports
   std::unique_ptr<RpcServer> rpc_;

@@ -21,6 +21,7 @@
 #include "server/config/flags.h"
 #include "server/daemon.h"
 #include "server/log.h"
+#include "server/repository/flat_model.h"
 
 namespace reprise {
 namespace {
@@ -60,6 +61,12 @@ int Main(int argc, char** argv) {
   if (!parsed->answer.empty()) {
     std::fputs(parsed->answer.c_str(), stdout);
     return EXIT_SUCCESS;
+  }
+  if (const absl::Status chosen =
+          ChooseVariant(parsed->variant, parsed->options.model_repositories);
+      !chosen.ok()) {
+    std::fprintf(stderr, "reprised: %s\n", std::string(chosen.message()).c_str());
+    return kExitBadFlags;
   }
   const sigset_t signals = BlockEndingSignals();
   CatchFileFaults();

@@ -5,8 +5,12 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/onnx/import_extension.h"
+#include "server/hub/load_texts.h"
+#include "server/hub/model_file.h"
 #include "tools/check_report.h"
 #include "tools/command.h"
 #include "tools/local_engine.h"
@@ -18,6 +22,7 @@ namespace {
 struct CheckFlags {
   std::string path;
   bool ops = false;
+  std::string variant;  // "int8": the file model_int8.onnx of a folder
   std::string max_isa = std::string(IsaName(kHighestIsa));
   std::vector<std::string> buckets;  // "sequence=16,32"
   int64_t max_batch_tokens = ModelOptions().max_batch_tokens;
@@ -38,18 +43,50 @@ std::string AddBuckets(const std::string& text, ModelOptions& options) {
   return "";
 }
 
+// The model file that `flags` name: themselves, or the one in their folder.
+absl::StatusOr<std::string> ModelPath(const CheckFlags& flags) {
+  const std::filesystem::path path(flags.path);
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return flags.path;
+  // A file by that name may be a folder itself.
+  if (path.extension() == ".onnx") return ResolveModelFile(path).string();
+  ASSIGN_OR_RETURN(const std::string file, FindModelFile(path, flags.variant));
+  return (path / file).string();
+}
+
+// Says what the folder has for texts, and what a server would do with them.
+void PrintTexts(TextLoad& texts, const Model& model) {
+  const std::shared_ptr<const TextModel> text = texts.Finish(model);
+  if (texts.note().empty()) return;
+  std::printf("\n%s\n", texts.note().c_str());
+  if (text == nullptr) return;
+  if (text->max_tokens() > 0) {
+    std::printf("texts have at most %lld tokens (%s)\n", static_cast<long long>(text->max_tokens()),
+                text->package().max_tokens_from.c_str());
+  }
+  for (const auto& [name, prompt] : text->package().prompts) {
+    std::printf("prompt %s: \"%s\"\n", name.c_str(), prompt.c_str());
+  }
+  if (!text->package().labels.empty()) {
+    std::printf("labels: %s\n", absl::StrJoin(text->package().labels, ", ").c_str());
+  }
+}
+
 absl::Status RunCheck(const CheckFlags& flags) {
   if (flags.ops) {
     std::fputs(OpMatrixText().c_str(), stdout);
     return absl::OkStatus();
   }
   LocalEngine local(*ParseIsa(flags.max_isa), AvailableCpus());
+  ASSIGN_OR_RETURN(const std::string path, ModelPath(flags));
   ModelOptions options = {.id = {.name = std::filesystem::path(flags.path).filename().string()},
-                          .path = flags.path,
+                          .path = path,
                           .max_batch_tokens = flags.max_batch_tokens};
   for (const std::string& text : flags.buckets) AddBuckets(text, options);
   // As a server does it: named buckets are there to be padded to.
   if (flags.packing == "auto" && flags.buckets.empty()) options.packing = PackingMode::kAuto;
+  TextLoad texts(path, {});
+  const ImportExtension extension([&](ImportedModel& imported) { return texts.Extend(imported); });
   const auto model = local.engine.Load(std::move(options));
   if (!model.ok()) {
     const std::vector<std::string> reasons = ReasonsOf(model.status());
@@ -61,6 +98,7 @@ absl::Status RunCheck(const CheckFlags& flags) {
   }
   ASSIGN_OR_RETURN(const std::string report, CheckReport(local.engine, **model, flags.streams));
   std::printf("%s can be served\n\n%s", flags.path.c_str(), report.c_str());
+  PrintTexts(texts, **model);
   return absl::OkStatus();
 }
 
@@ -74,10 +112,13 @@ void AddCheck(CLI::App& app, Action& action) {
       "Exit 0 if it can, 1 if not, with every reason: the same that a server would give.\n"
       "Loads the model with its weights and measures its certificate, as a server does.");
   CLI::Option* model =
-      command->add_option("model", flags->path, "Path of a model.onnx")->type_name("MODEL.onnx");
+      command->add_option("model", flags->path, "Path of a model.onnx, or of a folder that has one")
+          ->type_name("MODEL.onnx");
   CLI::Option* ops = command->add_flag(
       "--ops", flags->ops, "Print what is known of each op, and what is missing; needs no model");
   ops->excludes(model);
+  command->add_option("--variant", flags->variant,
+                      "Which file of the folder: int8 takes model_int8.onnx");
   AddMaxIsa(*command, flags->max_isa, "Highest instruction set to use, as for reprised");
   command
       ->add_option("--buckets", flags->buckets,

@@ -86,6 +86,9 @@ int main(int argc, char** argv) {
   reprise::cli::AddDiff(app, action);
   reprise::cli::AddRecompiles(app, action);
   reprise::cli::AddRewrite(app, action);
+  reprise::cli::AddEmbed(app, action);
+  reprise::cli::AddRerank(app, action);
+  reprise::cli::AddTokenize(app, action);
 
   try {
     app.parse(argc, argv);

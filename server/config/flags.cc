@@ -42,15 +42,45 @@ CLI::Option* AddChoice(CLI::App& app, const Flag& flag, T& target,
       ->check(CLI::IsMember(names));
 }
 
+// The rest of the command line, which is folded into the options once it is read.
+struct Target : Options {
+  std::vector<std::string> models;
+  std::string variant;
+};
+
+// Says why `text` is no NAME=PATH of a model; the empty text where it is one.
+std::string TroubleOfModel(std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) return absl::StrCat(text, " is no NAME=PATH");
+  if (text.substr(0, equals).find('/') != std::string::npos) {
+    return absl::StrCat(text, ": a name has no '/'");
+  }
+  std::error_code error;
+  if (std::filesystem::exists(text.substr(equals + 1), error)) return "";
+  return absl::StrCat("Path does not exist: ", text.substr(equals + 1));
+}
+
 // THE table of flags.
 constexpr Flag kFlags[] = {
     {"--model-repository", "DIR", "",
-     "Folder of models, <model>/<version>/model.onnx; may be given more than once",
+     "Folder of models, <model>/<version>/model.onnx or <model>/onnx/model.onnx; may be given more "
+     "than once",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.model_repositories, flag.meaning)
-           ->required()
            ->allow_extra_args(false)
            ->check(CLI::ExistingDirectory);
+     }},
+    {"--model", "NAME=PATH", "",
+     "A model by itself: its folder, or its file; may be given more than once",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, static_cast<Target&>(options).models, flag.meaning)
+           ->allow_extra_args(false)
+           ->check(CLI::Validator(TroubleOfModel, "NAME=PATH"));
+     }},
+    {"--variant", "VARIANT", "",
+     "Which file of a folder that --model names is the model: int8 takes model_int8.onnx",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, static_cast<Target&>(options).variant, flag.meaning);
      }},
     {"--model-control-mode", "MODE", "none",
      "none: load every model at start. explicit: load and unload as clients ask. poll: load what "
@@ -442,6 +472,9 @@ absl::Status CheckTls(const char* face, const TlsOptions& tls) {
 }
 
 absl::Status CheckControl(const Options& options) {
+  if (options.model_repositories.empty()) {
+    return absl::InvalidArgumentError("--model-repository or --model is required");
+  }
   if (options.load_models.empty() || options.model_control == ModelControl::kExplicit) {
     return absl::OkStatus();
   }
@@ -463,9 +496,10 @@ std::vector<FlagInfo> FlagTable() {
 absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
                                        absl::string_view version) {
   ParsedFlags parsed;
+  Target target;
   CLI::App app("reprised: serves ONNX models on CPUs from captured recipes", "reprised");
   for (const Flag& flag : kFlags) {
-    CLI::Option* option = flag.add(app, flag, parsed.options);
+    CLI::Option* option = flag.add(app, flag, target);
     if (*flag.value != '\0') option->type_name(flag.value)->default_str(flag.default_value);
   }
   app.set_version_flag("--version", absl::StrCat("reprised ", version));
@@ -479,6 +513,11 @@ absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
     return parsed;
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(WordsOf(app, error));
+  }
+  parsed.options = target;
+  parsed.variant = target.variant;
+  for (std::string& model : target.models) {
+    parsed.options.model_repositories.push_back(std::move(model));
   }
   if (absl::Status status = CheckPortsDiffer(parsed.options); !status.ok()) return status;
   if (absl::Status status = CheckControl(parsed.options); !status.ok()) return status;

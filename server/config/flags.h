@@ -22,8 +22,10 @@ struct FlagInfo {
 std::vector<FlagInfo> FlagTable();
 
 struct ParsedFlags {
+  // Models that are named by themselves are in `model_repositories`, as NAME=PATH.
   Options options;
-  std::string answer;  // not empty: --help or --version asked for this text, nothing else to do
+  std::string variant;  // "int8": the file model_int8.onnx of their folders
+  std::string answer;   // not empty: --help or --version asked for this text, nothing else to do
 };
 
 // Errors: INVALID_ARGUMENT with one line that names the flag and the value.

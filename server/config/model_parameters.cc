@@ -17,6 +17,7 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMostOfText = int64_t{1} << 30;
 
 absl::Status WantInteger(absl::string_view value, int64_t least, int64_t most, int64_t& target) {
   int64_t number = 0;
@@ -299,6 +300,31 @@ constexpr Parameter kParameters[] = {
        }
        settings.fills[std::string(input)] = number;
        return absl::OkStatus();
+     }},
+    // Read by server/repository/model_loader.cc, for the rooms that know what they mean.
+    {"reprise.pooling", "", "cls|max|mean|mean_sqrt_len_tokens|weightedmean|lasttoken|none",
+     "as the model's folder says, else mean",
+     "How the vectors of a text's tokens become one; none: texts are not taken, and the model's "
+     "own "
+     "outputs are answered",
+     [](absl::string_view, absl::string_view value, ModelSettings&) {
+       for (const char* known :
+            {"cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken", "none"}) {
+         if (value == known) return absl::OkStatus();
+       }
+       return absl::InvalidArgumentError(
+           "must be cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken or none");
+     }},
+    {"reprise.max_text_bytes", "", "integer", "1048576", "The most bytes of one text",
+     [](absl::string_view, absl::string_view value, ModelSettings&) {
+       int64_t bytes = 0;
+       return WantInteger(value, 1, kMostOfText, bytes);
+     }},
+    {"reprise.max_text_tokens", "", "integer", "0",
+     "The most tokens of one text, also where it is then cut; 0: four times what the model takes",
+     [](absl::string_view, absl::string_view value, ModelSettings&) {
+       int64_t tokens = 0;
+       return WantInteger(value, 0, kMostOfText, tokens);
      }},
     {"reprise.max_queue_tokens", "", "integer", "64 full batches, or 64 requests of any size",
      "Limit on rows times lengths of the requests that wait",

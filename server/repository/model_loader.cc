@@ -2,9 +2,13 @@
 
 #include <filesystem>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/generate/generator.h"
+#include "runtime/onnx/import_extension.h"
+#include "server/hub/load_texts.h"
+#include "server/hub/model_file.h"
 #include "server/repository/generation_files.h"
 #include "server/repository/generation_loop.h"
 
@@ -89,17 +93,52 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
       });
 }
 
+// The whole number that config.pbtxt gives a parameter; it was checked when the file was read.
+int64_t IntParameter(const ModelSettings& settings, const char* name, int64_t fallback) {
+  const auto parameter = settings.config.parameters().find(name);
+  int64_t value = fallback;
+  if (parameter == settings.config.parameters().end()) return fallback;
+  return absl::SimpleAtoi(parameter->second.string_value(), &value) ? value : fallback;
+}
+
+// A model whose config names outputs of its own keeps them beside the vector of a text.
+TextSettings TextSettingsOf(const ModelSettings& settings) {
+  TextSettings texts;
+  const auto pooling = settings.config.parameters().find("reprise.pooling");
+  if (pooling != settings.config.parameters().end()) {
+    texts.pooling = ParsePooling(pooling->second.string_value());
+    texts.off = pooling->second.string_value() == "none";
+  }
+  texts.limits.max_bytes = IntParameter(settings, "reprise.max_text_bytes", texts.limits.max_bytes);
+  texts.limits.most_tokens = IntParameter(settings, "reprise.max_text_tokens", 0);
+  for (const auto& output : settings.config.output()) {
+    texts.keep_outputs = texts.keep_outputs || output.name() != kEmbeddingOutput;
+  }
+  return texts;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const ModelVersion& version,
                                                        const std::string& folder,
                                                        const ModelSettings& settings,
-                                                       const ServerState& state) {
-  const std::string path = (std::filesystem::path(folder) / settings.model_filename).string();
+                                                       const ServerState& state,
+                                                       TextModels* texts) {
+  const std::string path =
+      ResolveModelFile(std::filesystem::path(folder) / settings.model_filename).string();
   auto servable = std::make_shared<Servable>();
-  ASSIGN_OR_RETURN(servable->model,
-                   engine.Load(EngineOptionsOf(version, path, settings, engine.options().frozen)));
+  TextLoad text(path, TextSettingsOf(settings));
+  {
+    const ImportExtension extension([&](ImportedModel& imported) { return text.Extend(imported); });
+    ASSIGN_OR_RETURN(servable->model, engine.Load(EngineOptionsOf(version, path, settings,
+                                                                  engine.options().frozen)));
+  }
   const Model& model = *servable->model;
+  std::shared_ptr<const TextModel> made = text.Finish(model);
+  if (texts != nullptr) texts->Add(servable->model, std::move(made), text.refusal());
+  if (!text.note().empty()) {
+    engine.options().log(absl::StrCat("model ", version.name, ": ", text.note()));
+  }
   ModelFacts facts = {.inputs = model.inputs(),
                       .outputs = model.outputs(),
                       .max_batch = model.batches_requests() ? model.max_batch() : 0};
@@ -108,9 +147,12 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
   servable->settings = settings;
   servable->warmup =
       std::make_shared<Warmup>(engine, servable->model, settings.warmup, version.warmup, state);
+  // A flat folder is its own, others hold those of their versions.
+  const std::filesystem::path own(folder);
+  const bool flat = own.filename() != version.version;
   ASSIGN_OR_RETURN(
       const std::vector<AxisSizes> bindings,
-      WarmupBindings(model, settings.warmup, std::filesystem::path(folder).parent_path().string()));
+      WarmupBindings(model, settings.warmup, flat ? folder : own.parent_path().string()));
   servable->warmup->RunUntilReady(bindings, UsedBefore(model));
   StartGeneration(engine, version, folder, settings, *servable);
   return servable;

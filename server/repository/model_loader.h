@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/engine/engine.h"
+#include "server/hub/text_models.h"
 #include "server/repository/repository.h"
 #include "server/repository/servable.h"
 #include "server/repository/server_state.h"
@@ -13,11 +14,12 @@
 namespace reprise {
 
 // `folder` holds the version's files. A warm-up ends where the server stops. The caller gives it a
-// queue before requests may find it. Errors: what Engine::Load says, and contradictions between
-// config.pbtxt and the model.
+// queue before requests may find it. What the folder says of texts goes to `texts` (null: nowhere).
+// Errors: what Engine::Load says, and contradictions between config.pbtxt and the model.
 absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const ModelVersion& version,
                                                        const std::string& folder,
                                                        const ModelSettings& settings,
-                                                       const ServerState& state);
+                                                       const ServerState& state,
+                                                       TextModels* texts = nullptr);
 
 }  // namespace reprise

@@ -9,6 +9,7 @@
 #include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
 #include "server/config/model_config.h"
+#include "server/repository/flat_model.h"
 
 namespace reprise {
 namespace {
@@ -243,12 +244,11 @@ absl::Status Repository::Plan(const std::shared_ptr<Operation>& operation, const
       const auto it = stamps_.find({model.name, number});
       if (Contains(served, number) && it != stamps_.end() && it->second == stamp) continue;
     }
-    tasks.push_back(
-        {.operation = operation,
-         .version = table_.SetLoading(model.name, number),
-         .folder = (std::filesystem::path(model.folder) / absl::StrCat(number)).string(),
-         .settings = *settings,
-         .stamp = std::move(stamp)});
+    tasks.push_back({.operation = operation,
+                     .version = table_.SetLoading(model.name, number),
+                     .folder = FolderOf(model, number),
+                     .settings = SettingsOf(model, *settings),
+                     .stamp = std::move(stamp)});
   }
   operation->chosen = *std::move(versions);
   operation->left = std::ssize(tasks) + 1;

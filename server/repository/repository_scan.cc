@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "server/hub/model_file.h"
+#include "server/repository/flat_model.h"
 
 namespace reprise {
 namespace {
@@ -55,14 +57,39 @@ void StampFile(const fs::path& path, std::string& stamp) {
   absl::StrAppend(&stamp, path.string(), " ", size, " ", error ? 0 : time, "\n");
 }
 
+// The model at `path`: a folder of versions, a flat folder, or a file. A folder that cannot be read
+// is a model without versions: it is listed, and says why.
+FoundModel ModelIn(const std::string& name, const fs::path& path) {
+  FoundModel model = {.name = name, .folder = path.string()};
+  std::error_code error;
+  if (fs::is_regular_file(path, error)) {
+    model.folder = fs::absolute(path, error).string();
+    model.versions = {1};
+    return model;
+  }
+  if (auto inner = Folders(path); inner.ok()) {
+    for (const fs::path& folder : *inner) {
+      int64_t version = 0;
+      if (ParseVersion(folder.filename().string(), version)) model.versions.push_back(version);
+    }
+  }
+  std::sort(model.versions.begin(), model.versions.end());
+  if (!model.versions.empty()) return model;
+  if (const auto file = FindModelFile(path, ""); file.ok()) {
+    model.folder = fs::absolute(path / *file, error).string();
+    model.versions = {1};
+  }
+  return model;
+}
+
 }  // namespace
 
 std::string StampOf(const FoundModel& model, int64_t version) {
   std::string stamp;
-  StampFile(fs::path(model.folder) / kConfigFile, stamp);
+  StampFile(fs::path(OwnFolder(model)) / kConfigFile, stamp);
   std::vector<fs::path> files;
   std::error_code error;
-  fs::recursive_directory_iterator it(fs::path(model.folder) / absl::StrCat(version),
+  fs::recursive_directory_iterator it(FolderOf(model, version),
                                       fs::directory_options::follow_directory_symlink, error);
   for (;
        !error && it != fs::recursive_directory_iterator() && std::ssize(files) < kMostStampedFiles;
@@ -79,25 +106,21 @@ absl::StatusOr<std::vector<FoundModel>> ScanRepositories(
     const std::vector<std::string>& repositories) {
   std::vector<FoundModel> models;
   for (const std::string& repository : repositories) {
+    if (const std::optional<NamedModel> named = ParseNamedModel(repository)) {
+      std::error_code error;
+      if (fs::exists(named->path, error)) models.push_back(ModelIn(named->name, named->path));
+      continue;
+    }
     ASSIGN_OR_RETURN(const std::vector<fs::path> folders, Folders(repository));
     for (const fs::path& folder : folders) {
-      FoundModel model = {.name = folder.filename().string(), .folder = folder.string()};
-      // A folder that cannot be read is a model without versions: it is listed, and says why.
-      if (auto inner = Folders(folder); inner.ok()) {
-        for (const fs::path& path : *inner) {
-          int64_t version = 0;
-          if (ParseVersion(path.filename().string(), version)) model.versions.push_back(version);
-        }
-      }
-      std::sort(model.versions.begin(), model.versions.end());
-      models.push_back(std::move(model));
+      models.push_back(ModelIn(folder.filename().string(), folder));
     }
   }
   return models;
 }
 
 absl::StatusOr<std::string> ReadConfigFile(const FoundModel& model) {
-  const fs::path path = fs::path(model.folder) / kConfigFile;
+  const fs::path path = fs::path(OwnFolder(model)) / kConfigFile;
   std::error_code error;
   if (fs::symlink_status(path, error).type() == fs::file_type::not_found) return std::string();
   // A pipe would be waited for, and a device has no end.
@@ -121,7 +144,8 @@ absl::StatusOr<std::vector<int64_t>> ChooseVersions(const inference::ModelVersio
                                                     const FoundModel& model) {
   if (model.versions.empty()) {
     return absl::NotFoundError(absl::StrCat(
-        model.folder, " has no version: a folder named by a number, with a model file in it"));
+        model.folder, " has no version, a folder named by a number with a model file in it, and ",
+        FindModelFile(model.folder, "").status().message()));
   }
   if (policy.has_all()) return model.versions;
   if (policy.has_specific()) {

@@ -3,13 +3,15 @@
 #include "server/requests/admit.h"
 #include "server/requests/shape.h"
 #include "server/requests/text.h"
+#include "server/requests/tokenize.h"
 
 namespace reprise {
 
-std::vector<Stage> RequestStages(const Repository& repository) {
+std::vector<Stage> RequestStages(const Repository& repository, const TextModels* texts) {
   return {
-      [&repository](const InferRequest& asked, RequestState& state) {
-        return Admit(repository, asked, state);
+      [&repository, texts](const InferRequest& asked, RequestState& state) {
+        return texts != nullptr && SendsTexts(asked) ? AdmitTexts(repository, *texts, asked, state)
+                                                     : Admit(repository, asked, state);
       },
       ReadTexts,
       MeasureShape,

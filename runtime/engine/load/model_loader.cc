@@ -20,6 +20,7 @@
 #include "runtime/engine/load/size_check.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/graph/dim_expression.h"
+#include "runtime/onnx/import_extension.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/load_passes.h"
@@ -138,6 +139,7 @@ absl::Status ModelLoader::Import(ModelDraft& model, Graph& as_imported,
   const int64_t file_bytes = FileBytesOf(model.options.path);
   LoadBudget of_import(file_bytes);
   ASSIGN_OR_RETURN(ImportedModel imported, ImportOnnxFile(model.options.path, &of_import));
+  RETURN_IF_ERROR(ImportExtension::Apply(imported));
   model.program->graph = std::move(imported.graph);
   model.signature->inputs = std::move(imported.inputs);
   model.signature->recipe_outputs = std::move(imported.outputs);

@@ -1,0 +1,52 @@
+// Loading the text side of a model beside the model itself: the folder is read first, the model's
+// graph gets its head while it is loaded, and the two become a TextModel.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/engine/model/model.h"
+#include "server/hub/text_model.h"
+
+namespace reprise {
+
+struct TextSettings {
+  std::optional<Pooling> pooling;  // counts instead of the folder's
+  bool off = false;                // texts are not taken, and the graph stays as it is
+  bool keep_outputs = false;       // the model's own outputs stay beside the vector
+  TextLimits limits;
+};
+
+class TextLoad {
+ public:
+  // Reads the folder of `model_file`. What is wrong with it does not keep the model from being
+  // served by ids: it is what a text is told.
+  TextLoad(const std::string& model_file, const TextSettings& settings);
+
+  // Called by the engine once the file is read: see ModelOptions::extend.
+  absl::Status Extend(ImportedModel& model);
+
+  // After that; null where the folder has no tokenizer.
+  std::shared_ptr<const TextModel> Finish(const Model& model);
+
+  // Why texts are not taken, or how: a sentence for the log; empty where the folder has no
+  // tokenizer.
+  const std::string& note() const { return note_; }
+  // The error that a text gets where Finish returned null.
+  absl::Status refusal() const;
+  const TextOffer& offer() const { return offer_; }
+  const TextPackage& package() const { return package_; }
+
+ private:
+  void Refuse(const absl::Status& why);
+
+  const TextSettings settings_;
+  TextPackage package_;
+  absl::Status damaged_;  // what reading the folder says
+  TextOffer offer_;
+  std::string note_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,55 @@
+#include "server/hub/model_file.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace reprise {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The files .onnx of `folder` and of its folder `onnx`, relative to it, by name.
+std::vector<std::string> ModelFiles(const fs::path& folder) {
+  std::vector<std::string> files;
+  for (const char* below : {"", "onnx"}) {
+    std::error_code error;
+    fs::directory_iterator it(folder / below, error);
+    for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      std::error_code ignored;
+      if (!absl::EndsWith(name, ".onnx") || !fs::is_regular_file(it->path(), ignored)) continue;
+      files.push_back(*below == '\0' ? name : absl::StrCat(below, "/", name));
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindModelFile(const fs::path& folder, const std::string& variant) {
+  const std::vector<std::string> files = ModelFiles(folder);
+  const std::string name =
+      variant.empty() ? "model.onnx" : absl::StrCat("model_", variant, ".onnx");
+  for (const std::string& wanted : {name, absl::StrCat("onnx/", name)}) {
+    if (std::find(files.begin(), files.end(), wanted) != files.end()) return wanted;
+  }
+  if (variant.empty() && files.size() == 1) return files[0];
+  return absl::NotFoundError(absl::StrCat(
+      folder.string(), " has neither ", name, " nor onnx/", name, "; it has ",
+      files.empty() ? "no file .onnx" : absl::StrJoin(files, ", "),
+      files.empty() || !variant.empty() ? "" : " (--variant int8 takes model_int8.onnx)"));
+}
+
+bool IsFlatFolder(const fs::path& folder) { return !ModelFiles(folder).empty(); }
+
+fs::path ResolveModelFile(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error) ? path / path.filename() : path;
+}
+
+}  // namespace reprise

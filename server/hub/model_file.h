@@ -1,0 +1,24 @@
+// Where the model of a folder lies: the layouts in which people keep ONNX models.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace reprise {
+
+// The model file of a flat folder, relative to it: `model.onnx`, `onnx/model.onnx`, or with
+// `variant` "int8" `model_int8.onnx` or `onnx/model_int8.onnx`; the only .onnx file where there is
+// one alone. Errors: NOT_FOUND naming the files that there are.
+absl::StatusOr<std::string> FindModelFile(const std::filesystem::path& folder,
+                                          const std::string& variant);
+
+// Whether `folder` looks like one: some file .onnx lies in it or in its folder `onnx`.
+bool IsFlatFolder(const std::filesystem::path& folder);
+
+// `path`, or the file of the same name in it where it is a folder (`1/model.onnx/model.onnx`).
+std::filesystem::path ResolveModelFile(const std::filesystem::path& path);
+
+}  // namespace reprise

@@ -1,0 +1,82 @@
+// TextModel: the side of a loaded model that deals with texts: its tokenizer, what it offers, and
+// the values of its inputs for a text.
+//
+// Ownership: shared with the model version. Threads: immutable; all methods from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/onnx/importer.h"
+#include "server/hub/text_offer.h"
+#include "server/hub/text_package.h"
+#include "server/text/tokenizer.h"
+
+namespace reprise {
+
+struct TextLimits {
+  int64_t max_bytes = int64_t{1} << 20;  // one text's
+  int64_t most_tokens = 0;               // one text's, before truncation; 0: four times the context
+};
+
+// The wishes of a client about a text.
+struct TextQuestion {
+  Truncation truncation = Truncation::kNone;
+  bool add_special = true;
+  Offsets offsets = Offsets::kNone;
+  int64_t time_ns = 0;  // that is left; 0: no deadline
+};
+
+// The input `name` of a row of `tokens` tokens, as the model wants it.
+struct TokenInput {
+  std::string name;
+  DType dtype = DType::kInt64;
+};
+
+class TextModel {
+ public:
+  // Errors: what Tokenizer::Load says, and a default prompt or settings that contradict each other.
+  static absl::StatusOr<std::shared_ptr<const TextModel>> Make(TextPackage package, TextOffer offer,
+                                                               const std::vector<ModelIo>& inputs,
+                                                               const TextLimits& limits);
+
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const TextPackage& package() const { return package_; }
+  const TextOffer& offer() const { return offer_; }
+  const TextLimits& limits() const { return limits_; }
+  // The most tokens of a text, special ones included; 0: no file says.
+  int64_t max_tokens() const { return package_.max_tokens; }
+  // The inputs that a text fills.
+  const std::vector<TokenInput>& inputs() const { return inputs_; }
+
+  // OK where texts are taken for `task`; kNone stands for any. Errors: FAILED_PRECONDITION that
+  // says what the model does instead.
+  absl::Status Offers(TextTask task) const;
+
+  // Errors: as Tokenizer::Encode; INVALID_ARGUMENT where nothing is left of the text.
+  absl::StatusOr<TextTokens> Encode(absl::string_view text, std::optional<absl::string_view> pair,
+                                    const TextQuestion& question) const;
+  // Checks ids that a client sends in place of a text, and cuts them where it asks for that.
+  absl::StatusOr<TextTokens> Take(std::vector<uint32_t> ids, const TextQuestion& question) const;
+
+  // The values of `input` for the rows, each padded to `length`: ids, 1 or 0, types, places.
+  static std::string Values(const TokenInput& input, const std::vector<const TextTokens*>& rows,
+                            int64_t length);
+
+ private:
+  TextModel() = default;
+
+  // Constant after construction.
+  TextPackage package_;
+  TextOffer offer_;
+  TextLimits limits_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::vector<TokenInput> inputs_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,40 @@
+// TextModels: the text side of each loaded model, by the model.
+//
+// Ownership: a side lives as long as somebody holds it; that of a model which is gone leaves the
+// table
+//            with the next Add.
+// Threads:   all methods are safe from any thread.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/mutex.h"
+#include "runtime/engine/model/model.h"
+#include "server/hub/text_model.h"
+
+namespace reprise {
+
+class TextModels {
+ public:
+  // `refusal`: why texts are not taken, where `text` is null.
+  void Add(const std::shared_ptr<const Model>& model, std::shared_ptr<const TextModel> text,
+           absl::Status refusal);
+
+  // Errors: why texts are not taken.
+  absl::StatusOr<std::shared_ptr<const TextModel>> Find(const Model& model) const;
+
+ private:
+  struct Entry {
+    std::weak_ptr<const Model> model;
+    std::shared_ptr<const TextModel> text;
+    absl::Status refusal;
+  };
+
+  // Guarded.
+  mutable Mutex mutex_;
+  std::unordered_map<const Model*, Entry> entries_ GUARDED_BY(mutex_);
+};
+
+}  // namespace reprise

@@ -1,0 +1,24 @@
+// The input `text`, BYTES of shape [rows] or [rows, 1], in the place of the inputs that are made of
+// tokens. What was tokenized is admitted like a request that a client sent as ids.
+//
+// Shorter rows are padded to the longest one and masked, so that models which are packed compute
+// none of it.
+#pragma once
+
+#include "absl/status/status.h"
+#include "server/hub/text_models.h"
+#include "server/requests/stage.h"
+
+namespace reprise {
+
+inline constexpr char kTextInput[] = "text";
+
+// Whether the request has the input `text`, and nothing else but options.
+bool SendsTexts(const InferRequest& asked);
+
+// Errors: those of TextModel::Encode, naming the row, and of Admit. A model that has an input
+// `text` itself gets it as it is.
+absl::Status AdmitTexts(const Repository& repository, const TextModels& texts,
+                        const InferRequest& asked, RequestState& state);
+
+}  // namespace reprise

@@ -1,0 +1,134 @@
+// TextCall: a request of texts, from its texts to what the model says of each.
+//
+// Texts become tokens on TextThreads, one after another, and each is an inference of its own, so
+// that texts of any length ride packed with each other and with those of other requests. Only some
+// are in flight at a time: a request of ten thousand texts takes no more of the queue than one of
+// two hundred.
+//
+//   auto call = TextCall::Start(context, std::move(request), [](TextResult result) { ... });
+//   call->Cancel();   // when the client went away
+//
+// Ownership: the call keeps itself alive until `done`; what the context names outlives it.
+// Threads:   all methods from any thread. `done` is called once, on a thread of texts or on one
+// that
+//            finishes an inference; it must not block.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+#include "server/hub/text_models.h"
+#include "server/requests/inference.h"
+#include "server/text/text_threads.h"
+
+namespace reprise {
+
+// A text that became tokens.
+struct TextRecord {
+  int64_t tokens = 0;
+  bool truncated = false;
+  int64_t tokenizer_ns = 0;
+};
+
+struct TextContext {
+  const Repository* repository = nullptr;
+  const TextModels* models = nullptr;
+  Inference* inference = nullptr;
+  TextThreads* threads = nullptr;
+  const Clock* clock = nullptr;
+  // Told of each text that became tokens; empty: nobody is.
+  std::function<void(const ModelVersion& version, const TextRecord& record)> on_text;
+};
+
+struct TextItem {
+  std::string text;
+  std::optional<std::string> pair;
+  std::vector<uint32_t> ids;  // not empty: in place of the text
+};
+
+struct TextRequest {
+  std::string model;
+  std::string version;  // empty: the newest that is ready
+  TextTask task = TextTask::kNone;
+  std::vector<TextItem> items;
+  Truncation truncation = Truncation::kNone;
+  bool offsets = false;     // tokens' places, in characters
+  std::string prompt_name;  // that texts begin with; empty: the model's default
+  int64_t deadline_ns = kNoDeadline;
+};
+
+// The model's answer to one text.
+struct TextAnswer {
+  TextTokens tokens;
+  std::vector<float> values;  // a vector, or a score a label; of kTag a row of scores a token
+};
+
+struct TextResult {
+  absl::Status status;  // the others are valid only if OK
+  Repository::Found model;
+  std::shared_ptr<const TextModel> text;
+  std::vector<TextAnswer> answers;  // the order is that of TextRequest::items
+  int64_t tokens = 0;               // all texts' together
+};
+
+class TextCall : public std::enable_shared_from_this<TextCall> {
+ public:
+  using Done = std::function<void(TextResult)>;
+
+  // Calls `done` exactly once, whatever happens, maybe before it returns. Errors of the result:
+  // those of Repository::Find, TextModel and Inference; INVALID_ARGUMENT names the position of the
+  // text.
+  static std::shared_ptr<TextCall> Start(const TextContext& context, TextRequest request,
+                                         Done done);
+  // Drops the texts that wait; `done` is called with CANCELLED.
+  void Cancel();
+
+ private:
+  // The memory of a text that its inference points into.
+  struct Flight {
+    std::vector<std::string> bytes;
+    std::vector<int64_t> shape;
+  };
+
+  TextCall(const TextContext& context, TextRequest request, Done done);
+  absl::Status Begin();
+  void Work();
+  // The text that may be sent now, which is in flight then.
+  std::optional<size_t> NextToSend();
+  void Send(size_t index);
+  absl::StatusOr<TextTokens> TokensOf(size_t index) const;
+  void OnAnswer(size_t index, InferResult result);
+  void Fail(absl::Status status);
+  void EndFlight();
+  void Schedule();
+
+  // Constant once begun.
+  const TextContext context_;
+  const TextRequest request_;
+  const Done done_;
+  Repository::Found model_;
+  std::shared_ptr<const TextModel> text_;
+  std::string prompt_;
+  int output_ = 0;  // position of the output that answers
+  // Each is written by its own text alone.
+  std::vector<TextAnswer> answers_;
+  std::vector<Flight> flights_;
+  // Guarded.
+  Mutex mutex_;
+  size_t next_ GUARDED_BY(mutex_) = 0;  // the first text that was not sent
+  absl::Status failed_ GUARDED_BY(mutex_);
+  int64_t in_flight_ GUARDED_BY(mutex_) = 0;
+  bool working_ GUARDED_BY(mutex_) = false;
+  bool finished_ GUARDED_BY(mutex_) = false;
+  std::vector<std::weak_ptr<Call>> calls_ GUARDED_BY(mutex_);
+};
+
+}  // namespace reprise

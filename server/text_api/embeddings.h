@@ -1,0 +1,13 @@
+// Vectors of texts: /v1/embeddings as OpenAI has it, /embed and /similarity as
+// text-embeddings-inference.
+#pragma once
+
+#include "server/text_api/text_face.h"
+
+namespace reprise {
+
+TextFace OpenAiEmbeddings();
+TextFace PlainEmbeddings();
+TextFace Similarities();
+
+}  // namespace reprise

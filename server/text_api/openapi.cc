@@ -1,0 +1,105 @@
+#include "server/text_api/openapi.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace reprise {
+namespace {
+
+using nlohmann::json;
+
+// THE schemas. "Texts" is what most requests hold.
+constexpr char kSchemas[] = R"({
+"Texts": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}},
+  {"type": "array", "items": {"type": "integer"}},
+  {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}}]},
+"Numbers": {"type": "array", "items": {"type": "number"}},
+"Usage": {"type": "object", "properties": {"prompt_tokens": {"type": "integer"}, "total_tokens": {"type": "integer"}}},
+"Model": {"type": "object", "required": ["id", "object"], "properties": {"id": {"type": "string"},
+  "object": {"type": "string"}, "created": {"type": "integer"}, "owned_by": {"type": "string"},
+  "task": {"type": "string"}, "max_model_len": {"type": "integer"}}},
+"ModelList": {"type": "object", "required": ["object", "data"], "properties": {"object": {"type": "string"},
+  "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}}}},
+"EmbeddingsRequest": {"type": "object", "required": ["input"], "properties": {"model": {"type": "string"},
+  "input": {"$ref": "#/components/schemas/Texts"}, "encoding_format": {"enum": ["float", "base64"]},
+  "dimensions": {"type": "integer", "minimum": 1}, "truncate": {"type": "boolean", "default": false},
+  "truncation_direction": {"enum": ["Right", "Left"]}, "prompt_name": {"type": "string"}}},
+"EmbeddingsResponse": {"type": "object", "required": ["object", "data", "model", "usage"], "properties": {
+  "object": {"type": "string"}, "model": {"type": "string"}, "usage": {"$ref": "#/components/schemas/Usage"},
+  "data": {"type": "array", "items": {"type": "object", "properties": {"object": {"type": "string"},
+    "index": {"type": "integer"}, "embedding": {"oneOf": [{"$ref": "#/components/schemas/Numbers"}, {"type": "string"}]}}}}}},
+"EmbedRequest": {"type": "object", "required": ["inputs"], "properties": {"inputs": {"$ref": "#/components/schemas/Texts"},
+  "normalize": {"type": "boolean", "default": true}, "truncate": {"type": "boolean", "default": false},
+  "truncation_direction": {"enum": ["Right", "Left"]}, "prompt_name": {"type": "string"},
+  "dimensions": {"type": "integer", "minimum": 1}}},
+"EmbedResponse": {"type": "array", "items": {}},
+"SimilarityRequest": {"type": "object", "required": ["inputs"], "properties": {"inputs": {"type": "object",
+  "required": ["source_sentence", "sentences"], "properties": {"source_sentence": {"type": "string"},
+  "sentences": {"type": "array", "items": {"type": "string"}}}}}},
+"RerankRequest": {"type": "object", "required": ["query"], "properties": {"model": {"type": "string"},
+  "query": {"type": "string"}, "documents": {"type": "array", "items": {}}, "texts": {"type": "array", "items": {"type": "string"}},
+  "top_n": {"type": "integer", "minimum": 1}, "return_documents": {"type": "boolean"}, "return_text": {"type": "boolean"},
+  "raw_scores": {"type": "boolean"}, "truncate": {"type": "boolean", "default": false}}},
+"RerankResponse": {"oneOf": [
+  {"type": "array", "items": {"type": "object", "properties": {"index": {"type": "integer"}, "score": {"type": "number"}, "text": {"type": "string"}}}},
+  {"type": "object", "properties": {"id": {"type": "string"}, "model": {"type": "string"},
+    "results": {"type": "array", "items": {"type": "object", "properties": {"index": {"type": "integer"},
+    "relevance_score": {"type": "number"}, "document": {"type": "object"}}}}, "usage": {"$ref": "#/components/schemas/Usage"}}}]},
+"ScoreRequest": {"type": "object", "required": ["text_1", "text_2"], "properties": {"model": {"type": "string"},
+  "text_1": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+  "text_2": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}}},
+"ScoreResponse": {"type": "object", "properties": {"id": {"type": "string"}, "model": {"type": "string"},
+  "data": {"type": "array", "items": {"type": "object", "properties": {"index": {"type": "integer"}, "score": {"type": "number"}}}},
+  "usage": {"$ref": "#/components/schemas/Usage"}}},
+"PredictRequest": {"type": "object", "required": ["inputs"], "properties": {"inputs": {"oneOf": [{"type": "string"},
+  {"type": "array", "items": {}}]}, "raw_scores": {"type": "boolean"}, "truncate": {"type": "boolean"},
+  "aggregation_strategy": {"enum": ["none", "simple"]}}},
+"PredictResponse": {"type": "array", "items": {}},
+"TokenizeRequest": {"type": "object", "properties": {"model": {"type": "string"}, "prompt": {"type": "string"},
+  "inputs": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+  "add_special_tokens": {"type": "boolean", "default": true}, "return_token_strs": {"type": "boolean"}}},
+"TokenizeResponse": {"oneOf": [{"type": "object"}, {"type": "array", "items": {"type": "array", "items": {"type": "object"}}}]},
+"DetokenizeRequest": {"type": "object", "properties": {"model": {"type": "string"},
+  "tokens": {"type": "array", "items": {"type": "integer"}}, "ids": {"$ref": "#/components/schemas/Texts"},
+  "skip_special_tokens": {"type": "boolean"}}},
+"DetokenizeResponse": {"oneOf": [{"type": "object", "properties": {"prompt": {"type": "string"}}}, {"type": "array", "items": {"type": "string"}}]},
+"Info": {"type": "object", "required": ["model_id"], "properties": {"model_id": {"type": "string"},
+  "model_type": {"type": "object"}, "max_input_length": {"type": "integer"}, "version": {"type": "string"}}}
+})";
+
+json Content(const char* schema) {
+  return {{"application/json",
+           {{"schema", {{"$ref", absl::StrCat("#/components/schemas/", schema)}}}}}};
+}
+
+}  // namespace
+
+std::string OpenApiPage(const std::vector<RouteInfo>& routes, const std::string& version) {
+  json page = {{"openapi", "3.0.3"},
+               {"info", {{"title", "Reprise: texts"}, {"version", version}}},
+               {"paths", json::object()}};
+  page["components"]["schemas"] = json::parse(kSchemas, nullptr, /*allow_exceptions=*/false);
+  for (const RouteInfo& route : routes) {
+    json operation = {
+        {"summary", route.summary},
+        {"responses",
+         {{"200", {{"description", "The answer"}, {"content", Content(route.response)}}},
+          {"default", {{"description", "An error, in the protocol's own form"}}}}}};
+    if (*route.request != '\0') {
+      operation["requestBody"] = {{"required", true}, {"content", Content(route.request)}};
+    }
+    if (absl::StrContains(route.path, "{model}")) {
+      operation["parameters"] = json::array({{{"name", "model"},
+                                              {"in", "path"},
+                                              {"required", true},
+                                              {"schema", {{"type", "string"}}}}});
+    }
+    page["paths"][route.path][absl::AsciiStrToLower(route.method)] = std::move(operation);
+  }
+  return page.dump();
+}
+
+}  // namespace reprise

@@ -1,0 +1,157 @@
+#include "server/text_api/predict.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "server/text_api/entities.h"
+#include "server/text_api/json_text.h"
+#include "server/text_api/vectors.h"
+
+namespace reprise {
+namespace {
+
+using simdjson::SUCCESS;
+using simdjson::dom::array;
+using simdjson::dom::element;
+
+// A text, or a list of one or two that are a pair.
+absl::StatusOr<TextItem> ItemOf(const element& json) {
+  std::string_view text;
+  if (json.get(text) == SUCCESS) return TextItem{.text = std::string(text)};
+  array list;
+  std::string_view pair;
+  if (json.get(list) != SUCCESS || list.size() < 1 || list.size() > 2 ||
+      list.at(0).get(text) != SUCCESS || (list.size() == 2 && list.at(1).get(pair) != SUCCESS)) {
+    return absl::InvalidArgumentError("\"inputs\" holds what is no text and no pair of texts");
+  }
+  TextItem item{.text = std::string(text)};
+  if (list.size() == 2) item.pair = std::string(pair);
+  return item;
+}
+
+// A text; a list of texts, a pair where the model's client means one; a list of lists. `alone`: one
+// answer.
+absl::StatusOr<std::vector<TextItem>> ItemsOf(const element& inputs, bool tags, bool& alone) {
+  std::vector<TextItem> items;
+  array list;
+  alone = inputs.is<std::string_view>();
+  const bool is_list = inputs.get(list) == SUCCESS;
+  const bool texts = is_list && list.size() > 0 && list.at(0).is<std::string_view>();
+  // Two texts in a list are a pair, as text-embeddings-inference reads them; tags are of texts
+  // alone.
+  if (alone || (texts && !tags && list.size() <= 2)) {
+    alone = true;
+    ASSIGN_OR_RETURN(TextItem item, ItemOf(inputs));
+    items.push_back(std::move(item));
+    return items;
+  }
+  if (!is_list || list.size() == 0) {
+    return absl::InvalidArgumentError("\"inputs\" is no text and no list of texts");
+  }
+  for (const element& each : list) {
+    ASSIGN_OR_RETURN(TextItem item, ItemOf(each));
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+std::string LabelScores(const TextModel& model, const TextAnswer& answer, bool raw) {
+  std::vector<float> scores = answer.values;
+  if (!raw) {
+    if (scores.size() == 1 || model.package().multi_label) {
+      for (float& score : scores) score = Sigmoid(score);
+    } else {
+      scores = Softmax(scores);
+    }
+  }
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  std::string json = "[";
+  for (const size_t i : order) {
+    const std::vector<std::string>& labels = model.package().labels;
+    absl::StrAppend(&json, json.size() > 1 ? "," : "", "{\"label\":",
+                    Quoted(i < labels.size() ? labels[i] : absl::StrCat("LABEL_", i)),
+                    ",\"score\":");
+    AppendNumber(scores[i], json);
+    json += '}';
+  }
+  return json + "]";
+}
+
+std::string EntityList(const TextModel& model, const TextAnswer& answer, bool join) {
+  std::string json = "[";
+  for (const Entity& entity : EntitiesOf(model, answer, join)) {
+    absl::StrAppend(&json, json.size() > 1 ? "," : "", "{\"", join ? "entity_group" : "entity",
+                    "\":", Quoted(entity.label), ",\"score\":");
+    AppendNumber(entity.score, json);
+    if (!join) absl::StrAppend(&json, ",\"index\":", entity.index);
+    absl::StrAppend(&json, ",\"word\":", Quoted(entity.word), ",\"start\":", entity.start,
+                    ",\"end\":", entity.end, "}");
+  }
+  return json + "]";
+}
+
+// A model that labels texts or tokens, whichever of the two there is.
+absl::StatusOr<std::string> ChooseLabeller(const TextApiContext& context,
+                                           const std::string& named) {
+  absl::StatusOr<std::string> model;
+  for (const TextTask task : {TextTask::kClassify, TextTask::kTag, TextTask::kRank}) {
+    model = ChooseModel(context, named, task);
+    if (model.ok() || !absl::IsFailedPrecondition(model.status())) return model;
+  }
+  return absl::FailedPreconditionError("no model that is ready offers classification");
+}
+
+// Whether neighbouring tokens of one label are one entity; so they are unless the client says none.
+absl::StatusOr<bool> JoinsOf(const Fields& fields) {
+  ASSIGN_OR_RETURN(const std::string strategy, fields.Text("aggregation_strategy", "simple"));
+  if (strategy == "none" || strategy == "simple") return strategy == "simple";
+  return absl::UnimplementedError(absl::StrCat("\"aggregation_strategy\" is \"", strategy,
+                                               "\"; none and simple are supported"));
+}
+
+absl::StatusOr<AskedTexts> ReadPredict(const Fields& fields, const TextApiContext& context,
+                                       const std::string& named) {
+  AskedTexts asked;
+  ASSIGN_OR_RETURN(asked.request.model, ChooseLabeller(context, named));
+  ASSIGN_OR_RETURN(const auto text, FindTextModel(context, asked.request.model));
+  asked.request.task = text->offer().task;
+  if (asked.request.task == TextTask::kEmbed || asked.request.task == TextTask::kNone) {
+    return text->Offers(TextTask::kClassify);
+  }
+  const bool tags = asked.request.task == TextTask::kTag;
+  const auto inputs = fields.Find("inputs");
+  if (!inputs) return absl::InvalidArgumentError("\"inputs\" is missing");
+  bool alone = false;
+  ASSIGN_OR_RETURN(asked.request.items, ItemsOf(*inputs, tags, alone));
+  // Clients of the hub send what else they want as "parameters".
+  Fields options = fields;
+  if (const auto nested = fields.Find("parameters")) {
+    ASSIGN_OR_RETURN(options, Fields::Of(*nested));
+  }
+  ASSIGN_OR_RETURN(asked.request.truncation, options.TruncationAsked());
+  ASSIGN_OR_RETURN(const bool raw, options.Bool("raw_scores", false));
+  ASSIGN_OR_RETURN(const bool join, JoinsOf(options));
+  asked.request.offsets = tags;
+  asked.write = [tags, alone, raw, join](const TextResult& result) {
+    std::string json = alone ? "" : "[";
+    for (size_t i = 0; i < result.answers.size(); ++i) {
+      absl::StrAppend(&json, i > 0 ? "," : "",
+                      tags ? EntityList(*result.text, result.answers[i], join)
+                           : LabelScores(*result.text, result.answers[i], raw));
+    }
+    return absl::StatusOr<std::string>(json + (alone ? "" : "]"));
+  };
+  return asked;
+}
+
+}  // namespace
+
+TextFace Predictions() { return {.errors = ErrorForm::kInference, .read = ReadPredict}; }
+
+}  // namespace reprise

@@ -1,0 +1,11 @@
+// Labels of texts: /predict as text-embeddings-inference has it for whole texts, and as the hub's
+// clients read entities for a model that gives each token a label.
+#pragma once
+
+#include "server/text_api/text_face.h"
+
+namespace reprise {
+
+TextFace Predictions();
+
+}  // namespace reprise

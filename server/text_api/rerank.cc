@@ -1,0 +1,181 @@
+#include "server/text_api/rerank.h"
+
+#include <algorithm>
+#include <ctime>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "server/text_api/json_text.h"
+#include "server/text_api/vectors.h"
+
+namespace reprise {
+namespace {
+
+enum class Squash { kAsModel, kAlways, kNever };
+
+// A model of pairs where there is one, else one of vectors.
+absl::StatusOr<std::string> ChooseRanker(const TextApiContext& context, const std::string& named) {
+  const auto ranker = ChooseModel(context, named, TextTask::kRank);
+  if (ranker.ok() || !absl::IsFailedPrecondition(ranker.status())) return ranker;
+  const auto embedder = ChooseModel(context, named, TextTask::kEmbed);
+  return embedder.ok() ? embedder : ranker;
+}
+
+// Texts of the pairs, for the kind of model that it is: pairs as they are, or each text alone.
+absl::StatusOr<TextRequest> PairsRequest(const TextApiContext& context, const std::string& model,
+                                         const std::vector<std::string>& first,
+                                         const std::vector<std::string>& second) {
+  TextRequest request;
+  ASSIGN_OR_RETURN(request.model, ChooseRanker(context, model));
+  ASSIGN_OR_RETURN(const auto text, FindTextModel(context, request.model));
+  request.task = text->offer().task == TextTask::kEmbed ? TextTask::kEmbed : TextTask::kRank;
+  if (request.task == TextTask::kEmbed) {
+    for (const std::string& each : first) request.items.push_back({.text = each});
+    for (const std::string& each : second) request.items.push_back({.text = each});
+    return request;
+  }
+  for (size_t i = 0; i < second.size(); ++i) {
+    request.items.push_back({.text = first.size() == 1 ? first[0] : first[i], .pair = second[i]});
+  }
+  return request;
+}
+
+// A score for each of the second texts.
+std::vector<float> PairScores(const TextResult& result, size_t first, Squash squash) {
+  std::vector<float> scores;
+  if (result.text->offer().task == TextTask::kEmbed) {
+    for (size_t i = first; i < result.answers.size(); ++i) {
+      const size_t other = first == 1 ? 0 : i - first;
+      scores.push_back(Cosine(result.answers[other].values, result.answers[i].values));
+    }
+    return scores;
+  }
+  const bool squashes = squash == Squash::kAlways ||
+                        (squash == Squash::kAsModel && !result.text->package().raw_scores);
+  for (const TextAnswer& answer : result.answers) {
+    const float score = answer.values.empty() ? 0 : answer.values[0];
+    scores.push_back(squashes ? Sigmoid(score) : score);
+  }
+  return scores;
+}
+
+// Positions of the scores, the highest first; equal ones as they were sent.
+std::vector<size_t> ByScore(const std::vector<float>& scores) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  return order;
+}
+
+std::string ModelName(const TextResult& result) { return Quoted(result.model.version->name); }
+
+absl::StatusOr<AskedTexts> ReadPlain(const Fields& fields, const TextApiContext& context,
+                                     const std::string& model) {
+  ASSIGN_OR_RETURN(const std::string query, fields.WantText("query"));
+  ASSIGN_OR_RETURN(std::vector<std::string> texts, fields.WantTexts("texts"));
+  if (texts.empty()) return absl::InvalidArgumentError("\"texts\" is an empty list");
+  AskedTexts asked;
+  ASSIGN_OR_RETURN(asked.request, PairsRequest(context, model, {query}, texts));
+  ASSIGN_OR_RETURN(asked.request.truncation, fields.TruncationAsked());
+  ASSIGN_OR_RETURN(const bool raw, fields.Bool("raw_scores", false));
+  ASSIGN_OR_RETURN(const bool return_text, fields.Bool("return_text", false));
+  if (!return_text) texts.clear();
+  asked.write = [raw, texts = std::move(texts)](const TextResult& result) {
+    const std::vector<float> scores = PairScores(result, 1, raw ? Squash::kNever : Squash::kAlways);
+    std::string json = "[";
+    for (const size_t i : ByScore(scores)) {
+      absl::StrAppend(&json, json.size() > 1 ? "," : "", "{\"index\":", i, ",\"score\":");
+      AppendNumber(scores[i], json);
+      if (i < texts.size()) absl::StrAppend(&json, ",\"text\":", Quoted(texts[i]));
+      json += '}';
+    }
+    return absl::StatusOr<std::string>(json + "]");
+  };
+  return asked;
+}
+
+std::string WriteCohere(const TextResult& result, const std::vector<std::string>& texts,
+                        size_t most) {
+  const std::vector<float> scores = PairScores(result, 1, Squash::kAsModel);
+  std::string json =
+      absl::StrCat("{\"id\":\"rerank-", std::time(nullptr), "\",\"object\":\"list\",",
+                   "\"model\":", ModelName(result), ",\"results\":[");
+  size_t count = 0;
+  for (const size_t i : ByScore(scores)) {
+    if (count == most) break;
+    absl::StrAppend(&json, count++ > 0 ? "," : "", "{\"index\":", i, ",\"relevance_score\":");
+    AppendNumber(scores[i], json);
+    if (i < texts.size()) absl::StrAppend(&json, ",\"document\":{\"text\":", Quoted(texts[i]), "}");
+    json += '}';
+  }
+  absl::StrAppend(&json, "],\"usage\":{\"prompt_tokens\":", result.tokens,
+                  ",\"total_tokens\":", result.tokens,
+                  "},\"meta\":{\"api_version\":{\"version\":\"1\"},"
+                  "\"billed_units\":{\"search_units\":1}}}");
+  return json;
+}
+
+absl::StatusOr<AskedTexts> ReadCohere(const Fields& fields, const TextApiContext& context,
+                                      const std::string& model) {
+  ASSIGN_OR_RETURN(const std::string query, fields.WantText("query"));
+  ASSIGN_OR_RETURN(std::vector<std::string> texts, fields.WantTexts("documents"));
+  if (texts.empty()) return absl::InvalidArgumentError("\"documents\" is an empty list");
+  AskedTexts asked;
+  ASSIGN_OR_RETURN(asked.request, PairsRequest(context, model, {query}, texts));
+  ASSIGN_OR_RETURN(asked.request.truncation, fields.TruncationAsked());
+  ASSIGN_OR_RETURN(const int64_t most, fields.Int("top_n", std::ssize(texts)));
+  if (most < 1) return absl::InvalidArgumentError(absl::StrCat("\"top_n\" is ", most));
+  ASSIGN_OR_RETURN(const bool return_documents, fields.Bool("return_documents", false));
+  if (!return_documents) texts.clear();
+  asked.write = [most, texts = std::move(texts)](const TextResult& result) {
+    return absl::StatusOr<std::string>(WriteCohere(result, texts, static_cast<size_t>(most)));
+  };
+  return asked;
+}
+
+absl::StatusOr<AskedTexts> ReadScores(const Fields& fields, const TextApiContext& context,
+                                      const std::string& model) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> first, fields.WantTexts("text_1"));
+  ASSIGN_OR_RETURN(const std::vector<std::string> second, fields.WantTexts("text_2"));
+  if (second.empty() || (first.size() != 1 && first.size() != second.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("\"text_1\" has ", first.size(),
+                                                   " texts, \"text_2\" has ", second.size(),
+                                                   "; the first has one, or as many"));
+  }
+  AskedTexts asked;
+  ASSIGN_OR_RETURN(asked.request, PairsRequest(context, model, first, second));
+  ASSIGN_OR_RETURN(asked.request.truncation, fields.TruncationAsked());
+  asked.write = [count = first.size()](const TextResult& result) {
+    const std::vector<float> scores = PairScores(result, count, Squash::kAsModel);
+    std::string json = absl::StrCat("{\"id\":\"score-", std::time(nullptr),
+                                    "\",\"object\":\"list\",\"created\":", std::time(nullptr),
+                                    ",\"model\":", ModelName(result), ",\"data\":[");
+    for (size_t i = 0; i < scores.size(); ++i) {
+      absl::StrAppend(&json, i > 0 ? "," : "", "{\"index\":", i,
+                      ",\"object\":\"score\",\"score\":");
+      AppendNumber(scores[i], json);
+      json += '}';
+    }
+    absl::StrAppend(&json, "],\"usage\":{\"prompt_tokens\":", result.tokens,
+                    ",\"total_tokens\":", result.tokens, "}}");
+    return absl::StatusOr<std::string>(std::move(json));
+  };
+  return asked;
+}
+
+absl::StatusOr<AskedTexts> ReadAny(const Fields& fields, const TextApiContext& context,
+                                   const std::string& model) {
+  return fields.Has("texts") ? ReadPlain(fields, context, model)
+                             : ReadCohere(fields, context, model);
+}
+
+}  // namespace
+
+TextFace Rerank() { return {.errors = ErrorForm::kInferenceAndMessage, .read = ReadAny}; }
+TextFace Scores() { return {.errors = ErrorForm::kOpenAi, .read = ReadScores}; }
+
+}  // namespace reprise

@@ -1,0 +1,159 @@
+#include "server/text_api/text_api.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/text_api/embeddings.h"
+#include "server/text_api/model_pages.h"
+#include "server/text_api/openapi.h"
+#include "server/text_api/predict.h"
+#include "server/text_api/rerank.h"
+#include "server/text_api/tokens.h"
+
+namespace reprise {
+namespace {
+
+using Exchange = std::shared_ptr<HttpExchange>;
+
+// Answers one request for `model`, which is empty where the path names none.
+using Answer = void (*)(const TextApiContext& context, Exchange exchange, const std::string& model);
+
+template <TextFace (*face)()>
+void Texts(const TextApiContext& context, Exchange exchange, const std::string& model) {
+  static const TextFace kFace = face();
+  ServeTexts(context, kFace, std::move(exchange), model);
+}
+
+void Models(const TextApiContext& context, Exchange exchange, const std::string&) {
+  exchange->Answer([&context] { return ModelsPage(context); });
+}
+
+void OneModel(const TextApiContext& context, Exchange exchange, const std::string& model) {
+  exchange->Answer([&context, model] { return ModelPage(context, model); });
+}
+
+void Info(const TextApiContext& context, Exchange exchange, const std::string& model) {
+  exchange->Answer([&context, model] { return InfoPage(context, model); });
+}
+
+// Clients of the hub send texts to the address of a model itself; what it does with them is its own
+// matter.
+void Whatever(const TextApiContext& context, Exchange exchange, const std::string& model) {
+  const auto chosen = ChooseModel(context, model, TextTask::kNone);
+  const auto text = chosen.ok() ? FindTextModel(context, *chosen)
+                                : absl::StatusOr<std::shared_ptr<const TextModel>>(chosen.status());
+  if (!text.ok()) {
+    return exchange->Answer(
+        [why = text.status()] { return TextErrorReply(ErrorForm::kInference, why); });
+  }
+  const bool pairs = absl::StrContains(exchange->request().body, "\"source_sentence\"");
+  if ((*text)->offer().task != TextTask::kEmbed) {
+    return Texts<Predictions>(context, std::move(exchange), *chosen);
+  }
+  pairs ? Texts<Similarities>(context, std::move(exchange), *chosen)
+        : Texts<PlainEmbeddings>(context, std::move(exchange), *chosen);
+}
+
+struct Route {
+  RouteInfo info;
+  Answer answer;
+  bool of_model;  // is there a second time below /models/{model}
+};
+
+// THE table of paths that take texts.
+constexpr Route kRoutes[] = {
+    {{"GET", "/v1/models", "The models that are ready", "", "ModelList"}, Models, false},
+    {{"GET", "/v1/models/{model}", "One of them", "", "Model"}, OneModel, false},
+    {{"POST", "/v1/embeddings", "Vectors of texts, as OpenAI has it", "EmbeddingsRequest",
+      "EmbeddingsResponse"},
+     Texts<OpenAiEmbeddings>,
+     true},
+    {{"POST", "/embed", "Vectors of texts, as text-embeddings-inference has it", "EmbedRequest",
+      "EmbedResponse"},
+     Texts<PlainEmbeddings>,
+     true},
+    {{"POST", "/similarity", "Cosines of a text and others", "SimilarityRequest", "Numbers"},
+     Texts<Similarities>,
+     true},
+    {{"POST", "/rerank", "Documents by their relevance to a query", "RerankRequest",
+      "RerankResponse"},
+     Texts<Rerank>,
+     true},
+    {{"POST", "/v1/rerank", "Documents by their relevance to a query", "RerankRequest",
+      "RerankResponse"},
+     Texts<Rerank>,
+     true},
+    {{"POST", "/v2/rerank", "Documents by their relevance to a query", "RerankRequest",
+      "RerankResponse"},
+     Texts<Rerank>,
+     true},
+    {{"POST", "/score", "Scores of pairs of texts", "ScoreRequest", "ScoreResponse"},
+     Texts<Scores>,
+     true},
+    {{"POST", "/v1/score", "Scores of pairs of texts", "ScoreRequest", "ScoreResponse"},
+     Texts<Scores>,
+     true},
+    {{"POST", "/predict", "Labels of texts, or of their tokens", "PredictRequest",
+      "PredictResponse"},
+     Texts<Predictions>,
+     true},
+    {{"POST", "/tokenize", "The tokens of a text", "TokenizeRequest", "TokenizeResponse"},
+     ServeTokenize,
+     true},
+    {{"POST", "/detokenize", "The text of tokens", "DetokenizeRequest", "DetokenizeResponse"},
+     ServeDetokenize,
+     true},
+    {{"POST", "/decode", "The text of tokens", "DetokenizeRequest", "DetokenizeResponse"},
+     ServeDetokenize,
+     true},
+    {{"GET", "/info", "What the model does with texts", "", "Info"}, Info, true},
+    {{"POST", "/", "What the model does with texts: vectors or labels", "EmbedRequest",
+      "EmbedResponse"},
+     Whatever,
+     true},
+};
+
+// "/models/{model}/embed"; of "/" "/models/{model}".
+std::string PathOfModel(const RouteInfo& info) {
+  return absl::StrCat("/models/{model}", std::string(info.path) == "/" ? "" : info.path);
+}
+
+std::vector<RouteInfo> Infos(std::vector<std::string>& paths) {
+  paths.reserve(std::size(kRoutes));
+  std::vector<RouteInfo> infos;
+  for (const Route& route : kRoutes) {
+    infos.push_back(route.info);
+    if (!route.of_model) continue;
+    paths.push_back(PathOfModel(route.info));
+    infos.push_back(route.info);
+    infos.back().path = paths.back().c_str();
+  }
+  return infos;
+}
+
+}  // namespace
+
+void AddTextApi(const TextApiContext& given, Router& router) {
+  const auto context = std::make_shared<const TextApiContext>(given);
+  for (const Route& route : kRoutes) {
+    const auto handler = [context, answer = route.answer](Exchange exchange,
+                                                          const PathParts& parts) {
+      const auto model = parts.find("model");
+      answer(*context, std::move(exchange), model == parts.end() ? "" : model->second);
+    };
+    router.Add(route.info.method, route.info.path, handler);
+    if (route.of_model) router.Add(route.info.method, PathOfModel(route.info), handler);
+  }
+  std::vector<std::string> paths;
+  const auto page =
+      std::make_shared<const std::string>(OpenApiPage(Infos(paths), context->version));
+  router.Add("GET", "/openapi.json", [page](const Exchange& exchange, const PathParts&) {
+    exchange->Answer(
+        [page] { return HttpReply{.content_type = "application/json", .body = *page}; });
+  });
+}
+
+}  // namespace reprise

@@ -1,0 +1,106 @@
+#include "server/text_api/text_face.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/memory_net.h"
+#include "runtime/base/status_macros.h"
+#include "server/rest/json_document.h"
+
+namespace reprise {
+namespace {
+
+absl::StatusOr<AskedTexts> ReadTexts(const TextApiContext& context, const TextFace& face,
+                                     const HttpExchange& exchange, const std::string& model) {
+  JsonDocument document(*context.parsing);
+  ASSIGN_OR_RETURN(const simdjson::dom::element json, document.Parse(exchange.request().body));
+  ASSIGN_OR_RETURN(const Fields fields, Fields::Of(json));
+  std::string named = model;
+  if (named.empty()) {
+    ASSIGN_OR_RETURN(named, fields.Text("model", ""));
+  }
+  return face.read(fields, context, named);
+}
+
+HttpReply ReplyOf(const TextFace& face, const AskedTexts& asked, const TextResult& result) {
+  if (!result.status.ok()) return TextErrorReply(face.errors, result.status);
+  absl::StatusOr<std::string> body = asked.write(result);
+  if (!body.ok()) return TextErrorReply(face.errors, body.status());
+  return {.content_type = "application/json", .body = *std::move(body)};
+}
+
+}  // namespace
+
+void ServeTexts(const TextApiContext& context, const TextFace& face,
+                std::shared_ptr<HttpExchange> exchange, const std::string& model) {
+  const auto refuse = [&](const absl::Status& why) {
+    exchange->Answer([form = face.errors, why] { return TextErrorReply(form, why); });
+  };
+  std::shared_ptr<AskedTexts> asked;
+  const absl::Status read =
+      WithinMemory([] { return "the request"; },
+                   [&]() -> absl::Status {
+                     ASSIGN_OR_RETURN(AskedTexts texts, ReadTexts(context, face, *exchange, model));
+                     asked = std::make_shared<AskedTexts>(std::move(texts));
+                     return absl::OkStatus();
+                   });
+  if (!read.ok()) return refuse(read);
+  TextCall::Done done;
+  const absl::Status kept = WithinMemory(
+      [] { return "the request"; },
+      [&] {
+        done = [face, asked, exchange](TextResult result) {
+          std::function<HttpReply()> make;
+          WhereMemoryAllows([&] {
+            make = [face, asked, result = std::make_shared<const TextResult>(std::move(result))] {
+              return ReplyOf(face, *asked, *result);
+            };
+          });
+          if (make == nullptr) make = [] { return HttpReply{.status = 503}; };
+          exchange->Answer(std::move(make));
+        };
+        return absl::OkStatus();
+      });
+  if (!kept.ok()) return refuse(kept);
+  TextRequest request = std::move(asked->request);
+  const std::shared_ptr<TextCall> call =
+      TextCall::Start(context.texts, std::move(request), std::move(done));
+  if (call == nullptr) return;
+  WhereMemoryAllows([&] {
+    exchange->OnLeave([weak = std::weak_ptr<TextCall>(call)] {
+      if (const std::shared_ptr<TextCall> waiting = weak.lock()) waiting->Cancel();
+    });
+  });
+}
+
+absl::StatusOr<std::string> ChooseModel(const TextApiContext& context, const std::string& named,
+                                        TextTask task) {
+  if (!named.empty()) return named;
+  std::vector<std::string> names;
+  for (const Repository::Listed& listed : context.texts.repository->List()) {
+    if (listed.state != ModelState::kReady || listed.servable == nullptr) continue;
+    const auto text = context.texts.models->Find(*listed.servable->model);
+    if (!text.ok() || (task != TextTask::kNone && (*text)->offer().task != task)) continue;
+    if (names.empty() || names.back() != listed.version->name) {
+      names.push_back(listed.version->name);
+    }
+  }
+  if (names.size() == 1) return names[0];
+  const char* what = task == TextTask::kNone ? "texts" : TextTaskName(task);
+  if (names.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("no model that is ready offers ", what));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"model\" is missing, and ", names.size(), " models offer ", what, ": ",
+                   absl::StrJoin(names, ", "), " (or send to /models/", names[0], "/...)"));
+}
+
+absl::StatusOr<std::shared_ptr<const TextModel>> FindTextModel(const TextApiContext& context,
+                                                               const std::string& name) {
+  ASSIGN_OR_RETURN(const Repository::Found found, context.texts.repository->Find(name, ""));
+  return context.texts.models->Find(*found.servable->model);
+}
+
+}  // namespace reprise

@@ -1,0 +1,56 @@
+// TextFace: how one path takes texts and answers them. A face reads the JSON of a request into a
+// TextRequest and a function that writes its answer; ServeTexts does all else, the same for every
+// face.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/engine/types/memory_budget.h"
+#include "server/http/http_message.h"
+#include "server/repository/repository.h"
+#include "server/tasks/text_call.h"
+#include "server/text_api/error_form.h"
+#include "server/text_api/fields.h"
+
+namespace reprise {
+
+struct TextApiContext {
+  TextContext texts;
+  MemoryBudget* parsing = nullptr;  // see JsonDocument
+  std::string version;              // the server's
+};
+
+// A request that was read.
+struct AskedTexts {
+  TextRequest request;
+  // The JSON of the answer; `result` is OK. Called once, on a thread of the server.
+  std::function<absl::StatusOr<std::string>(const TextResult& result)> write;
+};
+
+struct TextFace {
+  ErrorForm errors = ErrorForm::kInference;
+  // `model`: that of the path, or of the JSON; empty: neither names one.
+  std::function<absl::StatusOr<AskedTexts>(const Fields& fields, const TextApiContext& context,
+                                           const std::string& model)>
+      read;
+};
+
+// Answers `exchange` once, whatever happens. A client that goes away takes its texts out of the
+// queue.
+void ServeTexts(const TextApiContext& context, const TextFace& face,
+                std::shared_ptr<HttpExchange> exchange, const std::string& model);
+
+// The model that is named, else the only one that is ready and offers `task`. Errors:
+// FAILED_PRECONDITION where none does, INVALID_ARGUMENT naming those that do.
+absl::StatusOr<std::string> ChooseModel(const TextApiContext& context, const std::string& named,
+                                        TextTask task);
+
+// The text side of the ready model `name`. Errors: those of Repository::Find, and why it takes no
+// texts.
+absl::StatusOr<std::shared_ptr<const TextModel>> FindTextModel(const TextApiContext& context,
+                                                               const std::string& name);
+
+}  // namespace reprise

@@ -1,0 +1,310 @@
+"""Texts over HTTP and over the inference protocol, by the clients that people have, unmodified."""
+
+import base64
+import json
+
+import cohere
+import huggingface_hub
+import numpy as np
+import openai
+import pytest
+import requests
+import tritonclient.grpc
+import tritonclient.http
+
+from testing import tokenizer_kinds
+from testing.daemon import Daemon, reprise
+from testing.hub import HIDDEN, Folder, sigmoid, softmax
+
+TEXTS = ["The quick brown fox jumps over the lazy dog.", "Reprise captures a graph once.",
+         "日本語の文章は空白で区切られていません。", "", "Emojis 😀😃🎉 and flags 🇩🇪 here.", "fox " * 40]
+DOCUMENTS = ["the dog is not amused", "Schöne Grüße aus Köln", "a graph for every request", "fox"]
+LABELS = ["sad", "calm", "glad"]
+TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+CLOSE = dict(rtol=0, atol=2e-5)
+
+
+class Served:
+    """Five models of five kinds in one process, and a client of each protocol."""
+
+    def __init__(self, root):
+        hub = root / "hub"
+        hub.mkdir()
+        self.sentences = Folder(hub / "sentences").sentence_transformer(
+            dense=24, prompts={"query": "query: "})
+        self.other = Folder(root / "other", tokenizer=tokenizer_kinds.byte_bpe(), seed=2,
+                            file="onnx/model.onnx").sentence_transformer(pooling="cls_token")
+        self.ranker = Folder(hub / "ranker", seed=3, labels=["relevance"])
+        self.moods = Folder(hub / "moods", seed=4, labels=LABELS)
+        self.tagger = Folder(hub / "tagger", seed=6, labels=TAGS, of_tokens=True)
+        self.daemon = Daemon(hub, "--model", f"other={root / 'other'}")
+
+    def url(self, model=None):
+        return self.daemon.http_url + (f"/models/{model}" if model else "")
+
+    def post(self, path, body):
+        return requests.post(self.daemon.http_url + path, json=body, timeout=60)
+
+    def openai(self):
+        return openai.OpenAI(base_url=self.url() + "/v1", api_key="none", max_retries=0)
+
+    def hub(self, model):
+        return huggingface_hub.InferenceClient(model=self.url(model))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    it = Served(tmp_path_factory.mktemp("texts"))
+    with it.daemon:
+        yield it
+
+
+def test_openai_embeddings_are_those_of_the_python_stack(served):
+    texts = [text for text in TEXTS if len(text) < 150]
+    answer = served.openai().embeddings.create(model="sentences", input=texts)
+    assert [entry.index for entry in answer.data] == list(range(len(texts)))
+    wanted = [served.sentences.embed(text) for text in texts]
+    np.testing.assert_allclose([entry.embedding for entry in answer.data], wanted, **CLOSE)
+    tokens = sum(len(served.sentences.run(text)[1].ids) for text in texts)
+    assert answer.usage.prompt_tokens == answer.usage.total_tokens == tokens
+    assert answer.model == "sentences"
+    floats = served.openai().embeddings.create(model="sentences", input=texts[0],
+                                               encoding_format="float")
+    np.testing.assert_allclose(floats.data[0].embedding, wanted[0], **CLOSE)
+
+
+def test_openai_embeddings_take_ids_and_dimensions(served):
+    ids = [served.sentences.run(text)[1].ids for text in TEXTS[:3]]
+    wanted = np.array([served.sentences.embed(text) for text in TEXTS[:3]])
+    answer = served.openai().embeddings.create(model="sentences", input=ids)
+    np.testing.assert_allclose([entry.embedding for entry in answer.data], wanted, **CLOSE)
+    one = served.openai().embeddings.create(model="sentences", input=ids[0], dimensions=8)
+    cut = wanted[0][:8] / np.linalg.norm(wanted[0][:8])
+    np.testing.assert_allclose(one.data[0].embedding, cut, **CLOSE)
+    with pytest.raises(openai.BadRequestError, match='"dimensions" is 1000, the model\'s vectors have 24'):
+        served.openai().embeddings.create(model="sentences", input="a", dimensions=1000)
+
+
+def test_openai_lists_models_and_its_errors_are_its_own(served):
+    names = {model.id for model in served.openai().models.list()}
+    assert names == {"sentences", "other", "ranker", "moods", "tagger"}
+    assert served.openai().models.retrieve("ranker").id == "ranker"
+    with pytest.raises(openai.NotFoundError, match='no model \\\\?"nobody') as error:
+        served.openai().embeddings.create(model="nobody", input="a")
+    assert error.value.code == "model_not_found"
+    with pytest.raises(openai.BadRequestError, match="offers rerank, not embeddings"):
+        served.openai().embeddings.create(model="ranker", input="a")
+    with pytest.raises(openai.BadRequestError, match='the model takes 64'):
+        served.openai().embeddings.create(model="sentences", input="dog " * 200)
+    with pytest.raises(openai.BadRequestError, match="out of range"):
+        served.openai().embeddings.create(model="sentences", input=[[1, 99999]])
+
+
+def test_truncation_is_done_where_it_is_asked_for(served):
+    text = "dog fox " * 50
+    answer = served.openai().embeddings.create(model="sentences", input=text,
+                                               extra_body={"truncate": True})
+    np.testing.assert_allclose(answer.data[0].embedding, served.sentences.embed(text, most=64),
+                               **CLOSE)
+    assert answer.usage.prompt_tokens == 64
+    left = served.post("/models/sentences/embed", {"inputs": text + "lazy", "truncate": True,
+                                                   "truncation_direction": "Left"}).json()
+    served.sentences.tokenizer.enable_truncation(64, direction="left")
+    ids = served.sentences.tokenizer.encode(text + "lazy").ids
+    by_ids = served.post("/models/sentences/embed", {"inputs": [ids]}).json()
+    np.testing.assert_allclose(left, by_ids, **CLOSE)
+    # Four times the context, and a megabyte, are more than is read.
+    refused = served.post("/v1/embeddings", {"model": "sentences", "input": "dog " * 1000,
+                                             "truncate": True})
+    assert refused.status_code == 429 and "more than 256 tokens" in refused.text
+    refused = served.post("/v1/embeddings", {"model": "sentences", "input": "d" * 1_100_000})
+    assert refused.status_code == 429
+    assert "1100000 bytes, it may have 1048576" in refused.text
+
+
+def test_a_request_of_many_texts_is_answered_in_order(served):
+    texts = [f"dog {i} " * (i % 7 + 1) for i in range(1500)]
+    answer = served.openai().embeddings.create(model="sentences", input=texts)
+    assert len(answer.data) == 1500
+    for i in (0, 1, 700, 1499):
+        np.testing.assert_allclose(answer.data[i].embedding, served.sentences.embed(texts[i]),
+                                   **CLOSE)
+
+
+def test_embed_normalises_and_takes_prompts(served):
+    plain = served.post("/models/other/embed", {"inputs": TEXTS[:2]}).json()
+    np.testing.assert_allclose(plain, [served.other.embed(text) for text in TEXTS[:2]], **CLOSE)
+    prompted = served.post("/models/sentences/embed", {"inputs": "a fox", "prompt_name": "query"})
+    np.testing.assert_allclose(prompted.json()[0], served.sentences.embed("query: a fox"), **CLOSE)
+    refused = served.post("/models/sentences/embed", {"inputs": "a", "prompt_name": "nobody"})
+    assert refused.status_code == 422
+    assert refused.json() == {"error": 'the model has no prompt "nobody"; it has query',
+                              "error_type": "Validation"}
+    # Two models offer vectors: neither is guessed.
+    refused = served.post("/embed", {"inputs": "a"})
+    assert refused.status_code == 422 and "other, sentences" in refused.json()["error"]
+
+
+def test_huggingface_hub_reads_vectors_labels_and_entities(served):
+    vector = served.hub("sentences").feature_extraction(TEXTS[0])
+    np.testing.assert_allclose(vector[0], served.sentences.embed(TEXTS[0]), **CLOSE)
+    cosines = served.hub("sentences").sentence_similarity(TEXTS[0], other_sentences=DOCUMENTS)
+    a = served.sentences.embed(TEXTS[0])
+    np.testing.assert_allclose(cosines, [a @ served.sentences.embed(d) for d in DOCUMENTS], **CLOSE)
+    logits, _ = served.moods.run(TEXTS[0])
+    moods = served.hub("moods").text_classification(TEXTS[0])
+    order = np.argsort(-logits)
+    assert [mood.label for mood in moods] == [LABELS[i] for i in order]
+    np.testing.assert_allclose([mood.score for mood in moods], softmax(logits)[order], **CLOSE)
+    entities = served.hub("tagger").token_classification(TEXTS[0], aggregation_strategy="none")
+    logits, encoded = served.tagger.run(TEXTS[0])
+    wanted = [(TAGS[row.argmax()], softmax(row).max(), encoded.offsets[i])
+              for i, row in enumerate(logits)
+              if not encoded.special_tokens_mask[i] and TAGS[row.argmax()] != "O"]
+    assert [(e.entity, (e.start, e.end)) for e in entities] == [(tag, at) for tag, _, at in wanted]
+    np.testing.assert_allclose([e.score for e in entities], [score for _, score, _ in wanted], **CLOSE)
+
+
+def test_neighbouring_tokens_of_one_tag_are_one_entity(served):
+    text = "日本語 and the quick brown fox in Köln"
+    answer = served.post("/models/tagger/predict", {"inputs": [text]}).json()[0]
+    logits, encoded = served.tagger.run(text)
+    runs = []
+    for i, row in enumerate(logits):
+        if encoded.special_tokens_mask[i]:
+            continue
+        label = TAGS[row.argmax()]
+        tag = label.split("-")[-1]
+        if runs and runs[-1][0] == tag and not label.startswith("B-"):
+            runs[-1][1].append(i)
+        else:
+            runs.append((tag, [i]))
+    wanted = [(tag, encoded.offsets[run[0]][0], encoded.offsets[run[-1]][1])
+              for tag, run in runs if tag != "O"]
+    assert [(e["entity_group"], e["start"], e["end"]) for e in answer] == wanted
+    assert len(wanted) > 0
+
+
+def test_rerank_in_the_shapes_of_cohere_jina_and_tei(served):
+    query = "which animal is lazy"
+    logits = np.array([served.ranker.run(query, document)[0][0] for document in DOCUMENTS])
+    scores = sigmoid(logits)
+    order = list(np.argsort(-scores))
+    client = cohere.ClientV2(api_key="none", base_url=served.url())
+    answer = client.rerank(model="ranker", query=query, documents=DOCUMENTS, top_n=3)
+    assert [result.index for result in answer.results] == order[:3]
+    np.testing.assert_allclose([result.relevance_score for result in answer.results],
+                               scores[order[:3]], **CLOSE)
+    jina = served.post("/v1/rerank", {"model": "ranker", "query": query, "return_documents": True,
+                                      "documents": [{"text": d} for d in DOCUMENTS]}).json()
+    assert [r["document"]["text"] for r in jina["results"]] == [DOCUMENTS[i] for i in order]
+    assert jina["usage"]["total_tokens"] > 0
+    tei = served.post("/rerank", {"query": query, "texts": DOCUMENTS, "raw_scores": True,
+                                  "return_text": True}).json()
+    assert [(each["index"], each["text"]) for each in tei] == [(i, DOCUMENTS[i]) for i in order]
+    np.testing.assert_allclose([each["score"] for each in tei], logits[order], **CLOSE)
+    with pytest.raises(cohere.errors.UnprocessableEntityError, match="documents"):
+        client.rerank(model="ranker", query=query, documents=[])
+
+
+def test_scores_of_pairs_and_by_vectors(served):
+    answer = served.post("/score", {"model": "ranker", "text_1": TEXTS[0],
+                                    "text_2": DOCUMENTS}).json()
+    wanted = sigmoid(np.array([served.ranker.run(TEXTS[0], d)[0][0] for d in DOCUMENTS]))
+    np.testing.assert_allclose([each["score"] for each in answer["data"]], wanted, **CLOSE)
+    by_vectors = served.post("/v1/score", {"model": "sentences", "text_1": TEXTS[:2],
+                                           "text_2": DOCUMENTS[:2]}).json()
+    wanted = [served.sentences.embed(a) @ served.sentences.embed(b)
+              for a, b in zip(TEXTS[:2], DOCUMENTS[:2])]
+    np.testing.assert_allclose([each["score"] for each in by_vectors["data"]], wanted, **CLOSE)
+    refused = served.post("/score", {"model": "ranker", "text_1": ["a", "b"], "text_2": ["c"]})
+    assert refused.status_code == 400 and refused.json()["error"]["message"].startswith('"text_1" has 2')
+
+
+def test_tokenize_and_detokenize(served):
+    text = TEXTS[2]
+    encoded = served.sentences.run(text)[1]
+    answer = served.post("/tokenize", {"model": "sentences", "prompt": text,
+                                       "return_token_strs": True}).json()
+    assert answer == {"count": len(encoded.ids), "max_model_len": 64, "tokens": encoded.ids,
+                      "token_strs": encoded.tokens}
+    back = served.post("/detokenize", {"model": "sentences", "tokens": encoded.ids}).json()
+    assert back["prompt"] == served.sentences.tokenizer.decode(encoded.ids, skip_special_tokens=False)
+    tei = served.post("/models/sentences/tokenize", {"inputs": [text]}).json()[0]
+    assert [token["id"] for token in tei] == encoded.ids
+    assert [(t["start"], t["stop"]) for t in tei if not t["special"]] == [
+        at for at, special in zip(encoded.offsets, encoded.special_tokens_mask) if not special]
+    assert served.post("/models/sentences/decode", {"ids": [encoded.ids]}).json() == [
+        served.sentences.tokenizer.decode(encoded.ids)]
+
+
+def test_info_names_the_model_and_its_limits(served):
+    info = requests.get(served.url("sentences") + "/info", timeout=10).json()
+    assert info["model_id"] == "sentences" and info["max_input_length"] == 64
+    assert info["model_type"] == {"embedding": {"pooling": "mean"}}
+    labels = requests.get(served.url("moods") + "/info", timeout=10).json()["model_type"]
+    assert labels["classifier"]["id2label"] == {str(i): label for i, label in enumerate(LABELS)}
+
+
+def test_the_inference_protocol_takes_texts_and_ids(served):
+    texts = np.array([text.encode() for text in TEXTS[:3]], np.object_)
+    wanted = [served.sentences.embed(text) for text in TEXTS[:3]]
+    for module, address in ((tritonclient.grpc, served.daemon.grpc_address),
+                            (tritonclient.http, f"127.0.0.1:{served.daemon.http_port}")):
+        client = module.InferenceServerClient(address)
+        given = module.InferInput("text", [3], "BYTES")
+        given.set_data_from_numpy(texts)
+        answer = client.infer("sentences", [given]).as_numpy("sentence_embedding")
+        np.testing.assert_allclose(answer, wanted, **CLOSE)
+        ids = np.array([served.sentences.run(TEXTS[0])[1].ids], np.int64)
+        tensors = []
+        for name, values in (("input_ids", ids), ("attention_mask", np.ones_like(ids))):
+            tensors.append(module.InferInput(name, list(values.shape), "INT64"))
+            tensors[-1].set_data_from_numpy(values)
+        np.testing.assert_allclose(client.infer("sentences", tensors).as_numpy("sentence_embedding")[0],
+                                   wanted[0], **CLOSE)
+    broken = tritonclient.grpc.InferInput("text", [1], "BYTES")
+    broken.set_data_from_numpy(np.array([b"dog \xff"], np.object_))
+    with pytest.raises(tritonclient.utils.InferenceServerException, match="no UTF-8 at byte 4"):
+        served.daemon.client().infer("sentences", [broken])
+
+
+@pytest.mark.parametrize("body", [
+    b"", b"{", b"[]", b"null", b"{}", b'{"input": null}', b'{"input": 3}', b'{"input": [[]]}',
+    b'{"input": [1, "a"]}', b'{"input": {"a": 1}}', b'{"input": []}', b'{"input": "\xff"}',
+    b'{"input": "a", "dimensions": 0}', b'{"input": "a", "encoding_format": "hex"}',
+    b'{"input": [[-1]]}', b'{"input": [[1e99]]}', b'{"input": "a", "truncate": 7}'])
+def test_what_is_no_request_is_told_so_in_the_form_of_openai(served, body):
+    answer = requests.post(served.url("sentences") + "/v1/embeddings", data=body, timeout=30)
+    assert 400 <= answer.status_code < 500, answer.text
+    assert answer.json()["error"]["message"]
+    assert served.daemon.process.poll() is None
+
+
+def test_openapi_names_paths_that_are_there(served):
+    page = requests.get(served.url() + "/openapi.json", timeout=10).json()
+    assert page["openapi"].startswith("3.") and len(page["paths"]) > 20
+    schemas = page["components"]["schemas"]
+    for path, operations in page["paths"].items():
+        for method, operation in operations.items():
+            answer = requests.request(method, served.url() + path.replace("{model}", "sentences"),
+                                      data="{" if method == "post" else None, timeout=10)
+            # What is no JSON is refused by the path itself, not by the router.
+            wanted = {200} if method == "get" else {400, 422}
+            if path == "/info":
+                wanted = {422}  # several models take texts
+            assert answer.status_code in wanted, (path, answer.text)
+            for reference in json.dumps(operation).split("#/components/schemas/")[1:]:
+                assert reference.split('"')[0] in schemas, path
+
+
+def test_commands_print_vectors_and_ranks(served):
+    at = ["--http", f"127.0.0.1:{served.daemon.http_port}"]
+    printed = reprise("embed", "sentences", *TEXTS[:2], *at).splitlines()
+    vectors = [[float(x) for x in line.split()] for line in printed]
+    np.testing.assert_allclose(vectors, [served.sentences.embed(t) for t in TEXTS[:2]], **CLOSE)
+    ranked = reprise("rerank", "ranker", "--query", "lazy", *DOCUMENTS, *at)
+    scores = sigmoid(np.array([served.ranker.run("lazy", d)[0][0] for d in DOCUMENTS]))
+    assert DOCUMENTS[int(scores.argmax())] in ranked.splitlines()[1]
+    refused = reprise("embed", "nobody", "a", *at, check=False)
+    assert refused.returncode == 1 and 'no model "nobody"' in refused.stderr

@@ -1,0 +1,142 @@
+// reprise tokenize: the tokens of texts, by the tokenizer of a model's folder. Needs no server.
+
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "server/hub/text_package.h"
+#include "server/text/tokenizer.h"
+#include "tools/command.h"
+
+namespace reprise::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+struct TokenizeFlags {
+  std::string path;
+  std::vector<std::string> texts;
+  bool json = false;
+  bool no_special = false;
+  bool decode = false;
+  int64_t max_tokens = 0;
+  std::string truncate = "none";
+};
+
+EncodeOptions OptionsOf(const TokenizeFlags& flags) {
+  return {.add_special = !flags.no_special,
+          .offsets = Offsets::kChars,
+          .truncation = flags.truncate == "right"  ? Truncation::kRight
+                        : flags.truncate == "left" ? Truncation::kLeft
+                                                   : Truncation::kNone,
+          .max_bytes = 0,
+          .max_tokens = flags.max_tokens};
+}
+
+void PrintTokens(const Tokenizer& tokenizer, const TextTokens& tokens) {
+  std::vector<std::string> words;
+  for (const uint32_t id : tokens.ids) words.push_back(tokenizer.Token(id));
+  std::printf("%s\n%s\n", absl::StrJoin(tokens.ids, " ").c_str(),
+              absl::StrJoin(words, " ").c_str());
+}
+
+Json TokensJson(const TextTokens& tokens) {
+  return {{"ids", tokens.ids},
+          {"type_ids", tokens.type_ids},
+          {"special", tokens.special},
+          {"offsets", tokens.offsets}};
+}
+
+// One line of JSON for each line of JSON: a text, a list of two that are a pair, or a list of ids.
+absl::StatusOr<Json> AnswerLine(const Tokenizer& tokenizer, const Json& line,
+                                const TokenizeFlags& flags) {
+  if (flags.decode) {
+    std::vector<uint32_t> ids;
+    for (const Json& id : line) {
+      if (!id.is_number_unsigned()) return absl::InvalidArgumentError("the line is no list of ids");
+      ids.push_back(id.get<uint32_t>());
+    }
+    ASSIGN_OR_RETURN(const std::string text, tokenizer.Decode(ids, flags.no_special));
+    return Json(text);
+  }
+  const bool pair =
+      line.is_array() && line.size() == 2 && line[0].is_string() && line[1].is_string();
+  if (!pair && !line.is_string()) {
+    return absl::InvalidArgumentError("the line is no text and no pair of texts");
+  }
+  const std::string text = (pair ? line[0] : line).get<std::string>();
+  std::optional<std::string> second;
+  if (pair) second = line[1].get<std::string>();
+  ASSIGN_OR_RETURN(const TextTokens tokens, tokenizer.Encode(text, second, OptionsOf(flags)));
+  return TokensJson(tokens);
+}
+
+absl::Status AnswerLines(const Tokenizer& tokenizer, const TokenizeFlags& flags) {
+  std::string text;
+  while (std::getline(std::cin, text)) {
+    const Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    absl::StatusOr<Json> answer = AnswerLine(tokenizer, line, flags);
+    if (!answer.ok()) {
+      answer = Json{{"error", std::string(answer.status().message())},
+                    {"code", absl::StatusCodeToString(answer.status().code())}};
+    }
+    std::printf("%s\n",
+                answer->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunTokenize(const TokenizeFlags& flags) {
+  // Any name in the folder does: what lies beside it is looked for.
+  std::filesystem::path path(flags.path);
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) path /= "model.onnx";
+  ASSIGN_OR_RETURN(const TextPackage package, ReadTextPackage(path));
+  if (!package.tokenizer.has_value()) {
+    return absl::NotFoundError(absl::StrCat(flags.path, " has no tokenizer"));
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(*package.tokenizer));
+  if (flags.json) return AnswerLines(*tokenizer, flags);
+  std::vector<std::string> texts = flags.texts;
+  for (std::string line; flags.texts.empty() && std::getline(std::cin, line);) {
+    texts.push_back(line);
+  }
+  for (const std::string& text : texts) {
+    ASSIGN_OR_RETURN(const TextTokens tokens,
+                     tokenizer->Encode(text, std::nullopt, OptionsOf(flags)));
+    PrintTokens(*tokenizer, tokens);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddTokenize(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<TokenizeFlags>();
+  CLI::App* command = app.add_subcommand(
+      "tokenize", "Show the tokens of texts, by the tokenizer of a model's folder; no server");
+  command->footer("Without texts each line of the input is one.");
+  command->add_option("folder", flags->path, "Folder of the model, or its model.onnx")
+      ->required()
+      ->type_name("FOLDER");
+  command->add_option("text", flags->texts, "Texts")->type_name("TEXT");
+  command->add_flag("--json", flags->json,
+                    "Each line of the input is a JSON text, or a list of two that are a pair; "
+                    "answers are lines of JSON with ids, types and offsets in characters");
+  command->add_flag("--no-special", flags->no_special, "Leave special tokens out");
+  command->add_flag("--decode", flags->decode,
+                    "With --json: lines are lists of ids, answers texts");
+  command->add_option("--max-tokens", flags->max_tokens, "The most tokens of a text; 0: no limit")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--truncate", flags->truncate, "Cut longer ones: right, left or none")
+      ->check(CLI::IsMember({"none", "right", "left"}));
+  command->callback([flags, &action] { action = [flags] { return RunTokenize(*flags); }; });
+}
+
+}  // namespace reprise::cli
