@@ -19,9 +19,9 @@
 namespace reprise::cli {
 namespace {
 
-constexpr int64_t kMostElements = 8;  // of a constant, that a row shows
+constexpr int64_t kMostElements = 8;  // that a row shows of a constant
 
-// What `facts` says of `name`; empty where it does not.
+// The fact `name` of `facts`; empty where there is none.
 std::string FactOf(const std::vector<std::pair<std::string, std::string>>& facts,
                    const std::string& name) {
   for (const auto& [key, value] : facts) {
@@ -197,9 +197,11 @@ void AddDiff(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "diff", "Why two models or recipes are not the same: the first cause, and both graphs");
   command->footer(
-      "A side is a model file (.onnx), a record of a recipe store (.rps), a text that `graph` wrote,\n"
+      "A side is a model file (.onnx), a record of a recipe store (.rps), a text that `graph` "
+      "wrote,\n"
       "BUNDLE#KEY, or with --store the key of a recipe of that folder. WAS comes first: in\n"
-      "\"0.5, was 0.7\" NOW has 0.5. Rows are marked | where both sides differ, < and > where only one\n"
+      "\"0.5, was 0.7\" NOW has 0.5. Rows are marked | where both sides differ, < and > where only "
+      "one\n"
       "has them.");
   command->add_option("was", flags->was, "One side")->required()->type_name("WAS");
   command->add_option("now", flags->now, "The other side")->required()->type_name("NOW");
@@ -214,7 +216,8 @@ void AddDiff(CLI::App& app, Action& action) {
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
   command->add_flag("--all", flags->options.all, "Every row, also those that are the same");
-  command->add_flag("--json", flags->options.json, "Print JSON, whose fields docs/cli.md describes");
+  command->add_flag("--json", flags->options.json,
+                    "Print JSON, whose fields docs/cli.md describes");
   command->callback([flags, &action] {
     action = [flags]() -> absl::Status {
       ASSIGN_OR_RETURN(const DiffSide was, ReadDiffSide(flags->was, flags->store));

@@ -13,7 +13,7 @@ namespace reprise::cli {
 
 struct DiffSide {
   std::string what;  // "model a.onnx", "recipe 0123456789abcdef of minilm, b1_s16"
-  Graph graph;       // of a recipe that behind the passes
+  Graph graph;       // a recipe's is the one behind the passes
   // Other facts by name, which are compared as texts: "opset", "binding", "precision", "device".
   // Those that make another recipe of the same graph come first.
   std::vector<std::pair<std::string, std::string>> facts;

@@ -19,9 +19,9 @@
 #include "runtime/bucket/axis_sizes.h"
 #include "runtime/recipe/record_file.h"
 #include "tools/command.h"
-#include "tools/local_engine.h"
-#include "tools/files/node_places.h"
 #include "tools/files/length_file.h"
+#include "tools/files/node_places.h"
+#include "tools/local_engine.h"
 
 namespace reprise::cli {
 namespace {

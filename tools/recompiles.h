@@ -15,7 +15,7 @@ namespace reprise::cli {
 // A module at fault at a step. A module that is compiled anew because another one is at fault has
 // no row.
 struct RecompileRow {
-  int64_t step = 0;    // from 1 on
+  int64_t step = 0;    // the first one is 1
   std::string module;  // scope of names, "(model)" outside of all
   std::string op;      // "NonZero 'find'"
   std::string new_in;  // the shapes that were new, "x: f32[30, 784]"; empty: none were
@@ -35,7 +35,7 @@ inline constexpr char kCauseConstants[] = "changed constants";
 struct ModuleRow {
   std::string module;
   int64_t recompilations = 0;  // steps at which it would be compiled anew, without the first
-  int64_t at_fault = 0;        // of these
+  int64_t at_fault = 0;        // those with a row of their own
 };
 
 struct Recompilations {

@@ -12,11 +12,11 @@
 #include "runtime/onnx/file/onnx_proto.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/recipe/record_file.h"
+#include "tools/files/node_places.h"
+#include "tools/files/static_forms.h"
 #include "tools/local_engine.h"
 #include "tools/made_up_request.h"
-#include "tools/files/node_places.h"
 #include "tools/recompiles.h"
-#include "tools/files/static_forms.h"
 
 namespace reprise::cli {
 namespace {
@@ -33,7 +33,7 @@ std::string SlotText(const std::string& name, const OutputTensor& tensor) {
   return absl::StrCat(name, ": ", ShapeToString(tensor.shape));
 }
 
-// What goes into a module and comes out of it at one step.
+// The values that go into a module and come out of it at one step.
 struct ModuleShapes {
   std::set<std::string> in, out;
   std::string first_op;        // the first of its nodes that reads an input of the model
@@ -107,7 +107,8 @@ class Tracer {
     const int64_t step = ++table_.steps;
     std::map<std::string, int64_t> by_symbol;
     for (const ModelAxis& axis : model_.axes()) by_symbol[axis.symbol] = sizes.at(axis.label);
-    const absl::StatusOr<Graph> graph = Specialize(Engine::SymbolicGraph(model_, /*packed=*/false), {.axes = by_symbol});
+    const absl::StatusOr<Graph> graph =
+        Specialize(Engine::SymbolicGraph(model_, /*packed=*/false), {.axes = by_symbol});
     if (!graph.ok()) return WithStep(step, graph.status());
     const absl::Status ran = Serve(sizes, step);
     if (!ran.ok()) return WithStep(step, ran);
@@ -122,7 +123,7 @@ class Tracer {
     return absl::Status(status.code(), absl::StrCat("step ", step, ": ", status.message()));
   }
 
-  // What the engine does with a request of these sizes.
+  // Finds out how the engine serves a request of these sizes.
   absl::Status Serve(const AxisSizes& sizes, int64_t step) {
     const int64_t before = local_.engine.misses().last_sequence();
     ASSIGN_OR_RETURN(const MadeUpRequest made,
@@ -234,7 +235,7 @@ class Tracer {
   int64_t eager_nodes_ = 0;
   std::unique_ptr<Stream> stream_;
   Recompilations table_;
-  std::map<std::string, std::set<std::string>> seen_in_, seen_out_;  // by module
+  std::map<std::string, std::set<std::string>> seen_in_, seen_out_;  // keyed by module
   std::set<std::string> seen_data_;
   std::map<std::string, std::pair<int64_t, int64_t>> counts_;  // recompilations, at fault
   // The last step's.

@@ -21,9 +21,9 @@
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/recipe/record_file.h"
 #include "tools/command.h"
+#include "tools/files/static_forms.h"
 #include "tools/local_engine.h"
 #include "tools/made_up_request.h"
-#include "tools/files/static_forms.h"
 
 namespace reprise::cli {
 namespace {
@@ -161,7 +161,7 @@ class Comparison {
     return absl::OkStatus();
   }
 
-  // What was compared so far.
+  // The comparison so far.
   struct Tally {
     int64_t runs = 0;
     int64_t elements = 0;

@@ -115,11 +115,15 @@ v1::ModelDynamicity JudgeShapeFile(const ShapeColumns& shapes, absl::string_view
   ShapeRecorder recorder(counted ? std::numeric_limits<int64_t>::max()
                                  : std::max<int64_t>(rows / 2, 1));
   std::map<std::vector<int64_t>, size_t> first;  // row of each shape
+  // The one capture of a single shape says nothing of how much shapes vary.
+  const bool varies =
+      std::any_of(columns.sizes.begin(), columns.sizes.end(),
+                  [&](const std::vector<int64_t>& sizes) { return sizes != columns.sizes[0]; });
   ExactRecipes recipes;
   for (size_t row = 0; row < shapes.rows.size(); ++row) {
     const std::vector<int64_t>& sizes = columns.sizes[row];
     const auto requests = static_cast<int64_t>(shapes.counts[row]);
-    if (requests > 0 && !recipes.Use(sizes)) {
+    if (varies && requests > 0 && !recipes.Use(sizes)) {
       recorder.Record(sizes, ShapeService::kOutside);
       if (requests > 1) recorder.Record(sizes, ShapeService::kReady, requests - 1);
     } else {

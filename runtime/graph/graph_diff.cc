@@ -14,7 +14,8 @@
 namespace reprise {
 namespace {
 
-// Constants of so many elements are told whole, larger ones by the first element that differs.
+// Constants up to this number of elements are told whole, larger ones by the first element that
+// differs.
 constexpr int64_t kMostElements = 8;
 
 std::string Label(const Node& node) { return SourceLabel(node); }
@@ -74,7 +75,7 @@ std::string MadeBy(const ParameterExpr& expression) {
                       ")");
 }
 
-// What is known of a result's or an input's type.
+// The type of a result or an input, as far as it is known.
 std::string TypeText(const Value& value) {
   if (value.shape.has_value()) return TypeOf(value.dtype, *value.shape);
   std::vector<std::string> dims;
@@ -265,7 +266,7 @@ class Differ {
     return std::find(outputs.begin(), outputs.end(), id) - outputs.begin();
   }
 
-  // What a value is, for people.
+  // A value in words.
   static std::string Origin(const Graph& graph, ValueId id) {
     const Value& value = graph.value(id);
     switch (value.kind) {

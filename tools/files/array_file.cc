@@ -133,7 +133,7 @@ absl::StatusOr<ArrayFile> ParseArray(absl::string_view bytes, const std::string&
   }
   int64_t elements = 1;
   for (const absl::string_view part : absl::StrSplit(shape, ',')) {
-    if (absl::StripAsciiWhitespace(part).empty()) continue;  // behind the comma of (3,)
+    if (absl::StripAsciiWhitespace(part).empty()) continue;  // the comma of (3,) ends a part
     int64_t size = 0;
     if (!absl::SimpleAtoi(part, &size) || size < 0 || size > kMostBytes) {
       return Bad(name, absl::StrCat("has a shape (", shape, ")"));

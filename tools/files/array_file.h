@@ -11,9 +11,9 @@
 namespace reprise::cli {
 
 struct ArrayFile {
-  std::string name;  // in an .npz: without ".npy"; else that of the file
+  std::string name;  // as the archive has it, without ".npy"; else that of the file
   std::vector<int64_t> shape;
-  std::vector<int64_t> integers;  // of an array with one dim of an integer type; else empty
+  std::vector<int64_t> integers;  // empty but for an array with one dim of an integer type
 };
 
 // The arrays of a .npy or .npz file, in the order of the file. Format of the first: NEP 1; of the

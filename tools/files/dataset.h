@@ -31,7 +31,7 @@ struct BatchOptions {
   enum class Pad { kNone, kLongest, kBuckets };
   int64_t batch = 1;
   Pad pad = Pad::kLongest;
-  int buckets = 0;            // of kBuckets, along every dim
+  int buckets = 0;            // number along every dim, where pad is kBuckets
   std::vector<int64_t> crop;  // the last dims of every sample are cut or padded to these
 };
 // "longest", "none", "buckets:5". INVALID_ARGUMENT names what is none of these.

@@ -60,7 +60,7 @@ absl::StatusOr<Size> JpegSize(absl::string_view head, const std::string& name) {
       ++at;
       continue;
     }
-    if (marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8)) {  // without a size
+    if (marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8)) {  // they have no size
       at += 2;
       continue;
     }
@@ -87,7 +87,7 @@ absl::StatusOr<Size> ParseMediaSize(absl::string_view head, int64_t file_bytes,
   if (absl::StartsWith(head, kPng)) {
     if (head.size() < 24) return Bad(name, "is a PNG file that is cut short");
     return Size(std::vector<int64_t>{static_cast<int64_t>(Big(head.substr(20, 4))),
-                                       static_cast<int64_t>(Big(head.substr(16, 4)))});
+                                     static_cast<int64_t>(Big(head.substr(16, 4)))});
   }
   if (head.size() >= 3 && absl::StartsWith(head, "\xFF\xD8\xFF")) return JpegSize(head, name);
   return Size();

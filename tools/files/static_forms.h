@@ -23,7 +23,7 @@ struct StaticForm {
   std::string node;   // name of the dynamic node, or of its first result
   std::string op;     // "NonZero"
   std::string words;  // the form that would do: "Where and ReduceSum"
-  // What a rewrite needs, where it knows one. Values by name.
+  // The parts that a rewrite needs, where it knows one. Values by name.
   bool known = false;
   bool reaches_output = false;  // its dynamic size is that of an output
   std::string values;           // x
@@ -36,11 +36,11 @@ struct StaticForm {
   int axis = -1;                // that Compress selects along; -1: the mask covers the first dims
 };
 
-// What is known of the two values of a form, for the rewrite to be right.
+// The facts about the two values of a form that make the rewrite right.
 struct FormFacts {
   int value_rank = 0;
   int mask_rank = 0;
-  int dtype = 0;  // of x: a TensorProto::DataType
+  int dtype = 0;  // x has this TensorProto::DataType
 };
 
 // Every dynamic node of the graph, in its order.

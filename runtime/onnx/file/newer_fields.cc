@@ -1,7 +1,5 @@
 #include "runtime/onnx/file/newer_fields.h"
 
-#include "runtime/onnx/file/node_metadata.h"
-
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/onnx/file/node_metadata.h"
 
 namespace reprise {
 namespace {

@@ -1,4 +1,4 @@
-// What an exporter says of a node beside the computation: scopes, and the stack of the line of source.
+// The exporter's remarks on a node beside the computation: scopes, the stack of the line of source.
 #pragma once
 
 #include <string>
