@@ -55,7 +55,8 @@ struct Client::State {
     return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
   }
 
-  void SetDeadline(const ClientOptions& options, grpc::ClientContext& context) const {
+  void Prepare(const ClientOptions& options, grpc::ClientContext& context) const {
+    if (!options.api_key.empty()) context.AddMetadata("x-api-key", options.api_key);
     if (options.timeout.count() > 0) {
       context.set_deadline(std::chrono::system_clock::now() + options.timeout);
     }
@@ -68,7 +69,7 @@ struct Client::State {
                                                              Response*),
                                 const Request& request) const {
     grpc::ClientContext context;
-    SetDeadline(options, context);
+    Prepare(options, context);
     Response response;
     RETURN_IF_ERROR(ToStatus((stub.*method)(&context, request, &response), options.target));
     return response;
@@ -96,7 +97,7 @@ Client::~Client() {
 
 absl::StatusOr<InferResult> Client::Infer(const InferRequest& request) {
   grpc::ClientContext context;
-  state_->SetDeadline(options_, context);
+  state_->Prepare(options_, context);
   auto response = std::make_unique<inference::ModelInferResponse>();
   const grpc::Status status =
       state_->inference->ModelInfer(&context, ToMessage(request), response.get());
@@ -115,7 +116,7 @@ void Client::InferAsync(const InferRequest& request, InferCallback done) {
   pending->request = ToMessage(request);
   pending->response = std::make_unique<inference::ModelInferResponse>();
   pending->done = std::move(done);
-  state_->SetDeadline(options_, pending->context);
+  state_->Prepare(options_, pending->context);
   {
     std::lock_guard lock(state_->mutex);
     ++state_->in_flight;

@@ -44,6 +44,7 @@ struct ClientOptions {
   std::string target = "localhost:8001";  // host:port
   // Time for a call, from its start to the last byte of its answer. Zero: no limit.
   std::chrono::milliseconds timeout{30'000};
+  std::string api_key;  // sent with each call; empty: none
 };
 
 struct InferRequest {

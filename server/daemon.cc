@@ -38,6 +38,8 @@ constexpr std::chrono::seconds kFlushTime(5);
 // cancelled, which tells its client less. A client that keeps calling does not delay the end.
 constexpr std::chrono::milliseconds kQuietTime(200);
 constexpr std::chrono::seconds kLongestRefusing(2);
+// Clients that are sent elsewhere may take this time to go.
+constexpr std::chrono::seconds kLongestLeaving(2);
 
 #if defined(__clang__)
 constexpr char kCompiler[] = __VERSION__;
@@ -262,31 +264,37 @@ absl::Status Daemon::StartStreams() {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenGrpc() {
+absl::StatusOr<std::unique_ptr<RpcServer>> Daemon::OpenGrpc(const Endpoint& endpoint,
+                                                            bool is_admin_port) {
   ASSIGN_OR_RETURN(
       Http2ServerOptions options,
       GrpcPortOptions(options_, cores_.cores(), in_flight_.limits(), repository_, log_));
-  ASSIGN_OR_RETURN(rpc_, RpcServer::Start(std::move(options), in_flight_,
-                                          {.repository = &repository_,
-                                           .inference = &inference_,
-                                           .tokens = &tokens_,
-                                           .state = &state_,
-                                           .readiness = &readiness_,
-                                           .clock = &clock_,
-                                           .version = version_},
-                                          {.engine = &engine_,
-                                           .repository = &repository_,
-                                           .catalogue = &catalogue_,
-                                           .version = version_,
-                                           .device = device_text_,
-                                           .streams = static_cast<int>(arenas_.size()),
-                                           .threads_per_stream = options_.threads_per_stream > 0
-                                                                     ? options_.threads_per_stream
-                                                                     : cores_.cores(),
-                                           .max_cache_bytes = engine_.options().cache_bytes,
-                                           .started = std::chrono::system_clock::now()},
-                                          nullptr));
-  return absl::OkStatus();
+  options.address = endpoint.address;
+  options.port = endpoint.port;
+  return RpcServer::Start(
+      std::move(options), in_flight_,
+      {.repository = &repository_,
+       .inference = &inference_,
+       .tokens = &tokens_,
+       .state = &state_,
+       .readiness = &readiness_,
+       .clock = &clock_,
+       .version = version_},
+      {.engine = &engine_,
+       .repository = &repository_,
+       .catalogue = &catalogue_,
+       .may_administer =
+           [this, is_admin_port](const CallHead& head) {
+             return door_->Check(Right::kAdmin, head, is_admin_port);
+           },
+       .version = version_,
+       .device = device_text_,
+       .streams = static_cast<int>(arenas_.size()),
+       .threads_per_stream =
+           options_.threads_per_stream > 0 ? options_.threads_per_stream : cores_.cores(),
+       .max_cache_bytes = engine_.options().cache_bytes,
+       .started = std::chrono::system_clock::now()},
+      door_->ForRpc(is_admin_port));
 }
 
 absl::Status Daemon::OpenHttp() {
@@ -316,35 +324,43 @@ absl::Status Daemon::OpenHttp() {
               .parsing = &parsing_,
               .version = version_},
              http_router_);
-  ASSIGN_OR_RETURN(
-      http_,
-      HttpServer::Start(options_.http, options, [this](std::shared_ptr<HttpExchange> exchange) {
-        const HttpRequest& request = exchange->request();
-        if (!request.is_spare || IsProbePath(request.path)) {
-          return http_router_.Handle(std::move(exchange));
-        }
-        exchange->Answer([] {
-          return ErrorReply(503,
-                            "the server has as many connections as it may; probes of its "
-                            "health are answered");
-        });
-      }));
+  ASSIGN_OR_RETURN(http_,
+                   HttpServer::Start(options_.http, options, door_->ForHttp(http_router_, false)));
+  if (options_.admin.port >= 0) {
+    ASSIGN_OR_RETURN(
+        admin_, HttpServer::Start(options_.admin, options, door_->ForHttp(http_router_, true)));
+  }
   AddMetricsPage(pages, metrics_router_);
   ASSIGN_OR_RETURN(metrics_, HttpServer::Start(options_.metrics, {.max_connections = kMostScrapers},
-                                               [this](std::shared_ptr<HttpExchange> exchange) {
-                                                 metrics_router_.Handle(std::move(exchange));
-                                               }));
+                                               door_->ForHttp(metrics_router_, false)));
   return absl::OkStatus();
 }
 
 absl::Status Daemon::OpenPorts() {
-  RETURN_IF_ERROR(OpenGrpc());
+  ASSIGN_OR_RETURN(
+      door_,
+      FrontDoor::Open(options_, clock_, catalogue_.server(), [this](const absl::Status& why) {
+        log_(LogLevel::kError, absl::StrCat("the keys are as they were: ", why.message()));
+      }));
+  ASSIGN_OR_RETURN(rpc_, OpenGrpc(options_.grpc, false));
+  if (options_.admin_grpc.port >= 0) {
+    const Endpoint endpoint = {.address = options_.admin.address, .port = options_.admin_grpc.port};
+    ASSIGN_OR_RETURN(admin_rpc_, OpenGrpc(endpoint, true));
+  }
   RETURN_IF_ERROR(OpenHttp());
   ports_are_open_ = true;
+  std::string admin;
+  if (admin_ != nullptr) {
+    absl::StrAppend(&admin, ", admin ", HostAndPort(options_.admin.address, admin_->port()));
+  }
+  if (admin_rpc_ != nullptr) {
+    absl::StrAppend(&admin, ", admin grpc ",
+                    HostAndPort(options_.admin.address, admin_rpc_->port()));
+  }
   log_(LogLevel::kInfo,
        absl::StrCat("listening: grpc ", HostAndPort(options_.grpc.address, rpc_->port()), ", http ",
                     HostAndPort(options_.http.address, http_->port()), ", metrics ",
-                    HostAndPort(options_.metrics.address, metrics_->port())));
+                    HostAndPort(options_.metrics.address, metrics_->port()), admin));
   return absl::OkStatus();
 }
 
@@ -375,7 +391,9 @@ void Daemon::OnSettled() {
 }
 
 void Daemon::OnReadiness(const Readiness& readiness) {
-  rpc_->SetServing(readiness.ready);
+  for (RpcServer* server : {rpc_.get(), admin_rpc_.get()}) {
+    if (server != nullptr) server->SetServing(readiness.ready);
+  }
   catalogue_.server().ready->Set(readiness.ready ? 1 : 0);
   log_(LogLevel::kInfo,
        readiness.ready ? "requests may be sent here" : absl::StrCat("not ready: ", readiness.why));
@@ -403,6 +421,15 @@ void Daemon::Leave() {
   log_(LogLevel::kInfo, absl::StrCat("requests are served for ", options_.drain_grace_secs,
                                      " s more, so that clients see that the server leaves"));
   std::this_thread::sleep_for(std::chrono::seconds(options_.drain_grace_secs));
+  // Who has not looked is sent elsewhere: connections end, and none can be made. What comes over
+  // those that are left is still served.
+  const auto end = std::chrono::steady_clock::now() + kLongestLeaving;
+  for (HttpServer* server : {http_.get(), admin_.get()}) {
+    if (server != nullptr) server->Leave();
+  }
+  rpc_->Leave(end);
+  if (admin_rpc_ != nullptr) admin_rpc_->Leave(end);
+  http_->WaitUntilSent(kQuietTime, end - std::chrono::steady_clock::now());
 }
 
 void Daemon::Drain() {
@@ -430,7 +457,9 @@ void Daemon::Drain() {
     rpc_->WaitUntilSent(kQuietTime, kLongestRefusing);
     http_->WaitUntilSent(kQuietTime, kLongestRefusing);
   }
-  rpc_->Shutdown(std::chrono::steady_clock::now() + kFlushTime);
+  const auto cut = std::chrono::steady_clock::now() + kFlushTime;
+  rpc_->Shutdown(cut);
+  if (admin_rpc_ != nullptr) admin_rpc_->Shutdown(cut);
   store_.Finish();
   engine_.SaveUsage(UsageKeeper::When::kNow);
 }
@@ -456,7 +485,9 @@ Daemon::~Daemon() {
   captures_.Stop();
   store_.Finish();
   metrics_.reset();
+  admin_.reset();
   http_.reset();
+  admin_rpc_.reset();
   rpc_.reset();
 }
 

@@ -20,6 +20,7 @@
 #include "runtime/engine/types/memory_budget.h"
 #include "server/arena_keeper.h"
 #include "server/config/options.h"
+#include "server/front_door.h"
 #include "server/generate/token_calls.h"
 #include "server/http/http_server.h"
 #include "server/http/pages.h"
@@ -65,7 +66,7 @@ class Daemon {
   Daemon(const Options& options, const std::string& version, Log& log, OnFatal on_fatal,
          std::unique_ptr<const Device> device);
   absl::Status OpenPorts();
-  absl::Status OpenGrpc();
+  absl::StatusOr<std::unique_ptr<RpcServer>> OpenGrpc(const Endpoint& endpoint, bool is_admin_port);
   absl::Status OpenHttp();
   absl::Status StartStreams();
   // A loader thread's work: a version and its queue.
@@ -110,11 +111,14 @@ class Daemon {
   TextThreads text_threads_;
   std::unique_ptr<RequestDispatcher> dispatcher_;
   const ByteAccount in_flight_;  // requests and answers of all ports
+  std::unique_ptr<FrontDoor> door_;
   std::unique_ptr<RpcServer> rpc_;
+  std::unique_ptr<RpcServer> admin_rpc_;              // null where no port is its own
   MemoryBudget parsing_{AvailableMemoryBytes() / 4};  // see JsonDocument
   Router http_router_;
   Router metrics_router_;
   std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<HttpServer> admin_;  // null where no port is its own
   std::unique_ptr<HttpServer> metrics_;
   std::atomic<bool> ports_are_open_{false};
 };

@@ -1,9 +1,21 @@
 #include "client/cli/command.h"
 
+#include <cstdlib>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cli {
+namespace {
+
+// Not a flag: command lines are for everybody to see.
+std::string ApiKey() {
+  const char* key = std::getenv("REPRISE_API_KEY");
+  return key == nullptr ? "" : key;
+}
+
+}  // namespace
 
 void ServerFlags::Add(CLI::App& command) {
   command.add_option("-s,--server", server, "Address of the server's gRPC port")
@@ -17,8 +29,8 @@ void ServerFlags::Add(CLI::App& command) {
 }
 
 absl::StatusOr<std::unique_ptr<client::Client>> ServerFlags::Connect() const {
-  auto client = std::make_unique<client::Client>(
-      client::ClientOptions{.target = server, .timeout = std::chrono::milliseconds(timeout_ms)});
+  auto client = std::make_unique<client::Client>(client::ClientOptions{
+      .target = server, .timeout = std::chrono::milliseconds(timeout_ms), .api_key = ApiKey()});
   if (!client->WaitForConnection(std::chrono::seconds(2)).ok()) {
     return absl::UnavailableError(absl::StrCat(
         "no server answers at ", server,

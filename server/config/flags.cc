@@ -156,6 +156,37 @@ constexpr Flag kFlags[] = {
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddPort(app, flag, options.metrics.port);
      }},
+    {"--api-key-file", "FILE", "",
+     "Keys, a line NAME KEY RIGHTS [LIMITS] each; clients send one as authorization: Bearer or "
+     "x-api-key. Read again when it changes",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.api_key_file, flag.meaning);
+     }},
+    {"--allow-admin", "", "",
+     "Without a key file: calls that change the server are taken from other machines as well",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.allow_admin, flag.meaning);
+     }},
+    {"--admin-address", "ADDRESS", "127.0.0.1", "Address of the admin ports",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.admin.address, flag.meaning);
+     }},
+    {"--admin-port", "PORT", "",
+     "HTTP port of its own for calls that change the server, which no other port takes then; 0 "
+     "takes a free one",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddPort(app, flag, options.admin.port);
+     }},
+    {"--admin-grpc-port", "PORT", "", "The same for gRPC",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddPort(app, flag, options.admin_grpc.port);
+     }},
+    {"--cors-allow-origin", "ORIGIN", "",
+     "Origin of pages whose browsers may ask over HTTP; may be given more than once; * is any",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.cors_origins, flag.meaning)
+           ->allow_extra_args(false);
+     }},
     {"--grpc-use-ssl", "", "", "gRPC speaks TLS alone",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.grpc_tls.use, flag.meaning);
@@ -433,10 +464,12 @@ std::string WordsOf(const CLI::App& app, const CLI::ParseError& error) {
 absl::Status CheckPortsDiffer(const Options& options) {
   const std::pair<const char*, int> ports[] = {{"--grpc-port", options.grpc.port},
                                                {"--http-port", options.http.port},
-                                               {"--metrics-port", options.metrics.port}};
+                                               {"--metrics-port", options.metrics.port},
+                                               {"--admin-port", options.admin.port},
+                                               {"--admin-grpc-port", options.admin_grpc.port}};
   for (const auto& [name, port] : ports) {
     for (const auto& [other_name, other_port] : ports) {
-      if (name != other_name && port != 0 && port == other_port) {
+      if (name != other_name && port > 0 && port == other_port) {
         return absl::InvalidArgumentError(
             absl::StrCat(name, " and ", other_name, " are both ", port));
       }

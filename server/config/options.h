@@ -56,6 +56,13 @@ struct Options {
   Endpoint grpc = {.port = 8001};
   Endpoint http = {.port = 8000};
   Endpoint metrics = {.port = 8002};
+  // Ports of calls that change the server. -1: there is none, and these calls are on the others.
+  Endpoint admin = {.port = -1};       // HTTP
+  Endpoint admin_grpc = {.port = -1};  // gRPC
+  bool has_admin_port() const { return admin.port >= 0 || admin_grpc.port >= 0; }
+  std::string api_key_file;               // empty: no key is needed
+  bool allow_admin = false;               // from other machines as well, without a key file
+  std::vector<std::string> cors_origins;  // of pages whose browsers may ask; "*": of any page
   TlsOptions grpc_tls;
   TlsOptions http_tls;
   GrpcConnectionOptions grpc_connections;

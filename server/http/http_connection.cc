@@ -82,9 +82,14 @@ class HttpConnection::Exchange final : public HttpExchange,
     }
     const std::shared_ptr<HttpConnection> connection = std::move(connection_);
     const bool posted = WhereMemoryAllows([&] {
-      asio::post(connection->stream_.get_executor(), [connection, make = std::move(make)] {
+      asio::post(connection->stream_.get_executor(), [connection, make = std::move(make),
+                                                      more = reply_fields()] {
         HttpReply reply;
-        if (WhereMemoryAllows([&] { reply = make(); })) return connection->Write(std::move(reply));
+        const bool made = WhereMemoryAllows([&] {
+          reply = make();
+          reply.fields.insert(reply.fields.end(), more.begin(), more.end());
+        });
+        if (made) return connection->Write(std::move(reply));
         connection->Refuse(503, "the answer: the system has not the memory that it needs");
       });
     });
@@ -157,10 +162,29 @@ HttpConnection::HttpConnection(ClientStream stream, HttpConnectionContext& conte
       held_body_(account_),
       held_reply_(account_) {}
 
-HttpConnection::~HttpConnection() { EndExchange(); }
+HttpConnection::~HttpConnection() {
+  {
+    MutexLock lock(context_.mutex);
+    context_.connections.erase(this);
+  }
+  EndExchange();
+}
 
 void HttpConnection::EndExchange() {
   if (std::exchange(open_, false)) context_.open.End();
+}
+
+void HttpConnection::Start() {
+  {
+    MutexLock lock(context_.mutex);
+    context_.connections.emplace(this, weak_from_this());
+  }
+  ReadRequest();
+}
+
+void HttpConnection::LeaveIfIdle() {
+  // The step that reads goes on until the client closes its side as well.
+  if (is_idle_) stream_.CloseSending();
 }
 
 void HttpConnection::ReadRequest() {
@@ -176,7 +200,8 @@ void HttpConnection::ReadFirst() {
   const auto is_line_end = [](char c) { return c == '\r' || c == '\n'; };
   const auto* bytes = static_cast<const char*>(buffer_.data().data());
   buffer_.consume(std::find_if_not(bytes, bytes + buffer_.size(), is_line_end) - bytes);
-  if (buffer_.size() > 0) return ReadHeader();
+  is_idle_ = buffer_.size() == 0;
+  if (!is_idle_) return ReadHeader();
   stream_.async_read_some(buffer_.prepare(kFirstRead),
                           [self = shared_from_this()](Error error, size_t bytes) {
                             if (error) return;

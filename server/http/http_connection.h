@@ -18,11 +18,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "runtime/base/mutex.h"
 #include "server/http/http_server.h"
 #include "server/http/request_body.h"
 #include "server/transport/byte_account.h"
@@ -31,6 +33,8 @@
 #include "server/transport/open_answers.h"
 
 namespace reprise {
+
+class HttpConnection;
 
 // State that all connections of a server share; outlives them.
 struct HttpConnectionContext {
@@ -41,6 +45,8 @@ struct HttpConnectionContext {
   const HttpHandler handler;
   OpenAnswers open;
   std::atomic<bool> draining{false};  // connections end with the answer under way
+  Mutex mutex;
+  std::map<const HttpConnection*, std::weak_ptr<HttpConnection>> connections GUARDED_BY(mutex);
 };
 
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
@@ -48,8 +54,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpConnection(ClientStream stream, HttpConnectionContext& context);
   ~HttpConnection();
 
-  // Once, on the strand.
-  void ReadRequest();
+  // Once, on the strand: begins to read the client's requests.
+  void Start();
+  ClientStream::executor_type executor() { return stream_.get_executor(); }
+  // On the strand: ends the connection if it waits for the client's next request.
+  void LeaveIfIdle();
 
  private:
   class Exchange;
@@ -58,6 +67,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   static constexpr size_t kMostHeaderBytes = size_t{64} << 10;
   static constexpr size_t kMostBufferedBytes = 2 * kMostHeaderBytes;
 
+  void ReadRequest();
   // The first bytes of a request, without the empty lines that clients may send in front of it.
   void ReadFirst();
   void ReadHeader();
@@ -123,6 +133,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool lost_ = false;  // a piece was not written: none will be
   std::optional<boost::beast::http::response_serializer<boost::beast::http::string_body>> writer_;
   std::chrono::steady_clock::time_point write_end_;  // however steadily the client reads
+  bool is_idle_ = false;                             // it waits for the first byte of a request
   bool keep_ = false;                                // the connection, after the answer
   bool is_head_ = false;
   unsigned version_ = 11;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "server/access/key_use.h"
 #include "server/transport/peer.h"
 
 namespace reprise {
@@ -44,6 +45,14 @@ class HttpExchange {
 
   const HttpRequest& request() const { return request_; }
 
+  // Set before the request is handled, if at all. The key that counts; null where none is needed.
+  void SetKey(std::shared_ptr<KeyUse> key) { key_ = std::move(key); }
+  const std::shared_ptr<KeyUse>& key() const { return key_; }
+  // A header that every answer to the request has.
+  void AddReplyField(std::string name, std::string value) {
+    reply_fields_.emplace_back(std::move(name), std::move(value));
+  }
+
   // Sends the result of `make`, which is called on a thread of the server, once, whether the client
   // is still there or not. Called from any thread, exactly once; throws nothing: without memory the
   // connection is closed.
@@ -59,8 +68,13 @@ class HttpExchange {
   // most once, maybe before this returns.
   virtual void OnLeave(std::function<void()> leave) = 0;
 
+ protected:
+  const HttpFields& reply_fields() const { return reply_fields_; }
+
  private:
   const HttpRequest request_;
+  std::shared_ptr<KeyUse> key_;
+  HttpFields reply_fields_;
 };
 
 }  // namespace reprise

@@ -1,6 +1,7 @@
 #include "server/http/http_server.h"
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,7 +21,7 @@ class HttpServer::Impl {
                   {.max_connections = options.max_connections,
                    .spare_connections = options.spare_connections},
                   options.tls, [this](ClientStream stream) {
-                    std::make_shared<HttpConnection>(std::move(stream), context_)->ReadRequest();
+                    std::make_shared<HttpConnection>(std::move(stream), context_)->Start();
                   }) {}
   ~Impl() {
     io_.stop();
@@ -43,6 +44,20 @@ class HttpServer::Impl {
   int connections() const { return listener_.connections(); }
   OpenAnswers& open() { return context_.open; }
   void Drain() { context_.draining = true; }
+  void Leave() {
+    context_.draining = true;
+    boost::asio::post(io_, [this] { listener_.Close(); });
+    std::vector<std::shared_ptr<HttpConnection>> connections;
+    {
+      MutexLock lock(context_.mutex);
+      for (const auto& [raw, weak] : context_.connections) {
+        if (auto connection = weak.lock()) connections.push_back(std::move(connection));
+      }
+    }
+    for (auto& connection : connections) {
+      boost::asio::post(connection->executor(), [connection] { connection->LeaveIfIdle(); });
+    }
+  }
 
  private:
   // Outlives the steps that io_ holds.
@@ -65,6 +80,10 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Endpoint& en
 }
 
 void HttpServer::Drain() { impl_->Drain(); }
+
+void HttpServer::Leave() {
+  WhereMemoryAllows([this] { impl_->Leave(); });
+}
 
 int HttpServer::port() const { return impl_->port(); }
 int HttpServer::connections() const { return impl_->connections(); }

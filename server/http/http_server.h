@@ -54,6 +54,8 @@ class HttpServer {
 
   // Closes each connection with its next answer from now on: clients turn to other servers.
   void Drain();
+  // Accepts nobody from now on, and closes connections that wait for a request.
+  void Leave();
 
   // Waits until no exchange is open and none ended for `quiet`, at most `timeout`. False: some are
   // open still.

@@ -63,14 +63,21 @@ class Http2Server::Impl {
   int port() const { return listener_.port(); }
   int connections() const { return listener_.connections(); }
 
-  void Shutdown(std::chrono::steady_clock::time_point deadline) {
-    boost::asio::post(io_, [this] { listener_.Close(); });
+  bool Leave(std::chrono::steady_clock::time_point deadline) {
+    bool leaves_already = false;
     {
       MutexLock lock(mutex_);
-      if (std::exchange(draining_, true)) return;
+      leaves_already = std::exchange(draining_, true);
     }
-    ForEach([](Http2Connection& connection) { connection.Drain("shutdown"); });
-    if (!WaitUntilNone(deadline)) {
+    if (!leaves_already) {
+      boost::asio::post(io_, [this] { listener_.Close(); });
+      ForEach([](Http2Connection& connection) { connection.Drain("shutdown"); });
+    }
+    return WaitUntilNone(deadline);
+  }
+
+  void Shutdown(std::chrono::steady_clock::time_point deadline) {
+    if (!Leave(deadline)) {
       ForEach([](Http2Connection& connection) { connection.End(); });
       WaitUntilNone(std::chrono::steady_clock::now() + kCutTime);
     }
@@ -180,6 +187,9 @@ absl::StatusOr<std::unique_ptr<Http2Server>> Http2Server::Start(Http2ServerOptio
 
 int Http2Server::port() const { return impl_->port(); }
 int Http2Server::connections() const { return impl_->connections(); }
+bool Http2Server::Leave(std::chrono::steady_clock::time_point deadline) {
+  return impl_->Leave(deadline);
+}
 void Http2Server::Shutdown(std::chrono::steady_clock::time_point deadline) {
   impl_->Shutdown(deadline);
 }

@@ -40,8 +40,11 @@ class Http2Server {
   int port() const;
   int connections() const;
 
-  // Accepts nobody, and takes no new calls; those under way may take until `deadline`, then they
-  // are cut off.
+  // Accepts nobody from now on, and asks clients to send their next calls elsewhere; those that
+  // they send here nevertheless are taken. Waits until no connection is left, at most until
+  // `deadline`. True: none is.
+  bool Leave(std::chrono::steady_clock::time_point deadline);
+  // The same, and cuts off what is open at `deadline`.
   void Shutdown(std::chrono::steady_clock::time_point deadline);
 
  private:

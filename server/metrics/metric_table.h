@@ -51,6 +51,10 @@ inline const MetricText kEagerCacheRequests = {
     "reprise_eager_cache_requests_total",
     "Lookups of what eager runs prepare, hits and misses: models and sections that run without a "
     "recipe, nodes at cuts"};
+inline const MetricText kRefusedCalls = {
+    "reprise_refused_calls_total",
+    "Calls over gRPC and HTTP that the gate refused: without a key that is known, or without the "
+    "right (reason)"};
 inline const MetricText kMemory = {"reprise_memory_bytes",
                                    "Memory of all models together: arenas of streams, parameters "
                                    "as stored and as kernels want them; requests and answers in "
@@ -331,6 +335,8 @@ struct ServerMetrics {
   Series<Gauge> ready{
       scope,
       {"reprise_server_ready", "1 while requests may be sent here: what /v2/health/ready says"}};
+  Series<Counter> unauthenticated{scope.With({{"reason", "unauthenticated"}}), kRefusedCalls};
+  Series<Counter> not_permitted{scope.With({{"reason", "not_permitted"}}), kRefusedCalls};
   Series<Gauge> requests_waiting{
       scope, {"reprise_requests_waiting", "Requests of all models that wait for a stream"}};
   Series<Gauge> requests_running{scope,

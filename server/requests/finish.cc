@@ -71,19 +71,20 @@ void Count(const RequestState& state, const InferResult& result, const PhaseTime
   for (const OutputTensor& output : result.response.outputs) {
     bytes_out += static_cast<int64_t>(output.bytes.size());
   }
-  version.events->OnRequest({.code = result.status.code(),
-                             .rows = state.rows,
-                             .total_ns = total_ns,
-                             .times = times,
-                             .id = state.id,
-                             .model = version.name,
-                             .version = version.version,
-                             .key = state.key,
-                             .bytes_in = state.bytes_in,
-                             .bytes_out = bytes_out,
-                             .bucket = info.bucket,
-                             .capture = CaptureOutcomeName(info.capture),
-                             .why = result.status.message()});
+  version.events->OnRequest(
+      {.code = result.status.code(),
+       .rows = state.rows,
+       .total_ns = total_ns,
+       .times = times,
+       .id = state.id,
+       .model = version.name,
+       .version = version.version,
+       .key = state.key == nullptr ? "" : absl::string_view(state.key->name()),
+       .bytes_in = state.bytes_in,
+       .bytes_out = bytes_out,
+       .bucket = info.bucket,
+       .capture = CaptureOutcomeName(info.capture),
+       .why = result.status.message()});
   state.model.servable->shapes->Record(state.columns, ServiceOf(result.response));
 }
 

@@ -12,6 +12,10 @@
 namespace reprise {
 namespace {
 
+absl::string_view KeyName(const InferRequest& request) {
+  return request.key == nullptr ? "" : absl::string_view(request.key->name());
+}
+
 int64_t BytesOf(const InferRequest& request) {
   int64_t bytes = 0;
   for (const InputView& input : request.inputs) bytes += static_cast<int64_t>(input.bytes.size());
@@ -55,7 +59,7 @@ void Inference::CountRefused(const InferRequest& request, const absl::Status& st
                                 .id = request.id,
                                 .model = request.model,
                                 .version = request.version,
-                                .key = request.key,
+                                .key = KeyName(request),
                                 .bytes_in = BytesOf(request),
                                 .why = {status.message().data(), status.message().size()}};
   const auto version = repository_.FindListed(request.model, request.version);

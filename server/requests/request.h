@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "runtime/engine/types/request.h"
+#include "server/access/key_use.h"
 #include "server/batching/work.h"
 
 namespace reprise {
@@ -29,7 +31,7 @@ struct InferRequest {
   std::optional<int64_t> timeout_us;       // how long the request may wait in the queue
   uint64_t priority = 0;                   // 0: the model's default
   absl::string_view id;                    // the client's, for reports
-  absl::string_view key;  // the name of the client's key, for the log; may be empty
+  std::shared_ptr<KeyUse> key;             // the client's; null where no key is needed
   OnMiss on_miss = OnMiss::kDefault;
 };
 

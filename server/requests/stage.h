@@ -33,8 +33,10 @@ using AnswerStep = std::function<absl::Status(InferResult& result)>;
 
 struct RequestState {
   int64_t start_ns = 0;  // when it came
-  // As in InferRequest: the transport's memory.
-  absl::string_view id, key;
+  absl::string_view id;  // as in InferRequest: the transport's memory
+  // The client's key, and its count of the request, which ends when the state goes.
+  std::shared_ptr<KeyUse> key;
+  KeyUse::Ticket ticket;
 
   // Set by the stage `admit`.
   Repository::Found model;

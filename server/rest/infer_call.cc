@@ -32,6 +32,7 @@ void StartInferOverHttp(Inference& inference, MemoryBudget& parsing,
         state->exchange = exchange;
         state->model = model;
         state->version = version;
+        state->json.view().key = exchange->key();
         return state->json.Decode(exchange->request(), state->model, state->version, parsing);
       });
   if (!decoded.ok()) {

@@ -9,6 +9,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
+#include "runtime/base/status_macros.h"
 #include "server/http2/unary_method.h"
 #include "server/metrics/process_metrics.h"
 #include "server/rpc/dynamicity_codec.h"
@@ -41,6 +43,14 @@ bool Selects(const Request& request, const std::string& model, const std::string
          (request.version().empty() || request.version() == version);
 }
 
+// Requests that change the server for others, or show a model's numbers, take more than the right
+// of their method.
+bool NeedsAdmin(const v1::DumpRecipeRequest& request) { return request.include_constants(); }
+bool NeedsAdmin(const v1::WarmupRequest& request) {
+  return request.all() || !request.buckets().empty();
+}
+bool NeedsAdmin(const google::protobuf::Message&) { return false; }
+
 }  // namespace
 
 void AdminService::AddTo(RpcRoutes& routes) {
@@ -56,10 +66,18 @@ void AdminService::AddTo(RpcRoutes& routes) {
 template <typename Request, typename Response>
 void AdminService::Add(RpcRoutes& routes, const char* method,
                        absl::Status (AdminService::*body)(const Request&, Response&)) {
-  AddMethod<Request, Response>(routes, absl::StrCat("/reprise.v1.Admin/", method),
-                               [this, body](const Request& request, Response& response) {
-                                 return (this->*body)(request, response);
-                               });
+  using Call = UnaryCall<Request, Response>;
+  const auto answer = [this, body](const std::shared_ptr<Call>& call) -> absl::Status {
+    if (NeedsAdmin(call->request()) && context_.may_administer != nullptr) {
+      RETURN_IF_ERROR(context_.may_administer(call->head()));
+    }
+    return (this->*body)(call->request(), call->response());
+  };
+  AddLateMethod<Request, Response>(
+      routes, absl::StrCat("/reprise.v1.Admin/", method),
+      [answer](const std::shared_ptr<Call>& call) {
+        call->Finish(WithinMemory([] { return "the answer"; }, [&] { return answer(call); }));
+      });
 }
 
 absl::Status AdminService::ListRecipes(const v1::ListRecipesRequest& request,

@@ -18,6 +18,8 @@ class AdminService {
     Engine* engine = nullptr;
     Repository* repository = nullptr;
     Catalogue* catalogue = nullptr;
+    // Whether a call may do what takes the right admin; null: each may.
+    std::function<absl::Status(const CallHead& head)> may_administer;
     std::string version;  // the server's
     std::string device;   // "cpu avx512_vnni"
     int streams = 0;

@@ -40,6 +40,7 @@ class InferCall final : public RpcHandler, public std::enable_shared_from_this<I
                              return Decode(request_, decoded_);
                            });
     view.deadline_ns = DeadlineNs(call_->head(), clock_);
+    view.key = call_->head().key;
     if (!decoded.ok()) {
       WhereMemoryAllows([&] { inference_.Refuse(view, decoded); });
       return Finish(decoded);

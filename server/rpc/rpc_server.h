@@ -36,6 +36,12 @@ class RpcServer {
   bool WaitUntilSent(std::chrono::nanoseconds quiet, std::chrono::nanoseconds timeout) {
     return inference_.open_answers().WaitUntilQuiet(quiet, timeout);
   }
+  // Sends clients elsewhere, and serves what they still send; see Http2Server. Ends watches of
+  // health.
+  bool Leave(std::chrono::steady_clock::time_point deadline) {
+    health_.Stop();
+    return server_->Leave(deadline);
+  }
   // Takes no new calls; those under way may take until `deadline`, then they are cancelled.
   void Shutdown(std::chrono::steady_clock::time_point deadline) {
     health_.Stop();

@@ -13,6 +13,8 @@ constexpr ErrorRow kRows[] = {
     {absl::StatusCode::kCancelled, "CANCELLED", 1, 499},
     {absl::StatusCode::kInvalidArgument, "INVALID_ARGUMENT", 3, 400},
     {absl::StatusCode::kDeadlineExceeded, "DEADLINE_EXCEEDED", 4, 504},
+    {absl::StatusCode::kUnauthenticated, "UNAUTHENTICATED", 16, 401},
+    {absl::StatusCode::kPermissionDenied, "PERMISSION_DENIED", 7, 403},
     {absl::StatusCode::kNotFound, "NOT_FOUND", 5, 404},
     {absl::StatusCode::kResourceExhausted, "RESOURCE_EXHAUSTED", 8, 429},
     {absl::StatusCode::kFailedPrecondition, "FAILED_PRECONDITION", 9, 400},

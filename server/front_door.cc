@@ -1,0 +1,130 @@
+#include "server/front_door.h"
+
+#include <prometheus/counter.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/status_macros.h"
+#include "server/http/pages.h"
+#include "server/wire/error_table.h"
+
+namespace reprise {
+namespace {
+
+constexpr char kAnyOrigin[] = "*";
+
+Caller CallerOf(const CallHead& head, bool is_admin_port) {
+  return {.authorization = head.Field("authorization"),
+          .api_key = head.Field("x-api-key"),
+          .is_local = head.peer != nullptr && head.peer->is_local,
+          .on_admin_port = is_admin_port};
+}
+
+Caller CallerOf(const HttpRequest& request, bool is_admin_port) {
+  return {.authorization = request.Field("authorization"),
+          .api_key = request.Field("x-api-key"),
+          .is_local = request.peer != nullptr && request.peer->is_local,
+          .on_admin_port = is_admin_port};
+}
+
+HttpReply Refusal(const absl::Status& why) {
+  HttpFields fields;
+  if (why.code() == absl::StatusCode::kUnauthenticated) {
+    fields.emplace_back("WWW-Authenticate", "Bearer");
+  }
+  return ErrorReply(ErrorRowOf(why.code()).http, ErrorMessage(why), std::move(fields));
+}
+
+// A browser asks whether it may send what it is about to. It does so without credentials.
+bool IsPreflight(const HttpRequest& request) {
+  return request.method == "OPTIONS" && !request.Field("access-control-request-method").empty();
+}
+
+HttpReply PreflightReply(const HttpRequest& request) {
+  HttpReply reply = {.status = 204};
+  reply.fields = {{"Access-Control-Allow-Methods", "GET, POST"}, {"Access-Control-Max-Age", "600"}};
+  const std::string headers(request.Field("access-control-request-headers"));
+  if (!headers.empty()) reply.fields.emplace_back("Access-Control-Allow-Headers", headers);
+  return reply;
+}
+
+}  // namespace
+
+FrontDoor::FrontDoor(const Options& options, std::unique_ptr<KeyRing> keys,
+                     const ServerMetrics& metrics)
+    : origins_(options.cors_origins),
+      gate_({.allow_admin = options.allow_admin, .has_admin_port = options.has_admin_port()},
+            std::move(keys)),
+      metrics_(metrics) {}
+
+absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(const Options& options,
+                                                           const Clock& clock,
+                                                           const ServerMetrics& metrics,
+                                                           KeyRing::OnTrouble on_trouble) {
+  std::unique_ptr<KeyRing> keys;
+  if (!options.api_key_file.empty()) {
+    ASSIGN_OR_RETURN(keys, KeyRing::Open(options.api_key_file, clock, std::move(on_trouble)));
+  }
+  return std::unique_ptr<FrontDoor>(new FrontDoor(options, std::move(keys), metrics));
+}
+
+absl::StatusOr<std::shared_ptr<KeyUse>> FrontDoor::Ask(Right right, const Caller& caller) const {
+  auto key = gate_.Check(right, caller);
+  if (!key.ok()) {
+    (key.status().code() == absl::StatusCode::kUnauthenticated ? metrics_.unauthenticated
+                                                               : metrics_.not_permitted)
+        ->Increment();
+  }
+  return key;
+}
+
+RpcRoutes::Gate FrontDoor::ForRpc(bool is_admin_port) const {
+  return [this, is_admin_port](CallHead& head) {
+    auto key = Ask(RightOfRpc(head.path), CallerOf(head, is_admin_port));
+    if (key.ok()) head.key = *std::move(key);
+    return key.status();
+  };
+}
+
+absl::Status FrontDoor::Check(Right right, const CallHead& head, bool is_admin_port) const {
+  return Ask(right, CallerOf(head, is_admin_port)).status();
+}
+
+std::string FrontDoor::AllowedOrigin(const HttpRequest& request) const {
+  const absl::string_view origin = request.Field("origin");
+  if (origin.empty()) return "";
+  for (const std::string& allowed : origins_) {
+    if (allowed == kAnyOrigin) return kAnyOrigin;
+    if (allowed == origin) return allowed;
+  }
+  return "";
+}
+
+HttpHandler FrontDoor::ForHttp(const Router& router, bool is_admin_port) const {
+  return [this, &router, is_admin_port](std::shared_ptr<HttpExchange> exchange) {
+    const HttpRequest& request = exchange->request();
+    if (request.is_spare && !IsProbePath(request.path)) {
+      return exchange->Answer([] {
+        return ErrorReply(503,
+                          "the server has as many connections as it may; probes of its health are "
+                          "answered");
+      });
+    }
+    if (const std::string origin = AllowedOrigin(request); !origin.empty()) {
+      exchange->AddReplyField("Access-Control-Allow-Origin", origin);
+      exchange->AddReplyField("Vary", "Origin");
+      if (IsPreflight(request)) {
+        return exchange->Answer([reply = PreflightReply(request)] { return reply; });
+      }
+    }
+    auto key = Ask(RightOfHttp(request.method, request.path), CallerOf(request, is_admin_port));
+    if (!key.ok()) {
+      return exchange->Answer([reply = Refusal(key.status())] { return reply; });
+    }
+    exchange->SetKey(*std::move(key));
+    router.Handle(std::move(exchange));
+  };
+}
+
+}  // namespace reprise

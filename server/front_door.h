@@ -1,0 +1,50 @@
+// FrontDoor: what each face asks before it lets a call in: the access gate, and for HTTP the rules
+// of browsers (CORS).
+//
+// Threads: all methods from any, once the ports are open.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/access/access_gate.h"
+#include "server/config/options.h"
+#include "server/http/http_server.h"
+#include "server/http/router.h"
+#include "server/http2/rpc_routes.h"
+#include "server/metrics/metric_table.h"
+
+namespace reprise {
+
+class FrontDoor {
+ public:
+  // Reads the key file, where there is one. `clock` and `metrics` outlive the door. Errors: a key
+  // file that cannot be read or has a mistake. `on_trouble` is told of later ones.
+  static absl::StatusOr<std::unique_ptr<FrontDoor>> Open(const Options& options, const Clock& clock,
+                                                         const ServerMetrics& metrics,
+                                                         KeyRing::OnTrouble on_trouble);
+
+  // The gate of a gRPC port, which leaves the key that counts in the call's head.
+  RpcRoutes::Gate ForRpc(bool is_admin_port) const;
+  // Whether a call may do what takes `right` beside that of its method.
+  absl::Status Check(Right right, const CallHead& head, bool is_admin_port) const;
+
+  // Lets requests of an HTTP port through to `router`, which outlives the handler, and answers the
+  // others.
+  HttpHandler ForHttp(const Router& router, bool is_admin_port) const;
+
+ private:
+  FrontDoor(const Options& options, std::unique_ptr<KeyRing> keys, const ServerMetrics& metrics);
+
+  absl::StatusOr<std::shared_ptr<KeyUse>> Ask(Right right, const Caller& caller) const;
+  // The origin that an answer to `request` may be shown to; "" where to none.
+  std::string AllowedOrigin(const HttpRequest& request) const;
+
+  const std::vector<std::string> origins_;
+  const AccessGate gate_;
+  const ServerMetrics& metrics_;
+};
+
+}  // namespace reprise

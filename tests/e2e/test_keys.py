@@ -1,0 +1,186 @@
+"""Keys: who may infer, observe, administer and scrape, over both faces, with unmodified clients."""
+
+import grpc
+import numpy as np
+import pytest
+import requests
+import tritonclient.grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from tritonclient.utils import InferenceServerException
+
+from testing import models
+from testing.clients import together
+from testing.daemon import Daemon, free_ports, run_reprised
+from testing.patience import wait_until
+
+INFER, OPS, SCRAPER = "infer-key-000000000000", "ops-key-00000000000000", "scrape-key-0000000000"
+KEYS = (f"team {INFER} infer\n"
+        f"ops {OPS} infer,observe,admin\n"
+        f"scraper {SCRAPER} metrics\n")
+X = np.ones((2, 5), np.float32)
+EXPLICIT = ("--model-control-mode", "explicit", "--load-model", "m")
+
+
+@pytest.fixture
+def served(repository):
+    repository.add("m", models.elementwise())
+    return repository
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    path = tmp_path / "keys"
+    path.write_text(KEYS)
+    return path
+
+
+def replace(path, text):
+    """As an operator does it: by a rename."""
+    new = path.with_suffix(".new")
+    new.write_text(text)
+    new.rename(path)
+
+
+def bearer(key):
+    return {"authorization": f"Bearer {key}"}
+
+
+def infer(daemon, headers=None):
+    tensor = tritonclient.grpc.InferInput("x", X.shape, "FP32")
+    tensor.set_data_from_numpy(X)
+    return daemon.client().infer("m", [tensor], headers=headers).as_numpy("y")
+
+
+def http_infer(daemon, headers=None):
+    body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": list(X.shape),
+                        "data": X.ravel().tolist()}]}
+    return requests.post(f"{daemon.http_url}/v2/models/m/infer", json=body, headers=headers,
+                         timeout=60)
+
+
+def code_of(call, *arguments, **named):
+    with pytest.raises(InferenceServerException) as caught:
+        call(*arguments, **named)
+    return caught.value.status()
+
+
+def test_each_right_opens_what_it_names_and_nothing_else(served, key_file, monkeypatch):
+    with Daemon(served, *EXPLICIT, "--api-key-file", key_file) as daemon:
+        client = daemon.client()
+        for headers in (bearer(INFER), {"x-api-key": INFER}):
+            assert (infer(daemon, headers) == 3).all()
+            assert http_infer(daemon, headers).status_code == 200
+        # Without a key, or with a wrong one.
+        for headers in (None, bearer("infer-key-000000000001"), {"x-api-key": SCRAPER[:-1]}):
+            assert code_of(infer, daemon, headers) == "StatusCode.UNAUTHENTICATED"
+            reply = http_infer(daemon, headers)
+            assert reply.status_code == 401 and "error" in reply.json()
+            assert reply.headers["WWW-Authenticate"] == "Bearer"
+        # With one that lacks the right.
+        assert code_of(infer, daemon, bearer(SCRAPER)) == "StatusCode.PERMISSION_DENIED"
+        denied = http_infer(daemon, bearer(SCRAPER))
+        assert denied.status_code == 403 and '"scraper"' in denied.json()["error"]
+        for call in (client.get_inference_statistics, client.get_model_repository_index):
+            assert code_of(call, headers=bearer(INFER)) == "StatusCode.PERMISSION_DENIED"
+            call(headers=bearer(OPS))
+        assert code_of(client.unload_model, "m", headers=bearer(INFER)) == (
+            "StatusCode.PERMISSION_DENIED")
+        client.unload_model("m", headers=bearer(OPS))
+        client.load_model("m", headers=bearer(OPS))
+        url = f"{daemon.http_url}/v2/repository/models/m"
+        assert requests.post(f"{url}/unload", timeout=60).status_code == 401
+        assert requests.post(f"{url}/load", headers=bearer(OPS), timeout=60).status_code == 200
+        for metrics in (daemon.metrics_url, f"{daemon.http_url}/metrics"):
+            assert requests.get(metrics, timeout=60).status_code == 401
+            text = requests.get(metrics, headers=bearer(SCRAPER), timeout=60).text
+            assert 'reprise_refused_calls_total{reason="unauthenticated"}' in text
+        assert requests.get(daemon.http_url, timeout=60).status_code == 401  # the page
+        monkeypatch.setenv("REPRISE_API_KEY", OPS)
+        assert "m" in daemon.reprise("stats")
+        monkeypatch.setenv("REPRISE_API_KEY", INFER)
+        denied = daemon.reprise("stats", check=False)
+        assert denied.returncode == 1 and "PERMISSION_DENIED" in denied.stderr
+        log = daemon.log()
+        assert INFER not in log and OPS not in log and SCRAPER not in log
+
+
+def test_probes_need_no_key(served, key_file):
+    with Daemon(served, "--api-key-file", key_file) as daemon:
+        client = daemon.client()
+        assert client.is_server_live() and client.is_server_ready() and client.is_model_ready("m")
+        for path in ("/v2/health/live", "/v2/health/ready", "/v2/models/m/ready"):
+            assert daemon.http_status(path) == 200
+        with grpc.insecure_channel(daemon.grpc_address) as channel:
+            reply = health_pb2_grpc.HealthStub(channel).Check(
+                health_pb2.HealthCheckRequest(), timeout=10)
+        assert reply.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_the_file_is_read_again_and_a_mistake_keeps_what_was(served, key_file):
+    with Daemon(served, "--api-key-file", key_file) as daemon:
+        assert http_infer(daemon, bearer(INFER)).status_code == 200
+        replace(key_file, KEYS.replace(INFER, "another-key-0000000000"))
+        wait_until(lambda: http_infer(daemon, bearer(INFER)).status_code == 401)
+        assert http_infer(daemon, bearer("another-key-0000000000")).status_code == 200
+        replace(key_file, "team short infer\n")
+        # The former keys go on; the log says so once.
+        wait_until(lambda: http_infer(daemon, bearer(OPS)).status_code == 200
+                   and "the keys are as they were" in daemon.log())
+        assert "line 1" in daemon.log()
+
+
+def test_limits_are_by_key(served, key_file):
+    replace(key_file, f"team {INFER} infer rate=0.001 burst=3\nops {OPS} infer concurrent=64\n")
+    with Daemon(served, "--api-key-file", key_file) as daemon:
+        codes = [http_infer(daemon, bearer(INFER)).status_code for _ in range(5)]
+        assert codes == [200, 200, 200, 429, 429]
+        assert code_of(infer, daemon, bearer(INFER)) == "StatusCode.RESOURCE_EXHAUSTED"
+        # Others are not concerned, and what was answered is not under way any more.
+        assert set(together(lambda _: http_infer(daemon, bearer(OPS)).status_code,
+                            range(100), 8)) == {200}
+
+
+def test_key_file_that_cannot_be_used_ends_the_start(served, tmp_path):
+    ports = ("--grpc-port", "0", "--http-port", "0", "--metrics-port", "0")
+    broken = tmp_path / "broken"
+    broken.write_text("team secret-key-0000000000 everything\n")
+    for path, why in ((tmp_path / "none", "No such file"), (broken, "line 1")):
+        done = run_reprised("--model-repository", served, *ports, "--api-key-file", path)
+        assert done.returncode == 1 and why in done.stderr, done.stderr
+        assert "secret" not in done.stderr
+
+
+def test_admin_calls_have_a_port_of_their_own(served):
+    admin, admin_grpc = free_ports(2)
+    with Daemon(served, *EXPLICIT, "--admin-port", str(admin), "--admin-grpc-port",
+                str(admin_grpc)) as daemon:
+        client = daemon.client()
+        assert code_of(client.unload_model, "m") == "StatusCode.PERMISSION_DENIED"
+        path = "/v2/repository/models/m/unload"
+        denied = requests.post(daemon.http_url + path, timeout=60)
+        assert denied.status_code == 403 and "--admin-port" in denied.json()["error"]
+        tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{admin_grpc}").unload_model("m")
+        assert not client.is_model_ready("m")
+        url = f"http://127.0.0.1:{admin}/v2/repository/models/m"
+        assert requests.post(f"{url}/load", timeout=60).status_code == 200
+        assert (infer(daemon) == 3).all()
+
+
+def test_browsers_of_other_pages_are_answered_where_that_is_allowed(served, key_file):
+    origin = {"Origin": "https://pages.example"}
+    with Daemon(served) as daemon:
+        assert "Access-Control-Allow-Origin" not in http_infer(daemon, origin).headers
+    with Daemon(served, "--cors-allow-origin", "https://pages.example", "--api-key-file",
+                key_file) as daemon:
+        preflight = requests.options(
+            f"{daemon.http_url}/v2/models/m/infer", timeout=60,
+            headers={**origin, "Access-Control-Request-Method": "POST",
+                     "Access-Control-Request-Headers": "authorization, content-type"})
+        assert preflight.status_code == 204
+        assert preflight.headers["Access-Control-Allow-Headers"] == "authorization, content-type"
+        for headers, status in (({**origin, **bearer(INFER)}, 200), (origin, 401)):
+            reply = http_infer(daemon, headers)
+            assert reply.status_code == status
+            assert reply.headers["Access-Control-Allow-Origin"] == "https://pages.example"
+        other = http_infer(daemon, {"Origin": "https://evil.example", **bearer(INFER)})
+        assert "Access-Control-Allow-Origin" not in other.headers

@@ -1,0 +1,74 @@
+"""One of several daemons goes away under traffic: no request fails, without any retry."""
+
+import signal
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+
+from testing import models
+from testing.daemon import Daemon
+
+SERVERS = 4
+RATE = 60  # requests a second, all clients together
+
+
+def request():
+    message = service_pb2.ModelInferRequest(model_name="m")
+    tensor = message.inputs.add(name="x", datatype="FP32", shape=[2, 5])
+    del tensor
+    message.raw_input_contents.append(np.ones((2, 5), np.float32).tobytes())
+    return message
+
+
+@pytest.fixture
+def daemons(repository):
+    repository.add("m", models.elementwise())
+    running = [Daemon(repository, "--drain-grace-secs", "2") for _ in range(SERVERS)]
+    for daemon in running:
+        daemon.start()
+    try:
+        for daemon in running:
+            daemon.wait_ready()
+        yield running
+    finally:
+        for daemon in running:
+            daemon.kill()
+
+
+def test_grpc_round_robin_loses_no_request(daemons):
+    options = [("grpc.lb_policy_name", "round_robin"), ("grpc.enable_retries", 0)]
+    target = "ipv4:" + ",".join(d.grpc_address for d in daemons)
+    errors, answered, stop = [], [], threading.Event()
+    with grpc.insecure_channel(target, options) as channel:
+        infer = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer
+        infer(request(), timeout=60, wait_for_ready=True)
+
+        def client():
+            while not stop.is_set():
+                begin = time.monotonic()
+                try:
+                    infer(request(), timeout=60)
+                    answered.append(begin)
+                except grpc.RpcError as error:
+                    errors.append((error.code(), error.details()))
+                time.sleep(max(0, 6 / RATE - (time.monotonic() - begin)))  # the rate of arrivals
+
+        clients = [threading.Thread(target=client) for _ in range(6)]
+        for one in clients:
+            one.start()
+        while len(answered) < RATE:
+            time.sleep(0.05)
+        leaving = daemons[1]
+        leaving.process.send_signal(signal.SIGTERM)
+        assert leaving.process.wait(60) == 0
+        after = len(answered)
+        while len(answered) < after + RATE and not errors:
+            time.sleep(0.05)
+        stop.set()
+        for one in clients:
+            one.join()
+    assert errors == []
