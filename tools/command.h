@@ -19,7 +19,6 @@ void AddRecompiles(CLI::App& app, Action& action);
 void AddReplay(CLI::App& app, Action& action);
 void AddRewrite(CLI::App& app, Action& action);
 void AddStore(CLI::App& app, Action& action);
-void AddTokenize(CLI::App& app, Action& action);
 
 // The Profiler of `bench --profile`.
 ProfileAction AddProfile(CLI::App& bench, CLI::Option* profile);

@@ -7,9 +7,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "client/cli/text_commands.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/nearest_name.h"
 #include "tools/command.h"
+#include "tools/tokenize.h"
 
 namespace {
 

@@ -1,5 +1,7 @@
 // reprise tokenize: the tokens of texts, by the tokenizer of a model's folder. Needs no server.
 
+#include "tools/tokenize.h"
+
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -12,7 +14,6 @@
 #include "runtime/base/status_macros.h"
 #include "server/hub/text_package.h"
 #include "server/text/tokenizer.h"
-#include "tools/command.h"
 
 namespace reprise::cli {
 namespace {

@@ -34,8 +34,6 @@ void AddExplain(CLI::App& app, Action& action);
 void AddWarmup(CLI::App& app, Action& action);
 void AddHealth(CLI::App& app, Action& action);
 void AddDemo(CLI::App& app, Action& action);
-void AddEmbed(CLI::App& app, Action& action);
-void AddRerank(CLI::App& app, Action& action);
 
 // Where the server is; the flags --server and --timeout-ms.
 struct ServerFlags {

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <iostream>
 
-#include "client/cli/command.h"
 #include "client/cli/http_json.h"
 #include "client/cli/table.h"
+#include "client/cli/text_commands.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cli {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/ops/kit/onnx_types.h"
 
 namespace reprise {
 namespace {
@@ -79,7 +80,7 @@ class HeadBuilder {
   }
 
   ValueId ToFloat(ValueId x) {
-    return Add("Cast", {x}, {{"to", static_cast<int64_t>(DType::kFloat32)}});
+    return Add("Cast", {x}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
   }
 
  private:
@@ -127,7 +128,7 @@ class HeadBuilder {
   }
 
   ValueId MaskOut(ValueId hidden, ValueId mask) {
-    const ValueId kept = Add("Cast", {Column(mask)}, {{"to", static_cast<int64_t>(DType::kBool)}});
+    const ValueId kept = Add("Cast", {Column(mask)}, {{"to", ops::OnnxNumber(DType::kBool)}});
     return Add("Where", {kept, hidden, Constant(Tensor::FloatScalar(kMaskedOut))});
   }
 
@@ -139,7 +140,7 @@ class HeadBuilder {
     const ValueId count = Add("ReduceSum", {ToFloat(mask), Constant(Tensor::Int64s({1}))},
                               {{"keepdims", int64_t{1}}});
     const ValueId place = Add("Cast", {Add("Sub", {count, Constant(Tensor::FloatScalar(1))})},
-                              {{"to", static_cast<int64_t>(DType::kInt64)}});
+                              {{"to", ops::OnnxNumber(DType::kInt64)}});
     return Add("GatherND", {hidden, place}, {{"batch_dims", int64_t{1}}});
   }
 

@@ -115,8 +115,8 @@ absl::StatusOr<bool> JoinsOf(const Fields& fields) {
                                                "\"; none and simple are supported"));
 }
 
-absl::StatusOr<AskedTexts> ReadPredict(const Fields& fields, const TextApiContext& context,
-                                       const std::string& named) {
+absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext& context,
+                                      const std::string& named, bool of_hub) {
   AskedTexts asked;
   ASSIGN_OR_RETURN(asked.request.model, ChooseLabeller(context, named));
   ASSIGN_OR_RETURN(const auto text, FindTextModel(context, asked.request.model));
@@ -138,6 +138,7 @@ absl::StatusOr<AskedTexts> ReadPredict(const Fields& fields, const TextApiContex
   ASSIGN_OR_RETURN(const bool raw, options.Bool("raw_scores", false));
   ASSIGN_OR_RETURN(const bool join, JoinsOf(options));
   asked.request.offsets = tags;
+  if (of_hub && !tags) alone = false;
   asked.write = [tags, alone, raw, join](const TextResult& result) {
     std::string json = alone ? "" : "[";
     for (size_t i = 0; i < result.answers.size(); ++i) {
@@ -150,8 +151,19 @@ absl::StatusOr<AskedTexts> ReadPredict(const Fields& fields, const TextApiContex
   return asked;
 }
 
+absl::StatusOr<AskedTexts> ReadPredict(const Fields& fields, const TextApiContext& context,
+                                       const std::string& named) {
+  return ReadLabels(fields, context, named, /*of_hub=*/false);
+}
+
+absl::StatusOr<AskedTexts> ReadHubPredict(const Fields& fields, const TextApiContext& context,
+                                          const std::string& named) {
+  return ReadLabels(fields, context, named, /*of_hub=*/true);
+}
+
 }  // namespace
 
 TextFace Predictions() { return {.errors = ErrorForm::kInference, .read = ReadPredict}; }
+TextFace HubPredictions() { return {.errors = ErrorForm::kInference, .read = ReadHubPredict}; }
 
 }  // namespace reprise

@@ -7,5 +7,7 @@
 namespace reprise {
 
 TextFace Predictions();
+// The same for clients of the hub, whose answer to one text is a list of one list of labels.
+TextFace HubPredictions();
 
 }  // namespace reprise

@@ -73,7 +73,7 @@ std::vector<size_t> ByScore(const std::vector<float>& scores) {
 
 std::string ModelName(const TextResult& result) { return Quoted(result.model.version->name); }
 
-absl::StatusOr<AskedTexts> ReadPlain(const Fields& fields, const TextApiContext& context,
+absl::StatusOr<AskedTexts> ReadTexts(const Fields& fields, const TextApiContext& context,
                                      const std::string& model) {
   ASSIGN_OR_RETURN(const std::string query, fields.WantText("query"));
   ASSIGN_OR_RETURN(std::vector<std::string> texts, fields.WantTexts("texts"));
@@ -169,7 +169,7 @@ absl::StatusOr<AskedTexts> ReadScores(const Fields& fields, const TextApiContext
 
 absl::StatusOr<AskedTexts> ReadAny(const Fields& fields, const TextApiContext& context,
                                    const std::string& model) {
-  return fields.Has("texts") ? ReadPlain(fields, context, model)
+  return fields.Has("texts") ? ReadTexts(fields, context, model)
                              : ReadCohere(fields, context, model);
 }
 

@@ -35,7 +35,7 @@ void OneModel(const TextApiContext& context, Exchange exchange, const std::strin
   exchange->Answer([&context, model] { return ModelPage(context, model); });
 }
 
-void Info(const TextApiContext& context, Exchange exchange, const std::string& model) {
+void OneInfo(const TextApiContext& context, Exchange exchange, const std::string& model) {
   exchange->Answer([&context, model] { return InfoPage(context, model); });
 }
 
@@ -51,7 +51,7 @@ void Whatever(const TextApiContext& context, Exchange exchange, const std::strin
   }
   const bool pairs = absl::StrContains(exchange->request().body, "\"source_sentence\"");
   if ((*text)->offer().task != TextTask::kEmbed) {
-    return Texts<Predictions>(context, std::move(exchange), *chosen);
+    return Texts<HubPredictions>(context, std::move(exchange), *chosen);
   }
   pairs ? Texts<Similarities>(context, std::move(exchange), *chosen)
         : Texts<PlainEmbeddings>(context, std::move(exchange), *chosen);
@@ -109,7 +109,7 @@ constexpr Route kRoutes[] = {
     {{"POST", "/decode", "The text of tokens", "DetokenizeRequest", "DetokenizeResponse"},
      ServeDetokenize,
      true},
-    {{"GET", "/info", "What the model does with texts", "", "Info"}, Info, true},
+    {{"GET", "/info", "What the model does with texts", "", "Info"}, OneInfo, true},
     {{"POST", "/", "What the model does with texts: vectors or labels", "EmbedRequest",
       "EmbedResponse"},
      Whatever,

@@ -11,6 +11,7 @@ import pytest
 import requests
 import tritonclient.grpc
 import tritonclient.http
+from cohere.errors import UnprocessableEntityError
 
 from testing import tokenizer_kinds
 from testing.daemon import Daemon, reprise
@@ -203,7 +204,7 @@ def test_rerank_in_the_shapes_of_cohere_jina_and_tei(served):
                                   "return_text": True}).json()
     assert [(each["index"], each["text"]) for each in tei] == [(i, DOCUMENTS[i]) for i in order]
     np.testing.assert_allclose([each["score"] for each in tei], logits[order], **CLOSE)
-    with pytest.raises(cohere.errors.UnprocessableEntityError, match="documents"):
+    with pytest.raises(UnprocessableEntityError, match="documents"):
         client.rerank(model="ranker", query=query, documents=[])
 
 
