@@ -182,8 +182,8 @@ void AddRestApi(const RestContext& context, Router& router) {
              [=](Exchange exchange, const PathParts& parts) {
                repository->Unload(PathPart(parts, "model"), AnswerWith(exchange));
              });
-  for (const auto& [suffix, start] : {std::pair("/generate", StartGenerateOverHttp),
-                                      std::pair("/generate_stream", StreamGenerateOverHttp)}) {
+  for (const auto& [suffix, start] : {std::pair("/generate", &StartGenerateOverHttp),
+                                      std::pair("/generate_stream", &StreamGenerateOverHttp)}) {
     for (const char* path : {"/v2/models/{model}", "/v2/models/{model}/versions/{version}"}) {
       router.Add("POST", absl::StrCat(path, suffix),
                  [calls = context.tokens, parsing, start = start](const Exchange& exchange,
