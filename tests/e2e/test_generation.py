@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 
 import numpy as np
+import onnx
 import pytest
 import tritonclient.grpc
 from tritonclient.utils import InferenceServerException
@@ -143,15 +144,15 @@ def test_what_can_never_be_served_is_refused_with_both_values(served, ids, param
 
 
 def test_a_sequence_that_is_set_back_gets_the_same_tokens(repository, rng):
-    """Pages for about two sequences, and six that want some: 1 MiB is 128 pages of this model."""
+    """Pages for two sequences, and three that want some."""
     model = decoders.make("gqa", size=32, layers=4, context=1024)
     stepper = decoders.Stepper(model)
     repository.add("small", model, config=config(cache_mb=1, context=1024))
     with Daemon(repository) as daemon:
         free = Scrape(daemon.metrics_url).by("reprise_pages", "state", model="small")["free"]
         length = int(free) * 16 // 3
-        asked = [prompt(rng, length) for _ in range(6)]
-        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        asked = [prompt(rng, length) for _ in range(3)]
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
             answers = list(pool.map(
                 lambda ids: generate(daemon, "small", ids, max_tokens=length // 2), asked))
         for ids, answer in zip(asked, answers):
@@ -254,3 +255,30 @@ def test_a_client_that_leaves_gives_its_pages_back(served, rng):
         assert b"text/event-stream" in client.recv(4096)
     wait_until(lambda: Scrape(daemon.metrics_url).by("reprise_pages", "state",
                                                      model="gqa").get("used", 0) == 0)
+
+
+@pytest.mark.parametrize("form", ["gqa", "concat", "range"])
+def test_a_batch_that_an_exporter_has_fixed_at_one_changes_nothing(tmp_path, rng, form):
+    model = decoders.make(form)
+    ids = prompt(rng, 19)
+    expected = decoders.Stepper(model).greedy(ids, 8)[0]
+    for value in [*model.graph.input, *model.graph.output]:
+        batch = value.type.tensor_type.shape.dim[0]
+        batch.Clear()
+        batch.dim_value = 1
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    out = reprise("generate", path, "--ids", ",".join(map(str, ids)), "--max-tokens", 8,
+                  "--context", CONTEXT)
+    assert out.split()[2] == ",".join(map(str, expected))
+
+
+def test_reprise_check_says_whether_tokens_are_made(tmp_path):
+    model = decoders.make("mha")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert "makes tokens: the server keeps 4 caches" in reprise("check", path)
+    extra = onnx.helper.make_tensor_value_info("speaker", onnx.TensorProto.FLOAT, ["batch", 4])
+    model.graph.input.append(extra)
+    path.write_bytes(model.SerializeToString())
+    assert "input 'speaker' has no known part in a decoder" in reprise("check", path)
