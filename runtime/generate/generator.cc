@@ -217,14 +217,29 @@ void Generator::Admit() {
   }
 }
 
-bool Generator::Begin(Sequence& sequence) {
+int64_t Generator::PagesToTheEnd(const Sequence& sequence) const {
   const int64_t positions = pages_->options().positions;
+  const int64_t left = sequence.request->asked.sampling.max_tokens - sequence.drawn();
+  const int64_t end = std::min(context_, static_cast<int64_t>(sequence.tokens.size()) + left);
+  return (end + positions - 1) / positions - static_cast<int64_t>(sequence.pages.size());
+}
+
+int64_t Generator::PagesToGoOn(const Sequence& sequence) const {
+  return static_cast<int64_t>(sequence.tokens.size()) / pages_->options().positions + 1 -
+         static_cast<int64_t>(sequence.pages.size());
+}
+
+bool Generator::Begin(Sequence& sequence) {
   FindPrefix(sequence);
-  const auto missing = static_cast<int64_t>(sequence.tokens.size()) / positions + 1 -
-                       static_cast<int64_t>(sequence.pages.size());
-  // Sequences that go on take a page now and then: one each is left for them.
-  const auto kept = static_cast<int64_t>(running_.size());
-  if (running_.empty() || missing + kept <= pages_->available()) {
+  // One that was computed in vain before waits until there is room for all that it and the others
+  // may take.
+  const bool to_the_end = sequence.set_back > 0;
+  const auto pages_for = [&](const Sequence& one) {
+    return to_the_end ? PagesToTheEnd(one) : PagesToGoOn(one);
+  };
+  int64_t needed = pages_for(sequence);
+  for (const SequencePtr& other : running_) needed += pages_for(*other);
+  if (running_.empty() || needed <= pages_->available()) {
     counts_.cached_tokens += sequence.computed;
     if (sequence.set_back == 0) sequence.request->cached_tokens = sequence.computed;
     return true;

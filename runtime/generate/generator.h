@@ -101,6 +101,9 @@ class Generator {
   void TakeRequests();
   void Admit();
   bool Begin(Sequence& sequence);
+  // Pages that it does not hold yet: for its next token, and if it goes on to its last one.
+  int64_t PagesToGoOn(const Sequence& sequence) const;
+  int64_t PagesToTheEnd(const Sequence& sequence) const;
   void FindPrefix(Sequence& sequence);
   // Pages for the first `count` missing tokens; sets the youngest back where there are none.
   bool MakeRoom(Sequence& sequence, int64_t count);
