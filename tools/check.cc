@@ -11,10 +11,10 @@
 #include "runtime/onnx/import_extension.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
-#include "tools/check_report.h"
 #include "tools/command.h"
 #include "tools/local_engine.h"
-#include "tools/op_matrix.h"
+#include "tools/reports/check_report.h"
+#include "tools/reports/op_matrix.h"
 
 namespace reprise::cli {
 namespace {

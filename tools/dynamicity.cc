@@ -9,8 +9,8 @@
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
 #include "tools/command.h"
-#include "tools/dynamicity_report.h"
 #include "tools/files/dataset.h"
+#include "tools/reports/dynamicity_report.h"
 
 namespace reprise::cli {
 namespace {

@@ -16,7 +16,7 @@
 #include "runtime/bucket/boundaries.h"
 #include "tools/command.h"
 #include "tools/files/length_file.h"
-#include "tools/plan_report.h"
+#include "tools/reports/plan_report.h"
 #include "tools/server_lengths.h"
 
 namespace reprise::cli {

@@ -11,7 +11,7 @@
 #include "runtime/bucket/dynamicity.h"
 #include "runtime/bucket/dynamicity_message.h"
 #include "runtime/bucket/plan.h"
-#include "tools/dynamicity_report.h"
+#include "tools/reports/dynamicity_report.h"
 
 namespace reprise::cli {
 namespace {

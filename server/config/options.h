@@ -61,8 +61,8 @@ struct Options {
   Endpoint admin_grpc = {.port = -1};  // gRPC
   bool has_admin_port() const { return admin.port >= 0 || admin_grpc.port >= 0; }
   std::string api_key_file;               // empty: no key is needed
-  bool allow_admin = false;               // from other machines as well, without a key file
-  std::vector<std::string> cors_origins;  // of pages whose browsers may ask; "*": of any page
+  bool allow_admin = false;               // other machines may call it without a key
+  std::vector<std::string> cors_origins;  // pages whose browsers may ask; "*": any page
   TlsOptions grpc_tls;
   TlsOptions http_tls;
   GrpcConnectionOptions grpc_connections;

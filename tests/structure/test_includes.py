@@ -114,7 +114,8 @@ MAY_INCLUDE = {
     "client/cli": ["client"],
     # Commands that need no server run the engine themselves.
     "tools/files": ["runtime/recipe", "runtime/onnx", "runtime/bucket"],
-    "tools": ["tools/files", "client/cli", "server/hub", "runtime/generate",
+    "tools/reports": ["tools/files", "client/cli", "runtime/engine", "runtime/device/cpu"],
+    "tools": ["tools/reports", "server/hub", "runtime/generate",
               "runtime/device/cpu"],
     "proto/recipe": [], "proto/model_config": [],
     "proto/grpc_service": ["proto/model_config"], "proto/admin": ["proto/recipe"],

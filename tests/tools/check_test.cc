@@ -6,7 +6,7 @@
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/temp_folder.h"
-#include "tools/check_report.h"
+#include "tools/reports/check_report.h"
 
 namespace reprise {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/dynamicity_report.h"
+#include "tools/reports/dynamicity_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tools/check_report.h"
+#include "tools/reports/check_report.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "tools/op_matrix.h"
+#include "tools/reports/op_matrix.h"
 
 #include <algorithm>
 

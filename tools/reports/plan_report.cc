@@ -1,4 +1,4 @@
-#include "tools/plan_report.h"
+#include "tools/reports/plan_report.h"
 
 #include <algorithm>
 #include <cmath>

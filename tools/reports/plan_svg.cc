@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "client/cli/table.h"
-#include "tools/plan_report.h"
+#include "tools/reports/plan_report.h"
 
 namespace reprise::cli {
 namespace {
