@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <tuple>
 
@@ -69,13 +70,13 @@ absl::Status ModelQueue<Item>::CheckWait(uint64_t priority) const {
     if (number <= priority) in_front += tokens;
   }
   const double most_seconds = static_cast<double>(options_.max_wait_ns) * 1e-9;
-  const double most_tokens =
-      std::max(rate * most_seconds, static_cast<double>(options_.always_waiting_tokens));
-  if (static_cast<double>(in_front) <= most_tokens) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the queue of ", options_.name, " is full: ", in_front,
-                   " tokens wait, which takes ", static_cast<double>(in_front) / rate,
-                   " s at the present rate, the limit is ", most_tokens / rate, " s"));
+  const int64_t most_tokens =
+      std::max<int64_t>(std::llround(rate * most_seconds), options_.always_waiting_tokens);
+  if (in_front <= most_tokens) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the queue of ", options_.name, " is full: ", in_front, " tokens wait, which takes ",
+      static_cast<double>(in_front) / rate, " s at the present rate, the limit is ",
+      static_cast<double>(most_tokens) / rate, " s"));
 }
 
 template <typename Item>

@@ -3,7 +3,6 @@
 import queue
 import shutil
 import ssl
-import urllib.request
 
 import grpc
 import numpy as np
@@ -38,23 +37,11 @@ def flags(face, server, root=None):
     return of + ([f"--{face}-use-ssl-mutual", f"--{face}-root-cert", root] if root else [])
 
 
-class TlsDaemon(Daemon):
-    """A daemon that may speak TLS over HTTP."""
-
-    context = None
-
-    def http_status(self, path):
-        try:
-            url = f"https://localhost:{self.http_port}{path}"
-            with urllib.request.urlopen(url, timeout=10, context=self.context) as response:
-                return response.status
-        except OSError as error:
-            return getattr(error, "code", None)
-
-
 def start(repository, authority, *of, client=None):
-    daemon = TlsDaemon(repository, *map(str, of))
+    daemon = Daemon(repository, *map(str, of))
     daemon.context = ssl.create_default_context(cafile=str(authority.certificate))
+    if "--http-use-ssl" in of:
+        daemon.http_url = f"https://localhost:{daemon.http_port}"
     if client:
         daemon.context.load_cert_chain(*map(str, client))
     return daemon

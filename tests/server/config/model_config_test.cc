@@ -101,7 +101,7 @@ TEST(ModelConfigTest, WhatIsNotHonouredFailsByName) {
       {"platform: \"tensorrt_plan\"", "tensorrt_plan"},
       {"backend: \"python\"", "python"},
       {"max_batch_size: -4", "-4"},
-      {"optimization { cuda { graphs: true } }", "optimization.cuda.graphs"},
+      {"optimization { cuda { graphs: true } }", "optimization"},
       {"sequence_batching { max_sequence_idle_microseconds: 5 }", "sequence_batching"},
       {"ensemble_scheduling { step { model_name: \"a\" } }", "ensemble_scheduling.step"},
       {"instance_group { kind: KIND_GPU }", "KIND_GPU"},
