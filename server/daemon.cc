@@ -86,8 +86,18 @@ BuildInfo MakeBuildInfo(const Options& options, const std::string& version) {
           .cpu = CpuModelName()};
 }
 
-// The size of address space to start with.
+// The size of address space to start with, and what must be left of it for connections and models
+// when the streams have theirs. The gRPC library ends the process where it gets no thread.
 constexpr int64_t kLeastAddressBytes = int64_t{256} << 20;
+constexpr int64_t kLeastAddressBytesBesideStreams = int64_t{160} << 20;
+// A stream's arena and its thread, at the least.
+constexpr int64_t kLeastAddressBytesOfStream = int64_t{12} << 20;
+
+absl::Status FewAddresses(int64_t left, int64_t needed, int streams) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("starting: ", left, " bytes of addresses are left (ulimit -v), at least ",
+                   needed, " are needed with ", streams, " streams (--streams)"));
+}
 
 // Threads that capture.
 int UrgentThreads(int cores) { return std::max(1, cores / 2); }
@@ -105,7 +115,10 @@ int64_t AllArenaBytes(const Options& options) {
 size_t ArenaBytes(const Options& options, int cores) {
   const int streams = options.streams > 0 ? options.streams : cores;
   if (options.arena_memory_mb == 0) {
-    return std::min(StreamOptions().max_arena_bytes, static_cast<size_t>(AllArenaBytes(options)));
+    // Where addresses are scarce, those of all streams together are at most half of them.
+    const auto addresses = static_cast<size_t>(FreeAddressBytes()) / 2;
+    return std::min({StreamOptions().max_arena_bytes, static_cast<size_t>(AllArenaBytes(options)),
+                     addresses / static_cast<size_t>(std::max(streams, 4))});
   }
   const auto all = static_cast<size_t>(options.arena_memory_mb) << 20;
   return all / static_cast<size_t>(streams + UrgentThreads(cores) + BehindThreads(cores) +
@@ -113,6 +126,20 @@ size_t ArenaBytes(const Options& options, int cores) {
 }
 
 constexpr int kMostScrapers = 64;  // connections of the metrics' port
+
+// How long requests may take to end: what comes after them has a moment of its own, so that all of
+// it is done within the time of --exit-timeout-secs.
+std::chrono::nanoseconds DrainTime(const Options& options) {
+  const std::chrono::nanoseconds all = std::chrono::seconds(options.exit_timeout_secs);
+  return all - std::min<std::chrono::nanoseconds>(all / 4, std::chrono::seconds(2));
+}
+
+// `most`, or less where `end` is near: the rest is left to what comes then.
+std::chrono::nanoseconds UpTo(std::chrono::nanoseconds most,
+                              std::chrono::steady_clock::time_point end) {
+  const std::chrono::nanoseconds left = end - std::chrono::steady_clock::now();
+  return std::clamp(left / 3, std::chrono::nanoseconds(0), most);
+}
 
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
@@ -156,7 +183,8 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                    [this](const MissRecord& record) { log_(LogLevel::kInfo, MissText(record)); },
                .log = [this](const std::string& text) { log_(LogLevel::kInfo, text); }},
               observer_),
-      scheduler_(clock_),
+      scheduler_(clock_, {.on_stuck = [this](const StuckRun& run) { CountStuck(1, run); },
+                          .on_end = [this](const StuckRun& run) { CountStuck(-1, run); }}),
       repository_(
           {.folders = options.model_repositories,
            .control = options.model_control,
@@ -246,6 +274,10 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
 absl::Status Daemon::StartStreams() {
   const int streams = options_.streams > 0 ? options_.streams : cores_.cores();
   const int threads = ThreadsPerStream(options_, cores_.cores());
+  const int64_t needed = streams * kLeastAddressBytesOfStream + kLeastAddressBytesBesideStreams;
+  if (const int64_t left = FreeAddressBytes(); left < needed) {
+    return FewAddresses(left, needed, streams);
+  }
   for (int i = 0; i < streams; ++i) {
     ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream,
                      Stream::Create({.cores = &cores_,
@@ -259,6 +291,9 @@ absl::Status Daemon::StartStreams() {
       scheduler_, streams, [this](int i, RequestScheduler::Batch& batch) {
         arenas_.Run(i, [&](Stream& stream) { inference_.Execute(batch, stream); });
       });
+  if (const int64_t left = FreeAddressBytes(); left < kLeastAddressBytesBesideStreams) {
+    return FewAddresses(left, kLeastAddressBytesBesideStreams, streams);
+  }
   log_(LogLevel::kInfo, absl::StrCat("reprised ", version_, " on ", device_text_, ", ", streams,
                                      " streams over ", cores_.cores(), " cores"));
   return absl::OkStatus();
@@ -432,34 +467,67 @@ void Daemon::Leave() {
   http_->WaitUntilSent(kQuietTime, end - std::chrono::steady_clock::now());
 }
 
-void Daemon::Drain() {
+std::chrono::seconds Daemon::ExitTime(const Options& options) {
+  if (options.drain_grace_secs == 0) return TimeAfterGrace(options);
+  return std::chrono::seconds(options.drain_grace_secs) +
+         std::chrono::ceil<std::chrono::seconds>(kLongestLeaving) + TimeAfterGrace(options);
+}
+
+void Daemon::CountStuck(int more, const StuckRun& run) {
+  const int64_t seconds = (clock_.NowNs() - run.since_ns) / 1'000'000'000;
+  const int stuck = state_.AddStuck(more);
+  catalogue_.server().stuck_streams->Set(stuck);
+  const std::string which = absl::StrCat("stream ", run.stream, ", which runs ", run.queue);
+  if (more > 0) {
+    log_(LogLevel::kError,
+         absl::StrCat(which, ", is stuck: it was told to stop ", seconds,
+                      " s ago and has not; the server is not ready until it does"));
+  } else {
+    log_(LogLevel::kWarning,
+         absl::StrCat(which, ", has ended, ", seconds, " s after it was told to stop; ", stuck,
+                      " streams are stuck"));
+  }
+  readiness_.Update();
+}
+
+void Daemon::Drain(std::function<void(const char* step)> on_step) {
+  on_step_ = std::move(on_step);
+  on_step_("requests");
   Leave();
   state_.SetDraining();
   scheduler_.StopAccepting(Stopping());
-  const auto end =
-      std::chrono::steady_clock::now() + std::chrono::seconds(options_.exit_timeout_secs);
-  if (!scheduler_.WaitUntilIdle(std::chrono::seconds(options_.exit_timeout_secs))) {
-    log_(LogLevel::kWarning, absl::StrCat("requests are left after ", options_.exit_timeout_secs,
-                                          " s; those that wait are refused"));
+  const std::chrono::nanoseconds patience = DrainTime(options_);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto end = begin + patience, all_end = begin + TimeAfterGrace(options_);
+  if (!scheduler_.WaitUntilIdle(patience)) {
+    log_(LogLevel::kWarning,
+         FormatText("requests are left after %.1f s; those that wait are refused, and those that "
+                    "run are stopped",
+                    std::chrono::duration<double>(patience).count()));
     scheduler_.Shutdown(Stopping());
+    scheduler_.StopRuns(Stopping());
   }
   FinishGenerations(end);
   // Who waits for a model is told.
+  on_step_("models that are loaded");
   repository_.Stop();
+  on_step_("clients that read their answers");
   // The deadline of Shutdown does not do here: Shutdown waits that long for calls that never end,
   // such as a watch of the health service.
   const auto left = [end] { return end - std::chrono::steady_clock::now(); };
   if (!rpc_->WaitUntilSent(kQuietTime.zero(), left()) ||
       !http_->WaitUntilSent(kQuietTime.zero(), left())) {
-    log_(LogLevel::kWarning, absl::StrCat("clients have not read their answers after ",
-                                          options_.exit_timeout_secs, " s; they are cut off"));
+    log_(LogLevel::kWarning,
+         FormatText("clients have not read their answers after %.1f s; they are cut off",
+                    std::chrono::duration<double>(patience).count()));
   } else {
-    rpc_->WaitUntilSent(kQuietTime, kLongestRefusing);
-    http_->WaitUntilSent(kQuietTime, kLongestRefusing);
+    rpc_->WaitUntilSent(kQuietTime, UpTo(kLongestRefusing, all_end));
+    http_->WaitUntilSent(kQuietTime, UpTo(kLongestRefusing, all_end));
   }
-  const auto cut = std::chrono::steady_clock::now() + kFlushTime;
+  const auto cut = std::chrono::steady_clock::now() + UpTo(kFlushTime, all_end);
   rpc_->Shutdown(cut);
   if (admin_rpc_ != nullptr) admin_rpc_->Shutdown(cut);
+  on_step_("the recipe store");
   store_.Finish();
   engine_.SaveUsage(UsageKeeper::When::kNow);
 }
@@ -479,11 +547,15 @@ void Daemon::FinishGenerations(std::chrono::steady_clock::time_point end) {
 Daemon::~Daemon() {
   scheduler_.Shutdown(Stopping());
   repository_.Stop();  // Its threads tell of changes, which the ports hear of.
+  on_step_("streams that run");
   dispatcher_.reset();
   text_threads_.Stop();
+  on_step_("captures");
   // Nobody takes what they would make ready, and their callbacks end in the scheduler.
   captures_.Stop();
+  on_step_("the recipe store");
   store_.Finish();
+  on_step_("connections");
   metrics_.reset();
   admin_.reset();
   http_.reset();

@@ -3,6 +3,7 @@
 // Threads: Start, Drain and the destructor from one thread.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -54,13 +55,19 @@ class Daemon {
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Options& options,
                                                        const std::string& version, Log& log,
                                                        OnFatal on_fatal);
+  // The time within which the process is to end once it is told to: Options::drain_grace_secs and
+  // Options::exit_timeout_secs, and a few seconds where these give requests less.
+  static std::chrono::seconds ExitTime(const Options& options);
+
   // Drops what still waits; finishes the replays that run.
   ~Daemon();
 
   // Makes the server not ready. Requests are served on for Options::drain_grace_secs, so that
   // whoever sends them can see that; then new ones are refused, and those that wait or run are
-  // answered, within Options::exit_timeout_secs.
-  void Drain();
+  // answered. What is not answered a moment before Options::exit_timeout_secs are over is dropped.
+  // `on_step` is told what is waited for next, up to the end of the destructor: whoever bounds the
+  // time of all can say what hung.
+  void Drain(std::function<void(const char* step)> on_step);
 
  private:
   Daemon(const Options& options, const std::string& version, Log& log, OnFatal on_fatal,
@@ -80,6 +87,11 @@ class Daemon {
   void OnReadiness(const Readiness& readiness);
   // Sets the gauges of what waits and runs.
   void MeasureLoad();
+  // A stream is stuck (1), or one that was has come back (-1).
+  void CountStuck(int more, const StuckRun& run);
+  static std::chrono::seconds TimeAfterGrace(const Options& options) {
+    return std::max(std::chrono::seconds(options.exit_timeout_secs), std::chrono::seconds(3));
+  }
 
   // Constant after construction; each may use those above it.
   const Options options_;
@@ -121,6 +133,7 @@ class Daemon {
   std::unique_ptr<HttpServer> admin_;  // null where no port is its own
   std::unique_ptr<HttpServer> metrics_;
   std::atomic<bool> ports_are_open_{false};
+  std::function<void(const char* step)> on_step_ = [](const char*) {};
 };
 
 }  // namespace reprise

@@ -101,12 +101,12 @@ void Engine::SaveUsage(UsageKeeper::When when) {
 }
 
 std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Request* const> requests,
-                                  Stream& stream) {
+                                  Stream& stream, StopFlag* stop) {
   std::vector<Response> responses(requests.size());
   const absl::Status ran = WithinMemory(
       [&] { return absl::StrCat("a request for model '", plan.model().id().name, "'"); },
       [&] {
-        RunBatch(plan, requests, stream, responses);
+        RunBatch(plan, requests, stream, stop, responses);
         return absl::OkStatus();
       });
   if (!ran.ok()) {
@@ -116,7 +116,7 @@ std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Reques
 }
 
 void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> requests,
-                      Stream& stream, std::vector<Response>& responses) {
+                      Stream& stream, StopFlag* stop, std::vector<Response>& responses) {
   std::optional<BatchPlan::Resolution> prepared = plan.resolution_;
   const RequestShape& first = plan.shapes_[0];
   if (first.spread && !plan.packed()) {
@@ -130,28 +130,12 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
     resolution.status = miss_policy_.Refusal(plan);
   }
   const bool eager = resolution.outcome == CaptureOutcome::kEager;
-  BatchRun run(options_, cache_, eager_, misses_, plan, std::move(resolution), requests, stream);
+  BatchRun run(options_, cache_, eager_, misses_, plan, std::move(resolution), requests, stream,
+               stop);
   responses = run.Run(next_batch_++);
   for (size_t i = 0; i < responses.size(); ++i) {
     if (!responses[i].status.ok() || run.tail() == nullptr) continue;
-    const absl::Status finished = WithinMemory(
-        [&] { return absl::StrCat("a request for model '", plan.model().id().name, "'"); },
-        [&] {
-          TailRun({.options = options_,
-                   .cache = cache_,
-                   .eager = eager_,
-                   .captures = captures_,
-                   .misses = misses_,
-                   .model = plan.model(),
-                   .tail = *run.tail(),
-                   .shape = plan.shapes()[i],
-                   .stream = stream})
-              .Run(*requests[i], run.recipe(), responses[i]);
-          return absl::OkStatus();
-        });
-    if (finished.ok()) continue;
-    responses[i].outputs.clear();
-    responses[i].status = finished;
+    RunTail(plan, run, *requests[i], i, stream, responses[i]);
   }
   if (run.replay_ns() == 0) return;
   // The answers are there: what was learnt on the way is left out where there is no memory for it.
@@ -162,6 +146,34 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
     miss_policy_.NoteLosses(plan, run.target(), eager, run.replay_ns());
     FollowTraffic(plan.model());
   });
+}
+
+void Engine::RunTail(const BatchPlan& plan, const BatchRun& run, const Request& request, size_t i,
+                     Stream& stream, Response& response) {
+  const ModelOptions& limits = plan.model().options();
+  const absl::Status finished = WithinMemory(
+      [&] { return absl::StrCat("a request for model '", plan.model().id().name, "'"); },
+      [&] {
+        RunControl control(*options_.clock,
+                           {.max_ns = limits.max_request_ns, .max_bytes = limits.max_request_bytes},
+                           request.gone);
+        control.Begin(run.replay_ns());
+        TailRun({.options = options_,
+                 .cache = cache_,
+                 .eager = eager_,
+                 .captures = captures_,
+                 .misses = misses_,
+                 .model = plan.model(),
+                 .tail = *run.tail(),
+                 .shape = plan.shapes()[i],
+                 .stream = stream,
+                 .control = control})
+            .Run(request, run.recipe(), response);
+        return absl::OkStatus();
+      });
+  if (finished.ok()) return;
+  response.outputs.clear();
+  response.status = finished;
 }
 
 Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stream) {

@@ -54,6 +54,7 @@ struct CachedRecipe {
 };
 
 struct LoaderContext;
+class BatchRun;
 
 class Engine {
  public:
@@ -90,9 +91,11 @@ class Engine {
 
   // Replays one batch, capturing the recipe first, on this thread, if `plan` was not prepared and
   // nothing ready serves it. Responses are in the order of `requests`, which must be those of
-  // `plan`, in its order. One request's bad data fails that request alone.
+  // `plan`, in its order. One request's bad data fails that request alone. `stop`: told by others
+  // when nobody waits for any of the responses, which are CANCELLED then; what a request makes
+  // beyond the limits of its model is RESOURCE_EXHAUSTED.
   std::vector<Response> Run(const BatchPlan& plan, absl::Span<const Request* const> requests,
-                            Stream& stream);
+                            Stream& stream, StopFlag* stop = nullptr);
 
   // Measure, split by rows where needed, run, join. For callers without a scheduler.
   Response RunOne(const Model& model, const Request& request, Stream& stream);
@@ -132,7 +135,10 @@ class Engine {
  private:
   // Run, without a net: what it throws is every request's error.
   void RunBatch(const BatchPlan& plan, absl::Span<const Request* const> requests, Stream& stream,
-                std::vector<Response>& responses);
+                StopFlag* stop, std::vector<Response>& responses);
+  // Runs the tail of the plan's model for request `i`, which had its replay.
+  void RunTail(const BatchPlan& plan, const BatchRun& run, const Request& request, size_t i,
+               Stream& stream, Response& response);
   // Looks at the model's traffic, behind, when that is due: its buckets may change.
   void FollowTraffic(const Model& model);
   LoaderContext MakeLoaderContext() const;

@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/go_on.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
@@ -49,6 +50,7 @@ class Compilation {
     int walk = -1;
     for (NodeId id : graph_.NodeIds()) {
       if (!chosen_.nodes[id].has_launch()) continue;
+      RETURN_IF_ERROR(GoesOn(options_.go_on));
       if (walks_.Of(id) < 0) {
         ASSIGN_OR_RETURN(BoundNode bound, BindNode(id));
         launches_[id] = static_cast<int>(recipe_.launches.size());
@@ -443,6 +445,7 @@ absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey
   absl::StatusOr<Graph> bound = Specialize(symbolic, key.binding, options.specialize);
   if (!bound.ok()) return WithValues(bound.status(), key.binding);
   Graph graph = *std::move(bound);
+  RETURN_IF_ERROR(GoesOn(options.go_on));
   const int64_t specialized = options.clock->NowNs();
   PipelineOptions passes = options.passes;
   const std::optional<Precision> precision = ParsePrecision(key.precision);

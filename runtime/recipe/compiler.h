@@ -55,6 +55,9 @@ struct CompileOptions {
   std::function<bool(const ParameterExpr&)> holds;
   // Filled where it is not null.
   CompiledPlan* plan = nullptr;
+  // Asked between the stages, and between the nodes of those that take long: an error ends the
+  // compilation, and is what it returns. Null: it goes on to its end.
+  std::function<absl::Status()> go_on;
 };
 
 // Errors: INVALID_ARGUMENT when the shapes do not agree at the key's binding, FAILED_PRECONDITION

@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/go_on.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/weights/narrowed_weights.h"
@@ -84,6 +85,7 @@ absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const RowWalks& wa
   chosen.nodes.resize(graph.num_nodes());
   size_t position = 0;
   for (NodeId id : graph.NodeIds()) {
+    RETURN_IF_ERROR(GoesOn(options.go_on));
     const Node& node = graph.node(id);
     const OpRow* row = FindOp(node.op);
     REPRISE_CHECK(row != nullptr);

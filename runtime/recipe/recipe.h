@@ -56,6 +56,12 @@ struct CaptureNote {
   std::string tuning;  // how its kernels were chosen by timing; empty: they were not
 };
 
+// Whether `launch` may take longer than some 10 us: a replay looks at the clock in front of it.
+inline bool MayTakeLong(const Launch& launch) {
+  constexpr double kMuchWork = 3e6;
+  return launch.reference || launch.foreign || launch.work.flops + launch.work.bytes > kMuchWork;
+}
+
 struct Recipe {
   RecipeKey key;
   CaptureNote note;
@@ -63,6 +69,7 @@ struct Recipe {
   std::vector<TensorSlot> outputs;  // indexed by model output position
   std::vector<Launch> launches;
   std::vector<RecipeStep> phased_steps;  // all of them; empty where every launch has one phase
+  bool has_long_launches = true;         // see MayTakeLong
   // By launch, by operand: the position among `inputs` from which an integer operand is computed,
   // or as IndexSources says, so that a data error can name it.
   std::vector<std::vector<int>> index_sources;

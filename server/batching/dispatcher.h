@@ -39,7 +39,7 @@ class Dispatcher {
 
  private:
   void Lead(int stream) {
-    while (auto batch = scheduler_.Take()) {
+    while (auto batch = scheduler_.Take(stream)) {
       execute_(stream, *batch);
       scheduler_.Finish(*batch);
     }

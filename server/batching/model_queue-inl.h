@@ -228,8 +228,12 @@ absl::StatusOr<typename ModelQueue<Item>::Start> ModelQueue<Item>::TryStart(
                         const auto ready = [release = make_release(), number](absl::Status status) {
                           release(number, status);
                         };
+                        std::list<RunningBatch<Item>> run(1);
+                        run.front().name = options_.name;
                         const bool starts = batch.builder == nullptr || batch.builder->Start(ready);
-                        return starts ? Start::kNow : Start::kHeld;
+                        if (!starts) return Start::kHeld;
+                        batch.run = std::move(run);
+                        return Start::kNow;
                       });
 }
 
@@ -247,11 +251,14 @@ std::optional<typename ModelQueue<Item>::Batch> ModelQueue<Item>::Take(
     }
     if (*start == Start::kLater) return std::nullopt;
     if (*start == Start::kNow) {
-      std::list<ItemPointer> taken;
+      RunningBatch<Item>& run = batch.run.front();
+      run.taken_ns = now_ns;
+      run.max_ns = options_.max_run_ns;
       int64_t tokens = 0;
       for (const ItemPointer& item : batch.items) {
         tokens += item->shape.tokens;
-        Unlink(item, taken);
+        Unlink(item, run.wanted);
+        item->place.run = &run;
       }
       rate_.OnTake(now_ns, tokens, !items_.empty());
       ReportDepth();

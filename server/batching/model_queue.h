@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "server/batching/drain_rate.h"
+#include "server/batching/running_batch.h"
 #include "server/batching/work.h"
 
 namespace reprise {
@@ -71,6 +72,7 @@ struct QueueOptions {
   int64_t delay_ns = 0;     // how long an idle stream waits for more rows
   int64_t enough_rows = 0;  // a batch with this many rows does not wait; 0: a full one
   int64_t max_running = 0;  // replays at the same time; 0: as many as there are streams
+  int64_t max_run_ns = 0;   // how long a batch may compute; 0: no limit
 
   // Told the number of waiting requests after every change. Called with a lock held: be quick.
   std::function<void(int64_t depth)> on_depth;
@@ -88,6 +90,7 @@ class ModelQueue {
     std::vector<ItemPointer> items;  // at least one; the first waited longest
     // the builder that took them, in their order; null without one
     std::unique_ptr<typename Item::Builder> builder;
+    std::list<RunningBatch<Item>> run;  // one, with all of the items, once the batch is taken
   };
 
   explicit ModelQueue(QueueOptions<Item> options) : options_(std::move(options)) {}

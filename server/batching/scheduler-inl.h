@@ -75,15 +75,23 @@ absl::Status Scheduler<Item>::Submit(const std::shared_ptr<Queue>& queue,
 
 template <typename Item>
 void Scheduler<Item>::Cancel(const std::shared_ptr<Item>& item) {
-  const absl::Status why = StatusWithoutFail(absl::StatusCode::kCancelled, [] {
-    return absl::CancelledError("the client cancelled the request before it was started");
-  });
+  const auto cancelled = [](const char* text) {
+    return StatusWithoutFail(absl::StatusCode::kCancelled,
+                             [&] { return absl::CancelledError(text); });
+  };
   Dropped dropped;
   {
     MutexLock lock(mutex_);
-    if (item->place.queue == nullptr) return;
-    item->place.queue->Remove(item, why, dropped);
-    idle_.NotifyAll();
+    if (item->place.queue != nullptr) {
+      item->place.queue->Remove(
+          item, cancelled("the client cancelled the request before it was started"), dropped);
+      idle_.NotifyAll();
+    } else if (item->place.run != nullptr) {
+      item->place.why = cancelled("the client cancelled the request while it was computed");
+      LeaveLocked(*item, clock_.NowNs(), dropped);
+    } else {
+      return;
+    }
   }
   Drop(dropped);
 }
@@ -107,11 +115,12 @@ std::optional<typename Scheduler<Item>::Batch> Scheduler<Item>::TakeLocked(int64
     Batch batch = {.queue = *it,
                    .items = std::move(taken->items),
                    .builder = std::move(taken->builder),
-                   .taken_ns = now_ns};
+                   .taken_ns = now_ns,
+                   .run = &taken->run.front()};
     queues_.splice(queues_.end(), queues_, it);  // its turn is over
     ++queue.running;
-    ++running_;
     CountRunning(batch, now_ns, 1);
+    runs_.splice(runs_.end(), taken->run);
     // One Submit wakes one stream; the others take the rest.
     if (!queue.empty()) work_.NotifyOne();
     return batch;
@@ -134,7 +143,7 @@ std::optional<typename Scheduler<Item>::Batch> Scheduler<Item>::TryTake(int64_t*
 }
 
 template <typename Item>
-std::optional<typename Scheduler<Item>::Batch> Scheduler<Item>::Take() {
+std::optional<typename Scheduler<Item>::Batch> Scheduler<Item>::Take(int stream) {
   while (true) {
     Dropped dropped;
     std::optional<Batch> batch;
@@ -143,6 +152,7 @@ std::optional<typename Scheduler<Item>::Batch> Scheduler<Item>::Take() {
       const int64_t now_ns = clock_.NowNs();
       int64_t wake_ns = kNoDeadline;
       batch = TakeLocked(now_ns, wake_ns, dropped);
+      if (batch) batch->run->stream = stream;
       if (!dropped.empty() && IdleLocked()) idle_.NotifyAll();
       if (!batch && dropped.empty()) {
         if (shut_down_) return std::nullopt;
@@ -169,16 +179,62 @@ void Scheduler<Item>::PutBack(const std::shared_ptr<Queue>& queue, int64_t numbe
 
 template <typename Item>
 void Scheduler<Item>::Finish(const Batch& batch) {
-  MutexLock lock(mutex_);
-  --batch.queue->running;
-  --running_;
-  const int64_t now_ns = clock_.NowNs();
-  CountRunning(batch, now_ns, -1);
-  int64_t tokens = 0;
-  for (const auto& item : batch.items) tokens += item->shape.tokens;
-  batch.queue->OnFinished(tokens, now_ns - batch.taken_ns);
-  if (!batch.queue->empty()) work_.NotifyOne();
-  if (IdleLocked()) idle_.NotifyAll();
+  std::list<RunningBatch<Item>> ended;  // its items end outside of the lock
+  {
+    MutexLock lock(mutex_);
+    const auto it = std::find_if(runs_.begin(), runs_.end(),
+                                 [&](const RunningBatch<Item>& run) { return &run == batch.run; });
+    REPRISE_CHECK(it != runs_.end());
+    for (const auto& item : it->wanted) item->place.run = nullptr;
+    ended.splice(ended.end(), runs_, it);
+    --batch.queue->running;
+    const int64_t now_ns = clock_.NowNs();
+    CountRunning(batch, now_ns, -1);
+    int64_t tokens = 0;
+    for (const auto& item : batch.items) tokens += item->shape.tokens;
+    batch.queue->OnFinished(tokens, now_ns - batch.taken_ns);
+    if (!batch.queue->empty()) work_.NotifyOne();
+    if (IdleLocked()) idle_.NotifyAll();
+    if (shut_down_) deadlines_.NotifyAll();
+  }
+  const RunningBatch<Item>& run = ended.front();
+  if (!run.reported) return;
+  WhereMemoryAllows([&] {
+    Tell(events_.on_end, {{run.stream, batch.queue->options().name, run.stopped_ns}});
+  });
+}
+
+template <typename Item>
+void Scheduler<Item>::LeaveLocked(Item& item, int64_t now_ns, Dropped& dropped) {
+  RunningBatch<Item>& run = *std::exchange(item.place.run, nullptr);
+  dropped.splice(dropped.end(), run.wanted, item.place.position);
+  if (run.wanted.empty()) run.Stop(now_ns);
+}
+
+template <typename Item>
+int64_t Scheduler<Item>::ExpireRunLocked(RunningBatch<Item>& run, int64_t now_ns,
+                                         Dropped& dropped) {
+  const bool overdue = run.IsOverdue(now_ns);
+  for (auto it = run.wanted.begin(); it != run.wanted.end();) {
+    Item& item = **it++;
+    if (overdue) {
+      item.place.why = StatusWithoutFail(absl::StatusCode::kResourceExhausted, [&] {
+        return absl::ResourceExhaustedError(absl::StrCat(
+            "the request has computed for ", (now_ns - run.stop.computing_since_ns()) / 1'000'000,
+            " ms, the limit is ", run.max_ns / 1'000'000, " (reprise.max_request_ms)"));
+      });
+    } else if (item.shape.end_ns <= now_ns) {
+      item.place.why = StatusWithoutFail(absl::StatusCode::kDeadlineExceeded, [&] {
+        return absl::DeadlineExceededError(absl::StrCat(
+            "the deadline passed after ", (now_ns - item.place.enqueued_ns) / 1000, " us, ",
+            (now_ns - run.taken_ns) / 1000, " us after a stream had begun with the request"));
+      });
+    } else {
+      continue;
+    }
+    LeaveLocked(item, now_ns, dropped);
+  }
+  return run.next_ns();
 }
 
 template <typename Item>
@@ -188,19 +244,43 @@ int64_t Scheduler<Item>::ExpireLocked(int64_t now_ns, Dropped& dropped) {
     queue->RemoveExpired(now_ns, dropped);
     next_ns = std::min(next_ns, queue->earliest_deadline_ns());
   }
+  for (RunningBatch<Item>& run : runs_)
+    next_ns = std::min(next_ns, ExpireRunLocked(run, now_ns, dropped));
   if (!dropped.empty()) idle_.NotifyAll();
   return next_ns;
 }
 
 template <typename Item>
+std::list<StuckRun> Scheduler<Item>::NewlyStuckLocked(int64_t now_ns) {
+  std::list<StuckRun> stuck;
+  for (RunningBatch<Item>& run : runs_) {
+    if (run.reported || !run.IsStuck(now_ns)) continue;
+    // A run that nobody waits for has no item left that would know its queue.
+    WhereMemoryAllows([&] { stuck.push_back({run.stream, run.name, run.stopped_ns}); });
+    run.reported = true;
+  }
+  return stuck;
+}
+
+template <typename Item>
+void Scheduler<Item>::Tell(const std::function<void(const StuckRun&)>& event,
+                           const std::list<StuckRun>& runs) {
+  if (event == nullptr) return;
+  for (const StuckRun& run : runs) WhereMemoryAllows([&] { event(run); });
+}
+
+template <typename Item>
 int64_t Scheduler<Item>::Expire() {
   Dropped dropped;
+  std::list<StuckRun> stuck;
   int64_t next_ns;
   {
     MutexLock lock(mutex_);
     next_ns = ExpireLocked(clock_.NowNs(), dropped);
+    stuck = NewlyStuckLocked(clock_.NowNs());
   }
   Drop(dropped);
+  Tell(events_.on_stuck, stuck);
   return next_ns;
 }
 
@@ -208,20 +288,24 @@ template <typename Item>
 void Scheduler<Item>::ExpireUntilShutdown() {
   while (true) {
     Dropped dropped;
+    std::list<StuckRun> stuck;
     {
       MutexLock lock(mutex_);
-      if (shut_down_) return;
+      // A run that is stuck is told of, also while the others end.
+      if (shut_down_ && runs_.empty()) return;
       const int64_t now_ns = clock_.NowNs();
       const int64_t next_ns = ExpireLocked(now_ns, dropped);
-      if (dropped.empty()) deadlines_.WaitFor(mutex_, TimeUntil(next_ns, now_ns));
+      stuck = NewlyStuckLocked(now_ns);
+      if (dropped.empty() && stuck.empty()) deadlines_.WaitFor(mutex_, TimeUntil(next_ns, now_ns));
     }
     Drop(dropped);
+    Tell(events_.on_stuck, stuck);
   }
 }
 
 template <typename Item>
 bool Scheduler<Item>::IdleLocked() const {
-  return running_ == 0 && std::all_of(queues_.begin(), queues_.end(),
+  return runs_.empty() && std::all_of(queues_.begin(), queues_.end(),
                                       [](const auto& queue) { return queue->idle(); });
 }
 
@@ -259,6 +343,24 @@ void Scheduler<Item>::Shutdown(const absl::Status& why) {
 }
 
 template <typename Item>
+void Scheduler<Item>::StopRuns(const absl::Status& why) {
+  Dropped dropped;
+  {
+    MutexLock lock(mutex_);
+    const int64_t now_ns = clock_.NowNs();
+    for (RunningBatch<Item>& run : runs_) {
+      while (!run.wanted.empty()) {
+        run.wanted.front()->place.why = why;
+        LeaveLocked(*run.wanted.front(), now_ns, dropped);
+      }
+      run.Stop(now_ns);
+    }
+    deadlines_.NotifyAll();
+  }
+  Drop(dropped);
+}
+
+template <typename Item>
 void Scheduler<Item>::CountRunning(const Batch& batch, int64_t now_ns, int sign) {
   for (const auto& item : batch.items) load_running_.tokens += sign * item->shape.tokens;
   load_running_.requests += sign * static_cast<int64_t>(batch.items.size());
@@ -269,8 +371,9 @@ void Scheduler<Item>::CountRunning(const Batch& batch, int64_t now_ns, int sign)
 template <typename Item>
 typename Scheduler<Item>::Load Scheduler<Item>::GetLoad() const {
   MutexLock lock(mutex_);
-  Load load = {.running = load_running_,
-               .busy_ns = busy_ns_ + running_ * clock_.NowNs() - begun_ns_};
+  Load load = {
+      .running = load_running_,
+      .busy_ns = busy_ns_ + static_cast<int64_t>(runs_.size()) * clock_.NowNs() - begun_ns_};
   for (const auto& queue : queues_) {
     load.waiting.requests += queue->depth();
     load.waiting.tokens += queue->tokens();

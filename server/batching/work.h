@@ -11,8 +11,9 @@
 //   };
 //
 // Drop ends the item without an answer of work: it was cancelled or has expired, the server stops,
-// or its stream found no memory to begin or to go on. It is called at most once, with no lock held,
-// and never for an item that a stream finishes. It throws nothing: other items wait for their turn.
+// or its stream found no memory to begin or to go on. It is called with no lock held, and may come
+// while a stream runs the item: the item is answered by whichever of the two is first, and what the
+// other one says does nothing. It throws nothing: other items wait for their turn.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,8 @@ namespace reprise {
 
 template <typename Item>
 class ModelQueue;
+template <typename Item>
+class RunningBatch;
 
 inline constexpr int64_t kNoDeadline = std::numeric_limits<int64_t>::max();
 
@@ -37,11 +40,13 @@ struct WorkLoad {
 
 // Facts by which the scheduler places a request. Set before Submit, constant after.
 struct WorkShape {
-  int64_t rows = 1;                   // size along the batch axis; 1 if there is none
-  int64_t tokens = 1;                 // rows times the sizes of the other axes
-  int64_t bytes = 0;                  // those of the inputs
-  int64_t deadline_ns = kNoDeadline;  // time on the scheduler's clock
-  uint64_t priority = 0;              // lower goes first
+  int64_t rows = 1;    // size along the batch axis; 1 if there is none
+  int64_t tokens = 1;  // rows times the sizes of the other axes
+  int64_t bytes = 0;   // those of the inputs
+  // Times on the scheduler's clock: when it must have been started, and when it must be answered.
+  int64_t deadline_ns = kNoDeadline;
+  int64_t end_ns = kNoDeadline;
+  uint64_t priority = 0;  // lower goes first
 };
 
 // Ownership: items are shared by the queue and by whoever may cancel them.
@@ -50,9 +55,11 @@ class WorkItem {
  public:
   WorkShape shape;
 
-  // Belongs to the scheduler: guarded by its mutex until a stream took the item, then read-only.
+  // Belongs to the scheduler: guarded by its mutex. Times and order stay once a stream took the
+  // item.
   struct Place {
     ModelQueue<Item>* queue = nullptr;  // null: in no queue
+    RunningBatch<Item>* run = nullptr;  // null: no stream runs it, or nobody waits for it any more
     typename std::list<std::shared_ptr<Item>>::iterator position;
     int64_t enqueued_ns = 0;
     int64_t arrival = 0;  // order of arrival in the queue

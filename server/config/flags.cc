@@ -393,7 +393,8 @@ constexpr Flag kFlags[] = {
        return app.add_option(flag.name, options.drain_grace_secs, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));
      }},
-    {"--exit-timeout-secs", "SECONDS", "30", "How long running requests may take to end at exit",
+    {"--exit-timeout-secs", "SECONDS", "30",
+     "How long the process may take to end, with its requests",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.exit_timeout_secs, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));

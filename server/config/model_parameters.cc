@@ -219,9 +219,23 @@ constexpr Parameter kParameters[] = {
      }},
     {"reprise.release_after_ms", "", "integer", "0",
      "Streams that nothing ran on for as long give the memory of their arena back; of several "
-     "models the shortest counts. 0: never",
+     "models the shortest counts. 0: only arenas above 512 MiB, after a minute in which no replay "
+     "needed that much",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 0, kLargest / 1'000'000, settings.release_after_ms);
+     }},
+    {"reprise.max_request_ms", "", "integer", "60000",
+     "Time that one request may compute, in milliseconds; the time in the queue and that of "
+     "captures do not count. 0: no limit",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 0, kLargest / 1'000'000, settings.max_request_ms);
+     }},
+    {"reprise.max_request_mb", "", "integer", "2048",
+     "Memory that one request may make where its data decide how much, in MiB: results of loops "
+     "and "
+     "of nodes behind data, and replays whose size a value of the request decides. 0: no limit",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantMegabytes(value, settings.max_request_bytes);
      }},
     {"reprise.packing", "", "auto|off", "auto; off where buckets are named",
      "auto: requests of different lengths lie one after another in a replay, without padding, "

@@ -55,7 +55,10 @@ struct ModelSettings {
   int64_t max_recipe_bytes = 0;
   int64_t max_arena_bytes = 0;
   int64_t max_parameter_bytes = 0;
-  int64_t release_after_ms = 0;  // 0: arenas keep their memory
+  int64_t release_after_ms = 0;  // 0: arenas keep their memory, as long as they are small
+  // Limits of one request; 0: none.
+  int64_t max_request_ms = 60'000;                  // time to compute
+  int64_t max_request_bytes = int64_t{2048} << 20;  // made beyond the arena of its recipe
   // Tokens of a decoder whose cache the server owns.
   bool generation = true;
   int64_t cache_bytes = int64_t{1} << 30;  // the most that keys and values take

@@ -353,6 +353,10 @@ struct ServerMetrics {
   Series<Gauge> draining{
       scope,
       {"reprise_draining", "1 since the signal that ends the server: send requests elsewhere"}};
+  Series<Gauge> stuck_streams{
+      scope,
+      {"reprise_stuck_streams",
+       "Streams that were told to stop what they run, some time ago, and have not"}};
   Series<Gauge> arena_bytes{scope.With({{"kind", "arena"}}), kMemory};
   Series<Gauge> parameter_bytes{scope.With({{"kind", "parameters"}}), kMemory};
   Series<Gauge> in_flight_bytes{scope.With({{"kind", "in_flight"}}), kMemory};

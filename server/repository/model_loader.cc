@@ -34,6 +34,8 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .max_recipe_bytes = settings.max_recipe_bytes,
           .max_arena_bytes = settings.max_arena_bytes,
           .max_parameter_bytes = settings.max_parameter_bytes,
+          .max_request_ns = settings.max_request_ms * 1'000'000,
+          .max_request_bytes = settings.max_request_bytes,
           .no_padding = settings.padding_off,
           .packing = WantsPacking(settings) ? PackingMode::kAuto : PackingMode::kOff,
           .precision = settings.precision,

@@ -71,6 +71,10 @@ Readiness ReadinessProbe::Now() {
   // Judged under the lock: of two that come together the later one has the last word.
   MutexLock lock(mutex_);
   Readiness found = Judge(rule_, state_.state(), repository_.List());
+  if (found.ready && state_.stuck() > 0) {
+    found.ready = false;
+    found.why = absl::StrCat(state_.stuck(), " streams do not end what they were told to stop");
+  }
   if (found.ready != was_ready_) {
     was_ready_ = found.ready;
     if (on_change_ != nullptr) on_change_(found);

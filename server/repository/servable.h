@@ -20,6 +20,11 @@ namespace reprise {
 struct RequestQueue;  // where requests wait: see server/requests/queue.h
 
 struct Servable {
+  // Ends what is still captured for the model.
+  ~Servable() {
+    if (model != nullptr) model->Abandon();
+  }
+
   // Set when it was told that the model's files have changed.
   mutable std::atomic<bool> damaged{false};
   std::shared_ptr<Model> model;

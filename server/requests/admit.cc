@@ -77,6 +77,21 @@ absl::Status CheckInput(const ModelIo& io, const InputView& view) {
   return absl::OkStatus();
 }
 
+// A timeout of 0 asks for none of its own.
+bool HasOwnTimeout(const ModelSettings& settings, const InferRequest& request) {
+  return request.timeout_us.value_or(0) > 0 && settings.allow_timeout_override;
+}
+
+// `timeout_us` from now on, where there is one, or `deadline_ns` where that is earlier.
+int64_t Earlier(const std::optional<int64_t>& timeout_us, int64_t deadline_ns, int64_t now_ns) {
+  int64_t end_ns = 0;
+  if (!timeout_us.has_value() || __builtin_mul_overflow(*timeout_us, int64_t{1000}, &end_ns) ||
+      __builtin_add_overflow(end_ns, now_ns, &end_ns)) {
+    return deadline_ns;
+  }
+  return std::min(end_ns, deadline_ns);
+}
+
 }  // namespace
 
 absl::Status Admit(const Repository& repository, const InferRequest& asked, RequestState& state) {
@@ -91,6 +106,7 @@ absl::Status Admit(const Repository& repository, const InferRequest& asked, Requ
   state.request = std::move(admitted.request);
   state.outputs = std::move(admitted.wanted_outputs);
   ASSIGN_OR_RETURN(state.deadline_ns, StartDeadline(servable.settings, asked, state.start_ns));
+  state.end_ns = EndDeadline(servable.settings, asked, state.start_ns);
   ASSIGN_OR_RETURN(state.priority, Priority(servable.settings, asked));
   return absl::OkStatus();
 }
@@ -142,22 +158,17 @@ absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
 
 absl::StatusOr<int64_t> StartDeadline(const ModelSettings& settings, const InferRequest& request,
                                       int64_t now_ns) {
-  std::optional<int64_t> timeout_us = settings.default_timeout_us;
   if (request.timeout_us.has_value() && *request.timeout_us < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("parameter timeout is ", *request.timeout_us, " microseconds"));
   }
-  // A timeout of 0 asks for none of its own.
-  if (request.timeout_us.value_or(0) > 0 && settings.allow_timeout_override) {
-    timeout_us = request.timeout_us;
-  }
-  if (!timeout_us) return request.deadline_ns;
-  int64_t deadline_ns = 0;
-  if (__builtin_mul_overflow(*timeout_us, int64_t{1000}, &deadline_ns) ||
-      __builtin_add_overflow(deadline_ns, now_ns, &deadline_ns)) {
-    return request.deadline_ns;
-  }
-  return std::min(deadline_ns, request.deadline_ns);
+  if (HasOwnTimeout(settings, request)) return EndDeadline(settings, request, now_ns);
+  return Earlier(settings.default_timeout_us, request.deadline_ns, now_ns);
+}
+
+int64_t EndDeadline(const ModelSettings& settings, const InferRequest& request, int64_t now_ns) {
+  if (!HasOwnTimeout(settings, request)) return request.deadline_ns;
+  return Earlier(request.timeout_us, request.deadline_ns, now_ns);
 }
 
 absl::StatusOr<uint64_t> Priority(const ModelSettings& settings, const InferRequest& request) {

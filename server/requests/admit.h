@@ -35,6 +35,11 @@ absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
 absl::StatusOr<int64_t> StartDeadline(const ModelSettings& settings, const InferRequest& request,
                                       int64_t now_ns);
 
+// When the request must be answered: the transport's deadline or its own timeout. The time that a
+// model gives requests in its queue is none of these. Call after StartDeadline, which looks for
+// errors.
+int64_t EndDeadline(const ModelSettings& settings, const InferRequest& request, int64_t now_ns);
+
 // The place in the queue. Errors: INVALID_ARGUMENT for a priority that the model does not have.
 absl::StatusOr<uint64_t> Priority(const ModelSettings& settings, const InferRequest& request);
 

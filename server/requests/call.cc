@@ -2,7 +2,7 @@
 
 namespace reprise {
 
-void Call::CancelWaiting() {
+void Call::CancelParts() {
   for (const std::weak_ptr<Part>& part : parts_) {
     if (auto alive = part.lock()) scheduler_.Cancel(alive);
   }
@@ -15,7 +15,7 @@ void Call::FinishPart(size_t index, PartAnswer answer) {
     // It answers whatever happens: see Inference::Start.
     done_(FinishRequest(state_, answers_, clock_));
   } else if (failed && !failed_.exchange(true)) {
-    CancelWaiting();  // the answer is an error whatever the other parts say
+    CancelParts();  // the answer is an error whatever the other parts say
   }
 }
 

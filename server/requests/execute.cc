@@ -22,7 +22,7 @@ void ExecuteUntilFailure(RequestScheduler::Batch& batch, Engine& engine, const C
     requests.push_back(&part->request);
     rows += part->shape.rows;
   }
-  std::vector<Response> responses = engine.Run(plan, requests, stream);
+  std::vector<Response> responses = engine.Run(plan, requests, stream, &batch.run->stop);
   REPRISE_CHECK(responses.size() == batch.items.size());
 
   // The time outside gather and scatter is the capture, the wait for one, and the replay.

@@ -71,7 +71,7 @@ void Inference::CountRefused(const InferRequest& request, const absl::Status& st
   }
 }
 
-void Inference::Cancel(Call& call) { call.CancelWaiting(); }
+void Inference::Cancel(Call& call) { call.CancelParts(); }
 
 void Inference::Execute(RequestScheduler::Batch& batch, Stream& stream) {
   ExecuteBatch(batch, engine_, clock_, stream);

@@ -28,6 +28,7 @@ QueueOptions<Part> QueueOptionsOf(Engine& engine, const ModelVersion& version,
       .delay_ns = settings.queue_delay_us * 1000,
       .enough_rows = settings.enough_rows,
       .max_running = settings.max_running,
+      .max_run_ns = settings.max_request_ms * 1'000'000,
       .on_depth = [events = version.events.get()](int64_t depth) { events->OnQueueDepth(depth); }};
   // Models of small rows take thousands in a replay, which none waits for unless told to.
   if (options.enough_rows == 0 && !settings.max_batch_size_given &&
@@ -70,7 +71,7 @@ std::shared_ptr<RequestQueue> OpenQueue(Engine& engine, RequestScheduler& schedu
 absl::StatusOr<std::shared_ptr<Call>> Enqueue(RequestState& state, RequestScheduler& scheduler,
                                               const Clock& clock, const Call::Done& done) {
   const std::shared_ptr<RequestQueue> queue = state.model.servable->queue;
-  const int64_t deadline_ns = state.deadline_ns;
+  const int64_t deadline_ns = state.deadline_ns, end_ns = state.end_ns;
   const uint64_t priority = state.priority;
   std::vector<RequestPart> pieces = std::move(state.parts);
   const auto call = std::make_shared<Call>(std::move(state), pieces.size(), clock, scheduler, done);
@@ -81,6 +82,7 @@ absl::StatusOr<std::shared_ptr<Call>> Enqueue(RequestState& state, RequestSchedu
                    .tokens = part->measured.tokens,
                    .bytes = part->measured.bytes,
                    .deadline_ns = deadline_ns,
+                   .end_ns = end_ns,
                    .priority = priority};
     parts.push_back(std::move(part));
   }

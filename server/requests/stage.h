@@ -42,7 +42,8 @@ struct RequestState {
   Repository::Found model;
   Request request;           // points into the transport's memory, or into what a stage made
   std::vector<int> outputs;  // positions, in the order in which the client asked
-  int64_t deadline_ns = kNoDeadline;
+  int64_t deadline_ns = kNoDeadline;  // when it must have been started
+  int64_t end_ns = kNoDeadline;       // when it must be answered
   uint64_t priority = 0;
 
   // Set by the stage `shape`; the queue takes the parts.

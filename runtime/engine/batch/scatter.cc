@@ -148,6 +148,11 @@ void Scatter::Copy(const Frame& frame, std::vector<Response>& responses, size_t 
                    size_t last) const {
   for (size_t i = first; i < last; ++i) {
     Response& response = responses[i];
+    if (batch_.requests[i]->gone != nullptr && batch_.requests[i]->gone->stopped()) {
+      response.outputs.clear();
+      response.status = absl::CancelledError("nobody waits for the request any more");
+      continue;
+    }
     response.outputs.resize(batch_.recipe.outputs.size());
     for (size_t position = 0; position < batch_.recipe.outputs.size(); ++position) {
       if (!IsWanted(*batch_.requests[i], position)) continue;

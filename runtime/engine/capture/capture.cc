@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/format_text.h"
+#include "runtime/base/go_on.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/capture/stored_recipes.h"
@@ -88,9 +89,9 @@ class CaptureWalk {
     const int64_t rss_before = ResidentBytes();
     CompiledPlan plan;
     const bool keep = IsKept(options_, target_) && options_.store->writable();
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<Recipe> compiled,
-        model_.CompileAt(target_.key, target_.variant.get(), options_, keep ? &plan : nullptr));
+    ASSIGN_OR_RETURN(std::unique_ptr<Recipe> compiled,
+                     model_.CompileAt(target_.key, target_.variant.get(), options_,
+                                      keep ? &plan : nullptr, target_.go_on));
     record.reason = Reason(store_miss);
     record.compile_rss_bytes = ResidentBytes() - rss_before;
     ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, Publish(std::move(compiled)));
@@ -142,11 +143,12 @@ class CaptureWalk {
     const std::shared_ptr<const Recipe> recipe = std::move(made);
     const int64_t rss_compiled = ResidentBytes();
     const int64_t compiled_at = options_.clock->NowNs();
-    ASSIGN_OR_RETURN(const auto parameters, model_.owner()->parameters().TableFor(recipe));
+    ASSIGN_OR_RETURN(const auto parameters,
+                     model_.owner()->parameters().TableFor(recipe, target_.go_on));
     const int64_t prepared_at = options_.clock->NowNs();
     const int64_t rss_prepared = ResidentBytes();
     RETURN_IF_ERROR(model_.CheckArena(*recipe));
-    RETURN_IF_ERROR(PrimeRecipe(*recipe, *parameters, stream_));
+    RETURN_IF_ERROR(PrimeRecipe(*recipe, *parameters, stream_, target_.go_on));
     options_.on_primed(*recipe);
     const int64_t primed_at = options_.clock->NowNs();
     TellReferenceKernels(*recipe, observer);
@@ -191,7 +193,8 @@ class CaptureWalk {
 
 }  // namespace
 
-absl::Status PrimeRecipe(const Recipe& recipe, const ParameterTable& parameters, Stream& stream) {
+absl::Status PrimeRecipe(const Recipe& recipe, const ParameterTable& parameters, Stream& stream,
+                         const std::function<absl::Status()>& go_on) {
   RETURN_IF_ERROR(stream.Reserve(recipe));
   IgnoreErrors errors;
   Frame frame = stream.MakeFrame(recipe, parameters.addresses(), &errors);
@@ -205,8 +208,12 @@ absl::Status PrimeRecipe(const Recipe& recipe, const ParameterTable& parameters,
     // Zeros are in range for every index.
     std::memset(inputs, 0, recipe.input_bytes);
   }
-  stream.Prime(recipe, frame);
-  return absl::OkStatus();
+  absl::Status goes_on;
+  stream.Prime(recipe, frame, [&] {
+    goes_on = GoesOn(go_on);
+    return !goes_on.ok();
+  });
+  return goes_on;
 }
 
 absl::StatusOr<CaptureResult> CaptureRecipe(const EngineOptions& options, RecipeCache& cache,

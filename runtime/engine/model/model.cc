@@ -177,14 +177,23 @@ CompileOptions Model::CompileOptionsFor(const RecipeKey& key, const EngineOption
                        const ParameterExpr& expression) { return parameters->Holds(expression); }};
 }
 
-absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(const RecipeKey& key,
-                                                         const ModelVariant* variant,
-                                                         const EngineOptions& options,
-                                                         CompiledPlan* plan) const {
+absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(
+    const RecipeKey& key, const ModelVariant* variant, const EngineOptions& options,
+    CompiledPlan* plan, std::function<absl::Status()> go_on) const {
   CompileOptions compile = CompileOptionsFor(key, options);
   compile.plan = plan;
-  if (variant != nullptr) return Compile(variant->graph, key, compile);
-  return Compile(key.packing == kPacked ? packing()->graph() : program_->graph, key, compile);
+  compile.go_on = std::move(go_on);
+  const Graph& graph = variant != nullptr       ? variant->graph
+                       : key.packing == kPacked ? packing()->graph()
+                                                : program_->graph;
+  const int64_t most = options_.max_request_bytes;
+  if (key.binding.shape_inputs.empty() || most == 0) return Compile(graph, key, compile);
+  // Values of a request decide sizes: each is known, and refused, before anything is made of it.
+  compile.specialize.max_value_bytes = std::min(compile.specialize.max_value_bytes, most);
+  auto recipe = Compile(graph, key, compile);
+  if (!absl::IsResourceExhausted(recipe.status())) return recipe;
+  return WithMessage(recipe.status(),
+                     absl::StrCat(recipe.status().message(), " (see reprise.max_request_mb)"));
 }
 
 absl::StatusOr<std::unique_ptr<Recipe>> Model::RebindAt(const CompiledPlan& plan,
@@ -194,7 +203,33 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::RebindAt(const CompiledPlan& plan
                 CompileOptionsFor(key, options));
 }
 
+namespace {
+
+// The launch of `recipe` with the largest result, and that one's bytes: "node 'z' makes 8 bytes".
+std::string LargestResult(const Recipe& recipe) {
+  const Launch* largest = nullptr;
+  uint64_t most = 0;
+  for (size_t i = 0; i < recipe.launches.size(); ++i) {
+    for (const OperandNote& note : recipe.operand_notes[i]) {
+      if (note.role != OperandNote::Role::kOutput || note.bytes < most) continue;
+      most = note.bytes;
+      largest = &recipe.launches[i];
+    }
+  }
+  return largest == nullptr ? "" : absl::StrCat(", of which ", largest->node, " makes ", most);
+}
+
+}  // namespace
+
 absl::Status Model::CheckArena(const Recipe& recipe) const {
+  const int64_t asked = options_.max_request_bytes;
+  if (asked > 0 && !recipe.key.binding.shape_inputs.empty() &&
+      static_cast<int64_t>(recipe.frame_bytes()) > asked) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("model '", id().name, "': a request with ", recipe.key.binding.ToString(),
+                     " asks for ", recipe.frame_bytes(), " bytes", LargestResult(recipe),
+                     "; the limit is ", asked, " (reprise.max_request_mb)"));
+  }
   const int64_t most = options_.max_arena_bytes;
   if (most <= 0 || static_cast<int64_t>(recipe.frame_bytes()) <= most) return absl::OkStatus();
   return absl::ResourceExhaustedError(

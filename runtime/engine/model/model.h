@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/stop_flag.h"
 #include "runtime/bucket/policy.h"
 #include "runtime/certify/certificate.h"
 #include "runtime/engine/model/batch_target.h"
@@ -59,6 +60,9 @@ class Model : public std::enable_shared_from_this<Model> {
   const ModelId& id() const { return options_.id; }
   const ModelOptions& options() const { return options_; }
   const GraphFingerprint& fingerprint() const { return program_->fingerprint; }
+  // It is unloaded: what is still made for it is for nobody. From any thread.
+  void Abandon() const { abandoned_.Stop(); }
+  bool abandoned() const { return abandoned_.stopped(); }
   // Its use, as the recipe store knew it when it was loaded.
   const ModelUsage& usage() const { return traffic_.usage; }
   // As a client sees them: symbols merged, -1 for an axis in metadata is the caller's business.
@@ -154,11 +158,10 @@ class Model : public std::enable_shared_from_this<Model> {
   RecipeKey KeyAt(const BatchTarget& target, const RequestShape& shape,
                   const ModelVariant* variant) const;
   // Compiles the model for `key`, which KeyAt made; the recipe is in no cache and not primed.
-  // `plan`: filled where it is not null.
-  absl::StatusOr<std::unique_ptr<Recipe>> CompileAt(const RecipeKey& key,
-                                                    const ModelVariant* variant,
-                                                    const EngineOptions& options,
-                                                    CompiledPlan* plan = nullptr) const;
+  // `plan`: filled where it is not null. `go_on`: see CompileOptions.
+  absl::StatusOr<std::unique_ptr<Recipe>> CompileAt(
+      const RecipeKey& key, const ModelVariant* variant, const EngineOptions& options,
+      CompiledPlan* plan = nullptr, std::function<absl::Status()> go_on = nullptr) const;
   // The same from a plan that was made for `key` before. DATA_LOSS where it cannot have been.
   absl::StatusOr<std::unique_ptr<Recipe>> RebindAt(const CompiledPlan& plan, const RecipeKey& key,
                                                    const EngineOptions& options) const;
@@ -192,6 +195,8 @@ class Model : public std::enable_shared_from_this<Model> {
   int64_t LargestBatchAt(const BucketPolicy& buckets, const std::vector<int64_t>& sizes) const;
 
  private:
+  mutable StopFlag abandoned_;
+
   CompileOptions CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const;
   // The most rows that a request of `length` tokens each may have in a packed replay.
   int64_t MaxPackedRows(int64_t length) const;

@@ -55,6 +55,9 @@ struct ModelOptions {
   int64_t max_recipe_bytes = 0;     // limits its recipes in the cache
   int64_t max_arena_bytes = 0;      // limits what a stream holds for one recipe
   int64_t max_parameter_bytes = 0;  // limits its parameters, as stored and as prepared
+  // Limits of one request; 0: none.
+  int64_t max_request_ns = 60'000'000'000;          // time to compute
+  int64_t max_request_bytes = int64_t{2048} << 20;  // where its data decide how many it makes
   // Axis labels along which nothing is ever padded or batched, whatever the certificate says.
   std::set<std::string> no_padding;
   PackingMode packing = PackingMode::kOff;

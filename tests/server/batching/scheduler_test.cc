@@ -83,10 +83,12 @@ TEST_F(SchedulerTest, CancelledItemLeavesBeforeWork) {
   EXPECT_FALSE(scheduler.TryTake().has_value());
 }
 
-TEST_F(SchedulerTest, CancelAfterTheStreamTookItDoesNothing) {
+TEST_F(SchedulerTest, CancelAfterTheBatchHasFinishedDoesNothing) {
   auto queue = scheduler.AddModel(TestOptions());
   auto item = Submit(queue, Item("a", 1, 16));
   auto batch = scheduler.TryTake();
+  ASSERT_TRUE(batch.has_value());
+  scheduler.Finish(*batch);
   scheduler.Cancel(item);
   EXPECT_EQ(item->drops, 0);
 }
