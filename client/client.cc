@@ -178,9 +178,11 @@ absl::StatusOr<v1::ListRecipesResponse> Client::ListRecipes(absl::string_view mo
                       About<v1::ListRecipesRequest>(model, version));
 }
 
-absl::StatusOr<v1::DumpRecipeResponse> Client::DumpRecipe(absl::string_view key) {
+absl::StatusOr<v1::DumpRecipeResponse> Client::DumpRecipe(absl::string_view key, DumpParts parts) {
   v1::DumpRecipeRequest request;
   request.set_key(std::string(key));
+  request.set_include_graphs(parts.graphs);
+  request.set_include_constants(parts.constants);
   return state_->Call(options_, *state_->admin, &v1::Admin::Stub::DumpRecipe, request);
 }
 

@@ -108,7 +108,15 @@ class Client {
   // Empty arguments select everything.
   absl::StatusOr<v1::ListRecipesResponse> ListRecipes(absl::string_view model = "",
                                                       absl::string_view version = "");
-  absl::StatusOr<v1::DumpRecipeResponse> DumpRecipe(absl::string_view key);
+  // The parts of a recipe that are told on request alone.
+  struct DumpParts {
+    bool graphs = false;     // its texts before it got its sizes and behind the passes
+    bool constants = false;  // bytes of constants as well; takes the right `admin`
+  };
+  absl::StatusOr<v1::DumpRecipeResponse> DumpRecipe(absl::string_view key, DumpParts parts);
+  absl::StatusOr<v1::DumpRecipeResponse> DumpRecipe(absl::string_view key) {
+    return DumpRecipe(key, {});
+  }
   absl::StatusOr<v1::GetStatsResponse> GetStats(absl::string_view model = "",
                                                 absl::string_view version = "");
 

@@ -22,6 +22,7 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/reference/reference_device.h"
 #include "runtime/recipe/scratch.h"
+#include "server/metrics/compilations.h"
 #include "server/port_options.h"
 #include "server/repository/model_loader.h"
 #include "server/requests/queue.h"
@@ -141,21 +142,36 @@ std::chrono::nanoseconds UpTo(std::chrono::nanoseconds most,
   return std::clamp(left / 3, std::chrono::nanoseconds(0), most);
 }
 
+std::function<void(const Recipe&, const RecipeGraphs&)> GraphsFunction(const GraphDumps& dumps) {
+  if (!dumps.wanted()) return nullptr;
+  return
+      [&dumps](const Recipe& recipe, const RecipeGraphs& graphs) { dumps.Write(recipe, graphs); };
+}
+
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
 }  // namespace
 
 Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnFatal on_fatal,
-               std::unique_ptr<const Device> device)
+               std::unique_ptr<const Device> device, std::unique_ptr<TraceFile> trace)
     : options_(options),
       version_(version),
+      trace_(std::move(trace)),
+      log_levels_(log.levels()),
       log_(log.function()),
+      debug_(log, trace_.get()),
       request_log_(log, options.access_log),
       on_fatal_(std::move(on_fatal)),
+      graph_dumps_(options.dump_graphs,
+                   [this](const std::string& text) { log_(LogLevel::kWarning, text); }),
       started_ns_(SteadyClock().NowNs()),
       device_text_(DeviceText(options)),
       catalogue_(MakeBuildInfo(options, version)),
-      observer_(catalogue_),
+      observer_(
+          catalogue_, trace_ == nullptr
+                          ? MetricsObserver::OnReplay()
+                          : [this](const std::string& model,
+                                   const ReplayRecord& record) { OnReplay(model, record); }),
       events_(catalogue_, log_, request_log_),
       device_(std::move(device)),
       cores_(AvailableCpus()),
@@ -179,8 +195,9 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                .frozen = options.frozen,
                .on_primed =
                    [this](const Recipe& recipe) { arenas_.Touch(BytesInFrontOfScratch(recipe)); },
-               .on_capture =
-                   [this](const MissRecord& record) { log_(LogLevel::kInfo, MissText(record)); },
+               .on_capture = [this](const MissRecord& record) { OnCapture(record); },
+               .on_graphs = GraphsFunction(graph_dumps_),
+               .debug = &debug_,
                .log = [this](const std::string& text) { log_(LogLevel::kInfo, text); }},
               observer_),
       scheduler_(clock_, {.on_stuck = [this](const StuckRun& run) { CountStuck(1, run); },
@@ -231,7 +248,27 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
   });
   catalogue_.SetRefresh([this] { MeasureLoad(); });
   if (!options_.recipe_cache.empty()) catalogue_.SetStore(store_.store());
+  metrics_file_ = std::make_unique<MetricsFile>(
+      options_.metrics_file, options_.metrics_triggers,
+      [this] { return MetricsJson(catalogue_, engine_.misses(), version_); },
+      [this](const std::string& text) { log_(LogLevel::kWarning, text); });
+  metrics_file_->Start();
   store_.Start([this] { engine_.SaveUsage(UsageKeeper::When::kWorthwhile); });
+}
+
+void Daemon::OnCapture(const MissRecord& record) {
+  log_(LogLevel::kInfo, MissText(record));
+  if (metrics_file_ != nullptr) metrics_file_->OnCapture();
+}
+
+void Daemon::OnReplay(const std::string& model, const ReplayRecord& record) {
+  const int64_t end_ns = clock_.NowNs();
+  trace_->Add("replay", absl::StrCat("replay ", record.bucket, " of ", model),
+              end_ns - record.duration_ns, end_ns,
+              {{"model", model},
+               {"bucket", std::string(record.bucket)},
+               {"rows", absl::StrCat(record.rows)},
+               {"requests", absl::StrCat(record.requests)}});
 }
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
@@ -243,20 +280,25 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
         absl::StrCat("starting: ", left, " bytes of addresses are left (ulimit -v), at least ",
                      kLeastAddressBytes, " are needed"));
   }
+  std::unique_ptr<TraceFile> trace;
+  if (!options.trace_file.empty()) {
+    ASSIGN_OR_RETURN(trace, TraceFile::Open(options.trace_file));
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<const Device> device,
                    MakeDevice(options, ThreadsPerStream(options, AvailableCpus()), log.function()));
-  return WithinMemory([] { return "starting"; },
-                      [&]() -> absl::StatusOr<std::unique_ptr<Daemon>> {
-                        std::unique_ptr<Daemon> daemon(new Daemon(
-                            options, version, log, std::move(on_fatal), std::move(device)));
-                        RETURN_IF_ERROR(daemon->StartStreams());
-                        RETURN_IF_ERROR(daemon->OpenPorts());
-                        daemon->readiness_.Watch([daemon = daemon.get()](const Readiness& now) {
-                          daemon->OnReadiness(now);
-                        });
-                        RETURN_IF_ERROR(daemon->repository_.Start());
-                        return daemon;
-                      });
+  return WithinMemory(
+      [] { return "starting"; },
+      [&]() -> absl::StatusOr<std::unique_ptr<Daemon>> {
+        std::unique_ptr<Daemon> daemon(new Daemon(options, version, log, std::move(on_fatal),
+                                                  std::move(device), std::move(trace)));
+        RETURN_IF_ERROR(daemon->graph_dumps_.Prepare());
+        RETURN_IF_ERROR(daemon->StartStreams());
+        RETURN_IF_ERROR(daemon->OpenPorts());
+        daemon->readiness_.Watch(
+            [daemon = daemon.get()](const Readiness& now) { daemon->OnReadiness(now); });
+        RETURN_IF_ERROR(daemon->repository_.Start());
+        return daemon;
+      });
 }
 
 absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVersion& model,
@@ -265,6 +307,7 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
   arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);
   ASSIGN_OR_RETURN(const std::shared_ptr<Servable> servable,
                    LoadServable(engine_, model, folder, settings, state_, &texts_));
+  for (const std::string& unused : UnusedSettings(*servable)) log_(LogLevel::kWarning, unused);
   servable->queue = OpenQueue(engine_, scheduler_, model, *servable,
                               {.max_wait_seconds = options_.max_queue_seconds,
                                .streams = static_cast<int>(arenas_.size())});
@@ -314,6 +357,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> Daemon::OpenGrpc(const Endpoint& endp
        .state = &state_,
        .readiness = &readiness_,
        .clock = &clock_,
+       .log = &log_levels_,
        .version = version_},
       {.engine = &engine_,
        .repository = &repository_,
@@ -345,6 +389,9 @@ absl::Status Daemon::OpenHttp() {
               .inference = &inference_,
               .tokens = &tokens_,
               .state = &state_,
+              .engine = &engine_,
+              .catalogue = &catalogue_,
+              .log = &log_levels_,
               .parsing = &parsing_,
               .version = version_},
              http_router_);
@@ -530,6 +577,7 @@ void Daemon::Drain(std::function<void(const char* step)> on_step) {
   on_step_("the recipe store");
   store_.Finish();
   engine_.SaveUsage(UsageKeeper::When::kNow);
+  metrics_file_->Finish();
 }
 
 void Daemon::FinishGenerations(std::chrono::steady_clock::time_point end) {
@@ -553,6 +601,7 @@ Daemon::~Daemon() {
   on_step_("captures");
   // Nobody takes what they would make ready, and their callbacks end in the scheduler.
   captures_.Stop();
+  metrics_file_->Finish();
   on_step_("the recipe store");
   store_.Finish();
   on_step_("connections");

@@ -20,9 +20,12 @@
 #include "runtime/engine/replay/helper_pool.h"
 #include "runtime/engine/types/memory_budget.h"
 #include "server/arena_keeper.h"
+#include "server/config/log_switch.h"
 #include "server/config/options.h"
+#include "server/debug_lines.h"
 #include "server/front_door.h"
 #include "server/generate/token_calls.h"
+#include "server/graph_dumps.h"
 #include "server/http/http_server.h"
 #include "server/http/pages.h"
 #include "server/http/router.h"
@@ -30,6 +33,7 @@
 #include "server/log.h"
 #include "server/metrics/catalogue.h"
 #include "server/metrics/metrics_observer.h"
+#include "server/metrics_file.h"
 #include "server/repository/readiness.h"
 #include "server/repository/repository.h"
 #include "server/repository/server_state.h"
@@ -39,6 +43,7 @@
 #include "server/server_events.h"
 #include "server/store_keeper.h"
 #include "server/text/text_threads.h"
+#include "server/trace_file.h"
 #include "server/transport/byte_account.h"
 #include "server/utilization_meter.h"
 
@@ -71,7 +76,9 @@ class Daemon {
 
  private:
   Daemon(const Options& options, const std::string& version, Log& log, OnFatal on_fatal,
-         std::unique_ptr<const Device> device);
+         std::unique_ptr<const Device> device, std::unique_ptr<TraceFile> trace);
+  void OnCapture(const MissRecord& record);
+  void OnReplay(const std::string& model, const ReplayRecord& record);
   absl::Status OpenPorts();
   absl::StatusOr<std::unique_ptr<RpcServer>> OpenGrpc(const Endpoint& endpoint, bool is_admin_port);
   absl::Status OpenHttp();
@@ -96,13 +103,18 @@ class Daemon {
   // Constant after construction; each may use those above it.
   const Options options_;
   const std::string version_;
+  const std::unique_ptr<TraceFile> trace_;  // null: none is kept
+  LogSwitch& log_levels_;
   const LogFunction log_;
+  DebugLines debug_;
   const RequestLog request_log_;
   const OnFatal on_fatal_;
+  const GraphDumps graph_dumps_;
   const int64_t started_ns_;
   SteadyClock clock_;
   const std::string device_text_;  // "cpu avx512_vnni"
   Catalogue catalogue_;
+  std::unique_ptr<MetricsFile> metrics_file_;
   MetricsObserver observer_;
   CountingEvents events_;
   ServerState state_;

@@ -102,7 +102,7 @@ int Main(int argc, char** argv) {
   // Else Debian's Abseil looks for cycles among gRPC's locks whenever one is taken.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const std::shared_ptr<Log> log =
-      Log::ToStandardError(parsed->options.log_format, parsed->options.log_level);
+      Log::ToStandardError(parsed->options.log_format, parsed->options.log_levels);
   std::atomic<int> code = EXIT_SUCCESS;
   auto daemon =
       Daemon::Start(parsed->options, REPRISE_VERSION, *log, [&log, &code](const absl::Status& why) {

@@ -379,7 +379,7 @@ void AddRewrite(CLI::App& app, Action& action) {
   command->add_option("--inputs", flags->inputs, "Compare on these inputs too, as for infer")
       ->check(CLI::ExistingFile)
       ->type_name("FILE.json");
-  command->add_flag("--json", flags->json, "Print JSON, whose fields docs/cli.md describes");
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunRewrite(*flags); }; });
 }
 

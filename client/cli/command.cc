@@ -1,9 +1,11 @@
 #include "client/cli/command.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "proto/message_json.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cli {
@@ -37,6 +39,15 @@ absl::StatusOr<std::unique_ptr<client::Client>> ServerFlags::Connect() const {
         "; is reprised running, and is this its --grpc-port? (--server HOST:PORT sets another)"));
   }
   return client;
+}
+
+void AddJson(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "Print the answer as JSON, whose fields docs/cli.md describes");
+}
+
+absl::Status PrintJson(const google::protobuf::Message& message) {
+  std::printf("%s\n", MessageToJson(message, /*indent=*/2).c_str());
+  return absl::OkStatus();
 }
 
 }  // namespace reprise::cli

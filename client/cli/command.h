@@ -1,5 +1,5 @@
 // The commands of `reprise` that ask a server: each file of this folder that is named after a
-// command adds it. The commands that run the engine instead are in tools/command.h.
+// command adds it. The commands that run the engine instead are in tools/kit/command.h.
 //
 // A command registers its flags with the parser and gives the function that does the work; main
 // calls it when the command was named. Whatever is wrong with the arguments alone is found while
@@ -44,5 +44,10 @@ struct ServerFlags {
   // A client whose connection stands; UNAVAILABLE in one line if no server answers within 2 s.
   absl::StatusOr<std::unique_ptr<client::Client>> Connect() const;
 };
+
+// Adds the flag --json, for which a command prints the message that it would show as tables.
+void AddJson(CLI::App& command, bool& json);
+// Prints it, indented; always OK.
+absl::Status PrintJson(const google::protobuf::Message& message);
 
 }  // namespace reprise::cli

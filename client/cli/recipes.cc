@@ -15,11 +15,13 @@ struct RecipesFlags {
   ServerFlags server;
   std::string model;
   std::string version;
+  bool json = false;
 };
 
 absl::Status RunRecipes(const RecipesFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   ASSIGN_OR_RETURN(const auto response, client->ListRecipes(flags.model, flags.version));
+  if (flags.json) return PrintJson(response);
   constexpr auto kRight = Table::Align::kRight;
   Table table({{"recipe"},
                {"model"},
@@ -57,6 +59,7 @@ void AddRecipes(CLI::App& app, Action& action) {
   flags->server.Add(*command);
   command->add_option("model", flags->model, "Only this model");
   command->add_option("--version", flags->version, "Only this version");
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunRecipes(*flags); }; });
 }
 

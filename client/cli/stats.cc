@@ -19,6 +19,7 @@ struct StatsFlags {
   ServerFlags server;
   std::string model;
   std::string version;
+  bool json = false;
 };
 
 // "3 first_request, 5 new_shape".
@@ -91,6 +92,7 @@ void PrintModel(const v1::ModelStats& model) {
 absl::Status RunStats(const StatsFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   ASSIGN_OR_RETURN(const auto stats, client->GetStats(flags.model, flags.version));
+  if (flags.json) return PrintJson(stats);
   PrintProcess(stats);
   for (const auto& model : stats.models()) PrintModel(model);
   return absl::OkStatus();
@@ -104,6 +106,7 @@ void AddStats(CLI::App& app, Action& action) {
   flags->server.Add(*command);
   command->add_option("model", flags->model, "Only this model");
   command->add_option("--version", flags->version, "Only this version");
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunStats(*flags); }; });
 }
 

@@ -13,6 +13,10 @@
 #include "runtime/engine/packing/packed_frame.h"
 #include "runtime/engine/tail/tail_run.h"
 #include "runtime/engine/types/data_error.h"
+#include "runtime/graph/graph_diff.h"
+#include "runtime/graph/text.h"
+#include "runtime/passes/kit/pass.h"
+#include "runtime/passes/specialize/specialize.h"
 #include "runtime/recipe/compiler.h"
 
 namespace reprise {
@@ -42,6 +46,7 @@ LoaderContext Engine::MakeLoaderContext() const {
           .cores = options_.cores,
           .parameter_budget = parameter_budget_.get(),
           .store = options_.store,
+          .debug = options_.debug,
           .log = options_.log};
 }
 
@@ -56,6 +61,9 @@ void Engine::ConfirmPadding(const Model& model) const {
 absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
   LoaderContext context = MakeLoaderContext();
   context.index_of = [this](const GraphFingerprint& graph) { return cache_.IndexOf(graph); };
+  context.change_since = [this](const std::string& name, const ModelProgram& program) {
+    return ChangeSince(name, program);
+  };
   const ModelLoader loader(context);
   const ModelId id = options.id;
   ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
@@ -68,6 +76,8 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
   const std::shared_ptr<Model> loaded(model.release(), [this](Model* gone) {
     WhereMemoryAllows([&] { usage_.Save(*gone, UsageKeeper::When::kNow); });
     usage_.Forget(*gone);
+    WhereMemoryAllows(
+        [&] { history_.Remember(gone->id().name, gone->program().graph, RecipesOf(*gone)); });
     const std::shared_ptr<const Model> heir = HeirOf(*gone);
     cache_.RemoveOwner(gone->owner(), heir == nullptr ? nullptr : heir->owner());
     eager_.Remove(gone->eager_share());
@@ -77,6 +87,41 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
   std::erase_if(models_, [](const auto& one) { return one.expired(); });
   models_.push_back(loaded);
   return loaded;
+}
+
+std::set<std::string> Engine::RecipesOf(const Model& model) const {
+  std::set<std::string> recipes;
+  const Packing* packing = model.packing();
+  for (const RecipeCache::Entry& entry : cache_.Entries()) {
+    const RecipeKey& key = entry.recipe->key;
+    if (key.graph.digest == model.fingerprint().digest ||
+        (packing != nullptr && key.graph.digest == packing->fingerprint().digest)) {
+      recipes.insert(RecipeText(key));
+    }
+  }
+  return recipes;
+}
+
+std::shared_ptr<const GraphChange> Engine::ChangeSince(const std::string& name,
+                                                       const ModelProgram& program) {
+  std::shared_ptr<const Model> before;
+  {
+    MutexLock lock(models_mutex_);
+    for (const auto& one : models_) {
+      const std::shared_ptr<const Model> known = one.lock();
+      if (known != nullptr && known->id().name == name) before = known;
+    }
+  }
+  // It may serve still, while this one takes its place.
+  if (before != nullptr) {
+    if (before->fingerprint().digest == program.fingerprint.digest) return nullptr;
+    auto change = std::make_shared<GraphChange>();
+    change->recipes = RecipesOf(*before);
+    if (change->recipes.empty()) return nullptr;
+    change->causes = DiffGraphs(before->program().graph, program.graph).causes;
+    return change;
+  }
+  return history_.ChangeOf(name, program.graph);
 }
 
 std::shared_ptr<const Model> Engine::HeirOf(const Model& gone) {
@@ -295,6 +340,32 @@ std::vector<CachedRecipe> Engine::ListRecipes() const {
     result.push_back({std::move(entry.recipe), entry.uses, entry.created, entry.last_used});
   }
   return result;
+}
+
+RecipeGraphs Engine::GraphsOf(const Recipe& recipe) const {
+  const bool packed = recipe.key.packing == kPacked;
+  std::shared_ptr<const Model> model;
+  {
+    MutexLock lock(models_mutex_);
+    for (const auto& one : models_) {
+      const std::shared_ptr<const Model> known = one.lock();
+      if (known == nullptr || (packed && known->packing() == nullptr)) continue;
+      const GraphFingerprint& print =
+          packed ? known->packing()->fingerprint() : known->fingerprint();
+      if (print.digest != recipe.key.graph.digest) continue;
+      model = known;
+      // The one that captured it calls its values by its own names.
+      if (known->id().name == recipe.note.model) break;
+    }
+  }
+  if (model == nullptr) return {.symbolic = *recipe.key.graph.text};
+  const Graph& symbolic = SymbolicGraph(*model, packed);
+  RecipeGraphs graphs = {.symbolic = Print(symbolic)};
+  absl::StatusOr<Graph> graph = Specialize(symbolic, recipe.key.binding);
+  const PipelineOptions passes = {
+      .precision = ParsePrecision(recipe.key.precision).value_or(Precision::kExact)};
+  if (graph.ok() && RunCapturePasses(*graph, passes).ok()) graphs.specialized = Print(*graph);
+  return graphs;
 }
 
 }  // namespace reprise

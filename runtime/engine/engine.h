@@ -17,12 +17,14 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/debug_log.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/batch/batch_plan.h"
 #include "runtime/engine/batch/miss_policy.h"
@@ -35,6 +37,7 @@
 #include "runtime/engine/replay/stream.h"
 #include "runtime/engine/tune/tuner.h"
 #include "runtime/engine/types/engine_options.h"
+#include "runtime/engine/types/graph_history.h"
 #include "runtime/engine/types/miss_report.h"
 #include "runtime/engine/types/observer.h"
 #include "runtime/engine/types/request.h"
@@ -122,6 +125,10 @@ class Engine {
 
   std::vector<CachedRecipe> ListRecipes() const;
 
+  // The graphs of a recipe, which keeps none: made again from its model. Where that is not loaded
+  // any more, the text of its key stands for it, which has no names. For people.
+  RecipeGraphs GraphsOf(const Recipe& recipe) const;
+
   // Writes down how much the recipes of all models are used: see UsageKeeper.
   void SaveUsage(UsageKeeper::When when);
 
@@ -156,10 +163,18 @@ class Engine {
   MissPolicy miss_policy_;
   UsageKeeper usage_;
   std::atomic<int64_t> next_batch_{1};
+  // Texts of the recipes in memory that were captured for the graph of `model`.
+  std::set<std::string> RecipesOf(const Model& model) const;
+  // How `program` differs from what was loaded before it under `name`; null: in nothing, or there
+  // was nothing.
+  std::shared_ptr<const GraphChange> ChangeSince(const std::string& name,
+                                                 const ModelProgram& program)
+      EXCLUDES(models_mutex_);
   // One of the loaded models that has the same graph; null: there is none.
   std::shared_ptr<const Model> HeirOf(const Model& gone) EXCLUDES(models_mutex_);
 
-  Mutex models_mutex_;
+  GraphHistory history_;
+  mutable Mutex models_mutex_;
   std::vector<std::weak_ptr<const Model>> models_ GUARDED_BY(models_mutex_);
 };
 

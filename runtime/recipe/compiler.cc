@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/format_text.h"
 #include "runtime/base/go_on.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/memory_net.h"
@@ -25,6 +26,9 @@
 namespace reprise {
 namespace {
 
+// A plan keeps no longer text of a symbolic graph.
+constexpr size_t kMostSymbolicText = size_t{1} << 20;
+
 class Compilation {
  public:
   // `kernels`: chosen before, by node; null: they are to be chosen.
@@ -38,7 +42,11 @@ class Compilation {
         recipe_(recipe) {}
 
   absl::Status Plan() {
-    ASSIGN_OR_RETURN(chosen_, ChooseKernels(graph_, walks_, options_, kernels_));
+    {
+      const Phase phase(options_.debug, LogModule::kCapture, [] { return "phase kernels"; });
+      ASSIGN_OR_RETURN(chosen_, ChooseKernels(graph_, walks_, options_, kernels_));
+    }
+    const Phase phase(options_.debug, LogModule::kCapture, [] { return "phase plan"; });
     recipe_.timeable = chosen_.timeable;
     recipe_.untimed = chosen_.untimed;
     RETURN_IF_ERROR(LayOutSlots());
@@ -46,6 +54,7 @@ class Compilation {
   }
 
   absl::Status Bind() {
+    const Phase phase(options_.debug, LogModule::kCapture, [] { return "phase bind"; });
     launches_.assign(graph_.num_nodes(), -1);
     int walk = -1;
     for (NodeId id : graph_.NodeIds()) {
@@ -405,6 +414,30 @@ absl::Status Finish(Graph& graph, const std::vector<std::string>* kernels,
   return absl::OkStatus();
 }
 
+// The graph of `symbolic` at `binding`; how long it took is in the log.
+absl::StatusOr<Graph> SpecializeLogged(const Graph& symbolic, const Binding& binding,
+                                       const CompileOptions& options) {
+  const Phase phase(options.debug, LogModule::kCapture, [] { return "phase specialise"; });
+  return Specialize(symbolic, binding, options.specialize);
+}
+
+// Runs the passes; the log says what each of them changed.
+absl::Status RunPassesLogged(Graph& graph, PipelineOptions passes, DebugLog* debug) {
+  const Phase phase(debug, LogModule::kCapture, [] { return "phase passes"; });
+  size_t nodes = graph.live_nodes();
+  if (Wants(debug, LogModule::kPass)) {
+    passes.observer = [debug, &nodes, before = std::move(passes.observer)](
+                          absl::string_view pass, const Graph& after, int64_t ns) {
+      debug->Say(LogModule::kPass,
+                 FormatText("pass %s: %d nodes, were %d, in %.3f ms", std::string(pass),
+                            after.live_nodes(), nodes, static_cast<double>(ns) * 1e-6));
+      nodes = after.live_nodes();
+      if (before) before(pass, after, ns);
+    };
+  }
+  return RunCapturePasses(graph, passes);
+}
+
 // `status` of a graph in which inputs that decide shapes have become constants: a node may refuse
 // such a value under a name of its own, so that this says what was sent, and as which input.
 absl::Status WithValues(const absl::Status& status, const Binding& binding) {
@@ -442,7 +475,7 @@ absl::StatusOr<Graph> GraphOf(const CompiledPlan& plan, const Graph& symbolic) {
 absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey key,
                                                 const CompileOptions& options) {
   const int64_t start = options.clock->NowNs();
-  absl::StatusOr<Graph> bound = Specialize(symbolic, key.binding, options.specialize);
+  absl::StatusOr<Graph> bound = SpecializeLogged(symbolic, key.binding, options);
   if (!bound.ok()) return WithValues(bound.status(), key.binding);
   Graph graph = *std::move(bound);
   RETURN_IF_ERROR(GoesOn(options.go_on));
@@ -451,10 +484,14 @@ absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey
   const std::optional<Precision> precision = ParsePrecision(key.precision);
   REPRISE_CHECK(precision.has_value());
   passes.precision = *precision;
-  if (const absl::Status passed = RunCapturePasses(graph, passes); !passed.ok()) {
+  if (const absl::Status passed = RunPassesLogged(graph, passes, options.debug); !passed.ok()) {
     return WithValues(passed, key.binding);
   }
   const int64_t rewritten = options.clock->NowNs();
+  if (options.plan != nullptr) {
+    options.plan->symbolic = Print(symbolic);
+    if (options.plan->symbolic.size() > kMostSymbolicText) options.plan->symbolic.clear();
+  }
 
   auto recipe = std::make_unique<Recipe>();
   recipe->key = std::move(key);

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/debug_log.h"
 #include "runtime/device/device.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/recipe/kernel_choices.h"
@@ -21,7 +22,8 @@ namespace reprise {
 
 // The decisions of a compilation, without any address.
 struct CompiledPlan {
-  std::string graph;                 // specialised and rewritten, as text
+  std::string graph;     // specialised and rewritten, as text
+  std::string symbolic;  // its text before it got its sizes, for people; empty: it is long
   std::vector<std::string> kernels;  // indexed by node; empty: a view
   // By node: which of several kernels is the fastest is a question of timing. Not kept on disk.
   struct Question {
@@ -46,6 +48,7 @@ struct CompileOptions {
   std::string segments_symbol;
   // The answers that timing gave so far; null: none. A node without one gets its first option.
   const KernelChoices* choices = nullptr;
+  DebugLog* debug = nullptr;  // told of phases, passes and kernels
   // Takes room for a parameter in this form, beside that of a node's first option; asked only where
   // Compile takes an answer that wants it. False: there is no room, and the first option it is.
   // Null: there always is.

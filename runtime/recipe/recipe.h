@@ -50,8 +50,10 @@ struct CompileTimes {
 struct CaptureNote {
   std::string model;
   int64_t version = 0;
-  std::string bucket;  // "b8_s128", "exact"
-  std::string reason;  // "first_request"
+  std::string bucket;     // "b8_s128", "exact"
+  std::string binding;    // its sizes, each by what users call the axis
+  bool bucketed = false;  // some axis has a bucket, whatever the others have
+  std::string reason;     // "first_request"
   int64_t total_ns = 0;
   std::string tuning;  // how its kernels were chosen by timing; empty: they were not
 };

@@ -46,7 +46,8 @@ absl::StatusOr<recipe::v1::StoredRecipe> ParseRecipe(absl::string_view bytes) {
 }
 
 CompiledPlan TakePlan(recipe::v1::StoredRecipe& stored) {
-  CompiledPlan plan = {.graph = std::move(*stored.mutable_graph())};
+  CompiledPlan plan = {.graph = std::move(*stored.mutable_graph()),
+                       .symbolic = std::move(*stored.mutable_symbolic())};
   for (std::string& kernel : *stored.mutable_kernels()) plan.kernels.push_back(std::move(kernel));
   return plan;
 }
@@ -74,6 +75,7 @@ std::string EncodeRecipe(const Recipe& recipe, const CompiledPlan& plan) {
   stored.set_capture_ns(recipe.note.total_ns);
   stored.set_created_unix_s(time(nullptr));
   stored.set_graph(plan.graph);
+  stored.set_symbolic(plan.symbolic);
   for (const std::string& kernel : plan.kernels) stored.add_kernels(kernel);
   return stored.SerializeAsString();
 }

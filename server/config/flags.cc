@@ -42,6 +42,18 @@ CLI::Option* AddChoice(CLI::App& app, const Flag& flag, T& target,
       ->check(CLI::IsMember(names));
 }
 
+// A text that T::Parse reads.
+template <typename T>
+CLI::Option* AddParsed(CLI::App& app, const Flag& flag, T& target) {
+  return app
+      .add_option_function<std::string>(
+          flag.name, [&target](const std::string& text) { target = *T::Parse(text); }, flag.meaning)
+      ->check([](const std::string& text) {
+        const auto parsed = T::Parse(text);
+        return parsed.ok() ? "" : std::string(parsed.status().message());
+      });
+}
+
 // The rest of the command line, which is folded into the options once it is read.
 struct Target : Options {
   std::vector<std::string> models;
@@ -422,13 +434,29 @@ constexpr Flag kFlags[] = {
        return AddChoice<LogFormat>(app, flag, options.log_format,
                                    {{"text", LogFormat::kText}, {"json", LogFormat::kJson}});
      }},
-    {"--log-level", "LEVEL", "info", "debug, info, warning or error",
+    {"--log-level", "LEVELS", "info",
+     "debug, info, warning or error; and with MODULE=debug the debug lines of some modules alone: "
+     "info,capture=debug,store=debug. REPRISE_LOG of the environment where the flag is absent",
      [](CLI::App& app, const Flag& flag, Options& options) {
-       return AddChoice<LogLevel>(app, flag, options.log_level,
-                                  {{"debug", LogLevel::kDebug},
-                                   {"info", LogLevel::kInfo},
-                                   {"warning", LogLevel::kWarning},
-                                   {"error", LogLevel::kError}});
+       return AddParsed(app, flag, options.log_levels)->envname("REPRISE_LOG");
+     }},
+    {"--trace-file", "FILE", "",
+     "Writes captures, loads and replays as a trace that Chrome and Perfetto show",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.trace_file, flag.meaning);
+     }},
+    {"--dump-graphs", "DIR", "", "Writes the graphs of each capture as text, a file a capture",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.dump_graphs, flag.meaning);
+     }},
+    {"--metrics-file", "FILE", "", "Writes all metrics, and every capture, as JSON",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.metrics_file, flag.meaning);
+     }},
+    {"--metrics-file-on", "TRIGGERS", "exit",
+     "When --metrics-file is written: exit, capture, interval:10s; several with commas",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddParsed(app, flag, options.metrics_triggers);
      }},
     {"--access-log", "", "", "Log a line for each request: who asked for what, and how it went",
      [](CLI::App& app, const Flag& flag, Options& options) {
@@ -505,6 +533,16 @@ absl::Status CheckTls(const char* face, const TlsOptions& tls) {
   return absl::OkStatus();
 }
 
+absl::Status CheckMetricsFile(Options& options) {
+  MetricsTriggers& triggers = options.metrics_triggers;
+  const bool any = triggers.at_exit || triggers.at_capture || triggers.interval.count() > 0;
+  if (any && options.metrics_file.empty()) {
+    return absl::InvalidArgumentError("--metrics-file-on needs --metrics-file FILE");
+  }
+  if (!any) triggers.at_exit = true;
+  return absl::OkStatus();
+}
+
 absl::Status CheckControl(const Options& options) {
   if (options.model_repositories.empty()) {
     return absl::InvalidArgumentError("--model-repository or --model is required");
@@ -559,6 +597,7 @@ absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
        {std::pair("grpc", &parsed.options.grpc_tls), std::pair("http", &parsed.options.http_tls)}) {
     if (absl::Status status = CheckTls(face, *tls); !status.ok()) return status;
   }
+  if (absl::Status status = CheckMetricsFile(parsed.options); !status.ok()) return status;
   return parsed;
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/base/nearest_name.h"
 #include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/bucket/axis_sizes.h"
 #include "runtime/bucket/boundaries.h"
 
 namespace reprise {
@@ -157,17 +158,24 @@ constexpr Parameter kParameters[] = {
        settings.frozen = value == "true";
        return absl::OkStatus();
      }},
-    {"reprise.warmup", "", "all, or list of buckets", "nothing",
-     "What is captured before the model is ready, the largest first: all, or b1_s16,b8_s128",
+    {"reprise.warmup", "", "all, or lists of buckets and sizes", "nothing",
+     "What is captured before the model is ready, the largest first: all; b1_s16,b8_s128; exact "
+     "sizes, a size for each axis: height=300,width=300; height=600,width=600. Semicolons separate",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value == "all") {
          settings.warmup.all = true;
          return absl::OkStatus();
        }
-       for (absl::string_view part : absl::StrSplit(value, ',')) {
-         part = absl::StripAsciiWhitespace(part);
-         if (part.empty()) return absl::InvalidArgumentError("must be all or buckets");
-         settings.warmup.buckets.emplace_back(part);
+       for (const absl::string_view group : absl::StrSplit(value, ';')) {
+         if (absl::StrContains(group, '=')) {
+           ASSIGN_OR_RETURN(settings.warmup.sizes.emplace_back(), ParseAxisSizes(group));
+           continue;
+         }
+         for (absl::string_view part : absl::StrSplit(group, ',')) {
+           part = absl::StripAsciiWhitespace(part);
+           if (part.empty()) return absl::InvalidArgumentError("must be all, buckets or sizes");
+           settings.warmup.buckets.emplace_back(part);
+         }
        }
        return absl::OkStatus();
      }},

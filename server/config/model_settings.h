@@ -11,6 +11,7 @@
 
 #include "proto/model_config.pb.h"
 #include "runtime/bucket/boundaries.h"
+#include "runtime/bucket/policy.h"
 #include "runtime/ops/kit/precision.h"
 #include "server/config/config_strictness.h"
 
@@ -24,6 +25,7 @@ enum class CaptureMode { kQuick, kInline, kBackground };
 struct WarmupSettings {
   bool all = false;                  // every bucket
   std::vector<std::string> buckets;  // labels
+  std::vector<AxisSizes> sizes;      // exact ones
   std::string lengths_file;          // lines "LENGTH [COUNT]", in the model's folder
   bool ready_when_all = false;       // false: ready when the largest buckets are
   int64_t max_seconds = 300;         // 0: no limit

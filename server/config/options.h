@@ -9,6 +9,8 @@
 #include "runtime/base/cpu_info.h"
 #include "runtime/device/gemm_provider.h"
 #include "server/config/config_strictness.h"
+#include "server/config/log_levels.h"
+#include "server/config/metrics_triggers.h"
 
 namespace reprise {
 
@@ -16,7 +18,6 @@ enum class DeviceKind { kCpu, kReference };
 // When models are loaded: all at the start; when somebody asks; as their folders change.
 enum class ModelControl { kNone, kExplicit, kPoll };
 enum class LogFormat { kText, kJson };
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 // Where a face of the server listens. Port 0 asks for any free port; the log says which it was.
 struct Endpoint {
@@ -91,8 +92,12 @@ struct Options {
   int drain_grace_secs = 2;      // requests are served for this time after the ending signal
   int exit_timeout_secs = 30;    // how long a drain may take
   LogFormat log_format = LogFormat::kText;
-  LogLevel log_level = LogLevel::kInfo;
-  bool access_log = false;  // a line for each request
+  LogLevels log_levels;
+  bool access_log = false;           // a line for each request
+  std::string trace_file;            // file that captures and replays are written to; empty: none
+  std::string dump_graphs;           // folder of the graphs of captures; empty: none
+  std::string metrics_file;          // JSON of all metrics; empty: none
+  MetricsTriggers metrics_triggers;  // when that is written
 };
 
 }  // namespace reprise

@@ -121,6 +121,28 @@ TextSettings TextSettingsOf(const ModelSettings& settings) {
 
 }  // namespace
 
+std::vector<std::string> UnusedSettings(const Servable& servable) {
+  const Model& model = *servable.model;
+  std::vector<std::string> unused;
+  const auto look = [&](const std::string& label) {
+    for (size_t i = 0; i < model.axes().size(); ++i) {
+      const ModelAxis& axis = model.axes()[i];
+      if (axis.label != label || model.packing() != nullptr) continue;
+      const AxisCertificate certificate = model.CertificateOf(i);
+      if (certificate.certified) continue;
+      const std::string parameter = label == "batch" || label == "sequence"
+                                        ? absl::StrCat("reprise.", label, "_buckets")
+                                        : absl::StrCat("reprise.buckets.", label);
+      unused.push_back(absl::StrCat("model ", model.id().name, ": ", parameter,
+                                    " is configured and has no effect, since axis ", label,
+                                    " may not be padded: ", certificate.reason));
+    }
+  };
+  for (const auto& [label, sizes] : servable.settings.buckets) look(label);
+  for (const auto& [label, rule] : servable.settings.learnt_buckets) look(label);
+  return unused;
+}
+
 absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const ModelVersion& version,
                                                        const std::string& folder,
                                                        const ModelSettings& settings,
@@ -147,6 +169,7 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
   for (const ModelAxis& axis : model.axes()) facts.axes.push_back(axis.label);
   ASSIGN_OR_RETURN(servable->signature, Reconcile(settings, version.name, facts));
   servable->settings = settings;
+  servable->frozen = settings.frozen || engine.options().frozen;
   servable->warmup =
       std::make_shared<Warmup>(engine, servable->model, settings.warmup, version.warmup, state);
   // A flat folder is its own, others hold those of their versions.

@@ -29,6 +29,7 @@ struct Servable {
   mutable std::atomic<bool> damaged{false};
   std::shared_ptr<Model> model;
   ModelSettings settings;
+  bool frozen = false;  // it, or the server: nothing is captured for a request
   Signature signature;
   std::shared_ptr<RequestQueue> queue;  // null until somebody may ask
   std::shared_ptr<Warmup> warmup;

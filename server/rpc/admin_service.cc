@@ -9,10 +9,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/debug_log.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/bucket/axis_sizes.h"
+#include "runtime/graph/hide_bytes.h"
 #include "server/http2/unary_method.h"
-#include "server/metrics/process_metrics.h"
+#include "server/repository/warmup_sizes.h"
 #include "server/rpc/dynamicity_codec.h"
 #include "server/rpc/explain_codec.h"
 #include "server/rpc/printable_message.h"
@@ -36,6 +39,26 @@ std::optional<uint64_t> ParseKey(const std::string& text) {
   return is_hex && absl::SimpleHexAtoi(text, &key) ? std::optional(key) : std::nullopt;
 }
 
+// The recipes that a request wants to be captured.
+absl::StatusOr<WarmupOfAll> WantedBy(const v1::WarmupRequest& request, const Servable& servable) {
+  const Model& model = *servable.model;
+  WarmupOfAll wanted;
+  if (request.all()) {
+    const ShapeTable seen = servable.shapes->Snapshot();
+    ASSIGN_OR_RETURN(wanted, EverythingOf(model, &seen));
+  } else if (!request.buckets().empty()) {
+    const std::vector<std::string> labels(request.buckets().begin(), request.buckets().end());
+    ASSIGN_OR_RETURN(wanted.bindings, BindingsOf(model, labels));
+  }
+  std::vector<AxisSizes> sizes;
+  for (const std::string& text : request.sizes()) {
+    ASSIGN_OR_RETURN(sizes.emplace_back(), ParseAxisSizes(text));
+  }
+  ASSIGN_OR_RETURN(const std::vector<AxisSizes> bindings, BindingsOfSizes(model, sizes));
+  wanted.bindings.insert(wanted.bindings.end(), bindings.begin(), bindings.end());
+  return wanted;
+}
+
 // Empty fields of a request select everything.
 template <typename Request>
 bool Selects(const Request& request, const std::string& model, const std::string& version) {
@@ -47,7 +70,7 @@ bool Selects(const Request& request, const std::string& model, const std::string
 // of their method.
 bool NeedsAdmin(const v1::DumpRecipeRequest& request) { return request.include_constants(); }
 bool NeedsAdmin(const v1::WarmupRequest& request) {
-  return request.all() || !request.buckets().empty();
+  return request.all() || !request.buckets().empty() || !request.sizes().empty();
 }
 bool NeedsAdmin(const google::protobuf::Message&) { return false; }
 
@@ -109,6 +132,14 @@ absl::Status AdminService::DumpRecipe(const v1::DumpRecipeRequest& request,
     EncodeRecipeInfo(cached, *response.mutable_info());
     MakePrintable(*response.mutable_info());
     EncodeRecipe(*cached.recipe, request.include_constants(), *response.mutable_recipe());
+    if (request.include_graphs()) {
+      RecipeGraphs graphs = context_.engine->GraphsOf(*cached.recipe);
+      for (std::string* text : {&graphs.symbolic, &graphs.specialized}) {
+        if (!request.include_constants()) *text = HideBytes(*text);
+      }
+      response.set_symbolic_graph(std::move(graphs.symbolic));
+      response.set_graph(std::move(graphs.specialized));
+    }
     return absl::OkStatus();
   }
   return absl::NotFoundError(absl::StrCat("no recipe ", request.key(), " is in memory"));
@@ -138,10 +169,11 @@ absl::Status AdminService::ExplainModel(const v1::ExplainModelRequest& request,
 
 absl::Status AdminService::GetDynamicity(const v1::GetDynamicityRequest& request,
                                          v1::GetDynamicityResponse& response) {
+  const bool keeps = context_.engine->options().store != nullptr;
   if (!request.model().empty()) {
     const auto found = context_.repository->Find(request.model(), request.version());
     if (!found.ok()) return found.status();
-    EncodeDynamicity(*found->servable, request.most_shapes(), *response.add_models());
+    EncodeDynamicity(*found->servable, request.most_shapes(), keeps, *response.add_models());
     return Report(response);
   }
   for (const Repository::Listed& listed : context_.repository->List()) {
@@ -149,20 +181,20 @@ absl::Status AdminService::GetDynamicity(const v1::GetDynamicityRequest& request
         !Selects(request, listed.version->name, listed.version->version)) {
       continue;
     }
-    EncodeDynamicity(*listed.servable, request.most_shapes(), *response.add_models());
+    EncodeDynamicity(*listed.servable, request.most_shapes(), keeps, *response.add_models());
   }
   return Report(response);
 }
 
 absl::Status AdminService::Warmup(const v1::WarmupRequest& request, v1::WarmupResponse& response) {
   std::shared_ptr<ModelVersion> version;
-  if (request.all() || !request.buckets().empty()) {
+  if (request.all() || !request.buckets().empty() || !request.sizes().empty()) {
     const auto found = context_.repository->Find(request.model(), request.version());
     if (!found.ok()) return found.status();
-    const std::vector<std::string> labels(request.buckets().begin(), request.buckets().end());
-    const auto bindings = BindingsOf(*found->servable->model, labels);
-    if (!bindings.ok()) return bindings.status();
-    found->servable->warmup->Add(*bindings, CaptureUrgency::kBehind);
+    absl::StatusOr<WarmupOfAll> wanted = WantedBy(request, *found->servable);
+    if (!wanted.ok()) return wanted.status();
+    found->servable->warmup->Add(wanted->bindings, CaptureUrgency::kBehind);
+    for (std::string& note : wanted->notes) response.add_notes(std::move(note));
     version = found->version;
   } else {
     // A model may be asked about while it loads.

@@ -13,6 +13,7 @@
 #include "server/http2/unary_method.h"
 #include "server/protocol/answers.h"
 #include "server/protocol/load_parameters.h"
+#include "server/protocol/log_settings.h"
 #include "server/rpc/infer_call.h"
 #include "server/rpc/stream_call.h"
 
@@ -59,6 +60,7 @@ absl::StatusOr<std::optional<std::string>> LoadConfig(
 void InferenceService::AddTo(RpcRoutes& routes) {
   AddModelMethods(routes);
   AddRepositoryMethods(routes);
+  AddSettings(routes);
   AddUnsupported(routes);
 }
 
@@ -132,6 +134,14 @@ void InferenceService::AddRepositoryMethods(RpcRoutes& routes) {
       });
 }
 
+void InferenceService::AddSettings(RpcRoutes& routes) {
+  AddMethod<inference::LogSettingsRequest, inference::LogSettingsResponse>(
+      routes, absl::StrCat(kService, "LogSettings"),
+      [log = context_.log](const auto& request, auto& response) {
+        return AnswerWith(AnswerLogSettings(request, *log), response);
+      });
+}
+
 void InferenceService::AddUnsupported(RpcRoutes& routes) {
   using namespace inference;
   AddWithoutRegions<SystemSharedMemoryStatusRequest, SystemSharedMemoryStatusResponse>(
@@ -143,7 +153,7 @@ void InferenceService::AddUnsupported(RpcRoutes& routes) {
   AddWithoutRegions<CudaSharedMemoryUnregisterRequest, CudaSharedMemoryUnregisterResponse>(
       routes, "CudaSharedMemoryUnregister");
   for (const char* method :
-       {"SystemSharedMemoryRegister", "CudaSharedMemoryRegister", "TraceSetting", "LogSettings"}) {
+       {"SystemSharedMemoryRegister", "CudaSharedMemoryRegister", "TraceSetting"}) {
     // Whatever the request says.
     AddMethod<google::protobuf::Empty, google::protobuf::Empty>(
         routes, absl::StrCat(kService, method),

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/clock.h"
+#include "server/config/log_switch.h"
 #include "server/generate/token_calls.h"
 #include "server/http2/rpc_routes.h"
 #include "server/repository/readiness.h"
@@ -25,6 +26,7 @@ class InferenceService {
     const ServerState* state = nullptr;
     ReadinessProbe* readiness = nullptr;
     const Clock* clock = nullptr;
+    LogSwitch* log = nullptr;
     std::string version;  // the server's
   };
   // Everything in `context` outlives the service.
@@ -37,7 +39,8 @@ class InferenceService {
  private:
   void AddModelMethods(RpcRoutes& routes);
   void AddRepositoryMethods(RpcRoutes& routes);
-  // Shared memory is not there, and says so by name; so do settings.
+  void AddSettings(RpcRoutes& routes);
+  // Shared memory is not there, and says so by name; so do settings of a trace.
   void AddUnsupported(RpcRoutes& routes);
 
   const Context context_;

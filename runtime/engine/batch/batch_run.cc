@@ -343,6 +343,7 @@ void BatchRun::RecordRequest(const RequestShape& shape) const {
 }
 
 void BatchRun::Observe(int64_t busy_ns) const {
+  if (plan_.shapes()[0].rehearsal) return;
   ModelObserver& observer = model_.owner()->observer();
   // Along the batch axis an element is a row; along another it is a position of a live row.
   std::vector<AxisElements> axes(model_.axes().size());

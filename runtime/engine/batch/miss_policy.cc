@@ -35,7 +35,7 @@ bool MayCapture(OnMiss on_miss, bool frozen) {
 }
 
 std::string RecipeName(const Recipe& recipe) {
-  return recipe.note.bucket == "exact" ? recipe.key.binding.ToString() : recipe.note.bucket;
+  return recipe.note.bucket == "exact" ? recipe.note.binding : recipe.note.bucket;
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ absl::Status MissPolicy::Refusal(const BatchPlan& plan) const {
                               : "reprise.on_miss is reject";
   return absl::FailedPreconditionError(absl::StrCat(
       "model '", model.id().name, "' has no recipe for ", plan.target_.bucket, " (",
-      key.binding.ToString(), "), and ", why, "; ",
+      model.BindingText(key.binding), "), and ", why, "; ",
       nearest == nullptr ? "no recipe is ready"
                          : absl::StrCat("the nearest that is ready is ", RecipeName(*nearest))));
 }
@@ -181,6 +181,7 @@ void MissPolicy::CaptureAhead(const Model& model, const AxisSizes& sizes, Compil
     return CaptureAhead(model,
                         {.key = model.KeyAt(target, {}, nullptr),
                          .bucket = PackedLabel(fitted->tokens),
+                         .bucketed = true,
                          .reason = reason},
                         urgency, std::move(done));
   }

@@ -40,7 +40,7 @@ std::shared_ptr<CaptureTicket> Captures::Join(const RecipeKey& want,
   MutexLock lock(mutex_);
   for (const FlightPtr& flight : flights_) {
     const CaptureTarget& target = flight->target;
-    if (target.key == want || (target.bucket != "exact" && CanServe(target.key, want, paddable))) {
+    if (target.key == want || (target.bucketed && CanServe(target.key, want, paddable))) {
       return JoinLocked(flight, CaptureUrgency::kUrgent, std::move(waiter));
     }
   }

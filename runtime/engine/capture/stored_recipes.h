@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "runtime/engine/types/capture_target.h"
 #include "runtime/engine/types/engine_options.h"
@@ -30,6 +32,11 @@ RestoredRecipe RestoreRecipe(const EngineOptions& options, const Model& model,
 // Queues a captured recipe to be written. `capture_ns`: what making it again would take.
 void KeepRecipe(const EngineOptions& options, const Model& model, const Recipe& recipe,
                 const CompiledPlan& plan, int64_t capture_ns);
+
+// The causes for which the store has `target` for another graph of the model alone: what is told of
+// a capture with the reason graph_changed. Empty where no record says.
+std::vector<std::string> StoredGraphCauses(const EngineOptions& options, const Model& model,
+                                           const CaptureTarget& target);
 
 // The reason of a capture that a stored recipe would have spared, had it not been for `miss`.
 std::optional<CompileReason> ReasonOf(StoreMiss miss);

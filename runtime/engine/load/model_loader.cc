@@ -92,22 +92,33 @@ ModelObserverSpec SpecOf(const Model& model) {
 absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) const {
   ModelDraft draft = {.options = std::move(options)};
   const int64_t start = context_.clock->NowNs();
+  const auto name_of = [&](absl::string_view step) {
+    return absl::StrCat(step, " of model ", draft.id().name);
+  };
+  const Phase load(context_.debug, LogModule::kLoad, [&] { return name_of("load"); });
   Graph as_imported;
   std::optional<LoadBudget> budget;
+  Phase importing(context_.debug, LogModule::kLoad, [&] { return name_of("phase import"); });
   if (const absl::Status status = Import(draft, as_imported, budget); !status.ok()) {
     return ExplainRefusal(draft.options.path, status);
   }
+  importing.End();
   const int64_t imported = context_.clock->NowNs();
+  Phase axes(context_.debug, LogModule::kLoad, [&] { return name_of("phase axes"); });
   if (const absl::Status status = FindAxes(draft, std::move(as_imported), *budget); !status.ok()) {
     return ExplainRefusal(draft.options.path, status);
   }
   draft.program->fingerprint = FingerprintGraph(draft.program->graph);
   draft.program->device_fingerprint = context_.device->fingerprint();
+  axes.End();
   const int64_t analysed = context_.clock->NowNs();
+  Phase certificate(context_.debug, LogModule::kCertificate,
+                    [&] { return name_of("phase certificate"); });
   Certifier::StoreLookup lookup;
   RETURN_IF_ERROR(Certifier(context_).FindOut(draft, lookup));
   // Measurements ran exactly; recipes want other forms of the parameters.
   if (draft.options.precision != Precision::kExact) draft.program->owner->parameters().DropUnused();
+  certificate.End();
   const int64_t certified = context_.clock->NowNs();
   FindUsage(draft);
   RETURN_IF_ERROR(PolicyMaker(context_).SetPolicy(draft));
@@ -116,6 +127,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   if (draft.proof->packing != nullptr) {
     draft.traffic.packed_ready = context_.index_of(draft.proof->packing->fingerprint());
   }
+  draft.traffic.graph_change = context_.change_since(draft.id().name, *draft.program);
   int64_t runs = 0;
   for (const ModelAxis& axis : draft.proof->axes) runs += axis.certificate.runs;
   std::unique_ptr<Model> model = std::move(draft).Finish(context_.log);

@@ -143,6 +143,12 @@ const std::string& Model::LabelOf(const std::string& symbol) const {
   return symbol;
 }
 
+std::string Model::BindingText(const Binding& binding) const {
+  Binding by_label = {.shape_inputs = binding.shape_inputs};
+  for (const auto& [symbol, size] : binding.axes) by_label.axes[LabelOf(symbol)] = size;
+  return by_label.ToString();
+}
+
 void Model::Note(const std::string& text) const {
   log_(absl::StrCat("model ", id().name, ": ", text));
 }
@@ -169,6 +175,7 @@ CompileOptions Model::CompileOptionsFor(const RecipeKey& key, const EngineOption
           .batch_symbol = key.packing == kPacked ? kTokensAxis : batch_symbol_,
           .segments_symbol = key.packing == kPacked ? kSegmentsAxis : "",
           .choices = options.choices,
+          .debug = options.debug,
           .hold_second =
               [parameters = &program_->owner->parameters()](const ParameterExpr& expression) {
                 return parameters->HoldSecond(expression);
@@ -234,7 +241,7 @@ absl::Status Model::CheckArena(const Recipe& recipe) const {
   if (most <= 0 || static_cast<int64_t>(recipe.frame_bytes()) <= most) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("model '", id().name, "' needs ", recipe.frame_bytes(), " bytes of arena at ",
-                   recipe.key.binding.ToString(), "; reprise.max_arena_mb allows ", most,
+                   BindingText(recipe.key.binding), "; reprise.max_arena_mb allows ", most,
                    " (a smaller reprise.max_batch_tokens makes smaller replays)"));
 }
 

@@ -41,6 +41,7 @@ namespace reprise {
 struct CompiledPlan;
 struct CompileOptions;
 struct EngineOptions;
+struct GraphChange;
 
 class Model : public std::enable_shared_from_this<Model> {
  public:
@@ -153,6 +154,8 @@ class Model : public std::enable_shared_from_this<Model> {
   const ReadyIndex& ready() const { return ready(packing() != nullptr); }
   // The name that users give the axis of `symbol`; the symbol itself where no axis has it.
   const std::string& LabelOf(const std::string& symbol) const;
+  // The sizes of a binding, by what users call the axes: "batch=8,sequence=128".
+  std::string BindingText(const Binding& binding) const;
   // The key of the recipe of `target` for requests like `shape`. `variant`: of a request
   // that overrides initialisers, else null.
   RecipeKey KeyAt(const BatchTarget& target, const RequestShape& shape,
@@ -167,6 +170,9 @@ class Model : public std::enable_shared_from_this<Model> {
                                                    const EngineOptions& options) const;
   // RESOURCE_EXHAUSTED where a stream would have to hold more for the recipe than the model may.
   absl::Status CheckArena(const Recipe& recipe) const;
+  // How its graph differs from what was loaded before under its name; null: in nothing, or there
+  // was nothing before.
+  const GraphChange* graph_change() const { return traffic_.graph_change.get(); }
   // Tells the observer what the buckets are worth.
   void ReportBuckets() const;
   // A note for the operator, with the model's name.

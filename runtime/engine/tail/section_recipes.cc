@@ -31,6 +31,7 @@ CaptureTarget SectionRecipes::TargetOf(const GraphSection& section, const Values
     binding.shape_inputs.insert_or_assign(name, std::move(kept));
   }
   CaptureTarget target = {.bucket = "exact", .exact = true, .section = section.label};
+  if (context_.shape.rehearsal) target.reason = CompileReason::kWarmup;
   const auto known = context_.tail.SectionFor(section, types);
   if (typed != nullptr) *typed = known;
   target.variant = known->variant;
@@ -104,7 +105,8 @@ absl::StatusOr<SectionRecipes::RecipePtr> SectionRecipes::Prepare(const CaptureT
 absl::StatusOr<SectionRecipes::RecipePtr> SectionRecipes::Miss(const CaptureTarget& target) {
   const Model& model = context_.model;
   const OnMiss on_miss = context_.shape.on_miss;
-  const bool frozen = context_.options.frozen || model.options().frozen;
+  const bool frozen =
+      (context_.options.frozen || model.options().frozen) && !context_.shape.rehearsal;
   const bool is_default = on_miss == OnMiss::kDefault;
   if (on_miss == OnMiss::kReject) {
     return absl::FailedPreconditionError(
@@ -127,7 +129,10 @@ absl::StatusOr<SectionRecipes::RecipePtr> SectionRecipes::Miss(const CaptureTarg
   Note(result.outcome == RecipeCache::Outcome::kCaptured ? CaptureOutcome::kCaptured
                                                          : CaptureOutcome::kWaited);
   if (result.record.has_value()) {
-    result.record->AddWaiter(context_.shape.id, context_.options.clock->NowNs() - since_ns);
+    if (!context_.shape.rehearsal) {
+      result.record->AddWaiter(context_.shape.id, context_.options.clock->NowNs() - since_ns);
+    }
+    if (context_.shape.rehearsal) result.record->behind = true;
     context_.options.on_capture(*result.record);
     context_.misses.Add(*std::move(result.record));
   }

@@ -19,6 +19,7 @@ struct CaptureTarget {
   RecipeKey key;
   std::string bucket;                           // label
   bool exact = false;                           // counts against reprise.max_exact
+  bool bucketed = false;                        // some axis has a bucket: others may wait for it
   std::shared_ptr<const ModelVariant> variant;  // a variant of the model; null: the model itself
   // Absent: found when it is captured (evicted, first_request, new_shape).
   std::optional<CompileReason> reason;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/debug_log.h"
 #include "runtime/device/device.h"
 
 namespace reprise {
@@ -16,6 +17,12 @@ class KernelChoices;
 class RecipeStore;
 struct MissRecord;
 struct Recipe;
+
+// The graphs of a recipe as text.
+struct RecipeGraphs {
+  std::string symbolic;     // that of its model, after the load passes
+  std::string specialized;  // that its kernels were chosen for; empty: its model is not loaded
+};
 
 struct EngineOptions {
   const Device* device = nullptr;
@@ -36,6 +43,10 @@ struct EngineOptions {
   std::function<void(const Recipe&)> on_primed = [](const Recipe&) {};
   // Told of every capture, when those who waited for it are known.
   std::function<void(const MissRecord&)> on_capture = [](const MissRecord&) {};
+  // Told of every graph that was compiled because of a capture, as text: before it got its sizes,
+  // and behind the passes. Null: nobody keeps them.
+  std::function<void(const Recipe&, const RecipeGraphs&)> on_graphs;
+  DebugLog* debug = nullptr;  // told of phases and choices; null: nobody listens
   // Warnings and notes for the operator ("model minilm: axis sequence is not certified: …").
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };

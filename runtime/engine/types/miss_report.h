@@ -41,10 +41,13 @@ struct MissRecord {
   std::string recipe;   // hex key
   std::string section;  // which section of a model cut at data; empty: the part before the cuts
   CompileReason reason = CompileReason::kNewShape;
+  std::string
+      cause;  // the difference of the graph, where graph_changed is the reason; may be empty
   bool behind = false;  // nobody waited when it began
 
-  std::string nearest;                     // bucket or binding of it; empty: there was none
-  std::vector<KeyDifference> differences;  // key fields that differ from the nearest
+  std::vector<std::string> inputs, outputs;  // the recipe's: "x: f32[8, 128]"
+  std::string nearest;                       // bucket or binding of it; empty: there was none
+  std::vector<KeyDifference> differences;    // key fields that differ from the nearest
 
   CapturePhases phases;
   // How much more memory the process had after each step than before it; other threads count too.

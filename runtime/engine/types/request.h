@@ -61,6 +61,9 @@ struct RequestShape {
   // Set by the caller.
   OnMiss on_miss = OnMiss::kDefault;
   std::string id;  // the client's, for reports
+  // Made up before requests come, so that what they will need is captured: it is not counted, and
+  // captures for it also where the model is frozen.
+  bool rehearsal = false;
 };
 
 struct OutputTensor {

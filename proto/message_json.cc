@@ -1,7 +1,10 @@
-#include "server/rest/message_json.h"
+#include "proto/message_json.h"
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/timestamp.pb.h>
 
+#include <cstdio>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 namespace reprise {
@@ -12,6 +15,19 @@ using google::protobuf::Message;
 using Json = nlohmann::ordered_json;
 
 Json Object(const Message& message);
+
+// "2026-01-31T12:00:00.250Z".
+std::string TimeText(const Message& message) {
+  const auto& timestamp = static_cast<const google::protobuf::Timestamp&>(message);
+  const std::time_t seconds = timestamp.seconds();
+  std::tm utc = {};
+  gmtime_r(&seconds, &utc);
+  char day[32];
+  std::strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &utc);
+  char text[48];
+  std::snprintf(text, sizeof(text), "%s.%03dZ", day, timestamp.nanos() / 1'000'000);
+  return text;
+}
 
 // `index` negative: the field is not repeated.
 Json Value(const Message& message, const FieldDescriptor& field, int index) {
@@ -38,6 +54,9 @@ Json Value(const Message& message, const FieldDescriptor& field, int index) {
     case FieldDescriptor::CPPTYPE_STRING:
       return one ? of.GetString(message, &field) : of.GetRepeatedString(message, &field, index);
     case FieldDescriptor::CPPTYPE_MESSAGE:
+      if (field.message_type() == google::protobuf::Timestamp::descriptor() && one) {
+        return TimeText(of.GetMessage(message, &field));
+      }
       return Object(one ? of.GetMessage(message, &field)
                         : of.GetRepeatedMessage(message, &field, index));
   }
@@ -79,8 +98,8 @@ Json Object(const Message& message) {
 
 }  // namespace
 
-std::string MessageToJson(const Message& message) {
-  return Object(message).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string MessageToJson(const Message& message, int indent) {
+  return Object(message).dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace reprise

@@ -1,0 +1,14 @@
+// HideBytes: the text of a graph without the numbers of its large constants.
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace reprise {
+
+// `text`, a graph as Print writes it, with {N bytes} in place of each hex"…": whoever may see what
+// a graph does need not see its numbers. It cannot be parsed any more where it had such.
+std::string HideBytes(absl::string_view text);
+
+}  // namespace reprise
