@@ -210,9 +210,10 @@ absl::StatusOr<v1::WarmupResponse> Client::Warmup(const v1::WarmupRequest& reque
 }
 
 absl::StatusOr<v1::GetStatsResponse> Client::GetStats(absl::string_view model,
-                                                      absl::string_view version) {
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::GetStats,
-                      About<v1::GetStatsRequest>(model, version));
+                                                      absl::string_view version, bool metrics) {
+  auto request = About<v1::GetStatsRequest>(model, version);
+  request.set_include_metrics(metrics);
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::GetStats, request);
 }
 
 }  // namespace reprise::client

@@ -117,8 +117,10 @@ class Client {
   absl::StatusOr<v1::DumpRecipeResponse> DumpRecipe(absl::string_view key) {
     return DumpRecipe(key, {});
   }
+  // `metrics`: all metrics and captures as JSON as well.
   absl::StatusOr<v1::GetStatsResponse> GetStats(absl::string_view model = "",
-                                                absl::string_view version = "");
+                                                absl::string_view version = "",
+                                                bool metrics = false);
 
   absl::StatusOr<v1::ExplainMissesResponse> ExplainMisses(absl::string_view model,
                                                           absl::string_view version,

@@ -177,7 +177,7 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
       cores_(AvailableCpus()),
       arena_memory_(AllArenaBytes(options)),
       arenas_(clock_, [this] { catalogue_.server().arena_releases->Increment(); }),
-      store_(options, log_),
+      store_(options, log_, &debug_),
       captures_({.urgent_threads = UrgentThreads(cores_.cores()),
                  .behind_threads = BehindThreads(cores_.cores()),
                  .tuning_threads = kTuningThreads,
@@ -259,6 +259,8 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
 void Daemon::OnCapture(const MissRecord& record) {
   log_(LogLevel::kInfo, MissText(record));
   if (metrics_file_ != nullptr) metrics_file_->OnCapture();
+  // A frozen model is ready with its first recipe.
+  if (record.behind) readiness_.Update();
 }
 
 void Daemon::OnReplay(const std::string& model, const ReplayRecord& record) {

@@ -13,6 +13,7 @@
 #include "server/hub/model_file.h"
 #include "tools/command.h"
 #include "tools/local_engine.h"
+#include "tools/reports/check_json.h"
 #include "tools/reports/check_report.h"
 #include "tools/reports/op_matrix.h"
 
@@ -28,6 +29,8 @@ struct CheckFlags {
   int64_t max_batch_tokens = ModelOptions().max_batch_tokens;
   std::string packing = "auto";
   int streams = AvailableCpus();
+  bool json = false;
+  std::string metrics_file;  // empty: none
 };
 
 // "sequence=16,32" into `options`; what is wrong with it, or nothing.
@@ -74,10 +77,10 @@ void PrintTexts(TextLoad& texts, const Model& model) {
 
 absl::Status RunCheck(const CheckFlags& flags) {
   if (flags.ops) {
-    std::fputs(OpMatrixText().c_str(), stdout);
+    std::fputs(flags.json ? OpMatrixJson().c_str() : OpMatrixText().c_str(), stdout);
     return absl::OkStatus();
   }
-  LocalEngine local(*ParseIsa(flags.max_isa), AvailableCpus());
+  LocalEngine local(*ParseIsa(flags.max_isa), AvailableCpus(), flags.metrics_file);
   ASSIGN_OR_RETURN(const std::string path, ModelPath(flags));
   ModelOptions options = {.id = {.name = std::filesystem::path(flags.path).filename().string()},
                           .path = path,
@@ -90,16 +93,27 @@ absl::Status RunCheck(const CheckFlags& flags) {
   const auto model = local.engine.Load(std::move(options));
   if (!model.ok()) {
     const std::vector<std::string> reasons = ReasonsOf(model.status());
-    std::printf("%s cannot be served:\n", flags.path.c_str());
-    for (const std::string& reason : reasons) std::printf("  %s\n", reason.c_str());
+    if (flags.json) {
+      std::printf("%s", RefusedJson(flags.path, reasons).c_str());
+    } else {
+      std::printf("%s cannot be served:\n", flags.path.c_str());
+      for (const std::string& reason : reasons) std::printf("  %s\n", reason.c_str());
+    }
     return absl::Status(model.status().code(),
                         absl::StrCat(flags.path, " cannot be served, for ", reasons.size(),
                                      reasons.size() == 1 ? " reason" : " reasons"));
   }
-  ASSIGN_OR_RETURN(const std::string report, CheckReport(local.engine, **model, flags.streams));
-  std::printf("%s can be served\n\n%s", flags.path.c_str(), report.c_str());
-  PrintTexts(texts, **model);
-  return absl::OkStatus();
+  if (flags.json) {
+    texts.Finish(**model);
+    ASSIGN_OR_RETURN(const std::string report,
+                     CheckJson(local.engine, **model, flags.path, texts.note(), flags.streams));
+    std::printf("%s", report.c_str());
+  } else {
+    ASSIGN_OR_RETURN(const std::string report, CheckReport(local.engine, **model, flags.streams));
+    std::printf("%s can be served\n\n%s", flags.path.c_str(), report.c_str());
+    PrintTexts(texts, **model);
+  }
+  return flags.metrics_file.empty() ? absl::OkStatus() : local.engine.WriteMetrics();
 }
 
 }  // namespace
@@ -137,6 +151,11 @@ void AddCheck(CLI::App& app, Action& action) {
       ->add_option("--packing", flags->packing,
                    "As `reprise.packing` of config.pbtxt: auto (unless --buckets are given), off")
       ->check(CLI::IsMember({"auto", "off"}));
+  AddJson(*command, flags->json);
+  command
+      ->add_option("--metrics-file", flags->metrics_file,
+                   "Write what was compiled as JSON, in the form of reprised --metrics-file")
+      ->type_name("FILE");
   command->add_option("--streams", flags->streams, "Replays at a time, for the estimate of memory")
       ->check(CLI::PositiveNumber);
   command->callback([flags, &action] {

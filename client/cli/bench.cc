@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -27,6 +30,8 @@ struct BenchFlags {
   double duration_s = 0;
   int64_t warmup_requests = 0;
   bool profile = false;
+  bool json = false;
+  std::string metrics_file;
 };
 
 absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions& options,
@@ -46,6 +51,19 @@ absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions&
   });
 }
 
+// The server's metrics and captures, as --metrics-file of the server writes them.
+absl::Status WriteMetrics(client::Client& client, const std::string& path) {
+  ASSIGN_OR_RETURN(const auto stats, client.GetStats("", "", /*metrics=*/true));
+  const std::string part = absl::StrCat(path, ".part");
+  std::ofstream file(part, std::ios::binary);
+  file << stats.metrics_json();
+  file.close();
+  std::error_code error;
+  if (file) std::filesystem::rename(part, path, error);
+  if (file && !error) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot write '", path, "'"));
+}
+
 absl::Status RunBench(BenchFlags flags) {
   ASSIGN_OR_RETURN(const Lengths lengths, Lengths::Parse(flags.lengths));
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
@@ -57,18 +75,21 @@ absl::Status RunBench(BenchFlags flags) {
   ASSIGN_OR_RETURN(const auto metadata, client->ModelMetadata(load.model, load.version));
   const std::string drawn =
       HasLength(metadata) ? absl::StrCat("lengths ", flags.lengths) : "no lengths";
-  std::printf("%s at %s: concurrency %d, batch %d, %s, seed %d\n", load.model.c_str(),
-              client->target().c_str(), load.concurrency, static_cast<int>(load.batch),
-              drawn.c_str(), static_cast<int>(load.seed));
+  // Notes go beside the JSON, not into it.
+  std::FILE* const notes = flags.json ? stderr : stdout;
+  std::fprintf(notes, "%s at %s: concurrency %d, batch %d, %s, seed %d\n", load.model.c_str(),
+               client->target().c_str(), load.concurrency, static_cast<int>(load.batch),
+               drawn.c_str(), static_cast<int>(load.seed));
   if (flags.warmup_requests > 0) {
     LoadOptions warmup = load;
     warmup.requests = flags.warmup_requests;
     warmup.duration = {};
     ASSIGN_OR_RETURN(const LoadResult ignored, RunWithBar(*client, warmup, "warm-up"));
-    std::printf("after %d requests of warm-up\n", static_cast<int>(ignored.samples.size()));
+    std::fprintf(notes, "after %d requests of warm-up\n", static_cast<int>(ignored.samples.size()));
   }
   ASSIGN_OR_RETURN(const LoadResult result, RunWithBar(*client, load, "bench"));
-  std::printf("%s", LoadReport(result).c_str());
+  std::printf("%s", flags.json ? LoadJson(result, load).c_str() : LoadReport(result).c_str());
+  if (!flags.metrics_file.empty()) RETURN_IF_ERROR(WriteMetrics(*client, flags.metrics_file));
   const auto failed = std::count_if(result.samples.begin(), result.samples.end(),
                                     [](const Sample& sample) { return !sample.error.empty(); });
   if (failed > 0) {
@@ -93,6 +114,12 @@ void AddBench(CLI::App& app, Action& action, const Profiler& profiler) {
       "--profile", flags->profile,
       "No server and no load: time one replay launch by launch, beside this machine's roofline");
   const ProfileAction run_profile = profiler(*command, profile);
+  AddJson(*command, flags->json);
+  command
+      ->add_option("--metrics-file", flags->metrics_file,
+                   "Write compiles, captures and replays as JSON, in the form of reprised "
+                   "--metrics-file")
+      ->type_name("FILE");
   command->add_option("--version", flags->load.version, "Version; the newest if not given");
   command
       ->add_option("-c,--concurrency", flags->load.concurrency,
@@ -131,7 +158,11 @@ void AddBench(CLI::App& app, Action& action, const Profiler& profiler) {
       ->type_name("N");
   command->callback([flags, run_profile, &action] {
     action = [flags, run_profile] {
-      return flags->profile ? run_profile(flags->load.model, flags->load.max_id) : RunBench(*flags);
+      if (!flags->profile) return RunBench(*flags);
+      return run_profile({.path = flags->load.model,
+                          .max_id = flags->load.max_id,
+                          .json = flags->json,
+                          .metrics_file = flags->metrics_file});
     };
   });
 }

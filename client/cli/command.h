@@ -1,5 +1,5 @@
 // The commands of `reprise` that ask a server: each file of this folder that is named after a
-// command adds it. The commands that run the engine instead are in tools/kit/command.h.
+// command adds it. The commands that run the engine instead are in tools/command.h.
 //
 // A command registers its flags with the parser and gives the function that does the work; main
 // calls it when the command was named. Whatever is wrong with the arguments alone is found while
@@ -19,10 +19,15 @@ namespace reprise::cli {
 
 using Action = std::function<absl::Status()>;
 
+struct ProfileRequest {
+  std::string path;       // names a model.onnx
+  int64_t max_id = 1000;  // the largest made-up id
+  bool json = false;
+  std::string metrics_file;  // that gets compiles and replays as JSON; empty: none
+};
 // The profiler of `bench --profile` runs the engine, which this folder does not know: main hands it
-// in. It adds the flags that need the flag `profile`, and returns the function that profiles the
-// model at `path` with made-up ids up to `max_id`.
-using ProfileAction = std::function<absl::Status(const std::string& path, int64_t max_id)>;
+// in. It adds the flags that need the flag `profile`, and returns the function that profiles.
+using ProfileAction = std::function<absl::Status(const ProfileRequest& request)>;
 using Profiler = std::function<ProfileAction(CLI::App& bench, CLI::Option* profile)>;
 
 void AddInfer(CLI::App& app, Action& action);

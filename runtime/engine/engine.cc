@@ -10,6 +10,7 @@
 #include "runtime/engine/bucket_change.h"
 #include "runtime/engine/load/certifier.h"
 #include "runtime/engine/load/model_loader.h"
+#include "runtime/engine/metrics/compilations.h"
 #include "runtime/engine/packing/packed_frame.h"
 #include "runtime/engine/tail/tail_run.h"
 #include "runtime/engine/types/data_error.h"
@@ -23,10 +24,12 @@ namespace reprise {
 
 Engine::Engine(const EngineOptions& options, Observer& observer)
     : options_(options),
-      observer_(observer),
+      metrics_(options.metrics_file.empty() ? nullptr : std::make_unique<EngineMetrics>(observer)),
+      observer_(metrics_ == nullptr ? observer : static_cast<Observer&>(*metrics_)),
       parameter_budget_(std::make_unique<MemoryBudget>(options.parameter_bytes)),
       cache_(options.cache_bytes, *options.clock),
       eager_(options.eager_cache_bytes, *options.clock),
+      metrics_file_(MakeMetricsFile()),
       tuner_(options_, cache_, choices_),
       captures_(options_, cache_, misses_, options.captures,
                 [this](const Model& model, const Recipe& recipe) { tuner_.Want(model, recipe); }),
@@ -34,10 +37,31 @@ Engine::Engine(const EngineOptions& options, Observer& observer)
       miss_policy_(options_, cache_, captures_, slices_),
       usage_(options_, cache_) {
   options_.choices = &choices_;
+  if (metrics_file_ != nullptr) {
+    options_.on_capture = [this, next = options.on_capture](const MissRecord& record) {
+      next(record);
+      metrics_file_->OnCapture();
+    };
+    metrics_file_->Start();
+  }
   tuner_.ReadChoices();
 }
 
 Engine::~Engine() = default;
+
+std::unique_ptr<MetricsFile> Engine::MakeMetricsFile() const {
+  if (metrics_ == nullptr) return nullptr;
+  return std::make_unique<MetricsFile>(
+      options_.metrics_file, options_.metrics_triggers,
+      [this] { return ModelsText(metrics_->Counts(), misses_.Since(0)); }, options_.log);
+}
+
+absl::Status Engine::WriteMetrics() const {
+  if (metrics_file_ == nullptr) {
+    return absl::FailedPreconditionError("the engine has no metrics file");
+  }
+  return metrics_file_->WriteNow();
+}
 
 LoaderContext Engine::MakeLoaderContext() const {
   return {.device = options_.device,
@@ -254,6 +278,50 @@ const Graph& Engine::SymbolicGraph(const Model& model, bool packed) {
   return packed ? model.packing()->graph() : model.program().graph;
 }
 
+namespace {
+
+// The bucket that recipes of `target` are of; "exact" where there is none of these sizes.
+std::string LabelAt(const Model& model, const BatchTarget& target) {
+  if (target.packed) return PackedLabel(target.sizes[0]);
+  AxisSizes sizes;
+  for (size_t i = 0; i < model.axes().size(); ++i) {
+    if (!model.CertificateOf(i).certified) return "exact";
+    sizes[model.axes()[i].label] = target.sizes[i];
+  }
+  const std::string label = BucketLabel(sizes, model.buckets()->batch_axis);
+  return model.FindBucket(label).has_value() ? label : "exact";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Recipe>> Engine::CompileCounted(const Model& model,
+                                                               const BatchTarget& target,
+                                                               const RecipeKey& key) const {
+  const int64_t rss_before = metrics_ == nullptr ? 0 : ResidentBytes();
+  ASSIGN_OR_RETURN(std::unique_ptr<Recipe> recipe, model.CompileAt(key, nullptr, options_));
+  if (metrics_ == nullptr) return recipe;
+  MissRecord record = {.time = std::chrono::system_clock::now(),
+                       .model = model.id(),
+                       .bucket = LabelAt(model, target),
+                       .binding = model.BindingText(key.binding),
+                       .recipe = recipe->key.hex(),
+                       .reason = CompileReason::kWarmup,
+                       .behind = true,
+                       .phases = {.specialize_ns = recipe->times.specialize_ns,
+                                  .passes_ns = recipe->times.passes_ns,
+                                  .plan_ns = recipe->times.plan_ns,
+                                  .bind_ns = recipe->times.bind_ns},
+                       .compile_rss_bytes = ResidentBytes() - rss_before};
+  DescribeRecipe(*recipe, record);
+  model.owner()->observer().OnCompile({.reason = record.reason,
+                                       .bucket = record.bucket,
+                                       .recipe = record.recipe,
+                                       .phases = record.phases});
+  recipe->note.bucket = record.bucket;
+  misses_.Add(std::move(record));
+  return recipe;
+}
+
 absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& request, Stream& stream,
                                          bool packed) const {
   ASSIGN_OR_RETURN(const RequestShape shape, model.Measure(request));
@@ -268,7 +336,7 @@ absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& requ
   if (packed) target.sizes = {shape.tokens, shape.rows};
   FilledFrame filled;
   ASSIGN_OR_RETURN(filled.recipe,
-                   model.CompileAt(model.KeyAt(target, shape, nullptr), nullptr, options_));
+                   CompileCounted(model, target, model.KeyAt(target, shape, nullptr)));
   const Recipe& recipe = *filled.recipe;
   ASSIGN_OR_RETURN(filled.parameters, model.owner()->parameters().TableFor(filled.recipe));
   RETURN_IF_ERROR(stream.Reserve(recipe));
@@ -296,16 +364,23 @@ absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& requ
 absl::StatusOr<RecipeProfile> Engine::Profile(const Model& model, const Request& request,
                                               Stream& stream, int repeats, bool packed) const {
   ASSIGN_OR_RETURN(const FilledFrame filled, Fill(model, request, stream, packed));
-  return ProfileRecipe(
+  RecipeProfile profile = ProfileRecipe(
       filled.recipe, filled.frame, [&] { stream.Replay(*filled.recipe, filled.frame); }, repeats,
       *options_.clock);
+  for (int i = 0; metrics_ != nullptr && i < repeats; ++i) {
+    model.owner()->observer().OnReplay({.bucket = filled.recipe->note.bucket,
+                                        .duration_ns = profile.replay_ns,
+                                        .rows = filled.frame.live_rows,
+                                        .requests = 1});
+  }
+  return profile;
 }
 
 absl::StatusOr<std::unique_ptr<const Recipe>> Engine::CompileAt(const Model& model,
                                                                 const std::vector<int64_t>& sizes,
                                                                 bool packed) const {
   const BatchTarget target = {.sizes = sizes, .packed = packed};
-  return model.CompileAt(model.KeyAt(target, RequestShape(), nullptr), nullptr, options_);
+  return CompileCounted(model, target, model.KeyAt(target, RequestShape(), nullptr));
 }
 
 std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,

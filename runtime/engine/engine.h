@@ -31,6 +31,8 @@
 #include "runtime/engine/batch/slice_prover.h"
 #include "runtime/engine/batch/split_rows.h"
 #include "runtime/engine/capture/captures.h"
+#include "runtime/engine/metrics/engine_metrics.h"
+#include "runtime/engine/metrics/metrics_file.h"
 #include "runtime/engine/model/eager_cache.h"
 #include "runtime/engine/model/model.h"
 #include "runtime/engine/profile.h"
@@ -137,6 +139,9 @@ class Engine {
   // Bytes of the parameters of all models.
   int64_t parameter_bytes() const { return parameter_budget_->used(); }
   const MissReport& misses() const { return misses_; }
+  // Writes EngineOptions::metrics_file now. FAILED_PRECONDITION where that is empty, UNAVAILABLE
+  // where it cannot be written.
+  absl::Status WriteMetrics() const;
   const EngineOptions& options() const { return options_; }
 
  private:
@@ -149,13 +154,20 @@ class Engine {
   // Looks at the model's traffic, behind, when that is due: its buckets may change.
   void FollowTraffic(const Model& model);
   LoaderContext MakeLoaderContext() const;
+  std::unique_ptr<MetricsFile> MakeMetricsFile() const;
+  // Compiles a recipe for people; where there is a metrics file it is one of its captures.
+  absl::StatusOr<std::unique_ptr<Recipe>> CompileCounted(const Model& model,
+                                                         const BatchTarget& target,
+                                                         const RecipeKey& key) const;
 
   EngineOptions options_;
+  const std::unique_ptr<EngineMetrics> metrics_;  // null: nothing is counted
   Observer& observer_;
   const std::unique_ptr<MemoryBudget> parameter_budget_;
   RecipeCache cache_;
   EagerCache eager_;
-  MissReport misses_;
+  mutable MissReport misses_;                        // synchronises itself
+  const std::unique_ptr<MetricsFile> metrics_file_;  // null: there is none
   KernelChoices choices_;
   Tuner tuner_;
   Captures captures_;

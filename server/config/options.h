@@ -8,9 +8,9 @@
 
 #include "runtime/base/cpu_info.h"
 #include "runtime/device/gemm_provider.h"
+#include "runtime/engine/types/metrics_triggers.h"
 #include "server/config/config_strictness.h"
 #include "server/config/log_levels.h"
-#include "server/config/metrics_triggers.h"
 
 namespace reprise {
 

@@ -250,7 +250,7 @@ absl::Status ModelTable::Answers(absl::string_view name, absl::string_view versi
   ASSIGN_OR_RETURN(const Found found, Find(name, version));
   RETURN_IF_ERROR(LookAtFiles(*found.version, *found.servable));
   // It becomes ready once somebody warms it up.
-  if (found.servable->frozen && found.servable->model->ready().Snapshot()->empty()) {
+  if (!CanAnswer(*found.servable)) {
     return absl::UnavailableError(absl::StrCat(
         "model '", name, "' is frozen and has no recipe, so that nothing can serve it: name what ",
         "is to be captured in reprise.warmup, or `reprise warmup ", name, "`"));

@@ -38,4 +38,11 @@ struct Servable {
   std::shared_ptr<ShapeRecorder> shapes = std::make_shared<ShapeRecorder>();
 };
 
+// Whether some request may be served: nothing is captured for one of a frozen model, which is of
+// use with its first recipe.
+inline bool CanAnswer(const Servable& servable) {
+  if (!servable.frozen || servable.model == nullptr || servable.generation != nullptr) return true;
+  return !servable.model->ready().Snapshot()->empty();
+}
+
 }  // namespace reprise

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/message_json.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/metrics/compilations.h"
 #include "server/config/model_config.h"
 #include "server/metrics/compilations.h"
 #include "server/protocol/answers.h"
@@ -128,8 +129,9 @@ HttpReply CompilationsReply(const Repository& repository, const Engine& engine,
   const auto found = repository.Find(model, version);
   if (!found.ok()) return StatusReply(found.status());
   const std::string& number = found->version->version;
+  const ModelCounts counts = CountsOf(model, number, catalogue.Model(model, number));
   return {.content_type = "application/json",
-          .body = CompilationsJson(model, number, catalogue.Model(model, number), engine.misses())};
+          .body = CompilationsText(counts, engine.misses().Since(0, model))};
 }
 
 // A JSON object of settings -> the request that the protocol has for them.

@@ -15,6 +15,7 @@
 #include "runtime/bucket/axis_sizes.h"
 #include "runtime/graph/hide_bytes.h"
 #include "server/http2/unary_method.h"
+#include "server/metrics/compilations.h"
 #include "server/repository/warmup_sizes.h"
 #include "server/rpc/dynamicity_codec.h"
 #include "server/rpc/explain_codec.h"
@@ -231,7 +232,13 @@ absl::Status AdminService::GetStats(const v1::GetStatsRequest& request,
   response.set_threads_per_stream(static_cast<uint32_t>(context_.threads_per_stream));
   *response.mutable_started() = EncodeTime(context_.started);
   response.set_resident_bytes(static_cast<uint64_t>(ResidentBytes()));
-  return Report(response);
+  RETURN_IF_ERROR(Report(response));
+  // It has lines, which are no part of a report.
+  if (request.include_metrics()) {
+    response.set_metrics_json(
+        MetricsJson(*context_.catalogue, context_.engine->misses(), context_.version));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace reprise

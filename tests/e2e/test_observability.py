@@ -6,11 +6,12 @@ import urllib.error
 import urllib.request
 
 import numpy as np
+import onnx
 import pytest
 import tritonclient.http
 
 from testing import models
-from testing.daemon import Daemon, run_reprised
+from testing.daemon import Daemon, reprise, run_reprised
 from testing.inference import infer, text_inputs
 from testing.patience import wait_until
 
@@ -69,15 +70,54 @@ def test_compile_statistics_and_cache_hits_come_over_http(repository):
         assert stats["cache_hit"]["ns"] > 0
 
 
-def test_commands_print_json(repository):
+def test_commands_print_json(repository, tmp_path):
     repository.add("elementwise", models.elementwise())
     with Daemon(repository) as daemon:
         infer(daemon.client(), "elementwise", inputs())
         for command in (["recipes"], ["stats"], ["explain", "elementwise"], ["dynamicity"],
                         ["warmup", "elementwise"]):
             assert json.loads(daemon.reprise(*command, "--json")), command
+        answer = json.loads(daemon.reprise("infer", "elementwise", "--json"))["answers"][0]
+        assert len(answer["outputs"][0]["data"]) == np.prod(answer["outputs"][0]["shape"])
+        file = tmp_path / "metrics.json"
+        load = json.loads(daemon.reprise("bench", "elementwise", "-n", "20", "--json",
+                                         "--metrics-file", file))
+        assert load["requests"] == 20 and load["failed"] == 0 and load["latency_ms"]["p50"] > 0
+        assert sum(bucket["requests"] for bucket in load["buckets"]) == 20
+        written = read(file)
+        assert written["models"][0]["compiles"] >= 1 and "process_threads" in written["metrics"]
+        assert json.loads(daemon.reprise("stats", "--metrics"))["models"][0]["replays"] >= 21
         key = json.loads(daemon.reprise("recipes", "--json"))["recipes"][0]["key"]
         assert json.loads(daemon.reprise("dump", "--recipe", key, "--json"))["info"]["key"] == key
+
+
+def test_commands_without_a_server_print_json_and_write_metrics(tmp_path):
+    path, file = tmp_path / "model.onnx", tmp_path / "metrics.json"
+    onnx.save(models.elementwise(), path)
+    found = json.loads(reprise("check", path, "--json", "--metrics-file", file))
+    assert found["servable"] and [axis["certified"] for axis in found["axes"]] == [True, True]
+    compiled = read(file)["models"][0]
+    assert compiled["compiles"] == len(found["recipes"]) > 1
+    assert ({capture["recipe"] for capture in compiled["captures"]}
+            == {recipe["key"] for recipe in found["recipes"]})
+    bucket = found["recipes"][0]["bucket"]
+    profile = json.loads(reprise("bench", path, "--profile", "--bucket", bucket, "--json",
+                                 "--metrics-file", file))
+    profiled = read(file)["models"][0]
+    assert profiled["compiles"] == 1 and profiled["replays_by_bucket"] == {bucket: 30}
+    assert profile["recipe"] == profiled["captures"][0]["recipe"]
+    launches = json.loads(reprise("replay", path, "--bucket", bucket, "--json"))["launches"]
+    assert len(launches) == len(profile["launches"]) > 0
+    launch = json.loads(reprise("replay", path, "--bucket", bucket, "--launch", 0, "--values",
+                                "--json"))
+    assert launch["kernel"] == launches[0]["kernel"] and launch["outputs"][0]
+    (tmp_path / "lengths.txt").write_text("16\n20\n33\n")
+    plan = json.loads(reprise("plan", tmp_path / "lengths.txt", "--buckets", 2, "--json"))
+    assert plan["chosen"]["k"] == 2 and "sequence_buckets" in plan["config"]
+    assert json.loads(reprise("check", "--ops", "--json"))["ops"]
+    path.write_bytes(b"nothing")
+    refused = reprise("check", path, "--json", check=False)
+    assert refused.returncode == 1 and not json.loads(refused.stdout)["servable"]
 
 
 def test_phases_are_told_at_debug_by_module(repository, tmp_path):
@@ -91,7 +131,20 @@ def test_phases_are_told_at_debug_by_module(repository, tmp_path):
             assert f"begin phase {phase}" in log and f"end phase {phase} (" in log, phase
         assert re.search(r"pass: pass \w+: \d+ nodes, were \d+", log)
         assert "load: begin phase import of model bert" in log
-        assert "kernel: " not in log
+        assert "kernel: " not in log and "lookup: " not in log
+
+
+def test_lookups_batches_kernels_and_store_writes_are_told(repository, tmp_path):
+    repository.add("elementwise", models.elementwise())
+    with Daemon(repository, "--recipe-cache", str(tmp_path / "store"), "--log-level",
+                "info,lookup=debug,queue=debug,kernel=debug,store=debug,certificate=debug") as daemon:
+        answer = infer(daemon.client(), "elementwise", inputs())
+        log = daemon.log()
+        assert re.search(rf"lookup: recipe {answer.recipe}, .* of model elementwise: not in memory", log)
+        assert re.search(r"queue: batch \d+ of .*elementwise.*: 1 requests, 1 rows, ", log)
+        assert re.search(r"kernel: kernel of .*: ", log)
+        assert re.search(r"certificate: axis sequence of model elementwise: certified", log)
+        wait_until(lambda: re.search(rf"end writing recipe-{answer.recipe}-\S+ \(", daemon.log()))
 
 
 def test_log_levels_change_while_serving(repository):

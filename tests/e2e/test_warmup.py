@@ -198,7 +198,9 @@ def test_a_frozen_model_that_nothing_can_serve_is_not_ready(repository):
     repository.add("bert", models.bert(), config=config())
     with Daemon(repository, "--frozen") as daemon:
         assert not daemon.client().is_model_ready("bert")
+        assert not daemon.client().is_server_ready()
+        assert "is frozen and has no recipe" in daemon.readiness()["reason"]
         refused = daemon.reprise("health", "bert", check=False)
         assert refused.returncode == 1
         daemon.reprise("warmup", "bert", "--buckets", "b1_s16")
-        assert daemon.client().is_model_ready("bert")
+        assert daemon.client().is_model_ready("bert") and daemon.client().is_server_ready()

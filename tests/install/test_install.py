@@ -1,5 +1,6 @@
 """`cmake --install` gives programs, libraries, headers and a package that others can build against."""
 
+import json
 import os
 import re
 import shutil
@@ -70,13 +71,16 @@ def in_process(prefix, tmp_path_factory):
     return build_example("in_process", prefix, tmp_path_factory.mktemp("in_process"))
 
 
-def test_example_captures_and_replays_in_process(in_process):
-    lines = run(in_process, MINILM, 40).splitlines()
+def test_example_captures_and_replays_in_process(in_process, tmp_path):
+    lines = run(in_process, MINILM, 40, tmp_path / "metrics.json").splitlines()
     assert len(lines) == 2
     assert lines[0].startswith("captured: ") and lines[1].startswith("replayed: ")
     keys = [re.search(r"recipe (\w+), bucket b1_s64", line).group(1) for line in lines]
     assert keys[0] == keys[1]
     assert "[1, 40, 384]" in lines[0]
+    model = json.loads((tmp_path / "metrics.json").read_text())["models"][0]
+    assert model["compiles"] == 1 and model["replays"] == 2
+    assert [capture["recipe"] for capture in model["captures"]] == keys[:1]
 
 
 def test_example_says_why_a_model_is_refused(in_process, tmp_path):

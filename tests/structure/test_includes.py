@@ -76,6 +76,7 @@ MAY_INCLUDE = {
     # Proofs of padding, which run a model through what the engine gives them.
     "runtime/verify": ["runtime/recipe", "runtime/certify"],
     "runtime/engine/types": ["runtime/recipe", "runtime/onnx", "runtime/bucket", "runtime/verify"],
+    "runtime/engine/metrics": ["runtime/engine/types"],
     "runtime/engine/replay": ["runtime/engine/types"],
     "runtime/engine/traffic": ["runtime/engine/types"],
     "runtime/engine/parameters": ["runtime/engine/replay"],
@@ -86,7 +87,8 @@ MAY_INCLUDE = {
     "runtime/engine/tune": ["runtime/engine/capture"],
     "runtime/engine/tail": ["runtime/engine/capture"],
     "runtime/engine/batch": ["runtime/engine/capture"],
-    "runtime/engine": ["runtime/engine/tune", "runtime/engine/tail", "runtime/engine/batch"],
+    "runtime/engine": ["runtime/engine/metrics", "runtime/engine/tune", "runtime/engine/tail",
+        "runtime/engine/batch"],
     "runtime/sequences": ["runtime/memory"],
     "runtime/generate": ["runtime/engine", "runtime/sequences"],
     "server/config": ["runtime/engine", "proto/model_config"],

@@ -57,6 +57,13 @@ BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
   const RecipeKey key = plan.Key(result.variant.get());
   result.recipe = cache_.Find(key);
   model.owner()->observer().OnCacheRequest(result.recipe != nullptr);
+  if (Wants(options_.debug, LogModule::kLookup)) {
+    options_.debug->Say(
+        LogModule::kLookup,
+        absl::StrCat("recipe ", key.hex(), ", ", plan.target_.bucket, " (",
+                     model.BindingText(key.binding), "), of model ", model.id().name, ": ",
+                     result.recipe != nullptr ? "in memory" : "not in memory"));
+  }
   if (result.recipe != nullptr) return result;
   if (!shape.exact && TakesLarger(shape.on_miss, model.options(), frozen)) {
     result.recipe = SmallestThatServes(*plan.ready_index().Snapshot(), key, plan.paddable(),

@@ -29,10 +29,6 @@ constexpr int64_t kPrimeTokens = 64;
 // A recipe that is made again within this time after its eviction should have stayed.
 constexpr int64_t kThrashingNs = int64_t{60} * 1'000'000'000;
 
-std::string SlotText(const TensorSlot& slot) {
-  return absl::StrCat(slot.name, ": ", DTypeName(slot.dtype), ShapeToString(slot.shape));
-}
-
 MissRecord NewRecord(const Model& model, const CaptureTarget& target, const RecipeList& ready) {
   MissRecord record{.time = std::chrono::system_clock::now(),
                     .model = model.id(),
@@ -196,10 +192,7 @@ class CaptureWalk {
                      .prime_ns = primed_at - prepared_at};
     record.prepare_rss_bytes = rss_prepared - rss_compiled;
     record.prime_rss_bytes = ResidentBytes() - rss_prepared;
-    for (const TensorSlot& slot : recipe->inputs) record.inputs.push_back(SlotText(slot));
-    for (const TensorSlot& slot : recipe->outputs) record.outputs.push_back(SlotText(slot));
-    record.recipe_bytes = recipe->memory_bytes();
-    record.frame_bytes = static_cast<int64_t>(recipe->frame_bytes());
+    DescribeRecipe(*recipe, record);
     record.suggestion = SuggestionFor(model_, target_, record.reason,
                                       cache_.EvictionOf(target_.key), options_.cache_bytes);
     mutable_recipe->note.total_ns = record.phases.total_ns();

@@ -119,6 +119,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   // Measurements ran exactly; recipes want other forms of the parameters.
   if (draft.options.precision != Precision::kExact) draft.program->owner->parameters().DropUnused();
   certificate.End();
+  LogCertificates(draft.view());
   const int64_t certified = context_.clock->NowNs();
   FindUsage(draft);
   RETURN_IF_ERROR(PolicyMaker(context_).SetPolicy(draft));
@@ -303,6 +304,20 @@ void ModelLoader::MakeSlices(ModelDraft& model) {
   const auto decides = [](int64_t size) { return size != SizeSlices::kDecidesNothing; };
   if (absl::c_none_of(alike_up_to, decides)) return;
   model.proof->slices = std::make_unique<SizeSlices>(std::move(alike_up_to));
+}
+
+void ModelLoader::LogCertificates(const ModelView& model) const {
+  if (!Wants(context_.debug, LogModule::kCertificate)) return;
+  for (const ModelAxis& axis : model.proof.axes) {
+    const AxisCertificate& found = axis.certificate;
+    context_.debug->Say(
+        LogModule::kCertificate,
+        absl::StrCat("axis ", axis.label, " of model ", model.options.id.name, ": ",
+                     found.proved      ? "certified by the ops"
+                     : found.certified ? absl::StrCat("certified in ", found.runs, " runs")
+                                       : absl::StrCat("refused in ", found.runs, " runs"),
+                     found.reason.empty() ? "" : ": ", found.reason));
+  }
 }
 
 void ModelLoader::LogRounding(const ModelView& model) const {

@@ -34,6 +34,7 @@ class ModelLoader {
   static void MakeSlices(ModelDraft& model);
   // Logs how many products round, where the model's precision lets them: as captures will have it,
   // which is not known of a model whose shapes hang on the values of inputs.
+  void LogCertificates(const ModelView& model) const;
   void LogRounding(const ModelView& model) const;
   // Reads what is known of the use of the model.
   void FindUsage(ModelDraft& model) const;

@@ -8,6 +8,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/debug_log.h"
 #include "runtime/device/device.h"
+#include "runtime/engine/types/metrics_triggers.h"
 
 namespace reprise {
 
@@ -47,6 +48,10 @@ struct EngineOptions {
   // and behind the passes. Null: nobody keeps them.
   std::function<void(const Recipe&, const RecipeGraphs&)> on_graphs;
   DebugLog* debug = nullptr;  // told of phases and choices; null: nobody listens
+  // JSON of what the engine has compiled and replayed (runtime/engine/metrics/compilations.h),
+  // written when the triggers say, at the latest when the engine ends. Empty: nothing is counted.
+  std::string metrics_file;
+  MetricsTriggers metrics_triggers = {.at_exit = true};
   // Warnings and notes for the operator ("model minilm: axis sequence is not certified: …").
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };

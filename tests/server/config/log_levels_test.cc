@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/engine/types/metrics_triggers.h"
 #include "server/config/log_switch.h"
-#include "server/config/metrics_triggers.h"
 
 namespace reprise {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/config/metrics_triggers.h"
+#include "runtime/engine/types/metrics_triggers.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -10,8 +10,9 @@
 #include <string>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "runtime/base/mutex.h"
-#include "server/config/metrics_triggers.h"
+#include "runtime/engine/types/metrics_triggers.h"
 
 namespace reprise {
 
@@ -25,6 +26,8 @@ class MetricsFile {
 
   // Begins to write when it is due.
   void Start();
+  // Writes it now, whatever the triggers are. UNAVAILABLE where it cannot be written.
+  absl::Status WriteNow() const;
   void OnCapture() EXCLUDES(mutex_);
   // Ends the thread, and writes for the last time where the end is a trigger or there is news.
   void Finish() EXCLUDES(mutex_);

@@ -1,10 +1,9 @@
-#include "server/metrics_file.h"
+#include "runtime/engine/metrics/metrics_file.h"
 
 #include <chrono>
 #include <filesystem>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/recipe/record_file.h"
@@ -65,17 +64,20 @@ void MetricsFile::Run() {
   }
 }
 
-void MetricsFile::Write() {
+absl::Status MetricsFile::WriteNow() const {
   const std::filesystem::path path = std::filesystem::absolute(path_);
-  const absl::Status written =
-      WriteFileAtomically(path.parent_path().string(), path.filename().string(), make_());
+  return WriteFileAtomically(path.parent_path().string(), path.filename().string(), make_());
+}
+
+void MetricsFile::Write() {
+  const absl::Status written = WriteNow();
   if (written.ok()) {
     last_failure_.clear();
     return;
   }
   if (last_failure_ == written.message()) return;
   last_failure_ = std::string(written.message());
-  warn_(absl::StrCat("--metrics-file ", path_, " was not written: ", last_failure_));
+  warn_(absl::StrCat("the metrics file ", path_, " was not written: ", last_failure_));
 }
 
 }  // namespace reprise
