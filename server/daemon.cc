@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/address_space.h"
@@ -214,6 +215,11 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                  // Before captures and replays, which bring back what requests take.
                  WhereMemoryAllows([] { DropProgramPages(); });
                  engine_.ConfirmPadding(*servable.model);
+                 // Long requests may have refused what short ones did not.
+                 for (const std::string& unused : UnusedSettings(servable)) {
+                   if (absl::c_linear_search(servable.unused_settings, unused)) continue;
+                   log_(LogLevel::kWarning, unused);
+                 }
                  // Memory for reading and measuring the model is not needed again soon: hostile
                  // inputs looked up entries of tables that no request may ever ask for.
                  servable.model->owner()->parameters().DropFilePages();
@@ -309,7 +315,8 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
   arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);
   ASSIGN_OR_RETURN(const std::shared_ptr<Servable> servable,
                    LoadServable(engine_, model, folder, settings, state_, &texts_));
-  for (const std::string& unused : UnusedSettings(*servable)) log_(LogLevel::kWarning, unused);
+  servable->unused_settings = UnusedSettings(*servable);
+  for (const std::string& unused : servable->unused_settings) log_(LogLevel::kWarning, unused);
   servable->queue = OpenQueue(engine_, scheduler_, model, *servable,
                               {.max_wait_seconds = options_.max_queue_seconds,
                                .streams = static_cast<int>(arenas_.size())});

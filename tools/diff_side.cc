@@ -76,7 +76,7 @@ absl::StatusOr<DiffSide> SideOfRecord(absl::string_view bytes, const std::string
   ASSIGN_OR_RETURN(const DetachedRecipe recipe, DetachRecipe(record.payload));
   DiffSide side = {
       .what = absl::StrCat("recipe ", recipe.key.hex(), " of ", recipe.model, ", ", recipe.bucket),
-      .facts = {{"binding", recipe.key.binding.ToString()},
+      .facts = {{"binding", recipe.binding},
                 {"packing", recipe.key.packing},
                 {"precision", recipe.key.precision},
                 {"device", recipe.key.device}}};

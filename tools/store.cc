@@ -212,7 +212,7 @@ absl::Status ShowRecipe(const Inspected& file, bool constants) {
   head.AddRow({"recipe", recipe.key.hex()});
   head.AddRow({"file", file.entry.file});
   head.AddRow({"model", absl::StrCat(recipe.model, " version ", recipe.version)});
-  head.AddRow({"bucket", absl::StrCat(recipe.bucket, " (", recipe.key.binding.ToString(), ")")});
+  head.AddRow({"bucket", absl::StrCat(recipe.bucket, " (", recipe.binding, ")")});
   head.AddRow({"packing", recipe.key.packing});
   head.AddRow({"precision", recipe.key.precision});
   head.AddRow({"device", recipe.key.device});
@@ -245,7 +245,7 @@ absl::Status Show(const StoreFlags& flags) {
       if (file.facts.ok() && file.facts->kind == RecordKind::kRecipe) {
         ASSIGN_OR_RETURN(const Record record, DecodeRecord(file.bytes));
         ASSIGN_OR_RETURN(const DetachedRecipe recipe, DetachRecipe(record.payload));
-        json["binding"] = recipe.key.binding.ToString();
+        json["binding"] = recipe.binding;
         json["symbolic_graph"] = recipe.plan.symbolic;
         json["graph"] = recipe.plan.graph;
         json["kernels"] = recipe.plan.kernels;

@@ -147,8 +147,7 @@ void PrintGraphs(const v1::DumpRecipeResponse& response) {
               response.info().bucket().c_str(), response.info().binding().c_str());
   std::printf("%s", response.symbolic_graph().c_str());
   if (response.graph().empty()) {
-    std::printf(
-        "// its model is not loaded any more, so that there is no graph behind the passes\n");
+    std::printf("// the graph behind the passes cannot be made again\n");
     return;
   }
   std::printf("// the graph behind the passes, that kernels were chosen for\n");

@@ -433,10 +433,12 @@ RecipeGraphs Engine::GraphsOf(const Recipe& recipe) const {
       if (known->id().name == recipe.note.model) break;
     }
   }
-  if (model == nullptr) return {.symbolic = *recipe.key.graph.text};
-  const Graph& symbolic = SymbolicGraph(*model, packed);
-  RecipeGraphs graphs = {.symbolic = Print(symbolic)};
-  absl::StatusOr<Graph> graph = Specialize(symbolic, recipe.key.binding);
+  // That of a section behind a cut, or of a model that is gone, is in the key, without names.
+  absl::StatusOr<Graph> symbolic =
+      model == nullptr ? Parse(*recipe.key.graph.text) : SymbolicGraph(*model, packed);
+  RecipeGraphs graphs = {.symbolic = symbolic.ok() ? Print(*symbolic) : *recipe.key.graph.text};
+  if (!symbolic.ok()) return graphs;
+  absl::StatusOr<Graph> graph = Specialize(*symbolic, recipe.key.binding);
   const PipelineOptions passes = {
       .precision = ParsePrecision(recipe.key.precision).value_or(Precision::kExact)};
   if (graph.ok() && RunCapturePasses(*graph, passes).ok()) graphs.specialized = Print(*graph);

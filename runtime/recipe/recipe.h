@@ -91,6 +91,10 @@ struct Recipe {
   int untimed = 0;
   CompileTimes times;
 
+  // Its sizes by what users call the axes, where whoever captured it said so.
+  std::string SizesText() const {
+    return note.binding.empty() ? key.binding.ToString() : note.binding;
+  }
   int num_steps() const {
     return static_cast<int>(phased_steps.empty() ? launches.size() : phased_steps.size());
   }

@@ -72,6 +72,7 @@ std::string EncodeRecipe(const Recipe& recipe, const CompiledPlan& plan) {
   stored.set_model(recipe.note.model);
   stored.set_version(recipe.note.version);
   stored.set_bucket(recipe.note.bucket);
+  stored.set_binding(recipe.SizesText());
   stored.set_capture_ns(recipe.note.total_ns);
   stored.set_created_unix_s(time(nullptr));
   stored.set_graph(plan.graph);
@@ -91,8 +92,10 @@ absl::StatusOr<CompiledPlan> DecodeRecipe(absl::string_view bytes, const RecipeK
 absl::StatusOr<DetachedRecipe> DetachRecipe(absl::string_view bytes) {
   ASSIGN_OR_RETURN(recipe::v1::StoredRecipe stored, ParseRecipe(bytes));
   const recipe::v1::Key& key = stored.key();
-  DetachedRecipe detached = {
-      .model = stored.model(), .version = stored.version(), .bucket = stored.bucket()};
+  DetachedRecipe detached = {.model = stored.model(),
+                             .version = stored.version(),
+                             .bucket = stored.bucket(),
+                             .binding = stored.binding()};
   detached.key.graph = {.text = std::make_shared<const std::string>(), .digest = key.graph()};
   for (const auto& axis : key.binding()) detached.key.binding.axes[axis.axis()] = axis.size();
   for (const auto& input : key.shape_values()) {
@@ -107,6 +110,7 @@ absl::StatusOr<DetachedRecipe> DetachRecipe(absl::string_view bytes) {
   detached.key.precision = key.precision();
   detached.key.device = key.device();
   detached.key.hash = key.hash();
+  if (detached.binding.empty()) detached.binding = detached.key.binding.ToString();
   detached.plan = TakePlan(stored);
   return detached;
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/bucket/shape_recorder.h"
 #include "runtime/engine/model/model.h"
@@ -29,7 +30,8 @@ struct Servable {
   mutable std::atomic<bool> damaged{false};
   std::shared_ptr<Model> model;
   ModelSettings settings;
-  bool frozen = false;  // it, or the server: nothing is captured for a request
+  bool frozen = false;                       // it, or the server: nothing is captured for a request
+  std::vector<std::string> unused_settings;  // that were told of when it was loaded
   Signature signature;
   std::shared_ptr<RequestQueue> queue;  // null until somebody may ask
   std::shared_ptr<Warmup> warmup;

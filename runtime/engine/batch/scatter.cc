@@ -88,7 +88,7 @@ absl::Status Scatter::CheckForm(size_t position, size_t i, const Block& block) c
   if (as_promised) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat("output '", model_.recipe_outputs()[position].name, "' has shape ",
-                   ShapeToString(slot), " in its recipe (", batch_.recipe.key.binding.ToString(),
+                   ShapeToString(slot), " in its recipe (", batch_.recipe.SizesText(),
                    "), of which ", ShapeToString(block.shape), " at row ", batch_.first_row[i],
                    " is not the ", ShapeToString(model_.proof().output_shapes[position].At(sizes)),
                    " that the model's other sizes promise"));
@@ -97,7 +97,7 @@ absl::Status Scatter::CheckForm(size_t position, size_t i, const Block& block) c
 absl::Status Scatter::CheckBytes(size_t position, const OutputTensor& output) const {
   if (!batch_.stream.poisons() || !HoldsPoison(output.bytes)) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("output '", model_.recipe_outputs()[position].name,
-                                          "' of ", batch_.recipe.key.binding.ToString(),
+                                          "' of ", batch_.recipe.SizesText(),
                                           " holds what the replay has not written"));
 }
 

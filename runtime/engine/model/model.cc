@@ -233,7 +233,7 @@ absl::Status Model::CheckArena(const Recipe& recipe) const {
   if (asked > 0 && !recipe.key.binding.shape_inputs.empty() &&
       static_cast<int64_t>(recipe.frame_bytes()) > asked) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("model '", id().name, "': a request with ", recipe.key.binding.ToString(),
+        absl::StrCat("model '", id().name, "': a request with ", BindingText(recipe.key.binding),
                      " asks for ", recipe.frame_bytes(), " bytes", LargestResult(recipe),
                      "; the limit is ", asked, " (reprise.max_request_mb)"));
   }

@@ -143,16 +143,16 @@ absl::Status Stream::Reserve(const Recipe& recipe) {
   needed_ = std::max(needed_, recipe.frame_bytes());
   if (const absl::Status status = arena_.Ensure(recipe.frame_bytes()); !status.ok()) {
     return absl::Status(status.code(),
-                        absl::StrCat("a replay at ", recipe.key.binding.ToString(), ": ",
+                        absl::StrCat("a replay at ", recipe.SizesText(), ": ",
                                      std::string(status.message()), " (see --arena-memory-mb)"));
   }
   if (Hold(recipe.frame_bytes())) return absl::OkStatus();
   options_.make_room();
   if (Hold(recipe.frame_bytes())) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "a replay at ", recipe.key.binding.ToString(), " needs ", recipe.frame_bytes(),
-      " bytes; of the ", options_.memory->max_bytes(), " that all arenas may take together, ",
-      options_.memory->used(), " are taken (see --arena-memory-mb)"));
+      "a replay at ", recipe.SizesText(), " needs ", recipe.frame_bytes(), " bytes; of the ",
+      options_.memory->max_bytes(), " that all arenas may take together, ", options_.memory->used(),
+      " are taken (see --arena-memory-mb)"));
 }
 
 void Stream::Touch(size_t bytes) {

@@ -109,9 +109,9 @@ absl::StatusOr<SectionRecipes::RecipePtr> SectionRecipes::Miss(const CaptureTarg
       (context_.options.frozen || model.options().frozen) && !context_.shape.rehearsal;
   const bool is_default = on_miss == OnMiss::kDefault;
   if (on_miss == OnMiss::kReject) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("model '", model.id().name, "' has no recipe for the section ", target.section,
-                     " at ", target.key.binding.ToString(), ", and reprise.on_miss is reject"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "model '", model.id().name, "' has no recipe for the section ", target.section, " at ",
+        model.BindingText(target.key.binding), ", and reprise.on_miss is reject"));
   }
   const bool behind = is_default && model.options().capture == CapturePolicy::kBackground;
   if (frozen || behind || (!is_default && on_miss != OnMiss::kWait) ||

@@ -429,7 +429,7 @@ absl::StatusOr<Shape> TailRun::TrueShape(const TensorSlot& slot, size_t output,
   if (as_promised) return shape;
   context_.model.owner()->observer().OnWithheldAnswer();
   return absl::InternalError(absl::StrCat("'", slot.name, "' has shape ", ShapeToString(slot.shape),
-                                          " in its recipe (", choice.recipe->key.binding.ToString(),
+                                          " in its recipe (", choice.recipe->SizesText(),
                                           "), which is not what its other sizes promise"));
 }
 

@@ -22,7 +22,7 @@ struct Recipe;
 // The graphs of a recipe as text.
 struct RecipeGraphs {
   std::string symbolic;     // that of its model, after the load passes
-  std::string specialized;  // that its kernels were chosen for; empty: its model is not loaded
+  std::string specialized;  // that its kernels were chosen for; empty: it cannot be made again
 };
 
 struct EngineOptions {
