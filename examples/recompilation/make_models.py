@@ -43,15 +43,20 @@ def mnist(path):
 
 
 def speech(path):
-    """A normed spectrum of sounds of any length: its mean sees every sample."""
+    """Features of sounds of any length, around their mean: it divides by the length itself."""
     nodes = [
-        helper.make_node("ReduceMean", ["sound"], ["mean"], axes=[2], keepdims=1, name="/norm/ReduceMean"),
+        helper.make_node("ReduceSum", ["sound", "time"], ["sum"], keepdims=1, name="/norm/ReduceSum"),
+        helper.make_node("Shape", ["sound"], ["sizes"], name="/norm/Shape"),
+        helper.make_node("Gather", ["sizes", "time"], ["samples"], name="/norm/Gather"),
+        helper.make_node("Cast", ["samples"], ["count"], to=TensorProto.FLOAT, name="/norm/Cast"),
+        helper.make_node("Div", ["sum", "count"], ["mean"], name="/norm/Div"),
         helper.make_node("Sub", ["sound", "mean"], ["centred"], name="/norm/Sub"),
         helper.make_node("Conv", ["centred", "w"], ["frames"], strides=[5], name="/encoder/conv/Conv"),
         helper.make_node("Tanh", ["frames"], ["features"], name="/encoder/act/Tanh"),
     ]
     save(path, "speech", nodes, [("sound", ["batch", 1, "samples"])],
-         [("features", ["batch", 8, "frames"])], [weights("w", 8, 1, 10)])
+         [("features", ["batch", 8, "frames"])],
+         [weights("w", 8, 1, 10), numpy_helper.from_array(np.array([2], np.int64), "time")])
 
 
 def detector(path):

@@ -4,12 +4,16 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace reprise {
 namespace {
 
 constexpr absl::string_view kOpening = "hex\"";
+constexpr absl::string_view kHidden = " bytes}";
+// No constant of a file is larger.
+constexpr uint64_t kMostBytes = uint64_t{1} << 31;
 
 }  // namespace
 
@@ -31,6 +35,28 @@ std::string HideBytes(absl::string_view text) {
   }
   absl::StrAppend(&shown, text);
   return shown;
+}
+
+std::string ZeroHiddenBytes(absl::string_view text) {
+  std::string filled;
+  while (true) {
+    const size_t at = text.find(kHidden);
+    if (at == absl::string_view::npos) break;
+    const size_t opening = text.substr(0, at).rfind('{');
+    uint64_t bytes = 0;
+    if (opening == absl::string_view::npos ||
+        !absl::SimpleAtoi(text.substr(opening + 1, at - opening - 1), &bytes) ||
+        bytes > kMostBytes) {
+      absl::StrAppend(&filled, text.substr(0, at + kHidden.size()));
+    } else {
+      absl::StrAppend(&filled, text.substr(0, opening), kOpening);
+      filled.append(2 * static_cast<size_t>(bytes), '0');
+      filled += '"';
+    }
+    text.remove_prefix(at + kHidden.size());
+  }
+  absl::StrAppend(&filled, text);
+  return filled;
 }
 
 }  // namespace reprise

@@ -11,4 +11,7 @@ namespace reprise {
 // a graph does need not see its numbers. It cannot be parsed any more where it had such.
 std::string HideBytes(absl::string_view text);
 
+// A text that HideBytes made, with zeros in place of what was hidden: it can be parsed again.
+std::string ZeroHiddenBytes(absl::string_view text);
+
 }  // namespace reprise

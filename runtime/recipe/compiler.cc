@@ -6,7 +6,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/base/format_text.h"
 #include "runtime/base/go_on.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/memory_net.h"
@@ -21,6 +20,7 @@
 #include "runtime/recipe/batch_rows.h"
 #include "runtime/recipe/index_sources.h"
 #include "runtime/recipe/node_kernels.h"
+#include "runtime/recipe/pass_log.h"
 #include "runtime/recipe/row_walks.h"
 
 namespace reprise {
@@ -419,23 +419,6 @@ absl::StatusOr<Graph> SpecializeLogged(const Graph& symbolic, const Binding& bin
                                        const CompileOptions& options) {
   const Phase phase(options.debug, LogModule::kCapture, [] { return "phase specialise"; });
   return Specialize(symbolic, binding, options.specialize);
-}
-
-// Runs the passes; the log says what each of them changed.
-absl::Status RunPassesLogged(Graph& graph, PipelineOptions passes, DebugLog* debug) {
-  const Phase phase(debug, LogModule::kCapture, [] { return "phase passes"; });
-  size_t nodes = graph.live_nodes();
-  if (Wants(debug, LogModule::kPass)) {
-    passes.observer = [debug, &nodes, before = std::move(passes.observer)](
-                          absl::string_view pass, const Graph& after, int64_t ns) {
-      debug->Say(LogModule::kPass,
-                 FormatText("pass %s: %d nodes, were %d, in %.3f ms", std::string(pass),
-                            after.live_nodes(), nodes, static_cast<double>(ns) * 1e-6));
-      nodes = after.live_nodes();
-      if (before) before(pass, after, ns);
-    };
-  }
-  return RunCapturePasses(graph, passes);
 }
 
 // `status` of a graph in which inputs that decide shapes have become constants: a node may refuse

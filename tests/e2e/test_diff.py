@@ -65,6 +65,10 @@ def test_a_key_is_the_same_everywhere(repository, tmp_path):
         assert re.search(rf"captured .* as recipe {key} because of first_request", daemon.log())
         graph = daemon.reprise("dump", "--recipe", key, "--graph")
         assert "Clip(" in graph and "@fc" in graph and "f32[2, 32]" in graph
+        texts = [tmp_path / "was.txt", tmp_path / "now.txt"]
+        for text in texts:
+            text.write_text(graph)
+        assert first_line(daemon.reprise("diff", *map(str, texts))).startswith("the same")
         other = [row["key"] for row in json.loads(daemon.reprise("recipes", "--json"))["recipes"]
                  if row["key"] != key]
         assert first_line(daemon.reprise("diff", key, other[0])).startswith("binding batch=")

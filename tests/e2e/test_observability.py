@@ -129,7 +129,7 @@ def test_phases_are_told_at_debug_by_module(repository, tmp_path):
         assert re.search(rf"end capture of recipe {key}.* \(\d+\.\d+ ms; RSS [+-]\d+ kB\)", log)
         for phase in ("specialise", "passes", "kernels", "plan", "bind", "prepare", "prime"):
             assert f"begin phase {phase}" in log and f"end phase {phase} (" in log, phase
-        assert re.search(r"pass: pass \w+: \d+ nodes, were \d+", log)
+        assert re.search(r"pass: pass \w+: \d+ nodes, were \d+, in \d+\.\d+ ms: .*\w+ [+-]\d+", log)
         assert "load: begin phase import of model bert" in log
         assert "kernel: " not in log and "lookup: " not in log
 

@@ -20,5 +20,12 @@ TEST(HideBytesTest, LargeConstantsAreTheirSizeAndAllElseStays) {
             "}\n");
 }
 
+TEST(HideBytesTest, HiddenConstantsBecomeZeros) {
+  const std::string text =
+      "const %b: f32[1] = hex\"0000803f\"\n%y = Some(%b) {mode = \"no bytes}\"}";
+  EXPECT_EQ(ZeroHiddenBytes(HideBytes(text)),
+            "const %b: f32[1] = hex\"00000000\"\n%y = Some(%b) {mode = \"no bytes}\"}");
+}
+
 }  // namespace
 }  // namespace reprise
