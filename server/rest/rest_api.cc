@@ -16,6 +16,7 @@
 #include "server/rest/infer_call.h"
 #include "server/rest/json_document.h"
 #include "server/rest/message_json.h"
+#include "server/rest/region_routes.h"
 #include "server/rest/reply.h"
 #include "server/wire/error_table.h"
 
@@ -97,28 +98,6 @@ HttpReply ModelReadyReply(const absl::Status& answers, const std::string& model)
           .body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
 }
 
-// Clients ask at their start for regions of shared memory to be forgotten, also where there are
-// none.
-void AddNoSharedMemory(Router& router) {
-  for (const char* kind : {"/v2/systemsharedmemory", "/v2/cudasharedmemory"}) {
-    router.Add("GET", absl::StrCat(kind, "/status"),
-               [](const Exchange& exchange, const PathParts&) {
-                 exchange->Answer(
-                     [] { return HttpReply{.content_type = "application/json", .body = "[]"}; });
-               });
-    router.Add("POST", absl::StrCat(kind, "/unregister"),
-               [](const Exchange& exchange, const PathParts&) {
-                 exchange->Answer([] { return HttpReply{}; });
-               });
-    router.Add("POST", absl::StrCat(kind, "/region/{region}/register"),
-               [](const Exchange& exchange, const PathParts&) {
-                 exchange->Answer([] {
-                   return StatusReply(absl::UnimplementedError("shared memory is not supported"));
-                 });
-               });
-  }
-}
-
 // Whether the body of a request for the index is {"ready": true}, which leaves out models that are
 // not ready. Other bodies ask for nothing, whatever they are.
 bool WantsReadyOnly(absl::string_view body, MemoryBudget& parsing) {
@@ -171,7 +150,7 @@ void AddRestApi(const RestContext& context, Router& router) {
       return HttpReply{.content_type = "application/json", .body = absl::StrCat("[", list, "]")};
     });
   });
-  AddNoSharedMemory(router);
+  AddRegionRoutes(context.regions, *parsing, router);
   router.Add("POST", "/v2/repository/models/{model}/load",
              [=](Exchange exchange, const PathParts& parts) {
                auto config = LoadConfig(exchange->request().body, *parsing);

@@ -8,6 +8,7 @@
 //   POST /v2/models/{model}[/versions/{version}]/infer          see infer_json.h
 //   POST /v2/models/{model}[/versions/{version}]/generate       see generate_call.h
 //   POST /v2/models/{model}[/versions/{version}]/generate_stream
+//   /v2/systemsharedmemory/...                                  see region_routes.h
 //   POST /v2/repository/index                                   every model and its state
 //   POST /v2/repository/models/{model}/load, .../unload         as the control mode allows
 //
@@ -21,6 +22,7 @@
 #include "server/repository/repository.h"
 #include "server/repository/server_state.h"
 #include "server/requests/inference.h"
+#include "server/shared_memory/shared_regions.h"
 
 namespace reprise {
 
@@ -28,6 +30,7 @@ struct RestContext {
   Repository* repository = nullptr;
   Inference* inference = nullptr;
   const TokenCalls* tokens = nullptr;
+  SharedRegions* regions = nullptr;  // null: there is no shared memory
   const ServerState* state = nullptr;
   MemoryBudget* parsing = nullptr;  // JSON takes its memory from it: see JsonDocument
   std::string version;              // the server's
