@@ -112,7 +112,8 @@ MAY_INCLUDE = {
     "server/rest": ["server/generate", "server/http"],
     "server/text_api": ["server/tasks", "server/rest"],
     "server": ["server/rpc", "server/text_api", "runtime/device/cpu", "runtime/device/reference"],
-    "client": ["runtime/base", "proto/grpc_service", "proto/admin"],
+    "client/images": ["runtime/base"],
+    "client": ["runtime/base", "client/images", "proto/grpc_service", "proto/admin"],
     "client/cli": ["client"],
     # Commands that need no server run the engine themselves.
     "tools/files": ["runtime/recipe", "runtime/onnx", "runtime/bucket"],
@@ -133,6 +134,8 @@ OUTSIDE = {
     "boost/": ["server/transport", "server/http", "server/http2"],
     "simdjson.h": ["server/rest", "server/generate", "server/repository", "server/text_api"],
     "httplib.h": ["client/cli"],
+    "jpeglib.h": ["client/images"],
+    "png.h": ["client/images"],
     "CLI/": ["server/config", "client/cli", "tools"],
 }
 
