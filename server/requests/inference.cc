@@ -49,7 +49,10 @@ std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
 
 absl::StatusOr<std::shared_ptr<Call>> Inference::Walk(const InferRequest& request, Done& done,
                                                       int64_t start_ns) {
-  RequestState state{.start_ns = start_ns, .id = request.id, .key = request.key};
+  RequestState state{.start_ns = start_ns,
+                     .id = request.id,
+                     .key = request.key,
+                     .early_tokenizer_ns = request.tokenizer_ns};
   if (UsesRegions(request)) {
     InferRequest placed = request;
     RETURN_IF_ERROR(PlaceInRegions(regions_, placed, state));

@@ -44,6 +44,7 @@ struct InferRequest {
   absl::string_view id;               // the client's, for reports
   std::shared_ptr<KeyUse> key;        // the client's; null where no key is needed
   OnMiss on_miss = OnMiss::kDefault;
+  int64_t tokenizer_ns = 0;  // what its texts took to become these ids, before the request began
 };
 
 }  // namespace reprise

@@ -44,6 +44,10 @@ struct RequestState {
   // Inputs that lie in shared memory; null where none does. See regions.h.
   std::shared_ptr<RegionInputs> region_inputs;
 
+  // What texts took to become tokens: before `start_ns`, and since then.
+  int64_t early_tokenizer_ns = 0;
+  int64_t tokenizer_ns = 0;
+
   // Set by the stage `admit`.
   Repository::Found model;
   Request request;           // points into the transport's memory, or into what a stage made
