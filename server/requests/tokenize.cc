@@ -112,7 +112,10 @@ absl::Status AdmitTexts(const Repository& repository, const TextModels& texts,
   }
   RETURN_IF_ERROR(Admit(repository, ids, state));
   // Held until the answer: the request points into it.
-  state.on_answer.push_back([made](InferResult&) { return absl::OkStatus(); });
+  state.on_answer.push_back([made](InferResult& result) {
+    for (const TextTokens& row : made->rows) result.text_tokens += std::ssize(row.ids);
+    return absl::OkStatus();
+  });
   return absl::OkStatus();
 }
 
