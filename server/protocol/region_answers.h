@@ -1,4 +1,4 @@
-// What calls about shared memory answer, whatever face they come by. `regions` is null where the
+// The answers to calls about shared memory, whatever face they come by. `regions` is null where the
 // server runs without shared memory.
 #pragma once
 

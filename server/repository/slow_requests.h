@@ -18,11 +18,11 @@ namespace reprise {
 
 struct SlowRequest {
   std::string id;       // the client's
-  std::string bucket;   // of its replay
+  std::string bucket;   // its replay's
   std::string capture;  // "replayed", "waited"
   int64_t rows = 0;
   int64_t total_ns = 0;
-  std::chrono::system_clock::time_point time;  // of its answer
+  std::chrono::system_clock::time_point time;  // its answer's
   // Every stage that took time, in their order: "tokenizer", "queue", "capture", "replay" ...
   std::vector<std::pair<std::string, int64_t>> stages;
 
