@@ -94,13 +94,13 @@ absl::Status CheckInput(const inference::ModelMetadataResponse::TensorMetadata& 
       " takes ", input.datatype(), " [", absl::StrJoin(input.shape(), ", "), "]"));
 }
 
-// What is sent and not answered yet.
+// A batch that is sent and not answered yet.
 struct Sent {
   std::shared_ptr<const ImageBatch> batch;
   std::future<absl::StatusOr<InferResult>> answer;
 };
 
-// What all answers come to.
+// Counts over all answers.
 struct Tally {
   int64_t images = 0, labelled = 0, right = 0, padded = 0;
 };

@@ -37,8 +37,8 @@ absl::StatusOr<InputsByLength> MakeInputs(const inference::ModelMetadataResponse
 std::vector<OwnedTensor> TextsOf(const LoadOptions& options, int64_t index) {
   std::vector<std::string> texts;
   for (int64_t row = 0; row < options.batch; ++row) {
-    texts.push_back(options.texts[static_cast<size_t>(index * options.batch + row) %
-                                  options.texts.size()]);
+    texts.push_back(
+        options.texts[static_cast<size_t>(index * options.batch + row) % options.texts.size()]);
   }
   return {TextTensor(texts)};
 }
@@ -117,7 +117,8 @@ absl::StatusOr<LoadResult> RunLoad(client::Client& client, const LoadOptions& op
   for (std::thread& thread : threads) thread.join();
   progress(finished);
 
-  LoadResult result{.seconds = took.count(), .has_length = !options.texts.empty() || HasLength(metadata)};
+  LoadResult result{.seconds = took.count(),
+                    .has_length = !options.texts.empty() || HasLength(metadata)};
   for (auto& [index, sample] : samples) result.samples.push_back(std::move(sample));
   return result;
 }

@@ -88,7 +88,7 @@ absl::StatusOr<ImageSet> ReadCoco(const std::string& annotations, const std::str
   }
   ImageSet set;
   ASSIGN_OR_RETURN(const auto classes, ReadClasses(root, annotations, set));
-  std::map<int64_t, size_t> places;  // of images, by COCO's number
+  std::map<int64_t, size_t> places;  // positions of images, by COCO's number
   RETURN_IF_ERROR(ForEach(root, annotations, "images", [&](const Json& entry, size_t i) {
     const auto id = WholeNumber(entry, "id");
     const auto name = Text(entry, "file_name");

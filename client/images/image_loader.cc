@@ -224,7 +224,7 @@ class ThreadedLoader final : public ImageLoader {
   // Guarded.
   mutable Mutex mutex_;
   CondVar work_, done_;
-  std::vector<size_t> order_ GUARDED_BY(mutex_);  // of the epoch: positions in the set
+  std::vector<size_t> order_ GUARDED_BY(mutex_);  // the epoch's, as positions in the set
   uint64_t epoch_ GUARDED_BY(mutex_) = 0;
   size_t begun_ GUARDED_BY(mutex_) = 0;  // images of the epoch whose batch was begun
   std::deque<std::shared_ptr<UnderWay>> under_way_ GUARDED_BY(mutex_);

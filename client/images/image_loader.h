@@ -40,10 +40,10 @@ struct LoaderOptions {
   LastBatch last = LastBatch::kPad;
   ChannelOrder order = ChannelOrder::kAuto;
   bool shuffle = false;                     // anew in each epoch
-  uint64_t seed = 1;                        // of the order and of random transforms
+  uint64_t seed = 1;                        // decides the order and random transforms
   int threads = 0;                          // 0: one for each CPU that the process may use
   int batches_ahead = 2;                    // batches that are made while the caller uses one
-  int64_t max_pixels = int64_t{128} << 20;  // of one image, in front of its transforms
+  int64_t max_pixels = int64_t{128} << 20;  // one image's, before its transforms
 };
 
 struct ImageSample {
@@ -55,7 +55,7 @@ struct ImageBatch {
   std::vector<int64_t> shape;        // [batch, channels, height, width], or channels last
   bool is_float = true;              // float32; else uint8
   std::vector<std::byte> data;       // row-major
-  std::vector<ImageSample> samples;  // of the rows that are no padding
+  std::vector<ImageSample> samples;  // the rows that are no padding
   int64_t rows() const { return static_cast<int64_t>(samples.size()); }
   // The elements; `T` is float or uint8_t, as `is_float` says.
   template <typename T>

@@ -83,9 +83,9 @@ bool Contains(const Size& size, const Rect& rect) {
          rect.y + rect.height <= size.height;
 }
 
-// What the transforms of a list on the fast path come to.
+// The sum of all transforms of a list on the fast path.
 struct Walk {
-  Rect source;  // of the image
+  Rect source;  // the image's
   Size size;    // what it is resampled to
   Rect window;  // which of that is kept
   bool flip = false;

@@ -40,7 +40,7 @@ class TensorWriter {
   const bool is_float_;
   const bool channels_first_;
   const int height_, width_;
-  // What each byte of each channel becomes.
+  // The value of each byte of each channel.
   std::array<std::array<float, 256>, kChannels> values_;
 };
 

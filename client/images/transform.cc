@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kLargestSize = 16384;
 
-// What a parameter may be; `least` and `most` bound each of its numbers.
+// The forms of a parameter; `least` and `most` bound each of its numbers.
 enum class Form { kSize, kNumber, kRange, kFactor, kHue, kChannels, kFilter };
 
 struct ParameterRow {
@@ -31,7 +31,7 @@ struct ParameterRow {
 struct TransformRow {
   TransformKind kind;
   absl::string_view name;
-  std::vector<ParameterRow> parameters;  // in the order of those without a name
+  std::vector<ParameterRow> parameters;  // their order is that of values without a name
 };
 
 // THE table of transforms.

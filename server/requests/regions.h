@@ -1,8 +1,8 @@
 // Tensors of a request that lie in shared memory: inputs are read before the request is queued, and
 // outputs are written by its last step.
 //
-// What a client says of its regions costs nothing until the request fits its model: inputs are
-// given memory at once, which counts as bytes in flight, and are copied into it after admission.
+// A request that does not fit its model costs no copy: inputs are given memory at once, which
+// counts as bytes in flight, and are read into it after admission.
 #pragma once
 
 #include <memory>

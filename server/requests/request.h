@@ -19,7 +19,7 @@ namespace reprise {
 // Where a tensor lies that is not in the message: a range of a region of shared memory.
 struct RegionSlice {
   std::string region;  // the name by which its client registered it
-  int64_t offset = 0;  // from the region's start
+  int64_t offset = 0;  // counted from the region's start
   int64_t bytes = 0;
 };
 

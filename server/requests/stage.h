@@ -44,7 +44,7 @@ struct RequestState {
   // Inputs that lie in shared memory; null where none does. See regions.h.
   std::shared_ptr<RegionInputs> region_inputs;
 
-  // What texts took to become tokens: before `start_ns`, and since then.
+  // The time that texts took to become tokens: before `start_ns`, and since then.
   int64_t early_tokenizer_ns = 0;
   int64_t tokenizer_ns = 0;
 

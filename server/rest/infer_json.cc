@@ -111,7 +111,7 @@ absl::StatusOr<std::optional<RegionSlice>> RegionOf(const object& parameters) {
   return region.Slice();
 }
 
-// What an output says of itself that lies in shared memory.
+// The parameters of an output that lies in shared memory.
 std::string RegionJson(const RegionSlice& region) {
   const std::string offset =
       region.offset == 0 ? "" : absl::StrCat(",\"shared_memory_offset\":", region.offset);

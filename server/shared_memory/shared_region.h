@@ -21,7 +21,7 @@ namespace reprise {
 
 struct RegionInfo {
   std::string name;    // the client's word for it
-  std::string key;     // of the object, as shm_open takes it: "/frames" or "frames"
+  std::string key;     // the object's, as shm_open takes it: "/frames" or "frames"
   int64_t offset = 0;  // bytes of the object in front of the region
   int64_t bytes = 0;
 };
