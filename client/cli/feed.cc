@@ -37,7 +37,7 @@ constexpr char kTransforms[] =
 struct FeedFlags {
   ServerFlags server;
   std::string model, version, input;
-  std::string images, annotations;
+  std::string path, annotations;
   std::string transforms = kTransforms;
   std::string transforms_file;
   images::LoaderOptions loader;
@@ -50,8 +50,8 @@ struct FeedFlags {
 };
 
 absl::StatusOr<images::ImageSet> ReadImages(const FeedFlags& flags) {
-  if (flags.annotations.empty()) return images::ReadImageSet(flags.images);
-  return images::ReadCoco(flags.annotations, flags.images);
+  if (flags.annotations.empty()) return images::ReadImageSet(flags.path);
+  return images::ReadCoco(flags.annotations, flags.path);
 }
 
 // The input of the model that takes images.
@@ -316,7 +316,7 @@ void AddFeed(CLI::App& app, Action& action) {
   flags->server.Add(*command);
   command->add_option("model", flags->model, "Name of the model")->required()->type_name("MODEL");
   command
-      ->add_option("images", flags->images,
+      ->add_option("images", flags->path,
                    "A folder of images, or of a folder for each class; or a file that lists images")
       ->required()
       ->type_name("DIR|LIST");

@@ -6,6 +6,7 @@
 #include <map>
 #include <new>
 #include <numeric>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -20,12 +21,18 @@ namespace {
 
 constexpr size_t kMostCauses = 16;
 constexpr int kMostThreads = 256;
+constexpr std::streamoff kMostFileBytes = std::streamoff{1} << 30;
 constexpr int64_t kMostBatchBytes = int64_t{4} << 30;
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream stream(path, std::ios::binary | std::ios::ate);
   if (!stream) return absl::NotFoundError("it cannot be opened");
-  std::string bytes(static_cast<size_t>(std::max<std::streamoff>(0, stream.tellg())), '\0');
+  const std::streamoff size = stream.tellg();
+  if (size < 0 || size > kMostFileBytes) {  // a folder has the largest size that there is
+    return absl::InvalidArgumentError(
+        absl::StrCat("it has ", size, " bytes, it may have ", kMostFileBytes));
+  }
+  std::string bytes(static_cast<size_t>(size), '\0');
   stream.seekg(0);
   stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   if (!stream) return absl::InvalidArgumentError("it cannot be read to its end");
@@ -257,7 +264,7 @@ absl::StatusOr<std::unique_ptr<ImageLoader>> ImageLoader::Open(ImageSet set,
   auto loader =
       std::make_unique<ThreadedLoader>(std::move(set), std::move(options), std::move(pipeline));
   RETURN_IF_ERROR(loader->StartThreads());
-  return loader;
+  return std::unique_ptr<ImageLoader>(std::move(loader));
 }
 
 }  // namespace reprise::images
