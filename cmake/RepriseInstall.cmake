@@ -41,6 +41,11 @@ if(REPRISE_SERVER)
   reprise_install_libraries(RepriseClient client proto_model_config proto_inference proto_admin
     proto_stubs)
   reprise_install_headers(client/client.h)
+  # The loader of images, without gRPC.
+  target_compile_features(client_images PUBLIC cxx_std_20)
+  set_target_properties(client_images PROPERTIES EXPORT_NAME images)
+  reprise_install_libraries(RepriseImages client_images)
+  reprise_install_headers(client/loader.h)
   install(TARGETS reprised reprise RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
 endif()
 

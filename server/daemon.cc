@@ -241,10 +241,12 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                   .allow_empty = options.allow_empty,
                   .control = options.model_control},
                  repository_, state_),
+      in_flight_(InFlightLimits(options)),
+      regions_(options.system_shared_memory ? std::make_unique<SharedRegions>(in_flight_.Open())
+                                            : nullptr),
       inference_(RequestStages(repository_, &texts_), repository_, scheduler_, engine_, clock_,
-                 events_),
-      tokens_(repository_, state_, clock_),
-      in_flight_(InFlightLimits(options)) {
+                 events_, regions_.get()),
+      tokens_(repository_, state_, clock_) {
   catalogue_.SetMemory([this]() -> MemoryUse {
     return {.arena_bytes = arenas_.held_bytes(),
             .parameter_bytes = engine_.parameter_bytes(),
@@ -363,6 +365,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> Daemon::OpenGrpc(const Endpoint& endp
       {.repository = &repository_,
        .inference = &inference_,
        .tokens = &tokens_,
+       .regions = regions_.get(),
        .state = &state_,
        .readiness = &readiness_,
        .clock = &clock_,
@@ -397,6 +400,7 @@ absl::Status Daemon::OpenHttp() {
   AddRestApi({.repository = &repository_,
               .inference = &inference_,
               .tokens = &tokens_,
+              .regions = regions_.get(),
               .state = &state_,
               .engine = &engine_,
               .catalogue = &catalogue_,

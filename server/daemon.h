@@ -41,6 +41,7 @@
 #include "server/requests/inference.h"
 #include "server/rpc/rpc_server.h"
 #include "server/server_events.h"
+#include "server/shared_memory/shared_regions.h"
 #include "server/store_keeper.h"
 #include "server/text/text_threads.h"
 #include "server/trace_file.h"
@@ -130,11 +131,12 @@ class Daemon {
   TextModels texts_;
   Repository repository_;
   ReadinessProbe readiness_;
+  const ByteAccount in_flight_;             // requests and answers of all ports
+  std::unique_ptr<SharedRegions> regions_;  // null without --system-shared-memory
   Inference inference_;
   TokenCalls tokens_;
   TextThreads text_threads_;
   std::unique_ptr<RequestDispatcher> dispatcher_;
-  const ByteAccount in_flight_;  // requests and answers of all ports
   std::unique_ptr<FrontDoor> door_;
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<RpcServer> admin_rpc_;              // null where no port is its own

@@ -43,6 +43,7 @@ sigset_t BlockEndingSignals() {
   }
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of files is an error of that write
   return signals;
 }
 

@@ -58,6 +58,13 @@ class CountingModelEvents final : public ModelEvents {
     generated_ = record;
   }
 
+  void OnText(const TextRecord& record) override {
+    metrics_.texts->Increment();
+    metrics_.text_tokens->Increment(static_cast<double>(record.tokens));
+    if (record.truncated) metrics_.text_truncations->Increment();
+    metrics_.tokenizer_duration->Observe(static_cast<double>(record.tokenizer_ns) * kSecondsPerNs);
+  }
+
   void OnFirstToken(int64_t ns) override {
     metrics_.time_to_first_token->Observe(static_cast<double>(ns) * kSecondsPerNs);
   }

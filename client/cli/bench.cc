@@ -27,6 +27,7 @@ struct BenchFlags {
   ServerFlags server;
   LoadOptions load;
   std::string lengths = "uniform:1-128";
+  std::string texts;
   double duration_s = 0;
   int64_t warmup_requests = 0;
   bool profile = false;
@@ -64,6 +65,18 @@ absl::Status WriteMetrics(client::Client& client, const std::string& path) {
   return absl::UnavailableError(absl::StrCat("cannot write '", path, "'"));
 }
 
+// The lines of a file that are not empty.
+absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  std::vector<std::string> texts;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty()) texts.push_back(line);
+  }
+  if (texts.empty()) return absl::InvalidArgumentError(absl::StrCat(path, " has no text"));
+  return texts;
+}
+
 absl::Status RunBench(BenchFlags flags) {
   ASSIGN_OR_RETURN(const Lengths lengths, Lengths::Parse(flags.lengths));
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
@@ -73,8 +86,11 @@ absl::Status RunBench(BenchFlags flags) {
   const size_t draws = load.requests > 0 ? static_cast<size_t>(load.requests) : kDrawnLengths;
   load.lengths = lengths.Draw(std::min(draws, kDrawnLengths), load.seed);
   ASSIGN_OR_RETURN(const auto metadata, client->ModelMetadata(load.model, load.version));
-  const std::string drawn =
-      HasLength(metadata) ? absl::StrCat("lengths ", flags.lengths) : "no lengths";
+  std::string drawn = HasLength(metadata) ? absl::StrCat("lengths ", flags.lengths) : "no lengths";
+  if (!flags.texts.empty()) {
+    ASSIGN_OR_RETURN(load.texts, ReadTexts(flags.texts));
+    drawn = absl::StrCat(load.texts.size(), " texts of ", flags.texts);
+  }
   // Notes go beside the JSON, not into it.
   std::FILE* const notes = flags.json ? stderr : stdout;
   std::fprintf(notes, "%s at %s: concurrency %d, batch %d, %s, seed %d\n", load.model.c_str(),
@@ -141,6 +157,12 @@ void AddBench(CLI::App& app, Action& action, const Profiler& profiler) {
       })
       ->capture_default_str()
       ->type_name("DISTRIBUTION");
+  command
+      ->add_option("--texts", flags->texts,
+                   "Send texts, a line of this file each, which the server makes tokens of")
+      ->check(CLI::ExistingFile)
+      ->excludes("--lengths")
+      ->type_name("FILE");
   command->add_option("-b,--batch", flags->load.batch, "Rows of a request")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str()

@@ -32,6 +32,7 @@ using ProfileAction = std::function<absl::Status(const ProfileRequest& request)>
 using Profiler = std::function<ProfileAction(CLI::App& bench, CLI::Option* profile)>;
 
 void AddInfer(CLI::App& app, Action& action);
+void AddFeed(CLI::App& app, Action& action);
 void AddBench(CLI::App& app, Action& action, const Profiler& profiler);
 void AddRecipes(CLI::App& app, Action& action);
 void AddDump(CLI::App& app, Action& action);

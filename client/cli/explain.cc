@@ -132,6 +132,25 @@ void PrintEagerCache(const v1::EagerCacheUse& use) {
               number(use.ops()), static_cast<double>(use.bytes()) / 1e3, number(use.evictions()));
 }
 
+// The slowest requests of the last minutes, each by the stage that took longest.
+void PrintSlowRequests(const v1::ExplainModelResponse& model) {
+  if (model.slow_requests().empty()) return;
+  std::printf("slowest requests of the last 10 minutes:\n");
+  for (const auto& request : model.slow_requests()) {
+    std::vector<std::string> stages;
+    for (const auto& stage : request.stages()) {
+      stages.push_back(absl::StrCat(stage.name(), " ", Fixed(stage.ms(), 2)));
+    }
+    std::printf("    %s ms, most of it in %s: %s (%s, %s%s, %s)\n",
+                Fixed(request.total_ms(), 2).c_str(), request.stage().c_str(),
+                absl::StrJoin(stages, ", ").c_str(), request.bucket().c_str(),
+                request.capture().c_str(),
+                request.id().empty() ? "" : absl::StrCat(", id ", request.id()).c_str(),
+                Ago(request.time()).c_str());
+  }
+  std::printf("\n");
+}
+
 void PrintModel(const v1::ExplainModelResponse& model) {
   std::printf("%s version %s\n\n", model.model().c_str(), model.version().c_str());
   if (!model.precision().empty()) std::printf("precision: %s\n\n", model.precision().c_str());
@@ -166,6 +185,7 @@ void PrintModel(const v1::ExplainModelResponse& model) {
     std::printf("    measured in %u runs\n\n", axis.runs());
   }
   PrintCuts(model);
+  PrintSlowRequests(model);
   if (model.has_eager_cache()) PrintEagerCache(model.eager_cache());
   if (model.has_buckets()) PrintBuckets(model.buckets());
 }

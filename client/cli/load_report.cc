@@ -64,6 +64,7 @@ std::string LatencyTable(const std::vector<double>& milliseconds) {
 // The unit of throughput: tokens, or rows where requests have no length.
 std::string Unit(const LoadResult& result) { return result.has_length ? "tokens" : "rows"; }
 int64_t UnitsOf(const LoadResult& result, const Sample& sample) {
+  if (sample.tokens >= 0) return sample.tokens;
   return (result.has_length ? sample.length : 1) * sample.batch;
 }
 

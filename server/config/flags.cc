@@ -321,6 +321,13 @@ constexpr Flag kFlags[] = {
        return app.add_option(flag.name, options.in_flight_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
      }},
+    {"--system-shared-memory", "", "",
+     "Clients on this machine may have tensors in POSIX shared memory: any client may then read "
+     "and "
+     "write each object of it that the server may",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.system_shared_memory, flag.meaning);
+     }},
     {"--connection-memory-mb", "MB", "0",
      "The part of it that one connection may take, in MiB; 0: half",
      [](CLI::App& app, const Flag& flag, Options& options) {

@@ -71,6 +71,7 @@ struct Options {
   int write_timeout_secs = 30;       // a client may read nothing of an answer
   int64_t in_flight_memory_mb = 0;   // MiB of requests and answers under way; 0: half of the memory
   int64_t connection_memory_mb = 0;  // MiB of those of one connection; 0: half of that
+  bool system_shared_memory = false;      // clients may have tensors in shared memory
   int64_t recipe_cache_memory_mb = 1024;  // MiB of arena layouts, launches and packed constants
   int64_t eager_cache_memory_mb = 64;     // MiB of what eager runs prepare; 0: it is not kept
   int64_t arena_memory_mb = 0;            // MiB of all streams' arenas together; 0: no limit

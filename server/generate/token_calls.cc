@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
+#include "server/requests/regions.h"
 
 namespace reprise {
 namespace {
@@ -26,6 +27,13 @@ std::vector<int64_t> Numbers(absl::string_view bytes) {
     ids[i] = id;
   }
   return ids;
+}
+
+// Ids are few: they come and go in messages.
+absl::Status CheckNoRegions(const InferRequest& request) {
+  if (!UsesRegions(request)) return absl::OkStatus();
+  return absl::UnimplementedError(
+      "parameter shared_memory_region is not supported by requests for tokens");
 }
 
 absl::StatusOr<std::vector<int64_t>> IdsOf(const InputView& input) {
@@ -107,6 +115,7 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(const InferRequest&
                                                              SamplingParameters parameters,
                                                              bool counts_unread,
                                                              OnTokens on_tokens) const {
+  RETURN_IF_ERROR(CheckNoRegions(request));
   ASSIGN_OR_RETURN(const Repository::Found found, repository_.Find(request.model, request.version));
   if (const InputView* sampling = FindInput(request, kSamplingInput); sampling != nullptr) {
     ASSIGN_OR_RETURN(const absl::string_view json, TextOf(*sampling));

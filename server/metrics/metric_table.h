@@ -186,6 +186,17 @@ struct ModelMetrics {
                              "code",
                              RequestCodes()};
 
+  // Texts that the server made tokens of.
+  Series<Counter> texts{scope, {"reprise_texts_total", "Texts that became tokens in the server"}};
+  Series<Counter> text_tokens{
+      scope, {"reprise_text_tokens_total", "Tokens of them, special ones included"}};
+  Series<Counter> text_truncations{
+      scope,
+      {"reprise_text_truncations_total",
+       "Texts that were cut to what the model takes, because the client asked for it"}};
+  Series<Histogram> tokenizer_duration{
+      scope, {"reprise_tokenizer_duration_seconds", "Time of a text in the tokenizer", kSeconds}};
+
   // Tokens that decoders make.
   SeriesBy<Gauge> sequences{scope,
                             {"reprise_sequences",

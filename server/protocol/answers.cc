@@ -89,12 +89,15 @@ inference::RepositoryIndexResponse AnswerRepositoryIndex(const Repository& repos
 
 std::vector<AnswerParameter> AnswerParameters(const InferResult& result) {
   const ReplayInfo& info = result.response.info;
-  return {{"reprise.bucket", info.bucket},
-          {"reprise.recipe", info.recipe},
-          {"reprise.capture", std::string(CaptureOutcomeName(info.capture))},
-          {"reprise.batch", info.batch},
-          {"reprise.batch_size", info.batch_size},
-          {"reprise.batches", absl::StrJoin(result.batches, ",")}};
+  std::vector<AnswerParameter> parameters = {
+      {"reprise.bucket", info.bucket},
+      {"reprise.recipe", info.recipe},
+      {"reprise.capture", std::string(CaptureOutcomeName(info.capture))},
+      {"reprise.batch", info.batch},
+      {"reprise.batch_size", info.batch_size},
+      {"reprise.batches", absl::StrJoin(result.batches, ",")}};
+  if (result.text_tokens > 0) parameters.emplace_back("reprise.tokens", result.text_tokens);
+  return parameters;
 }
 
 }  // namespace reprise

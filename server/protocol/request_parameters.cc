@@ -20,12 +20,6 @@ std::string Text(const ParameterValue& value) {
   return absl::StrCat(std::get<double>(value));
 }
 
-absl::StatusOr<int64_t> Integer(const std::string& name, const ParameterValue& value) {
-  if (const int64_t* number = std::get_if<int64_t>(&value)) return *number;
-  return absl::InvalidArgumentError(
-      absl::StrCat("parameter ", name, " must be an integer of 64 bits, it is ", Text(value)));
-}
-
 absl::StatusOr<OnMiss> OnMissOf(const std::string& name, const ParameterValue& value) {
   const std::pair<const char*, OnMiss> choices[] = {{"pad", OnMiss::kPad},
                                                     {"wait", OnMiss::kWait},
@@ -41,12 +35,24 @@ absl::StatusOr<OnMiss> OnMissOf(const std::string& name, const ParameterValue& v
 
 }  // namespace
 
+absl::StatusOr<int64_t> IntegerParameter(const std::string& name, const ParameterValue& value) {
+  if (const int64_t* number = std::get_if<int64_t>(&value)) return *number;
+  return absl::InvalidArgumentError(
+      absl::StrCat("parameter ", name, " must be an integer of 64 bits, it is ", Text(value)));
+}
+
+absl::StatusOr<std::string> TextParameter(const std::string& name, const ParameterValue& value) {
+  if (const std::string* text = std::get_if<std::string>(&value)) return *text;
+  return absl::InvalidArgumentError(
+      absl::StrCat("parameter ", name, " must be a text, it is ", Text(value)));
+}
+
 absl::Status SetParameter(const std::string& name, const ParameterValue& value,
                           InferRequest& request) {
   if (name == "timeout") {
-    ASSIGN_OR_RETURN(request.timeout_us, Integer(name, value));
+    ASSIGN_OR_RETURN(request.timeout_us, IntegerParameter(name, value));
   } else if (name == "priority") {
-    ASSIGN_OR_RETURN(const int64_t priority, Integer(name, value));
+    ASSIGN_OR_RETURN(const int64_t priority, IntegerParameter(name, value));
     if (priority < 0) {
       return absl::InvalidArgumentError(absl::StrCat("parameter priority is ", priority));
     }

@@ -32,6 +32,13 @@ struct RequestRecord {
   absl::string_view why = {};      // where it is not
 };
 
+// A text that became tokens.
+struct TextRecord {
+  int64_t tokens = 0;
+  bool truncated = false;
+  int64_t tokenizer_ns = 0;
+};
+
 enum class ModelState {
   kLoading,
   kReady,
@@ -59,6 +66,7 @@ class ModelEvents {
   virtual void OnWarmup(int64_t wanted, int64_t done) {}
   // After steps of a model that makes tokens, on one thread.
   virtual void OnGeneration(const GenerationRecord& record) {}
+  virtual void OnText(const TextRecord& record) {}
   // The first token of a sequence, counted from its request; one that follows, from the one before.
   virtual void OnFirstToken(int64_t ns) {}
   virtual void OnNextToken(int64_t ns) {}

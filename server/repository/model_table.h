@@ -19,6 +19,7 @@
 #include "runtime/base/mutex.h"
 #include "server/repository/events.h"
 #include "server/repository/servable.h"
+#include "server/repository/slow_requests.h"
 #include "server/repository/statistics.h"
 #include "server/repository/warmup_progress.h"
 
@@ -31,6 +32,7 @@ struct ModelVersion {
   std::string version;  // "3"; empty for number 0
   std::unique_ptr<ModelEvents> events;  // null where nobody has asked for the version yet
   StatisticsRecorder statistics;
+  SlowRequests slow_requests;
   std::shared_ptr<WarmupProgress> warmup;
 };
 

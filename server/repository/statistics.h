@@ -20,6 +20,7 @@ struct DurationSum {
 
 // Where the time of a request or of a batch went, in nanoseconds.
 struct PhaseTimes {
+  int64_t tokenizer_ns = 0;  // texts became tokens
   int64_t queue_ns = 0;
   int64_t compute_input_ns = 0;   // gather
   int64_t compute_infer_ns = 0;   // capture and replay

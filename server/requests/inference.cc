@@ -8,6 +8,7 @@
 #include "runtime/base/status_macros.h"
 #include "server/requests/execute.h"
 #include "server/requests/queue.h"
+#include "server/requests/regions.h"
 
 namespace reprise {
 namespace {
@@ -25,13 +26,15 @@ int64_t BytesOf(const InferRequest& request) {
 }  // namespace
 
 Inference::Inference(std::vector<Stage> stages, Repository& repository, RequestScheduler& scheduler,
-                     Engine& engine, const Clock& clock, ServerEvents& events)
+                     Engine& engine, const Clock& clock, ServerEvents& events,
+                     const SharedRegions* regions)
     : stages_(std::move(stages)),
       repository_(repository),
       scheduler_(scheduler),
       engine_(engine),
       clock_(clock),
-      events_(events) {}
+      events_(events),
+      regions_(regions) {}
 
 std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
   const int64_t start_ns = clock_.NowNs();
@@ -46,8 +49,17 @@ std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
 
 absl::StatusOr<std::shared_ptr<Call>> Inference::Walk(const InferRequest& request, Done& done,
                                                       int64_t start_ns) {
-  RequestState state{.start_ns = start_ns, .id = request.id, .key = request.key};
-  for (const Stage& stage : stages_) RETURN_IF_ERROR(stage(request, state));
+  RequestState state{.start_ns = start_ns,
+                     .id = request.id,
+                     .key = request.key,
+                     .early_tokenizer_ns = request.tokenizer_ns};
+  if (UsesRegions(request)) {
+    InferRequest placed = request;
+    RETURN_IF_ERROR(PlaceInRegions(regions_, placed, state));
+    for (const Stage& stage : stages_) RETURN_IF_ERROR(stage(placed, state));
+  } else {
+    for (const Stage& stage : stages_) RETURN_IF_ERROR(stage(request, state));
+  }
   return Enqueue(state, scheduler_, clock_, done);
 }
 

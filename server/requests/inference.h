@@ -29,6 +29,7 @@
 #include "server/requests/request.h"
 #include "server/requests/result.h"
 #include "server/requests/stage.h"
+#include "server/shared_memory/shared_regions.h"
 
 namespace reprise {
 
@@ -36,9 +37,11 @@ class Inference {
  public:
   using Done = Call::Done;
 
-  // `stages`: see RequestStages. All others outlive the object and its calls.
+  // `stages`: see RequestStages. All others outlive the object and its calls; without `regions`
+  // tensors in shared memory are refused.
   Inference(std::vector<Stage> stages, Repository& repository, RequestScheduler& scheduler,
-            Engine& engine, const Clock& clock, ServerEvents& events);
+            Engine& engine, const Clock& clock, ServerEvents& events,
+            const SharedRegions* regions = nullptr);
 
   // Calls `done` exactly once, whatever happens, also where there is no memory left; `done` must
   // not throw. Returns null if that has happened already.
@@ -68,6 +71,7 @@ class Inference {
   Engine& engine_;
   const Clock& clock_;
   ServerEvents& events_;
+  const SharedRegions* const regions_;
 };
 
 }  // namespace reprise

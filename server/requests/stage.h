@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,6 +29,8 @@
 
 namespace reprise {
 
+class RegionInputs;
+
 // May change an answer that is OK, or turn it into an error.
 using AnswerStep = std::function<absl::Status(InferResult& result)>;
 
@@ -37,6 +40,13 @@ struct RequestState {
   // The client's key, and its count of the request, which ends when the state goes.
   std::shared_ptr<KeyUse> key;
   KeyUse::Ticket ticket;
+
+  // Inputs that lie in shared memory; null where none does. See regions.h.
+  std::shared_ptr<RegionInputs> region_inputs;
+
+  // The time that texts took to become tokens: before `start_ns`, and since then.
+  int64_t early_tokenizer_ns = 0;
+  int64_t tokenizer_ns = 0;
 
   // Set by the stage `admit`.
   Repository::Found model;

@@ -20,6 +20,7 @@
 #include "server/rest/generate_call.h"
 #include "server/rest/infer_call.h"
 #include "server/rest/json_document.h"
+#include "server/rest/region_routes.h"
 #include "server/rest/reply.h"
 #include "server/wire/error_table.h"
 
@@ -99,28 +100,6 @@ HttpReply ModelReadyReply(const absl::Status& answers, const std::string& model)
   return {.status = ErrorRowOf(answers.code()).http,
           .content_type = "application/json",
           .body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
-}
-
-// Clients ask at their start for regions of shared memory to be forgotten, also where there are
-// none.
-void AddNoSharedMemory(Router& router) {
-  for (const char* kind : {"/v2/systemsharedmemory", "/v2/cudasharedmemory"}) {
-    router.Add("GET", absl::StrCat(kind, "/status"),
-               [](const Exchange& exchange, const PathParts&) {
-                 exchange->Answer(
-                     [] { return HttpReply{.content_type = "application/json", .body = "[]"}; });
-               });
-    router.Add("POST", absl::StrCat(kind, "/unregister"),
-               [](const Exchange& exchange, const PathParts&) {
-                 exchange->Answer([] { return HttpReply{}; });
-               });
-    router.Add("POST", absl::StrCat(kind, "/region/{region}/register"),
-               [](const Exchange& exchange, const PathParts&) {
-                 exchange->Answer([] {
-                   return StatusReply(absl::UnimplementedError("shared memory is not supported"));
-                 });
-               });
-  }
 }
 
 HttpReply CompilationsReply(const Repository& repository, const Engine& engine,
@@ -253,7 +232,7 @@ void AddRestApi(const RestContext& context, Router& router) {
       },
       router);
   AddLogging(context.log, parsing, router);
-  AddNoSharedMemory(router);
+  AddRegionRoutes(context.regions, *parsing, router);
   router.Add("POST", "/v2/repository/models/{model}/load",
              [=](Exchange exchange, const PathParts& parts) {
                auto config = LoadConfig(exchange->request().body, *parsing);

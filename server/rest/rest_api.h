@@ -10,6 +10,7 @@
 //   POST /v2/models/{model}[/versions/{version}]/generate_stream
 //   GET  /v2/models/{model}[/versions/{version}]/compilations   captures, replays, padding
 //   GET  /v2/logging, POST /v2/logging                          what is logged; see log_settings.h
+//   /v2/systemsharedmemory/...                                  see region_routes.h
 //   POST /v2/repository/index                                   every model and its state
 //   POST /v2/repository/models/{model}/load, .../unload         as the control mode allows
 //
@@ -26,6 +27,7 @@
 #include "server/repository/repository.h"
 #include "server/repository/server_state.h"
 #include "server/requests/inference.h"
+#include "server/shared_memory/shared_regions.h"
 
 namespace reprise {
 
@@ -33,6 +35,7 @@ struct RestContext {
   Repository* repository = nullptr;
   Inference* inference = nullptr;
   const TokenCalls* tokens = nullptr;
+  SharedRegions* regions = nullptr;  // null: there is no shared memory
   const ServerState* state = nullptr;
   Engine* engine = nullptr;
   Catalogue* catalogue = nullptr;

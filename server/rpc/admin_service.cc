@@ -1,6 +1,7 @@
 #include "server/rpc/admin_service.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <optional>
 #include <tuple>
@@ -165,6 +166,10 @@ absl::Status AdminService::ExplainModel(const v1::ExplainModelRequest& request,
   const auto found = context_.repository->Find(request.model(), request.version());
   if (!found.ok()) return found.status();
   EncodeExplanation(*found->servable->model, response);
+  for (const SlowRequest& slow :
+       found->version->slow_requests.List(std::chrono::system_clock::now())) {
+    EncodeSlowRequest(slow, *response.add_slow_requests());
+  }
   return Report(response);
 }
 

@@ -13,6 +13,7 @@
 #include "server/repository/repository.h"
 #include "server/repository/server_state.h"
 #include "server/requests/inference.h"
+#include "server/shared_memory/shared_regions.h"
 #include "server/transport/open_answers.h"
 
 namespace reprise {
@@ -23,6 +24,7 @@ class InferenceService {
     Repository* repository = nullptr;
     Inference* inference = nullptr;
     const TokenCalls* tokens = nullptr;
+    SharedRegions* regions = nullptr;  // null: there is no shared memory
     const ServerState* state = nullptr;
     ReadinessProbe* readiness = nullptr;
     const Clock* clock = nullptr;
@@ -40,7 +42,8 @@ class InferenceService {
   void AddModelMethods(RpcRoutes& routes);
   void AddRepositoryMethods(RpcRoutes& routes);
   void AddSettings(RpcRoutes& routes);
-  // Shared memory is not there, and says so by name; so do settings of a trace.
+  void AddRegionMethods(RpcRoutes& routes);
+  // Settings of a trace are not there, and say so by name.
   void AddUnsupported(RpcRoutes& routes);
 
   const Context context_;

@@ -169,10 +169,9 @@ void TextCall::Send(size_t index) {
   TextAnswer& answer = answers_[index];
   answer.tokens = *std::move(tokens);
   const TextTokens& row = answer.tokens;
-  if (context_.on_text) {
+  if (model_.version->events != nullptr) {
     WhereMemoryAllows([&] {
-      context_.on_text(
-          *model_.version,
+      model_.version->events->OnText(
           {.tokens = std::ssize(row.ids), .truncated = row.truncated(), .tokenizer_ns = took_ns});
     });
   }
@@ -184,7 +183,8 @@ void TextCall::Send(size_t index) {
                      .outputs = {text.offer().output},
                      .deadline_ns = request_.deadline_ns,
                      .key = request_.key,
-                     .is_counted = true};
+                     .is_counted = true,
+                     .tokenizer_ns = took_ns};
   for (const TokenInput& input : text.inputs()) {
     flight.bytes.push_back(TextModel::Values(input, {&row}, flight.shape[1]));
   }

@@ -31,21 +31,12 @@
 
 namespace reprise {
 
-// A text that became tokens.
-struct TextRecord {
-  int64_t tokens = 0;
-  bool truncated = false;
-  int64_t tokenizer_ns = 0;
-};
-
 struct TextContext {
   const Repository* repository = nullptr;
   const TextModels* models = nullptr;
   Inference* inference = nullptr;
   TextThreads* threads = nullptr;
   const Clock* clock = nullptr;
-  // Told of each text that became tokens; empty: nobody is.
-  std::function<void(const ModelVersion& version, const TextRecord& record)> on_text;
 };
 
 struct TextItem {

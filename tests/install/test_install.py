@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import pytest
+from PIL import Image
 
 from testing import models
 from testing.daemon import BUILD, SOURCE, Daemon
@@ -112,6 +113,18 @@ def test_remote_example_calls_a_server(remote, tmp_path):
 def test_remote_example_says_what_went_wrong(remote, tmp_path):
     done = subprocess.run([remote, "127.0.0.1:1"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "127.0.0.1:1" in done.stderr
+
+
+def test_example_loads_images_without_server_and_engine(prefix, tmp_path):
+    loader = build_example("loader", prefix, tmp_path / "build")
+    images = tmp_path / "images"
+    images.mkdir()
+    for i in range(3):
+        Image.new("RGB", (40 + i, 30), (i, 2 * i, 255)).save(images / f"{i}.png")
+    lines = run(loader, images, "Resize([8, 8], interpolation=nearest)", 2).splitlines()
+    assert lines[0] == f"2 of 2 rows, sum {64 * (255 + 258):.3f}: {images}/0.png {images}/1.png"
+    assert lines[1].startswith("1 of 2 rows, sum ") and lines[1].endswith("2.png")
+    assert lines[2].startswith("3 of 3 images took the plain path: Resize([8, 8], interpolation=")
 
 
 def test_programs_install_without_the_libraries(tmp_path):

@@ -100,7 +100,9 @@ MAY_INCLUDE = {
     "server/transport": ["runtime/base"],
     "server/hub": ["server/text", "runtime/engine"],
     "server/repository": ["server/wire", "server/config", "server/hub", "runtime/generate"],
-    "server/requests": ["server/repository", "server/hub", "server/batching", "server/access"],
+    "server/shared_memory": ["server/transport"],
+    "server/requests": ["server/repository", "server/hub", "server/batching", "server/access",
+                        "server/shared_memory"],
     "server/tasks": ["server/hub", "server/requests"],
     "server/protocol": ["server/requests", "proto/grpc_service"],
     "server/generate": ["server/protocol"],
@@ -112,7 +114,8 @@ MAY_INCLUDE = {
     "server/rest": ["server/generate", "server/http"],
     "server/text_api": ["server/tasks", "server/rest"],
     "server": ["server/rpc", "server/text_api", "runtime/device/cpu", "runtime/device/reference"],
-    "client": ["runtime/base", "proto/grpc_service", "proto/admin"],
+    "client/images": ["runtime/base"],
+    "client": ["runtime/base", "client/images", "proto/grpc_service", "proto/admin"],
     "client/cli": ["client"],
     # Commands that need no server run the engine themselves.
     "tools/files": ["runtime/recipe", "runtime/onnx", "runtime/bucket"],
@@ -133,6 +136,8 @@ OUTSIDE = {
     "boost/": ["server/transport", "server/http", "server/http2"],
     "simdjson.h": ["server/rest", "server/generate", "server/repository", "server/text_api"],
     "httplib.h": ["client/cli"],
+    "jpeglib.h": ["client/images"],
+    "png.h": ["client/images"],
     "CLI/": ["server/config", "client/cli", "tools"],
 }
 
