@@ -240,6 +240,7 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
   servable->queue = OpenQueue(engine_, scheduler_, model, *servable,
                               {.max_wait_seconds = options_.max_queue_seconds,
                                .streams = static_cast<int>(arenas_.size())});
+  servable->sequences = sequences_.Open(model, *servable);
   return servable;
 }
 
@@ -443,6 +444,7 @@ void Daemon::Drain() {
                                           " s; those that wait are refused"));
     scheduler_.Shutdown(Stopping());
   }
+  sequences_.Close(Stopping());
   FinishGenerations(end);
   // Who waits for a model is told.
   repository_.Stop();
@@ -478,6 +480,8 @@ void Daemon::FinishGenerations(std::chrono::steady_clock::time_point end) {
 
 Daemon::~Daemon() {
   scheduler_.Shutdown(Stopping());
+  sequences_.Close(Stopping());
+  sequences_.Stop();
   repository_.Stop();  // Its threads tell of changes, which the ports hear of.
   dispatcher_.reset();
   text_threads_.Stop();

@@ -66,6 +66,21 @@ class CountingModelEvents final : public ModelEvents {
     metrics_.time_per_output_token->Observe(static_cast<double>(ns) * kSecondsPerNs);
   }
 
+  void OnSequences(const SequenceRecord& record) override {
+    metrics_.live_sequences->Set(static_cast<double>(record.live));
+    metrics_.sequence_requests_waiting->Set(static_cast<double>(record.waiting));
+    metrics_.state_bytes->Set(static_cast<double>(record.bytes));
+    const auto add = [&](absl::string_view event, int64_t now, int64_t& before) {
+      if (now > before) {
+        metrics_.sequence_events.at(event).Increment(static_cast<double>(now - before));
+      }
+      before = now;
+    };
+    add("begun", record.begun, sequences_.begun);
+    add("ended", record.ended, sequences_.ended);
+    add("idle", record.idle, sequences_.idle);
+  }
+
   void OnState(ModelState state, const absl::Status& why) override {
     metrics_.ready->Set(state == ModelState::kReady ? 1 : 0);
     metrics_.asked_for->Set(state == ModelState::kUnloaded ? 0 : 1);
@@ -128,6 +143,7 @@ class CountingModelEvents final : public ModelEvents {
   const std::string who_;
   const LogFunction log_;
   GenerationRecord generated_;  // as it was last told
+  SequenceRecord sequences_;    // the same
   const RequestLog& requests_;
 };
 

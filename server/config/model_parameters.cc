@@ -274,6 +274,16 @@ constexpr Parameter kParameters[] = {
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 1, 512, settings.max_sequences);
      }},
+    {"reprise.max_live_sequences", "", "integer", "1024",
+     "Sequences whose state is kept at once, for models with sequence_batching",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 1, int64_t{1} << 24, settings.max_live_sequences);
+     }},
+    {"reprise.state_mb", "", "integer", "1024",
+     "Memory that the state of all sequences takes, in MiB, for models with sequence_batching",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantMegabytes(value, settings.state_bytes);
+     }},
     {"reprise.eos_token_ids", "", "list of ids", "what genai_config.json and its like say",
      "Ids that end an answer",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {

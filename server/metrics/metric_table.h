@@ -216,6 +216,21 @@ struct ModelMetrics {
       {"reprise_time_per_output_token_seconds",
        "Time from a token of a sequence to the one that follows", kSeconds}};
 
+  // State that is kept between requests.
+  Series<Gauge> live_sequences{
+      scope, {"reprise_live_sequences", "Sequences whose state is kept between requests"}};
+  Series<Gauge> sequence_requests_waiting{
+      scope,
+      {"reprise_sequence_requests_waiting", "Requests that wait for their turn in a sequence"}};
+  Series<Gauge> state_bytes{scope, {"reprise_state_bytes", "Memory of that state"}};
+  SeriesBy<Counter> sequence_events{
+      scope,
+      {"reprise_live_sequences_total",
+       "Sequences that have begun, have ended, or were forgotten since they were idle for too long "
+       "(idle)"},
+      "event",
+      {"begun", "ended", "idle"}};
+
   // Nodes that no recipe of the device holds.
   SeriesBy<Counter> reference_kernels{
       scope,

@@ -52,6 +52,10 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
 // captured here, before the model is ready.
 void StartGeneration(Engine& engine, const ModelVersion& version, const std::string& folder,
                      const ModelSettings& settings, Servable& servable) {
+  if (servable.stateful != nullptr) {
+    servable.generation_refusal = "sequence_batching says what its state is";
+    return;
+  }
   if (!settings.generation) {
     servable.generation_refusal = "reprise.generation is off";
     return;
@@ -150,9 +154,14 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
   // A flat folder is its own, others hold those of their versions.
   const std::filesystem::path own(folder);
   const bool flat = own.filename() != version.version;
-  ASSIGN_OR_RETURN(
-      const std::vector<AxisSizes> bindings,
-      WarmupBindings(model, settings.warmup, flat ? folder : own.parent_path().string()));
+  const std::string model_folder = flat ? folder : own.parent_path().string();
+  if (settings.config.has_sequence_batching()) {
+    ASSIGN_OR_RETURN(StatefulForm form,
+                     MakeStatefulForm(settings, servable->signature, model_folder));
+    servable->stateful = std::make_shared<const StatefulForm>(std::move(form));
+  }
+  ASSIGN_OR_RETURN(const std::vector<AxisSizes> bindings,
+                   WarmupBindings(model, settings.warmup, model_folder));
   servable->warmup->RunUntilReady(bindings, UsedBefore(model));
   StartGeneration(engine, version, folder, settings, *servable);
   return servable;

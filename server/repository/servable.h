@@ -13,11 +13,13 @@
 #include "server/config/model_settings.h"
 #include "server/repository/generation_loop.h"
 #include "server/repository/signature.h"
+#include "server/repository/stateful_form.h"
 #include "server/repository/warmup.h"
 
 namespace reprise {
 
 struct RequestQueue;  // where requests wait: see server/requests/queue.h
+class SequenceTable;  // state between requests: see server/requests/sequence_table.h
 
 struct Servable {
   // Set when it was told that the model's files have changed.
@@ -25,7 +27,9 @@ struct Servable {
   std::shared_ptr<Model> model;
   ModelSettings settings;
   Signature signature;
-  std::shared_ptr<RequestQueue> queue;  // null until somebody may ask
+  std::shared_ptr<RequestQueue> queue;           // null until somebody may ask
+  std::shared_ptr<const StatefulForm> stateful;  // null where the model keeps no state
+  std::shared_ptr<SequenceTable> sequences;      // as `queue`; null where `stateful` is
   std::shared_ptr<Warmup> warmup;
   std::shared_ptr<GenerationLoop> generation;  // null where the model makes no tokens
   std::string generation_refusal;              // why that is so

@@ -2,13 +2,13 @@
 
 namespace reprise {
 
-void Call::CancelWaiting() {
+void QueuedCall::CancelWaiting() {
   for (const std::weak_ptr<Part>& part : parts_) {
     if (auto alive = part.lock()) scheduler_.Cancel(alive);
   }
 }
 
-void Call::FinishPart(size_t index, PartAnswer answer) {
+void QueuedCall::FinishPart(size_t index, PartAnswer answer) {
   const bool failed = !answer.response.status.ok();
   answers_[index] = std::move(answer);
   if (unfinished_.fetch_sub(1) == 1) {

@@ -8,6 +8,7 @@
 #include "runtime/base/status_macros.h"
 #include "server/requests/execute.h"
 #include "server/requests/queue.h"
+#include "server/requests/sequence_table.h"
 
 namespace reprise {
 namespace {
@@ -47,7 +48,39 @@ std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
 absl::StatusOr<std::shared_ptr<Call>> Inference::Walk(const InferRequest& request, Done& done,
                                                       int64_t start_ns) {
   RequestState state{.start_ns = start_ns, .id = request.id, .key = request.key};
-  for (const Stage& stage : stages_) RETURN_IF_ERROR(stage(request, state));
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    RETURN_IF_ERROR(stages_[i](request, state));
+    // Its model is found by now, or by a later stage.
+    if (state.model.servable != nullptr && state.model.servable->sequences != nullptr) {
+      return EnterSequence(request, std::move(state), i + 1, done);
+    }
+  }
+  return Enqueue(state, scheduler_, clock_, done);
+}
+
+absl::StatusOr<std::shared_ptr<Call>> Inference::EnterSequence(const InferRequest& request,
+                                                               RequestState state, size_t next,
+                                                               const Done& done) {
+  const std::shared_ptr<SequenceTable> sequences = state.model.servable->sequences;
+  return sequences->Enter(
+      request, std::move(state),
+      [this, next](const InferRequest& asked, RequestState& walked, const Done& answered) {
+        const int64_t start_ns = walked.start_ns;
+        auto call = WithinMemory(
+            [&] { return absl::StrCat("a request for model ", QuotedText(asked.model)); },
+            [&] { return WalkOn(asked, walked, next, answered); });
+        if (!call.ok()) {
+          WhereMemoryAllows([&] { CountRefused(asked, call.status(), start_ns); });
+        }
+        return call;
+      },
+      done);
+}
+
+absl::StatusOr<std::shared_ptr<Call>> Inference::WalkOn(const InferRequest& request,
+                                                        RequestState& state, size_t next,
+                                                        const Done& done) {
+  for (size_t i = next; i < stages_.size(); ++i) RETURN_IF_ERROR(stages_[i](request, state));
   return Enqueue(state, scheduler_, clock_, done);
 }
 

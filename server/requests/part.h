@@ -16,14 +16,14 @@
 
 namespace reprise {
 
-class Call;
+class QueuedCall;
 class PlanBuilder;
 
 class Part final : public WorkItem<Part> {
  public:
   using Builder = PlanBuilder;
 
-  Part(std::shared_ptr<Call> call, size_t index, RequestPart part)
+  Part(std::shared_ptr<QueuedCall> call, size_t index, RequestPart part)
       : request(std::move(part.request)),
         measured(std::move(part.shape)),
         call_(std::move(call)),
@@ -31,7 +31,7 @@ class Part final : public WorkItem<Part> {
 
   void Drop(const absl::Status& why);
   void Finish(Response response, const PhaseTimes& times);
-  const Call& call() const { return *call_; }
+  const QueuedCall& call() const { return *call_; }
 
   const Request request;
   const RequestShape measured;
@@ -39,7 +39,7 @@ class Part final : public WorkItem<Part> {
   mutable std::shared_ptr<CaptureTicket> waited_for;
 
  private:
-  const std::shared_ptr<Call> call_;
+  const std::shared_ptr<QueuedCall> call_;
   const size_t index_;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -22,6 +23,17 @@ struct InputView {
   absl::string_view bytes;  // row-major, little-endian
 };
 
+// The sequence that a request belongs to, and its place there. It means nothing to a model without
+// state.
+struct SequenceMark {
+  uint64_t number = 0;  // its id; 0: none, or a text
+  std::string text;
+  bool start = false;
+  bool end = false;
+
+  bool any() const { return number != 0 || !text.empty(); }
+};
+
 struct InferRequest {
   absl::string_view model;
   absl::string_view version;  // empty: the newest that is ready
@@ -33,6 +45,7 @@ struct InferRequest {
   absl::string_view id;                    // the client's, for reports
   std::shared_ptr<KeyUse> key;             // the client's; null where no key is needed
   OnMiss on_miss = OnMiss::kDefault;
+  SequenceMark sequence;
 };
 
 }  // namespace reprise
