@@ -147,7 +147,7 @@ TEST_F(SequenceTableTest, IdleSequencesAreForgottenAndBusyOnesNot) {
   Finish(*idle, 'a');
   EXPECT_EQ(table->Expire(), clock.NowNs() + kIdleNs);
   EXPECT_GT(deadlines, 0);
-  clock.Advance(std::chrono::nanoseconds(kIdleNs));
+  clock.AdvanceNs(kIdleNs);
   EXPECT_EQ(table->Expire(), kNoDeadline);
   EXPECT_EQ(table->size(), 1);
   EXPECT_EQ(table->state_bytes(), 0);
@@ -162,7 +162,7 @@ TEST_F(SequenceTableTest, RequestsThatWaitAreCancelledOrDroppedAtTheirDeadline) 
   auto gone = Ask(1), late = Ask(1, false, false, clock.NowNs() + 10), last = Ask(1);
   gone->call->CancelWaiting();
   EXPECT_EQ(gone->answer->status.code(), absl::StatusCode::kCancelled);
-  clock.Advance(std::chrono::nanoseconds(10));
+  clock.AdvanceNs(10);
   table->Expire();
   EXPECT_EQ(late->answer->status.code(), absl::StatusCode::kDeadlineExceeded);
   // One that is in the queue is cancelled there.
