@@ -49,12 +49,14 @@ class CountingModelEvents final : public ModelEvents {
     set(metrics_.pages, "used", record.pages_used);
     set(metrics_.pages, "free", record.pages_free);
     set(metrics_.pages, "shared", record.pages_shared);
-    const auto add = [&](absl::string_view kind, int64_t now, int64_t before) {
-      if (now > before) metrics_.tokens.at(kind).Increment(static_cast<double>(now - before));
+    const auto add = [](auto& series, absl::string_view kind, int64_t now, int64_t before) {
+      if (now > before) series.at(kind).Increment(static_cast<double>(now - before));
     };
-    add("prompt", record.prompt_tokens, generated_.prompt_tokens);
-    add("generated", record.generated_tokens, generated_.generated_tokens);
-    add("cached", record.cached_tokens, generated_.cached_tokens);
+    add(metrics_.tokens, "prompt", record.prompt_tokens, generated_.prompt_tokens);
+    add(metrics_.tokens, "generated", record.generated_tokens, generated_.generated_tokens);
+    add(metrics_.tokens, "cached", record.cached_tokens, generated_.cached_tokens);
+    add(metrics_.draft_tokens, "right", record.drafts_right, generated_.drafts_right);
+    add(metrics_.draft_tokens, "wrong", record.drafts_wrong, generated_.drafts_wrong);
     generated_ = record;
   }
 

@@ -77,6 +77,7 @@ absl::Status Generator::Init() {
   ASSIGN_OR_RETURN(StepRecipes recipes,
                    StepRecipes::Make(engine_, *model_, form, options_.step_tokens,
                                      options_.max_running, *stream));
+  if (options_.speculate) speculation_.emplace(context_);
   runner_ = std::make_unique<StepRunner>(std::move(stream), std::move(recipes), vocabulary_);
   Publish();
   return absl::OkStatus();
@@ -301,6 +302,18 @@ bool Generator::MakeRoom(Sequence& sequence, int64_t count) {
   return true;
 }
 
+int64_t Generator::RoomForDraft(Sequence& sequence, int64_t wanted) {
+  const int64_t positions = pages_->options().positions;
+  const auto room = [&] {
+    return static_cast<int64_t>(sequence.pages.size()) * positions - sequence.computed - 1;
+  };
+  // Others need a page each before long.
+  if (room() < wanted && pages_->available() > static_cast<int64_t>(running_.size())) {
+    if (const PageId page = pages_->Take(); page != kNoPage) sequence.Keep(page, *pages_);
+  }
+  return std::min(wanted, room());
+}
+
 StepLimits Generator::Limits() const {
   StepLimits limits = {.tokens = recipes().most_tokens(),
                        .stalling_tokens = recipes().most_tokens(),
@@ -345,6 +358,11 @@ PlannedStep Generator::Plan() {
       [&](const Sequence& sequence) { return absl::c_linear_search(dropped_, &sequence); });
   for (Sequence* sequence : std::exchange(dropped_, {})) WaitAgain(*sequence);
   EraseEnded();
+  if (speculation_.has_value()) {
+    speculation_->Extend(step, Limits(), [&](Sequence& sequence, int64_t wanted) {
+      return RoomForDraft(sequence, wanted);
+    });
+  }
   return step;
 }
 
@@ -363,6 +381,7 @@ void Generator::WaitAgain(Sequence& sequence) {
 }
 
 void Generator::Learn(const PlannedStep& step, int64_t ns) {
+  if (speculation_.has_value()) speculation_->Learn(step, ns);
   ++counts_.steps;
   counts_.prompt_tokens += step.prompt_tokens;
   if (step.prompt_tokens < kLeastPromptTokens) return;
@@ -375,6 +394,12 @@ void Generator::FinishStep(const PlannedStep& step, absl::Span<float> scores) {
   const auto width = static_cast<size_t>(vocabulary_);
   for (const StepItem& item : step.items) {
     Sequence& sequence = *item.sequence;
+    if (!sequence.draft.empty()) {
+      const auto rows = static_cast<size_t>(item.picks);
+      CheckDraft(sequence, scores.subspan(row * width, rows * width));
+      row += rows;
+      continue;
+    }
     sequence.computed += item.count;
     RegisterPages(sequence, *pages_);
     if (item.picks == 0) continue;
@@ -384,6 +409,25 @@ void Generator::FinishStep(const PlannedStep& step, absl::Span<float> scores) {
     request.forked = true;
     Draw(sequence, own);
   }
+}
+
+void Generator::CheckDraft(Sequence& sequence, absl::Span<float> scores) {
+  const std::vector<int64_t> draft = std::exchange(sequence.draft, {});
+  const auto width = static_cast<size_t>(vocabulary_);
+  size_t right = 0;
+  for (size_t row = 0; row <= draft.size(); ++row) {
+    ++sequence.computed;
+    RegisterPages(sequence, *pages_);
+    Draw(sequence, scores.subspan(row * width, width));
+    // Keys and values behind the last right token are overwritten later, and read by nobody before.
+    if (row == draft.size() || sequence.request == nullptr) break;
+    if (sequence.tokens.back() != draft[row]) break;
+    ++right;
+  }
+  const auto drafted = static_cast<int64_t>(draft.size());
+  Speculation::Checked(sequence, drafted, static_cast<int64_t>(right));
+  counts_.drafts_right += static_cast<int64_t>(right);
+  counts_.drafts_wrong += drafted - static_cast<int64_t>(right);
 }
 
 void Generator::Fork(Sequence& sequence, absl::Span<const float> scores) {

@@ -18,6 +18,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/generate/generation.h"
 #include "runtime/generate/sequence.h"
+#include "runtime/generate/speculation.h"
 #include "runtime/generate/step_plan.h"
 #include "runtime/generate/step_recipes.h"
 #include "runtime/generate/step_runner.h"
@@ -49,6 +51,7 @@ struct GeneratorOptions {
   int64_t max_stall_ns = 20'000'000;      // what prompts may add to the time between tokens
   int64_t max_unread = 64;                // events that a client has not taken before it waits
   std::vector<int64_t> eos_ids;
+  bool speculate = true;  // several tokens of a sequence in a step, where that pays
   int max_threads = 1;
   size_t max_arena_bytes = size_t{16} << 30;
   GeneratorEvents events;
@@ -59,6 +62,7 @@ struct GeneratorStats {
   int64_t pages_used = 0, pages_free = 0, pages_shared = 0;
   int64_t prompt_tokens = 0, generated_tokens = 0, cached_tokens = 0;  // counted from the start
   int64_t steps = 0, set_backs = 0;
+  int64_t drafts_right = 0, drafts_wrong = 0;  // tokens: see Speculation
 };
 
 class Generator {
@@ -116,8 +120,12 @@ class Generator {
   void SetBack(Sequence& sequence);
   // One that was set back joins those that wait, or ends where that was too often.
   void WaitAgain(Sequence& sequence);
+  // How many of `wanted` drafted tokens there is room for; sets nobody back.
+  int64_t RoomForDraft(Sequence& sequence, int64_t wanted);
   // `scores`: a row of the vocabulary for each pick.
   void FinishStep(const PlannedStep& step, absl::Span<float> scores);
+  // Draws from row after row for as long as the draft was right.
+  void CheckDraft(Sequence& sequence, absl::Span<float> scores);
   // Draws the next token of `sequence` and tells it.
   void Draw(Sequence& sequence, absl::Span<float> scores);
   // The other answers of a request share the pages of its prompt.
@@ -143,6 +151,7 @@ class Generator {
   std::deque<SequencePtr> waiting_;
   std::vector<Sequence*> dropped_;  // set back while a step is planned
   double prompt_token_ns_ = 0;      // as measured
+  std::optional<Speculation> speculation_;
   std::vector<float> fork_scores_;
   // Guarded.
   mutable Mutex mutex_;

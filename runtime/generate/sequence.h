@@ -32,6 +32,7 @@ struct Sequence {
   std::vector<std::byte*> addresses;  // those of `pages`
   int64_t registered = 0;             // pages that others may find
   std::vector<int64_t> draft;         // a guess at what follows `tokens`
+  double luck = 0.5;                  // the share of drafts that are right, as seen so far
   std::optional<Sampler> sampler;
   int64_t set_back = 0;  // times
   // While it waits: pages that it lacked when its prefix was looked up, and the state of the pool

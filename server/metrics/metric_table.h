@@ -207,6 +207,13 @@ struct ModelMetrics {
        "Tokens: of prompts, generated, and of prompts that were found computed (cached)"},
       "kind",
       {"prompt", "generated", "cached"}};
+  SeriesBy<Counter> draft_tokens{
+      scope,
+      {"reprise_draft_tokens_total",
+       "Tokens that were looked up in prompt or answer and checked beside the next one: drawn "
+       "(right), or not (wrong)"},
+      "outcome",
+      {"right", "wrong"}};
   Series<Histogram> time_to_first_token{
       scope,
       {"reprise_time_to_first_token_seconds", "Time from a request for tokens to its first one",

@@ -68,6 +68,7 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
       .max_running = settings.max_sequences,
       .max_stall_ns = settings.max_stall_ms * 1'000'000,
       .eos_ids = settings.eos_ids.empty() ? facts.eos_ids : settings.eos_ids,
+      .speculate = settings.speculation,
       .max_threads = engine.options().cores == nullptr ? 1 : engine.options().cores->cores(),
       .events = {.on_first_token = [&events](int64_t ns) { events.OnFirstToken(ns); },
                  .on_token = [&events](int64_t ns) { events.OnNextToken(ns); }}};
@@ -93,7 +94,9 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
                              .pages_shared = stats.pages_shared,
                              .prompt_tokens = stats.prompt_tokens,
                              .generated_tokens = stats.generated_tokens,
-                             .cached_tokens = stats.cached_tokens});
+                             .cached_tokens = stats.cached_tokens,
+                             .drafts_right = stats.drafts_right,
+                             .drafts_wrong = stats.drafts_wrong});
       });
 }
 
