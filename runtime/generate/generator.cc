@@ -29,6 +29,15 @@ bool IsSooner(const Sequence& a, const Sequence& b) {
 
 }  // namespace
 
+std::string GenerationWait::Text() const {
+  constexpr int64_t kNoticedNs = 1'000'000;
+  if (ns < kNoticedNs) return "";
+  const std::string time = FormatText("%.1f ms", static_cast<double>(ns) * 1e-6);
+  if (prompts_before == 0) return absl::StrCat(time, ": sequences that go on came before it");
+  return absl::StrCat(time, ": ", prompts_before, " prompts of ", tokens_before,
+                      " tokens before it");
+}
+
 absl::string_view EndingName(Ending finish) {
   constexpr absl::string_view kNames[] = {"", "stop", "length", "error"};
   return kNames[static_cast<size_t>(finish)];
@@ -141,6 +150,9 @@ absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest 
   MutexLock lock(mutex_);
   RETURN_IF_ERROR(CheckOpen());
   shared->arrival = arrivals_++;
+  shared->wait.prompts_before = prompts_left_ + static_cast<int64_t>(submitted_.size());
+  shared->wait.tokens_before = prompt_tokens_left_;
+  prompt_tokens_left_ += shared->asked.ids.size();
   submitted_.push_back(std::move(first));
   ++waiting_count_;
   changed_.NotifyAll();
@@ -263,7 +275,11 @@ bool Generator::Begin(Sequence& sequence) {
   sequence.looked_up = pages_->changes();
   if (running_.empty() || sequence.lacked <= left) {
     counts_.cached_tokens += sequence.computed;
-    if (sequence.set_back == 0) sequence.request->cached_tokens = sequence.computed;
+    if (sequence.set_back == 0) {
+      SequenceRequest& request = *sequence.request;
+      request.cached_tokens = sequence.computed;
+      request.wait.ns = engine_.options().clock->NowNs() - request.start_ns;
+    }
     return true;
   }
   DropPages(sequence, *pages_);
@@ -490,6 +506,7 @@ void Generator::Draw(Sequence& sequence, absl::Span<float> scores) {
 void Generator::Tell(Sequence& sequence, GenerationEvent event) {
   event.answer = sequence.answer;
   event.cached_tokens = sequence.request->cached_tokens;
+  event.wait = sequence.request->wait;
   if (sequence.request->asked.counts_unread) sequence.request->handle->AddUnread(1);
   sequence.request->asked.on_event(event);
 }
@@ -527,8 +544,19 @@ void Generator::Publish() {
   counts_.pages_used = pages_->held();
   counts_.pages_free = pages_->available();
   counts_.pages_shared = pages_->shared();
+  int64_t prompts = 0, tokens = 0;
+  const auto add = [&](const SequencePtr& one) {
+    if (one->continues()) return;
+    ++prompts;
+    tokens += one->missing();
+  };
+  absl::c_for_each(running_, add);
+  absl::c_for_each(waiting_, add);
   MutexLock lock(mutex_);
   stats_ = counts_;
+  prompts_left_ = prompts;
+  prompt_tokens_left_ = tokens;
+  for (const SequencePtr& one : submitted_) prompt_tokens_left_ += one->missing();
 }
 
 }  // namespace reprise

@@ -161,6 +161,9 @@ class Generator {
   bool closed_ GUARDED_BY(mutex_) = false;
   bool woken_ GUARDED_BY(mutex_) = false;
   GeneratorStats stats_ GUARDED_BY(mutex_);
+  // Prompts that are not computed yet: those of the last step, and the tokens of later ones too.
+  int64_t prompts_left_ GUARDED_BY(mutex_) = 0;
+  int64_t prompt_tokens_left_ GUARDED_BY(mutex_) = 0;
   // Self-synchronised. A place is taken under the mutex, and given back without it.
   std::atomic<int64_t> waiting_count_{0};
   std::atomic<uint64_t> seeds_{0};

@@ -20,6 +20,7 @@ struct SequenceRequest {
   int64_t start_ns = 0;
   int64_t open_answers = 1;
   int64_t cached_tokens = 0;
+  GenerationWait wait;
   bool forked = false;  // its other answers have begun
 };
 

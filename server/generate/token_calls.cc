@@ -1,10 +1,12 @@
 #include "server/generate/token_calls.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
 
@@ -100,10 +102,11 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(const InferRequest&
     RETURN_IF_ERROR(parameters.SetAll(json));
   }
   for (const absl::string_view output : request.outputs) {
-    if (output == kTokensOutput || output == kLogprobsOutput) continue;
+    constexpr absl::string_view kOutputs[] = {kTokensOutput, kLogprobsOutput, kTopIdsOutput,
+                                              kTopLogprobsOutput};
+    if (absl::c_linear_search(kOutputs, output)) continue;
     return absl::InvalidArgumentError(absl::StrCat("a request for tokens has no output \"", output,
-                                                   "\"; it has ", kTokensOutput, ", ",
-                                                   kLogprobsOutput));
+                                                   "\"; it has ", absl::StrJoin(kOutputs, ", ")));
   }
   const std::string& name = found.servable->generation->generator().ids_input();
   ASSIGN_OR_RETURN(std::vector<int64_t> ids, IdsOf(*FindInput(request, name)));
@@ -127,11 +130,14 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(
     return absl::UnimplementedError(absl::StrCat(
         "model \"", model, "\" makes no tokens: ", found.servable->generation_refusal));
   }
-  const TokenCallInfo info = {.model = found.version->name,
-                              .version = found.version->version,
-                              .id = std::string(id),
-                              .prompt_tokens = static_cast<int64_t>(ids.size()),
-                              .logprobs = parameters.sampling.logprobs >= 0};
+  const TokenCallInfo info = {
+      .model = found.version->name,
+      .version = found.version->version,
+      .id = std::string(id),
+      .prompt_tokens = static_cast<int64_t>(ids.size()),
+      .logprobs = parameters.sampling.logprobs >= 0,
+      .alternatives = std::clamp<int64_t>(parameters.sampling.logprobs, 0,
+                                          found.servable->generation->generator().vocabulary())};
   const int64_t start_ns = clock_.NowNs();
   GenerationRequest wanted = {
       .ids = std::move(ids),

@@ -10,24 +10,26 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+using Ids = std::vector<int64_t>;
+
 TEST(FindContinuationTest, WhatFollowedTheLongestMatchIsTheGuess) {
-  EXPECT_THAT(FindContinuation({{1, 2, 3, 4, 5, 9, 2, 3}}, 3), ElementsAre(4, 5, 9));
+  EXPECT_THAT(FindContinuation(Ids{1, 2, 3, 4, 5, 9, 2, 3}, 3), ElementsAre(4, 5, 9));
   // Three tokens that match count for more than two that come later.
-  EXPECT_THAT(FindContinuation({{7, 1, 2, 8, 8, 1, 2, 5, 7, 1, 2}}, 2), ElementsAre(8, 8));
+  EXPECT_THAT(FindContinuation(Ids{7, 1, 2, 8, 8, 1, 2, 5, 7, 1, 2}, 2), ElementsAre(8, 8));
   // Of equally long ones the newest.
-  EXPECT_THAT(FindContinuation({{1, 2, 8, 4, 1, 2, 9, 5, 1, 2}}, 1), ElementsAre(9));
+  EXPECT_THAT(FindContinuation(Ids{1, 2, 8, 4, 1, 2, 9, 5, 1, 2}, 1), ElementsAre(9));
 }
 
 TEST(FindContinuationTest, ALoopGoesOnAsItBegan) {
-  EXPECT_THAT(FindContinuation({{3, 5, 6, 5, 6}}, 5), ElementsAre(5, 6, 5, 6, 5));
-  EXPECT_THAT(FindContinuation({{4, 4, 4}}, 3), ElementsAre(4, 4, 4));
+  EXPECT_THAT(FindContinuation(Ids{3, 5, 6, 5, 6}, 5), ElementsAre(5, 6, 5, 6, 5));
+  EXPECT_THAT(FindContinuation(Ids{4, 4, 4}, 3), ElementsAre(4, 4, 4));
 }
 
 TEST(FindContinuationTest, WithoutAMatchThereIsNoGuess) {
-  EXPECT_THAT(FindContinuation({{1, 2, 3, 4}}, 3), IsEmpty());
-  EXPECT_THAT(FindContinuation({{1}}, 3), IsEmpty());
-  EXPECT_THAT(FindContinuation({{}}, 3), IsEmpty());
-  EXPECT_THAT(FindContinuation({{1, 2, 1, 2}}, 0), IsEmpty());
+  EXPECT_THAT(FindContinuation(Ids{1, 2, 3, 4}, 3), IsEmpty());
+  EXPECT_THAT(FindContinuation(Ids{1}, 3), IsEmpty());
+  EXPECT_THAT(FindContinuation(Ids{}, 3), IsEmpty());
+  EXPECT_THAT(FindContinuation(Ids{1, 2, 1, 2}, 0), IsEmpty());
 }
 
 class SpeculationTest : public GeneratorTest {
