@@ -152,7 +152,7 @@ absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest 
   shared->arrival = arrivals_++;
   shared->wait.prompts_before = prompts_left_ + static_cast<int64_t>(submitted_.size());
   shared->wait.tokens_before = prompt_tokens_left_;
-  prompt_tokens_left_ += shared->asked.ids.size();
+  prompt_tokens_left_ += first->missing();
   submitted_.push_back(std::move(first));
   ++waiting_count_;
   changed_.NotifyAll();

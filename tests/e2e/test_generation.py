@@ -288,6 +288,15 @@ def test_a_client_that_leaves_gives_its_pages_back(served, rng):
                                                      model="gqa").get("used", 0) == 0)
 
 
+def test_the_bench_says_how_long_tokens_take(served):
+    daemon, _ = served
+    out = daemon.reprise("bench", "concat", "--generate", "-c", 4, "-n", 12,
+                         "--lengths", "uniform:3-40", "--output-lengths", 8, "--max-id", 96, "--rate", 200)
+    assert "12 requests in" in out and "0 failed" in out
+    for row in ("time to first token", "time per output token", "between two tokens", "new tokens/s"):
+        assert row in out
+
+
 @pytest.mark.parametrize("form", ["gqa", "concat", "range"])
 def test_a_batch_that_an_exporter_has_fixed_at_one_changes_nothing(tmp_path, rng, form):
     model = decoders.make(form)

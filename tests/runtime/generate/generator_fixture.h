@@ -23,6 +23,7 @@ struct Told {
   Ending ending = Ending::kGoesOn;
   bool last = false;
   int64_t cached = 0;
+  GenerationWait wait;
   std::shared_ptr<Generation> handle;
 };
 
@@ -60,6 +61,7 @@ class GeneratorTest : public ::testing::Test {
       told.ending = event.finish;
       told.last = event.last;
       told.cached = event.cached_tokens;
+      told.wait = event.wait;
     };
     auto handle = generator->Submit(std::move(request));
     if (handle.ok()) told.handle = *handle;

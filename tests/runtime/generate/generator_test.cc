@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "runtime/generate/generate.h"
 #include "tests/runtime/generate/generator_fixture.h"
 
 namespace reprise {
@@ -174,6 +175,43 @@ TEST_F(GeneratorTest, AClientThatDoesNotReadIsWaitedFor) {
   RunAll();
   EXPECT_EQ(slow.ids.size(), 7u);
   EXPECT_FALSE(slow.last);
+}
+
+TEST_F(GeneratorTest, OneRequestIsAnsweredWholeWithoutAServer) {
+  Make({});
+  Told alone;
+  ASSERT_TRUE(Submit(Ask(Prompt(12, 1), 9), alone).ok());
+  RunAll();
+  GenerationRequest request = Ask(Prompt(12, 1), 9);
+  request.sampling.n = 2;
+  const auto answers = Generate(*generator, std::move(request));
+  ASSERT_TRUE(answers.ok()) << answers.status();
+  ASSERT_EQ(answers->size(), 2u);
+  for (const GeneratedAnswer& answer : *answers) {
+    EXPECT_EQ(answer.finish, Ending::kLength);
+    std::vector<int64_t> ids;
+    for (const SampledToken& token : answer.tokens) ids.push_back(token.id);
+    EXPECT_EQ(ids, alone.ids);
+  }
+  EXPECT_EQ(Generate(*generator, Ask({}, 1)).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Generate(*generator, Ask({kTinyPoison}, 1)).status().code(),
+            absl::StatusCode::kDataLoss);
+}
+
+TEST_F(GeneratorTest, AWaitIsExplainedByTheTokensInFront) {
+  Make({.max_running = 1});
+  Told first, second, third;
+  ASSERT_TRUE(Submit(Ask(Prompt(100, 1), 3), first).ok());
+  ASSERT_TRUE(Submit(Ask(Prompt(50, 2), 3), second).ok());
+  ASSERT_TRUE(Submit(Ask(Prompt(5, 3), 3), third).ok());
+  RunAll();
+  EXPECT_EQ(first.wait.prompts_before, 0);
+  EXPECT_EQ(third.wait.prompts_before, 2);
+  EXPECT_EQ(third.wait.tokens_before, 150);
+  EXPECT_GT(third.wait.ns, first.wait.ns);
+  const GenerationWait long_one = {.ns = 80'100'000, .prompts_before = 3, .tokens_before = 2000};
+  EXPECT_EQ(long_one.Text(), "80.1 ms: 3 prompts of 2000 tokens before it");
+  EXPECT_EQ(GenerationWait{.ns = 900'000}.Text(), "");
 }
 
 TEST_F(GeneratorTest, WhatRunsAndWaitsEndsWithTheReasonOfTheEnd) {
