@@ -146,7 +146,7 @@ absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest 
   std::optional<uint64_t>& seed = shared->asked.sampling.seed;
   if (!seed.has_value()) seed = static_cast<uint64_t>(shared->start_ns) + seeds_++;
   SequencePtr first = NewSequence(shared, 0);
-  // What is decided and what is counted are one step: others may have come meanwhile.
+  // The limit is looked at and counted in one step: others may have come meanwhile.
   MutexLock lock(mutex_);
   RETURN_IF_ERROR(CheckOpen());
   shared->arrival = arrivals_++;

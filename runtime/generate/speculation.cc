@@ -45,7 +45,7 @@ std::vector<int64_t> FindContinuation(absl::Span<const int64_t> tokens, int64_t 
   }
   if (best < kLeastMatch) return {};
   std::vector<int64_t> draft;
-  // What follows an end that overlaps the tokens' own goes on as it began.
+  // An occurrence that runs into the end goes on as it began.
   for (int64_t i = 0; i < most; ++i) {
     const int64_t at = follows + i;
     draft.push_back(at < size ? tokens[at] : draft[static_cast<size_t>(at - size)]);

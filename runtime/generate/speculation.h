@@ -1,10 +1,10 @@
 // Speculation: several tokens of a sequence in one step, without a second model.
 //
-// What followed the last time that a sequence's tokens ended as they do now is a guess at what
-// follows: a draft. A step computes the drafted tokens beside the next one, and the sampler draws
-// from each row of scores in turn: a draft that is what was drawn has its successor's scores
-// already. Each row hangs on the tokens before it alone, so the tokens are those of steps without
-// drafts, to the last bit of their scores.
+// A sequence's tokens may have ended before as they do now. The tokens that followed then are a
+// guess at those that follow now: a draft. A step computes the drafted tokens beside the next one,
+// and the sampler draws from each row of scores in turn: a draft that is what was drawn has its
+// successor's scores already. Each row hangs on the tokens before it alone, so the tokens are those
+// of steps without drafts, to the last bit of their scores.
 //
 // Drafts are checked where that makes more tokens in the same time: how long steps take by their
 // number of tokens is measured, and how often a sequence's drafts were right.
@@ -38,7 +38,7 @@ class Speculation {
   void Extend(PlannedStep& step, const StepLimits& limits, const Room& room);
   // The step took `ns`.
   void Learn(const PlannedStep& step, int64_t ns);
-  // Of a draft of `drafted` tokens the first `right` ones were drawn.
+  // A draft of `drafted` tokens was checked, and its first `right` ones were drawn.
   static void Checked(Sequence& sequence, int64_t drafted, int64_t right);
 
  private:

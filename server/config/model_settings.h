@@ -66,7 +66,7 @@ struct ModelSettings {
   std::vector<int64_t> eos_ids;            // empty: what the files beside the model say
   // State that is kept between requests (sequence_batching).
   int64_t max_live_sequences = 1024;
-  int64_t state_bytes = int64_t{1} << 30;  // of all sequences together
+  int64_t state_bytes = int64_t{1} << 30;  // the state of all sequences together
   std::optional<bool> packing;  // where the model can be packed; absent: see WantsPacking
   Precision precision = Precision::kExact;
   std::set<std::string> padding_off;    // axis labels

@@ -52,7 +52,7 @@ struct GenerationRecord {
 // Counts of a model that keeps state between requests: what it holds now, and since it was loaded.
 struct SequenceRecord {
   int64_t live = 0, waiting = 0;  // sequences; requests that wait for their turn in one
-  int64_t bytes = 0;              // of their state
+  int64_t bytes = 0;              // their state takes
   int64_t begun = 0, ended = 0, idle = 0;
 };
 
