@@ -14,11 +14,11 @@ namespace reprise::cli {
 
 // One finished request. Times are milliseconds.
 struct GenerateSample {
-  int64_t prompt = 0;  // tokens
-  int64_t tokens = 0;  // new ones
-  double first = 0;    // from the request, or from when it was to be sent, to its first token
-  double total = 0;    // to its last one
-  std::vector<double> between;  // from each token to the next
+  int64_t prompt = 0;           // tokens
+  int64_t tokens = 0;           // new ones
+  double first = 0;             // its first token came; counted from when it was to be sent
+  double total = 0;             // its last one
+  std::vector<double> between;  // the time between each token and the next
   std::string error;            // code and message; empty: it was answered
 };
 

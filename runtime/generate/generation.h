@@ -25,7 +25,7 @@ absl::string_view EndingName(Ending finish);  // "stop", "length", "error"; "" w
 
 // Why the first token did not come at once.
 struct GenerationWait {
-  int64_t ns = 0;              // until its prompt began to be computed
+  int64_t ns = 0;              // the time before its prompt began to be computed
   int64_t prompts_before = 0;  // whose computing had not ended when it came
   int64_t tokens_before = 0;   // their tokens that were not computed then
 

@@ -20,8 +20,8 @@ struct ModelFacts {
   int64_t max_batch = 0;          // rows of one replay; 0: requests share none
 };
 
-// What clients neither send nor are answered: inputs that the server fills and outputs that it
-// keeps as state. By position; empty: nothing.
+// Inputs that the server fills and outputs that it keeps as state: clients neither send the former
+// nor are answered the latter. By position; empty: there are none.
 struct HiddenTensors {
   std::vector<bool> inputs, outputs;
 

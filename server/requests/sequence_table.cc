@@ -285,7 +285,7 @@ void SequenceTable::Close(const absl::Status& why) {
 
 void SequenceTable::Do(Work work) {
   for (auto& [visit, why] : work.dropped) visit->Answer(InferResult{.status = why});
-  // What is refused makes room for the next one of its sequence.
+  // A request that is refused makes room for the next one of its sequence.
   while (!work.next.empty()) {
     const VisitPtr visit = std::move(work.next.back());
     work.next.pop_back();

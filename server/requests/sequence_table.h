@@ -33,7 +33,7 @@ class SequenceTable : public std::enable_shared_from_this<SequenceTable> {
  public:
   struct Options {
     int64_t max_sequences = 1024;
-    int64_t max_bytes = int64_t{1} << 30;  // of the state of all of them
+    int64_t max_bytes = int64_t{1} << 30;  // the state of all of them
     int64_t max_waiting = 1024;            // requests that wait for their turn
     // Something expires before the time that Expire returned last. It must not call the table.
     std::function<void()> on_deadline = [] {};
@@ -89,7 +89,7 @@ class SequenceTable : public std::enable_shared_from_this<SequenceTable> {
   absl::StatusOr<std::shared_ptr<Call>> Begin(const VisitPtr& visit);
   void Finished(const VisitPtr& visit, InferResult result);
   void Cancel(const VisitPtr& visit);
-  // What the model answered as state.
+  // The outputs of the model that are state.
   SequenceState TakeState(InferResult& result) const;
 
   // Constant after construction.
@@ -98,8 +98,9 @@ class SequenceTable : public std::enable_shared_from_this<SequenceTable> {
   const Clock& clock_;
   // Guarded.
   mutable Mutex mutex_;
-  std::map<std::string, SequencePtr> sequences_ GUARDED_BY(mutex_);  // by id
-  std::deque<SequencePtr> no_place_ GUARDED_BY(mutex_);  // beyond the candidates, oldest first
+  std::map<std::string, SequencePtr> sequences_ GUARDED_BY(mutex_);  // the key is the id
+  std::deque<SequencePtr> no_place_
+      GUARDED_BY(mutex_);  // those beyond the candidates, oldest first
   int64_t candidates_ GUARDED_BY(mutex_) = 0;
   int64_t waiting_ GUARDED_BY(mutex_) = 0;  // requests
   int64_t bytes_ GUARDED_BY(mutex_) = 0;

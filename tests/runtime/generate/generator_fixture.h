@@ -49,7 +49,7 @@ class GeneratorTest : public ::testing::Test {
   // Pages as many as that, of 16 positions.
   static int64_t Pages(int64_t count) { return count * 16 * 2 * kTinyHidden * 4; }
 
-  // What `told` points to must outlive the request.
+  // `told` must outlive the request.
   absl::Status Submit(GenerationRequest request, Told& told) {
     request.sampling.logprobs = 0;
     request.on_event = [&told](const GenerationEvent& event) {

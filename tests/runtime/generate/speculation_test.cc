@@ -16,7 +16,7 @@ TEST(FindContinuationTest, WhatFollowedTheLongestMatchIsTheGuess) {
   EXPECT_THAT(FindContinuation(Ids{1, 2, 3, 4, 5, 9, 2, 3}, 3), ElementsAre(4, 5, 9));
   // Three tokens that match count for more than two that come later.
   EXPECT_THAT(FindContinuation(Ids{7, 1, 2, 8, 8, 1, 2, 5, 7, 1, 2}, 2), ElementsAre(8, 8));
-  // Of equally long ones the newest.
+  // The newest of equally long ones counts.
   EXPECT_THAT(FindContinuation(Ids{1, 2, 8, 4, 1, 2, 9, 5, 1, 2}, 1), ElementsAre(9));
 }
 
