@@ -275,7 +275,7 @@ bool Generator::Begin(Sequence& sequence) {
   sequence.looked_up = pages_->changes();
   if (running_.empty() || sequence.lacked <= left) {
     counts_.cached_tokens += sequence.computed;
-    if (sequence.set_back == 0) {
+    if (sequence.set_back == 0 && sequence.answer == 0) {
       SequenceRequest& request = *sequence.request;
       request.cached_tokens = sequence.computed;
       request.wait.ns = engine_.options().clock->NowNs() - request.start_ns;
