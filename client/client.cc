@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/generate_codec.h"
 #include "client/infer_codec.h"
 #include "proto/admin.grpc.pb.h"
 #include "proto/grpc_service.grpc.pb.h"
@@ -139,6 +140,34 @@ void Client::InferAsync(const InferRequest& request, InferCallback done) {
         std::lock_guard lock(state_->mutex);
         if (--state_->in_flight == 0) state_->idle.notify_all();
       });
+}
+
+absl::Status Client::Generate(const GenerateRequest& request,
+                              const std::function<bool(const GeneratedTokens&)>& on_tokens) {
+  grpc::ClientContext context;
+  state_->Prepare(options_, context);
+  const auto stream = state_->inference->ModelStreamInfer(&context);
+  stream->Write(ToMessage(request));
+  stream->WritesDone();
+  absl::Status told;
+  inference::ModelStreamInferResponse response;
+  bool goes_on = true;
+  while (goes_on && told.ok() && stream->Read(&response)) {
+    if (!response.error_message().empty()) {
+      told = absl::UnknownError(response.error_message());
+      break;
+    }
+    absl::StatusOr<GeneratedTokens> tokens = TokensOf(response.infer_response());
+    if (tokens.ok()) {
+      goes_on = on_tokens(*tokens);
+    } else {
+      told = tokens.status();
+    }
+  }
+  if (!goes_on || !told.ok()) context.TryCancel();
+  const grpc::Status ended = stream->Finish();
+  if (!told.ok() || !goes_on) return told;
+  return state_->ToStatus(ended, options_.target);
 }
 
 absl::Status Client::WaitForConnection(std::chrono::milliseconds patience) {

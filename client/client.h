@@ -25,6 +25,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -91,6 +93,26 @@ class InferResult {
   std::vector<OutputTensor> outputs_;  // views into *message_
 };
 
+// A request for new tokens of a decoder whose cache the server owns.
+struct GenerateRequest {
+  std::string model;
+  std::string version;  // empty: the newest
+  std::string id;       // echoed by the server
+  std::vector<int64_t> ids;
+  std::string ids_input = "input_ids";  // what the model calls them
+  // By the names of docs/generation.md ("max_tokens", "temperature" ...); lists and maps are JSON.
+  using Value = std::variant<bool, int64_t, double, std::string>;
+  std::vector<std::pair<std::string, Value>> parameters;
+};
+
+// Tokens of one answer, as they come.
+struct GeneratedTokens {
+  int64_t answer = 0;  // which one of the request's n
+  std::vector<int64_t> ids;
+  std::vector<float> logprobs;  // where they were asked for
+  std::string finish_reason;    // empty while the answer goes on
+};
+
 using InferCallback = std::function<void(absl::StatusOr<InferResult>)>;
 
 class Client {
@@ -105,6 +127,11 @@ class Client {
   absl::StatusOr<InferResult> Infer(const InferRequest& request);
   // Calls `done` exactly once.
   void InferAsync(const InferRequest& request, InferCallback done);
+
+  // Calls `on_tokens` on this thread as tokens come, until all answers have ended. Where it returns
+  // false the request is cancelled, and that is no error.
+  absl::Status Generate(const GenerateRequest& request,
+                        const std::function<bool(const GeneratedTokens&)>& on_tokens);
 
   // OK when a connection stands; UNAVAILABLE, with the address, if none does after `patience`.
   absl::Status WaitForConnection(std::chrono::milliseconds patience);

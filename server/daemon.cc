@@ -322,6 +322,7 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
   servable->queue = OpenQueue(engine_, scheduler_, model, *servable,
                               {.max_wait_seconds = options_.max_queue_seconds,
                                .streams = static_cast<int>(arenas_.size())});
+  servable->sequences = sequences_.Open(model, *servable);
   return servable;
 }
 
@@ -567,6 +568,7 @@ void Daemon::Drain(std::function<void(const char* step)> on_step) {
     scheduler_.Shutdown(Stopping());
     scheduler_.StopRuns(Stopping());
   }
+  sequences_.Close(Stopping());
   FinishGenerations(end);
   // Who waits for a model is told.
   on_step_("models that are loaded");
@@ -607,6 +609,8 @@ void Daemon::FinishGenerations(std::chrono::steady_clock::time_point end) {
 
 Daemon::~Daemon() {
   scheduler_.Shutdown(Stopping());
+  sequences_.Close(Stopping());
+  sequences_.Stop();
   repository_.Stop();  // Its threads tell of changes, which the ports hear of.
   on_step_("streams that run");
   dispatcher_.reset();

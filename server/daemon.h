@@ -39,6 +39,7 @@
 #include "server/repository/server_state.h"
 #include "server/request_log.h"
 #include "server/requests/inference.h"
+#include "server/requests/sequence_keeper.h"
 #include "server/rpc/rpc_server.h"
 #include "server/server_events.h"
 #include "server/shared_memory/shared_regions.h"
@@ -128,6 +129,7 @@ class Daemon {
   CapturePool captures_;
   Engine engine_;
   RequestScheduler scheduler_;
+  SequenceKeeper sequences_{clock_};
   TextModels texts_;
   Repository repository_;
   ReadinessProbe readiness_;

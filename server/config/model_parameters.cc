@@ -296,6 +296,26 @@ constexpr Parameter kParameters[] = {
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 1, 512, settings.max_sequences);
      }},
+    {"reprise.speculation", "", "auto|off", "auto",
+     "auto: what followed the same tokens before is checked several tokens at once, where that is "
+     "measured to pay; the tokens are the same",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (value != "auto" && value != "off") {
+         return absl::InvalidArgumentError("must be auto or off");
+       }
+       settings.speculation = value == "auto";
+       return absl::OkStatus();
+     }},
+    {"reprise.max_live_sequences", "", "integer", "1024",
+     "Sequences whose state is kept at once, for models with sequence_batching",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 1, int64_t{1} << 24, settings.max_live_sequences);
+     }},
+    {"reprise.state_mb", "", "integer", "1024",
+     "Memory that the state of all sequences takes, in MiB, for models with sequence_batching",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantMegabytes(value, settings.state_bytes);
+     }},
     {"reprise.eos_token_ids", "", "list of ids", "what genai_config.json and its like say",
      "Ids that end an answer",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {

@@ -67,7 +67,11 @@ struct ModelSettings {
   int64_t context = 0;                     // positions of a sequence; 0: what the model has
   int64_t max_stall_ms = 20;               // what prompts may add to the time between tokens
   int64_t max_sequences = 64;              // that are computed side by side
+  bool speculation = true;                 // several tokens of a sequence in a step
   std::vector<int64_t> eos_ids;            // empty: what the files beside the model say
+  // State that is kept between requests (sequence_batching).
+  int64_t max_live_sequences = 1024;
+  int64_t state_bytes = int64_t{1} << 30;  // the state of all sequences together
   std::optional<bool> packing;  // where the model can be packed; absent: see WantsPacking
   Precision precision = Precision::kExact;
   std::set<std::string> padding_off;    // axis labels

@@ -1,10 +1,12 @@
 #include "server/generate/token_calls.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
 #include "server/requests/regions.h"
@@ -122,10 +124,11 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(const InferRequest&
     RETURN_IF_ERROR(parameters.SetAll(json));
   }
   for (const absl::string_view output : request.outputs) {
-    if (output == kTokensOutput || output == kLogprobsOutput) continue;
+    constexpr absl::string_view kOutputs[] = {kTokensOutput, kLogprobsOutput, kTopIdsOutput,
+                                              kTopLogprobsOutput};
+    if (absl::c_linear_search(kOutputs, output)) continue;
     return absl::InvalidArgumentError(absl::StrCat("a request for tokens has no output \"", output,
-                                                   "\"; it has ", kTokensOutput, ", ",
-                                                   kLogprobsOutput));
+                                                   "\"; it has ", absl::StrJoin(kOutputs, ", ")));
   }
   const std::string& name = found.servable->generation->generator().ids_input();
   ASSIGN_OR_RETURN(std::vector<int64_t> ids, IdsOf(*FindInput(request, name)));
@@ -156,11 +159,14 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest reques
         "model \"", request.model, "\" makes no tokens: ", found.servable->generation_refusal));
   }
   const SamplingParameters& parameters = request.parameters;
-  const TokenCallInfo info = {.model = found.version->name,
-                              .version = found.version->version,
-                              .id = std::string(request.id),
-                              .prompt_tokens = static_cast<int64_t>(request.ids.size()),
-                              .logprobs = parameters.sampling.logprobs >= 0};
+  const TokenCallInfo info = {
+      .model = found.version->name,
+      .version = found.version->version,
+      .id = std::string(request.id),
+      .prompt_tokens = static_cast<int64_t>(request.ids.size()),
+      .logprobs = parameters.sampling.logprobs >= 0,
+      .alternatives = std::clamp<int64_t>(parameters.sampling.logprobs, 0,
+                                          found.servable->generation->generator().vocabulary())};
   GenerationRequest wanted = {
       .ids = std::move(request.ids),
       .sampling = parameters.sampling,

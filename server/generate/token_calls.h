@@ -30,12 +30,15 @@ namespace reprise {
 inline constexpr char kSamplingInput[] = "sampling_parameters";
 inline constexpr char kTokensOutput[] = "token_ids";
 inline constexpr char kLogprobsOutput[] = "logprobs";
+inline constexpr char kTopIdsOutput[] = "top_ids";
+inline constexpr char kTopLogprobsOutput[] = "top_logprobs";
 
 // The call that an event belongs to.
 struct TokenCallInfo {
   std::string model, version, id;
   int64_t prompt_tokens = 0;
   bool logprobs = false;
+  int64_t alternatives = 0;  // that are told with each token
 };
 
 // A request for tokens whose ids came by another way than a tensor. Views of the transport's

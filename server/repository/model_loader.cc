@@ -54,6 +54,10 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
 // captured here, before the model is ready.
 void StartGeneration(Engine& engine, const ModelVersion& version, const std::string& folder,
                      const ModelSettings& settings, Servable& servable) {
+  if (servable.stateful != nullptr) {
+    servable.generation_refusal = "sequence_batching says what its state is";
+    return;
+  }
   if (!settings.generation) {
     servable.generation_refusal = "reprise.generation is off";
     return;
@@ -66,6 +70,7 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
       .max_running = settings.max_sequences,
       .max_stall_ns = settings.max_stall_ms * 1'000'000,
       .eos_ids = settings.eos_ids.empty() ? facts.eos_ids : settings.eos_ids,
+      .speculate = settings.speculation,
       .max_threads = engine.options().cores == nullptr ? 1 : engine.options().cores->cores(),
       .events = {.on_first_token = [&events](int64_t ns) { events.OnFirstToken(ns); },
                  .on_token = [&events](int64_t ns) { events.OnNextToken(ns); }}};
@@ -91,7 +96,9 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
                              .pages_shared = stats.pages_shared,
                              .prompt_tokens = stats.prompt_tokens,
                              .generated_tokens = stats.generated_tokens,
-                             .cached_tokens = stats.cached_tokens});
+                             .cached_tokens = stats.cached_tokens,
+                             .drafts_right = stats.drafts_right,
+                             .drafts_wrong = stats.drafts_wrong});
       });
 }
 
@@ -175,9 +182,14 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
   // A flat folder is its own, others hold those of their versions.
   const std::filesystem::path own(folder);
   const bool flat = own.filename() != version.version;
-  ASSIGN_OR_RETURN(
-      const std::vector<AxisSizes> bindings,
-      WarmupBindings(model, settings.warmup, flat ? folder : own.parent_path().string()));
+  const std::string model_folder = flat ? folder : own.parent_path().string();
+  if (settings.config.has_sequence_batching()) {
+    ASSIGN_OR_RETURN(StatefulForm form,
+                     MakeStatefulForm(settings, servable->signature, model_folder));
+    servable->stateful = std::make_shared<const StatefulForm>(std::move(form));
+  }
+  ASSIGN_OR_RETURN(const std::vector<AxisSizes> bindings,
+                   WarmupBindings(model, settings.warmup, model_folder));
   servable->warmup->RunUntilReady(bindings, UsedBefore(model));
   StartGeneration(engine, version, folder, settings, *servable);
   return servable;

@@ -14,11 +14,13 @@
 #include "server/config/model_settings.h"
 #include "server/repository/generation_loop.h"
 #include "server/repository/signature.h"
+#include "server/repository/stateful_form.h"
 #include "server/repository/warmup.h"
 
 namespace reprise {
 
 struct RequestQueue;  // where requests wait: see server/requests/queue.h
+class SequenceTable;  // state between requests: see server/requests/sequence_table.h
 
 struct Servable {
   // Ends what is still captured for the model.
@@ -33,7 +35,9 @@ struct Servable {
   bool frozen = false;                       // it, or the server: nothing is captured for a request
   std::vector<std::string> unused_settings;  // that were told of when it was loaded
   Signature signature;
-  std::shared_ptr<RequestQueue> queue;  // null until somebody may ask
+  std::shared_ptr<RequestQueue> queue;           // null until somebody may ask
+  std::shared_ptr<const StatefulForm> stateful;  // null where the model keeps no state
+  std::shared_ptr<SequenceTable> sequences;      // as `queue`; null where `stateful` is
   std::shared_ptr<Warmup> warmup;
   std::shared_ptr<GenerationLoop> generation;  // null where the model makes no tokens
   std::string generation_refusal;              // why that is so

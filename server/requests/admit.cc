@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
 #include "server/wire/datatype.h"
@@ -17,20 +16,29 @@ namespace {
 // Ids are echoed whole, and kept until then.
 constexpr size_t kMostIdBytes = 4096;
 
-std::string Names(absl::Span<const ModelIo> ios) {
-  if (ios.empty()) return "none";
-  return absl::StrJoin(ios, ", ", [](std::string* out, const ModelIo& io) {
-    absl::StrAppend(out, ShownText(io.name));
-  });
+// Those that clients see.
+std::string Names(absl::Span<const ModelIo> ios, const std::vector<bool>& hidden) {
+  std::string names;
+  for (size_t i = 0; i < ios.size(); ++i) {
+    if (!hidden.empty() && hidden[i]) continue;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", ShownText(ios[i].name));
+  }
+  return names.empty() ? "none" : names;
 }
 
 // The position of `name`, or INVALID_ARGUMENT listing what there is.
-absl::StatusOr<int> Find(absl::Span<const ModelIo> ios, absl::string_view name, const char* kind) {
+absl::StatusOr<int> Find(absl::Span<const ModelIo> ios, absl::string_view name, const char* kind,
+                         const std::vector<bool>& hidden) {
   for (size_t i = 0; i < ios.size(); ++i) {
-    if (name == absl::string_view(ios[i].name)) return static_cast<int>(i);
+    if (name != absl::string_view(ios[i].name)) continue;
+    if (hidden.empty() || !hidden[i]) return static_cast<int>(i);
+    return absl::InvalidArgumentError(absl::StrCat(kind, " ", QuotedText(name),
+                                                   " belongs to the sequence's state, which the "
+                                                   "server keeps; requests have ",
+                                                   Names(ios, hidden)));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("the model has no ", kind, " ", QuotedText(name), "; it has ", Names(ios)));
+  return absl::InvalidArgumentError(absl::StrCat("the model has no ", kind, " ", QuotedText(name),
+                                                 "; it has ", Names(ios, hidden)));
 }
 
 absl::Status CheckShape(const ModelIo& io, const InputView& view) {
@@ -102,7 +110,8 @@ absl::Status Admit(const Repository& repository, const InferRequest& asked, Requ
   ASSIGN_OR_RETURN(state.model, repository.Find(asked.model, asked.version));
   const Servable& servable = *state.model.servable;
   ASSIGN_OR_RETURN(Admitted admitted,
-                   FitSignature(servable.signature.inputs, servable.signature.outputs, asked));
+                   FitSignature(servable.signature.inputs, servable.signature.outputs, asked,
+                                servable.signature.hidden));
   state.request = std::move(admitted.request);
   state.outputs = std::move(admitted.wanted_outputs);
   ASSIGN_OR_RETURN(state.deadline_ns, StartDeadline(servable.settings, asked, state.start_ns));
@@ -113,12 +122,12 @@ absl::Status Admit(const Repository& repository, const InferRequest& asked, Requ
 
 absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
                                       absl::Span<const ModelIo> outputs,
-                                      const InferRequest& request) {
+                                      const InferRequest& request, const HiddenTensors& hidden) {
   Admitted admitted;
   admitted.request.inputs.resize(inputs.size());
   std::vector<bool> seen(inputs.size());
   for (const InputView& view : request.inputs) {
-    ASSIGN_OR_RETURN(const int position, Find(inputs, view.name, "input"));
+    ASSIGN_OR_RETURN(const int position, Find(inputs, view.name, "input", hidden.inputs));
     if (seen[position]) {
       return absl::InvalidArgumentError(
           absl::StrCat("input ", QuotedText(view.name), " is given twice"));
@@ -132,15 +141,16 @@ absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
               .data = view.bytes.empty() ? &kNothing : view.bytes.data()};
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!seen[i] && !inputs[i].optional) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "input ", QuotedText(inputs[i].name), " is missing; the model wants ", Names(inputs)));
+    if (!seen[i] && !inputs[i].optional && !hidden.input(i)) {
+      return absl::InvalidArgumentError(absl::StrCat("input ", QuotedText(inputs[i].name),
+                                                     " is missing; the model wants ",
+                                                     Names(inputs, hidden.inputs)));
     }
   }
 
-  admitted.request.wanted_outputs.assign(outputs.size(), request.outputs.empty());
+  admitted.request.wanted_outputs.assign(outputs.size(), false);
   for (absl::string_view name : request.outputs) {
-    ASSIGN_OR_RETURN(const int position, Find(outputs, name, "output"));
+    ASSIGN_OR_RETURN(const int position, Find(outputs, name, "output", hidden.outputs));
     if (admitted.request.wanted_outputs[position]) {
       return absl::InvalidArgumentError(
           absl::StrCat("output ", QuotedText(name), " is asked for twice"));
@@ -150,6 +160,8 @@ absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
   }
   if (request.outputs.empty()) {
     for (size_t i = 0; i < outputs.size(); ++i) {
+      if (hidden.output(i)) continue;
+      admitted.request.wanted_outputs[i] = true;
       admitted.wanted_outputs.push_back(static_cast<int>(i));
     }
   }

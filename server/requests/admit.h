@@ -11,6 +11,7 @@
 #include "runtime/engine/types/request.h"
 #include "runtime/onnx/importer.h"
 #include "server/config/model_settings.h"
+#include "server/repository/signature.h"
 #include "server/requests/stage.h"
 
 namespace reprise {
@@ -24,11 +25,12 @@ struct Admitted {
 };
 
 // Checks names, datatypes, ranks, fixed dims, byte counts and requested outputs; the bytes of a
-// text are those that were sent. Errors: INVALID_ARGUMENT. Whether sizes of one axis agree between
-// inputs is Model::Measure's business.
+// text are those that were sent. Tensors that are `hidden` are the server's own. Errors:
+// INVALID_ARGUMENT. Whether sizes of one axis agree between inputs is Model::Measure's business.
 absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
                                       absl::Span<const ModelIo> outputs,
-                                      const InferRequest& request);
+                                      const InferRequest& request,
+                                      const HiddenTensors& hidden = {});
 
 // When the request must have been started: the transport's deadline or its own timeout, whichever
 // comes first. Errors: INVALID_ARGUMENT for a negative timeout.

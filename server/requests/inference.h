@@ -63,6 +63,16 @@ class Inference {
   // Through the stages into the queue; a call that was made counts its own end.
   absl::StatusOr<std::shared_ptr<Call>> Walk(const InferRequest& request, Done& done,
                                              int64_t start_ns);
+  // The stages from the first one on; a request of a model that keeps state waits for its turn.
+  absl::StatusOr<std::shared_ptr<Call>> WalkFrom(const InferRequest& request, RequestState state,
+                                                 const Done& done);
+  // The stages from number `next` on, and into the queue.
+  absl::StatusOr<std::shared_ptr<Call>> WalkOn(const InferRequest& request, RequestState& state,
+                                               size_t next, const Done& done);
+  // Waits for the request's turn in its sequence before it walks on.
+  absl::StatusOr<std::shared_ptr<Call>> EnterSequence(const InferRequest& request,
+                                                      RequestState state, size_t next,
+                                                      const Done& done);
   void CountRefused(const InferRequest& request, const absl::Status& status, int64_t start_ns);
 
   const std::vector<Stage> stages_;

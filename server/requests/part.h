@@ -19,7 +19,7 @@
 
 namespace reprise {
 
-class Call;
+class QueuedCall;
 class PlanBuilder;
 
 class Part final : public WorkItem<Part> {
@@ -28,7 +28,7 @@ class Part final : public WorkItem<Part> {
  public:
   using Builder = PlanBuilder;
 
-  Part(std::shared_ptr<Call> call, size_t index, RequestPart part)
+  Part(std::shared_ptr<QueuedCall> call, size_t index, RequestPart part)
       : request(Watched(std::move(part.request), gone_)),
         measured(std::move(part.shape)),
         call_(std::move(call)),
@@ -36,7 +36,7 @@ class Part final : public WorkItem<Part> {
 
   void Drop(const absl::Status& why);
   void Finish(Response response, const PhaseTimes& times);
-  const Call& call() const { return *call_; }
+  const QueuedCall& call() const { return *call_; }
   // It has been answered, so that what a stream computes of it is for nobody.
   bool gone() const { return gone_.stopped(); }
 
@@ -53,7 +53,7 @@ class Part final : public WorkItem<Part> {
   void Answer(Response response, const PhaseTimes& times);
 
   std::atomic<bool> answered_{false};
-  const std::shared_ptr<Call> call_;
+  const std::shared_ptr<QueuedCall> call_;
   const size_t index_;
 };
 

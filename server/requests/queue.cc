@@ -79,7 +79,8 @@ absl::StatusOr<std::shared_ptr<Call>> Enqueue(RequestState& state, RequestSchedu
   const int64_t deadline_ns = state.deadline_ns, end_ns = state.end_ns;
   const uint64_t priority = state.priority;
   std::vector<RequestPart> pieces = std::move(state.parts);
-  const auto call = std::make_shared<Call>(std::move(state), pieces.size(), clock, scheduler, done);
+  const auto call =
+      std::make_shared<QueuedCall>(std::move(state), pieces.size(), clock, scheduler, done);
   std::vector<std::shared_ptr<Part>> parts;
   for (RequestPart& piece : pieces) {
     auto part = std::make_shared<Part>(call, parts.size(), std::move(piece));

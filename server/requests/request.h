@@ -31,6 +31,17 @@ struct InputView {
   std::optional<RegionSlice> region = std::nullopt;  // has the bytes in their place
 };
 
+// The sequence that a request belongs to, and its place there. It means nothing to a model without
+// state.
+struct SequenceMark {
+  uint64_t number = 0;  // its id; 0: none, or a text
+  std::string text;
+  bool start = false;
+  bool end = false;
+
+  bool any() const { return number != 0 || !text.empty(); }
+};
+
 struct InferRequest {
   absl::string_view model;
   absl::string_view version;  // empty: the newest that is ready
@@ -46,6 +57,7 @@ struct InferRequest {
   bool is_counted = false;            // as a part of one that its key's limits know already
   OnMiss on_miss = OnMiss::kDefault;
   int64_t tokenizer_ns = 0;  // what its texts took to become these ids, before the request began
+  SequenceMark sequence;
 };
 
 }  // namespace reprise

@@ -103,6 +103,20 @@ std::string LogprobsText(const std::vector<SampledToken>& tokens) {
                       "]");
 }
 
+// A list for each token: {"id", "logprob"}, best first.
+std::string AlternativesText(const std::vector<SampledToken>& tokens) {
+  const auto one = [](std::string* out, const TokenLogprob& each) {
+    absl::StrAppend(out, "{\"id\":", each.id, ",\"logprob\":", Number(each.logprob), "}");
+  };
+  return absl::StrCat("[",
+                      absl::StrJoin(tokens, ",",
+                                    [&](std::string* out, const SampledToken& token) {
+                                      absl::StrAppend(out, "[", absl::StrJoin(token.best, ",", one),
+                                                      "]");
+                                    }),
+                      "]");
+}
+
 // The text that `of` gives for each answer, in a list where there are several.
 template <class Of>
 std::string ForAll(const WholeTokenAnswer& whole, Of of) {
@@ -127,23 +141,36 @@ std::string HeadText(const TokenCallInfo& info) {
   return text;
 }
 
+// The member that says why the first token did not come at once.
+std::string WaitText(const GenerationWait& wait) {
+  const std::string text = wait.Text();
+  return text.empty() ? "" : absl::StrCat(",\"waited\":\"", text, "\"");
+}
+
 HttpReply Encode(const TokenCallInfo& info, const WholeTokenAnswer& whole) {
   if (!whole.status().ok()) return StatusReply(whole.status());
   std::string body = HeadText(info);
   absl::StrAppend(&body, ",\"token_ids\":", ForAll(whole, [](const WholeTokenAnswer::Answer& one) {
     return IdsText(one.tokens);
   }));
-  if (info.logprobs)
+  if (info.logprobs) {
     absl::StrAppend(&body, ",\"logprobs\":", ForAll(whole, [](const WholeTokenAnswer::Answer& one) {
       return LogprobsText(one.tokens);
     }));
+  }
+  if (info.alternatives > 0) {
+    absl::StrAppend(&body,
+                    ",\"top_logprobs\":", ForAll(whole, [](const WholeTokenAnswer::Answer& one) {
+                      return AlternativesText(one.tokens);
+                    }));
+  }
   absl::StrAppend(&body, ",\"finish_reason\":",
                   ForAll(whole,
                          [](const WholeTokenAnswer::Answer& answer) {
                            return absl::StrCat("\"", EndingName(answer.finish), "\"");
                          }),
                   ",\"prompt_tokens\":", info.prompt_tokens,
-                  ",\"cached_tokens\":", whole.cached_tokens(), "}");
+                  ",\"cached_tokens\":", whole.cached_tokens(), WaitText(whole.wait()), "}");
   return {.content_type = "application/json", .body = std::move(body)};
 }
 
@@ -161,12 +188,15 @@ std::string EventText(const TokenCallInfo& info, const GenerationEvent& event) {
   std::string text = absl::StrCat("data: ", HeadText(info), ",\"index\":", event.answer,
                                   ",\"token_ids\":", IdsText(event.tokens));
   if (info.logprobs) absl::StrAppend(&text, ",\"logprobs\":", LogprobsText(event.tokens));
+  if (info.alternatives > 0) {
+    absl::StrAppend(&text, ",\"top_logprobs\":", AlternativesText(event.tokens));
+  }
   if (event.finish != Ending::kGoesOn) {
     absl::StrAppend(&text, ",\"finish_reason\":\"", EndingName(event.finish), "\"");
   }
   if (event.last) {
     absl::StrAppend(&text, ",\"prompt_tokens\":", info.prompt_tokens,
-                    ",\"cached_tokens\":", event.cached_tokens);
+                    ",\"cached_tokens\":", event.cached_tokens, WaitText(event.wait));
   }
   return absl::StrCat(text, "}\n\n");
 }
