@@ -21,6 +21,7 @@
 #include "runtime/ops/windows/conv.h"
 #include "runtime/ops/windows/conv_transpose.h"
 #include "runtime/ops/windows/deform_conv.h"
+#include "runtime/ops/windows/live.h"
 #include "runtime/ops/windows/pool.h"
 
 namespace reprise::ops {
@@ -114,6 +115,13 @@ constexpr OpEntry kRows[] = {
      {.sign = Sign::kOfOperands, .rows = RowRule::kFirstAlone}},
     {{"GlobalLpPool", 1, 1, 1, 1, 0, 0, GlobalPoolRule, GlobalLpPoolKernel, GlobalPoolAxis},
      {.rows = RowRule::kFirstAlone}},
+    // Where the rows of a padded batch end.
+    {{"reprise.LiveExtent", 1, 1, 1, 1, kInternal, 0, LiveExtentRule, LiveExtentKernel, LiveExtentAxis, kInt32},
+     {.sign = Sign::kNeverNegative, .positive = Positive::kAlways, .rows = RowRule::kAll}},
+    {{"reprise.LiveFill", 2, 2, 1, 1, kInternal, 0, LiveFillRule, LiveFillKernel, LiveFillAxis},
+     {.rows = RowRule::kAll, .marks = kCarriesMasks}},
+    {{"reprise.LiveMask", 2, 2, 1, 1, kInternal, 0b10, LiveMaskRule, LiveMaskKernel, LiveMaskAxis, kFloat32},
+     {.rows = RowRule::kFirst}},
     // Recurrent layers.
     {{"LSTM", 3, 8, 1, 3, 0, 0, LstmRule, LstmKernel, RecurrentAxis},
      {.marks = kMultipliesWeights | kHeavy}},

@@ -26,6 +26,15 @@ bool SamePadding(const PaddingValue& a, const PaddingValue& b) {
 
 }  // namespace
 
+// Dim `d` of the output has as many times the positions at the larger size as at the small one: a
+// few positions behind strides divide many sizes.
+bool KeepsShare(const AxisContext& context, const Positions& positions, int64_t inner, size_t d) {
+  const auto dim = static_cast<int64_t>(d);
+  const int64_t all = inner * context.CountOf(positions);
+  const int64_t larger = inner * positions.extent.At(context.larger_axis_size());
+  return context.larger_output_shape()[dim] == context.output_shape()[dim] / all * larger;
+}
+
 // Bytes under another shape: a position is found again by how many elements lie inside it.
 void ViewAxis(AxisContext& context) {
   const Shape& to = context.output_shape();
@@ -38,8 +47,9 @@ void ViewAxis(AxisContext& context) {
     for (size_t d = 0; d < to.size() && !found; ++d) {
       const int64_t stride = to_strides[d];
       if (stride <= 0 || elements % stride != 0) continue;
-      const int64_t all = elements / stride * context.axis_size();
-      found = all > 0 && all <= to[d] && to[d] % all == 0;
+      const int64_t all = elements / stride * context.CountOf(positions);
+      found = all > 0 && all <= to[d] && to[d] % all == 0 &&
+              (positions.extent.is_whole() || KeepsShare(context, positions, elements / stride, d));
       if (!found) continue;
       Positions moved = At(positions, static_cast<int64_t>(d));
       moved.inner = elements / stride;
@@ -82,10 +92,12 @@ void ExpandAxis(AxisContext& context) {
     const int64_t own = d - added;
     if (const Positions* positions = own >= 0 ? context.input(0).At(own) : nullptr) {
       flow.along.push_back(At(*positions, d));
-    } else if (context.OutputGrows(d)) {
+    } else if (const std::optional<Extent> extent = context.OutputExtent(d);
+               extent.has_value() && context.output_shape()[d] != context.larger_output_shape()[d]) {
       flow.along.push_back({.dim = d,
                             .padding = uniform.has_value() ? PaddingValue::Constant(*uniform)
-                                                           : PaddingValue::Unknown()});
+                                                           : PaddingValue::Unknown(),
+                            .extent = *extent});
     }
   }
   context.Set(0, std::move(flow));
@@ -134,7 +146,7 @@ void ConcatAxis(AxisContext& context) {
       same = same && SamePadding(positions->padding, joint->padding);
       joint->guarded = joint->guarded || positions->guarded;
       joint->moved = joint->moved || positions->moved || positions->inner != joint->inner ||
-                     positions->repeated != joint->repeated;
+                     positions->repeated != joint->repeated || positions->extent != joint->extent;
     }
     if (!joint.has_value()) continue;
     if (d == dim && context.num_inputs() > 1) {
@@ -187,10 +199,12 @@ void SliceAxis(AxisContext& context) {
     if (positions == nullptr) {
       if (end == larger_end && start == larger_start) continue;
       // A table that is cut at the length: as it begins.
-      const bool grows = steps[i] == 1 && context.OutputGrows(dim);
-      if (grows && start == larger_start) {
+      const std::optional<Extent> extent =
+          steps[i] == 1 ? context.OutputExtent(dim) : std::nullopt;
+      const bool grows = extent.has_value() && extent->is_whole();
+      if (extent.has_value() && start == larger_start) {
         // Along two dims it may be a mask, whose elements are not known here.
-        flow.along.push_back({.dim = dim, .guarded = !flow.along.empty()});
+        flow.along.push_back({.dim = dim, .guarded = !flow.along.empty(), .extent = *extent});
         if (flow.along.size() > 1) flow.along[0].guarded = true;
       } else if (grows && end == size && larger_end == larger && flow.along.empty()) {
         context.Doubt("takes the last elements of a table, as many as there are positions of");
@@ -318,7 +332,8 @@ void GatherElementsAxis(AxisContext& context) {
     if (from == nullptr && at == nullptr) continue;
     Positions found = At(from != nullptr ? *from : *at, d);
     const bool paired = from != nullptr && at != nullptr && from->inner == at->inner &&
-                        from->repeated == at->repeated && !from->moved && !at->moved;
+                        from->repeated == at->repeated && from->extent == at->extent &&
+                        !from->moved && !at->moved;
     if (d != dim && !paired) {
       context.Doubt("picks by data among the positions of");
       found.moved = true;
