@@ -43,7 +43,7 @@ void CheckRows(AxisContext& context) {
       (own == nullptr || (rows->inner % own->inner == 0 && !rows->moved && !own->moved &&
                           !rows->repeated && !own->repeated &&
                           context.shape(0)[0] / rows->inner == context.shape(1)[0] / own->inner));
-  if (!paired) context.Doubt("fills rows by the ends of others, along");
+  if (!paired) context.Mix("fills rows by the ends of others, along", /*guarded=*/false);
 }
 
 void LiveFillAxis(AxisContext& context) {
