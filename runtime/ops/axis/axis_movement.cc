@@ -1,5 +1,6 @@
 // Axis rules of ops that move elements.
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "absl/algorithm/container.h"
@@ -170,6 +171,26 @@ void SplitAxis(AxisContext& context) {
   for (size_t o = 0; o < context.node().outputs.size(); ++o) context.Set(o, flow);
 }
 
+namespace {
+
+// The positions that are left where bound `i` of a Slice takes a known number of them away, from
+// the beginning or, counted from there, from the end. nullopt: it does something else.
+std::optional<Extent> RestOf(const AxisContext& context, size_t i, const Positions& positions,
+                             int64_t step) {
+  const bool plain = step == 1 && positions.inner == 1 && !positions.moved &&
+                     !positions.repeated && !context.is_batch();
+  const auto starts = context.integers(1), ends = context.integers(2);
+  const auto larger_starts = context.larger_integers(1), larger_ends = context.larger_integers(2);
+  if (!plain || *starts != *larger_starts || *ends != *larger_ends) return std::nullopt;
+  const int64_t start = (*starts)[i], end = (*ends)[i];
+  const int64_t larger = context.larger_shape(0)[positions.dim];
+  const bool to_end = end >= larger && end >= std::numeric_limits<int32_t>::max();
+  if (start < 0 || (end >= 0 && !to_end)) return std::nullopt;
+  return positions.extent.Through((to_end ? 0 : end) - start, 1);
+}
+
+}  // namespace
+
 void SliceAxis(AxisContext& context) {
   const auto starts = context.integers(1), ends = context.integers(2);
   const auto larger_starts = context.larger_integers(1), larger_ends = context.larger_integers(2);
@@ -223,8 +244,14 @@ void SliceAxis(AxisContext& context) {
     const bool same_start = said || start == larger_start;
     const bool last = start == size - 1 && larger_start == larger - 1 && steps[i] > 0 &&
                       end == size && larger_end == larger && context.EndsWithRequest(*positions);
+    const std::optional<Extent> rest = RestOf(context, i, *positions, steps[i]);
     if (steps[i] < 0) {
       context.Look("turns round", *positions);
+    } else if (rest.has_value() && context.OutputHas(*rest, dim)) {
+      // What is left begins as that of the request does, and ends that much before its end.
+      if ((*ends)[i] < 0) kept.padding = PaddingValue::Unknown();
+      kept.extent = *rest;
+      continue;
     } else if (last) {
       Erase(flow, dim);
       continue;
