@@ -167,8 +167,7 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
   for (size_t d = 0; d < a.size(); ++d) {
     if (a[d] == b[d]) continue;
     if (const std::optional<Extent> extent = find_extent(a[d], b[d]); extent.has_value()) {
-      flow.along.push_back(
-          {.dim = static_cast<int64_t>(d), .settled = true, .extent = *extent});
+      flow.along.push_back({.dim = static_cast<int64_t>(d), .settled = true, .extent = *extent});
     } else if (const int64_t inner = SameForAll(small, large, static_cast<int64_t>(d), options);
                inner > 0) {
       flow.along.push_back({.dim = static_cast<int64_t>(d), .inner = inner, .settled = true});

@@ -4,8 +4,8 @@
 // are of the same form again, since floor(floor(x / a) / b) is floor(x / (a b)): a whole stack of
 // convolutions and pools is one offset and one stride.
 //
-//   const Extent halved = Extent().Through(/*added=*/1, /*stride=*/2);   // kernel 3, pads 1, stride 2
-//   halved.At(9) == 5
+//   const Extent halved = Extent().Through(/*added=*/1, /*stride=*/2);   // kernel 3, pads 1,
+//   stride 2 halved.At(9) == 5
 //
 // Threads: pure.
 #pragma once

@@ -107,8 +107,8 @@ class Fitter {
     for (size_t output = 0; output < base_shapes_.size(); ++output) {
       for (const auto& [size, shapes] : steps) {
         if (shapes[output].size() == base_shapes_[output].size()) continue;
-        return Refuse(axis, absl::StrCat("the rank of output '", NameOf(output),
-                                         "' depends on it"));
+        return Refuse(axis,
+                      absl::StrCat("the rank of output '", NameOf(output), "' depends on it"));
       }
     }
     for (size_t output = 0; output < base_shapes_.size(); ++output) {

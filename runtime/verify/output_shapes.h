@@ -2,8 +2,8 @@
 //
 // Found when the model is loaded by specialising it at several bindings: almost always each dim is
 // an affine function of the axes, `batch`, `2 * sequence + 1`, or of what strides leave of an axis,
-// `floor((sequence - 80) / 320)`. An axis along which a dim is anything else (clipped, squeezed away
-// at 1) is refused: it is never padded, and what is not padded needs no rule.
+// `floor((sequence - 80) / 320)`. An axis along which a dim is anything else (clipped, squeezed
+// away at 1) is refused: it is never padded, and what is not padded needs no rule.
 #pragma once
 
 #include <string>

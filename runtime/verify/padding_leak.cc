@@ -34,7 +34,8 @@ constexpr int64_t kLargestRequest = 1 << 20;
 constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} << 50};
 
 // Whether strides leave another number of positions, more than one, at each of the two sizes that
-// `a` and `b` are specialised at: at small ones dims of few positions look as if nothing moved them.
+// `a` and `b` are specialised at: at small ones dims of few positions look as if nothing moved
+// them.
 bool TellsStridesApart(const Graph& a, const Graph& b) {
   const std::vector<NodeId> nodes = a.NodeIds(), others = b.NodeIds();
   for (size_t i = 0; i < nodes.size() && i < others.size(); ++i) {

@@ -45,7 +45,8 @@ Shape Scatter::TrueShape(size_t position, size_t i, const Shape& slot) const {
   for (size_t d = 0; d < dims.size(); ++d) {
     for (size_t axis = 0; axis < sizes.size(); ++axis) {
       if (dims[d].factors[axis] == 0) continue;
-      shape[d] -= dims[d].PartOf(axis, batch_.target.sizes[axis]) - dims[d].PartOf(axis, sizes[axis]);
+      shape[d] -=
+          dims[d].PartOf(axis, batch_.target.sizes[axis]) - dims[d].PartOf(axis, sizes[axis]);
     }
   }
   return shape;

@@ -186,8 +186,7 @@ void ElementwiseAxis(AxisContext& context) {
         joint.moved = joint.moved || meets;
         continue;
       }
-      const bool alike = positions->inner == joint.inner &&
-                         positions->repeated == joint.repeated &&
+      const bool alike = positions->inner == joint.inner && positions->repeated == joint.repeated &&
                          positions->extent == joint.extent;
       if (found && !alike) {
         context.Doubt("sets elements beside each other that need not be of the same position of");

@@ -181,13 +181,13 @@ void RecurrentAxis(AxisContext& context) {
       context.Doubt("runs over");
     }
     // Behind its length a row's states are zeros.
-    states.along.push_back({.dim = batch_first ? 1 : 0,
-                            .padding = own_lengths ? PaddingValue::Constant(0)
-                                                   : PaddingValue::Unknown(),
-                            .guarded = positions.guarded || (has_lengths && !own_lengths),
-                            .moved = positions.moved,
-                            .repeated = positions.repeated,
-                            .extent = positions.extent});
+    states.along.push_back(
+        {.dim = batch_first ? 1 : 0,
+         .padding = own_lengths ? PaddingValue::Constant(0) : PaddingValue::Unknown(),
+         .guarded = positions.guarded || (has_lengths && !own_lengths),
+         .moved = positions.moved,
+         .repeated = positions.repeated,
+         .extent = positions.extent});
   }
   for (size_t i = 1; i < context.num_inputs(); ++i) {
     const bool of_rows = i == 4 || i == 5 || i == 6;  // lengths and states
@@ -295,8 +295,8 @@ void WindowsAxis(AxisContext& context, Nothing nothing) {
   if (!whole) return UnknownAxis(context);
   // Where averages round up, what lies behind the pads counts for some of them.
   const bool rounds_up = attributes.Int("ceil_mode", 0) != 0;
-  const bool explicit_pads = (auto_pad == "NOTSET" || auto_pad == "VALID") &&
-                             (!rounds_up || nothing == Nothing::kLowest);
+  const bool explicit_pads =
+      (auto_pad == "NOTSET" || auto_pad == "VALID") && (!rounds_up || nothing == Nothing::kLowest);
   AxisFlowValue flow;
   for (const Positions& positions : context.input(0).along) {
     const int64_t d = positions.dim - 2;

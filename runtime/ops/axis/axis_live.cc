@@ -40,9 +40,9 @@ void CheckRows(AxisContext& context) {
   const Positions* own = context.input(kExtents).At(0);
   const bool paired =
       (rows == nullptr) == (own == nullptr) &&
-      (own == nullptr || (rows->inner % own->inner == 0 && !rows->moved && !own->moved &&
-                          !rows->repeated && !own->repeated &&
-                          context.shape(0)[0] / rows->inner == context.shape(1)[0] / own->inner));
+      (own == nullptr ||
+       (rows->inner % own->inner == 0 && !rows->moved && !own->moved && !rows->repeated &&
+        !own->repeated && context.shape(0)[0] / rows->inner == context.shape(1)[0] / own->inner));
   if (!paired) context.Mix("fills rows by the ends of others, along", /*guarded=*/false);
 }
 

@@ -94,7 +94,8 @@ void ExpandAxis(AxisContext& context) {
     if (const Positions* positions = own >= 0 ? context.input(0).At(own) : nullptr) {
       flow.along.push_back(At(*positions, d));
     } else if (const std::optional<Extent> extent = context.OutputExtent(d);
-               extent.has_value() && context.output_shape()[d] != context.larger_output_shape()[d]) {
+               extent.has_value() &&
+               context.output_shape()[d] != context.larger_output_shape()[d]) {
       flow.along.push_back({.dim = d,
                             .padding = uniform.has_value() ? PaddingValue::Constant(*uniform)
                                                            : PaddingValue::Unknown(),
@@ -177,8 +178,8 @@ namespace {
 // the beginning or, counted from there, from the end. nullopt: it does something else.
 std::optional<Extent> RestOf(const AxisContext& context, size_t i, const Positions& positions,
                              int64_t step) {
-  const bool plain = step == 1 && positions.inner == 1 && !positions.moved &&
-                     !positions.repeated && !context.is_batch();
+  const bool plain = step == 1 && positions.inner == 1 && !positions.moved && !positions.repeated &&
+                     !context.is_batch();
   const auto starts = context.integers(1), ends = context.integers(2);
   const auto larger_starts = context.larger_integers(1), larger_ends = context.larger_integers(2);
   if (!plain || *starts != *larger_starts || *ends != *larger_ends) return std::nullopt;
@@ -220,8 +221,7 @@ void SliceAxis(AxisContext& context) {
     if (positions == nullptr) {
       if (end == larger_end && start == larger_start) continue;
       // A table that is cut at the length: as it begins.
-      const std::optional<Extent> extent =
-          steps[i] == 1 ? context.OutputExtent(dim) : std::nullopt;
+      const std::optional<Extent> extent = steps[i] == 1 ? context.OutputExtent(dim) : std::nullopt;
       const bool grows = extent.has_value() && extent->is_whole();
       if (extent.has_value() && start == larger_start) {
         // Along two dims it may be a mask, whose elements are not known here.

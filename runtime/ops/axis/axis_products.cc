@@ -46,9 +46,8 @@ void Product(AxisContext& context, bool transpose_a, bool transpose_b, size_t se
       if (known.dim != dim) continue;
       if (padding.Is(0)) known.padding = padding;
       known.guarded = known.guarded || from.guarded;
-      known.moved =
-          known.moved || from.moved || known.inner != from.inner ||
-          known.repeated != from.repeated || known.extent != from.extent;
+      known.moved = known.moved || from.moved || known.inner != from.inner ||
+                    known.repeated != from.repeated || known.extent != from.extent;
       return;
     }
     Positions product = from;

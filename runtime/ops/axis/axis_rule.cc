@@ -107,8 +107,7 @@ bool AxisContext::OutputGrows(int64_t dim, size_t output) const {
 bool AxisContext::OutputHas(const Extent& extent, int64_t dim, size_t output) const {
   const Shape& larger = *larger_.value(larger_node_.outputs[output]).shape;
   return output_shape(output)[dim] == extent.At(options_.small_size) &&
-         dim < static_cast<int64_t>(larger.size()) &&
-         larger[dim] == extent.At(options_.large_size);
+         dim < static_cast<int64_t>(larger.size()) && larger[dim] == extent.At(options_.large_size);
 }
 
 std::optional<Extent> AxisContext::ExtentOf(int64_t size, int64_t larger_size) const {

@@ -15,8 +15,8 @@ namespace {
 // Sizes of the axis: those that the largest strides can be told by, and then what models that take
 // few sizes take.
 constexpr int64_t kSizes[][3] = {
-    {227, 259, 403}, {224, 256, 352}, {1031, 1499, 2003}, {4099, 5003, 8009}, {96, 64, 160},
-    {19, 23, 40},    {7, 11, 16},
+    {227, 259, 403}, {224, 256, 352}, {1031, 1499, 2003}, {4099, 5003, 8009},
+    {96, 64, 160},   {19, 23, 40},    {7, 11, 16},
 };
 constexpr int64_t kOthers[] = {16, 64, 224, 5};
 
@@ -124,15 +124,15 @@ void LiveExtents::VisitWindows(const Graph& graph, NodeId id) {
     });
     if (!agrees) continue;
     // A pool whose window lacks elements rounds in another way.
-    const int64_t needed = (first.kernel[d] - 1) * first.dilations[d] + 1 - first.pad_begin[d] -
-                           first.pad_end[d];
-    smallest_ = std::max(smallest_, std::max<int64_t>(needed, 1) * in.extent.stride -
-                                        in.extent.offset);
+    const int64_t needed =
+        (first.kernel[d] - 1) * first.dilations[d] + 1 - first.pad_begin[d] - first.pad_end[d];
+    smallest_ =
+        std::max(smallest_, std::max<int64_t>(needed, 1) * in.extent.stride - in.extent.offset);
     Add(output, {.dim = in.dim, .extent = extent});
-    windows_[id].push_back({.dim = in.dim,
-                            .extent = extent,
-                            .leaves_end = first.pad_end[d] > 0 ||
-                                          (rounds_up && first.strides[d] > 1)});
+    windows_[id].push_back(
+        {.dim = in.dim,
+         .extent = extent,
+         .leaves_end = first.pad_end[d] > 0 || (rounds_up && first.strides[d] > 1)});
   }
 }
 

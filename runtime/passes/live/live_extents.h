@@ -33,13 +33,13 @@ struct LiveDim {
 // The windows of a node along one dim; all of its pads are known.
 struct LiveWindows {
   int64_t dim = 0;
-  Extent extent;  // of the results
+  Extent extent;            // of the results
   bool leaves_end = false;  // a request's last window may hold elements behind its end
 };
 
 // The axes of a model, by symbol.
 struct LiveAxes {
-  std::string axis;  // that is looked along
+  std::string axis;   // that is looked along
   std::string batch;  // empty: none
   std::set<std::string> others;
 };

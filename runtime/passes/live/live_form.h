@@ -36,12 +36,12 @@ inline constexpr char kLiveInput[] = "reprise.live.";
 struct LiveForm {
   struct Axis {
     std::string symbol;
-    bool has_input = false;         // the graph has an input for it
-    std::vector<Extent> extents;    // that its values have, beside the size itself
-    int64_t smallest = 1;           // the size from which on they have these
+    bool has_input = false;       // the graph has an input for it
+    std::vector<Extent> extents;  // that its values have, beside the size itself
+    int64_t smallest = 1;         // the size from which on they have these
   };
-  Graph graph;                // inputs of the axes behind all others, in the order of `axes`
-  std::vector<Axis> axes;     // those that windows slide along
+  Graph graph;             // inputs of the axes behind all others, in the order of `axes`
+  std::vector<Axis> axes;  // those that windows slide along
 };
 
 // `wanted`: symbols of the axes to make live; `batch` may be empty; `symbols`: all of the model's

@@ -70,8 +70,7 @@ void LiveRewrite::Run() {
   }
 }
 
-ValueId LiveRewrite::Add(absl::string_view op, std::vector<ValueId> inputs,
-                         Attributes attributes) {
+ValueId LiveRewrite::Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes) {
   const NodeId id = graph_.AddNode(op, std::move(inputs), std::move(attributes));
   graph_.SetSource(id, source_op_, source_name_);
   return graph_.node(id).outputs[0];
@@ -92,8 +91,8 @@ ValueId LiveRewrite::Live() {
 ValueId LiveRewrite::ExtentOf(const Extent& extent) {
   ValueId& known = counts_.emplace(extent, kNone).first->second;
   if (known == kNone) {
-    known = Add("reprise.LiveExtent", {Live()},
-                {{"offset", extent.offset}, {"stride", extent.stride}});
+    known =
+        Add("reprise.LiveExtent", {Live()}, {{"offset", extent.offset}, {"stride", extent.stride}});
   }
   return known;
 }
@@ -199,11 +198,12 @@ ValueId LiveRewrite::CountOf(const std::vector<LiveDim>& live, int64_t rank) {
   shape[0] = -1;
   ValueId count = kNone;
   for (const LiveDim& one : live) {
-    const ValueId own = Add("Cast", {ExtentOf(one.extent)}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
+    const ValueId own =
+        Add("Cast", {ExtentOf(one.extent)}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
     count = count == kNone ? own : Add("Mul", {count, own});
     if (one.repeats != 1) {
-      const ValueId repeats = graph_.AddConstant(
-          "", Tensor::FloatScalar(static_cast<float>(one.repeats)));
+      const ValueId repeats =
+          graph_.AddConstant("", Tensor::FloatScalar(static_cast<float>(one.repeats)));
       count = Add("Mul", {count, repeats});
     }
   }
@@ -261,8 +261,8 @@ void LiveRewrite::VisitExtreme(NodeId id) {
     if (CanFill(x, one)) graph_.SetInput(id, 0, Filled(x, one, fill));
   }
   if (node.op != "GlobalMaxPool" || live.empty()) return;
-  ReplaceOutput(id, Add("ReduceMax", {graph_.node(id).inputs[0], Ints(*dims)},
-                        {{"keepdims", int64_t{1}}}));
+  ReplaceOutput(
+      id, Add("ReduceMax", {graph_.node(id).inputs[0], Ints(*dims)}, {{"keepdims", int64_t{1}}}));
 }
 
 // Statistics of each sample's channel, over what is live behind it.
@@ -292,7 +292,8 @@ void LiveRewrite::VisitNorm(NodeId id) {
     extents_.Alias(squares, node.inputs[0]);
   }
   const ValueId variance = MeanOver(squares, dims, live);
-  const ValueId epsilon = graph_.AddConstant("", Tensor::FloatScalar(node.attributes.Float("epsilon", 1e-5F)));
+  const ValueId epsilon =
+      graph_.AddConstant("", Tensor::FloatScalar(node.attributes.Float("epsilon", 1e-5F)));
   const ValueId deviation = Add("Sqrt", {Add("Add", {variance, epsilon})});
   std::vector<int64_t> shape(static_cast<size_t>(rank), 1);
   shape[1] = -1;

@@ -17,8 +17,8 @@ namespace {
 constexpr int64_t kFloatsOfPart = int64_t{1} << 15;
 
 struct FillParams {
-  int64_t rows = 0;           // extents
-  int64_t lines_of_row = 0;   // lines of [size, inner] in each
+  int64_t rows = 0;          // extents
+  int64_t lines_of_row = 0;  // lines of [size, inner] in each
   int64_t size = 0, inner = 0;
   int64_t batch_rows = 0;
   float value = 0;
@@ -95,13 +95,12 @@ std::vector<Candidate> PlanLiveFill(const CpuTarget& target, const NodeView& nod
   const int64_t inner = Strides(shape)[*axis];
   const int64_t rows = node.shape(1)[0];
   const int64_t batch_rows = node.batch_rows();
-  const FillParams params = {
-      .rows = rows,
-      .lines_of_row = NumElements(shape) / (shape[*axis] * inner) / rows,
-      .size = shape[*axis],
-      .inner = inner,
-      .batch_rows = batch_rows,
-      .value = node.attributes().Float("value", 0)};
+  const FillParams params = {.rows = rows,
+                             .lines_of_row = NumElements(shape) / (shape[*axis] * inner) / rows,
+                             .size = shape[*axis],
+                             .inner = inner,
+                             .batch_rows = batch_rows,
+                             .value = node.attributes().Float("value", 0)};
   Candidate candidate = MakeCandidate(target, node, "live_fill", RunFill, params, 0);
   candidate.option.in_place = 0;
   candidate.option.takes_live_rows =

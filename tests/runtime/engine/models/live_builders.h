@@ -93,8 +93,8 @@ class LiveModel {
   std::string Attention(const std::string& x, int64_t width, int64_t heads) {
     const auto apart = [&](const std::string& value) {
       onnx::NodeProto* concat = nullptr;
-      const std::string shape = Node(
-          "Concat", {DimOf(x, 0), DimOf(x, 1), Ints({heads}), Ints({width / heads})}, &concat);
+      const std::string shape =
+          Node("Concat", {DimOf(x, 0), DimOf(x, 1), Ints({heads}), Ints({width / heads})}, &concat);
       SetAttribute(*concat, "axis", int64_t{0});
       return Node("Reshape", {value, shape});
     };
@@ -194,7 +194,8 @@ inline std::string TextLineLike() {
   x = m.Node("Relu", {m.Conv(x, 8, 8, {{4, 2}, {1, 1}, {0, 0, 0, 0}})});
   x = m.Transpose(m.Node("Squeeze", {x, m.Ints({2})}), {2, 0, 1});
   onnx::NodeProto* lstm = nullptr;
-  x = m.Node("LSTM", {x, m.Weight({2, 24, 8}, 0.3), m.Weight({2, 24, 6}, 0.3), m.Weight({2, 48}, 0.3)},
+  x = m.Node("LSTM",
+             {x, m.Weight({2, 24, 8}, 0.3), m.Weight({2, 24, 6}, 0.3), m.Weight({2, 48}, 0.3)},
              &lstm);
   SetAttribute(*lstm, "hidden_size", int64_t{6});
   SetAttribute(*lstm, "direction", std::string("bidirectional"));
@@ -207,8 +208,7 @@ inline std::string TextLineLike() {
 inline std::string TextWindowsLike() {
   LiveModel m;
   m.builder().Input("ids", {"batch", "sequence"}, onnx::TensorProto::INT64);
-  const std::string x =
-      m.Transpose(m.Node("Gather", {m.Weight({50, 8}, 1), "ids"}), {0, 2, 1});
+  const std::string x = m.Transpose(m.Node("Gather", {m.Weight({50, 8}, 1), "ids"}), {0, 2, 1});
   std::vector<std::string> largest;
   for (const int64_t width : {3, 4, 5}) {
     onnx::NodeProto* reduce = nullptr;

@@ -32,7 +32,10 @@ const LiveCase kCases[] = {
      {"height", "width"},
      {{1, 3, 33, 70}, {1, 3, 64, 64}, {2, 3, 40, 61}, {1, 3, 57, 39}, {1, 3, 34, 128}}},
     {"SpeechLike", SpeechLike, {"sequence"}, {{1, 400}, {1, 251}, {2, 333}, {1, 512}, {1, 97}}},
-    {"ListenerLike", ListenerLike, {"sequence"}, {{1, 12, 50}, {1, 12, 33}, {3, 12, 64}, {1, 12, 7}}},
+    {"ListenerLike",
+     ListenerLike,
+     {"sequence"},
+     {{1, 12, 50}, {1, 12, 33}, {3, 12, 64}, {1, 12, 7}}},
     {"TextLineLike", TextLineLike, {"sequence"}, {{1, 1, 16, 40}, {1, 1, 16, 23}, {2, 1, 16, 64}}},
     {"TextWindowsLike", TextWindowsLike, {"sequence"}, {{1, 9}, {1, 30}, {3, 17}, {1, 5}}},
 };
@@ -102,8 +105,8 @@ TEST_P(LiveModelsTest, AnswersAreThoseAtTheirOwnSizes) {
   std::vector<std::unique_ptr<OneInput>> inputs;
   std::vector<Response> alone;
   for (const auto& shape : c.shapes) {
-    inputs.push_back(std::make_unique<OneInput>(Shape(shape.begin(), shape.end()), dtype,
-                                                inputs.size() + 1));
+    inputs.push_back(
+        std::make_unique<OneInput>(Shape(shape.begin(), shape.end()), dtype, inputs.size() + 1));
     Request& request = inputs.back()->request;
     alone.push_back(fixture_.engine.RunOne(*exact, request, *fixture_.stream));
     ASSERT_TRUE(alone.back().status.ok()) << alone.back().status;
