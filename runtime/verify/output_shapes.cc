@@ -93,7 +93,7 @@ class Fitter {
   // One step along the axis gives the factors; the constant follows from the base. What strides
   // leave of the axis moves at some steps alone, so that more of them are looked at.
   void FitAxis(size_t axis) {
-    std::vector<std::pair<int64_t, Shapes>> steps;  // by size
+    std::vector<std::pair<int64_t, Shapes>> steps;  // shapes at each size
     for (const int64_t size : StepsOf(axis)) {
       std::vector<int64_t> sizes = origin_;
       sizes[axis] = size;
@@ -280,7 +280,7 @@ class Fitter {
   const Graph& graph_;
   const std::vector<std::string>& symbols_;
   const Binding& base_;
-  std::vector<std::vector<Extent>> extents_;  // by axis
+  std::vector<std::vector<Extent>> extents_;  // indexed by axis
   std::vector<int64_t> origin_;
   Shapes base_shapes_;
   OutputFit fit_;

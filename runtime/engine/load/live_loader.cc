@@ -95,7 +95,7 @@ void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) cons
     lookup = own_lookup;
     return;
   }
-  // What stands against padding once strides do not is what a reader wants to know.
+  // A reader wants to know of an obstacle that is left once strides are none.
   for (const size_t i : refused) {
     if (draft.proof->axes[i].extents.empty() || certified(draft, i)) continue;
     const int runs = model.proof->axes[i].certificate.runs;

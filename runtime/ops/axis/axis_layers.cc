@@ -202,13 +202,13 @@ void RecurrentAxis(AxisContext& context) {
 
 namespace {
 
-// What windows take for no element at all.
+// The value that windows take for no element at all.
 enum class Nothing { kZero, kLowest, kNone };
 
 // The windows of a node along one dim.
 struct LineOfWindows {
   int64_t stride = 1, before = 0, behind = 0;
-  int64_t reach = 0;  // from the first element of a window to its last one
+  int64_t reach = 0;  // distance between a window's first and last elements
   bool rounds_up = false;
 
   bool IsElementwise() const { return reach == 0 && stride == 1 && before == 0 && behind == 0; }

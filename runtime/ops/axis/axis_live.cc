@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kLive = 0;     // operand of LiveExtent
 constexpr size_t kExtents = 1;  // operand of LiveFill
 
-// What lies along the rows of the batch stays there.
+// Positions along the rows of the batch stay there.
 AxisFlowValue AlongRows(const AxisContext& context, size_t i) {
   AxisFlowValue flow;
   if (const Positions* rows = context.input(i).At(0)) {
@@ -34,7 +34,7 @@ void LiveExtentAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
-// The rows of the extents lie along those of the data, each for as many of them.
+// The rows of the extents lie along those of the data, each for the same number of them.
 void CheckRows(AxisContext& context) {
   const Positions* rows = context.input(0).At(0);
   const Positions* own = context.input(kExtents).At(0);

@@ -27,8 +27,8 @@ bool SamePadding(const PaddingValue& a, const PaddingValue& b) {
 
 }  // namespace
 
-// Dim `d` of the output has as many times the positions at the larger size as at the small one: a
-// few positions behind strides divide many sizes.
+// Dim `d` of the output is the same multiple of the positions at both sizes: a few positions behind
+// strides divide many sizes.
 bool KeepsShare(const AxisContext& context, const Positions& positions, int64_t inner, size_t d) {
   const auto dim = static_cast<int64_t>(d);
   const int64_t all = inner * context.CountOf(positions);
@@ -248,7 +248,7 @@ void SliceAxis(AxisContext& context) {
     if (steps[i] < 0) {
       context.Look("turns round", *positions);
     } else if (rest.has_value() && context.OutputHas(*rest, dim)) {
-      // What is left begins as that of the request does, and ends that much before its end.
+      // The rest begins as that of the request does, and ends the same distance before its end.
       if ((*ends)[i] < 0) kept.padding = PaddingValue::Unknown();
       kept.extent = *rest;
       continue;

@@ -23,7 +23,7 @@ namespace reprise::ops {
 Rule LiveExtentRule, LiveFillRule, LiveMaskRule;
 Kernel LiveExtentKernel, LiveFillKernel, LiveMaskKernel;
 
-// What LiveFill leaves of a line of `size` positions: those before this one.
+// LiveFill leaves the positions before this one, in a line of `size` of them.
 inline int64_t LivePositions(int32_t extent, int64_t size) {
   return std::clamp<int64_t>(extent, 0, size);
 }

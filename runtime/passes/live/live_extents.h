@@ -33,7 +33,7 @@ struct LiveDim {
 // The windows of a node along one dim; all of its pads are known.
 struct LiveWindows {
   int64_t dim = 0;
-  Extent extent;            // of the results
+  Extent extent;            // the results' own
   bool leaves_end = false;  // a request's last window may hold elements behind its end
 };
 
@@ -55,7 +55,7 @@ class LiveExtents {
   std::optional<LiveDim> At(ValueId value, int64_t dim) const;
   // Nothing where pads follow the size.
   const std::vector<LiveWindows>& WindowsOf(NodeId node) const;
-  // Of node `node`, where its pads are the same at all sizes: begins, then ends.
+  // The pads of a node whose pads are the same at all sizes: begins, then ends. Null: others.
   const std::vector<int64_t>* PadsOf(NodeId node) const;
   // At one of the sizes; null where the value is not there.
   const Shape* ShapeOf(ValueId value) const;
@@ -83,8 +83,8 @@ class LiveExtents {
   std::optional<std::vector<int64_t>> SizesOf(ValueId value, int64_t dim) const;
   void Add(ValueId value, LiveDim dim);
 
-  std::vector<int64_t> sizes_;  // of the axis, one a sample
-  std::vector<Shapes> shapes_;  // by sample and value
+  std::vector<int64_t> sizes_;  // sizes of the axis, one a sample
+  std::vector<Shapes> shapes_;  // indexed by sample and value
   std::map<ValueId, std::vector<LiveDim>> dims_;
   std::map<NodeId, std::vector<LiveWindows>> windows_;
   std::map<NodeId, std::vector<int64_t>> pads_;

@@ -14,7 +14,7 @@ namespace reprise {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// What padding becomes where a request holds zeros there: moved, and not computed with.
+// A value is followed back through this many nodes that only move elements.
 constexpr int kMostMoves = 16;
 
 // The padding of floats of the model's own inputs holds zeros.
@@ -329,7 +329,7 @@ void LiveRewrite::VisitProduct(NodeId id) {
   if (rank_a < 2 || rank_b < 2) return;
   const auto a = extents_.At(node.inputs[0], rank_a - 1);
   const auto b = extents_.At(node.inputs[1], rank_b - 2);
-  // What a softmax hides is zero already.
+  // A softmax has made zeros of hidden elements already.
   const NodeId producer = graph_.value(node.inputs[0]).producer;
   if (producer != kNone && graph_.node(producer).op == "Softmax") return;
   if (a.has_value() && CanFill(node.inputs[0], *a)) {

@@ -41,7 +41,7 @@ class LiveRewrite {
   std::vector<LiveDim> LiveAmong(ValueId value, const std::vector<int64_t>& dims) const;
   // Its rows are those of the batch, or there is no batch.
   bool HasRowsOfBatch(ValueId value) const;
-  // Rows lie in front of the dim, as many for each row of the batch.
+  // Rows lie in front of the dim, the same number for each row of the batch.
   bool CanFill(ValueId value, const LiveDim& dim) const;
 
   ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {});
@@ -64,7 +64,7 @@ class LiveRewrite {
   const LiveAxes axes_;
   LiveExtents extents_;
   ValueId live_ = kNone;
-  std::string source_op_, source_name_;  // of the node that is looked at
+  std::string source_op_, source_name_;  // the node that is looked at
   std::map<Extent, ValueId> counts_;
   std::map<std::tuple<ValueId, int64_t, float>, ValueId> filled_;
 };

@@ -89,7 +89,7 @@ class LiveModel {
   std::string DimOf(const std::string& x, int64_t dim) {
     return Node("Gather", {Node("Shape", {x}), Ints({dim})});
   }
-  // Of [batch, positions, width].
+  // Takes and gives [batch, positions, width].
   std::string Attention(const std::string& x, int64_t width, int64_t heads) {
     const auto apart = [&](const std::string& value) {
       onnx::NodeProto* concat = nullptr;

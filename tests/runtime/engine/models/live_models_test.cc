@@ -20,8 +20,8 @@ using ::testing::IsEmpty;
 struct LiveCase {
   const char* name;
   std::string (*bytes)();
-  std::vector<std::string> axes;             // that are padded
-  std::vector<std::vector<int64_t>> shapes;  // of the one input, of requests
+  std::vector<std::string> axes;             // padded ones
+  std::vector<std::vector<int64_t>> shapes;  // each that of the one input of a request
 };
 
 void PrintTo(const LiveCase& c, std::ostream* out) { *out << c.name; }
