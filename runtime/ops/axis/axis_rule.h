@@ -196,8 +196,8 @@ class AxisContext {
   bool OutputGrows(int64_t dim, size_t output = 0) const;
   // It has the positions of `extent` in both graphs.
   bool OutputHas(const Extent& extent, int64_t dim, size_t output = 0) const;
-  // The positions that a dim of these sizes has: those of the axis, or of the one value whose number
-  // of positions is the same. nullopt: none is, or it is not certain which.
+  // The positions that a dim of these sizes has: those of the axis, or of the one value whose
+  // number of positions is the same. nullopt: none is, or it is not certain which.
   std::optional<Extent> ExtentOf(int64_t size, int64_t larger_size) const;
   std::optional<Extent> OutputExtent(int64_t dim, size_t output = 0) const;
   // Places along the dim of these positions in the smaller graph.

@@ -2,14 +2,28 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "runtime/passes/live/live_extents.h"
 #include "runtime/passes/live/live_rewrite.h"
 
 namespace reprise {
 
+namespace {
+
+// Convolutions of bytes are recognised by the DequantizeLinear in front of them.
+bool IsQuantised(const Graph& graph) {
+  return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    return SlidesWindows(node) && graph.ProducerIf(node.input(0), "DequantizeLinear") != nullptr;
+  });
+}
+
+}  // namespace
+
 absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& batch,
                                       const std::set<std::string>& symbols,
                                       const std::vector<std::string>& wanted) {
+  if (IsQuantised(symbolic)) return absl::UnimplementedError("its windows slide over bytes");
   LiveForm form = {.graph = symbolic};
   for (const std::string& symbol : wanted) {
     LiveAxes axes = {.axis = symbol, .batch = batch, .others = symbols};

@@ -45,7 +45,8 @@ struct LiveForm {
 };
 
 // `wanted`: symbols of the axes to make live; `batch` may be empty; `symbols`: all of the model's
-// axes but the batch. NOT_FOUND: windows slide along none of them.
+// axes but the batch. NOT_FOUND: windows slide along none of them. UNIMPLEMENTED: windows slide
+// over bytes.
 absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& batch,
                                       const std::set<std::string>& symbols,
                                       const std::vector<std::string>& wanted);
