@@ -7,7 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_numbers.h"
-#include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 #include "runtime/passes/specialize/specialize.h"
 
@@ -40,11 +40,7 @@ bool TellsStridesApart(const Graph& a, const Graph& b) {
   const std::vector<NodeId> nodes = a.NodeIds(), others = b.NodeIds();
   for (size_t i = 0; i < nodes.size() && i < others.size(); ++i) {
     const Node &node = a.node(nodes[i]), &other = b.node(others[i]);
-    const OpRow* row = FindOp(node.op);
-    const bool slides = row != nullptr && row->axis != nullptr && node.op == other.op &&
-                        (row->axis == ops::ConvAxis || row->axis == ops::MaxPoolAxis ||
-                         row->axis == ops::AveragePoolAxis || row->axis == ops::LpPoolAxis);
-    if (!slides) continue;
+    if (node.op != other.op || !FactsOf(node.op).SlidesWindows()) continue;
     const Shape &in = *a.value(node.inputs[0]).shape, &in_b = *b.value(other.inputs[0]).shape;
     const Shape &out = *a.value(node.outputs[0]).shape, &out_b = *b.value(other.outputs[0]).shape;
     for (size_t d = 2; d < in.size() && d < in_b.size() && d < out.size(); ++d) {

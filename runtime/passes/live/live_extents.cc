@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "runtime/ops/axis/axis_rules.h"
-#include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
@@ -31,12 +30,6 @@ Extent Through(const Extent& extent, const ops::Windows& w, size_t d, bool round
 }
 
 }  // namespace
-
-bool SlidesWindows(const Node& node) {
-  const OpRow* row = FindOp(node.op);
-  return row != nullptr && (row->axis == ops::ConvAxis || row->axis == ops::MaxPoolAxis ||
-                            row->axis == ops::AveragePoolAxis || row->axis == ops::LpPoolAxis);
-}
 
 absl::StatusOr<LiveExtents> LiveExtents::Find(const Graph& graph, const LiveAxes& axes) {
   LiveExtents found;
@@ -79,7 +72,7 @@ void LiveExtents::Walk(const Graph& graph, const LiveAxes& axes) {
     }
   }
   for (const NodeId id : graph.NodeIds()) {
-    if (SlidesWindows(graph.node(id))) {
+    if (FactsOf(graph.node(id).op).SlidesWindows()) {
       VisitWindows(graph, id);
     } else {
       Visit(graph, id);

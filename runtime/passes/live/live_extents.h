@@ -93,7 +93,4 @@ class LiveExtents {
   int64_t smallest_ = 1;
 };
 
-// Conv, MaxPool, AveragePool, LpPool: windows that slide over operand 0.
-bool SlidesWindows(const Node& node);
-
 }  // namespace reprise

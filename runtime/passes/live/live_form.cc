@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/live/live_extents.h"
 #include "runtime/passes/live/live_rewrite.h"
 
@@ -14,7 +15,8 @@ namespace {
 bool IsQuantised(const Graph& graph) {
   return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
     const Node& node = graph.node(id);
-    return SlidesWindows(node) && graph.ProducerIf(node.input(0), "DequantizeLinear") != nullptr;
+    return FactsOf(node.op).SlidesWindows() &&
+           graph.ProducerIf(node.input(0), "DequantizeLinear") != nullptr;
   });
 }
 

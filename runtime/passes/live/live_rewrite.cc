@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/ops/kit/onnx_types.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/live/live_form.h"
 
@@ -35,28 +36,30 @@ bool IsZeroBehind(const Graph& graph, ValueId value) {
 }  // namespace
 
 LiveRewrite::Handler LiveRewrite::HandlerOf(const Node& node) {
-  static const auto* const handlers = new std::map<std::string, Handler>{
-      {"ReduceMean", &LiveRewrite::VisitMean},
-      {"GlobalAveragePool", &LiveRewrite::VisitMean},
-      {"ReduceSum", &LiveRewrite::VisitSum},
-      {"ReduceL1", &LiveRewrite::VisitSum},
-      {"ReduceL2", &LiveRewrite::VisitSum},
-      {"ReduceSumSquare", &LiveRewrite::VisitSum},
-      {"ReduceMax", &LiveRewrite::VisitExtreme},
-      {"ReduceMin", &LiveRewrite::VisitExtreme},
-      {"ReduceLogSumExp", &LiveRewrite::VisitExtreme},
-      {"GlobalMaxPool", &LiveRewrite::VisitExtreme},
-      {"InstanceNormalization", &LiveRewrite::VisitNorm},
-      {"Softmax", &LiveRewrite::VisitSoftmax},
-      {"LogSoftmax", &LiveRewrite::VisitSoftmax},
-      {"MatMul", &LiveRewrite::VisitProduct},
-      {"LSTM", &LiveRewrite::VisitRecurrent},
-      {"GRU", &LiveRewrite::VisitRecurrent},
-      {"RNN", &LiveRewrite::VisitRecurrent},
-  };
-  if (SlidesWindows(node)) return &LiveRewrite::VisitWindows;
-  const auto known = handlers->find(node.op);
-  return known == handlers->end() ? nullptr : known->second;
+  switch (FactsOf(node.op).border) {
+    case Border::kNone:
+      return nullptr;
+    case Border::kWindow:
+    case Border::kCountedWindow:
+    case Border::kLargestWindow:
+      return &LiveRewrite::VisitWindows;
+    case Border::kSum:
+      return &LiveRewrite::VisitSum;
+    case Border::kMean:
+      return &LiveRewrite::VisitMean;
+    case Border::kLargest:
+    case Border::kSmallest:
+      return &LiveRewrite::VisitExtreme;
+    case Border::kNorm:
+      return &LiveRewrite::VisitNorm;
+    case Border::kSoftmax:
+      return &LiveRewrite::VisitSoftmax;
+    case Border::kProduct:
+      return &LiveRewrite::VisitProduct;
+    case Border::kLengths:
+      return &LiveRewrite::VisitRecurrent;
+  }
+  return nullptr;
 }
 
 void LiveRewrite::Run() {
@@ -150,8 +153,8 @@ bool LiveRewrite::CanFill(ValueId value, const LiveDim& dim) const {
 void LiveRewrite::VisitWindows(NodeId id) {
   const ValueId x = graph_.node(id).input(0);
   const bool counts_pads = graph_.node(id).attributes.Int("count_include_pad", 0) != 0;
-  const std::string op = graph_.node(id).op;
-  if (op == "AveragePool" && !counts_pads) return;
+  const Border border = FactsOf(graph_.node(id).op).border;
+  if (border == Border::kCountedWindow && !counts_pads) return;
   // Pads that do not hang on the size can be said.
   const std::string auto_pad = graph_.node(id).attributes.String("auto_pad", "NOTSET");
   if (const auto* pads = extents_.PadsOf(id); pads != nullptr && auto_pad.starts_with("SAME")) {
@@ -162,7 +165,7 @@ void LiveRewrite::VisitWindows(NodeId id) {
     const auto in = extents_.At(x, windows.dim);
     if (!windows.leaves_end || !in.has_value() || !CanFill(x, *in)) continue;
     const ValueId now = graph_.node(id).inputs[0];
-    if (op != "MaxPool") {
+    if (border != Border::kLargestWindow) {
       if (!IsZeroBehind(graph_, now)) graph_.SetInput(id, 0, Filled(now, *in, 0));
       continue;
     }
@@ -254,7 +257,8 @@ void LiveRewrite::VisitExtreme(NodeId id) {
   const Node node = graph_.node(id);
   const auto dims = ReducedDims(node);
   if (!dims.has_value()) return;
-  const float fill = node.op == "ReduceMin" ? kInfinity : -kInfinity;
+  const bool smallest = FactsOf(node.op).border == Border::kSmallest;
+  const float fill = smallest ? kInfinity : -kInfinity;
   const std::vector<LiveDim> live = LiveAmong(node.inputs[0], *dims);
   for (const LiveDim& one : live) {
     const ValueId x = graph_.node(id).inputs[0];
