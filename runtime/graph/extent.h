@@ -10,6 +10,7 @@
 // Threads: pure.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 
