@@ -119,7 +119,8 @@ std::vector<std::vector<std::byte>> MakeUpInputs(const Recipe& recipe) {
     if (IsFloating(slot.dtype)) {
       FillSmall(slot.dtype, NumElements(slot.shape), random, bytes.data());
     }
-    if (IsFloating(slot.dtype) || !absl::StrContains(slot.name, "mask")) continue;
+    const bool is_mask = absl::StrContains(slot.name, "mask") || slot.dtype == DType::kBool;
+    if (IsFloating(slot.dtype) || !is_mask) continue;
     for (size_t i = 0; i < bytes.size(); i += DTypeSize(slot.dtype)) bytes[i] = std::byte{1};
   }
   return inputs;

@@ -74,6 +74,8 @@ class SizeWalk {
       if (flow.use < Use::kSteps) continue;
       const bool shapes = row != nullptr && row->IsValueInput(i);
       const bool steps = flow.use == Use::kSteps;
+      // The same elements under another shape: the walk at two sizes sees where positions lie.
+      if (steps && shapes && row->Has(kView)) continue;
       Note(steps && shapes ? Verdict::kUndecided : Verdict::kMixes, node, flow.chooser,
            shapes ? "has a shape" : "computes with a number");
     }

@@ -355,6 +355,10 @@ absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& requ
   for (size_t i = 0; i < recipe.inputs.size(); ++i) {
     const TensorSlot& slot = recipe.inputs[i];
     if (slot.bytes == 0) continue;
+    if (i >= model.signature().recipe_inputs.size()) {
+      std::memset(stream.inputs() + slot.offset, 1, slot.bytes);  // Nothing is padded.
+      continue;
+    }
     std::memcpy(stream.inputs() + slot.offset,
                 request.inputs[model.signature().recipe_inputs[i]].data, slot.bytes);
   }

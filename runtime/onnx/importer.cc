@@ -16,6 +16,7 @@
 #include "runtime/onnx/kit/reasons.h"
 #include "runtime/onnx/rewrites.h"
 #include "runtime/onnx/signature.h"
+#include "runtime/onnx/small_weights.h"
 #include "runtime/onnx/structure/flatten.h"
 #include "runtime/onnx/structure/grown_lists.h"
 #include "runtime/onnx/structure/loop_check.h"
@@ -59,6 +60,7 @@ class ModelImporter {
       }
       return values_.reasons.ToStatus();
     }
+    KeepSmallWeights(values_);
     if (!graph_.Compact()) return absl::InternalError("the imported graph is cyclic");
     RETURN_IF_ERROR(CheckLoops(graph_));
     values_.model.files = tensors_.Files();

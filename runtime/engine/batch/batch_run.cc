@@ -226,12 +226,14 @@ void BatchRun::Gather() const {
     return GatherPacked(*recipe_, RecipeInputs(), packed_, std::nullopt, stream_.inputs());
   }
   for (size_t slot = 0; slot < recipe_->inputs.size(); ++slot) {
-    const InputTensor& first = requests_[0]->inputs[RecipeInputs()[slot]];
-    if (requests_.size() == 1 && IsReadInPlace(recipe_->inputs[slot], first)) {
-      stream_.PlaceInput(slot, static_cast<const std::byte*>(first.data));
-    } else {
-      CopyIn(slot, 0, requests_.size());
+    if (slot < RecipeInputs().size() && requests_.size() == 1) {
+      const InputTensor& first = requests_[0]->inputs[RecipeInputs()[slot]];
+      if (IsReadInPlace(recipe_->inputs[slot], first)) {
+        stream_.PlaceInput(slot, static_cast<const std::byte*>(first.data));
+        continue;
+      }
     }
+    CopyIn(slot, 0, requests_.size());
   }
 }
 
@@ -253,9 +255,26 @@ double BatchRun::PaddingOf(const TensorSlot& slot, int position) const {
   return stream_.poisons() && !guard && IsFloating(slot.dtype) ? kPoisonedPadding : value;
 }
 
+void BatchRun::WriteLive(size_t slot_index, size_t first, size_t last) const {
+  const TensorSlot& slot = recipe_->inputs[slot_index];
+  const size_t axis = model_.signature().live_axes[slot_index - RecipeInputs().size()];
+  auto* const rows = reinterpret_cast<uint8_t*>(stream_.inputs() + slot.offset);
+  const int64_t size = slot.shape[1];
+  std::memset(rows, 0, slot.bytes);
+  for (size_t i = first; i < last; ++i) {
+    const RequestShape& shape = plan_.shapes()[i];
+    const int64_t row = FirstRow(i);
+    const int64_t end = std::min(slot.shape[0], row + (model_.batch_axis() < 0 ? 1 : shape.rows));
+    for (int64_t r = row; r < end; ++r) {
+      std::memset(rows + r * size, 1, static_cast<size_t>(std::min(size, shape.sizes[axis])));
+    }
+  }
+}
+
 void BatchRun::CopyIn(size_t slot_index, size_t first, size_t last) const {
   const TensorSlot& slot = recipe_->inputs[slot_index];
   if (slot.bytes == 0) return;
+  if (slot_index >= RecipeInputs().size()) return WriteLive(slot_index, first, last);
   const int position = RecipeInputs()[slot_index];
   std::byte* const target = stream_.inputs() + slot.offset;
   int64_t sent = 0;

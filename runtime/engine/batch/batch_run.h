@@ -55,6 +55,8 @@ class BatchRun {
   void GatherOnly(size_t i) const;
   // Copies what requests [first, last) have for input `slot` of the recipe; the rest is padding.
   void CopyIn(size_t slot, size_t first, size_t last) const;
+  // The same for a slot that says which positions belong to requests (ModelSignature::live_inputs).
+  void WriteLive(size_t slot, size_t first, size_t last) const;
   // The value that padding of the slot is filled with.
   double PaddingOf(const TensorSlot& slot, int position) const;
   // Fails the requests whose data the kernels could not use. Which of several it was is found by

@@ -44,7 +44,9 @@ Shape Scatter::TrueShape(size_t position, size_t i, const Shape& slot) const {
   // Only certified axes are padded; along the others the recipe has the request's own sizes.
   for (size_t d = 0; d < dims.size(); ++d) {
     for (size_t axis = 0; axis < sizes.size(); ++axis) {
-      shape[d] -= dims[d].factors[axis] * (batch_.target.sizes[axis] - sizes[axis]);
+      if (dims[d].factors[axis] == 0) continue;
+      shape[d] -=
+          dims[d].PartOf(axis, batch_.target.sizes[axis]) - dims[d].PartOf(axis, sizes[axis]);
     }
   }
   return shape;

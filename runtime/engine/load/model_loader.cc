@@ -14,6 +14,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/axes.h"
 #include "runtime/engine/load/certifier.h"
+#include "runtime/engine/load/live_loader.h"
 #include "runtime/engine/load/model_draft.h"
 #include "runtime/engine/load/policy_maker.h"
 #include "runtime/engine/load/refusal.h"
@@ -116,6 +117,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
                     [&] { return name_of("phase certificate"); });
   Certifier::StoreLookup lookup;
   RETURN_IF_ERROR(Certifier(context_).FindOut(draft, lookup));
+  LiveLoader(context_).Improve(draft, lookup);
   // Measurements ran exactly; recipes want other forms of the parameters.
   if (draft.options.precision != Precision::kExact) draft.program->owner->parameters().DropUnused();
   certificate.End();
