@@ -108,6 +108,9 @@ class Client {
   // Empty arguments select everything.
   absl::StatusOr<v1::ListRecipesResponse> ListRecipes(absl::string_view model = "",
                                                       absl::string_view version = "");
+  // The recipes of single ops that eager runs have prepared.
+  absl::StatusOr<v1::ListRecipesResponse> ListEager(absl::string_view model = "",
+                                                    absl::string_view version = "");
   absl::StatusOr<v1::DumpRecipeResponse> DumpRecipe(absl::string_view key);
   absl::StatusOr<v1::GetStatsResponse> GetStats(absl::string_view model = "",
                                                 absl::string_view version = "");

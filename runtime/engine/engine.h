@@ -17,6 +17,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@
 #include "runtime/engine/model/model.h"
 #include "runtime/engine/profile.h"
 #include "runtime/engine/replay/stream.h"
+#include "runtime/engine/session_options.h"
 #include "runtime/engine/tune/tuner.h"
 #include "runtime/engine/types/engine_options.h"
 #include "runtime/engine/types/miss_report.h"
@@ -54,6 +56,7 @@ struct CachedRecipe {
 };
 
 struct LoaderContext;
+class Session;
 
 class Engine {
  public:
@@ -63,6 +66,17 @@ class Engine {
   // Imports, analyses and certifies; takes tens to hundreds of milliseconds. Errors: NOT_FOUND for
   // a missing file, INVALID_ARGUMENT and UNIMPLEMENTED as the importer says.
   absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options);
+  // The same for a model that is in no file: one that was imported (ImportOnnxBytes), or a graph
+  // that the program has built (see ModelOfGraph). `options.path` is not looked at.
+  absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options, ImportedModel imported);
+  // The same for the bytes of an ONNX file, which are copied. Weights in other files are an error.
+  absl::StatusOr<std::shared_ptr<Model>> LoadBytes(ModelOptions options, absl::string_view bytes);
+
+  // A session: one recipe of `model`, bound to memory that stays where it is, so that replaying it
+  // takes no argument. See session.h. Captures the recipe now where it is not ready.
+  absl::StatusOr<std::unique_ptr<Session>> Bind(std::shared_ptr<const Model> model,
+                                                const AxisSizes& sizes,
+                                                SessionOptions options = {});
 
   // Measures what a Load with `confirm_padding_later` has left out: a few long replays on the
   // caller's thread alone, while the model serves. Once a model; does nothing where nothing was
@@ -128,6 +142,8 @@ class Engine {
   int64_t parameter_bytes() const { return parameter_budget_->used(); }
   const MissReport& misses() const { return misses_; }
   const EngineOptions& options() const { return options_; }
+  // The same of what eager runs have prepared.
+  std::vector<CachedRecipe> ListEager() const;
 
  private:
   // Run, without a net: what it throws is every request's error.
@@ -136,6 +152,8 @@ class Engine {
   // Looks at the model's traffic, behind, when that is due: its buckets may change.
   void FollowTraffic(const Model& model);
   LoaderContext MakeLoaderContext() const;
+  absl::StatusOr<std::shared_ptr<Model>> LoadAs(ModelOptions options,
+                                                std::optional<ImportedModel> imported);
 
   EngineOptions options_;
   Observer& observer_;

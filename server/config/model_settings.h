@@ -18,7 +18,7 @@ namespace reprise {
 
 enum class Overflow { kExact, kReject };
 enum class BucketPolicyMode { kApply, kSuggest, kOff };
-enum class CaptureMode { kQuick, kInline, kBackground };
+enum class CaptureMode { kQuick, kInline, kBackground, kOff };
 
 // Buckets that are captured before requests need them. All empty: none is.
 struct WarmupSettings {
@@ -65,6 +65,8 @@ struct ModelSettings {
   std::vector<int64_t> eos_ids;            // empty: what the files beside the model say
   std::optional<bool> packing;  // where the model can be packed; absent: see WantsPacking
   Precision precision = Precision::kExact;
+  std::string precision_ops;            // see PrecisionRules; files are in the model's folder
+  bool fusion = true;                   // nodes are joined where that is faster
   std::set<std::string> padding_off;    // axis labels
   std::map<std::string, double> fills;  // keyed by input name
 

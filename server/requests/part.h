@@ -9,9 +9,9 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/batching/dispatcher.h"
+#include "runtime/batching/scheduler.h"
 #include "runtime/engine/engine.h"
-#include "server/batching/dispatcher.h"
-#include "server/batching/scheduler.h"
 #include "server/repository/statistics.h"
 
 namespace reprise {

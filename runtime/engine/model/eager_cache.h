@@ -70,6 +70,8 @@ class EagerCache {
   void Remove(const std::shared_ptr<Share>& share) { cache_.RemoveOwner(share); }
 
   int64_t bytes() const { return cache_.bytes(); }
+  // The recipes that are kept now, for people.
+  std::vector<RecipeCache::Entry> Entries() const { return cache_.Entries(); }
 
  private:
   RecipeCache cache_;

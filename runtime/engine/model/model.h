@@ -153,6 +153,8 @@ class Model : public std::enable_shared_from_this<Model> {
   // that overrides initialisers, else null.
   RecipeKey KeyAt(const BatchTarget& target, const RequestShape& shape,
                   const ModelVariant* variant) const;
+  // The fields that all its keys have in common beside the graph.
+  KeyPolicy key_policy() const;
   // Compiles the model for `key`, which KeyAt made; the recipe is in no cache and not primed.
   // `plan`: filled where it is not null.
   absl::StatusOr<std::unique_ptr<Recipe>> CompileAt(const RecipeKey& key,
@@ -161,7 +163,8 @@ class Model : public std::enable_shared_from_this<Model> {
                                                     CompiledPlan* plan = nullptr) const;
   // The same from a plan that was made for `key` before. DATA_LOSS where it cannot have been.
   absl::StatusOr<std::unique_ptr<Recipe>> RebindAt(const CompiledPlan& plan, const RecipeKey& key,
-                                                   const EngineOptions& options) const;
+                                                   const EngineOptions& options,
+                                                   const ModelVariant* variant = nullptr) const;
   // RESOURCE_EXHAUSTED where a stream would have to hold more for the recipe than the model may.
   absl::Status CheckArena(const Recipe& recipe) const;
   // Tells the observer what the buckets are worth.
