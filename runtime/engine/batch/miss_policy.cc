@@ -208,6 +208,8 @@ void MissPolicy::CaptureAhead(const Model& model, const AxisSizes& sizes, Compil
 
 void MissPolicy::CaptureAhead(const Model& model, CaptureTarget target, CaptureUrgency urgency,
                               std::function<void(absl::Status)> done) {
+  // A model that runs op by op has nothing to capture.
+  if (model.options().capture == CapturePolicy::kOff) return done(absl::OkStatus());
   if (cache_.Contains(target.key)) return done(absl::OkStatus());
   const auto ticket =
       captures_.Begin(model.shared_from_this(), std::move(target), urgency, {.done = done});

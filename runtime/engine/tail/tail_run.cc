@@ -192,9 +192,10 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
     if (i > 0 || node.node.op != "Gather") bytes += inputs[i]->bytes();
   }
   const int64_t start_ns = context_.options.clock->NowNs();
-  // Where nothing is captured every op has a recipe of its own, however little it reads.
+  // Where nothing is captured every op on data has a recipe of its own, however little it reads.
   const bool prepares =
-      bytes > kLittleBytes || context_.model.options().capture == CapturePolicy::kOff;
+      bytes > kLittleBytes ||
+      (node.is_cut && context_.model.options().capture == CapturePolicy::kOff);
   const GraphSection* section = prepares ? context_.tail.SectionOf(graph, node) : nullptr;
   if (section == nullptr || !RunPrepared(*section)) {
     auto evaluated = Evaluate(node.node, inputs, kMaxResultBytes);
