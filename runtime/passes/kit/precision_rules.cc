@@ -1,5 +1,6 @@
 #include "runtime/passes/kit/precision_rules.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
