@@ -72,6 +72,12 @@ reprise::Tensor ScalarOf(double number, DType dtype) {
   });
 }
 
+reprise::Tensor Copied(const reprise::Tensor& tensor) {
+  return reprise::Tensor::Make(tensor.dtype(), tensor.shape(), [&](void* to) {
+    if (tensor.bytes() > 0) std::memcpy(to, tensor.data(), tensor.bytes());
+  });
+}
+
 std::vector<Dim> DimsOf(const Shape& shape) {
   std::vector<Dim> dims;
   for (const int64_t size : shape) dims.push_back({.size = size});
@@ -159,9 +165,9 @@ TracedGraph GraphOf(const std::vector<TracedValuePtr>& wanted, bool names) {
   const auto id_of = [&](const TracedValuePtr& value, bool as_constant) {
     if (value == nullptr) return kNone;
     Graph& graph = traced.graph;
-    if (value->is_constant || (as_constant && value->has_bytes())) {
-      return graph.AddConstant("", TensorOf(*value));
-    }
+    if (value->is_constant) return graph.AddConstant("", TensorOf(*value));
+    // The elements of now: the program may write others.
+    if (as_constant && value->has_bytes()) return graph.AddConstant("", Copied(TensorOf(*value)));
     const auto [it, added] = ids.emplace(value.get(), kNone);
     if (!added) return it->second;
     if (value->parameter.has_value()) {
