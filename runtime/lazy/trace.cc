@@ -269,8 +269,12 @@ std::vector<Tensor> StreamState::CallHere(absl::string_view op, const std::vecto
     for (const TracedValuePtr& value : *made) tensors.push_back(TensorHandle::Wrap(value));
     return tensors;
   }
+  // An error that came with an operand was told at its own line.
+  const bool inherited = std::any_of(operands.begin(), operands.end(), [](const Arg& arg) {
+    return arg.handle() != nullptr && !arg.handle()->value->status.ok();
+  });
   if (capturing()) FailCapture(status);
-  Report(status);
+  if (!inherited) Report(status);
   for (size_t i = 0; i < std::max<size_t>(results, 1); ++i) tensors.push_back(Without(status));
   return tensors;
 }
@@ -338,7 +342,6 @@ absl::StatusOr<std::vector<TracedValuePtr>> StreamState::Record(absl::string_vie
   traced->number = next_op_++;
   for (const Arg& arg : operands) {
     absl::StatusOr<TracedValuePtr> operand = OperandOf(arg, number_dtype);
-    // An error that came with an operand was told at its own line.
     if (!operand.ok()) return operand.status();
     traced->operands.push_back(*std::move(operand));
   }
