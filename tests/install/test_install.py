@@ -113,6 +113,7 @@ def test_example_batches_what_is_submitted(prefix, tmp_path_factory):
     assert run(program, MINILM, 24).splitlines() == [
         "12 answers by futures, 12 by callbacks, the largest batch had more than one row",
         "streams: in order"]
+    assert run(program.parent / "own_batches") == "all are right, in batches\n"
 
 
 def test_example_brings_ops_of_its_own(prefix, tmp_path_factory):
