@@ -215,6 +215,13 @@ absl::StatusOr<v1::ListRecipesResponse> Client::ListRecipes(absl::string_view mo
                       About<v1::ListRecipesRequest>(model, version));
 }
 
+absl::StatusOr<v1::ListRecipesResponse> Client::ListEager(absl::string_view model,
+                                                          absl::string_view version) {
+  auto request = About<v1::ListRecipesRequest>(model, version);
+  request.set_eager(true);
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ListRecipes, request);
+}
+
 absl::StatusOr<v1::DumpRecipeResponse> Client::DumpRecipe(absl::string_view key, DumpParts parts) {
   v1::DumpRecipeRequest request;
   request.set_key(std::string(key));

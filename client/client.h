@@ -145,6 +145,9 @@ class Client {
   // Empty arguments select everything.
   absl::StatusOr<v1::ListRecipesResponse> ListRecipes(absl::string_view model = "",
                                                       absl::string_view version = "");
+  // The recipes of single ops that eager runs have prepared.
+  absl::StatusOr<v1::ListRecipesResponse> ListEager(absl::string_view model = "",
+                                                    absl::string_view version = "");
   // The parts of a recipe that are told on request alone.
   struct DumpParts {
     bool graphs = false;     // its texts before it got its sizes and behind the passes

@@ -194,6 +194,7 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                .store = store_.store(),
                .captures = &captures_,
                .frozen = options.frozen,
+               .eager = options.eager,
                .on_primed =
                    [this](const Recipe& recipe) { arenas_.Touch(BytesInFrontOfScratch(recipe)); },
                .on_capture = [this](const MissRecord& record) { OnCapture(record); },

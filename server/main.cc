@@ -11,14 +11,18 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "runtime/base/address_space.h"
 #include "runtime/base/descriptor_limit.h"
 #include "runtime/base/file_faults.h"
 #include "runtime/base/heap.h"
 #include "runtime/base/memory_net.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/custom/op_library.h"
 #include "server/config/flags.h"
 #include "server/daemon.h"
 #include "server/log.h"
@@ -79,6 +83,15 @@ void EndAtOnce(const sigset_t& signals, std::chrono::steady_clock::time_point en
   std::_Exit(kExitFailed);
 }
 
+absl::Status LoadOpLibraries(const std::vector<std::string>& files, Log& log) {
+  for (const std::string& file : files) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> ops, LoadOpLibrary(file));
+    log.Write(LogLevel::kInfo,
+              absl::StrCat("op library ", file, " brings ", absl::StrJoin(ops, ", ")));
+  }
+  return absl::OkStatus();
+}
+
 int Main(int argc, char** argv) {
   auto parsed = ParseFlags(argc, argv, REPRISE_VERSION);
   if (!parsed.ok()) {
@@ -104,6 +117,11 @@ int Main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const std::shared_ptr<Log> log =
       Log::ToStandardError(parsed->options.log_format, parsed->options.log_levels);
+  if (const absl::Status loaded = LoadOpLibraries(parsed->options.op_libraries, *log);
+      !loaded.ok()) {
+    log->Write(LogLevel::kError, loaded.message());
+    return kExitFailed;
+  }
   std::atomic<int> code = EXIT_SUCCESS;
   auto daemon =
       Daemon::Start(parsed->options, REPRISE_VERSION, *log, [&log, &code](const absl::Status& why) {

@@ -8,10 +8,12 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/batch/batch_run.h"
 #include "runtime/engine/bucket_change.h"
+#include "runtime/engine/capture/capture.h"
 #include "runtime/engine/load/certifier.h"
 #include "runtime/engine/load/model_loader.h"
 #include "runtime/engine/metrics/compilations.h"
 #include "runtime/engine/packing/packed_frame.h"
+#include "runtime/engine/session.h"
 #include "runtime/engine/tail/tail_run.h"
 #include "runtime/engine/types/data_error.h"
 #include "runtime/graph/graph_diff.h"
@@ -79,10 +81,29 @@ void Engine::ConfirmPadding(const Model& model) const {
   if (!WhereMemoryAllows([&] { Certifier(MakeLoaderContext()).Confirm(model); })) {
     model.padding().GiveUp();
   }
-  if (model.options().precision != Precision::kExact) model.owner()->parameters().DropUnused();
+  if (MayRound(model.options())) model.owner()->parameters().DropUnused();
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
+  return LoadAs(std::move(options), std::nullopt);
+}
+
+absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options, ImportedModel imported) {
+  return LoadAs(std::move(options), std::move(imported));
+}
+
+absl::StatusOr<std::shared_ptr<Model>> Engine::LoadBytes(ModelOptions options,
+                                                         absl::string_view bytes) {
+  ASSIGN_OR_RETURN(
+      ImportedModel imported,
+      WithinMemory([&] { return absl::StrCat("loading model '", options.id.name, "'"); },
+                   [&] { return ImportOnnxBytes(bytes); }));
+  return LoadAs(std::move(options), std::move(imported));
+}
+
+absl::StatusOr<std::shared_ptr<Model>> Engine::LoadAs(ModelOptions options,
+                                                      std::optional<ImportedModel> imported) {
+  if (options_.eager) options.capture = CapturePolicy::kOff;
   LoaderContext context = MakeLoaderContext();
   context.index_of = [this](const GraphFingerprint& graph) { return cache_.IndexOf(graph); };
   context.change_since = [this](const std::string& name, const ModelProgram& program) {
@@ -90,9 +111,10 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
   };
   const ModelLoader loader(context);
   const ModelId id = options.id;
-  ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
-                   WithinMemory([&] { return absl::StrCat("loading model '", id.name, "'"); },
-                                [&] { return loader.Load(std::move(options)); }));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Model> model,
+      WithinMemory([&] { return absl::StrCat("loading model '", id.name, "'"); },
+                   [&] { return loader.Load(std::move(options), std::move(imported)); }));
   // A file that changed while it was read may have been anything.
   RETURN_IF_ERROR(model->owner()->parameters().FilesIntact(options_.clock->NowNs()));
   // When the last user lets go, the recipes that the model captured leave the cache; or they are
@@ -447,6 +469,35 @@ RecipeGraphs Engine::GraphsOf(const Recipe& recipe) const {
       .precision = ParsePrecision(recipe.key.precision).value_or(Precision::kExact)};
   if (graph.ok() && RunCapturePasses(*graph, passes).ok()) graphs.specialized = Print(*graph);
   return graphs;
+}
+
+std::vector<CachedRecipe> Engine::ListEager() const {
+  std::vector<CachedRecipe> result;
+  for (RecipeCache::Entry& entry : eager_.Entries()) {
+    result.push_back({std::move(entry.recipe), entry.uses, entry.created, entry.last_used});
+  }
+  return result;
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Engine::Bind(std::shared_ptr<const Model> model,
+                                                      const AxisSizes& sizes,
+                                                      SessionOptions options) {
+  const std::string name = model->id().name;
+  const auto bind = [&]() -> absl::StatusOr<std::unique_ptr<Session>> {
+    ASSIGN_OR_RETURN(const CaptureTarget target, Session::TargetOf(*model, sizes, options));
+    // Captures run on a stream of their own: how much the session's has to hold shows behind it.
+    ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream,
+                     Stream::Create({.cores = options_.cores, .huge_pages = false}));
+    ASSIGN_OR_RETURN(CaptureResult captured,
+                     CaptureRecipe(options_, cache_, *model, target, *stream));
+    if (captured.record.has_value()) {
+      options_.on_capture(*captured.record);
+      misses_.Add(*std::move(captured.record));
+    }
+    return Session::Create(std::move(model), std::move(captured.recipe), options_.cores,
+                           *options_.clock, options);
+  };
+  return WithinMemory([&] { return absl::StrCat("binding model '", name, "'"); }, bind);
 }
 
 }  // namespace reprise

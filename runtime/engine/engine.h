@@ -17,6 +17,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@
 #include "runtime/engine/model/model.h"
 #include "runtime/engine/profile.h"
 #include "runtime/engine/replay/stream.h"
+#include "runtime/engine/session_options.h"
 #include "runtime/engine/tune/tuner.h"
 #include "runtime/engine/types/engine_options.h"
 #include "runtime/engine/types/graph_history.h"
@@ -60,6 +62,7 @@ struct CachedRecipe {
 
 struct LoaderContext;
 class BatchRun;
+class Session;
 
 class Engine {
  public:
@@ -69,6 +72,17 @@ class Engine {
   // Imports, analyses and certifies; takes tens to hundreds of milliseconds. Errors: NOT_FOUND for
   // a missing file, INVALID_ARGUMENT and UNIMPLEMENTED as the importer says.
   absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options);
+  // The same for a model that is in no file: one that was imported (ImportOnnxBytes), or a graph
+  // that the program has built (see ModelOfGraph). `options.path` is not looked at.
+  absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options, ImportedModel imported);
+  // The same for the bytes of an ONNX file, which are copied. Weights in other files are an error.
+  absl::StatusOr<std::shared_ptr<Model>> LoadBytes(ModelOptions options, absl::string_view bytes);
+
+  // A session: one recipe of `model`, bound to memory that stays where it is, so that replaying it
+  // takes no argument. See session.h. Captures the recipe now where it is not ready.
+  absl::StatusOr<std::unique_ptr<Session>> Bind(std::shared_ptr<const Model> model,
+                                                const AxisSizes& sizes,
+                                                SessionOptions options = {});
 
   // Measures what a Load with `confirm_padding_later` has left out: a few long replays on the
   // caller's thread alone, while the model serves. Once a model; does nothing where nothing was
@@ -143,6 +157,8 @@ class Engine {
   // where it cannot be written.
   absl::Status WriteMetrics() const;
   const EngineOptions& options() const { return options_; }
+  // The same of what eager runs have prepared.
+  std::vector<CachedRecipe> ListEager() const;
 
  private:
   // Run, without a net: what it throws is every request's error.
@@ -159,6 +175,8 @@ class Engine {
   absl::StatusOr<std::unique_ptr<Recipe>> CompileCounted(const Model& model,
                                                          const BatchTarget& target,
                                                          const RecipeKey& key) const;
+  absl::StatusOr<std::shared_ptr<Model>> LoadAs(ModelOptions options,
+                                                std::optional<ImportedModel> imported);
 
   EngineOptions options_;
   const std::unique_ptr<EngineMetrics> metrics_;  // null: nothing is counted

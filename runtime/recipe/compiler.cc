@@ -17,6 +17,7 @@
 #include "runtime/memory/planner.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 #include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/kit/precision_rules.h"
 #include "runtime/recipe/batch_rows.h"
 #include "runtime/recipe/index_sources.h"
 #include "runtime/recipe/node_kernels.h"
@@ -464,12 +465,11 @@ absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey
   RETURN_IF_ERROR(GoesOn(options.go_on));
   const int64_t specialized = options.clock->NowNs();
   PipelineOptions passes = options.passes;
-  const std::optional<Precision> precision = ParsePrecision(key.precision);
-  REPRISE_CHECK(precision.has_value());
-  passes.precision = *precision;
+  passes.precision = options.nodes == nullptr ? PrecisionOfText(key.precision) : Precision::kBf16;
   if (const absl::Status passed = RunPassesLogged(graph, passes, options.debug); !passed.ok()) {
     return WithValues(passed, key.binding);
   }
+  if (options.nodes != nullptr) options.nodes->KeepExact(graph);
   const int64_t rewritten = options.clock->NowNs();
   if (options.plan != nullptr) {
     options.plan->symbolic = Print(symbolic);

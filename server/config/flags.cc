@@ -374,6 +374,19 @@ constexpr Flag kFlags[] = {
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.frozen, flag.meaning);
      }},
+    {"--eager", "", "",
+     "Capture nothing: every model runs op by op, as `reprise.capture: off` has it",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.eager, flag.meaning);
+     }},
+    {"--op-library", "FILE.so", "",
+     "A shared library with ops that models may name (the C interface of reprise_op.h); trusted "
+     "code; may be given more than once",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.op_libraries, flag.meaning)
+           ->allow_extra_args(false)
+           ->check(CLI::ExistingFile);
+     }},
     {"--device", "NAME", "cpu", "cpu, or reference: plain loops, slow, the definition of right",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddChoice<DeviceKind>(

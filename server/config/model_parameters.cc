@@ -13,6 +13,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/bucket/axis_sizes.h"
 #include "runtime/bucket/boundaries.h"
+#include "runtime/passes/kit/precision_rules.h"
 
 namespace reprise {
 namespace {
@@ -122,10 +123,10 @@ constexpr Parameter kParameters[] = {
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 1, kLargest, settings.max_exact);
      }},
-    {"reprise.capture", "", "quick|inline|background", "quick",
+    {"reprise.capture", "", "quick|inline|background|off", "quick",
      "No recipe of a request's bucket is ready. quick: a larger one serves, else the request waits "
      "for the capture; inline: it waits in any case; background: it never waits, and runs eagerly "
-     "where none is large enough",
+     "where none is large enough. off: nothing is captured, every request runs op by op",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value == "quick") {
          settings.capture = CaptureMode::kQuick;
@@ -133,8 +134,10 @@ constexpr Parameter kParameters[] = {
          settings.capture = CaptureMode::kInline;
        } else if (value == "background") {
          settings.capture = CaptureMode::kBackground;
+       } else if (value == "off") {
+         settings.capture = CaptureMode::kOff;
        } else {
-         return absl::InvalidArgumentError("must be quick, inline or background");
+         return absl::InvalidArgumentError("must be quick, inline, background or off");
        }
        return absl::OkStatus();
      }},
@@ -262,6 +265,26 @@ constexpr Parameter kParameters[] = {
        const std::optional<Precision> precision = ParsePrecision(value);
        if (!precision.has_value()) return absl::InvalidArgumentError("must be exact or bf16");
        settings.precision = *precision;
+       return absl::OkStatus();
+     }},
+    {"reprise.precision_ops", "", "PRECISION: OP|NODE,...; ...", "nothing",
+     "Precision of some nodes, by op type or by a pattern of names with *, such as "
+     "`bf16: MatMul,Gemm; exact: Attention,/encoder/layer.11/*`; @FILE is a list in the model's "
+     "folder, one entry a line. All others have reprise.precision",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       settings.precision_ops = std::string(value);
+       // Files are read when the model is loaded.
+       const auto read = [](const std::string&) { return std::string("any"); };
+       return PrecisionRules::Parse(value, read).status();
+     }},
+    {"reprise.fusion", "", "auto|off", "auto",
+     "off: each node is computed as the file has it, by one kernel, so that its bits hang on the "
+     "node alone; slow, to see what joining nodes changes",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (value != "auto" && value != "off") {
+         return absl::InvalidArgumentError("must be auto or off");
+       }
+       settings.fusion = value == "auto";
        return absl::OkStatus();
      }},
     {"reprise.generation", "", "auto|off", "auto",

@@ -19,7 +19,7 @@ namespace reprise {
 
 enum class Overflow { kExact, kReject };
 enum class BucketPolicyMode { kApply, kSuggest, kOff };
-enum class CaptureMode { kQuick, kInline, kBackground };
+enum class CaptureMode { kQuick, kInline, kBackground, kOff };
 
 // Buckets that are captured before requests need them. All empty: none is.
 struct WarmupSettings {
@@ -74,6 +74,8 @@ struct ModelSettings {
   int64_t state_bytes = int64_t{1} << 30;  // the state of all sequences together
   std::optional<bool> packing;  // where the model can be packed; absent: see WantsPacking
   Precision precision = Precision::kExact;
+  std::string precision_ops;            // see PrecisionRules; files are in the model's folder
+  bool fusion = true;                   // nodes are joined where that is faster
   std::set<std::string> padding_off;    // axis labels
   std::map<std::string, double> fills;  // keyed by input name
 

@@ -86,7 +86,9 @@ struct Options {
   // How long a request may have to wait by what is in front of it; 0: no limit; absent: a second,
   // or 20 replays of the largest bucket where these take longer.
   std::optional<double> max_queue_seconds;
-  bool frozen = false;           // no model captures anything for a request
+  bool frozen = false;                    // no model captures anything for a request
+  bool eager = false;                     // no model captures anything at all: they run op by op
+  std::vector<std::string> op_libraries;  // files with ops that models may name
   bool strict_readiness = true;  // each model that was asked for is served, or this is not ready
   bool exit_on_error = false;    // a model of the start that cannot be loaded ends the process
   bool allow_empty = false;      // a repository without a model that can be served is ready

@@ -1,6 +1,9 @@
 #include "server/repository/model_loader.h"
 
 #include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -15,8 +18,31 @@
 namespace reprise {
 namespace {
 
+// The rules, with what stands in the files beside the model that they name.
+absl::StatusOr<PrecisionRules> PrecisionRulesOf(const std::string& path,
+                                                const ModelSettings& settings) {
+  const auto read = [&](const std::string& name) -> absl::StatusOr<std::string> {
+    const std::filesystem::path file(name);
+    if (file.is_absolute() || file.has_parent_path()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", name, "' is no file of the model's own folder"));
+    }
+    const std::filesystem::path whole = std::filesystem::path(path).parent_path() / file;
+    std::ifstream stream(whole);
+    std::stringstream text;
+    text << stream.rdbuf();
+    if (stream) return text.str();
+    return absl::NotFoundError(absl::StrCat("cannot read '", whole.string(), "'"));
+  };
+  absl::StatusOr<PrecisionRules> rules = PrecisionRules::Parse(settings.precision_ops, read);
+  if (rules.ok()) return rules;
+  return absl::InvalidArgumentError(
+      absl::StrCat("parameter reprise.precision_ops: ", rules.status().message()));
+}
+
 ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& path,
-                             const ModelSettings& settings, bool frozen) {
+                             const ModelSettings& settings, PrecisionRules precision_ops,
+                             bool frozen) {
   return {.id = {.name = version.name, .version = version.number},
           .path = path,
           .buckets = settings.buckets,
@@ -39,9 +65,12 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .no_padding = settings.padding_off,
           .packing = WantsPacking(settings) ? PackingMode::kAuto : PackingMode::kOff,
           .precision = settings.precision,
+          .precision_ops = std::move(precision_ops),
+          .fusion = settings.fusion,
           .fills = settings.fills,
           .capture = settings.capture == CaptureMode::kInline       ? CapturePolicy::kInline
                      : settings.capture == CaptureMode::kBackground ? CapturePolicy::kBackground
+                     : settings.capture == CaptureMode::kOff        ? CapturePolicy::kOff
                                                                     : CapturePolicy::kQuick,
           .frozen = settings.frozen,
           .tune = settings.tune ? TuneMode::kAuto : TuneMode::kOff,
@@ -161,8 +190,10 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
   TextLoad text(path, TextSettingsOf(settings));
   {
     const ImportExtension extension([&](ImportedModel& imported) { return text.Extend(imported); });
-    ASSIGN_OR_RETURN(servable->model, engine.Load(EngineOptionsOf(version, path, settings,
-                                                                  engine.options().frozen)));
+    ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(path, settings));
+    ASSIGN_OR_RETURN(servable->model,
+                     engine.Load(EngineOptionsOf(version, path, settings, std::move(rules),
+                                                 engine.options().frozen)));
   }
   const Model& model = *servable->model;
   std::shared_ptr<const TextModel> made = text.Finish(model);

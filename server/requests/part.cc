@@ -1,6 +1,6 @@
 #include "server/requests/part.h"
 
-#include "server/batching/scheduler-inl.h"
+#include "runtime/batching/scheduler-inl.h"
 #include "server/requests/call.h"
 #include "server/requests/plan_builder.h"
 

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "runtime/base/stop_flag.h"
+#include "runtime/batching/dispatcher.h"
+#include "runtime/batching/scheduler.h"
 #include "runtime/engine/engine.h"
-#include "server/batching/dispatcher.h"
-#include "server/batching/scheduler.h"
 #include "server/repository/statistics.h"
 
 namespace reprise {

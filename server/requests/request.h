@@ -10,9 +10,9 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "runtime/batching/work.h"
 #include "runtime/engine/types/request.h"
 #include "server/access/key_use.h"
-#include "server/batching/work.h"
 
 namespace reprise {
 

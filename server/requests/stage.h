@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/batching/work.h"
 #include "runtime/engine/engine.h"
-#include "server/batching/work.h"
 #include "server/repository/repository.h"
 #include "server/requests/request.h"
 #include "server/requests/result.h"

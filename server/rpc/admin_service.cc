@@ -33,6 +33,13 @@ absl::Status Report(google::protobuf::Message& report) {
   return absl::OkStatus();
 }
 
+// The op that an eager recipe computes; of several, how many.
+std::string OpsOf(const Recipe& recipe) {
+  if (recipe.launches.empty()) return "-";
+  if (recipe.launches.size() > 1) return absl::StrCat(recipe.launches.size(), " launches");
+  return recipe.launches[0].node;
+}
+
 // The number that a recipe is listed by, however a person writes it.
 std::optional<uint64_t> ParseKey(const std::string& text) {
   const bool is_hex =
@@ -107,6 +114,17 @@ void AdminService::Add(RpcRoutes& routes, const char* method,
 
 absl::Status AdminService::ListRecipes(const v1::ListRecipesRequest& request,
                                        v1::ListRecipesResponse& response) {
+  if (request.eager()) {
+    for (const CachedRecipe& cached : context_.engine->ListEager()) {
+      if (!Selects(request, cached.recipe->note.model, absl::StrCat(cached.recipe->note.version))) {
+        continue;
+      }
+      v1::RecipeInfo& info = *response.add_recipes();
+      EncodeRecipeInfo(cached, info);
+      info.set_op(OpsOf(*cached.recipe));
+    }
+    return Report(response);
+  }
   std::vector<CachedRecipe> recipes = context_.engine->ListRecipes();
   const auto order = [](const CachedRecipe& cached) {
     const Recipe& recipe = *cached.recipe;

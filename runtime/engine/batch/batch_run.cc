@@ -173,9 +173,13 @@ absl::Status BatchRun::FindRecipe() {
       ASSIGN_OR_RETURN(target_, plan_.TargetFor(plan_.sizes_, /*exact=*/true));
     }
     const RecipeKey key = model_.KeyAt(target_, plan_.shapes()[0], variant_.get());
-    ASSIGN_OR_RETURN(recipe_, eager_.GetOrPrepare(key, model_.eager_share(), [&] {
-      return model_.CompileAt(key, variant_.get(), options_);
-    }));
+    const auto prepare = [&]() -> absl::StatusOr<std::unique_ptr<Recipe>> {
+      ASSIGN_OR_RETURN(std::unique_ptr<Recipe> recipe,
+                       model_.CompileAt(key, variant_.get(), options_));
+      recipe->note = {.model = model_.id().name, .version = model_.id().version, .bucket = "eager"};
+      return recipe;
+    };
+    ASSIGN_OR_RETURN(recipe_, eager_.GetOrPrepare(key, model_.eager_share(), prepare));
   } else {
     recipe_ = resolution_.recipe;
     if (resolution_.outcome == CaptureOutcome::kLarger) target_ = plan_.TargetOf(*recipe_);

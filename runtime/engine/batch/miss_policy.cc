@@ -22,11 +22,13 @@ constexpr int64_t kMinTimesOfMany = 2;
 bool TakesLarger(OnMiss on_miss, const ModelOptions& options, bool frozen) {
   if (on_miss == OnMiss::kPad) return true;
   if (on_miss != OnMiss::kDefault) return false;
-  return frozen || options.capture != CapturePolicy::kInline;
+  return frozen ||
+         (options.capture != CapturePolicy::kInline && options.capture != CapturePolicy::kOff);
 }
 
 bool RunsEagerly(OnMiss on_miss, const ModelOptions& options, bool frozen) {
   if (on_miss == OnMiss::kEager) return true;
+  if (on_miss == OnMiss::kDefault && options.capture == CapturePolicy::kOff) return true;
   return on_miss == OnMiss::kDefault && !frozen && options.capture == CapturePolicy::kBackground;
 }
 
@@ -214,6 +216,8 @@ void MissPolicy::CaptureAhead(const Model& model, const AxisSizes& sizes, Compil
 
 void MissPolicy::CaptureAhead(const Model& model, CaptureTarget target, CaptureUrgency urgency,
                               std::function<void(absl::Status)> done) {
+  // A model that runs op by op has nothing to capture.
+  if (model.options().capture == CapturePolicy::kOff) return done(absl::OkStatus());
   if (cache_.Contains(target.key)) return done(absl::OkStatus());
   const auto ticket =
       captures_.Begin(model.shared_from_this(), std::move(target), urgency, {.done = done});
@@ -224,6 +228,7 @@ void MissPolicy::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool
                             int64_t replay_ns) {
   const Model& model = *plan.model_;
   if (options_.frozen || model.options().frozen || options_.captures == nullptr) return;
+  if (model.options().capture == CapturePolicy::kOff) return;
   if (plan.shapes_[0].on_miss != OnMiss::kDefault || !plan.shapes_[0].overrides.empty()) return;
   const auto note = [&](const BatchTarget& wanted, double lost_ns) {
     CaptureTarget target = plan.CaptureTargetOf(wanted);

@@ -85,6 +85,20 @@ std::vector<std::string> StoredGraphCauses(const EngineOptions& options, const M
                      packed ? model.packing()->graph() : model.program().graph);
 }
 
+std::unique_ptr<Recipe> RestoreEager(const EngineOptions& options, const Model& model,
+                                     const CaptureTarget& target) {
+  const RecordName name = RecordNameOf(target.key, model.id().name);
+  const RecipeStore::Found found = options.store->Read(name);
+  if (!found.payload.has_value()) return nullptr;
+  absl::StatusOr<CompiledPlan> plan = DecodeRecipe(*found.payload, target.key);
+  if (!plan.ok()) {
+    options.store->NoteCorrupt(name, std::string(plan.status().message()));
+    return nullptr;
+  }
+  auto recipe = model.RebindAt(*plan, target.key, options, target.variant.get());
+  return recipe.ok() ? *std::move(recipe) : nullptr;
+}
+
 void KeepRecipe(const EngineOptions& options, const Model& model, const Recipe& recipe,
                 const CompiledPlan& plan, int64_t capture_ns) {
   if (Wants(options.debug, LogModule::kStore)) {

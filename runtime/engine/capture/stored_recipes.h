@@ -29,6 +29,11 @@ struct RestoredRecipe {
 RestoredRecipe RestoreRecipe(const EngineOptions& options, const Model& model,
                              const CaptureTarget& target);
 
+// Reads what an eager run has prepared for `target` before, whichever graph that is of; null where
+// the store has nothing that can be used. Counts nothing: nobody waits for it.
+std::unique_ptr<Recipe> RestoreEager(const EngineOptions& options, const Model& model,
+                                     const CaptureTarget& target);
+
 // Queues a captured recipe to be written. `capture_ns`: what making it again would take.
 void KeepRecipe(const EngineOptions& options, const Model& model, const Recipe& recipe,
                 const CompiledPlan& plan, int64_t capture_ns);

@@ -15,6 +15,7 @@
 #include "runtime/engine/replay/gather.h"
 #include "runtime/engine/types/engine_options.h"
 #include "runtime/graph/rank_error.h"
+#include "runtime/passes/pipeline.h"
 #include "runtime/recipe/compiler.h"
 #include "runtime/verify/padding_proof.h"
 #include "runtime/verify/size_slices.h"
@@ -157,7 +158,7 @@ RecipeKey Model::KeyAt(const BatchTarget& target, const RequestShape& shape,
                        const ModelVariant* variant) const {
   if (target.packed) {
     return proof_->packing->KeyAt(target.packed_sizes(), program_->device_fingerprint,
-                                  options_.precision);
+                                  key_policy());
   }
   Binding binding;
   binding.axes = shape.override_sizes;
@@ -165,16 +166,23 @@ RecipeKey Model::KeyAt(const BatchTarget& target, const RequestShape& shape,
     binding.axes[proof_->axes[i].symbol] = target.sizes[i];
   binding.shape_inputs = shape.shape_inputs;
   return MakeKey(variant == nullptr ? program_->fingerprint : variant->fingerprint,
-                 std::move(binding), program_->device_fingerprint,
-                 {.precision = options_.precision});
+                 std::move(binding), program_->device_fingerprint, key_policy());
+}
+
+KeyPolicy Model::key_policy() const {
+  return {.precision = options_.precision,
+          .by_node = program_->nodes == nullptr ? "" : program_->nodes->digest(),
+          .fusion = options_.fusion};
 }
 
 CompileOptions Model::CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const {
   return {.device = options.device,
           .clock = options.clock,
+          .passes = {.disabled = options_.fusion ? std::vector<std::string>() : FusionPassNames()},
+          .nodes = program_->nodes.get(),
           .batch_symbol = key.packing == kPacked ? kTokensAxis : batch_symbol_,
           .segments_symbol = key.packing == kPacked ? kSegmentsAxis : "",
-          .choices = options.choices,
+          .choices = options_.fusion ? options.choices : nullptr,
           .debug = options.debug,
           .hold_second =
               [parameters = &program_->owner->parameters()](const ParameterExpr& expression) {
@@ -205,7 +213,11 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(
 
 absl::StatusOr<std::unique_ptr<Recipe>> Model::RebindAt(const CompiledPlan& plan,
                                                         const RecipeKey& key,
-                                                        const EngineOptions& options) const {
+                                                        const EngineOptions& options,
+                                                        const ModelVariant* variant) const {
+  if (variant != nullptr) {
+    return Rebind(plan, variant->graph, key, CompileOptionsFor(key, options));
+  }
   return Rebind(plan, key.packing == kPacked ? proof_->packing->graph() : program_->graph, key,
                 CompileOptionsFor(key, options));
 }

@@ -160,6 +160,8 @@ class Model : public std::enable_shared_from_this<Model> {
   // that overrides initialisers, else null.
   RecipeKey KeyAt(const BatchTarget& target, const RequestShape& shape,
                   const ModelVariant* variant) const;
+  // The fields that all its keys have in common beside the graph.
+  KeyPolicy key_policy() const;
   // Compiles the model for `key`, which KeyAt made; the recipe is in no cache and not primed.
   // `plan`: filled where it is not null. `go_on`: see CompileOptions.
   absl::StatusOr<std::unique_ptr<Recipe>> CompileAt(
@@ -167,7 +169,8 @@ class Model : public std::enable_shared_from_this<Model> {
       CompiledPlan* plan = nullptr, std::function<absl::Status()> go_on = nullptr) const;
   // The same from a plan that was made for `key` before. DATA_LOSS where it cannot have been.
   absl::StatusOr<std::unique_ptr<Recipe>> RebindAt(const CompiledPlan& plan, const RecipeKey& key,
-                                                   const EngineOptions& options) const;
+                                                   const EngineOptions& options,
+                                                   const ModelVariant* variant = nullptr) const;
   // RESOURCE_EXHAUSTED where a stream would have to hold more for the recipe than the model may.
   absl::Status CheckArena(const Recipe& recipe) const;
   // How its graph differs from what was loaded before under its name; null: in nothing, or there

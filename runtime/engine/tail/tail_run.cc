@@ -213,8 +213,11 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
     if (i > 0 || node.node.op != "Gather") bytes += inputs[i]->bytes();
   }
   const int64_t start_ns = context_.options.clock->NowNs();
-  const GraphSection* section =
-      bytes > kLittleBytes ? context_.tail.SectionOf(graph, node) : nullptr;
+  // Where nothing is captured every op on data has a recipe of its own, however little it reads.
+  const bool prepares =
+      bytes > kLittleBytes ||
+      (node.is_cut && context_.model.options().capture == CapturePolicy::kOff);
+  const GraphSection* section = prepares ? context_.tail.SectionOf(graph, node) : nullptr;
   if (section == nullptr || !RunPrepared(*section)) {
     ASSIGN_OR_RETURN(std::vector<Tensor> results, EvaluateWithin(node.node, inputs, node.inputs));
     for (size_t i = 0; i < node.outputs.size(); ++i) {

@@ -38,6 +38,7 @@ struct EngineOptions {
   // Where captures run; null: on the threads of those who ask. See Engine::Prepare.
   CapturePool* captures = nullptr;
   bool frozen = false;  // no model captures anything for a request
+  bool eager = false;   // every model runs op by op: CapturePolicy::kOff
   // Knows what timing has shown of kernels; the engine has its own.
   const KernelChoices* choices = nullptr;
   // Told of every recipe that is about to be published: the streams it will run on can make room.
