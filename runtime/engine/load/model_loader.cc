@@ -96,7 +96,9 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
                                                          std::optional<ImportedModel> given) const {
   ModelDraft draft = {.options = std::move(options)};
   // Joining requests is joining nodes, too.
-  if (!draft.options.fusion) draft.options.packing = PackingMode::kOff;
+  if (!draft.options.fusion || draft.options.capture == CapturePolicy::kOff) {
+    draft.options.packing = PackingMode::kOff;
+  }
   const auto explain = [path = given.has_value() ? ""
                                                  : draft.options.path](const absl::Status& status) {
     return path.empty() ? status : ExplainRefusal(path, status);
