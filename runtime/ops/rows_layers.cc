@@ -119,9 +119,9 @@ constexpr OpEntry kRows[] = {
     {{"reprise.LiveExtent", 1, 1, 1, 1, kInternal, 0, LiveExtentRule, LiveExtentKernel, LiveExtentAxis, kInt32},
      {.sign = Sign::kNeverNegative, .positive = Positive::kAlways, .rows = RowRule::kAll}},
     {{"reprise.LiveFill", 2, 2, 1, 1, kInternal, 0, LiveFillRule, LiveFillKernel, LiveFillAxis},
-     {.rows = RowRule::kAll, .marks = kCarriesMasks}},
+     {.sign = Sign::kOfOperands, .rows = RowRule::kAll, .marks = kCarriesMasks}},
     {{"reprise.LiveMask", 2, 2, 1, 1, kInternal, 0b10, LiveMaskRule, LiveMaskKernel, LiveMaskAxis, kFloat32},
-     {.rows = RowRule::kFirst}},
+     {.rows = RowRule::kFirst, .marks = kTakesSizes}},
     // Recurrent layers.
     {{"LSTM", 3, 8, 1, 3, 0, 0, LstmRule, LstmKernel, RecurrentAxis},
      {.border = Border::kLengths, .weights = 0b1110, .marks = kMultipliesWeights | kHeavy}},

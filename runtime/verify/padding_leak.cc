@@ -17,8 +17,8 @@ namespace {
 using Verdict = AxisFinding::Verdict;
 
 // Sizes of the axis: primes, which nothing else has, and what convolutions with strides take.
-constexpr std::pair<int64_t, int64_t> kSizes[] = {{19, 23},   {7, 11},      {64, 96},
-                                                  {224, 256}, {1031, 1499}, {4099, 5003}};
+constexpr std::pair<int64_t, int64_t> kSizes[] = {
+    {19, 23}, {7, 11}, {67, 101}, {64, 96}, {227, 259}, {224, 256}, {1031, 1499}, {4099, 5003}};
 // Sizes for the other axes; the batch has kOtherBatch.
 constexpr int64_t kOthers[] = {5, 16, 64, 224};
 constexpr int64_t kOtherBatch = 3;

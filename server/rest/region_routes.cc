@@ -107,13 +107,14 @@ void AddRegionRoutes(SharedRegions* regions, MemoryBudget& parsing, Router& rout
                    });
                  });
     }
+    const bool is_cuda = kind == kCuda;
     router.Add("POST", absl::StrCat(kind, "/region/{region}/register"),
-               [of_kind = of_kind, kind = kind, &parsing](const Exchange& exchange,
-                                                          const PathParts& parts) {
-                 exchange->Answer([=, &parsing, name = RegionOf(parts)] {
-                   if (kind == kCuda) return StatusReply(NoDeviceRegions());
-                   return Done(RegisterFrom(of_kind, name, exchange->request().body, parsing));
-                 });
+               [regions, is_cuda, &parsing](const Exchange& exchange, const PathParts& parts) {
+                 const absl::Status status = is_cuda
+                                                 ? NoDeviceRegions()
+                                                 : RegisterFrom(regions, RegionOf(parts),
+                                                                exchange->request().body, parsing);
+                 exchange->Answer([status] { return Done(status); });
                });
   }
 }

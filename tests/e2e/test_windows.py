@@ -31,6 +31,7 @@ def test_every_size_is_answered_from_few_captures(repository, rng, name):
     keys = ("buckets.height", "buckets.width") if images else ("sequence_buckets",)
     config = "".join(f'parameters {{ key: "reprise.{key}" value {{ string_value: "{buckets}" }} }}\n'
                      for key in keys)
+    config += 'parameters { key: "reprise.max_batch_tokens" value { string_value: "131072" } }\n'
     path = repository.add(name, make(), config=config)
     shapes = [shape_of(*rng.integers(1, 800, 2)) for _ in range(SIZES)]
     requests = [{"x": rng.standard_normal((int(rng.integers(1, 3)), *shape), np.float32)}

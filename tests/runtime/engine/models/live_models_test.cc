@@ -81,6 +81,7 @@ class LiveModelsTest : public testing::TestWithParam<LiveCase> {
   std::shared_ptr<Model> Load(const char* id, std::set<std::string> no_padding = {}) {
     auto model = fixture_.engine.Load({.id = {id, 1},
                                        .path = folder_.Write("m.onnx", GetParam().bytes()),
+                                       .max_batch_tokens = int64_t{1} << 17,
                                        .no_padding = std::move(no_padding)});
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *std::move(model) : nullptr;
