@@ -467,9 +467,15 @@ RecipeGraphs Engine::GraphsOf(const Recipe& recipe) const {
       model == nullptr ? Parse(*recipe.key.graph.text) : SymbolicGraph(*model, packed);
   RecipeGraphs graphs = {.symbolic = symbolic.ok() ? Print(*symbolic) : *recipe.key.graph.text};
   if (!symbolic.ok()) return graphs;
+  if (model != nullptr) {
+    CompiledPlan plan;
+    if (model->CompileAt(recipe.key, nullptr, options_, &plan).ok()) {
+      graphs.specialized = std::move(plan.graph);
+    }
+    return graphs;
+  }
   absl::StatusOr<Graph> graph = Specialize(*symbolic, recipe.key.binding);
-  const PipelineOptions passes = {
-      .precision = ParsePrecision(recipe.key.precision).value_or(Precision::kExact)};
+  const PipelineOptions passes = {.precision = PrecisionOfText(recipe.key.precision)};
   if (graph.ok() && RunCapturePasses(*graph, passes).ok()) graphs.specialized = Print(*graph);
   return graphs;
 }

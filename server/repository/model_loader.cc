@@ -159,19 +159,27 @@ TextSettings TextSettingsOf(const ModelSettings& settings) {
 
 std::vector<std::string> UnusedSettings(const Servable& servable) {
   const Model& model = *servable.model;
+  const bool is_off = model.options().capture == CapturePolicy::kOff;
   std::vector<std::string> unused;
+  const auto parameter_of = [](const std::string& label) {
+    return label == "batch" || label == "sequence" ? absl::StrCat("reprise.", label, "_buckets")
+                                                   : absl::StrCat("reprise.buckets.", label);
+  };
+  const auto add = [&](const std::string& parameter, absl::string_view why) {
+    unused.push_back(absl::StrCat("model ", model.id().name, ": ", parameter,
+                                  " is configured and has no effect, since ", why));
+  };
+  constexpr absl::string_view kOff = "nothing is captured (reprise.capture: off, or --eager)";
+  if (is_off && WantsWarmup(servable.settings.warmup)) add("reprise.warmup", kOff);
   const auto look = [&](const std::string& label) {
+    if (is_off) return add(parameter_of(label), kOff);
     for (size_t i = 0; i < model.axes().size(); ++i) {
       const ModelAxis& axis = model.axes()[i];
       if (axis.label != label || model.packing() != nullptr) continue;
       const AxisCertificate certificate = model.CertificateOf(i);
       if (certificate.certified) continue;
-      const std::string parameter = label == "batch" || label == "sequence"
-                                        ? absl::StrCat("reprise.", label, "_buckets")
-                                        : absl::StrCat("reprise.buckets.", label);
-      unused.push_back(absl::StrCat("model ", model.id().name, ": ", parameter,
-                                    " is configured and has no effect, since axis ", label,
-                                    " may not be padded: ", certificate.reason));
+      add(parameter_of(label),
+          absl::StrCat("axis ", label, " may not be padded: ", certificate.reason));
     }
   };
   for (const auto& [label, sizes] : servable.settings.buckets) look(label);
