@@ -10,6 +10,7 @@
 #include "client/cli/command.h"
 #include "client/cli/table.h"
 #include "client/cli/timestamp.h"
+#include "proto/message_json.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cli {
@@ -22,6 +23,7 @@ struct ExplainFlags {
   std::string model;
   std::string version;
   bool follow = false;
+  bool json = false;
 };
 
 std::string SignedBytes(int64_t bytes) {
@@ -32,7 +34,9 @@ void PrintMiss(const v1::MissRecord& miss) {
   std::printf("#%llu  %s  %s  %s  (%s)  %s%s\n", static_cast<unsigned long long>(miss.sequence()),
               Ago(miss.time()).c_str(), miss.model().c_str(), miss.bucket().c_str(),
               miss.binding().c_str(), miss.reason().c_str(), miss.behind() ? ", behind" : "");
+  std::printf("    recipe   %s\n", miss.recipe().c_str());
   if (!miss.section().empty()) std::printf("    section  %s\n", miss.section().c_str());
+  if (!miss.cause().empty()) std::printf("    changed  %s\n", miss.cause().c_str());
   if (miss.nearest().empty()) {
     std::printf("    nearest  none was ready\n");
   } else {
@@ -199,8 +203,21 @@ void PrintTuning(const v1::ListRecipesResponse& recipes) {
   std::printf("\n");
 }
 
+// One object: "model" where one was asked for, and "captures".
+absl::Status ExplainAsJson(client::Client& client, const ExplainFlags& flags) {
+  std::string model;
+  if (!flags.model.empty()) {
+    ASSIGN_OR_RETURN(const auto explained, client.ExplainModel(flags.model, flags.version));
+    model = absl::StrCat("\"model\": ", MessageToJson(explained, 2), ",\n");
+  }
+  ASSIGN_OR_RETURN(const auto misses, client.ExplainMisses(flags.model, flags.version, 0));
+  std::printf("{%s\"captures\": %s}\n", model.c_str(), MessageToJson(misses, 2).c_str());
+  return absl::OkStatus();
+}
+
 absl::Status RunExplain(const ExplainFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
+  if (flags.json) return ExplainAsJson(*client, flags);
   if (!flags.model.empty()) {
     ASSIGN_OR_RETURN(const auto model, client->ExplainModel(flags.model, flags.version));
     PrintModel(model);
@@ -230,7 +247,10 @@ void AddExplain(CLI::App& app, Action& action) {
   flags->server.Add(*command);
   command->add_option("model", flags->model, "This model: its certificate, and its captures");
   command->add_option("--version", flags->version, "Only this version");
-  command->add_flag("--follow", flags->follow, "Go on printing captures as they happen");
+  CLI::Option* follow =
+      command->add_flag("--follow", flags->follow, "Go on printing captures as they happen");
+  command->add_flag("--json", flags->json, "Print JSON, whose fields docs/cli.md describes")
+      ->excludes(follow);
   command->callback([flags, &action] { action = [flags] { return RunExplain(*flags); }; });
 }
 

@@ -20,6 +20,28 @@ std::string Text(const ParameterValue& value) {
   return absl::StrCat(std::get<double>(value));
 }
 
+absl::StatusOr<bool> Flag(const std::string& name, const ParameterValue& value) {
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag;
+  return absl::InvalidArgumentError(
+      absl::StrCat("parameter ", name, " must be true or false, it is ", Text(value)));
+}
+
+// Negative numbers stand for the unsigned ones of the same bits, as other servers read them.
+absl::Status TakeSequenceId(const std::string& name, const ParameterValue& value,
+                            SequenceMark& sequence) {
+  if (const std::string* text = std::get_if<std::string>(&value)) {
+    sequence.text = *text;
+  } else if (const uint64_t* large = std::get_if<uint64_t>(&value)) {
+    sequence.number = *large;
+  } else if (const int64_t* number = std::get_if<int64_t>(&value)) {
+    sequence.number = static_cast<uint64_t>(*number);
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "parameter ", name, " must be an integer of 64 bits or a text, it is ", Text(value)));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<OnMiss> OnMissOf(const std::string& name, const ParameterValue& value) {
   const std::pair<const char*, OnMiss> choices[] = {{"pad", OnMiss::kPad},
                                                     {"wait", OnMiss::kWait},
@@ -59,6 +81,12 @@ absl::Status SetParameter(const std::string& name, const ParameterValue& value,
     request.priority = static_cast<uint64_t>(priority);
   } else if (name == "reprise.on_miss") {
     ASSIGN_OR_RETURN(request.on_miss, OnMissOf(name, value));
+  } else if (name == "sequence_id") {
+    RETURN_IF_ERROR(TakeSequenceId(name, value, request.sequence));
+  } else if (name == "sequence_start") {
+    ASSIGN_OR_RETURN(request.sequence.start, Flag(name, value));
+  } else if (name == "sequence_end") {
+    ASSIGN_OR_RETURN(request.sequence.end, Flag(name, value));
   } else if (absl::StartsWith(name, "triton_") && name != "triton_enable_empty_final_response") {
     return absl::InvalidArgumentError(absl::StrCat("parameter ", ShownText(name), " is not known"));
   }

@@ -54,8 +54,8 @@ class ModelTable {
   // The listed version whatever its state, for counting; null if there is none.
   std::shared_ptr<ModelVersion> FindListed(absl::string_view name, absl::string_view version) const;
 
-  // OK where requests of the version are answered: it is ready, and its file is as it was. Else as
-  // Find, or UNAVAILABLE naming the file.
+  // OK where requests of the version are answered: it is ready, its file is as it was, and where it
+  // is frozen it has a recipe. Else as Find, or UNAVAILABLE naming the file or what is missing.
   absl::Status Answers(absl::string_view name, absl::string_view version) const;
 
   struct Listed {

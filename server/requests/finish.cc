@@ -63,7 +63,8 @@ void Count(const RequestState& state, const InferResult& result, const PhaseTime
            int64_t total_ns) {
   ModelVersion& version = *state.model.version;
   if (result.status.ok()) {
-    version.statistics.RecordSuccess(state.rows, total_ns, times);
+    version.statistics.RecordSuccess(state.rows, total_ns, times,
+                                     ServiceOf(result.response) != ShapeService::kOutside);
   } else {
     version.statistics.RecordFailure(total_ns);
   }

@@ -10,9 +10,9 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "runtime/batching/work.h"
 #include "runtime/engine/types/request.h"
 #include "server/access/key_use.h"
-#include "server/batching/work.h"
 
 namespace reprise {
 
@@ -31,6 +31,17 @@ struct InputView {
   std::optional<RegionSlice> region = std::nullopt;  // has the bytes in their place
 };
 
+// The sequence that a request belongs to, and its place there. It means nothing to a model without
+// state.
+struct SequenceMark {
+  uint64_t number = 0;  // its id; 0: none, or a text
+  std::string text;
+  bool start = false;
+  bool end = false;
+
+  bool any() const { return number != 0 || !text.empty(); }
+};
+
 struct InferRequest {
   absl::string_view model;
   absl::string_view version;  // empty: the newest that is ready
@@ -43,8 +54,10 @@ struct InferRequest {
   uint64_t priority = 0;              // 0: the model's default
   absl::string_view id;               // the client's, for reports
   std::shared_ptr<KeyUse> key;        // the client's; null where no key is needed
+  bool is_counted = false;            // as a part of one that its key's limits know already
   OnMiss on_miss = OnMiss::kDefault;
   int64_t tokenizer_ns = 0;  // what its texts took to become these ids, before the request began
+  SequenceMark sequence;
 };
 
 }  // namespace reprise

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/batching/work.h"
 #include "runtime/engine/engine.h"
-#include "server/batching/work.h"
 #include "server/repository/repository.h"
 #include "server/requests/request.h"
 #include "server/requests/result.h"
@@ -52,7 +52,8 @@ struct RequestState {
   Repository::Found model;
   Request request;           // points into the transport's memory, or into what a stage made
   std::vector<int> outputs;  // positions, in the order in which the client asked
-  int64_t deadline_ns = kNoDeadline;
+  int64_t deadline_ns = kNoDeadline;  // when it must have been started
+  int64_t end_ns = kNoDeadline;       // when it must be answered
   uint64_t priority = 0;
 
   // Set by the stage `shape`; the queue takes the parts.

@@ -147,6 +147,9 @@ void EncodeMiss(const MissRecord& record, v1::MissRecord& message) {
   message.set_longest_wait_ms(static_cast<double>(record.longest_wait_ns) * kMsPerNs);
   message.set_suggestion(record.suggestion);
   message.set_section(record.section);
+  message.set_cause(record.cause);
+  for (const std::string& input : record.inputs) message.add_inputs(input);
+  for (const std::string& output : record.outputs) message.add_outputs(output);
 }
 
 void EncodeSlowRequest(const SlowRequest& request, v1::SlowRequest& message) {

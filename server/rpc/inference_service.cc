@@ -13,6 +13,7 @@
 #include "server/http2/unary_method.h"
 #include "server/protocol/answers.h"
 #include "server/protocol/load_parameters.h"
+#include "server/protocol/log_settings.h"
 #include "server/protocol/region_answers.h"
 #include "server/rpc/infer_call.h"
 #include "server/rpc/stream_call.h"
@@ -45,6 +46,7 @@ absl::StatusOr<std::optional<std::string>> LoadConfig(
 void InferenceService::AddTo(RpcRoutes& routes) {
   AddModelMethods(routes);
   AddRepositoryMethods(routes);
+  AddSettings(routes);
   AddRegionMethods(routes);
   AddUnsupported(routes);
 }
@@ -119,6 +121,14 @@ void InferenceService::AddRepositoryMethods(RpcRoutes& routes) {
       });
 }
 
+void InferenceService::AddSettings(RpcRoutes& routes) {
+  AddMethod<inference::LogSettingsRequest, inference::LogSettingsResponse>(
+      routes, absl::StrCat(kService, "LogSettings"),
+      [log = context_.log](const auto& request, auto& response) {
+        return AnswerWith(AnswerLogSettings(request, *log), response);
+      });
+}
+
 void InferenceService::AddRegionMethods(RpcRoutes& routes) {
   using namespace inference;
   const auto path = [](const char* method) { return absl::StrCat(kService, method); };
@@ -163,7 +173,7 @@ void InferenceService::AddRegionMethods(RpcRoutes& routes) {
 }
 
 void InferenceService::AddUnsupported(RpcRoutes& routes) {
-  for (const char* method : {"TraceSetting", "LogSettings"}) {
+  for (const char* method : {"TraceSetting"}) {
     // Whatever the request says.
     AddMethod<google::protobuf::Empty, google::protobuf::Empty>(
         routes, absl::StrCat(kService, method), [method](const auto&, auto&) {

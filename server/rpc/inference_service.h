@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/clock.h"
+#include "server/config/log_switch.h"
 #include "server/generate/token_calls.h"
 #include "server/http2/rpc_routes.h"
 #include "server/repository/readiness.h"
@@ -27,6 +28,7 @@ class InferenceService {
     const ServerState* state = nullptr;
     ReadinessProbe* readiness = nullptr;
     const Clock* clock = nullptr;
+    LogSwitch* log = nullptr;
     std::string version;  // the server's
   };
   // Everything in `context` outlives the service.
@@ -39,8 +41,9 @@ class InferenceService {
  private:
   void AddModelMethods(RpcRoutes& routes);
   void AddRepositoryMethods(RpcRoutes& routes);
+  void AddSettings(RpcRoutes& routes);
   void AddRegionMethods(RpcRoutes& routes);
-  // Settings are not there, and say so by name.
+  // Settings of a trace are not there, and say so by name.
   void AddUnsupported(RpcRoutes& routes);
 
   const Context context_;

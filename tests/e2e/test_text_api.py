@@ -433,6 +433,6 @@ def test_commands_print_vectors_and_ranks(served):
     np.testing.assert_allclose(vectors, [served.sentences.embed(t) for t in TEXTS[:2]], **CLOSE)
     ranked = reprise("rerank", "ranker", "--query", "lazy", *DOCUMENTS, *at)
     scores = sigmoid(np.array([served.ranker.run("lazy", d)[0][0] for d in DOCUMENTS]))
-    assert DOCUMENTS[int(scores.argmax())] in ranked.splitlines()[1]
+    assert DOCUMENTS[int(scores.argmax())] in ranked.splitlines()[2]
     refused = reprise("embed", "nobody", "a", *at, check=False)
     assert refused.returncode == 1 and 'no model "nobody"' in refused.stderr

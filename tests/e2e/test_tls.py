@@ -3,7 +3,6 @@
 import queue
 import shutil
 import ssl
-import urllib.request
 
 import grpc
 import numpy as np
@@ -15,7 +14,7 @@ from tritonclient.utils import InferenceServerException
 
 from testing import h2, models
 from testing.certificates import Authority
-from testing.daemon import Daemon, run_reprised
+from testing.daemon import Daemon, reprise, run_reprised
 from testing.inference import tensors
 from testing.patience import wait_until
 
@@ -38,23 +37,11 @@ def flags(face, server, root=None):
     return of + ([f"--{face}-use-ssl-mutual", f"--{face}-root-cert", root] if root else [])
 
 
-class TlsDaemon(Daemon):
-    """A daemon that may speak TLS over HTTP."""
-
-    context = None
-
-    def http_status(self, path):
-        try:
-            url = f"https://localhost:{self.http_port}{path}"
-            with urllib.request.urlopen(url, timeout=10, context=self.context) as response:
-                return response.status
-        except OSError as error:
-            return getattr(error, "code", None)
-
-
 def start(repository, authority, *of, client=None):
-    daemon = TlsDaemon(repository, *map(str, of))
+    daemon = Daemon(repository, *map(str, of))
     daemon.context = ssl.create_default_context(cafile=str(authority.certificate))
+    if "--http-use-ssl" in of:
+        daemon.http_url = f"https://localhost:{daemon.http_port}"
     if client:
         daemon.context.load_cert_chain(*map(str, client))
     return daemon
@@ -185,3 +172,27 @@ def test_file_that_cannot_be_used_ends_the_start_and_is_named(module_repository,
                         "0", "--metrics-port", "0",
                         *flags("grpc", (tmp_path / "bad.crt", tmp_path / "bad.key")))
     assert done.returncode == 1 and "bad.crt" in done.stdout + done.stderr
+
+
+def test_the_command_line_speaks_tls(module_repository, authority, server, tmp_path):
+    known = authority.sign("client", "gateway")
+    root = authority.certificate
+    with start(module_repository, authority, *flags("grpc", server, root),
+               *flags("http", server, root), client=known) as daemon:
+        at = ["--server", f"localhost:{daemon.grpc_port}"]
+        mine = ["--tls-cert", known[0], "--tls-key", known[1]]
+        trust = ["--tls-ca", root]
+        assert "is ready" in reprise("health", *at, *trust, *mine)
+        named = ["--server", f"127.0.0.1:{daemon.grpc_port}", "--tls-name", "localhost"]
+        assert "double" in reprise("stats", *named, *trust, *mine)
+        for wrong, why in ((trust, "over TLS"), (["--tls", *mine], "CERTIFICATE_VERIFY_FAILED"),
+                           ([], "--tls is for a port with TLS"),
+                           (["--tls-ca", tmp_path / "none"], "cannot be read"),
+                           ([*trust, *mine[:2]], "--tls-cert and --tls-key need each other")):
+            done = reprise("health", *at, *wrong, check=False)
+            assert done.returncode == 1 and why in done.stderr, done.stderr
+            assert done.stderr.count("\n") == 1
+        refused = reprise("embed", "double", "text", "--http", f"localhost:{daemon.http_port}",
+                          *trust, *mine, check=False)
+        # It arrived: the server's own words.
+        assert "answers" in refused.stderr and "https://" in refused.stderr, refused.stderr

@@ -3,6 +3,7 @@
 import io
 import json
 import subprocess
+import unicodedata
 
 import pytest
 import sentencepiece
@@ -21,7 +22,8 @@ def lines(folder, inputs, *flags):
     done = subprocess.run([BUILD / "reprise", "tokenize", folder, "--json", *flags], input=text,
                           capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    # Not splitlines(): texts hold other characters that end a line.
+    return [json.loads(line) for line in done.stdout.split("\n") if line]
 
 
 def compare(folder, tokenizer, inputs):
@@ -89,6 +91,7 @@ def test_a_sentencepiece_model_gives_its_own_ids(kind, bytes_for_unknown, extra_
     # Where characters are composed the library looks at graphemes, as it does in Python.
     texts = [text for text in tokenizer_kinds.CORPUS + TEXTS
              if "<" not in text and text.isprintable() and
+             not any(unicodedata.combining(c) for c in text + unicodedata.normalize("NFKC", text)) and
              not any(0x300 <= ord(c) < 0x370 or 0x1100 <= ord(c) < 0x1200 or 0x200b <= ord(c) < 0x2070
                      or 0xfe00 <= ord(c) < 0xfe10 or ord(c) >= 0x1f000 or 0xe00 <= ord(c) < 0xe80 or
                      0x590 <= ord(c) < 0x980 or 0xfb00 <= ord(c) < 0xfb50 for c in text)]

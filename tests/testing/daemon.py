@@ -65,6 +65,8 @@ def flags_of_reprised():
 class Daemon:
     """One `reprised` over the model repository `repository`; stopped at the end of the block."""
 
+    context = None  # of TLS, where `http_url` begins with https
+
     def __init__(self, repository, *flags, ready_within_s=120, address_bytes=None):
         """`address_bytes`: how much memory it can have, as far as addresses go; None: all."""
         self._address_bytes = address_bytes
@@ -136,7 +138,8 @@ class Daemon:
     def http_status(self, path):
         """The status code of a GET; None if nobody answers."""
         try:
-            with urllib.request.urlopen(self.http_url + path, timeout=10) as response:
+            with urllib.request.urlopen(self.http_url + path, timeout=10,
+                                        context=self.context) as response:
                 return response.status
         except urllib.error.HTTPError as error:
             return error.code
@@ -146,7 +149,8 @@ class Daemon:
     def readiness(self):
         """The body of /v2/health/ready, whatever its status; {} if nobody answers."""
         try:
-            with urllib.request.urlopen(self.http_url + "/v2/health/ready", timeout=10) as reply:
+            with urllib.request.urlopen(self.http_url + "/v2/health/ready", timeout=10,
+                                        context=self.context) as reply:
                 return json.load(reply)
         except urllib.error.HTTPError as error:
             return json.load(error)

@@ -41,7 +41,7 @@ Fed FeedHttp1(absl::string_view bytes, size_t part_bytes) {
     std::make_shared<HttpConnection>(
         ClientStream(std::move(socket), ConnectionPlace(std::make_shared<std::atomic<int>>(0))),
         context)
-        ->ReadRequest();
+        ->Start();
     bool open = true;
     while (open && !bytes.empty()) {
       const size_t size = std::min(part_bytes, bytes.size());
