@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/generate/generator.h"
-#include "runtime/onnx/import_extension.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
 #include "server/repository/generation_files.h"
@@ -196,13 +195,11 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
       ResolveModelFile(std::filesystem::path(folder) / settings.model_filename).string();
   auto servable = std::make_shared<Servable>();
   TextLoad text(path, TextSettingsOf(settings));
-  {
-    const ImportExtension extension([&](ImportedModel& imported) { return text.Extend(imported); });
-    ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(path, settings));
-    ASSIGN_OR_RETURN(servable->model,
-                     engine.Load(EngineOptionsOf(version, path, settings, std::move(rules),
-                                                 engine.options().frozen)));
-  }
+  ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(path, settings));
+  ModelOptions options =
+      EngineOptionsOf(version, path, settings, std::move(rules), engine.options().frozen);
+  options.extend = [&](ImportedModel& imported) { return text.Extend(imported); };
+  ASSIGN_OR_RETURN(servable->model, engine.Load(std::move(options)));
   const Model& model = *servable->model;
   std::shared_ptr<const TextModel> made = text.Finish(model);
   if (texts != nullptr) texts->Add(servable->model, std::move(made), text.refusal());
