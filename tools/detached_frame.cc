@@ -195,7 +195,7 @@ absl::StatusOr<DetachedFrame> FillDetached(const std::string& path, const std::s
   ASSIGN_OR_RETURN(DetachedRecipe detached, DetachRecipe(record.payload));
   DetachedFrame result;
   result.origin = absl::StrCat(detached.model, " version ", detached.version, ", ", detached.bucket,
-                               " (", detached.key.binding.ToString(), ")");
+                               " (", detached.binding, ")");
   result.warning = std::string(UsableOn(facts, device.fingerprint()).message());
   FilledFrame& filled = result.filled;
   ASSIGN_OR_RETURN(filled.recipe, BindDetached(std::move(detached), device, clock));

@@ -93,6 +93,9 @@ StoredModelKey Certifier::KeyOf(const ModelView& model) const {
   if (model.options.precision != Precision::kExact) {
     absl::StrAppend(&settings, "precision ", PrecisionName(model.options.precision), "\n");
   }
+  if (model.program.nodes != nullptr) {
+    absl::StrAppend(&settings, "precision by node ", model.program.nodes->digest(), "\n");
+  }
   for (const auto& [input, fill] : model.options.fills) {
     absl::StrAppend(&settings, "fill ", input, ": ", fill, "\n");
   }
