@@ -204,6 +204,18 @@ const FlowCase kCases[] = {
      "node 'conv' (Conv) reads windows in strides of 2, the last of which reaches behind the end "
      "of "
      "tokens"},
+    {"PadsThatFollowTheSize", R"(
+  input %x: f32[2, 1, $S]
+  const %w: f32[1, 1, 3] = {1.0, 2.0, 3.0}
+  %y: ? = Conv(%x, %w) {auto_pad = "SAME_UPPER", strides = [2]} @conv)",
+     kMixes,
+     "node 'conv' (Conv) reads windows in strides of 2, the last of which reaches behind the end "
+     "of "
+     "tokens"},
+    {"AveragesThatRoundUpWhereNothingIsLeft", R"(
+  input %x: f32[2, 1, $S, 4]
+  %y: ? = AveragePool(%x) {ceil_mode = 1, kernel_shape = [1, 3]})",
+     kProved},
     {"WindowsInStridesOverWhatIsFilledBehindTheEnd", R"(
   input %x: f32[2, 1, $S]
   input %mask: bool[2, $S]
