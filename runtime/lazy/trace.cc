@@ -274,7 +274,7 @@ std::vector<Tensor> StreamState::CallHere(absl::string_view op, const std::vecto
     return arg.handle() != nullptr && !arg.handle()->value->status.ok();
   });
   if (capturing()) FailCapture(status);
-  if (!inherited) Report(status);
+  if (!inherited) (void)Report(status);
   for (size_t i = 0; i < std::max<size_t>(results, 1); ++i) tensors.push_back(Without(status));
   return tensors;
 }
