@@ -62,9 +62,8 @@ absl::StatusOr<Embeddings> RunPass(client::Client& client, const DemoFlags& flag
     // On a daemon that has served others a larger recipe may be what is ready: a replay too.
     if (served != "replayed" && served != "larger") not_replayed = sentence.label;
     const int64_t tokens = result.IntParameter("reprise.tokens", std::ssize(sentence.ids));
-    table.AddRow({sentence.label, absl::StrCat(tokens),
-                  result.Parameter("reprise.bucket"), served, Fixed(took.count(), 2),
-                  Shorten(sentence.text, 44)});
+    table.AddRow({sentence.label, absl::StrCat(tokens), result.Parameter("reprise.bucket"), served,
+                  Fixed(took.count(), 2), Shorten(sentence.text, 44)});
   }
   std::printf("%s", table.Text().c_str());
   if (pass > 1 && !not_replayed.empty()) {

@@ -116,8 +116,8 @@ constexpr OpEntry kRows[] = {
     {{"GlobalLpPool", 1, 1, 1, 1, 0, 0, GlobalPoolRule, GlobalLpPoolKernel, GlobalPoolAxis},
      {.rows = RowRule::kFirstAlone}},
     // Where the rows of a padded batch end.
-    {{"reprise.LiveExtent", 1, 1, 1, 1, kInternal, 0, LiveExtentRule, LiveExtentKernel, LiveExtentAxis, kInt32},
-     {.sign = Sign::kNeverNegative, .positive = Positive::kAlways, .rows = RowRule::kAll}},
+    {{"reprise.LiveExtent", 2, 2, 1, 1, kInternal, 0b10, LiveExtentRule, LiveExtentKernel, LiveExtentAxis, kInt32},
+     {.sign = Sign::kNeverNegative, .positive = Positive::kAlways, .rows = RowRule::kFirst, .marks = kTakesSizes}},
     {{"reprise.LiveFill", 2, 2, 1, 1, kInternal, 0, LiveFillRule, LiveFillKernel, LiveFillAxis},
      {.sign = Sign::kOfOperands, .rows = RowRule::kAll, .marks = kCarriesMasks}},
     {{"reprise.LiveMask", 2, 2, 1, 1, kInternal, 0b10, LiveMaskRule, LiveMaskKernel, LiveMaskAxis, kFloat32},

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/generate/generator.h"
-#include "runtime/onnx/import_extension.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
 #include "server/repository/generation_files.h"
@@ -159,19 +158,27 @@ TextSettings TextSettingsOf(const ModelSettings& settings) {
 
 std::vector<std::string> UnusedSettings(const Servable& servable) {
   const Model& model = *servable.model;
+  const bool is_off = model.options().capture == CapturePolicy::kOff;
   std::vector<std::string> unused;
+  const auto parameter_of = [](const std::string& label) {
+    return label == "batch" || label == "sequence" ? absl::StrCat("reprise.", label, "_buckets")
+                                                   : absl::StrCat("reprise.buckets.", label);
+  };
+  const auto add = [&](const std::string& parameter, absl::string_view why) {
+    unused.push_back(absl::StrCat("model ", model.id().name, ": ", parameter,
+                                  " is configured and has no effect, since ", why));
+  };
+  constexpr absl::string_view kOff = "nothing is captured (reprise.capture: off, or --eager)";
+  if (is_off && WantsWarmup(servable.settings.warmup)) add("reprise.warmup", kOff);
   const auto look = [&](const std::string& label) {
+    if (is_off) return add(parameter_of(label), kOff);
     for (size_t i = 0; i < model.axes().size(); ++i) {
       const ModelAxis& axis = model.axes()[i];
       if (axis.label != label || model.packing() != nullptr) continue;
       const AxisCertificate certificate = model.CertificateOf(i);
       if (certificate.certified) continue;
-      const std::string parameter = label == "batch" || label == "sequence"
-                                        ? absl::StrCat("reprise.", label, "_buckets")
-                                        : absl::StrCat("reprise.buckets.", label);
-      unused.push_back(absl::StrCat("model ", model.id().name, ": ", parameter,
-                                    " is configured and has no effect, since axis ", label,
-                                    " may not be padded: ", certificate.reason));
+      add(parameter_of(label),
+          absl::StrCat("axis ", label, " may not be padded: ", certificate.reason));
     }
   };
   for (const auto& [label, sizes] : servable.settings.buckets) look(label);
@@ -188,13 +195,11 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
       ResolveModelFile(std::filesystem::path(folder) / settings.model_filename).string();
   auto servable = std::make_shared<Servable>();
   TextLoad text(path, TextSettingsOf(settings));
-  {
-    const ImportExtension extension([&](ImportedModel& imported) { return text.Extend(imported); });
-    ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(path, settings));
-    ASSIGN_OR_RETURN(servable->model,
-                     engine.Load(EngineOptionsOf(version, path, settings, std::move(rules),
-                                                 engine.options().frozen)));
-  }
+  ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(path, settings));
+  ModelOptions options =
+      EngineOptionsOf(version, path, settings, std::move(rules), engine.options().frozen);
+  options.extend = [&](ImportedModel& imported) { return text.Extend(imported); };
+  ASSIGN_OR_RETURN(servable->model, engine.Load(std::move(options)));
   const Model& model = *servable->model;
   std::shared_ptr<const TextModel> made = text.Finish(model);
   if (texts != nullptr) texts->Add(servable->model, std::move(made), text.refusal());

@@ -24,7 +24,7 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
                                                        TextModels* texts = nullptr);
 
 // The wishes of the configuration that the model cannot have, a sentence each with the
-// reason: buckets of an axis that may not be padded.
+// reason: buckets of an axis that may not be padded, and of a model that captures nothing.
 std::vector<std::string> UnusedSettings(const Servable& servable);
 
 }  // namespace reprise

@@ -214,9 +214,8 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
   }
   const int64_t start_ns = context_.options.clock->NowNs();
   // Where nothing is captured every op on data has a recipe of its own, however little it reads.
-  const bool prepares =
-      bytes > kLittleBytes ||
-      (node.is_cut && context_.model.options().capture == CapturePolicy::kOff);
+  const bool prepares = bytes > kLittleBytes ||
+                        (node.is_cut && context_.model.options().capture == CapturePolicy::kOff);
   const GraphSection* section = prepares ? context_.tail.SectionOf(graph, node) : nullptr;
   if (section == nullptr || !RunPrepared(*section)) {
     ASSIGN_OR_RETURN(std::vector<Tensor> results, EvaluateWithin(node.node, inputs, node.inputs));

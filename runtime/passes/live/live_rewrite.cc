@@ -91,17 +91,20 @@ ValueId LiveRewrite::Live() {
   return live_;
 }
 
-ValueId LiveRewrite::ExtentOf(const Extent& extent) {
-  ValueId& known = counts_.emplace(extent, kNone).first->second;
-  if (known == kNone) {
-    known =
-        Add("reprise.LiveExtent", {Live()}, {{"offset", extent.offset}, {"stride", extent.stride}});
-  }
-  return known;
+ValueId LiveRewrite::SizeOf(ValueId value, int64_t dim) {
+  NodeId& shape = shapes_.emplace(value, kNone).first->second;
+  if (shape == kNone) shape = graph_.value(Add("Shape", {value})).producer;
+  return Add("Gather", {graph_.node(shape).outputs[0], Ints({dim})});
+}
+
+ValueId LiveRewrite::ExtentOf(const Extent& extent, ValueId value, int64_t dim) {
+  return Add("reprise.LiveExtent", {Live(), SizeOf(value, dim)},
+             {{"offset", extent.offset}, {"stride", extent.stride}});
 }
 
 ValueId LiveRewrite::FillNode(ValueId value, int64_t axis, const Extent& extent, float fill) {
-  return Add("reprise.LiveFill", {value, ExtentOf(extent)}, {{"axis", axis}, {"value", fill}});
+  return Add("reprise.LiveFill", {value, ExtentOf(extent, value, axis)},
+             {{"axis", axis}, {"value", fill}});
 }
 
 ValueId LiveRewrite::Filled(ValueId value, const LiveDim& dim, float fill) {
@@ -113,6 +116,7 @@ ValueId LiveRewrite::Filled(ValueId value, const LiveDim& dim, float fill) {
   if (fill == 0 && graph_.value(value).kind == Value::Kind::kResult) {
     graph_.ReplaceAllUses(value, filled);
     graph_.SetInput(graph_.value(filled).producer, 0, value);
+    graph_.SetInput(shapes_.at(value), 0, value);  // The fill itself hangs on it.
     filled_[std::tuple(filled, dim.dim, fill)] = filled;
   }
   return filled;
@@ -196,19 +200,20 @@ std::optional<std::vector<int64_t>> LiveRewrite::ReducedDims(const Node& node) c
   return dims;
 }
 
-ValueId LiveRewrite::CountOf(const std::vector<LiveDim>& live, int64_t rank) {
-  std::vector<int64_t> shape(static_cast<size_t>(rank), 1);
+ValueId LiveRewrite::CountOf(ValueId value, const std::vector<LiveDim>& live) {
+  std::vector<int64_t> shape(static_cast<size_t>(extents_.RankOf(value)), 1);
   shape[0] = -1;
   ValueId count = kNone;
   for (const LiveDim& one : live) {
-    const ValueId own =
-        Add("Cast", {ExtentOf(one.extent)}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
+    const bool in_lines = one.repeats != 1;
+    const ValueId extent = in_lines ? ExtentOf(one.extent, lines_, extents_.RankOf(lines_) - 1)
+                                    : ExtentOf(one.extent, value, one.dim);
+    const ValueId own = Add("Cast", {extent}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
     count = count == kNone ? own : Add("Mul", {count, own});
-    if (one.repeats != 1) {
-      const ValueId repeats =
-          graph_.AddConstant("", Tensor::FloatScalar(static_cast<float>(one.repeats)));
-      count = Add("Mul", {count, repeats});
-    }
+    if (!in_lines) continue;
+    const ValueId repeats =
+        graph_.AddConstant("", Tensor::FloatScalar(static_cast<float>(one.repeats)));
+    count = Add("Mul", {count, repeats});
   }
   return Add("Reshape", {count, Ints(shape)});
 }
@@ -228,7 +233,7 @@ ValueId LiveRewrite::MeanOver(ValueId value, const std::vector<int64_t>& dims,
     mean = others.empty() ? Filled(mean, one, 0) : FillNode(mean, one.dim, one.extent, 0);
   }
   const ValueId sum = Add("ReduceSum", {mean, Ints(ours)}, {{"keepdims", int64_t{1}}});
-  return Add("Div", {sum, CountOf(live, extents_.RankOf(value))});
+  return Add("Div", {sum, CountOf(value, live)});
 }
 
 void LiveRewrite::VisitMean(NodeId id) {
@@ -284,7 +289,7 @@ void LiveRewrite::VisitNorm(NodeId id) {
     source = reshape->inputs[0];
     const LiveDim line = {.dim = extents_.RankOf(source) - 1, .extent = live[0].extent};
     if (!HasRowsOfBatch(source) || !CanFill(source, line)) return;
-    Filled(source, line, 0);
+    lines_ = Filled(source, line, 0);
   }
   const ValueId mean = MeanOver(node.inputs[0], dims, live);
   const ValueId x = graph_.node(id).inputs[0];
@@ -319,9 +324,9 @@ void LiveRewrite::VisitSoftmax(NodeId id) {
     return;
   }
   // A mask that is added is what attention is recognised by.
-  const ValueId size = Add("Gather", {Add("Shape", {x}), Ints({rank - 1})});
-  const ValueId mask = Add("reprise.LiveMask", {ExtentOf(live->extent), size},
-                           {{"rank", rank}, {"value", -kInfinity}});
+  const ValueId mask =
+      Add("reprise.LiveMask", {ExtentOf(live->extent, x, live->dim), SizeOf(x, live->dim)},
+          {{"rank", rank}, {"value", -kInfinity}});
   const ValueId masked = Add("Add", {x, mask});
   extents_.Alias(masked, x);
   graph_.SetInput(id, 0, masked);
@@ -350,7 +355,7 @@ void LiveRewrite::VisitRecurrent(NodeId id) {
   if (!time.has_value() || time->repeats != 1 || node.input(kLengths) != kNone) return;
   std::vector<ValueId> inputs = node.inputs;
   inputs.resize(std::max(inputs.size(), kLengths + 1), kNone);
-  inputs[kLengths] = ExtentOf(time->extent);
+  inputs[kLengths] = ExtentOf(time->extent, node.inputs[0], time->dim);
   std::vector<std::string> names;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const bool used = node.outputs[i] != kNone;

@@ -7,10 +7,10 @@
 namespace reprise {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::Pair;
 using std::chrono::minutes;
 using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 constexpr int64_t kMs = 1'000'000;
 
