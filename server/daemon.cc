@@ -324,6 +324,11 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
                               {.max_wait_seconds = options_.max_queue_seconds,
                                .streams = static_cast<int>(arenas_.size())});
   servable->sequences = sequences_.Open(model, *servable);
+  if (servable->generation != nullptr) {
+    MutexLock lock(generations_mutex_);
+    std::erase_if(generations_, [](const auto& one) { return one.expired(); });
+    generations_.push_back(servable->generation);
+  }
   return servable;
 }
 
@@ -577,7 +582,10 @@ void Daemon::Drain(std::function<void(const char* step)> on_step) {
   on_step_("clients that read their answers");
   // The deadline of Shutdown does not do here: Shutdown waits that long for calls that never end,
   // such as a watch of the health service.
-  const auto left = [end] { return end - std::chrono::steady_clock::now(); };
+  // Those whose answers were ended just now are told why.
+  const auto told = std::max<std::chrono::steady_clock::time_point>(
+      end, std::chrono::steady_clock::now() + UpTo(kLongestRefusing, all_end));
+  const auto left = [told] { return told - std::chrono::steady_clock::now(); };
   if (!rpc_->WaitUntilSent(kQuietTime.zero(), left()) ||
       !http_->WaitUntilSent(kQuietTime.zero(), left())) {
     log_(LogLevel::kWarning,
@@ -598,13 +606,18 @@ void Daemon::Drain(std::function<void(const char* step)> on_step) {
 
 void Daemon::FinishGenerations(std::chrono::steady_clock::time_point end) {
   constexpr std::chrono::milliseconds kLook(5);
-  for (const Repository::Listed& listed : repository_.List()) {
-    if (listed.servable == nullptr || listed.servable->generation == nullptr) continue;
-    GenerationLoop& generation = *listed.servable->generation;
-    while (!generation.idle() && std::chrono::steady_clock::now() < end) {
+  std::vector<std::weak_ptr<GenerationLoop>> all;
+  {
+    MutexLock lock(generations_mutex_);
+    all = generations_;
+  }
+  for (const std::weak_ptr<GenerationLoop>& one : all) {
+    const std::shared_ptr<GenerationLoop> generation = one.lock();
+    if (generation == nullptr) continue;
+    while (!generation->idle() && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(kLook);
     }
-    generation.Stop();
+    generation->Finish();
   }
 }
 
@@ -612,6 +625,8 @@ Daemon::~Daemon() {
   scheduler_.Shutdown(Stopping());
   sequences_.Close(Stopping());
   sequences_.Stop();
+  // They tell tokens to the ports.
+  FinishGenerations(std::chrono::steady_clock::now());
   repository_.Stop();  // Its threads tell of changes, which the ports hear of.
   on_step_("streams that run");
   dispatcher_.reset();

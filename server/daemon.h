@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/cgroup.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/capture/capture_pool.h"
 #include "runtime/engine/engine.h"
@@ -34,6 +35,7 @@
 #include "server/log.h"
 #include "server/metrics/catalogue.h"
 #include "server/metrics/metrics_observer.h"
+#include "server/repository/generation_loop.h"
 #include "server/repository/readiness.h"
 #include "server/repository/repository.h"
 #include "server/repository/server_state.h"
@@ -130,6 +132,9 @@ class Daemon {
   Engine engine_;
   RequestScheduler scheduler_;
   SequenceKeeper sequences_{clock_};
+  Mutex generations_mutex_;
+  // Those of all loads: a version that was unloaded may still make tokens.
+  std::vector<std::weak_ptr<GenerationLoop>> generations_ GUARDED_BY(generations_mutex_);
   TextModels texts_;
   Repository repository_;
   ReadinessProbe readiness_;

@@ -62,9 +62,10 @@ def controls_config():
 
 def named():
     """who: the text that names the sequence."""
-    return model([helper.make_node("Identity", ["CORRID"], ["who"])],
+    return model([helper.make_node("Identity", ["CORRID"], ["who"]),
+                  helper.make_node("Neg", ["x"], ["y"])],
                  [("CORRID", STRING, ["batch", 1]), ("x", F32, ["batch", 1])],
-                 [("who", STRING, ["batch", 1])])
+                 [("who", STRING, ["batch", 1]), ("y", F32, ["batch", 1])])
 
 
 NAMED_CONFIG = ('sequence_batching { control_input [ { name: "CORRID" control [ { kind: '
