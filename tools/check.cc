@@ -89,7 +89,6 @@ absl::Status RunCheck(const CheckFlags& flags) {
   for (const std::string& file : flags.op_libraries) {
     RETURN_IF_ERROR(LoadOpLibrary(file).status());
   }
-  LocalEngine local(*ParseIsa(flags.max_isa), AvailableCpus(), flags.metrics_file);
   ASSIGN_OR_RETURN(const std::string path, ModelPath(flags));
   if (flags.precision) {
     return RunPrecision({.path = path,
@@ -199,6 +198,9 @@ void AddCheck(CLI::App& app, Action& action) {
       ->check(CLI::PositiveNumber);
   command->callback([flags, &action] {
     if (flags->path.empty() && !flags->ops) throw CLI::RequiredError("model or --ops");
+    if (flags->precision && flags->json) {
+      throw CLI::ValidationError("--json", "the report of --precision is for people alone");
+    }
     action = [flags] { return RunCheck(*flags); };
   });
 }

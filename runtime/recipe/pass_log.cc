@@ -38,9 +38,11 @@ absl::Status RunPassesLogged(Graph& graph, PipelineOptions passes, DebugLog* deb
   const Phase phase(debug, LogModule::kCapture, [] { return "phase passes"; });
   size_t nodes = graph.live_nodes();
   std::map<std::string, int> ops;
-  if (Wants(debug, LogModule::kPass)) {
+  bool any = false;  // pass changed something
+  const bool tells = Wants(debug, LogModule::kPass);
+  if (tells) {
     ops = OpsOf(graph);
-    passes.observer = [debug, &nodes, &ops, before = std::move(passes.observer)](
+    passes.observer = [debug, &nodes, &ops, &any, before = std::move(passes.observer)](
                           absl::string_view pass, const Graph& after, int64_t ns) {
       std::map<std::string, int> now = OpsOf(after);
       const std::string changes = OpChanges(ops, now);
@@ -50,10 +52,15 @@ absl::Status RunPassesLogged(Graph& graph, PipelineOptions passes, DebugLog* deb
                             changes.empty() ? "" : ": ", changes));
       nodes = after.live_nodes();
       ops = std::move(now);
+      any = true;
       if (before) before(pass, after, ns);
     };
   }
-  return RunCapturePasses(graph, passes);
+  const absl::Status ran = RunCapturePasses(graph, passes);
+  if (ran.ok() && tells && !any) {
+    debug->Say(LogModule::kPass, FormatText("no pass changed any of %d nodes", nodes));
+  }
+  return ran;
 }
 
 }  // namespace reprise

@@ -61,6 +61,8 @@ absl::StatusOr<inference::LogSettingsResponse> AnswerLogSettings(
     const inference::LogSettingsRequest& request, LogSwitch& log) {
   LogLevels levels = log.levels();
   for (const auto& [name, value] : request.settings()) {
+    // Clients name what they do not want to change without a value.
+    if (value.parameter_choice_case() == Value::PARAMETER_CHOICE_NOT_SET) continue;
     RETURN_IF_ERROR(Apply(name, value, levels));
   }
   if (!request.settings().empty()) log.Set(levels);

@@ -289,7 +289,10 @@ void Warmup::Behind(const AxisSizes& sizes, CaptureUrgency urgency, const absl::
 }
 
 void Warmup::Done(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status) {
-  const std::string bucket = model_->LabelOfBucket(sizes);
+  std::string bucket = model_->LabelOfBucket(sizes);
+  if (!model_->FindBucket(bucket).has_value()) {
+    bucket = absl::StrJoin(sizes, ",", absl::PairFormatter("="));  // exact
+  }
   const WarmupProgress::State now = progress_->Change([&](WarmupProgress::State& state) {
     ++(status.ok() ? state.done : state.failed);
     state.elapsed_ns = engine_.options().clock->NowNs() - started_ns_;

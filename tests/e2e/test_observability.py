@@ -14,6 +14,7 @@ from testing import models
 from testing.daemon import Daemon, reprise, run_reprised
 from testing.inference import infer, text_inputs
 from testing.patience import wait_until
+from testing.repository import PADDED
 
 NAMES = ["input_ids", "attention_mask"]
 
@@ -120,10 +121,10 @@ def test_commands_without_a_server_print_json_and_write_metrics(tmp_path):
     assert refused.returncode == 1 and not json.loads(refused.stdout)["servable"]
 
 
-def test_phases_are_told_at_debug_by_module(repository, tmp_path):
-    repository.add("bert", models.bert())
+def test_phases_are_told_at_debug_by_module(repository, rng):
+    repository.add("bert", models.bert(), config=PADDED)
     with Daemon(repository, "--log-level", "info,capture=debug,pass=debug,load=debug") as daemon:
-        infer(daemon.client(), "bert", text_inputs(NAMES, [5]))
+        infer(daemon.client(), "bert", text_inputs(NAMES, 1, 5, rng, 200))
         log = daemon.log()
         key = re.search(r"begin capture of recipe ([0-9a-f]{16})", log).group(1)
         assert re.search(rf"end capture of recipe {key}.* \(\d+\.\d+ ms; RSS [+-]\d+ kB\)", log)
@@ -154,7 +155,9 @@ def test_log_levels_change_while_serving(repository):
         grpc = daemon.client()
         settings = grpc.get_log_settings(as_json=True)["settings"]
         assert settings["reprise.log_level"]["string_param"] == "warning"
-        grpc.update_log_settings({"reprise.log_level": "info,kernel=debug"})
+        changed = grpc.update_log_settings({"log_verbose_level": 1, "log_info": None}, as_json=True)
+        assert changed["settings"]["reprise.log_level"]["string_param"] == "debug"
+        get(daemon, "/v2/logging", {"reprise.log_level": "info,kernel=debug"})
         infer(grpc, "elementwise", inputs())
         assert re.search(r"kernel: kernel of \w+ .*: ", daemon.log())
         assert get(daemon, "/v2/logging")["reprise.log_level"] == "info,kernel=debug"

@@ -1,5 +1,6 @@
 """Ready means primed: what is captured before readiness, how far it is, and what ends it."""
 
+import json
 import re
 
 import numpy as np
