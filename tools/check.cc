@@ -89,7 +89,6 @@ absl::Status RunCheck(const CheckFlags& flags) {
   for (const std::string& file : flags.op_libraries) {
     RETURN_IF_ERROR(LoadOpLibrary(file).status());
   }
-  LocalEngine local(*ParseIsa(flags.max_isa), AvailableCpus(), flags.metrics_file);
   ASSIGN_OR_RETURN(const std::string path, ModelPath(flags));
   if (flags.precision) {
     return RunPrecision({.path = path,
@@ -98,7 +97,7 @@ absl::Status RunCheck(const CheckFlags& flags) {
                          .inputs_file = flags.inputs_file,
                          .max_isa = *ParseIsa(flags.max_isa)});
   }
-  LocalEngine local(*ParseIsa(flags.max_isa), AvailableCpus());
+  LocalEngine local(*ParseIsa(flags.max_isa), AvailableCpus(), flags.metrics_file);
   ModelOptions options = {.id = {.name = std::filesystem::path(flags.path).filename().string()},
                           .path = path,
                           .max_batch_tokens = flags.max_batch_tokens};
