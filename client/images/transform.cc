@@ -248,7 +248,8 @@ absl::Status SetParameters(const TransformRow& row, absl::string_view arguments,
 absl::StatusOr<Transform> ParseOne(const std::string& text) {
   Transform transform = {.text = text};
   const size_t bracket = std::min(text.find('('), text.size());
-  const absl::string_view name = absl::StripAsciiWhitespace(text.substr(0, bracket));
+  const absl::string_view name =
+      absl::StripAsciiWhitespace(absl::string_view(text).substr(0, bracket));
   absl::string_view arguments = absl::string_view(text).substr(bracket);
   if (!arguments.empty()) {
     if (arguments.back() != ')') return Refused(text, "nothing may stand behind its brackets");
