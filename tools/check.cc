@@ -97,6 +97,7 @@ absl::Status RunCheck(const CheckFlags& flags) {
                          .inputs_file = flags.inputs_file,
                          .max_isa = *ParseIsa(flags.max_isa)});
   }
+  LocalEngine local(*ParseIsa(flags.max_isa), AvailableCpus(), flags.metrics_file);
   ModelOptions options = {.id = {.name = std::filesystem::path(flags.path).filename().string()},
                           .path = path,
                           .max_batch_tokens = flags.max_batch_tokens};

@@ -27,7 +27,7 @@ RegisteredOp Twice(const std::string& name) {
           }};
 }
 
-absl::StatusOr<std::vector<Tensor>> Run(const std::string& op) {
+absl::StatusOr<std::vector<Tensor>> RunOp(const std::string& op) {
   Node node = {.op = op, .name = "node", .inputs = {0}, .outputs = {1}};
   return Evaluate(node, {Tensor::FromVector<float>(DType::kFloat32, {2}, {1, 2})}, 1 << 20);
 }
@@ -40,7 +40,7 @@ TEST(RegisteredOpTest, IsFoundAndRunsByItsName) {
   EXPECT_TRUE(row->Has(kHost));
   EXPECT_FALSE(FactsOf("optest.Twice").OnlyMoves());
   EXPECT_THAT(RegisteredOps(), Contains("optest.Twice"));
-  const auto results = Run("optest.Twice");
+  const auto results = RunOp("optest.Twice");
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_THAT((*results)[0].span<float>(), testing::ElementsAre(2, 4));
 }
@@ -57,11 +57,11 @@ TEST(RegisteredOpTest, WhatThrowsOrFailsIsAnErrorThatNamesIt) {
   RegisteredOp throws = Twice("Throws");
   throws.kernel = [](const KernelContext&) -> absl::Status { throw std::runtime_error("oops"); };
   ASSERT_TRUE(RegisterOp(std::move(throws)).ok());
-  EXPECT_THAT(Run("optest.Throws").status().message(), HasSubstr("op optest.Throws threw: oops"));
+  EXPECT_THAT(RunOp("optest.Throws").status().message(), HasSubstr("op optest.Throws threw: oops"));
   RegisteredOp fails = Twice("Fails");
   fails.shape = [](InferContext&) { return absl::InvalidArgumentError("takes no vector"); };
   ASSERT_TRUE(RegisterOp(std::move(fails)).ok());
-  EXPECT_THAT(Run("optest.Fails").status().message(), HasSubstr("takes no vector"));
+  EXPECT_THAT(RunOp("optest.Fails").status().message(), HasSubstr("takes no vector"));
 }
 
 TEST(RegisteredOpTest, NamesThatAreTakenOrWrongAreRefused) {
