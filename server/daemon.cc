@@ -47,7 +47,7 @@ constexpr char kCompiler[] = __VERSION__;
 constexpr char kCompiler[] = "gcc " __VERSION__;
 #endif
 
-Isa UsedIsa(const Options& options) { return UsableIsa(options.max_isa.value_or(kHighestIsa)); }
+Isa UsedIsa(const Options& options) { return UsableIsa(options.max_isa.value_or(kEveryIsa)); }
 
 // The most threads of one replay.
 int ThreadsPerStream(const Options& options, int cores) {
@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<const Device>> MakeDevice(const Options& options,
                                                          const LogFunction& log) {
   if (options.device == DeviceKind::kReference) return std::make_unique<ReferenceDevice>();
   auto device =
-      std::make_unique<CpuDevice>(CpuDeviceOptions{.max_isa = options.max_isa.value_or(kHighestIsa),
+      std::make_unique<CpuDevice>(CpuDeviceOptions{.max_isa = options.max_isa.value_or(kEveryIsa),
                                                    .gemm_provider = options.gemm_provider,
                                                    .max_threads = max_threads});
   if (const absl::Status status = device->openblas_status(); !status.ok()) {

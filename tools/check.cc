@@ -23,7 +23,7 @@ struct CheckFlags {
   std::string path;
   bool ops = false;
   std::string variant;  // "int8": the file model_int8.onnx of a folder
-  std::string max_isa = std::string(IsaName(kHighestIsa));
+  std::string max_isa = std::string(IsaName(kEveryIsa));
   std::vector<std::string> buckets;  // "sequence=16,32"
   int64_t max_batch_tokens = ModelOptions().max_batch_tokens;
   std::string packing = "auto";

@@ -9,8 +9,10 @@
 namespace reprise::cli {
 
 CLI::Option* AddMaxIsa(CLI::App& command, std::string& name, const std::string& meaning) {
+  std::vector<std::string> names;
+  for (const NamedIsa& named : kIsas) names.emplace_back(named.name);
   return command.add_option("--max-isa", name, meaning)
-      ->check(CLI::IsMember(std::vector<std::string>(kIsaNames.begin(), kIsaNames.end())))
+      ->check(CLI::IsMember(names))
       ->type_name("ISA")
       ->capture_default_str();
 }

@@ -82,7 +82,7 @@ void PrintSpeed(const GeneratorStats& stats, const std::vector<int64_t>& first,
 }
 
 absl::Status Generate(const GenerateOptions& options) {
-  LocalEngine local(kHighestIsa, options.threads);
+  LocalEngine local(kEveryIsa, options.threads);
   ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
                    local.LoadToStudy(options.path, Precision::kExact));
   std::vector<int64_t> first, next;

@@ -125,7 +125,7 @@ absl::StatusOr<RecipeKey> KeyOf(const Model& model, const std::string& bucket) {
 
 absl::Status PrintSpecialized(const GraphOptions& options) {
   Steps steps(options);
-  LocalEngine local(kHighestIsa);
+  LocalEngine local(kEveryIsa);
   ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
                    local.LoadToStudy(options.path, options.precision));
   ASSIGN_OR_RETURN(const RecipeKey key, KeyOf(*model, options.bucket));

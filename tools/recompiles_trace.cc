@@ -248,7 +248,7 @@ class Tracer {
 
 absl::StatusOr<Recompilations> TraceRecompilations(const std::string& path,
                                                    const std::vector<AxisSizes>& steps) {
-  LocalEngine local(kHighestIsa);
+  LocalEngine local(kEveryIsa);
   ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
                    local.engine.Load({.id = {.name = path}, .path = path}));
   for (const AxisSizes& sizes : steps) {

@@ -271,7 +271,7 @@ absl::StatusOr<std::shared_ptr<Model>> LoadExactly(LocalEngine& local, const std
 }
 
 absl::Status RunRewrite(const RewriteFlags& flags) {
-  LocalEngine local(kHighestIsa);
+  LocalEngine local(kEveryIsa);
   ASSIGN_OR_RETURN(const std::shared_ptr<Model> was, LoadExactly(local, flags.in));
   ASSIGN_OR_RETURN(const ValueShapes shapes, ValueShapes::Of(flags.in, *was));
   ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(flags.in, kMostBytes));

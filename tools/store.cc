@@ -319,7 +319,7 @@ absl::Status Import(const StoreFlags& flags) {
   }
   ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/false));
   // As a server has it whose flags say nothing of the device.
-  const std::string device = CpuDevice({.max_isa = kHighestIsa}).fingerprint();
+  const std::string device = CpuDevice({.max_isa = kEveryIsa}).fingerprint();
   int64_t usable = 0;
   std::map<std::string, int64_t> refused;  // counts, keyed by reason
   for (const BundledRecord& record : *records) {

@@ -205,6 +205,10 @@ absl::StatusOr<std::vector<Tensor>> Execute(const ImportedModel& model,
     static const CpuDevice* const cpu = new CpuDevice();
     return ExecuteOnDevice(model, inputs, *cpu);
   }
+  if (device == "baseline") {
+    static const CpuDevice* const baseline = new CpuDevice(Isa::kBaseline);
+    return ExecuteOnDevice(model, inputs, *baseline);
+  }
   return absl::InvalidArgumentError(absl::StrCat("unknown way to run '", device, "'"));
 }
 

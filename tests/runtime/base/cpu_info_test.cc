@@ -9,30 +9,46 @@ namespace {
 TEST(CpuInfoTest, IsaNamesParseBack) {
   for (Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx2Vnni, Isa::kAvx512, Isa::kAvx512Vnni,
                   Isa::kAvx512Bf16, Isa::kAmx}) {
-    EXPECT_EQ(ParseIsa(IsaName(isa)), isa);
+    EXPECT_TRUE(ParseIsa(IsaName(isa))->Covers(isa));
+    EXPECT_EQ(IsaName(*ParseIsa(IsaName(isa))), IsaName(isa));
   }
   EXPECT_EQ(ParseIsa("avx1024"), std::nullopt);
   EXPECT_EQ(ParseIsa(""), std::nullopt);
 }
 
-TEST(CpuInfoTest, TiersIncludeThoseBefore) {
+TEST(CpuInfoTest, FeaturesAreThoseOfTheCpu) {
   __builtin_cpu_init();
-  EXPECT_EQ(DetectIsa() >= Isa::kAvx2,
+  EXPECT_EQ(DetectIsa().Has(CpuFeature::kAvx2),
             __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
-  if (DetectIsa() >= Isa::kAvx512) {
+  if (DetectIsa().Has(CpuFeature::kAvx512)) {
     EXPECT_TRUE(__builtin_cpu_supports("avx512f"));
   }
   EXPECT_EQ(DetectIsa(), DetectIsa());
 }
 
-TEST(CpuInfoTest, ACapIsKeptAndOnlyByteProductsOfAvx2MayBeMissingBelowIt) {
-  for (int isa = 0; isa <= static_cast<int>(DetectIsa()); ++isa) {
-    const Isa cap = static_cast<Isa>(isa);
-    if (UsableIsa(cap) == cap) continue;
-    EXPECT_EQ(cap, Isa::kAvx2Vnni);
-    EXPECT_EQ(UsableIsa(cap), Isa::kAvx2);
+TEST(CpuInfoTest, ACapTakesFeaturesAway) {
+  for (const NamedIsa& named : kIsas) {
+    const Isa usable = UsableIsa(*ParseIsa(named.name));
+    EXPECT_TRUE(DetectIsa().Covers(usable));
+    EXPECT_EQ(usable.Within(*ParseIsa(named.name)), usable);
+    if (DetectIsa().Covers(named.isa)) {
+      EXPECT_TRUE(usable.Covers(named.isa)) << named.name;
+    }
   }
-  EXPECT_EQ(UsableIsa(kHighestIsa), DetectIsa());
+  EXPECT_EQ(UsableIsa(kEveryIsa), DetectIsa());
+  EXPECT_EQ(UsableIsa(Isa::kBaseline), Isa::kBaseline);
+}
+
+// A CPU may have products of bytes for narrow vectors and no wide ones, or the other way round.
+TEST(CpuInfoTest, SetsNeedNotFollowOneAnother) {
+  EXPECT_FALSE(Isa::kAvx512Vnni.Covers(Isa::kAvx2Vnni));
+  EXPECT_TRUE(Isa::kAmx.Covers(Isa::kAvx512Vnni));
+  EXPECT_EQ(Isa::kAvx2Vnni.Within(*ParseIsa("avx512")), Isa::kAvx2Vnni);
+  EXPECT_EQ(FloatTier(Isa::kAmx), Isa::kAvx512);
+  EXPECT_EQ(FloatTier(Isa::kAvx2Vnni), Isa::kAvx2);
+  EXPECT_EQ(ByteTier(kEveryIsa), Isa::kAvx512Vnni);
+  EXPECT_EQ(ByteTier(Isa::kAvx2Vnni), Isa::kAvx2Vnni);
+  EXPECT_EQ(IsaName(kEveryIsa), "amx");
 }
 
 TEST(CpuInfoTest, ModelNameIsStable) {

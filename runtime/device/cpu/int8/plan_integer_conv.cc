@@ -194,8 +194,7 @@ std::vector<Candidate> PlanIntegerConv(const CpuTarget& target, const NodeView& 
   const bool takes_live_rows = p.batch_rows > 0;
   Candidate candidate =
       MakeCandidate(target, node, "conv_u8s8", RunIntegerConv, std::move(p), flops);
-  candidate.option.kernel =
-      absl::StrCat("conv_u8s8_", IsaName(std::min(target.isa, Isa::kAvx512Vnni)));
+  candidate.option.kernel = absl::StrCat("conv_u8s8_", IsaName(ByteTier(target.isa)));
   candidate.option.workspace_bytes = workspace;
   candidate.option.takes_live_rows = takes_live_rows;
   return {std::move(candidate)};

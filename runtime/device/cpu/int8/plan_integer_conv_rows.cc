@@ -194,7 +194,7 @@ std::vector<Candidate> PlanIntegerConvRows(const CpuTarget& target, const NodeVi
   Candidate candidate =
       MakeCandidate(target, node, "conv_rows_u8s8", RunConvRows, std::move(p), flops);
   KernelOption& option = candidate.option;
-  option.kernel = absl::StrCat("conv_rows_u8s8_", IsaName(std::min(target.isa, Isa::kAvx512Vnni)));
+  option.kernel = absl::StrCat("conv_rows_u8s8_", IsaName(ByteTier(target.isa)));
   option.prepare.push_back(pack);
   option.workspace_bytes = workspace;
   option.takes_live_rows = takes_live_rows;
