@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_rules.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 
@@ -34,7 +35,7 @@ class SizeWalk {
  private:
   void Visit(NodeId id, const Node& node) {
     const OpRow* row = FindOp(node.op);
-    if (node.op == "If") return VisitIf(node);
+    if (node.op == IfOp::kName) return VisitIf(node);
     // Which dims are 1 differs between the smallest requests and all others.
     if (facts_.question().forms || DropsDimsOfOne(node)) JudgeForm(node);
     const bool of_shapes = FactsOf(node.op).sizes == Sizes::kOfShape;

@@ -8,6 +8,8 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/draw.h"
 #include "runtime/graph/dim_expression.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/specialize/specialize.h"
@@ -51,10 +53,11 @@ bool IsCompared(const Graph& graph, const std::string& input) {
     if (one == kNone) continue;
     for (const NodeId user : graph.value(one).users) {
       const Node& node = graph.node(user);
-      const bool to_bool = node.op == "Cast" && graph.value(node.outputs[0]).dtype == DType::kBool;
-      if (IsComparison(node.op) || to_bool || node.op == "Sign") return true;
+      const bool to_bool =
+          node.op == CastOp::kName && graph.value(node.outputs[0]).dtype == DType::kBool;
+      if (IsComparison(node.op) || to_bool || node.op == SignOp::kName) return true;
       const bool keeps =
-          FactsOf(node.op).HoldsAllOfFirst() || node.op == "Cast" || node.op == "Sub";
+          FactsOf(node.op).HoldsAllOfFirst() || node.op == CastOp::kName || node.op == SubOp::kName;
       const bool passes = keeps && node.input(0) == one;
       if (passes && seen.insert(node.outputs[0]).second) itself.push_back(node.outputs[0]);
     }

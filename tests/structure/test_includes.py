@@ -18,7 +18,7 @@ MAY_INCLUDE = {
     "runtime/graph": ["runtime/base"],
     "runtime/memory": ["runtime/graph"],
     "runtime/ops/kit": ["runtime/graph"],
-    "runtime/ops/axis": ["runtime/ops/kit"],
+    "runtime/ops/axis": ["runtime/ops/elementwise", "runtime/ops/movement", "runtime/ops/reduce"],
     "runtime/ops/weights": ["runtime/ops/kit"],
     "runtime/ops/elementwise": ["runtime/ops/kit"],
     "runtime/ops/movement": ["runtime/ops/kit"],

@@ -22,6 +22,7 @@
 #include "runtime/graph/dim_expression.h"
 #include "runtime/onnx/import_extension.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/reshape_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/load_passes.h"
 #include "runtime/passes/kit/pass.h"
@@ -35,7 +36,7 @@ namespace {
 bool SizesDecideRanks(const Graph& graph) {
   return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
     const Node& node = graph.node(id);
-    return !node.removed && node.op == "Squeeze" &&
+    return !node.removed && node.op == SqueezeOp::kName &&
            (node.inputs.size() < 2 || node.inputs[1] == kNone);
   });
 }

@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/attention/segment_op.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/packing_check.h"
 
@@ -27,11 +28,11 @@ std::string AxisInTheWay(const std::vector<ModelAxis>& axes) {
 // A mask of a request meets a table that hides keys, but none of a sequence as short as those that
 // are tried packed: what becomes of a query that sees no key was not seen.
 bool HidesBeyondTheCheck(const Graph& graph) {
-  constexpr size_t kMask = 3, kTable = 4;
+  constexpr size_t kMask = SegmentAttentionOp::kMask, kTable = SegmentAttentionOp::kBias;
   constexpr double kHidden = -1e30;
   for (const NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);
-    if (node.op != "reprise.SegmentAttention" || node.input(kMask) == kNone) continue;
+    if (node.op != SegmentAttentionOp::kName || node.input(kMask) == kNone) continue;
     const Tensor* table =
         node.input(kTable) == kNone ? nullptr : graph.ConstantOf(node.inputs[kTable]);
     if (table == nullptr) continue;

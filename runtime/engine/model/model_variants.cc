@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model/tail.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/kit/pass.h"
@@ -45,7 +46,7 @@ std::vector<uint8_t> WaysToShapes(const Graph& graph) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!row->IsValueInput(i)) continue;
       add(node.inputs[i],
-          node.op == "If" ? kSomehow | kUnreduced : kSomehow | kUnreduced | kAsSize);
+          node.op == IfOp::kName ? kSomehow | kUnreduced : kSomehow | kUnreduced | kAsSize);
     }
   }
   while (!changed.empty()) {

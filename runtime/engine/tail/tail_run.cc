@@ -14,6 +14,7 @@
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 
 namespace reprise {
@@ -189,7 +190,7 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
     if (node.inputs[i].empty()) continue;
     ASSIGN_OR_RETURN(inputs[i], ValueOf(graph, node.inputs[i]));
     // A tensor that is looked up in is not read as a whole.
-    if (i > 0 || node.node.op != "Gather") bytes += inputs[i]->bytes();
+    if (i > 0 || node.node.op != GatherOp::kName) bytes += inputs[i]->bytes();
   }
   const int64_t start_ns = context_.options.clock->NowNs();
   const GraphSection* section =

@@ -12,12 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "runtime/ops/classical/classical_op.h"
 #include "runtime/ops/classical/forest.h"
 #include "runtime/ops/kit/infer.h"
 
 namespace reprise::ops {
 
-inline constexpr char kClassScores[] = "reprise.ClassScores";
+inline constexpr char kClassScores[] = ClassScoresOp::kName;
 
 enum class PostTransform : int64_t { kNone, kSoftmax, kLogistic, kSoftmaxZero, kProbit };
 

@@ -13,10 +13,11 @@
 #include <vector>
 
 #include "runtime/ops/classical/class_scores.h"
+#include "runtime/ops/classical/classical_op.h"
 
 namespace reprise::ops {
 
-inline constexpr char kSvmScores[] = "reprise.SvmScores";
+inline constexpr char kSvmScores[] = SvmScoresOp::kName;
 
 struct SvmRules {
   std::vector<int64_t> labels;

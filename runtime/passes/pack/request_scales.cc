@@ -2,11 +2,12 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/quantized/quantize_op.h"
 
 namespace reprise {
 namespace {
 
-constexpr char kByRequest[] = "reprise.SegmentDynamicQuantizeLinear";
+constexpr char kByRequest[] = SegmentDynamicQuantizeOp::kName;
 
 }  // namespace
 
@@ -14,7 +15,7 @@ std::vector<std::string> ScaleByRequest(Graph& graph) {
   std::vector<std::string> replaced;
   for (const NodeId id : graph.NodeIds()) {
     Node& node = graph.node(id);
-    if (node.op != "DynamicQuantizeLinear") continue;
+    if (node.op != DynamicQuantizeLinearOp::kName) continue;
     replaced.push_back(NodeLabel(node));
     node.op = kByRequest;
   }

@@ -7,6 +7,7 @@
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/dim_expression.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/kit/branches.h"
 #include "runtime/passes/kit/fold.h"
@@ -133,7 +134,7 @@ class Walk {
       listed_[id] = true;
       nodes.push_back(id);
       const std::vector<ValueId>& inputs = graph_.node(id).inputs;
-      if (graph_.node(id).op == "If") {
+      if (graph_.node(id).op == IfOp::kName) {
         stack.push_back(inputs[0]);
       } else {
         stack.insert(stack.end(), inputs.begin(), inputs.end());
@@ -142,7 +143,7 @@ class Walk {
     std::sort(nodes.begin(), nodes.end());
     for (const NodeId id : nodes) {
       if (graph_.node(id).removed) continue;
-      RETURN_IF_ERROR(graph_.node(id).op == "If" ? VisitIf(id, depth) : Visit(id));
+      RETURN_IF_ERROR(graph_.node(id).op == IfOp::kName ? VisitIf(id, depth) : Visit(id));
     }
     return absl::OkStatus();
   }
