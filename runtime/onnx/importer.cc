@@ -24,7 +24,9 @@
 #include "runtime/onnx/values/sequences.h"
 #include "runtime/onnx/values/texts.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/quantized/float8.h"
+#include "runtime/ops/recurrent/recurrent_op.h"
 
 namespace reprise {
 namespace {
@@ -151,7 +153,7 @@ class ModelImporter {
     while (!draft.inputs.empty() && draft.inputs.back() == kNone) draft.inputs.pop_back();
     draft.outputs.assign(proto.output().begin(), proto.output().end());
     // How many there are says in how many parts a Split cuts.
-    while (!draft.outputs.empty() && draft.outputs.back().empty() && draft.op != "Split") {
+    while (!draft.outputs.empty() && draft.outputs.back().empty() && draft.op != SplitOp::kName) {
       draft.outputs.pop_back();
     }
 
@@ -265,7 +267,8 @@ class ModelImporter {
   // another one; those of recurrent layers do not, for theirs is large. True where it got a name,
   // which is none of the file's.
   static bool NameFirstResult(NodeDraft& draft) {
-    const bool recurrent = draft.op == "LSTM" || draft.op == "GRU" || draft.op == "RNN";
+    const bool recurrent =
+        draft.op == LstmOp::kName || draft.op == GruOp::kName || draft.op == RnnOp::kName;
     if (recurrent || draft.outputs.empty() || !draft.outputs[0].empty()) return false;
     const auto read =
         absl::c_find_if(draft.outputs, [](const auto& name) { return !name.empty(); });

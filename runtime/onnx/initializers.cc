@@ -4,14 +4,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/quantized/quantize_op.h"
+#include "runtime/ops/weights/bits_op.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 
 namespace reprise {
 namespace {
 
-constexpr char kUnpackNibbles[] = "reprise.UnpackNibbles";
+constexpr char kUnpackNibbles[] = UnpackNibblesOp::kName;
 
 }  // namespace
 
@@ -90,15 +93,15 @@ absl::Status Initializers::AddNibbles(const onnx::TensorProto& proto, absl::stri
 
 absl::Status Initializers::CheckNibbles(absl::string_view op,
                                         const std::vector<ValueId>& inputs) const {
-  if (op == "DequantizeLinear" || op == "Cast" || op == "com.microsoft.GatherBlockQuantized") {
+  if (op == DequantizeLinearOp::kName || op == CastOp::kName ||
+      op == "com.microsoft.GatherBlockQuantized") {
     return absl::OkStatus();
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!nibbles_.contains(inputs[i])) continue;
-    return absl::UnimplementedError(
-        absl::StrCat("input ", i,
-                     " has numbers of four bits: of them there are only DequantizeLinear and "
-                     "Cast"));
+    return absl::UnimplementedError(absl::StrCat(
+        "input ", i,
+        " has numbers of four bits: of them there are only DequantizeLinear and " CastOp::kName));
   }
   return absl::OkStatus();
 }

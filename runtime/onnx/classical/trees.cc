@@ -11,6 +11,7 @@
 #include "runtime/onnx/classical/forest_builder.h"
 #include "runtime/onnx/classical/ml_attributes.h"
 #include "runtime/onnx/kit/steps.h"
+#include "runtime/ops/elementwise/select_op.h"
 
 namespace reprise {
 namespace {
@@ -379,7 +380,7 @@ absl::Status TreeEnsembleInSteps(NodeDraft& draft, Graph& graph) {
     // The result has the dtype of the input.
     const NodeId scores = graph.AddNode(ops::kClassScores, {sums}, rules.ToAttributes());
     return Steps(draft, graph)
-        .Become("Cast", {graph.node(scores).outputs[0]}, {{"to", ops::OnnxNumber(given)}});
+        .Become(CastOp::kName, {graph.node(scores).outputs[0]}, {{"to", ops::OnnxNumber(given)}});
   }
   FinishWithScores(draft, sums, rules, /*labels=*/false);
   return absl::OkStatus();
