@@ -4,6 +4,7 @@
 #include "runtime/ops/attention/attention_onnx.h"
 #include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/attention/paged.h"
+#include "runtime/ops/attention/paged_op.h"
 #include "runtime/ops/attention/relative_attention.h"
 #include "runtime/ops/attention/relative_attention_op.h"
 #include "runtime/ops/attention/segment.h"
@@ -67,8 +68,8 @@ constexpr OpEntry kRows[] = {
     {{RelativeAttentionOp::kName, 3, 11, 1, 1, kInternal, 0, RelativeAttentionRule, RelativeAttentionKernel, UnknownAxis},
      {.rows = RowRule::kRelativeAttention, .packing = PackRule::kRelative}},
     // Caches of decoders in pages.
-    {{"reprise.CachedRows", 1, 1, 1, 1, kInternal | kNoFold, 0, CachedRowsRule, CachedRowsKernel, UnknownAxis, kFloat32}},
-    {{"reprise.PagedAttention", 5, 5, 1, 1, kInternal | kNoFold, 0, PagedAttentionRule, PagedAttentionKernel, UnknownAxis},
+    {{CachedRowsOp::kName, 1, 1, 1, 1, kInternal | kNoFold, 0, CachedRowsRule, CachedRowsKernel, UnknownAxis, kFloat32}},
+    {{PagedAttentionOp::kName, 5, 5, 1, 1, kInternal | kNoFold, 0, PagedAttentionRule, PagedAttentionKernel, UnknownAxis},
      {.rows = RowRule::kSegmentAttention}},
     // Packed tokens.
     {{SegmentAttentionOp::kName, 1, 7, 1, 1, kInternal, 0, SegmentAttentionRule, SegmentAttentionKernel, UnknownAxis},

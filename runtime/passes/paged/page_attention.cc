@@ -2,6 +2,7 @@
 
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/attention/attention_op.h"
+#include "runtime/ops/attention/paged_op.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/movement/append_rows_op.h"
 #include "runtime/ops/movement/concat_op.h"
@@ -24,7 +25,7 @@ NodeId CachedAbove(const Graph& graph, ValueId value) {
     const NodeId producer = ProducerOf(graph, value);
     if (producer == kNone) return kNone;
     const Node& node = graph.node(producer);
-    if (node.op == "reprise.CachedRows") return producer;
+    if (node.op == CachedRowsOp::kName) return producer;
     // A cast is that of a cache that clients would carry in half.
     if (node.op != ReshapeOp::kName && node.op != CastOp::kName) return kNone;
     value = node.inputs[0];
@@ -86,7 +87,7 @@ class PageAttentionPass : public Pass {
       inputs.push_back(graph.FindValue(name));
     }
     ASSIGN_OR_RETURN(const ValueId paged,
-                     AddInferred(graph, "reprise.PagedAttention", std::move(inputs),
+                     AddInferred(graph, PagedAttentionOp::kName, std::move(inputs),
                                  std::move(attributes), node.name));
     Replace(graph, node.outputs[0], paged);
     return true;

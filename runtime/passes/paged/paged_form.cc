@@ -11,6 +11,7 @@
 #include "runtime/graph/text.h"
 #include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/attention/paged.h"
+#include "runtime/ops/attention/paged_op.h"
 #include "runtime/ops/attention/segment_op.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
@@ -162,7 +163,7 @@ class FormMaker {
                                {"size", cache.size},
                                {"past", past}};
       if (form != nullptr) Describe(*form, i, attributes);
-      ValueId rows = Add(graph, "reprise.CachedRows", {positions}, std::move(attributes));
+      ValueId rows = Add(graph, CachedRowsOp::kName, {positions}, std::move(attributes));
       // Pages hold float32, whatever clients would carry.
       if (const DType dtype = graph.value(graph.FindValue(cache.input)).dtype;
           dtype != DType::kFloat32) {
@@ -289,7 +290,7 @@ class FormMaker {
     RETURN_IF_ERROR(RunCapturePasses(at));
     for (const NodeId id : at.NodeIds()) {
       const Node& node = at.node(id);
-      if (node.op != "reprise.CachedRows") continue;
+      if (node.op != CachedRowsOp::kName) continue;
       const auto cache = static_cast<size_t>(node.attributes.Int("cache", 0));
       const Value& value = at.value(node.outputs[0]);
       const std::string reader =
