@@ -235,12 +235,17 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
                                                                   const std::string& folder,
                                                                   const ModelSettings& settings) {
   arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);
-  ASSIGN_OR_RETURN(const std::shared_ptr<Servable> servable,
-                   LoadServable(engine_, model, folder, settings, state_, &texts_));
-  servable->queue = OpenQueue(engine_, scheduler_, model, *servable,
-                              {.max_wait_seconds = options_.max_queue_seconds,
-                               .streams = static_cast<int>(arenas_.size())});
-  return servable;
+  return LoadServable({.engine = engine_,
+                       .version = model,
+                       .folder = folder,
+                       .settings = settings,
+                       .state = state_,
+                       .texts = &texts_,
+                       .open_queue = [this, &model](Servable& servable) {
+                         servable.queue = OpenQueue(engine_, scheduler_, model, servable,
+                                                    {.max_wait_seconds = options_.max_queue_seconds,
+                                                     .streams = static_cast<int>(arenas_.size())});
+                       }});
 }
 
 absl::Status Daemon::StartStreams() {

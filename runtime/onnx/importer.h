@@ -40,10 +40,18 @@ struct ImportedModel {
   std::string producer;                          // shown to people
 };
 
+// Ranks of inputs whose shape the file leaves open, by name.
+using InputRanks = std::map<std::string, int64_t>;
+
 // Reads the model at `path` (symbolic links are followed). External data must stay in the folder
 // of the resolved file. Parameters point into mappings of the files. RESOURCE_EXHAUSTED for what
-// takes more than `budget` has (null: that of a file of its size).
-absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path, LoadBudget* budget = nullptr);
+// takes more than `budget` has (null: that of a file of its size). An input without a declared rank
+// has that of `ranks`, and a symbol for each dim.
+absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path, LoadBudget* budget = nullptr,
+                                             const InputRanks& ranks = {});
+
+// The inputs that a request must give and whose rank the file leaves open, in the file's order.
+absl::StatusOr<std::vector<std::string>> InputsWithoutRank(const std::string& path);
 
 // The same for bytes in memory; external data is an error.
 absl::StatusOr<ImportedModel> ImportOnnxBytes(absl::string_view bytes);
@@ -68,7 +76,8 @@ struct ExaminedModel {
 };
 
 // Reads on behind what ImportOnnxFile refuses. Errors: a file whose structure is broken.
-absl::StatusOr<ExaminedModel> ExamineOnnxFile(const std::string& path);
+absl::StatusOr<ExaminedModel> ExamineOnnxFile(const std::string& path,
+                                              const InputRanks& ranks = {});
 
 // The dtypes of `values` as NodeReason::dtypes shows them.
 std::string DTypesText(const Graph& graph, const std::vector<ValueId>& values,

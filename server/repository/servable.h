@@ -17,7 +17,8 @@
 
 namespace reprise {
 
-struct RequestQueue;  // where requests wait: see server/requests/queue.h
+class RankedServables;  // see ranked_servables.h
+struct RequestQueue;    // where requests wait: see server/requests/queue.h
 
 struct Servable {
   // Set when it was told that the model's files have changed.
@@ -30,6 +31,9 @@ struct Servable {
   std::shared_ptr<GenerationLoop> generation;  // null where the model makes no tokens
   std::string generation_refusal;              // why that is so
   std::shared_ptr<ShapeRecorder> shapes = std::make_shared<ShapeRecorder>();
+  // Not null where a request decides the ranks of inputs: it is served by one of these then, and
+  // the rest of this one stands for all of them.
+  std::shared_ptr<RankedServables> ranked;
 };
 
 }  // namespace reprise

@@ -35,4 +35,8 @@ absl::StatusOr<Signature> Reconcile(const ModelSettings& settings, const std::st
 // The whole shape, the batch dim included; -1 where the request decides.
 std::vector<int64_t> MetadataShape(const ModelIo& io);
 
+// `signature`, of one choice of ranks, as that of a model whose requests decide the ranks of the
+// inputs `open`: those and the outputs have no dims.
+Signature WithOpenRanks(Signature signature, const std::vector<std::string>& open);
+
 }  // namespace reprise

@@ -24,6 +24,25 @@ int64_t BytesOf(const InferRequest& request) {
 
 }  // namespace
 
+// Holds views of what the transport keeps until the request is answered.
+class Inference::Anew final : public Resumer {
+ public:
+  Anew(Inference& inference, const InferRequest& request, const Done& done, int64_t start_ns)
+      : inference_(inference), request_(request), done_(done), start_ns_(start_ns) {}
+  std::function<void()> Resume(const RequestState& state) const override {
+    InferRequest request = request_;
+    request.counted = state.ticket;
+    return [&inference = inference_, request = std::move(request), done = done_,
+            start_ns = start_ns_] { inference.StartAt(request, done, start_ns); };
+  }
+
+ private:
+  Inference& inference_;
+  const InferRequest& request_;
+  const Done& done_;
+  const int64_t start_ns_;
+};
+
 Inference::Inference(std::vector<Stage> stages, Repository& repository, RequestScheduler& scheduler,
                      Engine& engine, const Clock& clock, ServerEvents& events)
     : stages_(std::move(stages)),
@@ -34,7 +53,10 @@ Inference::Inference(std::vector<Stage> stages, Repository& repository, RequestS
       events_(events) {}
 
 std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
-  const int64_t start_ns = clock_.NowNs();
+  return StartAt(request, std::move(done), clock_.NowNs());
+}
+
+std::shared_ptr<Call> Inference::StartAt(const InferRequest& request, Done done, int64_t start_ns) {
   auto call =
       WithinMemory([&] { return absl::StrCat("a request for model ", QuotedText(request.model)); },
                    [&] { return Walk(request, done, start_ns); });
@@ -46,8 +68,13 @@ std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
 
 absl::StatusOr<std::shared_ptr<Call>> Inference::Walk(const InferRequest& request, Done& done,
                                                       int64_t start_ns) {
-  RequestState state{.start_ns = start_ns, .id = request.id, .key = request.key};
-  for (const Stage& stage : stages_) RETURN_IF_ERROR(stage(request, state));
+  const Anew anew(*this, request, done, start_ns);
+  RequestState state{.resumer = &anew, .start_ns = start_ns, .id = request.id, .key = request.key};
+  for (const Stage& stage : stages_) {
+    const absl::Status status = stage(request, state);
+    if (state.waits) return nullptr;
+    RETURN_IF_ERROR(status);
+  }
   return Enqueue(state, scheduler_, clock_, done);
 }
 

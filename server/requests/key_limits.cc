@@ -5,7 +5,8 @@
 namespace reprise {
 
 absl::Status CountAgainstKey(const InferRequest& asked, RequestState& state) {
-  if (asked.key == nullptr) return absl::OkStatus();
+  if (asked.counted != nullptr) state.ticket = asked.counted;
+  if (asked.key == nullptr || asked.counted != nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(state.ticket, asked.key->Begin(state.start_ns));
   return absl::OkStatus();
 }

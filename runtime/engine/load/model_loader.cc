@@ -96,11 +96,11 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   Graph as_imported;
   std::optional<LoadBudget> budget;
   if (const absl::Status status = Import(draft, as_imported, budget); !status.ok()) {
-    return ExplainRefusal(draft.options.path, status);
+    return ExplainRefusal(draft.options.path, draft.options.ranks, status);
   }
   const int64_t imported = context_.clock->NowNs();
   if (const absl::Status status = FindAxes(draft, std::move(as_imported), *budget); !status.ok()) {
-    return ExplainRefusal(draft.options.path, status);
+    return ExplainRefusal(draft.options.path, draft.options.ranks, status);
   }
   draft.program->fingerprint = FingerprintGraph(draft.program->graph);
   draft.program->device_fingerprint = context_.device->fingerprint();
@@ -139,7 +139,8 @@ absl::Status ModelLoader::Import(ModelDraft& model, Graph& as_imported,
                                  std::optional<LoadBudget>& budget) const {
   const int64_t file_bytes = FileBytesOf(model.options.path);
   LoadBudget of_import(file_bytes);
-  ASSIGN_OR_RETURN(ImportedModel imported, ImportOnnxFile(model.options.path, &of_import));
+  ASSIGN_OR_RETURN(ImportedModel imported,
+                   ImportOnnxFile(model.options.path, &of_import, model.options.ranks));
   RETURN_IF_ERROR(ImportExtension::Apply(imported));
   model.program->graph = std::move(imported.graph);
   model.signature->inputs = std::move(imported.inputs);

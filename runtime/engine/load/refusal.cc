@@ -77,12 +77,13 @@ std::string WithoutNode(const absl::Status& why) {
 
 }  // namespace
 
-absl::Status ExplainRefusal(const std::string& path, const absl::Status& refusal) {
+absl::Status ExplainRefusal(const std::string& path, const InputRanks& ranks,
+                            const absl::Status& refusal) {
   if (!absl::IsUnimplemented(refusal) && !absl::IsFailedPrecondition(refusal) &&
       !absl::IsInvalidArgument(refusal)) {
     return refusal;
   }
-  absl::StatusOr<ExaminedModel> examined = ExamineOnnxFile(path);
+  absl::StatusOr<ExaminedModel> examined = ExamineOnnxFile(path, ranks);
   if (!examined.ok()) return refusal;
   const Walk walk = BestWalk(*examined);
 
