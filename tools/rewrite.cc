@@ -17,6 +17,7 @@
 #include "client/cli/json_inputs.h"
 #include "client/cli/table.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/recipe/record_file.h"

@@ -21,6 +21,7 @@
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/recipe/record_facts.h"
 #include "runtime/recipe/stored_recipe.h"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/axis_numbers.h"
 #include "runtime/graph/elements.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/movement/slice_op.h"
 

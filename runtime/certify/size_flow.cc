@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_rules.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/control/control_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"

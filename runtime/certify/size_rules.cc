@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/axis/axis_rule.h"
 #include "runtime/ops/elementwise/comparison_op.h"
 #include "runtime/ops/kit/onnx_types.h"

@@ -13,6 +13,7 @@
 #include "runtime/engine/packing/packed_frame.h"
 #include "runtime/engine/tail/tail_run.h"
 #include "runtime/engine/types/data_error.h"
+#include "runtime/graph/graph.h"
 #include "runtime/recipe/compiler.h"
 
 namespace reprise {
@@ -194,7 +195,7 @@ Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stre
 }
 
 const Graph& Engine::SymbolicGraph(const Model& model, bool packed) {
-  return packed ? model.packing()->graph() : model.program().graph;
+  return packed ? model.packing()->graph() : *model.program().graph;
 }
 
 absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& request, Stream& stream,

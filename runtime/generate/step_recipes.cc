@@ -15,7 +15,7 @@ absl::StatusOr<StepRecipes> StepRecipes::Make(const Engine& engine, const Model&
                                               int64_t most_picks, Stream& stream) {
   auto variant = std::make_shared<ModelVariant>();
   variant->graph = std::move(form.graph);
-  variant->fingerprint = FingerprintGraph(variant->graph);
+  variant->fingerprint = FingerprintGraph(*variant->graph);
   StepRecipes all;
   for (int64_t tokens = 1; tokens <= most_tokens; tokens *= 2) {
     StepRecipe one = {.tokens = tokens, .picks = std::min(tokens, most_picks)};

@@ -19,16 +19,9 @@
 #include "runtime/graph/vocabulary.h"
 #include "runtime/onnx/file/file_bytes.h"
 #include "runtime/onnx/kit/reasons.h"
+#include "runtime/onnx/model_io.h"
 
 namespace reprise {
-
-struct ModelIo {
-  std::string name;
-  DType dtype = DType::kUndefined;
-  std::vector<Dim> dims;  // outputs: as declared, informative only
-  bool text = false;      // elements are places in the model's vocabulary, as int64
-  bool optional = false;  // an initialiser listed as input: a request may leave it out
-};
 
 struct ImportedModel {
   Graph graph;                     // symbolic; graph.outputs() in the order of `outputs`
@@ -39,9 +32,6 @@ struct ImportedModel {
   std::shared_ptr<const Vocabulary> vocabulary;  // never null
   std::string producer;                          // shown to people
 };
-
-// Ranks of inputs whose shape the file leaves open, by name.
-using InputRanks = std::map<std::string, int64_t>;
 
 // Reads the model at `path` (symbolic links are followed). External data must stay in the folder
 // of the resolved file. Parameters point into mappings of the files. RESOURCE_EXHAUSTED for what

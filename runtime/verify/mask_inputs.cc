@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/reduce/arg_op.h"

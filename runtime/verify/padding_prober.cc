@@ -8,6 +8,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/draw.h"
 #include "runtime/graph/dim_expression.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"

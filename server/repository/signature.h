@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/model_config.pb.h"
-#include "runtime/onnx/importer.h"
+#include "runtime/onnx/model_io.h"
 #include "server/config/model_settings.h"
 
 namespace reprise {

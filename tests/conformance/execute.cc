@@ -14,6 +14,7 @@
 #include "runtime/engine/parameters/parameter_store.h"
 #include "runtime/engine/replay/helper_pool.h"
 #include "runtime/engine/replay/stream.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/verifier.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/result_types.h"

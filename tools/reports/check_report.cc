@@ -16,6 +16,7 @@
 #include "runtime/base/saturating.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model/tail.h"
+#include "runtime/graph/parameter_expr.h"
 #include "runtime/passes/paged/paged_form.h"
 
 namespace reprise::cli {

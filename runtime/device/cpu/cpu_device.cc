@@ -19,6 +19,7 @@
 #include "runtime/device/cpu/resize/resize_plans.h"
 #include "runtime/device/cpu/simd/half.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/weights/narrowed_weights.h"

@@ -20,6 +20,7 @@
 #include "runtime/engine/load/size_check.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/graph/dim_expression.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/import_extension.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/reshape_op.h"
@@ -102,7 +103,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   if (const absl::Status status = FindAxes(draft, std::move(as_imported), *budget); !status.ok()) {
     return ExplainRefusal(draft.options.path, draft.options.ranks, status);
   }
-  draft.program->fingerprint = FingerprintGraph(draft.program->graph);
+  draft.program->fingerprint = FingerprintGraph(*draft.program->graph);
   draft.program->device_fingerprint = context_.device->fingerprint();
   const int64_t analysed = context_.clock->NowNs();
   Certifier::StoreLookup lookup;
@@ -162,14 +163,14 @@ absl::Status ModelLoader::Import(ModelDraft& model, Graph& as_imported,
   // Without a request that overrides them, initialisers are constants.
   if (absl::c_any_of(model.signature->inputs,
                      [](const ModelIo& input) { return input.optional; })) {
-    as_imported = model.program->graph;
+    as_imported = *model.program->graph;
     for (const ModelIo& input : model.signature->inputs) {
-      const ValueId value = model.program->graph.FindValue(input.name);
-      if (value != kNone) model.program->graph.value(value).overridable = false;
+      const ValueId value = model.program->graph->FindValue(input.name);
+      if (value != kNone) model.program->graph->value(value).overridable = false;
     }
   }
-  RETURN_IF_ERROR(RunLoadPassesWithin(model.program->graph, *budget));
-  model.signature->shape_inputs = FindShapeInputs(model.program->graph, model.signature->inputs);
+  RETURN_IF_ERROR(RunLoadPassesWithin(*model.program->graph, *budget));
+  model.signature->shape_inputs = FindShapeInputs(*model.program->graph, model.signature->inputs);
   RETURN_IF_ERROR(CutAtData(model));
   for (size_t i = 0; i < model.signature->inputs.size(); ++i) {
     const auto& shape_inputs = model.signature->shape_inputs;
@@ -183,7 +184,7 @@ absl::Status ModelLoader::Import(ModelDraft& model, Graph& as_imported,
 
 absl::Status ModelLoader::CutAtData(ModelDraft& model) const {
   const std::shared_ptr<const Tail> tail =
-      CutModel(model.program->graph, model.signature->inputs, model.signature->shape_inputs,
+      CutModel(*model.program->graph, model.signature->inputs, model.signature->shape_inputs,
                model.signature->recipe_outputs);
   if (tail == nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(CheckOutputTypes(*tail));
@@ -220,11 +221,11 @@ absl::Status ModelLoader::FindAxes(ModelDraft& model, Graph as_imported,
   absl::Status first_error;
   const auto accepts = [&](const std::map<std::string, int64_t>& sizes) {
     if (!can_try) return true;
-    const absl::Status status = SpecializeWithin(budget, model.program->graph, sizes);
+    const absl::Status status = SpecializeWithin(budget, *model.program->graph, sizes);
     if (first_error.ok()) first_error = status;
     return status.ok();
   };
-  const MergedSymbols merged = MergeSymbols(dims, accepts, BroadcastSizes(model.program->graph));
+  const MergedSymbols merged = MergeSymbols(dims, accepts, BroadcastSizes(*model.program->graph));
   RETURN_IF_ERROR(budget.CheckTime("finding the axes"));
   if (!merged.note.empty()) {
     context_.log(absl::StrCat("model ", model.id().name, ": ", merged.note,
@@ -233,13 +234,13 @@ absl::Status ModelLoader::FindAxes(ModelDraft& model, Graph as_imported,
   if (absl::IsFailedPrecondition(first_error) || absl::IsUnimplemented(first_error)) {
     return first_error;  // No binding will do better.
   }
-  if (can_try && !merged.note.empty() && !SizesDecideRanks(model.program->graph)) {
+  if (can_try && !merged.note.empty() && !SizesDecideRanks(*model.program->graph)) {
     std::vector<ModelIo> wanted;
     absl::c_copy_if(model.signature->inputs, std::back_inserter(wanted),
                     [](const ModelIo& input) { return !input.optional; });
     const absl::Status some =
         CheckSomeSizes(wanted, [&](const std::map<std::string, int64_t>& sizes) {
-          return SpecializeWithin(budget, model.program->graph, sizes);
+          return SpecializeWithin(budget, *model.program->graph, sizes);
         });
     RETURN_IF_ERROR(budget.CheckTime("finding sizes that the model takes"));
     RETURN_IF_ERROR(some);
@@ -252,8 +253,8 @@ absl::Status ModelLoader::FindAxes(ModelDraft& model, Graph as_imported,
   for (ModelIo& input : model.signature->inputs) {
     input.dims = merged.Apply(input.dims);
     if (input.optional) continue;
-    const ValueId value = model.program->graph.FindValue(input.name);
-    if (value != kNone) model.program->graph.value(value).dims = input.dims;
+    const ValueId value = model.program->graph->FindValue(input.name);
+    if (value != kNone) model.program->graph->value(value).dims = input.dims;
   }
   if (absl::c_any_of(model.signature->inputs,
                      [](const ModelIo& input) { return input.optional; })) {
@@ -273,8 +274,8 @@ absl::Status ModelLoader::FindAxes(ModelDraft& model, Graph as_imported,
   }
   model.signature->measure = MeasureOf(model);
   for (size_t i = 0; i < model.signature->inputs.size(); ++i) {
-    const ValueId value = model.program->graph.FindValue(model.signature->inputs[i].name);
-    if (value != kNone && IsMaskInput(model.program->graph, value))
+    const ValueId value = model.program->graph->FindValue(model.signature->inputs[i].name);
+    if (value != kNone && IsMaskInput(*model.program->graph, value))
       model.signature->mask_inputs.insert(i);
   }
   return absl::OkStatus();
@@ -299,7 +300,7 @@ void ModelLoader::LogRounding(const ModelView& model) const {
   const Precision precision = model.options.precision;
   if (precision == Precision::kExact) return;
   absl::StatusOr<Graph> graph = Specialize(
-      model.program.graph, PolicyMaker::SmallSizes(model.program.graph, model.proof.axes));
+      *model.program.graph, PolicyMaker::SmallSizes(*model.program.graph, model.proof.axes));
   if (!graph.ok() || !RunCapturePasses(*graph, {.precision = precision}).ok()) return;
   const RoundedProducts products = CountRoundedProducts(*graph);
   context_.log(

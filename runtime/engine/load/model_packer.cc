@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/attention/segment_op.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/packing_check.h"
@@ -123,10 +124,10 @@ absl::StatusOr<ModelPacker::PackingPtr> ModelPacker::Make(
   // Buckets beyond what the model takes are dropped later; so here.
   for (const int64_t length : buckets[sequence]) {
     const Binding binding = {.axes = {{options.batch, kFewRows}, {options.sequence, length}}};
-    if (options.longest > 0 && !Specialize(model.program.graph, binding).ok()) break;
+    if (options.longest > 0 && !Specialize(*model.program.graph, binding).ok()) break;
     options.longest = length;
   }
-  ASSIGN_OR_RETURN(Packing packing, Packing::Make(model.program.graph, options, sequence,
+  ASSIGN_OR_RETURN(Packing packing, Packing::Make(*model.program.graph, options, sequence,
                                                   {.max_tokens = model.options.max_batch_tokens,
                                                    .max_segments = max_segments}));
   return std::make_shared<const Packing>(std::move(packing));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "runtime/engine/model/model.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/specialize/examine.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "runtime/onnx/importer.h"
+#include "runtime/onnx/model_io.h"
 
 namespace reprise {
 

@@ -14,6 +14,7 @@
 #include "runtime/engine/model/tail.h"
 #include "runtime/engine/replay/gather.h"
 #include "runtime/engine/types/engine_options.h"
+#include "runtime/graph/parameter_expr.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/recipe/compiler.h"
 #include "runtime/verify/padding_proof.h"
@@ -183,14 +184,14 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(const RecipeKey& key,
                                                          CompiledPlan* plan) const {
   CompileOptions compile = CompileOptionsFor(key, options);
   compile.plan = plan;
-  if (variant != nullptr) return Compile(variant->graph, key, compile);
-  return Compile(key.packing == kPacked ? packing()->graph() : program_->graph, key, compile);
+  if (variant != nullptr) return Compile(*variant->graph, key, compile);
+  return Compile(key.packing == kPacked ? packing()->graph() : *program_->graph, key, compile);
 }
 
 absl::StatusOr<std::unique_ptr<Recipe>> Model::RebindAt(const CompiledPlan& plan,
                                                         const RecipeKey& key,
                                                         const EngineOptions& options) const {
-  return Rebind(plan, key.packing == kPacked ? proof_->packing->graph() : program_->graph, key,
+  return Rebind(plan, key.packing == kPacked ? proof_->packing->graph() : *program_->graph, key,
                 CompileOptionsFor(key, options));
 }
 

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/result_types.h"
 
@@ -28,14 +29,14 @@ std::shared_ptr<const Tail::TypedSection> Tail::SectionFor(
   ModelVariant variant;
   variant.graph = section.graph;
   for (size_t i = 0; i < types.size(); ++i) {
-    Value& input = variant.graph.value(variant.graph.inputs()[i]);
+    Value& input = variant.graph->value(variant.graph->inputs()[i]);
     input.dtype = types[i].first;
     input.dims.clear();
     for (size_t d = 0; d < types[i].second; ++d) {
       input.dims.push_back({.symbol = SymbolOf(input.name, d)});
     }
   }
-  variant.fingerprint = FingerprintGraph(variant.graph);
+  variant.fingerprint = FingerprintGraph(*variant.graph);
   made = std::make_shared<const TypedSection>(std::move(variant));
   return made;
 }
@@ -63,7 +64,7 @@ std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& i
   for (size_t i = 0; i < typed.size(); ++i) {
     if (typed[i].dtype == DType::kUndefined) typed[i].dtype = types[graph.outputs()[i]];
   }
-  graph = cut->stages[0].section.graph;
+  graph = *cut->stages[0].section.graph;
   return std::make_shared<const Tail>(std::move(cut), inputs, std::move(typed));
 }
 

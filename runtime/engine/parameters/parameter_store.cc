@@ -8,6 +8,7 @@
 #include "runtime/base/digest128.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/parameter_expr.h"
 
 namespace reprise {
 namespace {

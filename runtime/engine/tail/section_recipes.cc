@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/capture/exact_limit.h"
+#include "runtime/graph/graph.h"
 
 namespace reprise {
 
@@ -14,8 +15,8 @@ CaptureTarget SectionRecipes::TargetOf(const GraphSection& section, const Values
                                        std::shared_ptr<const Tail::TypedSection>* typed) const {
   std::vector<std::pair<DType, size_t>> types;
   Binding binding;
-  for (const ValueId id : section.graph.inputs()) {
-    const std::string& name = section.graph.value(id).name;
+  for (const ValueId id : section.graph->inputs()) {
+    const std::string& name = section.graph->value(id).name;
     const Tensor& value = values.at(name);
     types.emplace_back(value.dtype(), value.shape().size());
     for (size_t d = 0; d < value.shape().size(); ++d) {

@@ -11,6 +11,7 @@
 #include "runtime/engine/replay/gather.h"
 #include "runtime/engine/tail/scanned_values.h"
 #include "runtime/engine/types/data_error.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/kit/op.h"
@@ -280,8 +281,8 @@ absl::Status TailRun::RunLoop(const CutGraph& graph, const EagerNode& node) {
 }
 
 absl::Status TailRun::RunSection(const GraphSection& section) {
-  for (const ValueId id : section.graph.inputs()) {
-    const std::string& name = section.graph.value(id).name;
+  for (const ValueId id : section.graph->inputs()) {
+    const std::string& name = section.graph->value(id).name;
     if (values_.contains(name)) continue;
     return absl::InternalError(absl::StrCat("nothing made the value '", name, "'"));
   }
@@ -303,8 +304,8 @@ absl::Status TailRun::RunAsRecipe(const GraphSection& section) {
 
 size_t TailRun::BytesRead(const GraphSection& section) const {
   size_t bytes = 0;
-  for (const ValueId id : section.graph.inputs()) {
-    const std::string& name = section.graph.value(id).name;
+  for (const ValueId id : section.graph->inputs()) {
+    const std::string& name = section.graph->value(id).name;
     if (!section.shape_only.contains(name)) bytes += values_.at(name).bytes();
   }
   return bytes;
@@ -328,7 +329,7 @@ bool TailRun::RunPrepared(const GraphSection& section) {
 }
 
 absl::Status TailRun::RunNodeByNode(const GraphSection& section) {
-  const Graph& graph = section.graph;
+  const Graph& graph = *section.graph;
   std::vector<std::optional<Tensor>> values(graph.num_values());
   const auto value_of = [&](ValueId id) -> absl::StatusOr<Tensor> {
     const Value& value = graph.value(id);

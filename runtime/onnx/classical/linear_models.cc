@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/classical/ml_attributes.h"
 #include "runtime/onnx/kit/steps.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/classical/forest_builder.h"
 #include "runtime/onnx/classical/ml_attributes.h"
 #include "runtime/onnx/kit/steps.h"

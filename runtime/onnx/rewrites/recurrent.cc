@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/kit/steps.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/movement/reshape_op.h"

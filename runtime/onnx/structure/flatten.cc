@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/file/newer_fields.h"
 #include "runtime/onnx/structure/branches.h"
 #include "runtime/onnx/structure/free_separator.h"

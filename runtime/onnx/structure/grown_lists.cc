@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/structure/flatten.h"
 #include "runtime/onnx/structure/free_separator.h"
 #include "runtime/ops/control/control_op.h"

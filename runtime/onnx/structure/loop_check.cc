@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/kit/known_numbers.h"
 #include "runtime/ops/control/control_op.h"
 #include "runtime/ops/control/loop.h"

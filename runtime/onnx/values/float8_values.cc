@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/kit/steps.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"

@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/graph/elements.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/comparison_op.h"
@@ -73,6 +74,12 @@ AxisContext::AxisContext(const Graph& graph, const Graph& larger, const Node& no
       larger_node_(larger_node),
       options_(options),
       flows_(flows) {}
+
+NodeId AxisContext::id() const { return graph_.value(node_.outputs[0]).producer; }
+
+bool AxisContext::casts_to_float() const {
+  return IsFloating(graph_.value(node_.outputs[0]).dtype);
+}
 
 bool AxisContext::IsRead(size_t i) const {
   return has_output(i) &&

@@ -1,5 +1,6 @@
 #include "runtime/ops/control/loop.h"
 
+#include "runtime/graph/graph.h"
 #include "runtime/ops/control/control_op.h"
 
 namespace reprise {

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <vector>
 
+#include "runtime/graph/graph.h"
 #include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/movement/expand_op.h"
 #include "runtime/ops/movement/reshape_op.h"

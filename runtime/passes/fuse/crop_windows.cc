@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/windows/conv_op.h"
 #include "runtime/ops/windows/windows.h"

@@ -1,6 +1,7 @@
 // LayerNormalization of a sum of two equal shapes becomes reprise.AddLayerNorm. Where others read
 // the sum too, it is output 1, unless a product with weights can add it in its own last step.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/quantized/linear_form.h"

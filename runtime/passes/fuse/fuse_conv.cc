@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/activation_op.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/quantized/integer_conv_op.h"

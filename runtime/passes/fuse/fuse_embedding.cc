@@ -1,6 +1,7 @@
 // Gather(table, ids) and the Adds between them become one reprise.EmbeddingSum. Rows of bytes that
 // DequantizeLinear makes floats are rows of the dequantised table, which kernels read as stored.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/quantized/quantize_op.h"

@@ -2,6 +2,7 @@
 // Reshape, each group is normalised by InstanceNormalization, and behind the Reshape back a Mul and
 // an Add give every channel its scale and bias.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/movement/expand_op.h"
 #include "runtime/ops/movement/reshape_op.h"

@@ -5,6 +5,7 @@
 //   d * (1 / s * gamma) + beta    and with the reciprocal or a power of -1/2 in place of the root
 //   x * m + (beta - mean(x) * m), m = 1 / s * gamma    exporters of TensorFlow
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/reduce/layer_norm_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"

@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/movement/concat_op.h"

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/attention/relative_attention_op.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"

@@ -1,6 +1,7 @@
 // The decomposed forms of RMSNormalization over the last dim: x / sqrt(mean(x * x) + epsilon) *
 // gamma, with a division by the root or a product with its reciprocal.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/reduce/layer_norm_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/slice_op.h"

@@ -1,4 +1,5 @@
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/kit/precision.h"
 #include "runtime/ops/products/matmul_op.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/slice_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"

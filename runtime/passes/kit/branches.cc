@@ -1,6 +1,7 @@
 #include "runtime/passes/kit/branches.h"
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/control/control_op.h"
 
 namespace reprise {

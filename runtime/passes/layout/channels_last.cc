@@ -4,6 +4,7 @@
 // layouts move to where floats begin, and pairs that undo each other go
 // (canonicalize).
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/gather_op.h"

@@ -14,6 +14,7 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/movement/transpose_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/layout/layout_passes.h"

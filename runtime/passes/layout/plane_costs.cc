@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/windows/conv_op.h"
 #include "runtime/ops/windows/window_tiles.h"
 #include "runtime/ops/windows/windows.h"

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/types/span.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/reshape_op.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/reshape_op.h"

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/activation_op.h"
 #include "runtime/passes/kit/rewrite.h"
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/movement/reshape_op.h"

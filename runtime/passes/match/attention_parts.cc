@@ -1,6 +1,7 @@
 #include "runtime/passes/match/attention_parts.h"
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/comparison_op.h"
 #include "runtime/ops/elementwise/select_op.h"

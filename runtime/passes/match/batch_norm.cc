@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/reduce/channel_norm_op.h"
 #include "runtime/passes/kit/rewrite.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/gather_op.h"

@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/quantized/integer_linear_op.h"

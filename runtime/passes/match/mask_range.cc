@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/graph/elements.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op_facts.h"

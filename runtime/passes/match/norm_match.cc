@@ -1,5 +1,6 @@
 #include "runtime/passes/match/norm_match.h"
 
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/reduce/reduce_op.h"
 #include "runtime/passes/kit/rewrite.h"

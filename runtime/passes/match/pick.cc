@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/attention/segment_op.h"
 #include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/movement/slice_op.h"

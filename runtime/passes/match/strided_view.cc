@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/graph/graph.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/movement/reshape_op.h"

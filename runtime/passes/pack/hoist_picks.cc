@@ -16,6 +16,7 @@
 #include "absl/algorithm/container.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/attention/relative_attention.h"
 #include "runtime/ops/attention/relative_attention_op.h"

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/attention/relative_attention.h"
 #include "runtime/ops/attention/relative_attention_op.h"
 #include "runtime/ops/attention/segment_op.h"

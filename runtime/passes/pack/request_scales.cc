@@ -1,6 +1,7 @@
 #include "runtime/passes/pack/request_scales.h"
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/quantized/quantize_op.h"
 

@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/attention/paged_op.h"
 #include "runtime/ops/elementwise/select_op.h"

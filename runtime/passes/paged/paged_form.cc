@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/attention/paged.h"
@@ -73,7 +74,7 @@ class FormMaker {
     PlaceCaches(form);
     ASSIGN_OR_RETURN(form.graph, Build(kPast, &form));
     RETURN_IF_ERROR(Check(form));
-    RETURN_IF_ERROR(RunLoadPasses(form.graph));
+    RETURN_IF_ERROR(RunLoadPasses(*form.graph));
     return form;
   }
 

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/quantized/byte_op.h"

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/quantized/quantize.h"
 #include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/passes/kit/rewrite.h"

@@ -1,6 +1,7 @@
 // QuantizeLinear that DequantizeLinear undoes, with the same scale and zero point and nobody else
 // reading the integers, becomes one reprise.FakeQuantize: the rounding stays.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/quantized/quantized_passes.h"

@@ -1,6 +1,7 @@
 // A Conv of floats that were bytes by weights that are bytes becomes reprise.IntegerConv: exporters
 // write it so, and QLinearConv becomes it. The nodes behind it are left to fuse_conv.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/quantized/integer_conv_op.h"
 #include "runtime/ops/quantized/quantize.h"
 #include "runtime/ops/quantized/quantize_op.h"

@@ -4,6 +4,7 @@
 // these (byte_moves), so that a chain of quantised nodes hands on bytes. A reprise.IntegerLinear
 // keeps its floats: its few rows are quantised as fast by a pass of their own.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/quantized/byte_op.h"
 #include "runtime/ops/quantized/integer_conv_op.h"

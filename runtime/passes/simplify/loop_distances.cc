@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/types/span.h"
 #include "runtime/graph/dim_expression.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/classical/classical_op.h"
 #include "runtime/ops/classical/distances.h"
 #include "runtime/ops/control/control_op.h"

@@ -1,3 +1,4 @@
+#include "runtime/graph/graph.h"
 #include "runtime/ops/control/control_op.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/passes/kit/rewrite.h"

@@ -1,4 +1,5 @@
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/activation_op.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/reduce/layer_norm_op.h"

@@ -1,6 +1,7 @@
 #include "runtime/passes/simplify/rules_deform.h"
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/movement/transpose_op.h"
 #include "runtime/ops/products/matmul_op.h"

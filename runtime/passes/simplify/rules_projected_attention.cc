@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/comparison_op.h"

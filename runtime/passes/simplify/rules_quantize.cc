@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/movement/reshape_op.h"
 #include "runtime/ops/movement/transpose_op.h"
 #include "runtime/ops/quantized/quantize_op.h"

@@ -1,6 +1,7 @@
 // RotaryEmbedding of ONNX and of onnxruntime becomes lookups in its caches and the products that
 // fuse_rotary knows.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/gather_op.h"

@@ -1,5 +1,6 @@
 #include <optional>
 
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/expand_op.h"

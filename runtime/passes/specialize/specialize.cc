@@ -7,6 +7,7 @@
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/dim_expression.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/control/control_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/kit/branches.h"

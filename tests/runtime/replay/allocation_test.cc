@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "runtime/engine/load/exact_runner.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/kit/pass.h"

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/graph/parameter_expr.h"
 #include "runtime/graph/tensor.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/movement/concat_op.h"

@@ -3,6 +3,7 @@
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/device/cpu/simd/half.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
+#include "runtime/graph/parameter_expr.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/reshape_op.h"

@@ -11,6 +11,7 @@
 #include "runtime/device/cpu/gemm/matmul_desc.h"
 #include "runtime/device/cpu/simd/half.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
+#include "runtime/graph/parameter_expr.h"
 
 namespace reprise::cpu {
 namespace {

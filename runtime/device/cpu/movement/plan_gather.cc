@@ -14,6 +14,7 @@
 #include "runtime/device/cpu/simd/copy_bytes.h"
 #include "runtime/device/cpu/simd/half.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
+#include "runtime/graph/parameter_expr.h"
 #include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/weights/quantized_weights.h"
 
