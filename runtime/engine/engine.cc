@@ -118,8 +118,8 @@ std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Reques
 
 void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> requests,
                       Stream& stream, std::vector<Response>& responses) {
-  std::optional<BatchPlan::Resolution> prepared = plan.resolution_;
-  const RequestShape& first = plan.shapes_[0];
+  std::optional<BatchPlan::Resolution> prepared = plan.resolution();
+  const RequestShape& first = plan.shapes()[0];
   if (first.spread && !plan.packed()) {
     if (const absl::Status apart = slices_.CheckSpread(plan.model(), first); !apart.ok()) {
       prepared = BatchPlan::Resolution{.status = apart, .decided = true};
@@ -158,7 +158,7 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
   // The answers are there: what was learnt on the way is left out where there is no memory for it.
   WhereMemoryAllows([&] {
     if (first.in_new_slice) slices_.Await(plan.model(), first, CaptureUrgency::kBehind, nullptr);
-    plan.model().owner()->EarnRoom(run.replay_ns());
+    plan.model().owner()->CreditReplay(run.replay_ns());
     if (!eager) tuner_.Want(plan.model(), run.recipe());
     miss_policy_.NoteLosses(plan, run.target(), eager, run.replay_ns());
     FollowTraffic(plan.model());

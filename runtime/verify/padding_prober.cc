@@ -187,20 +187,21 @@ absl::StatusOr<AxisCertificate> PaddingProber::Confirm(const AxisCertificate& ce
   return OrRefused(certificate, ConfirmAxis(certificate, inputs_, ranges, outputs_, run_, options));
 }
 
-AxisFinding PaddingProber::Mixing(size_t position, absl::Span<const InputRange> ranges,
-                                  int64_t largest, const AxisCertificate& certificate) const {
-  return Mixing(position, ranges, largest, certificate, subject_.fills);
+AxisFinding PaddingProber::FindLeak(size_t position, absl::Span<const InputRange> ranges,
+                                    int64_t largest, const AxisCertificate& certificate) const {
+  return FindLeak(position, ranges, largest, certificate, subject_.fills);
 }
 
-AxisFinding PaddingProber::MixingUnpadded(size_t position, absl::Span<const InputRange> ranges,
-                                          int64_t largest,
-                                          const AxisCertificate& certificate) const {
-  return Mixing(position, ranges, largest, certificate, subject_.fills, /*own_end=*/true);
+AxisFinding PaddingProber::FindLeakUnpadded(size_t position, absl::Span<const InputRange> ranges,
+                                            int64_t largest,
+                                            const AxisCertificate& certificate) const {
+  return FindLeak(position, ranges, largest, certificate, subject_.fills, /*own_end=*/true);
 }
 
-AxisFinding PaddingProber::Mixing(size_t position, absl::Span<const InputRange> ranges,
-                                  int64_t largest, const AxisCertificate& certificate,
-                                  const std::map<std::string, double>& fills, bool own_end) const {
+AxisFinding PaddingProber::FindLeak(size_t position, absl::Span<const InputRange> ranges,
+                                    int64_t largest, const AxisCertificate& certificate,
+                                    const std::map<std::string, double>& fills,
+                                    bool own_end) const {
   PaddingLeakQuestion question = {.graph = graph_,
                                   .axes = subject_.axes,
                                   .sampler = sampler_,
@@ -282,7 +283,7 @@ absl::StatusOr<std::string> PaddingProber::FillThatHelps(size_t position,
       turned.guards.insert(name);
       ASSIGN_OR_RETURN(const AxisCertificate certificate, Probe(ranges, turned));
       if (!certificate.certified) continue;
-      const AxisFinding finding = Mixing(position, ranges, largest, certificate, turned.fills);
+      const AxisFinding finding = FindLeak(position, ranges, largest, certificate, turned.fills);
       if (finding.verdict == AxisFinding::Verdict::kMixes) continue;
       return absl::StrCat("it may be padded where ", fill,
                           IsMask(i, ranges) ? " in the mask" : absl::StrCat(" in ", name),

@@ -57,7 +57,7 @@ absl::StatusOr<RequestProof::Found> RequestProof::Run(ProberLanes& lanes,
     const ModelAxis& axis = subject_.axes[i];
     AxisCertificate guess = {.axis = axis.label, .certified = true};
     if (!axis.is_batch) guess.guards = prober.WithMasks(axis.symbol, ranges, {});
-    findings[i] = prober.MixingUnpadded(i, ranges, largest[i], guess);
+    findings[i] = prober.FindLeakUnpadded(i, ranges, largest[i], guess);
     found.together[i] = findings[i].needs.together;
     if (findings[i].needs.places != CountingPlaces::kNone) {
       for (const std::string& guard : prober.MaskGuards(ranges, guess)) {

@@ -92,7 +92,7 @@ class Walk {
   }
 
  private:
-  static constexpr int kMaxDepth = 1000;  // of branches that need branches
+  static constexpr int kMaxDepth = 1000;  // how deep branches may need branches
 
   absl::Status Visit(NodeId id) {
     ASSIGN_OR_RETURN(const bool folded, allowance_.Fold(graph_, id));
@@ -152,7 +152,7 @@ class Walk {
   Graph& graph_;
   const SpecializeOptions& options_;
   FoldAllowance allowance_;
-  std::vector<bool> listed_;  // by node: walked, or about to be
+  std::vector<bool> listed_;  // which nodes are walked, or about to be
 };
 
 void Trace(const Graph& symbolic, const Graph& walked, SpecializeTrace& trace) {
