@@ -17,6 +17,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/graph/parameter_expr.h"
+#include "runtime/onnx/importer.h"
 #include "runtime/passes/paged/paged_form.h"
 
 namespace reprise::cli {
