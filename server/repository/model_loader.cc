@@ -9,6 +9,8 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/generate/generator.h"
 #include "runtime/onnx/import_extension.h"
+#include "runtime/onnx/importer.h"
+#include "runtime/onnx/usual_ranks.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
 #include "server/repository/generation_files.h"
@@ -172,9 +174,6 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadAt(const ServableSource& source,
   return servable;
 }
 
-// The ranks that are tried first where nobody says one: those of tables, sequences, images.
-constexpr int64_t kUsualRanks[] = {2, 3, 4, 1, 5, 0};
-
 // The rank that config.pbtxt gives an input by its dims; the batch is not among them.
 std::optional<int64_t> ConfiguredRank(const ModelSettings& settings, const std::string& input) {
   for (const auto& declared : settings.config.input()) {
@@ -199,7 +198,7 @@ std::shared_ptr<Servable> StandIn(const Servable& usual, const std::vector<std::
 
 // Requests decide the ranks of `open`; those in `fixed` are said.
 absl::StatusOr<std::shared_ptr<Servable>> LoadRanked(const ServableSource& source,
-                                                     std::vector<std::string> open,
+                                                     const std::vector<std::string>& open,
                                                      const InputRanks& fixed) {
   const auto load =
       [source, fixed](const InputRanks& asked) -> absl::StatusOr<std::shared_ptr<const Servable>> {
@@ -210,21 +209,15 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadRanked(const ServableSource& sourc
     source.engine.ConfirmPadding(*loaded->model);
     return loaded;
   };
-  absl::Status first;
-  for (const int64_t rank : kUsualRanks) {
-    InputRanks ranks;
-    for (const std::string& name : open) ranks[name] = rank;
-    const auto loaded = load(ranks);
-    if (!loaded.ok()) {
-      if (first.ok()) first = loaded.status();
-      continue;
-    }
-    std::shared_ptr<Servable> servable = StandIn(**loaded, open);
-    servable->ranked = std::make_shared<RankedServables>(std::move(open), load);
-    servable->ranked->Add(ranks, *loaded);
-    return servable;
-  }
-  return first;
+  std::shared_ptr<Servable> servable;
+  RETURN_IF_ERROR(AtUsualRanks(open, [&](const InputRanks& ranks) -> absl::Status {
+    ASSIGN_OR_RETURN(std::shared_ptr<const Servable> usual, load(ranks));
+    servable = StandIn(*usual, open);
+    servable->ranked = std::make_shared<RankedServables>(open, load);
+    servable->ranked->Add(ranks, std::move(usual));
+    return absl::OkStatus();
+  }));
+  return servable;
 }
 
 }  // namespace
@@ -243,7 +236,7 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& sou
       }
     }
   }
-  if (!open.empty()) return LoadRanked(source, std::move(open), fixed);
+  if (!open.empty()) return LoadRanked(source, open, fixed);
   ASSIGN_OR_RETURN(std::shared_ptr<Servable> servable, LoadAt(source, fixed));
   StartGeneration(source.engine, source.version, source.folder, source.settings, *servable);
   source.open_queue(*servable);

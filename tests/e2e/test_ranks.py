@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 from tritonclient.utils import InferenceServerException
 
-from testing.daemon import Daemon
+from testing.daemon import Daemon, reprise
 from testing.inference import assert_same_answer, infer, reference
 
 
@@ -109,3 +109,14 @@ def test_config_says_the_rank(repository, rng):
         with pytest.raises(InferenceServerException) as refused:
             infer(client, "any", {"x": rng.standard_normal((2, 2, 4), np.float32)})
         assert "rank 3, the model wants rank 2" in refused.value.message()
+
+
+def test_check_shows_it_at_a_rank(tmp_path):
+    path = tmp_path / "any.onnx"
+    onnx.save(softmax_model(), path)
+    text = reprise("check", path).stdout
+    assert "input 'x' has no declared rank, each request decides it: shown at rank 2; --rank shows another" in text
+    text = reprise("check", path, "--rank", "x=4").stdout
+    assert text.rstrip().endswith("shown at rank 4") and "x:3" in text
+    refused = reprise("check", path, "--rank", "x=0", check=False)
+    assert refused.returncode == 1 and "rank" in refused.stdout
