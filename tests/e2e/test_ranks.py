@@ -114,9 +114,9 @@ def test_config_says_the_rank(repository, rng):
 def test_check_shows_it_at_a_rank(tmp_path):
     path = tmp_path / "any.onnx"
     onnx.save(softmax_model(), path)
-    text = reprise("check", path).stdout
+    text = reprise("check", path)
     assert "input 'x' has no declared rank, each request decides it: shown at rank 2; --rank shows another" in text
-    text = reprise("check", path, "--rank", "x=4").stdout
+    text = reprise("check", path, "--rank", "x=4")
     assert text.rstrip().endswith("shown at rank 4") and "x:3" in text
     refused = reprise("check", path, "--rank", "x=0", check=False)
     assert refused.returncode == 1 and "rank" in refused.stdout
