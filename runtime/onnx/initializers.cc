@@ -13,12 +13,6 @@
 #include "runtime/ops/weights/narrowed_weights.h"
 
 namespace reprise {
-namespace {
-
-constexpr char kUnpackNibbles[] = UnpackNibblesOp::kName;
-
-}  // namespace
-
 absl::Status Initializers::DefineUnread(const std::string& name) {
   unread_.insert(name);
   return values_.DefineUnread(name);
@@ -74,13 +68,13 @@ absl::Status Initializers::AddNibbles(const onnx::TensorProto& proto, absl::stri
     const Shape packed = bytes->shape();
     const int index = values_.KeepParameter(*std::move(bytes));
     id = values_.model.graph.AddParameter(
-        proto.name(), ParameterExpr::Apply(kUnpackNibbles, std::move(attributes),
+        proto.name(), ParameterExpr::Apply(UnpackNibblesOp::kName, std::move(attributes),
                                            {ParameterExpr::Leaf(index, DType::kUInt8, packed)},
                                            is_signed ? DType::kInt8 : DType::kUInt8,
                                            Shape(dims.begin(), dims.end())));
   } else {
     Node node;
-    node.op = kUnpackNibbles;
+    node.op = UnpackNibblesOp::kName;
     node.attributes = std::move(attributes);
     node.inputs = {0};
     node.outputs = {1};

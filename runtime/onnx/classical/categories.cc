@@ -111,7 +111,7 @@ void LookUp(NodeDraft& draft, Graph& graph, const Tensor& keys, const Tensor& va
   });
   Steps steps(draft, graph);
   const ValueId place =
-      steps.Add(ops::kCategoryIndex, {draft.inputs[0], steps.Constant("keys", keys)});
+      steps.Add(CategoryIndexOp::kName, {draft.inputs[0], steps.Constant("keys", keys)});
   draft.op = GatherOp::kName;
   draft.attributes = {{"axis", int64_t{0}}};
   draft.inputs = {steps.Constant("values", std::move(table)), place};
@@ -148,7 +148,7 @@ absl::Status OneHotEncoderInSteps(NodeDraft& draft, Graph& graph) {
     strict.Set("known", int64_t{1});
     if (texts != nullptr) strict.Set("text", int64_t{1});
   }
-  const ValueId place = steps.Add(ops::kCategoryIndex, {x, steps.Int64s(categories)}, strict);
+  const ValueId place = steps.Add(CategoryIndexOp::kName, {x, steps.Int64s(categories)}, strict);
   const auto count = static_cast<int64_t>(categories.size());
   std::vector<int64_t> places(count);
   for (int64_t i = 0; i < count; ++i) places[i] = i;

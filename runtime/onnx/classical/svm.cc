@@ -237,7 +237,7 @@ absl::Status SvmClassifierInSteps(NodeDraft& draft, Graph& graph) {
     }
   }
   ASSIGN_OR_RETURN(const ValueId decisions, Decisions(draft, graph, x, weights, vectors, rho));
-  draft.op = ops::kSvmScores;
+  draft.op = SvmScoresOp::kName;
   draft.attributes = rules.ToAttributes();
   draft.inputs = {decisions};
   ScoresBeforeLabels(draft);

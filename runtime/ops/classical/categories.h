@@ -20,8 +20,6 @@
 
 namespace reprise::ops {
 
-inline constexpr char kCategoryIndex[] = CategoryIndexOp::kName;
-
 // Orders numbers; behind them comes what is none.
 template <typename T>
 bool KeyIsBefore(T a, T b) {

@@ -18,8 +18,6 @@
 
 namespace reprise::ops {
 
-inline constexpr char kClassScores[] = ClassScoresOp::kName;
-
 enum class PostTransform : int64_t { kNone, kSoftmax, kLogistic, kSoftmaxZero, kProbit };
 
 enum class ScoreRule : int64_t {

@@ -27,8 +27,6 @@
 
 namespace reprise::ops {
 
-inline constexpr char kTreeEnsemble[] = TreeEnsembleOp::kName;
-
 // The form of the numbers that leaves give.
 enum class LeafKind : int64_t {
   kScalar,  // one number, all leaves of a tree to the same target; every chunk has all targets

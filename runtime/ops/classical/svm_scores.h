@@ -17,8 +17,6 @@
 
 namespace reprise::ops {
 
-inline constexpr char kSvmScores[] = SvmScoresOp::kName;
-
 struct SvmRules {
   std::vector<int64_t> labels;
   PostTransform post = PostTransform::kNone;

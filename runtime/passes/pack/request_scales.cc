@@ -6,11 +6,7 @@
 #include "runtime/ops/quantized/quantize_op.h"
 
 namespace reprise {
-namespace {
-
-constexpr char kByRequest[] = SegmentDynamicQuantizeOp::kName;
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<std::string> ScaleByRequest(Graph& graph) {
   std::vector<std::string> replaced;
@@ -18,14 +14,15 @@ std::vector<std::string> ScaleByRequest(Graph& graph) {
     Node& node = graph.node(id);
     if (node.op != DynamicQuantizeLinearOp::kName) continue;
     replaced.push_back(NodeLabel(node));
-    node.op = kByRequest;
+    node.op = SegmentDynamicQuantizeOp::kName;
   }
   return replaced;
 }
 
 bool HasRequestScales(const Graph& graph) {
-  return absl::c_any_of(graph.NodeIds(),
-                        [&](NodeId id) { return graph.node(id).op == kByRequest; });
+  return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
+    return graph.node(id).op == SegmentDynamicQuantizeOp::kName;
+  });
 }
 
 }  // namespace reprise
