@@ -13,6 +13,7 @@
 #include "runtime/ops/weights/narrowed_weights.h"
 
 namespace reprise {
+
 absl::Status Initializers::DefineUnread(const std::string& name) {
   unread_.insert(name);
   return values_.DefineUnread(name);
