@@ -96,8 +96,8 @@ absl::Status Initializers::CheckNibbles(absl::string_view op,
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!nibbles_.contains(inputs[i])) continue;
     return absl::UnimplementedError(absl::StrCat(
-        "input ", i,
-        " has numbers of four bits: of them there are only DequantizeLinear and " CastOp::kName));
+        "input ", i, " has numbers of four bits: of them there are only DequantizeLinear and ",
+        CastOp::kName));
   }
   return absl::OkStatus();
 }

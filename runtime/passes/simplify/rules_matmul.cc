@@ -92,8 +92,8 @@ absl::StatusOr<ValueId> FusedMatMulRule(Graph& graph, NodeId id) {
   }
   const auto rank = [&](size_t i) { return ShapeOf(graph, node.inputs[i])->size(); };
   const bool weight = IsWeight(graph, node.inputs[1]) && rank(1) == 2;
-  const FusedMatMulOp product = FusedMatMulOp::From(node.attributes);
-  const bool transposed_a = product.trans_a && rank(0) >= 2;
+  const FusedMatMulOp fused = FusedMatMulOp::From(node.attributes);
+  const bool transposed_a = fused.trans_a && rank(0) >= 2;
   if (!weight && !transposed_a) return kNone;
   ValueId a = node.inputs[0], b = node.inputs[1];
   if (transposed_a) {
@@ -103,14 +103,14 @@ absl::StatusOr<ValueId> FusedMatMulRule(Graph& graph, NodeId id) {
   Attributes rest = node.attributes;
   rest.Set("transA", int64_t{0});
   if (!weight) return AddInferred(graph, node.op, {a, b}, std::move(rest), node.name);
-  if (product.trans_b) {
+  if (fused.trans_b) {
     const Shape shape = *ShapeOf(graph, b);
     ASSIGN_OR_RETURN(b, AddWeight(graph, TransposeOp::kName, {{"perm", LastDimsSwapped(2)}}, {b},
                                   DType::kFloat32, {shape[1], shape[0]}));
   }
   ASSIGN_OR_RETURN(const ValueId product,
                    AddInferred(graph, MatMulOp::kName, {a, b}, {}, node.name));
-  const float alpha = product.alpha;
+  const float alpha = fused.alpha;
   if (alpha == 1) return product;
   const ValueId factor =
       graph.AddConstant("", Tensor::FromVector(DType::kFloat32, {}, std::vector<float>{alpha}));
