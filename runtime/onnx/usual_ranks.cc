@@ -16,7 +16,7 @@ absl::Status AtUsualRanks(const std::vector<std::string>& open,
   for (const int64_t rank : kUsualRanks) {
     InputRanks ranks;
     for (const std::string& name : open) ranks[name] = rank;
-    const absl::Status status = load(ranks);
+    absl::Status status = load(ranks);
     if (status.ok()) return status;
     if (first.ok()) first = status;
   }
