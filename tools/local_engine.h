@@ -13,10 +13,12 @@
 namespace reprise::cli {
 
 struct LocalEngine {
-  explicit LocalEngine(Isa max_isa, int threads = 1)
+  // `metrics_file`: written when the engine ends, see EngineOptions; empty: none.
+  explicit LocalEngine(Isa max_isa, int threads = 1, const std::string& metrics_file = "")
       : device(max_isa),
         cores(threads),
-        engine({.device = &device, .clock = &clock, .cores = &cores}, observer) {}
+        engine({.device = &device, .clock = &clock, .cores = &cores, .metrics_file = metrics_file},
+               observer) {}
 
   // As Engine::Load; inputs without a declared rank have the first usual one that the model takes.
   // `options.ranks` says other ranks for them.

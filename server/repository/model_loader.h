@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/engine/engine.h"
@@ -30,5 +31,9 @@ struct ServableSource {
 // then stands for the choices of ranks, of which the first that the model takes is there. Errors:
 // what Engine::Load says, and contradictions between config.pbtxt and the model.
 absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& source);
+
+// The wishes of the configuration that the model cannot have, a sentence each with the
+// reason: buckets of an axis that may not be padded.
+std::vector<std::string> UnusedSettings(const Servable& servable);
 
 }  // namespace reprise

@@ -53,10 +53,10 @@ std::vector<Tail::SectionWords> Tail::Sections() const {
 
 std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& inputs,
                                      const std::vector<int>& shape_inputs,
-                                     const std::vector<ModelIo>& outputs) {
+                                     const std::vector<ModelIo>& outputs, bool everywhere) {
   std::set<std::string> names;
   for (const int position : shape_inputs) names.insert(inputs[position].name);
-  std::shared_ptr<const CutGraph> cut = CutAtData(graph, names);
+  std::shared_ptr<const CutGraph> cut = CutAtData(graph, names, everywhere);
   if (cut == nullptr) return nullptr;
   // Behind a cut no replay says it before there is data.
   const std::vector<DType> types = ResultTypes(graph);
@@ -100,22 +100,22 @@ std::unique_ptr<const GraphSection> MakeSection(const CutGraph& graph, const Eag
     const auto parameter = graph.parameters.find(name);
     const bool is_data = constant == graph.constants.end() && parameter == graph.parameters.end();
     if (added) {
-      it->second = is_data ? section->graph.AddInput(name, DType::kUndefined, {})
+      it->second = is_data ? section->graph->AddInput(name, DType::kUndefined, {})
                    : parameter == graph.parameters.end()
-                       ? section->graph.AddConstant(name, constant->second)
-                       : section->graph.AddParameter(name, parameter->second);
+                       ? section->graph->AddConstant(name, constant->second)
+                       : section->graph->AddParameter(name, parameter->second);
     }
     inputs.push_back(it->second);
     if (is_data && row->IsValueInput(i)) section->shape_inputs.insert(name);
     has_data |= !row->IsValueInput(i);
   }
   if (!has_data) return nullptr;
-  const NodeId id = section->graph.AddNodeWithOutputs(
+  const NodeId id = section->graph->AddNodeWithOutputs(
       node.node.op, std::move(inputs), node.node.attributes, node.outputs, node.node.name);
-  section->graph.node(id).source_op = node.node.source_op;
+  section->graph->node(id).source_op = node.node.source_op;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
-    section->graph.AddOutput(section->graph.node(id).outputs[i]);
+    section->graph->AddOutput(section->graph->node(id).outputs[i]);
     section->outputs.push_back(node.outputs[i]);
   }
   return section;

@@ -6,6 +6,7 @@
 #include "runtime/graph/elements.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/axis/axis_rule.h"
+#include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/elementwise/activation_op.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/kit/op_facts.h"
@@ -82,6 +83,7 @@ bool AxisContext::IsNonnegative(size_t output) const {
       }
       break;
     case Sign::kOfOperands:
+      if (row->axis == ops::LiveFillAxis && attributes().Float("value", 0) < 0) return false;
       break;
   }
   for (size_t i = 0; i < num_inputs(); ++i) {

@@ -11,6 +11,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/ops/control/control_op.h"
 #include "runtime/ops/control/loop.h"
+#include "runtime/ops/kit/host_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/gather_op.h"
 #include "runtime/passes/cut/shape_source.h"
@@ -49,11 +50,13 @@ std::vector<std::set<int64_t>> LoopsAround(const Graph& graph) {
 
 class Analysis {
  public:
-  Analysis(const Graph& graph, const std::set<std::string>& shape_inputs, bool is_body)
-      : graph_(graph), is_body_(is_body) {
+  Analysis(const Graph& graph, const std::set<std::string>& shape_inputs, bool is_body,
+           bool everywhere)
+      : graph_(graph), is_body_(is_body), everywhere_(everywhere) {
     result_.is_static.assign(graph.num_values(), false);
     result_.is_cut.assign(graph.num_nodes(), false);
     result_.level.assign(graph.num_values(), 0);
+    result_.is_everywhere = everywhere;
     for (const std::set<int64_t>& loops : LoopsAround(graph)) {
       result_.is_in_body.push_back(!loops.empty());
     }
@@ -202,7 +205,7 @@ class Analysis {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (row->IsValueInput(i) && !is_known(node.inputs[i])) result_.is_cut[id] = true;
     }
-    if (node.op == LoopOp::kName ||
+    if (node.op == LoopOp::kName || row->Has(kHost) ||
         (is_body_ && IsLookup(graph_, node) && !is_known(node.inputs[1]))) {
       result_.is_cut[id] = true;
     }
@@ -215,6 +218,9 @@ class Analysis {
     }
     const bool is_static = !result_.is_cut[id] && !row->Has(kNoFold) &&
                            (row->Has(kShapeOnly) || absl::c_all_of(node.inputs, is_known));
+    // Bodies of loops and branches have their own graphs, which are cut as they are.
+    const bool is_step = node.op == "If" || node.op == "reprise.LoopStep";
+    if (everywhere_ && !is_static && !is_step && !result_.is_in_body[id]) result_.is_cut[id] = true;
     for (const ValueId output : node.outputs) {
       if (output != kNone) result_.is_static[output] = is_static;
     }
@@ -248,6 +254,7 @@ class Analysis {
 
   const Graph& graph_;
   const bool is_body_;
+  const bool everywhere_;
   std::map<NodeId, std::vector<NodeId>> common_;  // keyed by a cut If: what both branches need
   CutAnalysis result_;
 };
@@ -285,8 +292,9 @@ std::vector<NodeId> CutAnalysis::Cuts(const Graph& graph) const {
   return cuts;
 }
 
-CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs, bool is_body) {
-  return Analysis(graph, shape_inputs, is_body).Run();
+CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs, bool is_body,
+                     bool everywhere) {
+  return Analysis(graph, shape_inputs, is_body, everywhere).Run();
 }
 
 BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
@@ -332,7 +340,14 @@ Cut DescribeCut(const Graph& graph, const CutAnalysis& analysis, NodeId id) {
     if (!row->IsValueInput(i) || input == kNone || analysis.is_static[input]) continue;
     reasons.push_back(absl::StrCat("'", graph.value(input).name, "'", Sources(graph, input)));
   }
-  if (node.op == LoopOp::kName) {
+  if (row->Has(kHost)) {
+    cut.why =
+        "it comes from a library and runs on the host, between recipes; the time of one call "
+        "of it cannot be cut";
+  } else if (analysis.is_everywhere && reasons.empty() && node.op != IfOp::kName &&
+             node.op != LoopOp::kName) {
+    cut.why = "the model runs op by op";
+  } else if (node.op == LoopOp::kName) {
     cut.why = "its body runs once for each iteration";
   } else if (IsLookup(graph, node)) {
     cut.why =

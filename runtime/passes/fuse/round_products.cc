@@ -14,7 +14,8 @@ bool IsProductOfWeights(const Graph& graph, const Node& node) {
   if (GemmOp::From(node.attributes).trans_a) return false;
   const Value& weights = graph.value(node.inputs[1]);
   return weights.kind == Value::Kind::kParameter && weights.dtype == DType::kFloat32 &&
-         weights.shape.has_value() && weights.shape->size() == 2;
+         weights.shape.has_value() && weights.shape->size() == 2 &&
+         NumElements(*weights.shape) >= kMinParameterElements;
 }
 
 // A node that multiplies a parameter, in any form.

@@ -196,10 +196,39 @@ const FlowCase kCases[] = {
   input %x: f32[2, 8, $S]
   const %w: f32[1, 8, 1] = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}
   %y: ? = Conv(%x, %w) {strides = [3]} @conv)",
+     kProved},
+    {"WindowsInStridesThatReachBehindTheEnd", R"(
+  input %x: f32[2, 1, $S]
+  const %w: f32[1, 1, 3] = {1.0, 2.0, 3.0}
+  %y: ? = Conv(%x, %w) {pads = [1, 1], strides = [2]} @conv)",
      kMixes,
-     "node 'conv' (Conv) reads windows in strides of 3, the last of which reaches behind the end "
+     "node 'conv' (Conv) reads windows in strides of 2, the last of which reaches behind the end "
      "of "
      "tokens"},
+    {"WindowsInStridesOverWhatIsFilledBehindTheEnd", R"(
+  input %x: f32[2, 1, $S]
+  input %mask: bool[2, $S]
+  const %w: f32[1, 1, 3] = {1.0, 2.0, 3.0}
+  const %axes: i64[1] = {2}
+  %all: ? = reprise.LiveExtent(%mask)
+  %filled: ? = reprise.LiveFill(%x, %all) {axis = 2}
+  %half: ? = Conv(%filled, %w) {pads = [1, 1], strides = [2]}
+  %halves: ? = reprise.LiveExtent(%mask) {offset = 1, stride = 2}
+  %low: ? = reprise.LiveFill(%half, %halves) {axis = 2, value = -inf}
+  %largest: ? = MaxPool(%low) {kernel_shape = [3], pads = [1, 1]}
+  %zeros: ? = reprise.LiveFill(%largest, %halves) {axis = 2}
+  %y: ? = ReduceSum(%zeros, %axes))",
+     kProved},
+    {"FilledBehindTheEndOfSomethingElse", R"(
+  input %x: f32[2, 1, $S]
+  input %mask: bool[2, $S]
+  const %w: f32[1, 1, 3] = {1.0, 2.0, 3.0}
+  const %axes: i64[1] = {2}
+  %all: ? = reprise.LiveExtent(%mask)
+  %fewer: ? = Conv(%x, %w)
+  %filled: ? = reprise.LiveFill(%fewer, %all) {axis = 2} @fill
+  %y: ? = ReduceSum(%filled, %axes))",
+     kMixes, "node 'y' (ReduceSum) adds up over tokens without a mask"},
     {"SpreadOverWindows", R"(
   input %x: f32[2, 8, $S]
   const %w: f32[8, 1, 1] = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}

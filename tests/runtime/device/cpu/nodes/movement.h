@@ -28,6 +28,15 @@ inline constexpr const char* kMovement[] = {
     "const %l: i64[1] = {4}\n%y: ? = reprise.AppendRows(%p, %r, %a, %l)\noutput %y",
     "input %p: f32[1, 3, 0, 4]\ninput %r: f32[1, 3, 6, 4]\nconst %a: i64[1] = {0}\n"
     "const %l: i64[1] = {6}\n%y: ? = reprise.AppendRows(%p, %r, %a, %l)\noutput %y",
+    // The ends of rows of a padded batch.
+    "input %x: f32[2, 3, 11]\nconst %e: i32[2] = {4, 11}\n"
+    "%y: ? = reprise.LiveFill(%x, %e) {axis = 2, value = 2.5}\noutput %y",
+    "input %x: f32[4, 5, 6, 7]\nconst %e: i32[2] = {-1, 99}\n"
+    "%y: ? = reprise.LiveFill(%x, %e) {axis = 1}\noutput %y",
+    "const %l: bool[3, 5] = {1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0}\n"
+    "%y: ? = reprise.LiveExtent(%l) {offset = -2, stride = 2}\noutput %y",
+    "const %e: i32[3] = {0, 4, 9}\nconst %s: i64[1] = {9}\n"
+    "%y: ? = reprise.LiveMask(%e, %s) {rank = 4, value = -inf}\noutput %y",
     // Movement.
     "input %x: f32[2, 5, 3, 8]\n%y: ? = Transpose(%x) {perm = [0, 2, 1, 3]}\noutput %y",
     "input %x: f32[2, 5, 3, 40]\n%y: ? = Transpose(%x) {perm = [0, 2, 3, 1]}\noutput %y",

@@ -1,0 +1,13 @@
+// The report of a load of requests for tokens.
+#pragma once
+
+#include <string>
+
+#include "client/cli/generate_load.h"
+
+namespace reprise::cli {
+
+// Percentiles of the times, with charts, and tokens a second.
+std::string GenerateReport(const GenerateLoadResult& result);
+
+}  // namespace reprise::cli
