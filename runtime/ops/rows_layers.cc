@@ -34,6 +34,7 @@
 #include "runtime/ops/windows/conv_transpose.h"
 #include "runtime/ops/windows/deform_conv.h"
 #include "runtime/ops/windows/live.h"
+#include "runtime/ops/windows/live_op.h"
 #include "runtime/ops/windows/pool.h"
 #include "runtime/ops/windows/pool_op.h"
 
@@ -129,11 +130,11 @@ constexpr OpEntry kRows[] = {
     {{"GlobalLpPool", 1, 1, 1, 1, 0, 0, GlobalPoolRule, GlobalLpPoolKernel, GlobalPoolAxis},
      {.rows = RowRule::kFirstAlone}},
     // Where the rows of a padded batch end.
-    {{"reprise.LiveExtent", 1, 1, 1, 1, kInternal, 0, LiveExtentRule, LiveExtentKernel, LiveExtentAxis, kInt32},
+    {{LiveExtentOp::kName, 1, 1, 1, 1, kInternal, 0, LiveExtentRule, LiveExtentKernel, LiveExtentAxis, kInt32},
      {.sign = Sign::kNeverNegative, .positive = Positive::kAlways, .rows = RowRule::kAll}},
-    {{"reprise.LiveFill", 2, 2, 1, 1, kInternal, 0, LiveFillRule, LiveFillKernel, LiveFillAxis},
+    {{LiveFillOp::kName, 2, 2, 1, 1, kInternal, 0, LiveFillRule, LiveFillKernel, LiveFillAxis},
      {.sign = Sign::kOfOperands, .rows = RowRule::kAll, .marks = kCarriesMasks}},
-    {{"reprise.LiveMask", 2, 2, 1, 1, kInternal, 0b10, LiveMaskRule, LiveMaskKernel, LiveMaskAxis, kFloat32},
+    {{LiveMaskOp::kName, 2, 2, 1, 1, kInternal, 0b10, LiveMaskRule, LiveMaskKernel, LiveMaskAxis, kFloat32},
      {.rows = RowRule::kFirst, .marks = kTakesSizes}},
     // Recurrent layers.
     {{LstmOp::kName, 3, 8, 1, 3, 0, 0, LstmRule, LstmKernel, RecurrentAxis},

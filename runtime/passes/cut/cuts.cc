@@ -219,7 +219,7 @@ class Analysis {
     const bool is_static = !result_.is_cut[id] && !row->Has(kNoFold) &&
                            (row->Has(kShapeOnly) || absl::c_all_of(node.inputs, is_known));
     // Bodies of loops and branches have their own graphs, which are cut as they are.
-    const bool is_step = node.op == "If" || node.op == "reprise.LoopStep";
+    const bool is_step = node.op == IfOp::kName || node.op == LoopStepOp::kName;
     if (everywhere_ && !is_static && !is_step && !result_.is_in_body[id]) result_.is_cut[id] = true;
     for (const ValueId output : node.outputs) {
       if (output != kNone) result_.is_static[output] = is_static;

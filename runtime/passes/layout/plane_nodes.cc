@@ -16,6 +16,7 @@
 #include "runtime/ops/reduce/reduce_op.h"
 #include "runtime/ops/windows/conv.h"
 #include "runtime/ops/windows/conv_op.h"
+#include "runtime/ops/windows/live_op.h"
 #include "runtime/ops/windows/pool_op.h"
 #include "runtime/ops/windows/windows.h"
 #include "runtime/passes/kit/rewrite.h"
@@ -106,7 +107,7 @@ bool IsReshape(const Graph& graph, const Node& node) {
 
 // Rows of planes end within their own dims.
 bool IsFill(const Graph& graph, const Node& node) {
-  return node.op == "reprise.LiveFill" && IsPlanes(graph, node.input(0));
+  return node.op == LiveFillOp::kName && IsPlanes(graph, node.input(0));
 }
 
 absl::Status Finish(Graph& graph, const Node& node, absl::string_view op,

@@ -7,6 +7,7 @@
 #include "runtime/ops/movement/scatter_op.h"
 #include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/windows/live_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -23,9 +24,9 @@ constexpr OpPlan kPlans[] = {
     {TileOp::kName, PlanTile},
     {ConcatOp::kName, PlanConcat},
     {AppendRowsOp::kName, PlanAppendRows},
-    {"reprise.LiveFill", PlanLiveFill},
-    {"reprise.LiveExtent", PlanLiveExtent},
-    {"reprise.LiveMask", PlanLiveMask},
+    {LiveFillOp::kName, PlanLiveFill},
+    {LiveExtentOp::kName, PlanLiveExtent},
+    {LiveMaskOp::kName, PlanLiveMask},
     {SplitOp::kName, PlanSplit},
     {"DepthToSpace", PlanBlocks},
     {"SpaceToDepth", PlanBlocks},

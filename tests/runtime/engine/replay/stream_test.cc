@@ -235,7 +235,7 @@ TEST_F(StreamTest, AReplayThatNobodyWaitsForEndsBetweenLaunches) {
 
 TEST_F(StreamTest, ALongLaunchIsCutSoThatItCanEndWithin) {
   const auto stopping = std::make_shared<Stopping>();
-  stopping->flag.Stop();  // before it begins
+  stopping->flag.Stop();  // it has not begun
   Add(1e12, DType::kFloat32);
   recipe_.launches[0].run = StopAfterThis;
   recipe_.launches[0].params = stopping;
