@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/engine/types/engine_options.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/parameter_expr.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/passes/pipeline.h"

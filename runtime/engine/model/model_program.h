@@ -10,7 +10,6 @@
 #include "runtime/engine/model/model_owner.h"
 #include "runtime/engine/model/model_variants.h"
 #include "runtime/engine/model/tail.h"
-#include "runtime/graph/graph.h"
 #include "runtime/graph/held_graph.h"
 #include "runtime/graph/node.h"
 #include "runtime/passes/kit/precision_rules.h"
