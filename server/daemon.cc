@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/address_space.h"
 #include "runtime/base/cgroup.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/heap.h"
 #include "runtime/base/memory_net.h"

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <vector>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/ops/kit/precision.h"
 
 namespace reprise::cli {

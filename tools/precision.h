@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 
 namespace reprise::cli {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/ops/kit/precision.h"
 
 namespace reprise::cli {

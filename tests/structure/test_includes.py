@@ -14,6 +14,7 @@ ROOT = pathlib.Path(os.environ.get("REPRISE_SOURCE_DIR", pathlib.Path(__file__).
 # Folder -> what it may include directly; what those may include comes with them.
 MAY_INCLUDE = {
     "runtime/base": [],
+    "runtime/base/cpu": ["runtime/base"],
     "runtime/bucket": ["runtime/base"],
     "runtime/graph": ["runtime/base"],
     "runtime/memory": ["runtime/graph"],
@@ -55,7 +56,7 @@ MAY_INCLUDE = {
     "runtime/passes": ["runtime/passes/specialize", "runtime/passes/simplify",
         "runtime/passes/fuse", "runtime/passes/layout", "runtime/passes/pack",
         "runtime/passes/paged", "runtime/passes/cut", "runtime/passes/live"],
-    "runtime/device": ["runtime/ops"],
+    "runtime/device": ["runtime/ops", "runtime/base/cpu"],
     "runtime/certify": ["runtime/ops"],
     "runtime/device/reference": ["runtime/device"],
     "runtime/device/cpu/simd": ["runtime/device"],
@@ -98,7 +99,7 @@ MAY_INCLUDE = {
     "runtime/launch": ["runtime/engine", "runtime/batching"],
     "runtime/lazy": ["runtime/engine"],
     "runtime/program": ["runtime/launch", "runtime/lazy", "runtime/device/cpu"],
-    "server/config": ["runtime/engine", "proto/model_config"],
+    "server/config": ["runtime/base/cpu", "runtime/engine", "proto/model_config"],
     "server/metrics": ["runtime/engine"],
     "server/text": ["runtime/base"],
     "server/wire": ["runtime/onnx", "proto/model_config"],
@@ -120,7 +121,7 @@ MAY_INCLUDE = {
     "server/rest": ["server/generate", "server/http"],
     "server/text_api": ["server/tasks", "server/rest"],
     "server": ["server/rpc", "server/text_api", "runtime/device/cpu", "runtime/device/reference"],
-    "client/images": ["runtime/base"],
+    "client/images": ["runtime/base/cpu"],
     "client": ["runtime/base", "client/images", "proto/grpc_service", "proto/admin"],
     "client/cli": ["client"],
     # Commands that need no server run the engine themselves.

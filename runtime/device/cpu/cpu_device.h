@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/device.h"
 #include "runtime/device/gemm_provider.h"
 

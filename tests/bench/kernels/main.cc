@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "runtime/base/aligned_buffer.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/cpu/attention/attention.h"
 #include "runtime/device/cpu/gemm/foreign_blas.h"
 #include "runtime/device/cpu/gemm/gemm.h"

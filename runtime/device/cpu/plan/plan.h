@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/cpu/simd/parts.h"
 #include "runtime/device/device.h"
 #include "runtime/device/gemm_provider.h"

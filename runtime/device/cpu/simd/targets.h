@@ -8,7 +8,7 @@
 // `const XKernels& XKernelsFor(Isa)`, made by REPRISE_CHOOSE_TARGET.
 #pragma once
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 
 #define HWY_COMPILE_ALL_ATTAINABLE
 // The baseline is one lane at a time with every compiler: it has to be right, not fast.

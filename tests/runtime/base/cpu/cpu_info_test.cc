@@ -1,4 +1,4 @@
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

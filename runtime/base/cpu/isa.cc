@@ -1,4 +1,4 @@
-#include "runtime/base/isa.h"
+#include "runtime/base/cpu/isa.h"
 
 namespace reprise {
 

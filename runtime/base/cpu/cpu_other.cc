@@ -1,7 +1,7 @@
 // A CPU of an architecture that has no file of its own: nothing is known of it.
 #if !defined(__x86_64__)
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 
 namespace reprise {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/base/isa.h"
+#include "runtime/base/cpu/isa.h"
 
 namespace reprise {
 
