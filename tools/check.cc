@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/onnx/import_extension.h"
 #include "runtime/ops/custom/op_library.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
@@ -132,7 +131,7 @@ absl::Status RunCheck(const CheckFlags& flags) {
   // As a server does it: named buckets are there to be padded to.
   if (flags.packing == "auto" && flags.buckets.empty()) options.packing = PackingMode::kAuto;
   TextLoad texts(path, {});
-  const ImportExtension extension([&](ImportedModel& imported) { return texts.Extend(imported); });
+  options.extend = [&](ImportedModel& imported) { return texts.Extend(imported); };
   const auto model = local.Load(std::move(options));
   if (!model.ok()) {
     const std::vector<std::string> reasons = ReasonsOf(model.status());

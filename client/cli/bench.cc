@@ -56,19 +56,6 @@ absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions&
   });
 }
 
-// The server's metrics and captures, as --metrics-file of the server writes them.
-absl::Status WriteMetrics(client::Client& client, const std::string& path) {
-  ASSIGN_OR_RETURN(const auto stats, client.GetStats("", "", /*metrics=*/true));
-  const std::string part = absl::StrCat(path, ".part");
-  std::ofstream file(part, std::ios::binary);
-  file << stats.metrics_json();
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(part, path, error);
-  if (file && !error) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("cannot write '", path, "'"));
-}
-
 // The lines of a file that are not empty.
 absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path) {
   std::ifstream file(path);
@@ -84,6 +71,19 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path) {
 absl::Status Failures(int64_t failed, size_t all) {
   if (failed == 0) return absl::OkStatus();
   return absl::AbortedError(absl::StrFormat("%d of %d requests failed", failed, all));
+}
+
+// The server's metrics and captures, as --metrics-file of the server writes them.
+absl::Status WriteMetrics(client::Client& client, const std::string& path) {
+  ASSIGN_OR_RETURN(const auto stats, client.GetStats("", "", /*metrics=*/true));
+  const std::string part = absl::StrCat(path, ".part");
+  std::ofstream file(part, std::ios::binary);
+  file << stats.metrics_json();
+  file.close();
+  std::error_code error;
+  if (file) std::filesystem::rename(part, path, error);
+  if (file && !error) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot write '", path, "'"));
 }
 
 // Requests for tokens in the place of inferences.
@@ -102,10 +102,11 @@ absl::Status RunGenerate(BenchFlags flags) {
   if (load.requests == 0 && load.duration.count() == 0) load.requests = 100;
   load.prompts = prompts.Draw(kDrawnLengths, load.seed);
   load.outputs = outputs.Draw(kDrawnLengths, load.seed + 1);
-  std::printf("%s at %s: concurrency %d, %s, prompts %s, answers %s, seed %d\n", load.model.c_str(),
-              client->target().c_str(), load.concurrency,
-              load.rate > 0 ? absl::StrFormat("%g requests/s", load.rate).c_str() : "closed loop",
-              flags.lengths.c_str(), flags.output_lengths.c_str(), static_cast<int>(load.seed));
+  std::fprintf(flags.json ? stderr : stdout,
+               "%s at %s: concurrency %d, %s, prompts %s, answers %s, seed %d\n",
+               load.model.c_str(), client->target().c_str(), load.concurrency,
+               load.rate > 0 ? absl::StrFormat("%g requests/s", load.rate).c_str() : "closed loop",
+               flags.lengths.c_str(), flags.output_lengths.c_str(), static_cast<int>(load.seed));
   const auto run = [&](const std::string& label) {
     Progress bar(label);
     return RunGenerateLoad(*client, load, [&](int64_t finished) {
@@ -125,7 +126,9 @@ absl::Status RunGenerate(BenchFlags flags) {
     load = measured;
   }
   ASSIGN_OR_RETURN(const GenerateLoadResult result, run("bench"));
-  std::printf("%s", GenerateReport(result).c_str());
+  std::printf("%s",
+              flags.json ? GenerateJson(result, load).c_str() : GenerateReport(result).c_str());
+  if (!flags.metrics_file.empty()) RETURN_IF_ERROR(WriteMetrics(*client, flags.metrics_file));
   return Failures(std::count_if(result.samples.begin(), result.samples.end(),
                                 [](const GenerateSample& sample) { return !sample.error.empty(); }),
                   result.samples.size());

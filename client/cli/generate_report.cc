@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -47,31 +48,57 @@ std::string Chart(const std::string& title, const std::vector<double>& times) {
   return text;
 }
 
+// All samples of a load, put together.
+struct Tally {
+  std::vector<double> first, each, between, total;  // milliseconds
+  std::map<std::string, int64_t> errors;            // counts, keyed by their texts
+  int64_t prompt = 0, tokens = 0;
+};
+
+Tally TallyOf(const GenerateLoadResult& result) {
+  Tally tally;
+  for (const GenerateSample& sample : result.samples) {
+    if (!sample.error.empty()) {
+      ++tally.errors[sample.error];
+      continue;
+    }
+    tally.prompt += sample.prompt;
+    tally.tokens += sample.tokens;
+    tally.first.push_back(sample.first);
+    tally.total.push_back(sample.total);
+    tally.between.insert(tally.between.end(), sample.between.begin(), sample.between.end());
+    if (sample.tokens > 1) {
+      tally.each.push_back((sample.total - sample.first) / static_cast<double>(sample.tokens - 1));
+    }
+  }
+  return tally;
+}
+
+using Json = nlohmann::ordered_json;
+
+Json TimesJson(const std::vector<double>& times) {
+  Json json = Json::object();
+  if (times.empty()) return json;
+  json["mean"] =
+      std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+  for (const int percent : {50, 90, 95, 99}) {
+    json[absl::StrCat("p", percent)] = Percentile(times, percent);
+  }
+  json["max"] = Percentile(times, 100);
+  return json;
+}
+
 }  // namespace
 
 std::string GenerateReport(const GenerateLoadResult& result) {
-  std::vector<double> first, each, between, total;
-  std::map<std::string, int64_t> errors;
-  int64_t prompt = 0, tokens = 0;
-  for (const GenerateSample& sample : result.samples) {
-    if (!sample.error.empty()) {
-      ++errors[sample.error];
-      continue;
-    }
-    prompt += sample.prompt;
-    tokens += sample.tokens;
-    first.push_back(sample.first);
-    total.push_back(sample.total);
-    between.insert(between.end(), sample.between.begin(), sample.between.end());
-    if (sample.tokens > 1) {
-      each.push_back((sample.total - sample.first) / static_cast<double>(sample.tokens - 1));
-    }
-  }
+  const Tally tally = TallyOf(result);
+  const std::vector<double>& first = tally.first;
   std::string text = absl::StrFormat(
       "%s requests in %.2f s, %d failed\n%.1f new tokens/s, %.1f prompt tokens/s, %.2f "
       "requests/s\n",
       Count(result.samples.size()), result.seconds, result.samples.size() - first.size(),
-      static_cast<double>(tokens) / result.seconds, static_cast<double>(prompt) / result.seconds,
+      static_cast<double>(tally.tokens) / result.seconds,
+      static_cast<double>(tally.prompt) / result.seconds,
       static_cast<double>(first.size()) / result.seconds);
   if (!first.empty()) {
     Table table({{"ms", Table::Align::kLeft},
@@ -82,20 +109,42 @@ std::string GenerateReport(const GenerateLoadResult& result) {
                  {"p99", kRight},
                  {"max", kRight}});
     AddTimes(table, "time to first token", first);
-    AddTimes(table, "time per output token", each);
-    AddTimes(table, "between two tokens", between);
-    AddTimes(table, "whole answer", total);
+    AddTimes(table, "time per output token", tally.each);
+    AddTimes(table, "between two tokens", tally.between);
+    AddTimes(table, "whole answer", tally.total);
     absl::StrAppend(&text, "\n", table.Text(), Chart("time to first token", first),
-                    Chart("between two tokens", between));
+                    Chart("between two tokens", tally.between));
   }
-  if (!errors.empty()) {
+  if (!tally.errors.empty()) {
     Table table({{"failed", kRight}, {"error"}});
-    for (const auto& [error, count] : errors) {
+    for (const auto& [error, count] : tally.errors) {
       table.AddRow({absl::StrCat(count), Shorten(error, 150)});
     }
     absl::StrAppend(&text, "\n", table.Text());
   }
   return text;
+}
+
+std::string GenerateJson(const GenerateLoadResult& result, const GenerateLoadOptions& options) {
+  const Tally tally = TallyOf(result);
+  Json json = {{"model", options.model},
+               {"concurrency", options.concurrency},
+               {"rate", options.rate},
+               {"seconds", result.seconds},
+               {"requests", result.samples.size()},
+               {"failed", result.samples.size() - tally.first.size()},
+               {"new_tokens", tally.tokens},
+               {"prompt_tokens", tally.prompt},
+               {"new_tokens_per_second", static_cast<double>(tally.tokens) / result.seconds},
+               {"first_token_ms", TimesJson(tally.first)},
+               {"per_token_ms", TimesJson(tally.each)},
+               {"between_tokens_ms", TimesJson(tally.between)},
+               {"total_ms", TimesJson(tally.total)},
+               {"errors", Json::array()}};
+  for (const auto& [error, count] : tally.errors) {
+    json["errors"].push_back({{"error", error}, {"requests", count}});
+  }
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace reprise::cli

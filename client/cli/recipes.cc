@@ -23,6 +23,7 @@ struct RecipesFlags {
 absl::Status RunEager(const RecipesFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   ASSIGN_OR_RETURN(const auto response, client->ListEager(flags.model, flags.version));
+  if (flags.json) return PrintJson(response);
   constexpr auto kRight = Table::Align::kRight;
   Table table({{"key"},
                {"op"},

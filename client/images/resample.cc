@@ -39,18 +39,28 @@ uint8_t Clip(int32_t sum) {
   return static_cast<uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-int NearestOf(int position, int from, int to) {
+// For each position of the result the nearest one of the source, summed up as Pillow does it: a
+// product would fall to the other side here and there.
+std::vector<int> NearestOf(int from, int to) {
   const double scale = static_cast<double>(from) / to;
-  return std::clamp(static_cast<int>((position + 0.5) * scale), 0, from - 1);
+  std::vector<int> nearest;
+  double at = scale * 0.5;
+  for (int i = 0; i < to; ++i, at += scale) {
+    nearest.push_back(std::min(static_cast<int>(at), from - 1));
+  }
+  return nearest;
 }
 
 Image Nearest(const ImageView& source, int width, int height, const Rect& part) {
+  const std::vector<int> across = NearestOf(source.width, width);
+  const std::vector<int> down = NearestOf(source.height, height);
   Image image(part.width, part.height);
   for (int y = 0; y < part.height; ++y) {
-    const uint8_t* const from = source.row(NearestOf(part.y + y, source.height, height));
+    const uint8_t* const from = source.row(down[static_cast<size_t>(part.y + y)]);
     for (int x = 0; x < part.width; ++x) {
-      const int at = NearestOf(part.x + x, source.width, width);
-      std::memcpy(image.row(y) + x * kPixelBytes, from + at * kPixelBytes, kPixelBytes);
+      const auto at = static_cast<size_t>(across[static_cast<size_t>(part.x + x)]);
+      std::memcpy(image.row(y) + static_cast<size_t>(x) * kPixelBytes, from + at * kPixelBytes,
+                  kPixelBytes);
     }
   }
   return image;

@@ -1,4 +1,5 @@
-// Resample: images of another size, as Pillow makes them, bit for bit.
+// Resample: images of another size, as Pillow (up to 12) makes them, bit for bit. Newer ones take
+// the columns first where that is less work, which moves a pixel by one here and there.
 //
 // Weights are those of a filter that grows with the reduction (so that what is left out still
 // counts), rounded to 22 bits; rows are resampled first, then columns, with 8 bits in between.

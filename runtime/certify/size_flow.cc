@@ -84,10 +84,11 @@ class SizeWalk {
   }
 
   // A shape in steps that the walk at two sizes sees through: the same elements under another
-  // shape, the beginning of a table, a mask for all of its scores.
+  // shape, the beginning of a table, the number of all positions.
   bool IsSeenByWalk(const Node& node, const OpRow* row) const {
     const bool cuts_table = FactsOf(*row).sizes == Sizes::kCut && !facts_.Varies(node.input(0));
-    return row->Has(kView) || cuts_table || row->axis == ops::LiveMaskAxis;
+    return row->Has(kView) || cuts_table || row->axis == ops::LiveMaskAxis ||
+           row->axis == ops::LiveExtentAxis;
   }
 
   // Sizes decide no number here; do they decide what the node makes of its operands?

@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/movement/reshape_op.h"
@@ -30,6 +31,8 @@ class Forms {
     if (facts.sizes == Sizes::kCount) return CountsUpwards() ? "" : "counts to a number";
     const OpRow* row = FindOp(node_.op);
     if (row == nullptr) return "";
+    // The number of all positions along a dim, which is right at any size.
+    if (row->axis == ops::LiveMaskAxis || row->axis == ops::LiveExtentAxis) return "";
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
       const SizeFlow& flow = facts_.In(node_, i);
       if (flow.use != Use::kEven) continue;

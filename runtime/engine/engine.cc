@@ -87,11 +87,11 @@ void Engine::ConfirmPadding(const Model& model) const {
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
-  return LoadAs(std::move(options), std::nullopt);
+  return LoadAs(std::move(options), std::nullopt, /*has_past=*/true);
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options, ImportedModel imported) {
-  return LoadAs(std::move(options), std::move(imported));
+  return LoadAs(std::move(options), std::move(imported), /*has_past=*/false);
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Engine::LoadBytes(ModelOptions options,
@@ -100,16 +100,17 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::LoadBytes(ModelOptions options,
       ImportedModel imported,
       WithinMemory([&] { return absl::StrCat("loading model '", options.id.name, "'"); },
                    [&] { return ImportOnnxBytes(bytes); }));
-  return LoadAs(std::move(options), std::move(imported));
+  return LoadAs(std::move(options), std::move(imported), /*has_past=*/true);
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Engine::LoadAs(ModelOptions options,
-                                                      std::optional<ImportedModel> imported) {
+                                                      std::optional<ImportedModel> imported,
+                                                      bool has_past) {
   if (options_.eager) options.capture = CapturePolicy::kOff;
   LoaderContext context = MakeLoaderContext();
   context.index_of = [this](const GraphFingerprint& graph) { return cache_.IndexOf(graph); };
-  context.change_since = [this](const std::string& name, const ModelProgram& program) {
-    return ChangeSince(name, program);
+  context.change_since = [this, has_past](const std::string& name, const ModelProgram& program) {
+    return has_past ? ChangeSince(name, program) : nullptr;
   };
   const ModelLoader loader(context);
   const ModelId id = options.id;
@@ -121,11 +122,13 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::LoadAs(ModelOptions options,
   RETURN_IF_ERROR(model->owner()->parameters().FilesIntact(options_.clock->NowNs()));
   // When the last user lets go, the recipes that the model captured leave the cache; or they are
   // those of its successor, a model of the same graph.
-  const std::shared_ptr<Model> loaded(model.release(), [this](Model* gone) {
+  const std::shared_ptr<Model> loaded(model.release(), [this, has_past](Model* gone) {
     WhereMemoryAllows([&] { usage_.Save(*gone, UsageKeeper::When::kNow); });
     usage_.Forget(*gone);
-    WhereMemoryAllows(
-        [&] { history_.Remember(gone->id().name, *gone->program().graph, RecipesOf(*gone)); });
+    if (has_past) {
+      WhereMemoryAllows(
+          [&] { history_.Remember(gone->id().name, *gone->program().graph, RecipesOf(*gone)); });
+    }
     const std::shared_ptr<const Model> heir = HeirOf(*gone);
     cache_.RemoveOwner(gone->owner(), heir == nullptr ? nullptr : heir->owner());
     eager_.Remove(gone->eager_share());
@@ -466,9 +469,15 @@ RecipeGraphs Engine::GraphsOf(const Recipe& recipe) const {
       model == nullptr ? Parse(*recipe.key.graph.text) : SymbolicGraph(*model, packed);
   RecipeGraphs graphs = {.symbolic = symbolic.ok() ? Print(*symbolic) : *recipe.key.graph.text};
   if (!symbolic.ok()) return graphs;
+  if (model != nullptr) {
+    CompiledPlan plan;
+    if (model->CompileAt(recipe.key, nullptr, options_, &plan).ok()) {
+      graphs.specialized = std::move(plan.graph);
+    }
+    return graphs;
+  }
   absl::StatusOr<Graph> graph = Specialize(*symbolic, recipe.key.binding);
-  const PipelineOptions passes = {
-      .precision = ParsePrecision(recipe.key.precision).value_or(Precision::kExact)};
+  const PipelineOptions passes = {.precision = PrecisionOfText(recipe.key.precision)};
   if (graph.ok() && RunCapturePasses(*graph, passes).ok()) graphs.specialized = Print(*graph);
   return graphs;
 }

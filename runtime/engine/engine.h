@@ -177,8 +177,11 @@ class Engine {
   absl::StatusOr<std::unique_ptr<Recipe>> CompileCounted(const Model& model,
                                                          const BatchTarget& target,
                                                          const RecipeKey& key) const;
+  // `has_past`: models of this name are versions of each other, so that a capture says in what this
+  // one differs from the last. Graphs that a program builds are not.
   absl::StatusOr<std::shared_ptr<Model>> LoadAs(ModelOptions options,
-                                                std::optional<ImportedModel> imported);
+                                                std::optional<ImportedModel> imported,
+                                                bool has_past);
 
   EngineOptions options_;
   const std::unique_ptr<EngineMetrics> metrics_;  // null: nothing is counted

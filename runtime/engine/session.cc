@@ -150,6 +150,11 @@ Session::Session(std::shared_ptr<const Model> model, std::shared_ptr<const Recip
     const TensorSlot& slot = recipe_->inputs[i];
     std::byte* const place = own_inputs_.data() + slot.offset;
     stream_->PlaceInput(i, place);
+    // Inputs behind the model's own say which positions are live: nothing is padded here.
+    if (i >= model_->signature().recipe_inputs.size()) {
+      std::memset(place, 1, slot.bytes);
+      continue;
+    }
     inputs_.push_back({slot.name, slot.dtype, slot.shape, place, slot.bytes});
   }
   for (size_t i = 0; i < recipe_->outputs.size(); ++i) {

@@ -53,7 +53,8 @@ class Future {
     state_->response.reset();
     return response;
   }
-  // Ends the request with CANCELLED if it still waits; does nothing once it runs.
+  // Ends the request with CANCELLED: at once if it waits. One that runs stops between launches
+  // where no other request shares its replay, and is answered then: its bytes are read until it is.
   void Cancel() const {
     std::function<void()> cancel;
     {

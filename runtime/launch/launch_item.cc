@@ -47,24 +47,29 @@ std::vector<size_t> LaunchPlan::Order(absl::Span<const LaunchItem* const> waitin
 
 bool LaunchPlan::Start(std::function<void(absl::Status)> ready) {
   const std::shared_ptr<CaptureTicket> ticket = engine_.Prepare(plan_, std::move(ready));
+  for (const LaunchItem* item : items_) {
+    if (ticket != nullptr) item->waited_for = ticket;
+    item->taken = ticket == nullptr;
+  }
   if (ticket == nullptr) return true;
-  for (const LaunchItem* item : items_) item->waited_for = ticket;
   return false;
 }
 
 void ExecuteLaunches(LaunchScheduler::Batch& batch, Engine& engine, Stream& stream) {
   size_t finished = 0;
-  const absl::Status executed = WithinMemory(
-      [&] { return batch.queue->options().name; },
-      [&] {
-        std::vector<const Request*> requests;
-        for (const auto& item : batch.items) requests.push_back(&item->request);
-        std::vector<Response> responses = engine.Run(batch.builder->plan(), requests, stream);
-        REPRISE_CHECK(responses.size() == batch.items.size());
-        for (Response& response : responses) batch.items[finished++]->Finish(std::move(response));
-        return absl::OkStatus();
-      });
-  while (finished < batch.items.size()) batch.items[finished++]->Drop(executed);
+  const absl::Status executed =
+      WithinMemory([&] { return batch.queue->options().name; },
+                   [&] {
+                     std::vector<const Request*> requests;
+                     for (const auto& item : batch.items) requests.push_back(&item->request);
+                     std::vector<Response> responses =
+                         engine.Run(batch.builder->plan(), requests, stream, &batch.run->stop);
+                     REPRISE_CHECK(responses.size() == batch.items.size());
+                     for (Response& response : responses)
+                       batch.items[finished++]->Finish(std::move(response));
+                     return absl::OkStatus();
+                   });
+  while (finished < batch.items.size()) batch.items[finished++]->Finish({.status = executed});
 }
 
 }  // namespace reprise

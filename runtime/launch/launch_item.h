@@ -1,7 +1,9 @@
 // LaunchItem: a request, or some of its rows, from Submit to its answer. The item of the scheduler.
 //
 // Ownership: the queue or a stream holds items; those of one request share its call.
-// Threads:   any. Each item is finished or dropped once.
+// Threads:   any. An item that waits is dropped; one that a stream has taken is answered by that
+//            stream alone, since the replay reads the caller's bytes until it ends: whoever drops
+//            it then only makes the replay stop.
 #pragma once
 
 #include <atomic>
@@ -47,7 +49,9 @@ class LaunchItem final : public WorkItem<LaunchItem> {
         call_(std::move(call)),
         index_(index) {}
 
-  void Drop(const absl::Status& why) { Finish({.status = why}); }
+  void Drop(const absl::Status& why) {
+    if (!taken) Finish({.status = why});
+  }
   void Finish(Response response) { call_->Finish(index_, std::move(response)); }
   const LaunchCall& call() const { return *call_; }
 
@@ -55,6 +59,8 @@ class LaunchItem final : public WorkItem<LaunchItem> {
   const RequestShape measured;
   // The capture that it was held back for. Guarded by the scheduler's mutex.
   mutable std::shared_ptr<CaptureTicket> waited_for;
+  // A stream runs it. Set under the scheduler's mutex, before anybody can find it running.
+  mutable std::atomic<bool> taken{false};
 
  private:
   const std::shared_ptr<LaunchCall> call_;

@@ -130,8 +130,8 @@ constexpr OpEntry kRows[] = {
     {{"GlobalLpPool", 1, 1, 1, 1, 0, 0, GlobalPoolRule, GlobalLpPoolKernel, GlobalPoolAxis},
      {.rows = RowRule::kFirstAlone}},
     // Where the rows of a padded batch end.
-    {{LiveExtentOp::kName, 1, 1, 1, 1, kInternal, 0, LiveExtentRule, LiveExtentKernel, LiveExtentAxis, kInt32},
-     {.sign = Sign::kNeverNegative, .positive = Positive::kAlways, .rows = RowRule::kAll}},
+    {{LiveExtentOp::kName, 2, 2, 1, 1, kInternal, 0b10, LiveExtentRule, LiveExtentKernel, LiveExtentAxis, kInt32},
+     {.sign = Sign::kNeverNegative, .positive = Positive::kAlways, .rows = RowRule::kFirst, .marks = kTakesSizes}},
     {{LiveFillOp::kName, 2, 2, 1, 1, kInternal, 0, LiveFillRule, LiveFillKernel, LiveFillAxis},
      {.sign = Sign::kOfOperands, .rows = RowRule::kAll, .marks = kCarriesMasks}},
     {{LiveMaskOp::kName, 2, 2, 1, 1, kInternal, 0b10, LiveMaskRule, LiveMaskKernel, LiveMaskAxis, kFloat32},

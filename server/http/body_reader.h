@@ -50,7 +50,7 @@ class BodyReader {
     kWhole,
   };
 
-  // Goes on behind a line feed, in each state.
+  // The state behind a line feed, for each state.
   absl::Status OnLineEnd();
   absl::Status OnLineByte(char c);
   absl::Status OnSizeByte(char c);
@@ -61,7 +61,7 @@ class BodyReader {
   uint64_t left_ = 0;
   bool after_return_ = false;  // the last byte was a carriage return, which ends a line
   bool has_digit_ = false;
-  size_t line_bytes_ = 0;  // counts the line, or all fields behind the last chunk
+  size_t line_bytes_ = 0;  // the line has, or all fields behind the last chunk
   std::string body_;
 };
 

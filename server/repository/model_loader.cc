@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/generate/generator.h"
-#include "runtime/onnx/import_extension.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/onnx/usual_ranks.h"
 #include "server/hub/load_texts.h"
@@ -170,14 +169,12 @@ absl::Status LoadModel(const ServableSource& source, const InputRanks& ranks, Se
   Engine& engine = source.engine;
   const std::string path = PathOf(source);
   TextLoad text(path, TextSettingsOf(source.settings));
-  {
-    const ImportExtension extension([&](ImportedModel& imported) { return text.Extend(imported); });
-    ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(path, source.settings));
-    ModelOptions options = EngineOptionsOf(source.version, path, source.settings, std::move(rules),
-                                           engine.options().frozen);
-    options.ranks = ranks;
-    ASSIGN_OR_RETURN(servable.model, engine.Load(std::move(options)));
-  }
+  ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(path, source.settings));
+  ModelOptions options = EngineOptionsOf(source.version, path, source.settings, std::move(rules),
+                                         engine.options().frozen);
+  options.ranks = ranks;
+  options.extend = [&](ImportedModel& imported) { return text.Extend(imported); };
+  ASSIGN_OR_RETURN(servable.model, engine.Load(std::move(options)));
   std::shared_ptr<const TextModel> made = text.Finish(*servable.model);
   if (source.texts != nullptr) {
     source.texts->Add(servable.model, std::move(made), text.refusal());

@@ -33,7 +33,7 @@ struct ServableSource {
 absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& source);
 
 // The wishes of the configuration that the model cannot have, a sentence each with the
-// reason: buckets of an axis that may not be padded.
+// reason: buckets of an axis that may not be padded, and of a model that captures nothing.
 std::vector<std::string> UnusedSettings(const Servable& servable);
 
 }  // namespace reprise

@@ -52,6 +52,7 @@ struct Servable {
 // use with its first recipe.
 inline bool CanAnswer(const Servable& servable) {
   if (!servable.frozen || servable.model == nullptr || servable.generation != nullptr) return true;
+  if (servable.model->options().capture == CapturePolicy::kOff) return true;  // It needs none.
   return !servable.model->ready().Snapshot()->empty();
 }
 

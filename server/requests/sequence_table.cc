@@ -57,6 +57,9 @@ class SequenceTable::Visit final : public Call, public std::enable_shared_from_t
   const Done done;
   SequencePtr sequence;
   AddedInputs added;
+  // The state that the request reads, which may outlive its answer, and the one that it leaves.
+  std::shared_ptr<const SequenceState> reads;
+  SequenceState leaves;
 
  private:
   const std::shared_ptr<SequenceTable> table_;
@@ -66,13 +69,13 @@ class SequenceTable::Visit final : public Call, public std::enable_shared_from_t
   bool answered_ GUARDED_BY(mutex_) = false;
 };
 
-// Guarded by the table's mutex, but for the state, which is that of the request under way.
+// Guarded by the table's mutex.
 struct SequenceTable::Sequence {
   std::string key;
-  SequenceState state;
-  bool begun = false;      // a request has been answered since its start
-  bool under_way = false;  // a request is
-  bool placed = false;     // it is one of the candidates
+  std::shared_ptr<const SequenceState> state;  // null: none
+  bool begun = false;                          // a request has been answered since its start
+  bool under_way = false;                      // a request is
+  bool placed = false;                         // it is one of the candidates
   int64_t used_ns = 0;
   std::deque<VisitPtr> waiting;
 };
@@ -162,8 +165,8 @@ absl::Status SequenceTable::CheckRoom(const SequenceMark& mark) const {
 
 void SequenceTable::NextTurn(const SequencePtr& sequence, Work& work) {
   if (sequence->under_way || !sequence->placed || sequence->waiting.empty()) return;
-  sequence->under_way = true;
   work.next.push_back(std::move(sequence->waiting.front()));
+  sequence->under_way = true;
   sequence->waiting.pop_front();
   --waiting_;
 }
@@ -180,8 +183,8 @@ void SequenceTable::Leave(const SequencePtr& sequence, Work& work) {
 }
 
 void SequenceTable::Forget(const SequencePtr& sequence, Work& work) {
-  bytes_ -= BytesOf(sequence->state);
-  sequence->state.clear();
+  if (sequence->state != nullptr) bytes_ -= BytesOf(*sequence->state);
+  sequence->state = nullptr;
   sequence->begun = false;
   sequences_.erase(sequence->key);
   if (!sequence->placed) {
@@ -311,6 +314,7 @@ absl::StatusOr<std::shared_ptr<Call>> SequenceTable::Begin(const VisitPtr& visit
     MutexLock lock(mutex_);
     // The request that was to begin it has failed, or the one before has ended it.
     if (!mark.start && !sequence.begun) return Unknown(mark);
+    if (!mark.start) visit->reads = sequence.state;
     if (bytes_ > options_.max_bytes) {
       return absl::ResourceExhaustedError(
           absl::StrCat("sequence ", SequenceName(mark), ": the state of ", sequences_.size(),
@@ -319,8 +323,14 @@ absl::StatusOr<std::shared_ptr<Call>> SequenceTable::Begin(const VisitPtr& visit
   }
   static const SequenceState kNone;
   RETURN_IF_ERROR(AddSequenceInputs(visit->state.model.servable->signature, form_,
-                                    mark.start ? kNone : sequence.state, visit->added, visit->asked,
-                                    visit->state.request));
+                                    visit->reads == nullptr ? kNone : *visit->reads, visit->added,
+                                    visit->asked, visit->state.request));
+  // Taken first of all steps: others may write outputs to where the client wants them. The call
+  // holds the visit for longer than its steps.
+  visit->state.on_answer.push_back([this, visit = visit.get()](InferResult& result) {
+    if (!visit->asked.sequence.end) visit->leaves = TakeState(result);
+    return absl::OkStatus();
+  });
   return visit->go_on(visit->asked, visit->state,
                       [self = shared_from_this(), visit](InferResult result) {
                         self->Finished(visit, std::move(result));
@@ -344,14 +354,15 @@ SequenceState SequenceTable::TakeState(InferResult& result) const {
 }
 
 void SequenceTable::Finished(const VisitPtr& visit, InferResult result) {
-  SequenceState state;
   const bool ends = visit->asked.sequence.end;
-  if (result.status.ok() && !ends) {
-    const absl::Status kept = WithinMemory([] { return "the state of a sequence"; },
-                                           [&] {
-                                             state = TakeState(result);
-                                             return absl::OkStatus();
-                                           });
+  std::shared_ptr<const SequenceState> state;  // the old one is let go of without the lock
+  if (result.status.ok()) {
+    const absl::Status kept =
+        WithinMemory([] { return "the state of a sequence"; },
+                     [&] {
+                       state = std::make_shared<const SequenceState>(std::move(visit->leaves));
+                       return absl::OkStatus();
+                     });
     if (!kept.ok()) result = InferResult{.status = kept};
   }
   Work work;
@@ -359,7 +370,8 @@ void SequenceTable::Finished(const VisitPtr& visit, InferResult result) {
     MutexLock lock(mutex_);
     Sequence& sequence = *visit->sequence;
     if (result.status.ok()) {
-      bytes_ += BytesOf(state) - BytesOf(sequence.state);
+      bytes_ += BytesOf(*state);
+      if (sequence.state != nullptr) bytes_ -= BytesOf(*sequence.state);
       sequence.state.swap(state);
       sequence.begun = !ends;
       counts_.begun += visit->asked.sequence.start;

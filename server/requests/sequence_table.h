@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
@@ -69,7 +70,7 @@ class SequenceTable : public std::enable_shared_from_this<SequenceTable> {
   using SequencePtr = std::shared_ptr<Sequence>;
   // Who goes on, and who is answered without, once the lock is let go of.
   struct Work {
-    std::vector<VisitPtr> next;
+    absl::InlinedVector<VisitPtr, 4> next;  // room without memory for who leaves at the end
     std::vector<std::pair<VisitPtr, absl::Status>> dropped;
   };
 

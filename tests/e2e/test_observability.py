@@ -188,3 +188,16 @@ def test_buckets_of_an_axis_that_may_not_be_padded_are_a_warning(repository):
     with Daemon(repository) as daemon:
         assert re.search(r"warn\w* model mixes: reprise.sequence_buckets is configured and has no "
                          r"effect, since axis sequence may not be padded: ", daemon.log())
+
+
+def test_buckets_and_warmups_of_a_model_that_captures_nothing_are_warnings(repository):
+    repository.add("plain", models.elementwise(), config="".join(
+        f'parameters {{ key: "reprise.{key}" value {{ string_value: "{value}" }} }}\n'
+        for key, value in {"capture": "off", "sequence_buckets": "16,32", "warmup": "all"}.items()))
+    with Daemon(repository, "--frozen") as daemon:
+        for parameter in ("reprise.sequence_buckets", "reprise.warmup"):
+            assert re.search(rf"warn\w* model plain: {parameter} is configured and has no effect, "
+                             r"since nothing is captured", daemon.log())
+        # Nothing that is frozen is missing either.
+        assert daemon.client().is_model_ready("plain")
+        assert infer(daemon.client(), "plain", inputs()).capture == "eager"

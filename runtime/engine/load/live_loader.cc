@@ -1,5 +1,6 @@
 #include "runtime/engine/load/live_loader.h"
 
+#include <iterator>
 #include <memory>
 #include <set>
 #include <utility>
@@ -68,40 +69,55 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
 }
 
 void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) const {
-  const std::vector<size_t> refused = Refused(model);
-  if (refused.empty()) return;
-  absl::StatusOr<ModelDraft> made = MakeDraft(model, refused);
-  if (!made.ok()) return;  // Windows are not what stands against padding.
-  ModelDraft& draft = *made;
-  Certifier::StoreLookup own_lookup;
-  if (const absl::Status status = Certifier(context_).FindOut(draft, own_lookup); !status.ok()) {
-    context_.log(absl::StrCat("model ", model.id().name, ": its form with live ends is not taken: ",
-                              std::string(status.message())));
-    return;
+  std::vector<size_t> wanted = Refused(model);
+  const std::vector<size_t> refused = wanted;
+  // Once more where some of the axes gain nothing: the others have a form without them.
+  for (int round = 0; round < 2 && !wanted.empty(); ++round) {
+    absl::StatusOr<ModelDraft> draft = MakeDraft(model, wanted);
+    if (!draft.ok()) return;  // Windows are not what stands against padding.
+    Certifier::StoreLookup own_lookup;
+    if (const absl::Status status = Certifier(context_).FindOut(*draft, own_lookup); !status.ok()) {
+      context_.log(
+          absl::StrCat("model ", model.id().name,
+                       ": its form with live ends is not taken: ", std::string(status.message())));
+      return;
+    }
+    std::vector<size_t> gained;
+    absl::c_copy_if(wanted, std::back_inserter(gained),
+                    [&](size_t i) { return draft->proof->axes[i].certificate.certified; });
+    if (round == 0) TellWhy(*draft, refused, model);
+    if (gained.size() == wanted.size() && KeepsOthers(*draft, model)) {
+      draft->program->variants = std::move(model.program->variants);
+      model.signature = std::move(draft->signature);
+      model.program = std::move(draft->program);
+      model.proof = std::move(draft->proof);
+      lookup = own_lookup;
+      return;
+    }
+    if (gained.size() == wanted.size()) return;
+    wanted = std::move(gained);
   }
-  const auto certified = [](const ModelDraft& one, size_t i) {
-    return one.proof->axes[i].certificate.certified;
-  };
-  bool gains = false, loses = false;
+}
+
+bool LiveLoader::KeepsOthers(const ModelDraft& draft, const ModelDraft& model) {
   for (size_t i = 0; i < model.proof->axes.size(); ++i) {
-    gains = gains || (certified(draft, i) && !certified(model, i));
-    loses = loses || (!certified(draft, i) && certified(model, i));
+    if (model.proof->axes[i].certificate.certified && !draft.proof->axes[i].certificate.certified)
+      return false;
   }
-  if (gains && !loses) {
-    draft.program->variants = std::move(model.program->variants);
-    model.signature = std::move(draft.signature);
-    model.program = std::move(draft.program);
-    model.proof = std::move(draft.proof);
-    lookup = own_lookup;
-    return;
-  }
-  // A reader wants to know of an obstacle that is left once strides are none.
+  return true;
+}
+
+// A reader wants to know of an obstacle that is left once strides are none.
+void LiveLoader::TellWhy(const ModelDraft& draft, const std::vector<size_t>& refused,
+                         ModelDraft& model) {
   for (const size_t i : refused) {
-    if (draft.proof->axes[i].extents.empty() || certified(draft, i)) continue;
-    const int runs = model.proof->axes[i].certificate.runs;
-    model.proof->axes[i].certificate = draft.proof->axes[i].certificate;
-    model.proof->axes[i].certificate.runs += runs;
-    std::erase_if(model.proof->axes[i].certificate.guards,
+    const ModelAxis& tried = draft.proof->axes[i];
+    if (tried.extents.empty() || tried.certificate.certified) continue;
+    AxisCertificate& certificate = model.proof->axes[i].certificate;
+    const int runs = certificate.runs;
+    certificate = tried.certificate;
+    certificate.runs += runs;
+    std::erase_if(certificate.guards,
                   [](const std::string& guard) { return guard.starts_with(kLiveInput); });
   }
 }

@@ -32,6 +32,12 @@ class LiveLoader {
   static absl::StatusOr<ModelDraft> MakeDraft(const ModelDraft& model,
                                               const std::vector<size_t>& refused);
 
+  // The axes that `model` may be padded along are axes of `draft` that may be too.
+  static bool KeepsOthers(const ModelDraft& draft, const ModelDraft& model);
+  // Has the certificates of `model` say why even `draft` is not padded.
+  static void TellWhy(const ModelDraft& draft, const std::vector<size_t>& refused,
+                      ModelDraft& model);
+
   LoaderContext context_;
 };
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -22,7 +23,6 @@
 #include "runtime/engine/model/tail.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/graph/graph.h"
-#include "runtime/onnx/import_extension.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/reshape_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
@@ -98,7 +98,9 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
                                                          std::optional<ImportedModel> given) const {
   ModelDraft draft = {.options = std::move(options)};
   // Joining requests is joining nodes, too.
-  if (!draft.options.fusion) draft.options.packing = PackingMode::kOff;
+  if (!draft.options.fusion || draft.options.capture == CapturePolicy::kOff) {
+    draft.options.packing = PackingMode::kOff;
+  }
   const auto explain = [path = given.has_value() ? "" : draft.options.path,
                         ranks = draft.options.ranks](const absl::Status& status) {
     return path.empty() ? status : ExplainRefusal(path, ranks, status);
@@ -171,7 +173,10 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
     LoadBudget of_import(file_bytes);
     ASSIGN_OR_RETURN(imported, ImportOnnxFile(model.options.path, &of_import, model.options.ranks));
   }
-  RETURN_IF_ERROR(ImportExtension::Apply(imported));
+  // The model keeps its options, and whatever this points into goes when the load is over.
+  if (const auto extend = std::exchange(model.options.extend, nullptr)) {
+    RETURN_IF_ERROR(extend(imported));
+  }
   model.program->graph = std::move(imported.graph);
   model.signature->inputs = std::move(imported.inputs);
   model.signature->recipe_outputs = std::move(imported.outputs);

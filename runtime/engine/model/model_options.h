@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "runtime/bucket/advisor.h"
 #include "runtime/bucket/policy.h"
 #include "runtime/engine/types/bucket_report.h"
@@ -36,6 +38,8 @@ enum class PackingMode {
   kAuto,  // packed where the model can be
   kOff,
 };
+
+struct ImportedModel;
 
 struct ModelOptions {
   ModelId id;
@@ -87,6 +91,10 @@ struct ModelOptions {
   // Engine::Load measures padding at small sizes only, and Engine::ConfirmPadding, which the caller
   // then owes, at the large ones; until it has, requests of large buckets wait, or run exact.
   bool confirm_padding_later = false;
+  // Changes the model between its file and all that looks at it, for what its folder says beside
+  // the file; empty: nothing is changed. Engine::Load calls it once, on its own thread, and forgets
+  // it: what it did is part of every recipe.
+  std::function<absl::Status(ImportedModel& imported)> extend;
 };
 
 // Whether any product of the model may round.

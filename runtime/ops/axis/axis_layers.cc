@@ -250,16 +250,21 @@ Positions ThroughWindows(AxisContext& context, const Positions& positions,
   }
   const bool same_place = positions.inner == 1 && !positions.repeated && !positions.moved;
   const bool known = same_place && explicit_pads && line.before >= 0 && line.behind >= 0;
+  const std::string in_strides = absl::StrCat("reads windows in strides of ", line.stride,
+                                              ", the last of which reaches behind the end of");
   if (!known || !line.KeepsLast()) {
-    context.Doubt("reads windows over the elements of");
+    if (line.stride != 1) {
+      context.Look(in_strides, positions);
+    } else {
+      context.Doubt("reads windows over the elements of");
+    }
     out.moved = true;
     return out;
   }
   if (line.LeavesEnd() && !IsNothing(context, positions, nothing)) {
     const int64_t ahead = line.reach - line.before;
     context.Look(line.stride != 1
-                     ? absl::StrCat("reads windows in strides of ", line.stride,
-                                    ", the last of which reaches behind the end of")
+                     ? in_strides
                      : absl::StrCat("reads ", ahead, ahead == 1 ? " position" : " positions",
                                     " ahead, behind the end of"),
                  positions);
@@ -294,10 +299,7 @@ void WindowsAxis(AxisContext& context, Nothing nothing) {
                      static_cast<int64_t>(pads.size()) == 2 * spatial &&
                      static_cast<int64_t>(kernel.size()) == spatial;
   if (!whole) return UnknownAxis(context);
-  // Where averages round up, what lies behind the pads counts for some of them.
-  const bool rounds_up = attributes.Int("ceil_mode", 0) != 0;
-  const bool explicit_pads =
-      (auto_pad == "NOTSET" || auto_pad == "VALID") && (!rounds_up || nothing == Nothing::kLowest);
+  const bool explicit_pads = auto_pad == "NOTSET" || auto_pad == "VALID";
   AxisFlowValue flow;
   for (const Positions& positions : context.input(0).along) {
     const int64_t d = positions.dim - 2;
@@ -307,12 +309,15 @@ void WindowsAxis(AxisContext& context, Nothing nothing) {
       flow.along.push_back(positions);
       flow.along.back().padding = PaddingValue::Unknown();
     } else {
+      const bool rounds_up = attributes.Int("ceil_mode", 0) != 0 && strides[d] != 1;
+      // Where averages round up, elements behind the pads count for some of them.
+      const bool known = explicit_pads && (!rounds_up || nothing == Nothing::kLowest);
       const LineOfWindows line = {.stride = strides[d],
                                   .before = pads[d],
                                   .behind = pads[spatial + d],
                                   .reach = (kernel[d] - 1) * dilations[d],
                                   .rounds_up = rounds_up};
-      flow.along.push_back(ThroughWindows(context, positions, line, explicit_pads, nothing));
+      flow.along.push_back(ThroughWindows(context, positions, line, known, nothing));
     }
   }
   for (size_t o = 0; o < context.node().outputs.size(); ++o) context.Set(o, flow);

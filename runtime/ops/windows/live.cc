@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/graph/extent.h"
 #include "runtime/ops/kit/typed.h"
 
 namespace reprise::ops {
@@ -21,21 +20,30 @@ float ValueOf(const Node& node) { return node.attributes.Float("value", 0); }
 absl::Status LiveExtentRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kBools));
   RETURN_IF_ERROR(CheckRank(context, 0, 2));
+  RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt64)));
+  if (NumElements(context.shape(1)) != 1) {
+    return absl::InvalidArgumentError("the number of all positions is not one size");
+  }
   RETURN_IF_ERROR(CheckRange("stride", ExtentOf(context.node()).stride, 1, int64_t{1} << 31));
   context.SetOutput(0, DType::kInt32, {context.shape(0)[0]});
   return absl::OkStatus();
 }
 
+int32_t LiveExtentOf(const uint8_t* live, int64_t size, int64_t all, const Extent& extent) {
+  const auto* const end = static_cast<const uint8_t*>(
+      size == 0 ? nullptr : std::memchr(live, 0, static_cast<size_t>(size)));
+  if (end == nullptr) return static_cast<int32_t>(all);
+  return static_cast<int32_t>(std::max<int64_t>(0, extent.At(end - live)));
+}
+
 absl::Status LiveExtentKernel(const KernelContext& context) {
   const Shape& shape = context.inputs[0].shape;
   const auto* live = context.inputs[0].as<uint8_t>();
+  const int64_t all = context.inputs[1].as<int64_t>()[0];
   auto* out = context.outputs[0].as<int32_t>();
   const Extent extent = ExtentOf(context.node);
   for (int64_t row = 0; row < shape[0]; ++row, live += shape[1]) {
-    const auto* const end = static_cast<const uint8_t*>(
-        shape[1] == 0 ? nullptr : std::memchr(live, 0, static_cast<size_t>(shape[1])));
-    const int64_t size = end == nullptr ? shape[1] : end - live;
-    out[row] = static_cast<int32_t>(std::max<int64_t>(0, extent.At(size)));
+    out[row] = LiveExtentOf(live, shape[1], all, extent);
   }
   return absl::OkStatus();
 }

@@ -14,10 +14,10 @@ namespace reprise {
 namespace {
 
 // Sizes of the axis: those that the largest strides can be told by, and then what models that take
-// few sizes take.
-constexpr int64_t kSizes[][3] = {
-    {227, 259, 403}, {224, 256, 352}, {1031, 1499, 2003}, {4099, 5003, 8009},
-    {96, 64, 160},   {19, 23, 40},    {7, 11, 16},
+// few sizes take. Remainders by small numbers differ between those of a row, where they may.
+constexpr int64_t kSizes[][4] = {
+    {227, 258, 301, 404}, {1031, 1502, 2005, 2504}, {4099, 5002, 8009, 9000}, {224, 256, 352, 416},
+    {96, 64, 160, 128},   {19, 22, 25, 40},         {7, 10, 13, 16},
 };
 constexpr int64_t kOthers[] = {16, 64, 224, 5};
 
@@ -31,6 +31,30 @@ Extent Through(const Extent& extent, const ops::Windows& w, size_t d, bool round
                         w.strides[d]);
 }
 
+bool Differ(const std::vector<int64_t>& sizes) {
+  return absl::c_any_of(sizes, [&](int64_t size) { return size != sizes.front(); });
+}
+
+// Whether the pads are those of `w`, and the number of windows along dim `d` is what `Through`
+// says, however many positions there are: after a stride all remainders have been seen.
+bool HoldsAtAnySize(const Node& node, const ops::Windows& w, size_t d, bool rounds_up) {
+  const int64_t window = (w.kernel[d] - 1) * w.dilations[d] + 1;
+  Shape shape = {1, 1};
+  for (size_t i = 0; i < w.kernel.size(); ++i) {
+    shape.push_back(w.kernel[i] * w.dilations[i] + w.strides[i]);
+  }
+  for (int64_t size = window; size <= window + 2 * w.strides[d]; ++size) {
+    shape[d + 2] = size;
+    const bool is_pool = node.inputs.size() < 2;
+    const auto at = ops::WindowsOf(node, shape, is_pool ? std::vector<int64_t>() : w.kernel);
+    const bool same = at.ok() && at->pad_begin[d] == w.pad_begin[d] &&
+                      at->pad_end[d] == w.pad_end[d] &&
+                      at->out[d] == Through(Extent(), w, d, rounds_up).At(size);
+    if (!same) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<LiveExtents> LiveExtents::Find(const Graph& graph, const LiveAxes& axes) {
@@ -38,6 +62,7 @@ absl::StatusOr<LiveExtents> LiveExtents::Find(const Graph& graph, const LiveAxes
   if (!found.Sample(graph, axes)) {
     return absl::NotFoundError("the model takes no sizes at which its windows could be read");
   }
+  found.has_others_ = !axes.others.empty();
   found.Walk(graph, axes);
   return found;
 }
@@ -107,8 +132,11 @@ void LiveExtents::VisitWindows(const Graph& graph, NodeId id) {
     if (in.dim == 0) Add(output, in);
   }
   if (!fixed) return;
-  pads_[id] = first.pad_begin;
-  pads_[id].insert(pads_[id].end(), first.pad_end.begin(), first.pad_end.end());
+  // With strides the pads follow the size, though samples may agree.
+  if (absl::c_all_of(first.strides, [](int64_t stride) { return stride == 1; })) {
+    pads_[id] = first.pad_begin;
+    pads_[id].insert(pads_[id].end(), first.pad_end.begin(), first.pad_end.end());
+  }
   const bool rounds_up = node.attributes.Int("ceil_mode", 0) != 0;
   for (const LiveDim& in : Of(node.input(0))) {
     if (in.dim < 2 || in.repeats != 1) continue;
@@ -117,7 +145,7 @@ void LiveExtents::VisitWindows(const Graph& graph, NodeId id) {
     const bool agrees = absl::c_equal(windows, sizes_, [&](const ops::Windows& w, int64_t size) {
       return w.out[d] == extent.At(size);
     });
-    if (!agrees) continue;
+    if (!agrees || !HoldsAtAnySize(node, first, d, rounds_up)) continue;
     // A pool whose window lacks elements rounds in another way.
     const int64_t needed =
         (first.kernel[d] - 1) * first.dilations[d] + 1 - first.pad_begin[d] - first.pad_end[d];
@@ -146,10 +174,7 @@ void LiveExtents::Visit(const Graph& graph, NodeId id) {
 std::optional<LiveDim> LiveExtents::FindDim(const Graph& graph, const Node& node, ValueId output,
                                             int64_t dim) const {
   const auto sizes = SizesOf(output, dim);
-  const auto follows = [](const std::vector<int64_t>& all) {
-    return absl::c_any_of(all, [&](int64_t size) { return size != all.front(); });
-  };
-  if (!sizes.has_value() || !follows(*sizes)) return std::nullopt;
+  if (!sizes.has_value() || !Differ(*sizes)) return std::nullopt;
   const auto fits = [&](const Extent& extent, int64_t repeats) {
     return absl::c_equal(*sizes, sizes_, [&](int64_t size, int64_t of_axis) {
       return size == repeats * extent.At(of_axis);
@@ -162,7 +187,9 @@ std::optional<LiveDim> LiveExtents::FindDim(const Graph& graph, const Node& node
       if (in.repeats == 1 && fits(in.extent, 1)) fitting.insert(in.extent);
     }
   }
-  if (fitting.empty()) {
+  // Made of sizes and of values without positions alone, as the beginning of a table is.
+  const bool is_new = absl::c_none_of(node.inputs, [&](ValueId input) { return Follows(input); });
+  if (fitting.empty() && is_new) {
     absl::c_copy_if(all_, std::inserter(fitting, fitting.end()),
                     [&](const Extent& extent) { return fits(extent, 1); });
   }
@@ -176,6 +203,7 @@ std::optional<LiveDim> LiveExtents::FindDim(const Graph& graph, const Node& node
   }
   if (!fitting.empty() || node.op != ReshapeOp::kName || dim != RankOf(output) - 1)
     return std::nullopt;
+  if (has_others_) return std::nullopt;  // Their sizes may be among the repeats.
   // Lines of positions, those of the channels of a group say, one after another.
   for (const LiveDim& in : Of(node.inputs[0])) {
     const int64_t count = in.extent.At(sizes_.front());
@@ -196,6 +224,14 @@ std::optional<std::vector<int64_t>> LiveExtents::SizesOf(ValueId value, int64_t 
     sizes.push_back((*shape)[dim]);
   }
   return sizes;
+}
+
+bool LiveExtents::Follows(ValueId value) const {
+  for (int64_t d = 0; d < RankOf(value); ++d) {
+    const auto sizes = SizesOf(value, d);
+    if (sizes.has_value() && Differ(*sizes)) return true;
+  }
+  return false;
 }
 
 void LiveExtents::Add(ValueId value, LiveDim dim) {

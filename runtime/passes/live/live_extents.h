@@ -81,8 +81,11 @@ class LiveExtents {
   std::optional<LiveDim> FindDim(const Graph& graph, const Node& node, ValueId output,
                                  int64_t dim) const;
   std::optional<std::vector<int64_t>> SizesOf(ValueId value, int64_t dim) const;
+  // Some dim of it has other sizes at other sizes of the axis.
+  bool Follows(ValueId value) const;
   void Add(ValueId value, LiveDim dim);
 
+  bool has_others_ = false;     // the model has other axes
   std::vector<int64_t> sizes_;  // sizes of the axis, one a sample
   std::vector<Shapes> shapes_;  // indexed by sample and value
   std::map<ValueId, std::vector<LiveDim>> dims_;

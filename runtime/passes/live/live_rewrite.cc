@@ -102,17 +102,20 @@ ValueId LiveRewrite::Live() {
   return live_;
 }
 
-ValueId LiveRewrite::ExtentOf(const Extent& extent) {
-  ValueId& known = counts_.emplace(extent, kNone).first->second;
-  if (known == kNone) {
-    known =
-        Add(LiveExtentOp::kName, {Live()}, {{"offset", extent.offset}, {"stride", extent.stride}});
-  }
-  return known;
+ValueId LiveRewrite::SizeOf(ValueId value, int64_t dim) {
+  NodeId& shape = shapes_.emplace(value, kNone).first->second;
+  if (shape == kNone) shape = graph_.value(Add(ShapeOp::kName, {value})).producer;
+  return Add(GatherOp::kName, {graph_.node(shape).outputs[0], Ints({dim})});
+}
+
+ValueId LiveRewrite::ExtentOf(const Extent& extent, ValueId value, int64_t dim) {
+  return Add(LiveExtentOp::kName, {Live(), SizeOf(value, dim)},
+             {{"offset", extent.offset}, {"stride", extent.stride}});
 }
 
 ValueId LiveRewrite::FillNode(ValueId value, int64_t axis, const Extent& extent, float fill) {
-  return Add(LiveFillOp::kName, {value, ExtentOf(extent)}, {{"axis", axis}, {"value", fill}});
+  return Add(LiveFillOp::kName, {value, ExtentOf(extent, value, axis)},
+             {{"axis", axis}, {"value", fill}});
 }
 
 ValueId LiveRewrite::Filled(ValueId value, const LiveDim& dim, float fill) {
@@ -124,6 +127,7 @@ ValueId LiveRewrite::Filled(ValueId value, const LiveDim& dim, float fill) {
   if (fill == 0 && graph_.value(value).kind == Value::Kind::kResult) {
     graph_.ReplaceAllUses(value, filled);
     graph_.SetInput(graph_.value(filled).producer, 0, value);
+    graph_.SetInput(shapes_.at(value), 0, value);  // The fill itself hangs on it.
     filled_[std::tuple(filled, dim.dim, fill)] = filled;
   }
   return filled;
@@ -207,19 +211,20 @@ std::optional<std::vector<int64_t>> LiveRewrite::ReducedDims(const Node& node) c
   return dims;
 }
 
-ValueId LiveRewrite::CountOf(const std::vector<LiveDim>& live, int64_t rank) {
-  std::vector<int64_t> shape(static_cast<size_t>(rank), 1);
+ValueId LiveRewrite::CountOf(ValueId value, const std::vector<LiveDim>& live) {
+  std::vector<int64_t> shape(static_cast<size_t>(extents_.RankOf(value)), 1);
   shape[0] = -1;
   ValueId count = kNone;
   for (const LiveDim& one : live) {
-    const ValueId own =
-        Add(CastOp::kName, {ExtentOf(one.extent)}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
+    const bool in_lines = one.repeats != 1;
+    const ValueId extent = in_lines ? ExtentOf(one.extent, lines_, extents_.RankOf(lines_) - 1)
+                                    : ExtentOf(one.extent, value, one.dim);
+    const ValueId own = Add(CastOp::kName, {extent}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
     count = count == kNone ? own : Add(MulOp::kName, {count, own});
-    if (one.repeats != 1) {
-      const ValueId repeats =
-          graph_.AddConstant("", Tensor::FloatScalar(static_cast<float>(one.repeats)));
-      count = Add(MulOp::kName, {count, repeats});
-    }
+    if (!in_lines) continue;
+    const ValueId repeats =
+        graph_.AddConstant("", Tensor::FloatScalar(static_cast<float>(one.repeats)));
+    count = Add(MulOp::kName, {count, repeats});
   }
   return Add(ReshapeOp::kName, {count, Ints(shape)});
 }
@@ -240,7 +245,7 @@ ValueId LiveRewrite::MeanOver(ValueId value, const std::vector<int64_t>& dims,
     mean = others.empty() ? Filled(mean, one, 0) : FillNode(mean, one.dim, one.extent, 0);
   }
   const ValueId sum = Add(ReduceSumOp::kName, {mean, Ints(ours)}, {{"keepdims", int64_t{1}}});
-  return Add(DivOp::kName, {sum, CountOf(live, extents_.RankOf(value))});
+  return Add(DivOp::kName, {sum, CountOf(value, live)});
 }
 
 void LiveRewrite::VisitMean(NodeId id) {
@@ -296,7 +301,7 @@ void LiveRewrite::VisitNorm(NodeId id) {
     source = reshape->inputs[0];
     const LiveDim line = {.dim = extents_.RankOf(source) - 1, .extent = live[0].extent};
     if (!HasRowsOfBatch(source) || !CanFill(source, line)) return;
-    Filled(source, line, 0);
+    lines_ = Filled(source, line, 0);
   }
   const ValueId mean = MeanOver(node.inputs[0], dims, live);
   const ValueId x = graph_.node(id).inputs[0];
@@ -331,9 +336,9 @@ void LiveRewrite::VisitSoftmax(NodeId id) {
     return;
   }
   // A mask that is added is what attention is recognised by.
-  const ValueId size = Add(GatherOp::kName, {Add(ShapeOp::kName, {x}), Ints({rank - 1})});
-  const ValueId mask = Add(LiveMaskOp::kName, {ExtentOf(live->extent), size},
-                           {{"rank", rank}, {"value", -kInfinity}});
+  const ValueId mask =
+      Add(LiveMaskOp::kName, {ExtentOf(live->extent, x, live->dim), SizeOf(x, live->dim)},
+          {{"rank", rank}, {"value", -kInfinity}});
   const ValueId masked = Add(AddOp::kName, {x, mask});
   extents_.Alias(masked, x);
   graph_.SetInput(id, 0, masked);
@@ -362,7 +367,7 @@ void LiveRewrite::VisitRecurrent(NodeId id) {
   if (!time.has_value() || time->repeats != 1 || node.input(kLengths) != kNone) return;
   std::vector<ValueId> inputs = node.inputs;
   inputs.resize(std::max(inputs.size(), kLengths + 1), kNone);
-  inputs[kLengths] = ExtentOf(time->extent);
+  inputs[kLengths] = ExtentOf(time->extent, node.inputs[0], time->dim);
   std::vector<std::string> names;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const bool used = node.outputs[i] != kNone;

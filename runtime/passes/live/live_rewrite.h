@@ -47,7 +47,9 @@ class LiveRewrite {
   ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {});
   ValueId Ints(std::vector<int64_t> values);
   ValueId Live();
-  ValueId ExtentOf(const Extent& extent);
+  // How many positions of dim `dim` of `value` each row has.
+  ValueId ExtentOf(const Extent& extent, ValueId value, int64_t dim);
+  ValueId SizeOf(ValueId value, int64_t dim);
   // `value` with `fill` behind the ends along `dim`. Filled with zeros it takes the place of
   // `value` wherever that is read: nobody needs what padding became.
   ValueId Filled(ValueId value, const LiveDim& dim, float fill);
@@ -57,7 +59,7 @@ class LiveRewrite {
   // The average of `value` over `dims`, kept as dims of 1, of which `live` count by their ends.
   ValueId MeanOver(ValueId value, const std::vector<int64_t>& dims,
                    const std::vector<LiveDim>& live);
-  ValueId CountOf(const std::vector<LiveDim>& live, int64_t rank);
+  ValueId CountOf(ValueId value, const std::vector<LiveDim>& live);
   void ReplaceOutput(NodeId id, ValueId by);
 
   Graph& graph_;
@@ -65,7 +67,8 @@ class LiveRewrite {
   LiveExtents extents_;
   ValueId live_ = kNone;
   std::string source_op_, source_name_;  // the node that is looked at
-  std::map<Extent, ValueId> counts_;
+  ValueId lines_ = kNone;  // has the lines apart that lie one after another in what is averaged
+  std::map<ValueId, NodeId> shapes_;  // the Shape of a value
   std::map<std::tuple<ValueId, int64_t, float>, ValueId> filled_;
 };
 

@@ -27,7 +27,7 @@ TEST(PrecisionRulesTest, PatternsCountMoreThanTypesAndLaterOnesMoreThanEarlier) 
   EXPECT_EQ(rules.Of(NodeOf("reprise.Attention", "")), Precision::kExact);
   EXPECT_EQ(rules.Of(NodeOf("MatMul", "/encoder/layer.11/first")), Precision::kExact);
   EXPECT_EQ(rules.Of(NodeOf("MatMul", "/encoder/layer.11/last.1")), Precision::kBf16);
-  EXPECT_EQ(rules.Of(NodeOf("Conv", "/a")), std::nullopt);
+  EXPECT_FALSE(rules.Of(NodeOf("Conv", "/a")).has_value());
   EXPECT_EQ(Parsed(rules.ToString()).ToString(), rules.ToString());
 }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace reprise {
 namespace {
@@ -46,7 +48,9 @@ class SequenceTableTest : public ::testing::Test {
     std::optional<InferResult> answer;
     // Once its turn has come.
     std::optional<std::string> state;  // as the model sees it
+    const char* read = nullptr;        // where it lies
     Call::Done finish;
+    std::vector<AnswerStep> steps;
     std::shared_ptr<QuietCall> queued;
   };
   std::unique_ptr<Asked> Ask(uint64_t number, bool start = false, bool end = false,
@@ -66,8 +70,10 @@ class SequenceTableTest : public ::testing::Test {
           if (!go_on.ok()) return go_on;
           EXPECT_TRUE(walked.request.wanted_outputs[0]);
           EXPECT_EQ(request.inputs.back().name, "s");
-          to->state = std::string(static_cast<const char*>(walked.request.inputs[1].data), 16);
+          to->read = static_cast<const char*>(walked.request.inputs[1].data);
+          to->state = std::string(to->read, 16);
           to->finish = done;
+          to->steps = walked.on_answer;
           to->queued = std::make_shared<QuietCall>();
           return to->queued;
         },
@@ -83,6 +89,7 @@ class SequenceTableTest : public ::testing::Test {
   static void Finish(Asked& asked, char state) {
     InferResult result;
     result.response.outputs = {{.shape = {4}, .bytes = std::string(16, state)}};
+    for (const AnswerStep& step : asked.steps) EXPECT_TRUE(step(result).ok());
     std::exchange(asked.finish, nullptr)(std::move(result));
   }
   static void Fail(Asked& asked) {
@@ -129,6 +136,18 @@ TEST_F(SequenceTableTest, ARequestThatFailsLeavesTheSequenceAsItWas) {
   auto refused = Ask(1, false, true, kNoDeadline, absl::InvalidArgumentError("a wrong shape"));
   EXPECT_EQ(refused->answer->status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Ask(1)->state, Of('b'));
+}
+
+TEST_F(SequenceTableTest, StateThatAnAnsweredRequestReadsStaysUntilItsReplayLetsGo) {
+  Open({});
+  auto first = Ask(1, true);
+  Finish(*first, 'a');
+  auto early = Ask(1), next = Ask(1);
+  // It is cancelled while a replay reads its bytes: `done` holds them.
+  const Call::Done replay = early->finish;
+  Fail(*early);
+  Finish(*next, 'b');
+  EXPECT_EQ(std::string(early->read, 16), Of('a'));
 }
 
 TEST_F(SequenceTableTest, WhereTheFirstRequestFailsThoseBehindItAreTold) {

@@ -51,15 +51,12 @@ struct ExtentParams {
 void RunExtent(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ExtentParams*>(launch.params);
   const auto* const live = static_cast<const uint8_t*>(launch.operands[0]);
-  auto* const out = static_cast<int32_t*>(launch.operands[1]);
+  const int64_t all = *static_cast<const int64_t*>(launch.operands[1]);
+  auto* const out = static_cast<int32_t*>(launch.operands[2]);
   const int64_t rows = LiveOf(p.rows, p.batch_rows, *launch.frame);
   const ItemRange range = RangeOfPart(rows, 1, launch.part, launch.parts);
   for (int64_t row = range.begin; row < range.end; ++row) {
-    const uint8_t* const from = live + row * p.size;
-    const void* const end =
-        p.size == 0 ? nullptr : std::memchr(from, 0, static_cast<size_t>(p.size));
-    const int64_t size = end == nullptr ? p.size : static_cast<const uint8_t*>(end) - from;
-    out[row] = static_cast<int32_t>(std::max<int64_t>(0, p.extent.At(size)));
+    out[row] = ops::LiveExtentOf(live + row * p.size, p.size, all, p.extent);
   }
 }
 

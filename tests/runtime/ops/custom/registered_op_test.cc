@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "runtime/ops/custom/op_library.h"
 #include "runtime/ops/kit/host_op.h"
 

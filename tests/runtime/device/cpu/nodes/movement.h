@@ -33,9 +33,10 @@ inline constexpr const char* kMovement[] = {
     "%y: ? = reprise.LiveFill(%x, %e) {axis = 2, value = 2.5}\noutput %y",
     "input %x: f32[4, 5, 6, 7]\nconst %e: i32[2] = {-1, 99}\n"
     "%y: ? = reprise.LiveFill(%x, %e) {axis = 1}\noutput %y",
-    "const %l: bool[3, 5] = {1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0}\n"
-    "%y: ? = reprise.LiveExtent(%l) {offset = -2, stride = 2}\noutput %y",
-    "const %e: i32[3] = {0, 4, 9}\nconst %s: i64[1] = {9}\n"
+    "input %l: bool[3, 5]\n"
+    "const %a: i64[1] = {7}\n"
+    "%y: ? = reprise.LiveExtent(%l, %a) {offset = -2, stride = 2}\noutput %y",
+    "input %e: i32[3]\nconst %s: i64[1] = {9}\n"
     "%y: ? = reprise.LiveMask(%e, %s) {rank = 4, value = -inf}\noutput %y",
     // Movement.
     "input %x: f32[2, 5, 3, 8]\n%y: ? = Transpose(%x) {perm = [0, 2, 1, 3]}\noutput %y",
