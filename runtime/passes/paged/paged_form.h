@@ -27,6 +27,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/attention/paged.h"
 #include "runtime/passes/paged/decoder.h"
 
 namespace reprise {
@@ -40,14 +41,15 @@ struct PagedCache {
   int64_t heads = 0;
   int64_t size = 0;
   bool is_key = false;
-  int64_t offset = 0;  // floats from the begin of a page
+  int64_t offset = 0;  // elements from the begin of a page
+  int64_t scales = 0;  // floats from there, where elements are integers
 };
 
 struct PagedForm {
   Graph graph;  // symbolic, over tokens and segments
   Decoder decoder;
   std::vector<PagedCache> caches;  // as in `decoder`
-  int64_t page_floats = 0;
+  int64_t page_bytes = 0;
   int64_t context = 0;  // positions of a sequence, at most
   int64_t vocabulary = 0;
 };
@@ -55,6 +57,7 @@ struct PagedForm {
 struct PagedOptions {
   int64_t context = 0;  // 0: as many as the model's tables of positions have, or kContext
   static constexpr int64_t kContext = 4096;
+  ops::CacheDType cache_dtype = ops::CacheDType::kFloat32;
 };
 
 // NOT_FOUND where the model has no cache, UNIMPLEMENTED naming what cannot be paged, and why.
