@@ -14,7 +14,7 @@
 namespace reprise::cli {
 namespace {
 
-constexpr int64_t kMostTokens = 512;  // of the text
+constexpr int64_t kMostTokens = 512;  // tokens of the text
 constexpr int64_t kPrefixes = 16;
 constexpr int64_t kAlternatives = 20;
 
