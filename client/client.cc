@@ -17,13 +17,21 @@
 namespace reprise::client {
 namespace {
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target) {
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const TlsOptions& tls) {
+  if (!tls.use) return grpc::InsecureChannelCredentials();
+  return grpc::SslCredentials({.pem_root_certs = tls.authorities,
+                               .pem_private_key = tls.key,
+                               .pem_cert_chain = tls.certificate});
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const TlsOptions& tls) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(std::numeric_limits<int>::max());
   arguments.SetMaxSendMessageSize(std::numeric_limits<int>::max());
   // A server that restarts is found again at once, not after gRPC's growing back-off.
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+  if (!tls.server_name.empty()) arguments.SetSslTargetNameOverride(tls.server_name);
+  return grpc::CreateCustomChannel(target, CredentialsOf(tls), arguments);
 }
 
 // A request of the admin service about a version of a model.
@@ -85,7 +93,7 @@ struct Client::State {
   int in_flight = 0;  // guarded by mutex: callbacks that have not returned
 };
 
-Client::Client(ClientOptions options) : Client(options, MakeChannel(options.target)) {}
+Client::Client(ClientOptions options) : Client(options, MakeChannel(options.target, options.tls)) {}
 
 Client::Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel)
     : options_(std::move(options)), state_(std::make_unique<State>(std::move(channel))) {}

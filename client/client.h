@@ -40,11 +40,21 @@ class Channel;
 
 namespace reprise::client {
 
+// For a server that speaks TLS. The texts are PEM.
+struct TlsOptions {
+  bool use = false;
+  std::string authorities;  // that the server's certificate must come from; empty: the system's
+  std::string certificate;  // shown to servers that want one, with its key; empty: none
+  std::string key;
+  std::string server_name;  // that the certificate has; empty: the one in the target
+};
+
 struct ClientOptions {
   std::string target = "localhost:8001";  // host:port
   // Time for a call, from its start to the last byte of its answer. Zero: no limit.
   std::chrono::milliseconds timeout{30'000};
   std::string api_key;  // sent with each call; empty: none
+  TlsOptions tls;
 };
 
 struct InferRequest {

@@ -27,6 +27,7 @@ constexpr int kMostBuckets = 16;
 struct PlanFlags {
   std::string file;
   std::string from;
+  TlsFlags tls;
   std::string model;
   std::string version;
   std::string svg;
@@ -120,7 +121,7 @@ std::string CheckText(const PlannedLengths& lengths, const BoundaryRule& rule,
 // there.
 absl::StatusOr<PlannedLengths> AskServer(const PlanFlags& flags, PlanFacts& facts,
                                          BoundaryCost& cost) {
-  const ServerFlags server = {.server = flags.from};
+  const ServerFlags server = {.server = flags.from, .tls = flags.tls};
   ASSIGN_OR_RETURN(auto client, server.Connect());
   ASSIGN_OR_RETURN(const ServerLengths found,
                    FindServerLengths(*client, flags.model, flags.version, flags.axis));
@@ -178,6 +179,7 @@ void AddPlan(CLI::App& app, Action& action) {
       command->add_option("--from", flags->from, "Take the lengths that came to this server")
           ->excludes(file)
           ->type_name("HOST:PORT");
+  flags->tls.Add(*command);
   command->add_option("--model", flags->model, "Of the server; may be left out if it has one")
       ->needs(from)
       ->type_name("NAME");

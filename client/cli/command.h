@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/cli/tls_flags.h"
 #include "client/client.h"
 
 namespace reprise::cli {
@@ -35,13 +36,19 @@ void AddWarmup(CLI::App& app, Action& action);
 void AddHealth(CLI::App& app, Action& action);
 void AddDemo(CLI::App& app, Action& action);
 
-// Where the server is; the flags --server and --timeout-ms.
+// The key of $REPRISE_API_KEY; empty without one. Not a flag: command lines are for everybody to
+// see.
+std::string ApiKey();
+
+// Where the server is; the flags --server and --timeout-ms, and those of TLS.
 struct ServerFlags {
   std::string server = "localhost:8001";
   int64_t timeout_ms = 30'000;
+  TlsFlags tls;
 
   void Add(CLI::App& command);
-  // A client whose connection stands; UNAVAILABLE in one line if no server answers within 2 s.
+  // A client whose connection stands. Errors: UNAVAILABLE in one line if no server answers within
+  // 2 s; those of TlsFlags::Read.
   absl::StatusOr<std::unique_ptr<client::Client>> Connect() const;
 };
 

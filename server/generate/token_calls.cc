@@ -66,6 +66,19 @@ absl::StatusOr<absl::string_view> TextOf(const InputView& input) {
   return input.bytes.substr(sizeof(size));
 }
 
+RequestRecord RecordOf(const TokenCallInfo& info, const KeyUse* key, const absl::Status& status,
+                       int64_t total_ns) {
+  return {.code = status.code(),
+          .rows = 1,
+          .total_ns = total_ns,
+          .id = info.id,
+          .model = info.model,
+          .version = info.version,
+          .key = key == nullptr ? "" : absl::string_view(key->name()),
+          .bytes_in = info.prompt_tokens * static_cast<int64_t>(sizeof(int64_t)),
+          .why = {status.message().data(), status.message().size()}};
+}
+
 }  // namespace
 
 void TokenCall::Cancel() {
@@ -111,30 +124,36 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(const InferRequest&
     const int64_t left_us = (request.deadline_ns - clock_.NowNs()) / 1000;
     parameters.timeout_us = std::min(parameters.timeout_us.value_or(left_us), left_us);
   }
-  return Start(request.model, request.version, request.id, std::move(ids), parameters,
+  return Start({.model = request.model,
+                .version = request.version,
+                .id = request.id,
+                .key = request.key,
+                .ids = std::move(ids),
+                .parameters = std::move(parameters)},
                counts_unread, std::move(on_tokens));
 }
 
-absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(
-    absl::string_view model, absl::string_view version, absl::string_view id,
-    std::vector<int64_t> ids, const SamplingParameters& parameters, bool counts_unread,
-    OnTokens on_tokens) const {
+absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest request,
+                                                             bool counts_unread,
+                                                             OnTokens on_tokens) const {
   if (state_.state() == ServerState::State::kDraining) {
     return absl::UnavailableError("the server is stopping");
   }
-  ASSIGN_OR_RETURN(Repository::Found found, repository_.Find(model, version));
+  const int64_t start_ns = clock_.NowNs();
+  ASSIGN_OR_RETURN(KeyUse::Ticket ticket, KeyUse::BeginFor(request.key, start_ns));
+  ASSIGN_OR_RETURN(Repository::Found found, repository_.Find(request.model, request.version));
   if (found.servable->generation == nullptr) {
     return absl::UnimplementedError(absl::StrCat(
-        "model \"", model, "\" makes no tokens: ", found.servable->generation_refusal));
+        "model \"", request.model, "\" makes no tokens: ", found.servable->generation_refusal));
   }
+  const SamplingParameters& parameters = request.parameters;
   const TokenCallInfo info = {.model = found.version->name,
                               .version = found.version->version,
-                              .id = std::string(id),
-                              .prompt_tokens = static_cast<int64_t>(ids.size()),
+                              .id = std::string(request.id),
+                              .prompt_tokens = static_cast<int64_t>(request.ids.size()),
                               .logprobs = parameters.sampling.logprobs >= 0};
-  const int64_t start_ns = clock_.NowNs();
   GenerationRequest wanted = {
-      .ids = std::move(ids),
+      .ids = std::move(request.ids),
       .sampling = parameters.sampling,
       .priority = parameters.priority,
       .deadline_ns = 0,
@@ -147,10 +166,11 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(
   }
   const Clock& clock = clock_;
   wanted.on_event = [info, on_tokens = std::move(on_tokens), version = found.version, start_ns,
-                     &clock](const GenerationEvent& event) {
+                     key = std::move(request.key), ticket = std::move(ticket),
+                     &clock](const GenerationEvent& event) mutable {
     if (event.last) {
-      version->events->OnRequest(
-          {.code = event.status.code(), .rows = 1, .total_ns = clock.NowNs() - start_ns});
+      ticket = nullptr;
+      version->events->OnRequest(RecordOf(info, key.get(), event.status, clock.NowNs() - start_ns));
     }
     on_tokens(info, event);
   };

@@ -98,6 +98,10 @@ class HttpConnection::Exchange final : public HttpExchange,
 
   void Begin(HttpReply head) noexcept override {
     const auto self = weak_from_this();
+    const bool whole = WhereMemoryAllows([&] {
+      head.fields.insert(head.fields.end(), reply_fields().begin(), reply_fields().end());
+    });
+    if (!whole) return connection_->stream_.Abort();
     Post(connection_, [head = std::move(head), self](HttpConnection& connection) {
       connection.BeginPieces(head, self);
     });
@@ -410,7 +414,7 @@ void HttpConnection::Write(HttpReply reply) {
   reply_ = {static_cast<http::status>(reply.status), version_};
   reply_.set(http::field::server, "reprise");
   reply_.set(http::field::content_type, reply.content_type);
-  for (const auto& [name, value] : reply.fields) reply_.set(name, value);
+  for (const auto& [name, value] : reply.fields) reply_.insert(name, value);
   keep_ = keep_ && !context_.draining && !stream_.is_spare();
   reply_.keep_alive(keep_);
   reply_.content_length(reply.body.size());

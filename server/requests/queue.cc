@@ -36,11 +36,7 @@ QueueOptions<Part> QueueOptionsOf(Engine& engine, const ModelVersion& version,
   }
   if (settings.max_queue_requests > 0) options.max_requests = settings.max_queue_requests;
   if (settings.max_queue_bytes > 0) options.max_bytes = settings.max_queue_bytes;
-  // A batch is full at max_batch_tokens, or at its largest buckets where those hold more.
-  const std::shared_ptr<const BucketPolicy> buckets = model->buckets();
-  AxisSizes largest;
-  for (const AxisBuckets& axis : buckets->axes) largest[axis.axis] = axis.sizes.back();
-  const int64_t full = std::max(settings.max_batch_tokens, buckets->Elements(largest));
+  const int64_t full = TokensOfLargestReplay(*model->buckets());
   options.max_tokens = std::max(options.max_tokens, SaturatingProduct(kQueuedBatches, full));
   options.streams = limits.streams;
   const double seconds = limits.max_wait_seconds.value_or(kAwaitedSeconds);
@@ -59,6 +55,15 @@ QueueOptions<Part> QueueOptionsOf(Engine& engine, const ModelVersion& version,
 }
 
 }  // namespace
+
+int64_t TokensOfLargestReplay(const BucketPolicy& buckets) {
+  AxisSizes fewest_rows;
+  for (const AxisBuckets& axis : buckets.axes) {
+    const bool is_batch = axis.axis == buckets.batch_axis;
+    fewest_rows[axis.axis] = is_batch ? axis.sizes.front() : axis.sizes.back();
+  }
+  return std::max(buckets.max_batch_tokens, buckets.Elements(fewest_rows));
+}
 
 std::shared_ptr<RequestQueue> OpenQueue(Engine& engine, RequestScheduler& scheduler,
                                         const ModelVersion& version, const Servable& servable,

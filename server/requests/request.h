@@ -32,6 +32,7 @@ struct InferRequest {
   uint64_t priority = 0;                   // 0: the model's default
   absl::string_view id;                    // the client's, for reports
   std::shared_ptr<KeyUse> key;             // the client's; null where no key is needed
+  bool is_counted = false;                 // as a part of one that its key's limits know already
   OnMiss on_miss = OnMiss::kDefault;
 };
 

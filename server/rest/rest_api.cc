@@ -186,9 +186,9 @@ void AddRestApi(const RestContext& context, Router& router) {
                                       std::pair("/generate_stream", &StreamGenerateOverHttp)}) {
     for (const char* path : {"/v2/models/{model}", "/v2/models/{model}/versions/{version}"}) {
       router.Add("POST", absl::StrCat(path, suffix),
-                 [calls = context.tokens, parsing, start = start](const Exchange& exchange,
-                                                                  const PathParts& parts) {
-                   start(*calls, *parsing, exchange, PathPart(parts, "model"),
+                 [calls = context.tokens, inference = context.inference, parsing, start = start](
+                     const Exchange& exchange, const PathParts& parts) {
+                   start(*calls, *inference, *parsing, exchange, PathPart(parts, "model"),
                          PathPart(parts, "version"));
                  });
     }

@@ -64,6 +64,7 @@ std::shared_ptr<TextCall> TextCall::Start(const TextContext& context, TextReques
 }
 
 absl::Status TextCall::Begin() {
+  ASSIGN_OR_RETURN(ticket_, KeyUse::BeginFor(request_.key, context_.clock->NowNs()));
   ASSIGN_OR_RETURN(model_, context_.repository->Find(request_.model, request_.version));
   const Servable& servable = *model_.servable;
   ASSIGN_OR_RETURN(text_, context_.models->Find(*servable.model));
@@ -181,7 +182,9 @@ void TextCall::Send(size_t index) {
   InferRequest asked{.model = request_.model,
                      .version = model_.version->version,
                      .outputs = {text.offer().output},
-                     .deadline_ns = request_.deadline_ns};
+                     .deadline_ns = request_.deadline_ns,
+                     .key = request_.key,
+                     .is_counted = true};
   for (const TokenInput& input : text.inputs()) {
     flight.bytes.push_back(TextModel::Values(input, {&row}, flight.shape[1]));
   }
@@ -248,6 +251,7 @@ void TextCall::EndFlight() {
     }
   }
   if (schedule) return Schedule();
+  ticket_ = nullptr;
   result.model = model_;
   result.text = text_;
   if (result.status.ok()) {

@@ -63,6 +63,7 @@ struct TextRequest {
   bool offsets = false;     // tokens' places, in characters
   std::string prompt_name;  // that texts begin with; empty: the model's default
   int64_t deadline_ns = kNoDeadline;
+  std::shared_ptr<KeyUse> key;  // the client's: all texts together are one request of it
 };
 
 // The model's answer to one text.
@@ -117,6 +118,7 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
   Repository::Found model_;
   std::shared_ptr<const TextModel> text_;
   std::string prompt_;
+  KeyUse::Ticket ticket_;
   int output_ = 0;  // position of the output that answers
   // Each is written by its own text alone.
   std::vector<TextAnswer> answers_;

@@ -53,7 +53,7 @@ class Connections:
             "127.0.0.1", self.port, limit=1 << 20)
         writer.write(self.request)
         head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        length = int(head.lower().split(b"\r\ncontent-length: ")[1].split(b"\r\n")[0])
         await reader.readexactly(length)
         self.idle.append((reader, writer))
         return int(head[9:12]), time.perf_counter() - begin
