@@ -131,7 +131,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     std::function<void()> sent;
   };
 
-  Reply reply_;
+  std::optional<Reply> reply_;  // while it is written
   std::deque<Piece> pieces_;
   std::weak_ptr<ClientWatcher> watcher_;  // told where a piece cannot be written
   bool chunked_ = false;                  // pieces have their sizes in front
