@@ -27,6 +27,8 @@ void ServerFlags::Add(CLI::App& command) {
 
 absl::StatusOr<std::unique_ptr<client::Client>> ServerFlags::Connect() const {
   ASSIGN_OR_RETURN(client::TlsOptions tls_options, tls.Read());
+  // Why no connection stands is said once, by us: gRPC says it in lines of its own as well.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   auto client = std::make_unique<client::Client>(
       client::ClientOptions{.target = server,
                             .timeout = std::chrono::milliseconds(timeout_ms),
