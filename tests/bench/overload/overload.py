@@ -80,18 +80,19 @@ class Share:
 
 async def measure_capacity(connections, clients, seconds):
     """Answers a second of `clients` that each send the next request at once."""
-    end = time.perf_counter() + seconds
+    begin = time.perf_counter()
     answered = 0
 
     async def loop():
         nonlocal answered
-        while time.perf_counter() < end:
+        while time.perf_counter() - begin < seconds:
             status, _ = await connections.ask()
             assert status == 200, status
             answered += 1
 
     await asyncio.gather(*(loop() for _ in range(clients)))
-    return answered / seconds
+    # The last answers of all clients come after the end.
+    return answered / (time.perf_counter() - begin)
 
 
 async def offer(connections, rate, seconds):
@@ -131,14 +132,16 @@ async def run(options, daemon):
     connections = Connections(daemon.http_port, encoded(options.length))
     await measure_capacity(connections, options.clients, 3)  # captures and tunes
     cpu = [cpu_seconds(daemon)]
+    began = time.perf_counter()
     measured = [await measure_capacity(connections, options.clients, 5) for _ in range(3)]
+    took = time.perf_counter() - began
     capacity = statistics.median(measured)
     cpu.append(cpu_seconds(daemon))
     before = daemon.rss_bytes()
     done, share = await offer(connections, options.times * capacity, options.seconds)
     after = daemon.rss_bytes()
     cpu.append(cpu_seconds(daemon))
-    of_cpu = sum(measured) * 5 / (cpu[1] - cpu[0])
+    of_cpu = statistics.mean(measured) * took / (cpu[1] - cpu[0])
     accepted = [took for _, status, took in done if status == 200]
     refused = [took for _, status, took in done if status == 429]
     elapsed = max(at + took for at, _, took in done)
