@@ -29,7 +29,7 @@ struct ByteLimits {
 // The bytes of all connections together.
 struct ByteTotals {
   std::atomic<int64_t> used{0};
-  std::atomic<int64_t> most{0};  // since it was last asked for
+  std::atomic<int64_t> most{0};  // the peak since the last question
 };
 
 // The part of the account that one connection holds.
