@@ -402,6 +402,8 @@ void HttpConnection::Handle() {
 }
 
 void HttpConnection::Write(HttpReply reply) {
+  // The request is used up. A client that has its answer finds this room when it asks again.
+  held_body_.Release();
   Compress(reply);
   const auto bytes = static_cast<int64_t>(reply.body.size());
   if (const absl::Status held = held_reply_.Resize(bytes > kFreeBytes ? bytes : 0); !held.ok()) {
