@@ -5,7 +5,6 @@
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/http/read.hpp>
 #include <boost/beast/http/write.hpp>
 #include <limits>
 #include <utility>
@@ -39,6 +38,7 @@ constexpr int64_t kLeastBytesPerSecond = 64 << 10;
 constexpr int64_t kInflatedBytes = 1 << 20;
 
 constexpr size_t kFirstRead = 4 << 10;
+constexpr size_t kMostRead = 64 << 10;
 constexpr absl::string_view kHeaderEnd = "\r\n\r\n";
 // Answers of this size are not counted: there is always room to say that there is none.
 constexpr int64_t kFreeBytes = 4 << 10;
@@ -189,6 +189,7 @@ void HttpConnection::LeaveIfIdle() {
 
 void HttpConnection::ReadRequest() {
   held_body_.Release();
+  reader_.reset();
   parser_.emplace();
   parser_->header_limit(kMostHeaderBytes);
   parser_->body_limit(std::numeric_limits<uint64_t>::max());  // ours is with numbers
@@ -282,6 +283,8 @@ void HttpConnection::OnHeader(Error error) {
   if (header.count(http::field::content_encoding) > 1) {
     return Refuse(415, "Content-Encoding is there more than once, one is supported");
   }
+  reader_.emplace(transfer.empty() ? std::optional<uint64_t>(known) : std::nullopt);
+  read_bytes_ = kFirstRead;
   // HTTP/1.0 does not know the answer to it.
   if (version_ < 11 || !absl::EqualsIgnoreCase(View(header[http::field::expect]), "100-continue")) {
     return ReadBody();
@@ -300,6 +303,10 @@ bool HttpConnection::RefuseHeader() {
     Refuse(400, absl::StrCat("a request of HTTP/1.1 has one field Host, this one has ", hosts));
     return true;
   }
+  if (version_ < 11 && header.count(http::field::transfer_encoding) > 0) {
+    Refuse(400, "a request of HTTP/1.0 has no Transfer-Encoding");
+    return true;
+  }
   // Two lengths of one body: whoever stands in front may have taken the other one.
   if (header.count(http::field::content_length) + header.count(http::field::transfer_encoding) >
       1) {
@@ -310,25 +317,42 @@ bool HttpConnection::RefuseHeader() {
 }
 
 void HttpConnection::ReadBody() {
-  if (parser_->is_done()) return DecodeBody();
-  const auto read = static_cast<int64_t>(parser_->get().body().size());
-  stream_.ExpireAt(body_began_ + TimeFor(read));
-  http::async_read_some(stream_, buffer_, *parser_,
-                        [self = shared_from_this()](Error error, size_t) { self->OnBody(error); });
+  if (!ReadBuffered()) return;
+  if (reader_->IsWhole()) {
+    body_ = reader_->TakeBody();
+    reader_.reset();
+    // What a large body was read by is not kept for the next request.
+    if (read_bytes_ > kFirstRead && buffer_.size() == 0) buffer_.shrink_to_fit();
+    return DecodeBody();
+  }
+  stream_.ExpireAt(body_began_ + TimeFor(static_cast<int64_t>(reader_->body().size())));
+  stream_.async_read_some(buffer_.prepare(read_bytes_),
+                          [self = shared_from_this()](Error error, size_t read) {
+                            if (error) return;
+                            self->buffer_.commit(read);
+                            // A client that fills one read has more to send.
+                            if (read == self->read_bytes_) {
+                              self->read_bytes_ = std::min(2 * read, kMostRead);
+                            }
+                            self->ReadBody();
+                          });
 }
 
-void HttpConnection::OnBody(Error error) {
-  if (IsMalformed(error)) {
-    return Refuse(400, absl::StrCat("the body cannot be read: ", error.message()));
+bool HttpConnection::ReadBuffered() {
+  const absl::string_view bytes(static_cast<const char*>(buffer_.data().data()), buffer_.size());
+  const absl::StatusOr<size_t> taken = reader_->Add(bytes);
+  if (!taken.ok()) {
+    Refuse(400, absl::StrCat("the body cannot be read: ", taken.status().message()));
+    return false;
   }
-  if (error) return;
-  const auto read = static_cast<int64_t>(parser_->get().body().size());
+  buffer_.consume(*taken);
+  const auto read = static_cast<int64_t>(reader_->body().size());
   if (read > context_.options.max_body_bytes) {
-    return Refuse(413, absl::StrCat("the body has more than ", context_.options.max_body_bytes,
-                                    " bytes, the most of a request"));
+    Refuse(413, absl::StrCat("the body has more than ", context_.options.max_body_bytes,
+                             " bytes, the most of a request"));
+    return false;
   }
-  if (!TakeBody(read)) return;
-  ReadBody();
+  return TakeBody(read);
 }
 
 bool HttpConnection::TakeBody(int64_t bytes) {
@@ -340,10 +364,9 @@ bool HttpConnection::TakeBody(int64_t bytes) {
 }
 
 void HttpConnection::DecodeBody() {
-  std::string& body = parser_->get().body();
   const absl::string_view encoding = View(parser_->get()[http::field::content_encoding]);
   if (encoding.empty() || absl::EqualsIgnoreCase(encoding, "identity")) return Handle();
-  auto inflater = Inflater::Make(encoding, std::move(body), MostInflatedBytes());
+  auto inflater = Inflater::Make(encoding, std::move(body_), MostInflatedBytes());
   if (!inflater.ok()) return RefuseBody(inflater.status());
   inflater_ = *std::move(inflater);
   stream_.ExpireNever();
@@ -366,7 +389,7 @@ void HttpConnection::InflateBody() {
     asio::post(stream_.get_executor(), [self = shared_from_this()] { self->InflateBody(); });
     return;
   }
-  parser_->get().body() = inflater_->Take();
+  body_ = inflater_->Take();
   inflater_ = nullptr;
   Handle();
 }
@@ -390,7 +413,7 @@ void HttpConnection::Handle() {
     request.fields.emplace_back(absl::AsciiStrToLower(View(field.name_string())),
                                 std::string(View(field.value())));
   }
-  request.body = std::move(message.body());
+  request.body = std::move(body_);
   request.peer = stream_.peer();
   request.is_spare = stream_.is_spare();
   const auto exchange = std::make_shared<Exchange>(std::move(request), shared_from_this());

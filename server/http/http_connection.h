@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/serializer.hpp>
@@ -25,8 +26,8 @@
 #include <utility>
 
 #include "runtime/base/mutex.h"
+#include "server/http/body_reader.h"
 #include "server/http/http_server.h"
-#include "server/http/request_body.h"
 #include "server/transport/byte_account.h"
 #include "server/transport/client_stream.h"
 #include "server/transport/inflate.h"
@@ -79,7 +80,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // Answers what HTTP/1.1 does not allow in a header. True: answered.
   bool RefuseHeader();
   void ReadBody();
-  void OnBody(Error error);
+  // Takes what the buffer has of the body. False: answered.
+  bool ReadBuffered();
   // Takes what the body has grown to from the account. False: answered.
   bool TakeBody(int64_t bytes);
   // Undoes the body's Content-Encoding, a part at a time, and handles the request.
@@ -110,9 +112,13 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpConnectionContext& context_;
   ClientStream stream_;
   const std::shared_ptr<ConnectionBytes> account_;  // null: nothing is counted
-  // Bytes that are read and not yet parsed: a header, lines of a chunked body.
+  // Bytes that are read and not yet parsed.
   boost::beast::flat_buffer buffer_{kMostBufferedBytes};
-  std::optional<boost::beast::http::request_parser<RequestBody>> parser_;
+  size_t read_bytes_ = 0;  // the size of the next read of a body
+  // Of headers alone.
+  std::optional<boost::beast::http::request_parser<boost::beast::http::empty_body>> parser_;
+  std::optional<BodyReader> reader_;
+  std::string body_;  // once it is whole
   std::chrono::steady_clock::time_point body_began_;
   HeldBytes held_body_;
   HeldBytes held_reply_;

@@ -136,6 +136,9 @@ std::vector<Seed> Http1Seeds() {
       {"post", "POST / HTTP/1.1\r\n" + host + "Content-Length: 3\r\n\r\nabc"},
       {"chunked",
        "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"},
+      {"extension_and_trailer",
+       "POST / HTTP/1.1\r\n" + host +
+           "Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nA: b\r\n\r\n"},
       {"two", Repeated("GET /x HTTP/1.1\r\n" + host + "\r\n", 2)},
       {"old", "GET / HTTP/1.0\r\n\r\n"},
       {"gzip", "POST / HTTP/1.1\r\n" + host +
@@ -151,6 +154,8 @@ std::vector<Seed> Http1Seeds() {
        "POST / HTTP/1.1\r\n" + host +
            "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
        true},
+      {"chunk_behind_a_bare_line_feed",
+       "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n0\r\n\n0\r\n\r\n", true},
       {"huge_length", "POST / HTTP/1.1\r\n" + host + "Content-Length: 18446744073709551615\r\n\r\n",
        true},
       {"huge_chunk",
