@@ -134,6 +134,7 @@ class Http2Server::Impl {
       const auto now = std::chrono::steady_clock::now();
       WhereMemoryAllows(
           [&] { ForEach([now](Http2Connection& connection) { connection.Check(now); }); });
+      GiveBackMemory();
       CheckLater();
     });
   }

@@ -126,6 +126,22 @@ def test_client_that_does_not_read_is_cut_off_and_its_memory_goes_back(daemon, g
     assert growth() < SLACK_BYTES
 
 
+def test_memory_of_clients_that_are_gone_goes_back_to_the_system(daemon, growth):
+    header = h2.call_header(METADATA)
+    request = h2.message(b"\x0a\x04mean")
+    calls = b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, header) +
+                     h2.frame(h2.DATA, h2.END_STREAM, stream, request)
+                     for stream in range(1, 1001, 2))
+    clients = [h2.Connection(daemon.grpc_port, h2.PREFACE + h2.settings(initial_window_size=0))
+               for _ in range(40)]
+    for client in clients:
+        client.send(calls)
+    wait_until(lambda: growth() > 2 * SLACK_BYTES)
+    for client in clients:
+        client.__exit__()
+    wait_until(lambda: growth() < SLACK_BYTES)
+
+
 def test_messages_that_are_announced_and_never_come_hold_nobody_up(daemon, growth):
     clients = []
     header = h2.call_header(INFER)
