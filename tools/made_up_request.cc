@@ -45,6 +45,25 @@ std::string DatatypeOf(DType dtype) {
   }
 }
 
+// The inputs that a request must have, each dim of the size `size_of(Dim)`.
+template <typename SizeOf>
+absl::StatusOr<inference::ModelMetadataResponse> Describe(const Model& model,
+                                                          const SizeOf& size_of) {
+  inference::ModelMetadataResponse metadata;
+  metadata.set_name(model.id().name);
+  for (const ModelIo& input : model.inputs()) {
+    if (input.optional) continue;
+    auto& tensor = *metadata.add_inputs();
+    tensor.set_name(input.name);
+    tensor.set_datatype(DatatypeOf(input.dtype));
+    for (const Dim& dim : input.dims) {
+      ASSIGN_OR_RETURN(const int64_t size, size_of(dim));
+      tensor.add_shape(size);
+    }
+  }
+  return metadata;
+}
+
 Request RequestOf(const Model& model, const std::vector<OwnedTensor>& tensors) {
   Request request;
   size_t next = 0;
@@ -110,18 +129,8 @@ absl::StatusOr<MadeUpRequest> MakeUpRequest(const Model& model, const AxisSizes&
                                             int64_t max_id, uint64_t seed) {
   std::map<std::string, int64_t> by_symbol;
   for (const ModelAxis& axis : model.axes()) by_symbol[axis.symbol] = sizes.at(axis.label);
-  inference::ModelMetadataResponse metadata;
-  metadata.set_name(model.id().name);
-  for (const ModelIo& input : model.inputs()) {
-    if (input.optional) continue;
-    auto& tensor = *metadata.add_inputs();
-    tensor.set_name(input.name);
-    tensor.set_datatype(DatatypeOf(input.dtype));
-    for (const Dim& dim : input.dims) {
-      ASSIGN_OR_RETURN(const int64_t size, DimSize(dim, by_symbol));
-      tensor.add_shape(size);
-    }
-  }
+  ASSIGN_OR_RETURN(const inference::ModelMetadataResponse metadata,
+                   Describe(model, [&](const Dim& dim) { return DimSize(dim, by_symbol); }));
   std::mt19937_64 random(seed);
   MadeUpRequest made;
   ASSIGN_OR_RETURN(made.tensors, RandomInputs(metadata, {.max_id = max_id}, random));
@@ -130,16 +139,9 @@ absl::StatusOr<MadeUpRequest> MakeUpRequest(const Model& model, const AxisSizes&
 }
 
 inference::ModelMetadataResponse MetadataOf(const Model& model) {
-  inference::ModelMetadataResponse metadata;
-  metadata.set_name(model.id().name);
-  for (const ModelIo& input : model.inputs()) {
-    if (input.optional) continue;
-    auto& tensor = *metadata.add_inputs();
-    tensor.set_name(input.name);
-    tensor.set_datatype(DatatypeOf(input.dtype));
-    for (const Dim& dim : input.dims) tensor.add_shape(dim.is_constant() ? dim.size : -1);
-  }
-  return metadata;
+  return *Describe(model, [](const Dim& dim) -> absl::StatusOr<int64_t> {
+    return dim.is_constant() ? dim.size : -1;
+  });
 }
 
 Request RequestOfTensors(const Model& model, const std::vector<OwnedTensor>& tensors) {

@@ -12,7 +12,7 @@ from testing.patience import wait_until
 LIVE = "/inference.GRPCInferenceService/ServerLive"
 INFER = "/inference.GRPCInferenceService/ModelInfer"
 METADATA = "/inference.GRPCInferenceService/ModelMetadata"
-# What malloc and the kernel's accounting of pages may move by.
+# Malloc and the kernel's accounting of pages may move by this much.
 SLACK_BYTES = 16 << 20
 
 

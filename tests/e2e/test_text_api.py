@@ -290,7 +290,7 @@ def test_openapi_names_paths_that_are_there(served):
         for method, operation in operations.items():
             answer = requests.request(method, served.url() + path.replace("{model}", "sentences"),
                                       data="{" if method == "post" else None, timeout=10)
-            # What is no JSON is refused by the path itself, not by the router.
+            # The path itself refuses a body that is no JSON, not the router.
             wanted = {200} if method == "get" else {400, 422}
             if path == "/info":
                 wanted = {422}  # several models take texts

@@ -180,7 +180,7 @@ KINDS = {
     "truncating": truncating,
 }
 
-# What people send by accident or on purpose.
+# People send these by accident or on purpose.
 HARD = [
     "", " ", "\n", "\t \r\n ", "\u00a0\u2003\u200b\ufeff", "a", "\u0000", "\u0001\u0007\u001b[31m",
     "\ufffd", "\ud7ff\ue000", "a\u0301\u0301\u0301", "e\u0301 é ﬁ ﬂ ½ Ⅷ ① ｆｕｌｌ", "\u202eright to left\u202c",
