@@ -46,12 +46,12 @@ class BodyReader {
     kDataEnd,    // the line's end behind a chunk
     kSize,       // the digits of a chunk's size
     kExtension,  // the rest of that line
-    kLineStart,  // of a field behind the last chunk, or the empty line
+    kLineStart,  // a field behind the last chunk begins, or the empty line
     kField,      // the rest of that line
     kWhole,
   };
 
-  // What follows a line feed in each state.
+  // Goes to the state that follows a line feed.
   absl::Status OnLineEnd();
   absl::Status OnLineByte(char c);
   absl::Status OnSizeByte(char c);
@@ -62,7 +62,7 @@ class BodyReader {
   uint64_t left_ = 0;
   bool after_return_ = false;  // the last byte was a carriage return, which ends a line
   bool has_digit_ = false;
-  size_t line_bytes_ = 0;  // of the line, or of all fields behind the last chunk
+  size_t line_bytes_ = 0;  // those of the line, or of all fields behind the last chunk
   std::string body_;
 };
 

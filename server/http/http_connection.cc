@@ -321,7 +321,7 @@ void HttpConnection::ReadBody() {
   if (reader_->IsWhole()) {
     body_ = reader_->TakeBody();
     reader_.reset();
-    // What a large body was read by is not kept for the next request.
+    // The room that a large body was read by is not kept for the next request.
     if (read_bytes_ > kFirstRead && buffer_.size() == 0) buffer_.shrink_to_fit();
     return DecodeBody();
   }
