@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kDrainCheckTime(100);
 constexpr std::chrono::seconds kCutTime(2);
 // The memory of a connection beside its account, roughly, and how much is worth giving back.
 constexpr int64_t kConnectionBytes = 32 << 10;
-constexpr int64_t kMuchBytes = 16 << 20;
+constexpr int64_t kMuchBytes = 8 << 20;
 
 }  // namespace
 
@@ -141,8 +141,10 @@ class Http2Server::Impl {
 
   // Memory of clients that are gone goes back to the system, where it was much.
   void GiveBackMemory() {
-    const int64_t held = context_.account->used() + connections() * kConnectionBytes;
-    most_held_ = std::max(most_held_, held);
+    const int64_t of_connections = connections() * kConnectionBytes;
+    const int64_t held = context_.account->used() + of_connections;
+    // A crowd that comes and goes between two checks leaves as much behind as one that stays.
+    most_held_ = std::max(most_held_, context_.account->TakeMost() + of_connections);
     if (most_held_ < kMuchBytes || held > most_held_ / 2) return;
     most_held_ = held;
     ReturnFreedMemory();

@@ -12,20 +12,23 @@ absl::Status ConnectionBytes::Take(int64_t bytes) {
         bytes, " more bytes: requests and answers of this connection hold ", own - bytes,
         " bytes, and a connection may hold ", limits_.max_connection_bytes));
   }
-  const int64_t all = all_->fetch_add(bytes) + bytes;
+  const int64_t all = all_->used.fetch_add(bytes) + bytes;
   if (limits_.max_bytes > 0 && all > limits_.max_bytes) {
-    all_->fetch_sub(bytes);
+    all_->used.fetch_sub(bytes);
     used_.fetch_sub(bytes);
     return absl::ResourceExhaustedError(
         absl::StrCat(bytes, " more bytes: requests and answers in flight hold ", all - bytes,
                      " bytes, and all together may hold ", limits_.max_bytes));
+  }
+  int64_t most = all_->most.load(std::memory_order_relaxed);
+  while (all > most && !all_->most.compare_exchange_weak(most, all, std::memory_order_relaxed)) {
   }
   return absl::OkStatus();
 }
 
 void ConnectionBytes::Give(int64_t bytes) {
   used_.fetch_sub(bytes);
-  all_->fetch_sub(bytes);
+  all_->used.fetch_sub(bytes);
 }
 
 absl::Status HeldBytes::Resize(int64_t bytes) {

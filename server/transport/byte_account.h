@@ -26,10 +26,16 @@ struct ByteLimits {
   int64_t max_connection_bytes = 0;  // one connection; 0: only the first limit counts
 };
 
+// The bytes of all connections together.
+struct ByteTotals {
+  std::atomic<int64_t> used{0};
+  std::atomic<int64_t> most{0};  // the most of them since that was last asked for
+};
+
 // The part of the account that one connection holds.
 class ConnectionBytes {
  public:
-  ConnectionBytes(const ByteLimits& limits, std::shared_ptr<std::atomic<int64_t>> all)
+  ConnectionBytes(const ByteLimits& limits, std::shared_ptr<ByteTotals> all)
       : limits_(limits), all_(std::move(all)) {}
 
   // RESOURCE_EXHAUSTED, and nothing is taken, where a limit would be passed.
@@ -39,7 +45,7 @@ class ConnectionBytes {
 
  private:
   const ByteLimits limits_;
-  const std::shared_ptr<std::atomic<int64_t>> all_;
+  const std::shared_ptr<ByteTotals> all_;
   std::atomic<int64_t> used_{0};
 };
 
@@ -51,12 +57,14 @@ class ByteAccount {
   std::shared_ptr<ConnectionBytes> Open() const {
     return std::make_shared<ConnectionBytes>(limits_, all_);
   }
-  int64_t used() const { return *all_; }
+  int64_t used() const { return all_->used; }
+  // The most that was held at a time since the last call.
+  int64_t TakeMost() const { return all_->most.exchange(used()); }
   const ByteLimits& limits() const { return limits_; }
 
  private:
   const ByteLimits limits_;
-  const std::shared_ptr<std::atomic<int64_t>> all_ = std::make_shared<std::atomic<int64_t>>(0);
+  const std::shared_ptr<ByteTotals> all_ = std::make_shared<ByteTotals>();
 };
 
 // Bytes that one thing holds: a body, a message, an answer.

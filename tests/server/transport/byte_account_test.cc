@@ -51,5 +51,16 @@ TEST(ByteAccountTest, WhatIsMovedIsHeldOnce) {
   EXPECT_EQ(account.used(), 0);
 }
 
+TEST(ByteAccountTest, TheMostIsThatBetweenTwoQuestions) {
+  ByteAccount account({.max_bytes = 100});
+  HeldBytes first(account.Open()), second(account.Open());
+  ASSERT_TRUE(first.Resize(60).ok());
+  ASSERT_TRUE(second.Resize(30).ok());
+  EXPECT_FALSE(second.Resize(50).ok());
+  first.Release();
+  EXPECT_EQ(account.TakeMost(), 90);
+  EXPECT_EQ(account.TakeMost(), 30);  // what is held counts, whenever it came
+}
+
 }  // namespace
 }  // namespace reprise
