@@ -95,6 +95,7 @@ class Held {
   HttpHandler Handler() {
     return [this](std::shared_ptr<HttpExchange> exchange) {
       MutexLock lock(mutex_);
+      if (closed_) return;
       exchanges_.push_back(std::move(exchange));
       came_.NotifyAll();
     };
@@ -104,9 +105,17 @@ class Held {
     while (exchanges_.size() < count) came_.Wait(mutex_);
     return std::exchange(exchanges_, {});
   }
+  // Drops those that came and those that come: nobody may hold one when the server ends.
+  void Close() {
+    std::vector<std::shared_ptr<HttpExchange>> dropped;
+    MutexLock lock(mutex_);
+    closed_ = true;
+    dropped.swap(exchanges_);
+  }
 
  private:
   Mutex mutex_;
+  bool closed_ = false;
   CondVar came_;
   std::vector<std::shared_ptr<HttpExchange>> exchanges_ GUARDED_BY(mutex_);
 };
@@ -352,6 +361,7 @@ TEST(HttpServerTest, ClientThatLeavesIsTold) {
       while (!gone) left.Wait(mutex);
     }
     exchange->Answer([] { return HttpReply{}; });
+    held.Close();
   }
 }
 
