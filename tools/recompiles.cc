@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -129,13 +130,9 @@ absl::Status RunRecompiles(const RecompilesFlags& flags) {
   if (!flags.csv.empty()) {
     for (const auto& [name, text] :
          {std::pair{".steps.csv", StepsCsv(table)}, std::pair{".modules.csv", ModulesCsv(table)}}) {
-      const std::string path = absl::StrCat(flags.csv, name);
-      std::FILE* file = std::fopen(path.c_str(), "we");
-      if (file == nullptr || std::fwrite(text.data(), 1, text.size(), file) != text.size()) {
-        if (file != nullptr) std::fclose(file);
-        return absl::UnavailableError(absl::StrCat("'", path, "' cannot be written"));
-      }
-      std::fclose(file);
+      const auto path = std::filesystem::absolute(absl::StrCat(flags.csv, name));
+      RETURN_IF_ERROR(
+          WriteFileAtomically(path.parent_path().string(), path.filename().string(), text));
     }
   }
   std::printf(

@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -270,6 +271,10 @@ absl::StatusOr<std::shared_ptr<Model>> LoadExactly(LocalEngine& local, const std
                             .confirm_padding_later = true});
 }
 
+void PrintReport(const nlohmann::ordered_json& report) {
+  std::printf("%s\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
 absl::Status RunRewrite(const RewriteFlags& flags) {
   LocalEngine local(kHighestIsa);
   ASSIGN_OR_RETURN(const std::shared_ptr<Model> was, LoadExactly(local, flags.in));
@@ -305,7 +310,9 @@ absl::Status RunRewrite(const RewriteFlags& flags) {
     }
     if (status.ok()) {
       ++done;
-      if (next->reaches_output) masks[next->output] = absl::StrCat(next->output, ".mask");
+      if (next->reaches_output) {
+        masks[next->output] = model.graph().output(model.graph().output_size() - 1).name();
+      }
     }
     const std::string why = status.ok() ? "yes" : absl::StrCat("no: ", status.message());
     table.AddRow({absl::StrCat(next->op, " '", next->node, "'"), why, next->words});
@@ -316,34 +323,44 @@ absl::Status RunRewrite(const RewriteFlags& flags) {
                                {"form", next->words}});
   }
   if (!flags.json && !table.empty()) std::printf("%s\n", table.Text().c_str());
-  if (table.empty()) std::printf("%s has no dynamic operator\n", flags.in.c_str());
+  if (!flags.json && table.empty()) std::printf("%s has no dynamic operator\n", flags.in.c_str());
   if (done == 0) {
+    if (flags.json) PrintReport(report);
     return absl::FailedPreconditionError(
         absl::StrCat("nothing was rewritten, ", flags.out, " is not written"));
   }
-  // Weights in other files are found from where the model lies: the new one lies there while it is
-  // tried.
+  // Weights in other files are found from where the model lies: it is tried there, under a name of
+  // its own, so that nothing else is lost where it is not kept.
   const std::filesystem::path out = std::filesystem::absolute(flags.out);
-  RETURN_IF_ERROR(WriteFileAtomically(out.parent_path().string(), out.filename().string(),
+  const std::filesystem::path tried = absl::StrCat(out.string(), ".tried");
+  RETURN_IF_ERROR(WriteFileAtomically(tried.parent_path().string(), tried.filename().string(),
                                       model.SerializeAsString()));
   const auto checked = [&]() -> absl::StatusOr<Comparison::Tally> {
-    ASSIGN_OR_RETURN(const std::shared_ptr<Model> now, LoadExactly(local, flags.out));
+    ASSIGN_OR_RETURN(const std::shared_ptr<Model> now, LoadExactly(local, tried.string()));
     Comparison comparison(local, *was, *now, masks);
     RETURN_IF_ERROR(Compare(local, *was, *now, flags, comparison));
     return comparison.tally();
   }();
+  std::error_code moved;
+  if (checked.ok()) std::filesystem::rename(tried, out, moved);
+  if (!checked.ok() || moved) {
+    std::error_code ignored;
+    std::filesystem::remove(tried, ignored);
+  }
   if (!checked.ok()) {
-    std::filesystem::remove(out);
     return absl::Status(
         checked.status().code(),
         absl::StrCat("the rewritten model is not kept: ", std::string(checked.status().message())));
+  }
+  if (moved) {
+    return absl::UnavailableError(
+        absl::StrCat("'", flags.out, "' cannot be written: ", moved.message()));
   }
   if (flags.json) {
     report["compared"] = {{"runs", checked->runs},
                           {"elements", checked->elements},
                           {"largest_difference", checked->largest}};
-    std::printf("%s\n",
-                report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    PrintReport(report);
     return absl::OkStatus();
   }
   std::printf(

@@ -11,6 +11,7 @@
 #include "runtime/bucket/dynamicity.h"
 #include "runtime/bucket/dynamicity_message.h"
 #include "runtime/bucket/plan.h"
+#include "runtime/engine/model/model_options.h"
 #include "tools/reports/dynamicity_report.h"
 
 namespace reprise::cli {
@@ -68,12 +69,12 @@ class ExactRecipes {
     const bool known = it != recent_.end();
     if (known) recent_.erase(it);
     recent_.push_back(sizes);
-    if (recent_.size() > kMostRecipes) recent_.erase(recent_.begin());
+    if (recent_.size() > static_cast<size_t>(ModelOptions().max_exact))
+      recent_.erase(recent_.begin());
     return known;
   }
 
  private:
-  static constexpr size_t kMostRecipes = 32;  // the default of reprise.max_exact
   std::vector<std::vector<int64_t>> recent_;  // the least recently used first
 };
 

@@ -59,9 +59,11 @@ struct Inspected {
   absl::StatusOr<RecordFacts> facts;
 };
 
-std::vector<Inspected> Inspect(const RecipeStore& store) {
+// Those of the recipe `key` alone where it is not empty.
+std::vector<Inspected> Inspect(const RecipeStore& store, const std::string& key = "") {
   std::vector<Inspected> files;
   for (RecipeStore::Entry& entry : store.List()) {
+    if (!key.empty() && (!entry.name.has_value() || HexKey(entry.name->key) != key)) continue;
     Inspected file = {.entry = entry, .facts = absl::DataLossError("its name is no record's")};
     auto bytes = ReadWholeFile(absl::StrCat(store.folder(), "/", entry.file), kMostBytes);
     if (!bytes.ok()) {
@@ -186,12 +188,7 @@ absl::Status Verify(const StoreFlags& flags) {
 // The records of the recipe `key`: one for each compiler and each model that had it stored.
 absl::StatusOr<std::vector<Inspected>> RecipesOfKey(const RecipeStore& store,
                                                     const std::string& key) {
-  std::vector<Inspected> found;
-  for (Inspected& file : Inspect(store)) {
-    if (file.entry.name.has_value() && HexKey(file.entry.name->key) == key) {
-      found.push_back(std::move(file));
-    }
-  }
+  std::vector<Inspected> found = Inspect(store, key);
   if (!found.empty()) return found;
   return absl::NotFoundError(absl::StrCat("no record of '", store.folder(), "' has the key ", key));
 }

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import pathlib
 
 import numpy as np
 import onnx
@@ -155,3 +156,30 @@ def test_what_is_not_known_is_left_and_told(tmp_path):
     path = save(tmp_path, g.model([("x", FLOAT, ["batch", 3])], [("y", FLOAT, ["k"])]))
     refused = reprise("rewrite", path, tmp_path / "out.onnx", "--static", check=False)
     assert refused.returncode == 1 and "a fixed k" in refused.stdout
+    told = reprise("rewrite", path, tmp_path / "out.onnx", "--static", "--json", check=False)
+    (node,) = json.loads(told.stdout)["nodes"]
+    assert not node["rewritten"] and "a fixed k" in node["why_not"] + node["form"]
+
+
+def test_a_model_stays_where_its_new_form_is_not_kept(tmp_path):
+    path, inputs = pathlib.Path(save(tmp_path, selection())), tmp_path / "inputs.json"
+    was = path.read_bytes()
+    inputs.write_text('{"no_input": [1]}')
+    refused = reprise("rewrite", path, path, "--static", "--inputs", inputs, check=False)
+    assert refused.returncode == 1 and "is not kept" in refused.stderr
+    assert path.read_bytes() == was
+    assert {each.name for each in tmp_path.iterdir()} == {path.name, inputs.name}
+    reprise("rewrite", path, path, "--static")
+    assert path.read_bytes() != was
+
+
+def test_a_mask_whose_name_is_taken_has_another(tmp_path):
+    model = selection(None)
+    (greater,) = [node for node in model.graph.node if node.op_type == "Greater"]
+    old = greater.output[0]
+    for node in model.graph.node:
+        for names in (node.input, node.output):
+            names[:] = ["y.mask" if name == old else name for name in names]
+    path, out = save(tmp_path, model), tmp_path / "static.onnx"
+    text = reprise("rewrite", path, out, "--static", "--allow-output-change")
+    assert "1 rewritten; compared with" in text

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -121,8 +121,17 @@ absl::StatusOr<Dataset> ReadJsonLines(const std::string& path) {
 
 absl::StatusOr<Dataset> ReadFolder(const std::string& path) {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
-    if (entry.is_regular_file()) files.push_back(entry.path().string());
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator entry(path, error);
+  const std::filesystem::recursive_directory_iterator end;
+  while (!error && entry != end) {
+    std::error_code unknown;
+    if (entry->is_regular_file(unknown)) files.push_back(entry->path().string());
+    entry.increment(error);
+  }
+  if (error) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the folder '", path, "' cannot be read whole: ", error.message()));
   }
   std::sort(files.begin(), files.end());
   Dataset dataset = {.inputs = {"input"}};
