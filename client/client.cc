@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/generate_codec.h"
 #include "client/infer_codec.h"
 #include "proto/admin.grpc.pb.h"
 #include "proto/grpc_service.grpc.pb.h"
@@ -17,13 +18,21 @@
 namespace reprise::client {
 namespace {
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target) {
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const TlsOptions& tls) {
+  if (!tls.use) return grpc::InsecureChannelCredentials();
+  return grpc::SslCredentials({.pem_root_certs = tls.authorities,
+                               .pem_private_key = tls.key,
+                               .pem_cert_chain = tls.certificate});
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const TlsOptions& tls) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(std::numeric_limits<int>::max());
   arguments.SetMaxSendMessageSize(std::numeric_limits<int>::max());
   // A server that restarts is found again at once, not after gRPC's growing back-off.
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+  if (!tls.server_name.empty()) arguments.SetSslTargetNameOverride(tls.server_name);
+  return grpc::CreateCustomChannel(target, CredentialsOf(tls), arguments);
 }
 
 // A request of the admin service about a version of a model.
@@ -85,7 +94,7 @@ struct Client::State {
   int in_flight = 0;  // guarded by mutex: callbacks that have not returned
 };
 
-Client::Client(ClientOptions options) : Client(options, MakeChannel(options.target)) {}
+Client::Client(ClientOptions options) : Client(options, MakeChannel(options.target, options.tls)) {}
 
 Client::Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel)
     : options_(std::move(options)), state_(std::make_unique<State>(std::move(channel))) {}
@@ -133,6 +142,34 @@ void Client::InferAsync(const InferRequest& request, InferCallback done) {
       });
 }
 
+absl::Status Client::Generate(const GenerateRequest& request,
+                              const std::function<bool(const GeneratedTokens&)>& on_tokens) {
+  grpc::ClientContext context;
+  state_->Prepare(options_, context);
+  const auto stream = state_->inference->ModelStreamInfer(&context);
+  stream->Write(ToMessage(request));
+  stream->WritesDone();
+  absl::Status told;
+  inference::ModelStreamInferResponse response;
+  bool goes_on = true;
+  while (goes_on && told.ok() && stream->Read(&response)) {
+    if (!response.error_message().empty()) {
+      told = absl::UnknownError(response.error_message());
+      break;
+    }
+    absl::StatusOr<GeneratedTokens> tokens = TokensOf(response.infer_response());
+    if (tokens.ok()) {
+      goes_on = on_tokens(*tokens);
+    } else {
+      told = tokens.status();
+    }
+  }
+  if (!goes_on || !told.ok()) context.TryCancel();
+  const grpc::Status ended = stream->Finish();
+  if (!told.ok() || !goes_on) return told;
+  return state_->ToStatus(ended, options_.target);
+}
+
 absl::Status Client::WaitForConnection(std::chrono::milliseconds patience) {
   if (state_->channel->WaitForConnected(std::chrono::system_clock::now() + patience)) {
     return absl::OkStatus();
@@ -178,9 +215,18 @@ absl::StatusOr<v1::ListRecipesResponse> Client::ListRecipes(absl::string_view mo
                       About<v1::ListRecipesRequest>(model, version));
 }
 
-absl::StatusOr<v1::DumpRecipeResponse> Client::DumpRecipe(absl::string_view key) {
+absl::StatusOr<v1::ListRecipesResponse> Client::ListEager(absl::string_view model,
+                                                          absl::string_view version) {
+  auto request = About<v1::ListRecipesRequest>(model, version);
+  request.set_eager(true);
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ListRecipes, request);
+}
+
+absl::StatusOr<v1::DumpRecipeResponse> Client::DumpRecipe(absl::string_view key, DumpParts parts) {
   v1::DumpRecipeRequest request;
   request.set_key(std::string(key));
+  request.set_include_graphs(parts.graphs);
+  request.set_include_constants(parts.constants);
   return state_->Call(options_, *state_->admin, &v1::Admin::Stub::DumpRecipe, request);
 }
 
@@ -208,9 +254,10 @@ absl::StatusOr<v1::WarmupResponse> Client::Warmup(const v1::WarmupRequest& reque
 }
 
 absl::StatusOr<v1::GetStatsResponse> Client::GetStats(absl::string_view model,
-                                                      absl::string_view version) {
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::GetStats,
-                      About<v1::GetStatsRequest>(model, version));
+                                                      absl::string_view version, bool metrics) {
+  auto request = About<v1::GetStatsRequest>(model, version);
+  request.set_include_metrics(metrics);
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::GetStats, request);
 }
 
 }  // namespace reprise::client

@@ -25,6 +25,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -40,11 +42,21 @@ class Channel;
 
 namespace reprise::client {
 
+// For a server that speaks TLS. The texts are PEM.
+struct TlsOptions {
+  bool use = false;
+  std::string authorities;  // that the server's certificate must come from; empty: the system's
+  std::string certificate;  // shown to servers that want one, with its key; empty: none
+  std::string key;
+  std::string server_name;  // that the certificate has; empty: the one in the target
+};
+
 struct ClientOptions {
   std::string target = "localhost:8001";  // host:port
   // Time for a call, from its start to the last byte of its answer. Zero: no limit.
   std::chrono::milliseconds timeout{30'000};
   std::string api_key;  // sent with each call; empty: none
+  TlsOptions tls;
 };
 
 struct InferRequest {
@@ -81,6 +93,26 @@ class InferResult {
   std::vector<OutputTensor> outputs_;  // views into *message_
 };
 
+// A request for new tokens of a decoder whose cache the server owns.
+struct GenerateRequest {
+  std::string model;
+  std::string version;  // empty: the newest
+  std::string id;       // echoed by the server
+  std::vector<int64_t> ids;
+  std::string ids_input = "input_ids";  // what the model calls them
+  // By the names of docs/generation.md ("max_tokens", "temperature" ...); lists and maps are JSON.
+  using Value = std::variant<bool, int64_t, double, std::string>;
+  std::vector<std::pair<std::string, Value>> parameters;
+};
+
+// Tokens of one answer, as they come.
+struct GeneratedTokens {
+  int64_t answer = 0;  // which one of the request's n
+  std::vector<int64_t> ids;
+  std::vector<float> logprobs;  // where they were asked for
+  std::string finish_reason;    // empty while the answer goes on
+};
+
 using InferCallback = std::function<void(absl::StatusOr<InferResult>)>;
 
 class Client {
@@ -96,6 +128,11 @@ class Client {
   // Calls `done` exactly once.
   void InferAsync(const InferRequest& request, InferCallback done);
 
+  // Calls `on_tokens` on this thread as tokens come, until all answers have ended. Where it returns
+  // false the request is cancelled, and that is no error.
+  absl::Status Generate(const GenerateRequest& request,
+                        const std::function<bool(const GeneratedTokens&)>& on_tokens);
+
   // OK when a connection stands; UNAVAILABLE, with the address, if none does after `patience`.
   absl::Status WaitForConnection(std::chrono::milliseconds patience);
 
@@ -108,9 +145,22 @@ class Client {
   // Empty arguments select everything.
   absl::StatusOr<v1::ListRecipesResponse> ListRecipes(absl::string_view model = "",
                                                       absl::string_view version = "");
-  absl::StatusOr<v1::DumpRecipeResponse> DumpRecipe(absl::string_view key);
+  // The recipes of single ops that eager runs have prepared.
+  absl::StatusOr<v1::ListRecipesResponse> ListEager(absl::string_view model = "",
+                                                    absl::string_view version = "");
+  // The parts of a recipe that are told on request alone.
+  struct DumpParts {
+    bool graphs = false;     // its texts before it got its sizes and behind the passes
+    bool constants = false;  // bytes of constants as well; takes the right `admin`
+  };
+  absl::StatusOr<v1::DumpRecipeResponse> DumpRecipe(absl::string_view key, DumpParts parts);
+  absl::StatusOr<v1::DumpRecipeResponse> DumpRecipe(absl::string_view key) {
+    return DumpRecipe(key, {});
+  }
+  // `metrics`: all metrics and captures as JSON as well.
   absl::StatusOr<v1::GetStatsResponse> GetStats(absl::string_view model = "",
-                                                absl::string_view version = "");
+                                                absl::string_view version = "",
+                                                bool metrics = false);
 
   absl::StatusOr<v1::ExplainMissesResponse> ExplainMisses(absl::string_view model,
                                                           absl::string_view version,

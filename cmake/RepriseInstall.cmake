@@ -29,18 +29,30 @@ endfunction()
 
 # What a user links: the engine with its devices.
 add_library(runtime INTERFACE)
-target_link_libraries(runtime INTERFACE runtime_engine runtime_device_cpu runtime_device_reference)
+target_link_libraries(runtime INTERFACE runtime_program runtime_launch runtime_lazy runtime_engine
+  runtime_device_cpu runtime_device_reference)
 target_compile_features(runtime INTERFACE cxx_std_20)
 get_property(runtime_libraries DIRECTORY ${CMAKE_SOURCE_DIR}/runtime PROPERTY BUILDSYSTEM_TARGETS)
 reprise_install_libraries(RepriseRuntime runtime ${runtime_libraries} proto_recipe)
 reprise_install_headers(runtime/base/heap.h runtime/engine/engine.h runtime/engine/silent_observer.h
-  runtime/device/cpu/cpu_device.h runtime/device/reference/reference_device.h)
+  runtime/device/cpu/cpu_device.h runtime/device/reference/reference_device.h
+  runtime/program/runtime.h runtime/engine/session.h runtime/engine/graph_model.h
+  runtime/lazy/capture.h runtime/lazy/function.h runtime/lazy/ops.h
+  runtime/launch/launcher.h runtime/launch/work_stream.h
+  runtime/batching/dispatcher.h runtime/batching/scheduler-inl.h runtime/batching/model_queue-inl.h
+  runtime/ops/custom/registered_op.h runtime/ops/custom/op_library.h
+  runtime/ops/custom/reprise_op.h runtime/graph/text.h runtime/recipe/compiler.h)
 
 if(REPRISE_SERVER)
   target_compile_features(client PUBLIC cxx_std_20)
   reprise_install_libraries(RepriseClient client proto_model_config proto_inference proto_admin
     proto_stubs)
   reprise_install_headers(client/client.h)
+  # The loader of images, without gRPC.
+  target_compile_features(client_images PUBLIC cxx_std_20)
+  set_target_properties(client_images PROPERTIES EXPORT_NAME images)
+  reprise_install_libraries(RepriseImages client_images)
+  reprise_install_headers(client/loader.h)
   install(TARGETS reprised reprise RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
 endif()
 

@@ -22,6 +22,8 @@ function(reprise_library folder)
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
   endif()
+  # Whoever links one library of the installed package alone compiles its headers, too.
+  target_compile_features(${target} ${scope} cxx_std_20)
   target_include_directories(${target} ${scope}
     $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:include/reprise>)
   foreach(dep ${ARG_DEPS})

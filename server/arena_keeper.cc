@@ -54,11 +54,13 @@ void ArenaKeeper::ReleaseAfter(int64_t idle_ns) {
   changed_.NotifyAll();
 }
 
-void ArenaKeeper::Used(Lane& lane) {
+void ArenaKeeper::Used(Lane& lane, size_t bytes) {
   lane.used_ns = clock_.NowNs();
+  if (bytes > kLargeBytes) lane.large_ns = lane.used_ns.load();
   // The thread looks at the streams again after it has said that it sleeps: either it sees this
   // use, or this sees that it sleeps.
-  if (idle_ns_ == 0 || !asleep_.exchange(false)) return;
+  const bool may_go = idle_ns_ > 0 || lane.stream->held_bytes() > kLargeBytes;
+  if (!may_go || !asleep_.exchange(false)) return;
   MutexLock lock(mutex_);
   changed_.NotifyAll();
 }
@@ -68,7 +70,7 @@ void ArenaKeeper::Run(size_t i, const std::function<void(Stream&)>& work) {
   lane.Take();
   const Taken taken(lane);
   work(*lane.stream);
-  Used(lane);
+  Used(lane, lane.stream->TakeNeededBytes());
 }
 
 void ArenaKeeper::ReleaseUnused() {
@@ -83,8 +85,9 @@ void ArenaKeeper::ReleaseUnused() {
 
 void ArenaKeeper::Touch(size_t bytes) {
   for (const auto& lane : lanes_) {
+    if (bytes > kLargeBytes) lane->large_ns = clock_.NowNs();
     lane->stream->Touch(bytes);
-    Used(*lane);
+    Used(*lane, bytes);
   }
 }
 
@@ -94,22 +97,27 @@ int64_t ArenaKeeper::held_bytes() const {
   return bytes;
 }
 
+int64_t ArenaKeeper::DueNs(const Lane& lane) const {
+  const size_t held = lane.stream->held_bytes();
+  const int64_t idle_ns = idle_ns_;
+  int64_t due = kNever;
+  if (held > 0 && idle_ns > 0) due = lane.used_ns + idle_ns;
+  if (held > kLargeBytes) due = std::min(due, lane.large_ns + kLargeIdleNs);
+  return due;
+}
+
 int64_t ArenaKeeper::ReleaseIdle() {
   int64_t next = kNever;
-  const int64_t idle_ns = idle_ns_;
-  if (idle_ns == 0) return next;
   for (const auto& lane : lanes_) {
-    if (lane->stream->held_bytes() == 0) continue;
-    if (lane->used_ns + idle_ns > clock_.NowNs()) {
-      next = std::min(next, lane->used_ns + idle_ns);
+    if (const int64_t due = DueNs(*lane); due > clock_.NowNs()) {
+      next = std::min(next, due);
       continue;
     }
     lane->Take();
     const Taken taken(*lane);
     // It may have been used, or released by somebody else, while this waited.
-    if (lane->stream->held_bytes() == 0) continue;
-    if (lane->used_ns + idle_ns > clock_.NowNs()) {
-      next = std::min(next, lane->used_ns + idle_ns);
+    if (const int64_t due = DueNs(*lane); due > clock_.NowNs()) {
+      next = std::min(next, due);
       continue;
     }
     lane->stream->Release();

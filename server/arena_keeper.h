@@ -1,7 +1,9 @@
 // ArenaKeeper: the streams' memory: there before a recipe needs it, given back when nothing runs.
 //
 // A stream that nothing ran on for the time that is set gives its pages back to the system; the
-// next replay on it takes them anew, which costs about a millisecond for a few megabytes.
+// next replay on it takes them anew, which costs about a millisecond for a few megabytes. So does,
+// whatever is set, a stream that holds a large arena of which no replay has needed much for a
+// while: one request must not keep gigabytes for ever.
 //
 // Ownership: borrows the clock, which outlives it. Threads: all methods from any; Run of one stream
 // from one thread at a time.
@@ -22,6 +24,11 @@ namespace reprise {
 
 class ArenaKeeper {
  public:
+  // An arena of more than this is large: it is given back when no replay has needed that much for
+  // this time.
+  static constexpr size_t kLargeBytes = size_t{512} << 20;
+  static constexpr int64_t kLargeIdleNs = 60'000'000'000;
+
   // `on_release` is called after a stream gave its memory back.
   explicit ArenaKeeper(
       const Clock& clock, std::function<void()> on_release = [] {});
@@ -56,6 +63,7 @@ class ArenaKeeper {
    public:
     std::unique_ptr<Stream> stream;
     std::atomic<int64_t> used_ns{0};
+    std::atomic<int64_t> large_ns{0};  // when a replay needed a large arena
 
     void Take();
     bool TryTake();
@@ -77,7 +85,9 @@ class ArenaKeeper {
    private:
     Lane& lane_;
   };
-  void Used(Lane& lane);
+  void Used(Lane& lane, size_t bytes);
+  // When the lane's memory is to go back; INT64_MAX: it holds none that is.
+  int64_t DueNs(const Lane& lane) const;
   void Work();
 
   // Constant after construction.

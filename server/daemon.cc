@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/address_space.h"
@@ -22,6 +23,7 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/reference/reference_device.h"
 #include "runtime/recipe/scratch.h"
+#include "server/metrics/compilations.h"
 #include "server/port_options.h"
 #include "server/repository/model_loader.h"
 #include "server/requests/queue.h"
@@ -86,8 +88,18 @@ BuildInfo MakeBuildInfo(const Options& options, const std::string& version) {
           .cpu = CpuModelName()};
 }
 
-// The size of address space to start with.
+// The size of address space to start with, and what must be left of it for connections and models
+// when the streams have theirs. The gRPC library ends the process where it gets no thread.
 constexpr int64_t kLeastAddressBytes = int64_t{256} << 20;
+constexpr int64_t kLeastAddressBytesBesideStreams = int64_t{160} << 20;
+// A stream's arena and its thread, at the least.
+constexpr int64_t kLeastAddressBytesOfStream = int64_t{12} << 20;
+
+absl::Status FewAddresses(int64_t left, int64_t needed, int streams) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("starting: ", left, " bytes of addresses are left (ulimit -v), at least ",
+                   needed, " are needed with ", streams, " streams (--streams)"));
+}
 
 // Threads that capture.
 int UrgentThreads(int cores) { return std::max(1, cores / 2); }
@@ -105,7 +117,10 @@ int64_t AllArenaBytes(const Options& options) {
 size_t ArenaBytes(const Options& options, int cores) {
   const int streams = options.streams > 0 ? options.streams : cores;
   if (options.arena_memory_mb == 0) {
-    return std::min(StreamOptions().max_arena_bytes, static_cast<size_t>(AllArenaBytes(options)));
+    // Where addresses are scarce, those of all streams together are at most half of them.
+    const auto addresses = static_cast<size_t>(FreeAddressBytes()) / 2;
+    return std::min({StreamOptions().max_arena_bytes, static_cast<size_t>(AllArenaBytes(options)),
+                     addresses / static_cast<size_t>(std::max(streams, 4))});
   }
   const auto all = static_cast<size_t>(options.arena_memory_mb) << 20;
   return all / static_cast<size_t>(streams + UrgentThreads(cores) + BehindThreads(cores) +
@@ -114,27 +129,56 @@ size_t ArenaBytes(const Options& options, int cores) {
 
 constexpr int kMostScrapers = 64;  // connections of the metrics' port
 
+// How long requests may take to end: what comes after them has a moment of its own, so that all of
+// it is done within the time of --exit-timeout-secs.
+std::chrono::nanoseconds DrainTime(const Options& options) {
+  const std::chrono::nanoseconds all = std::chrono::seconds(options.exit_timeout_secs);
+  return all - std::min<std::chrono::nanoseconds>(all / 4, std::chrono::seconds(2));
+}
+
+// `most`, or less where `end` is near: the rest is left to what comes then.
+std::chrono::nanoseconds UpTo(std::chrono::nanoseconds most,
+                              std::chrono::steady_clock::time_point end) {
+  const std::chrono::nanoseconds left = end - std::chrono::steady_clock::now();
+  return std::clamp(left / 3, std::chrono::nanoseconds(0), most);
+}
+
+std::function<void(const Recipe&, const RecipeGraphs&)> GraphsFunction(const GraphDumps& dumps) {
+  if (!dumps.wanted()) return nullptr;
+  return
+      [&dumps](const Recipe& recipe, const RecipeGraphs& graphs) { dumps.Write(recipe, graphs); };
+}
+
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
 }  // namespace
 
 Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnFatal on_fatal,
-               std::unique_ptr<const Device> device)
+               std::unique_ptr<const Device> device, std::unique_ptr<TraceFile> trace)
     : options_(options),
       version_(version),
+      trace_(std::move(trace)),
+      log_levels_(log.levels()),
       log_(log.function()),
+      debug_(log, trace_.get()),
       request_log_(log, options.access_log),
       on_fatal_(std::move(on_fatal)),
+      graph_dumps_(options.dump_graphs,
+                   [this](const std::string& text) { log_(LogLevel::kWarning, text); }),
       started_ns_(SteadyClock().NowNs()),
       device_text_(DeviceText(options)),
       catalogue_(MakeBuildInfo(options, version)),
-      observer_(catalogue_),
+      observer_(
+          catalogue_, trace_ == nullptr
+                          ? MetricsObserver::OnReplay()
+                          : [this](const std::string& model,
+                                   const ReplayRecord& record) { OnReplay(model, record); }),
       events_(catalogue_, log_, request_log_),
       device_(std::move(device)),
       cores_(AvailableCpus()),
       arena_memory_(AllArenaBytes(options)),
       arenas_(clock_, [this] { catalogue_.server().arena_releases->Increment(); }),
-      store_(options, log_),
+      store_(options, log_, &debug_),
       captures_({.urgent_threads = UrgentThreads(cores_.cores()),
                  .behind_threads = BehindThreads(cores_.cores()),
                  .tuning_threads = kTuningThreads,
@@ -150,13 +194,16 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                .store = store_.store(),
                .captures = &captures_,
                .frozen = options.frozen,
+               .eager = options.eager,
                .on_primed =
                    [this](const Recipe& recipe) { arenas_.Touch(BytesInFrontOfScratch(recipe)); },
-               .on_capture =
-                   [this](const MissRecord& record) { log_(LogLevel::kInfo, MissText(record)); },
+               .on_capture = [this](const MissRecord& record) { OnCapture(record); },
+               .on_graphs = GraphsFunction(graph_dumps_),
+               .debug = &debug_,
                .log = [this](const std::string& text) { log_(LogLevel::kInfo, text); }},
               observer_),
-      scheduler_(clock_),
+      scheduler_(clock_, {.on_stuck = [this](const StuckRun& run) { CountStuck(1, run); },
+                          .on_end = [this](const StuckRun& run) { CountStuck(-1, run); }}),
       repository_(
           {.folders = options.model_repositories,
            .control = options.model_control,
@@ -169,6 +216,11 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                  // Before captures and replays, which bring back what requests take.
                  WhereMemoryAllows([] { DropProgramPages(); });
                  engine_.ConfirmPadding(*servable.model);
+                 // Long requests may have refused what short ones did not.
+                 for (const std::string& unused : UnusedSettings(servable)) {
+                   if (absl::c_linear_search(servable.unused_settings, unused)) continue;
+                   log_(LogLevel::kWarning, unused);
+                 }
                  // Memory for reading and measuring the model is not needed again soon: hostile
                  // inputs looked up entries of tables that no request may ever ask for.
                  servable.model->owner()->parameters().DropFilePages();
@@ -190,10 +242,12 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                   .allow_empty = options.allow_empty,
                   .control = options.model_control},
                  repository_, state_),
+      in_flight_(InFlightLimits(options)),
+      regions_(options.system_shared_memory ? std::make_unique<SharedRegions>(in_flight_.Open())
+                                            : nullptr),
       inference_(RequestStages(repository_, &texts_), repository_, scheduler_, engine_, clock_,
-                 events_),
-      tokens_(repository_, state_, clock_),
-      in_flight_(InFlightLimits(options)) {
+                 events_, regions_.get()),
+      tokens_(repository_, state_, clock_) {
   catalogue_.SetMemory([this]() -> MemoryUse {
     return {.arena_bytes = arenas_.held_bytes(),
             .parameter_bytes = engine_.parameter_bytes(),
@@ -203,7 +257,29 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
   });
   catalogue_.SetRefresh([this] { MeasureLoad(); });
   if (!options_.recipe_cache.empty()) catalogue_.SetStore(store_.store());
+  metrics_file_ = std::make_unique<MetricsFile>(
+      options_.metrics_file, options_.metrics_triggers,
+      [this] { return MetricsJson(catalogue_, engine_.misses(), version_); },
+      [this](const std::string& text) { log_(LogLevel::kWarning, text); });
+  metrics_file_->Start();
   store_.Start([this] { engine_.SaveUsage(UsageKeeper::When::kWorthwhile); });
+}
+
+void Daemon::OnCapture(const MissRecord& record) {
+  log_(LogLevel::kInfo, MissText(record));
+  if (metrics_file_ != nullptr) metrics_file_->OnCapture();
+  // A frozen model is ready with its first recipe.
+  if (record.behind) readiness_.Update();
+}
+
+void Daemon::OnReplay(const std::string& model, const ReplayRecord& record) {
+  const int64_t end_ns = clock_.NowNs();
+  trace_->Add("replay", absl::StrCat("replay ", record.bucket, " of ", model),
+              end_ns - record.duration_ns, end_ns,
+              {{"model", model},
+               {"bucket", std::string(record.bucket)},
+               {"rows", absl::StrCat(record.rows)},
+               {"requests", absl::StrCat(record.requests)}});
 }
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
@@ -215,20 +291,25 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
         absl::StrCat("starting: ", left, " bytes of addresses are left (ulimit -v), at least ",
                      kLeastAddressBytes, " are needed"));
   }
+  std::unique_ptr<TraceFile> trace;
+  if (!options.trace_file.empty()) {
+    ASSIGN_OR_RETURN(trace, TraceFile::Open(options.trace_file));
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<const Device> device,
                    MakeDevice(options, ThreadsPerStream(options, AvailableCpus()), log.function()));
-  return WithinMemory([] { return "starting"; },
-                      [&]() -> absl::StatusOr<std::unique_ptr<Daemon>> {
-                        std::unique_ptr<Daemon> daemon(new Daemon(
-                            options, version, log, std::move(on_fatal), std::move(device)));
-                        RETURN_IF_ERROR(daemon->StartStreams());
-                        RETURN_IF_ERROR(daemon->OpenPorts());
-                        daemon->readiness_.Watch([daemon = daemon.get()](const Readiness& now) {
-                          daemon->OnReadiness(now);
-                        });
-                        RETURN_IF_ERROR(daemon->repository_.Start());
-                        return daemon;
-                      });
+  return WithinMemory(
+      [] { return "starting"; },
+      [&]() -> absl::StatusOr<std::unique_ptr<Daemon>> {
+        std::unique_ptr<Daemon> daemon(new Daemon(options, version, log, std::move(on_fatal),
+                                                  std::move(device), std::move(trace)));
+        RETURN_IF_ERROR(daemon->graph_dumps_.Prepare());
+        RETURN_IF_ERROR(daemon->StartStreams());
+        RETURN_IF_ERROR(daemon->OpenPorts());
+        daemon->readiness_.Watch(
+            [daemon = daemon.get()](const Readiness& now) { daemon->OnReadiness(now); });
+        RETURN_IF_ERROR(daemon->repository_.Start());
+        return daemon;
+      });
 }
 
 absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVersion& model,
@@ -237,15 +318,27 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
   arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);
   ASSIGN_OR_RETURN(const std::shared_ptr<Servable> servable,
                    LoadServable(engine_, model, folder, settings, state_, &texts_));
+  servable->unused_settings = UnusedSettings(*servable);
+  for (const std::string& unused : servable->unused_settings) log_(LogLevel::kWarning, unused);
   servable->queue = OpenQueue(engine_, scheduler_, model, *servable,
                               {.max_wait_seconds = options_.max_queue_seconds,
                                .streams = static_cast<int>(arenas_.size())});
+  servable->sequences = sequences_.Open(model, *servable);
+  if (servable->generation != nullptr) {
+    MutexLock lock(generations_mutex_);
+    std::erase_if(generations_, [](const auto& one) { return one.expired(); });
+    generations_.push_back(servable->generation);
+  }
   return servable;
 }
 
 absl::Status Daemon::StartStreams() {
   const int streams = options_.streams > 0 ? options_.streams : cores_.cores();
   const int threads = ThreadsPerStream(options_, cores_.cores());
+  const int64_t needed = streams * kLeastAddressBytesOfStream + kLeastAddressBytesBesideStreams;
+  if (const int64_t left = FreeAddressBytes(); left < needed) {
+    return FewAddresses(left, needed, streams);
+  }
   for (int i = 0; i < streams; ++i) {
     ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream,
                      Stream::Create({.cores = &cores_,
@@ -259,6 +352,9 @@ absl::Status Daemon::StartStreams() {
       scheduler_, streams, [this](int i, RequestScheduler::Batch& batch) {
         arenas_.Run(i, [&](Stream& stream) { inference_.Execute(batch, stream); });
       });
+  if (const int64_t left = FreeAddressBytes(); left < kLeastAddressBytesBesideStreams) {
+    return FewAddresses(left, kLeastAddressBytesBesideStreams, streams);
+  }
   log_(LogLevel::kInfo, absl::StrCat("reprised ", version_, " on ", device_text_, ", ", streams,
                                      " streams over ", cores_.cores(), " cores"));
   return absl::OkStatus();
@@ -276,9 +372,11 @@ absl::StatusOr<std::unique_ptr<RpcServer>> Daemon::OpenGrpc(const Endpoint& endp
       {.repository = &repository_,
        .inference = &inference_,
        .tokens = &tokens_,
+       .regions = regions_.get(),
        .state = &state_,
        .readiness = &readiness_,
        .clock = &clock_,
+       .log = &log_levels_,
        .version = version_},
       {.engine = &engine_,
        .repository = &repository_,
@@ -309,7 +407,11 @@ absl::Status Daemon::OpenHttp() {
   AddRestApi({.repository = &repository_,
               .inference = &inference_,
               .tokens = &tokens_,
+              .regions = regions_.get(),
               .state = &state_,
+              .engine = &engine_,
+              .catalogue = &catalogue_,
+              .log = &log_levels_,
               .parsing = &parsing_,
               .version = version_},
              http_router_);
@@ -432,58 +534,110 @@ void Daemon::Leave() {
   http_->WaitUntilSent(kQuietTime, end - std::chrono::steady_clock::now());
 }
 
-void Daemon::Drain() {
+std::chrono::seconds Daemon::ExitTime(const Options& options) {
+  if (options.drain_grace_secs == 0) return TimeAfterGrace(options);
+  return std::chrono::seconds(options.drain_grace_secs) +
+         std::chrono::ceil<std::chrono::seconds>(kLongestLeaving) + TimeAfterGrace(options);
+}
+
+void Daemon::CountStuck(int more, const StuckRun& run) {
+  const int64_t seconds = (clock_.NowNs() - run.since_ns) / 1'000'000'000;
+  const int stuck = state_.AddStuck(more);
+  catalogue_.server().stuck_streams->Set(stuck);
+  const std::string which = absl::StrCat("stream ", run.stream, ", which runs ", run.queue);
+  if (more > 0) {
+    log_(LogLevel::kError,
+         absl::StrCat(which, ", is stuck: it was told to stop ", seconds,
+                      " s ago and has not; the server is not ready until it does"));
+  } else {
+    log_(LogLevel::kWarning,
+         absl::StrCat(which, ", has ended, ", seconds, " s after it was told to stop; ", stuck,
+                      " streams are stuck"));
+  }
+  readiness_.Update();
+}
+
+void Daemon::Drain(std::function<void(const char* step)> on_step) {
+  on_step_ = std::move(on_step);
+  on_step_("requests");
   Leave();
   state_.SetDraining();
   scheduler_.StopAccepting(Stopping());
-  const auto end =
-      std::chrono::steady_clock::now() + std::chrono::seconds(options_.exit_timeout_secs);
-  if (!scheduler_.WaitUntilIdle(std::chrono::seconds(options_.exit_timeout_secs))) {
-    log_(LogLevel::kWarning, absl::StrCat("requests are left after ", options_.exit_timeout_secs,
-                                          " s; those that wait are refused"));
+  const std::chrono::nanoseconds patience = DrainTime(options_);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto end = begin + patience, all_end = begin + TimeAfterGrace(options_);
+  if (!scheduler_.WaitUntilIdle(patience)) {
+    log_(LogLevel::kWarning,
+         FormatText("requests are left after %.1f s; those that wait are refused, and those that "
+                    "run are stopped",
+                    std::chrono::duration<double>(patience).count()));
     scheduler_.Shutdown(Stopping());
+    scheduler_.StopRuns(Stopping());
   }
+  sequences_.Close(Stopping());
   FinishGenerations(end);
   // Who waits for a model is told.
+  on_step_("models that are loaded");
   repository_.Stop();
+  on_step_("clients that read their answers");
   // The deadline of Shutdown does not do here: Shutdown waits that long for calls that never end,
   // such as a watch of the health service.
-  const auto left = [end] { return end - std::chrono::steady_clock::now(); };
+  // Those whose answers were ended just now are told why.
+  const auto told = std::max<std::chrono::steady_clock::time_point>(
+      end, std::chrono::steady_clock::now() + UpTo(kLongestRefusing, all_end));
+  const auto left = [told] { return told - std::chrono::steady_clock::now(); };
   if (!rpc_->WaitUntilSent(kQuietTime.zero(), left()) ||
       !http_->WaitUntilSent(kQuietTime.zero(), left())) {
-    log_(LogLevel::kWarning, absl::StrCat("clients have not read their answers after ",
-                                          options_.exit_timeout_secs, " s; they are cut off"));
+    log_(LogLevel::kWarning,
+         FormatText("clients have not read their answers after %.1f s; they are cut off",
+                    std::chrono::duration<double>(patience).count()));
   } else {
-    rpc_->WaitUntilSent(kQuietTime, kLongestRefusing);
-    http_->WaitUntilSent(kQuietTime, kLongestRefusing);
+    rpc_->WaitUntilSent(kQuietTime, UpTo(kLongestRefusing, all_end));
+    http_->WaitUntilSent(kQuietTime, UpTo(kLongestRefusing, all_end));
   }
-  const auto cut = std::chrono::steady_clock::now() + kFlushTime;
+  const auto cut = std::chrono::steady_clock::now() + UpTo(kFlushTime, all_end);
   rpc_->Shutdown(cut);
   if (admin_rpc_ != nullptr) admin_rpc_->Shutdown(cut);
+  on_step_("the recipe store");
   store_.Finish();
   engine_.SaveUsage(UsageKeeper::When::kNow);
+  metrics_file_->Finish();
 }
 
 void Daemon::FinishGenerations(std::chrono::steady_clock::time_point end) {
   constexpr std::chrono::milliseconds kLook(5);
-  for (const Repository::Listed& listed : repository_.List()) {
-    if (listed.servable == nullptr || listed.servable->generation == nullptr) continue;
-    GenerationLoop& generation = *listed.servable->generation;
-    while (!generation.idle() && std::chrono::steady_clock::now() < end) {
+  std::vector<std::weak_ptr<GenerationLoop>> all;
+  {
+    MutexLock lock(generations_mutex_);
+    all = generations_;
+  }
+  for (const std::weak_ptr<GenerationLoop>& one : all) {
+    const std::shared_ptr<GenerationLoop> generation = one.lock();
+    if (generation == nullptr) continue;
+    while (!generation->idle() && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(kLook);
     }
-    generation.Stop();
+    generation->Finish();
   }
 }
 
 Daemon::~Daemon() {
   scheduler_.Shutdown(Stopping());
+  sequences_.Close(Stopping());
+  sequences_.Stop();
+  // They tell tokens to the ports.
+  FinishGenerations(std::chrono::steady_clock::now());
   repository_.Stop();  // Its threads tell of changes, which the ports hear of.
+  on_step_("streams that run");
   dispatcher_.reset();
   text_threads_.Stop();
+  on_step_("captures");
   // Nobody takes what they would make ready, and their callbacks end in the scheduler.
   captures_.Stop();
+  metrics_file_->Finish();
+  on_step_("the recipe store");
   store_.Finish();
+  on_step_("connections");
   metrics_.reset();
   admin_.reset();
   http_.reset();

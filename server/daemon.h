@@ -3,6 +3,7 @@
 // Threads: Start, Drain and the destructor from one thread.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -13,15 +14,20 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/cgroup.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/capture/capture_pool.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/metrics/metrics_file.h"
 #include "runtime/engine/replay/helper_pool.h"
 #include "runtime/engine/types/memory_budget.h"
 #include "server/arena_keeper.h"
+#include "server/config/log_switch.h"
 #include "server/config/options.h"
+#include "server/debug_lines.h"
 #include "server/front_door.h"
 #include "server/generate/token_calls.h"
+#include "server/graph_dumps.h"
 #include "server/http/http_server.h"
 #include "server/http/pages.h"
 #include "server/http/router.h"
@@ -29,15 +35,19 @@
 #include "server/log.h"
 #include "server/metrics/catalogue.h"
 #include "server/metrics/metrics_observer.h"
+#include "server/repository/generation_loop.h"
 #include "server/repository/readiness.h"
 #include "server/repository/repository.h"
 #include "server/repository/server_state.h"
 #include "server/request_log.h"
 #include "server/requests/inference.h"
+#include "server/requests/sequence_keeper.h"
 #include "server/rpc/rpc_server.h"
 #include "server/server_events.h"
+#include "server/shared_memory/shared_regions.h"
 #include "server/store_keeper.h"
 #include "server/text/text_threads.h"
+#include "server/trace_file.h"
 #include "server/transport/byte_account.h"
 #include "server/utilization_meter.h"
 
@@ -54,17 +64,25 @@ class Daemon {
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Options& options,
                                                        const std::string& version, Log& log,
                                                        OnFatal on_fatal);
+  // The time within which the process is to end once it is told to: Options::drain_grace_secs and
+  // Options::exit_timeout_secs, and a few seconds where these give requests less.
+  static std::chrono::seconds ExitTime(const Options& options);
+
   // Drops what still waits; finishes the replays that run.
   ~Daemon();
 
   // Makes the server not ready. Requests are served on for Options::drain_grace_secs, so that
   // whoever sends them can see that; then new ones are refused, and those that wait or run are
-  // answered, within Options::exit_timeout_secs.
-  void Drain();
+  // answered. What is not answered a moment before Options::exit_timeout_secs are over is dropped.
+  // `on_step` is told what is waited for next, up to the end of the destructor: whoever bounds the
+  // time of all can say what hung.
+  void Drain(std::function<void(const char* step)> on_step);
 
  private:
   Daemon(const Options& options, const std::string& version, Log& log, OnFatal on_fatal,
-         std::unique_ptr<const Device> device);
+         std::unique_ptr<const Device> device, std::unique_ptr<TraceFile> trace);
+  void OnCapture(const MissRecord& record);
+  void OnReplay(const std::string& model, const ReplayRecord& record);
   absl::Status OpenPorts();
   absl::StatusOr<std::unique_ptr<RpcServer>> OpenGrpc(const Endpoint& endpoint, bool is_admin_port);
   absl::Status OpenHttp();
@@ -80,17 +98,27 @@ class Daemon {
   void OnReadiness(const Readiness& readiness);
   // Sets the gauges of what waits and runs.
   void MeasureLoad();
+  // A stream is stuck (1), or one that was has come back (-1).
+  void CountStuck(int more, const StuckRun& run);
+  static std::chrono::seconds TimeAfterGrace(const Options& options) {
+    return std::max(std::chrono::seconds(options.exit_timeout_secs), std::chrono::seconds(3));
+  }
 
   // Constant after construction; each may use those above it.
   const Options options_;
   const std::string version_;
+  const std::unique_ptr<TraceFile> trace_;  // null: none is kept
+  LogSwitch& log_levels_;
   const LogFunction log_;
+  DebugLines debug_;
   const RequestLog request_log_;
   const OnFatal on_fatal_;
+  const GraphDumps graph_dumps_;
   const int64_t started_ns_;
   SteadyClock clock_;
   const std::string device_text_;  // "cpu avx512_vnni"
   Catalogue catalogue_;
+  std::unique_ptr<MetricsFile> metrics_file_;
   MetricsObserver observer_;
   CountingEvents events_;
   ServerState state_;
@@ -103,14 +131,19 @@ class Daemon {
   CapturePool captures_;
   Engine engine_;
   RequestScheduler scheduler_;
+  SequenceKeeper sequences_{clock_};
+  Mutex generations_mutex_;
+  // Those of all loads: a version that was unloaded may still make tokens.
+  std::vector<std::weak_ptr<GenerationLoop>> generations_ GUARDED_BY(generations_mutex_);
   TextModels texts_;
   Repository repository_;
   ReadinessProbe readiness_;
+  const ByteAccount in_flight_;             // requests and answers of all ports
+  std::unique_ptr<SharedRegions> regions_;  // null without --system-shared-memory
   Inference inference_;
   TokenCalls tokens_;
   TextThreads text_threads_;
   std::unique_ptr<RequestDispatcher> dispatcher_;
-  const ByteAccount in_flight_;  // requests and answers of all ports
   std::unique_ptr<FrontDoor> door_;
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<RpcServer> admin_rpc_;              // null where no port is its own
@@ -121,6 +154,7 @@ class Daemon {
   std::unique_ptr<HttpServer> admin_;  // null where no port is its own
   std::unique_ptr<HttpServer> metrics_;
   std::atomic<bool> ports_are_open_{false};
+  std::function<void(const char* step)> on_step_ = [](const char*) {};
 };
 
 }  // namespace reprise

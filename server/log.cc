@@ -58,27 +58,34 @@ std::string AsText(absl::string_view message, absl::Span<const LogField> fields)
 
 }  // namespace
 
-Log::Log(LogFormat format, LogLevel level, std::shared_ptr<spdlog::sinks::sink> sink)
-    : format_(format), logger_(std::make_unique<spdlog::logger>("reprised", std::move(sink))) {
+Log::Log(LogFormat format, const LogLevels& levels, std::shared_ptr<spdlog::sinks::sink> sink)
+    : format_(format),
+      levels_(levels),
+      logger_(std::make_unique<spdlog::logger>("reprised", std::move(sink))) {
   auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
   formatter->set_pattern(format == LogFormat::kJson
                              ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})"
                              : "%Y-%m-%dT%H:%M:%S.%eZ %l %v");
   logger_->set_formatter(std::move(formatter));
-  logger_->set_level(SpdlogLevel(level));
+  logger_->set_level(spdlog::level::debug);  // levels_ says which lines there are
   logger_->flush_on(spdlog::level::debug);
 }
 
-std::unique_ptr<Log> Log::ToStandardError(LogFormat format, LogLevel level) {
-  return std::make_unique<Log>(format, level, std::make_shared<spdlog::sinks::stderr_sink_mt>());
+std::unique_ptr<Log> Log::ToStandardError(LogFormat format, const LogLevels& levels) {
+  return std::make_unique<Log>(format, levels, std::make_shared<spdlog::sinks::stderr_sink_mt>());
 }
 
 Log::~Log() = default;
 
-bool Log::Wants(LogLevel level) const { return logger_->should_log(SpdlogLevel(level)); }
-
 void Log::Write(LogLevel level, absl::string_view message, absl::Span<const LogField> fields) {
-  if (!Wants(level)) return;
+  if (Wants(level)) Put(level, message, fields);
+}
+
+void Log::WriteOf(LogModule module, absl::string_view message) {
+  Put(LogLevel::kDebug, absl::StrCat(LogModuleName(module), ": ", message), {});
+}
+
+void Log::Put(LogLevel level, absl::string_view message, absl::Span<const LogField> fields) {
   const std::string line =
       format_ == LogFormat::kJson ? AsJson(message, fields) : AsText(message, fields);
   logger_->log(SpdlogLevel(level), spdlog::string_view_t(line.data(), line.size()));

@@ -4,7 +4,7 @@
 // is no printable character is escaped, in both formats (see runtime/base/shown_text.h), and a
 // message ends after 8192 bytes.
 //
-//   Log log(LogFormat::kText, LogLevel::kInfo, sink);
+//   Log log(LogFormat::kText, LogLevels(), sink);
 //   log.Write(LogLevel::kInfo, "ready");            // 2026-01-01T00:00:00.000Z info ready
 //   log.Write(LogLevel::kInfo, "request", {{"id", "a b"}, {"rows", 3}});  // ... id="a b" rows=3
 //
@@ -19,6 +19,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "server/config/log_switch.h"
 #include "server/config/options.h"
 
 namespace spdlog {
@@ -41,20 +42,28 @@ struct LogField {
 class Log {
  public:
   // Writes to `sink`.
-  Log(LogFormat format, LogLevel level, std::shared_ptr<spdlog::sinks::sink> sink);
+  Log(LogFormat format, const LogLevels& levels, std::shared_ptr<spdlog::sinks::sink> sink);
   // Writes to the standard error.
-  static std::unique_ptr<Log> ToStandardError(LogFormat format, LogLevel level);
+  static std::unique_ptr<Log> ToStandardError(LogFormat format, const LogLevels& levels);
   ~Log();
 
-  bool Wants(LogLevel level) const;
+  // The levels, which may change while others write.
+  LogSwitch& levels() { return levels_; }
+  bool Wants(LogLevel level) const { return levels_.Wants(level); }
   void Write(LogLevel level, absl::string_view message, absl::Span<const LogField> fields = {});
+  // A debug line of a module, which the level of all does not hold back: LogSwitch::Wants(module)
+  // was asked.
+  void WriteOf(LogModule module, absl::string_view message);
   // Write as a function. The log outlives it.
   LogFunction function() {
     return [this](LogLevel level, const std::string& message) { Write(level, message); };
   }
 
  private:
+  void Put(LogLevel level, absl::string_view message, absl::Span<const LogField> fields);
+
   const LogFormat format_;
+  LogSwitch levels_;
   const std::unique_ptr<spdlog::logger> logger_;
 };
 

@@ -5,19 +5,24 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "runtime/base/address_space.h"
 #include "runtime/base/descriptor_limit.h"
 #include "runtime/base/file_faults.h"
 #include "runtime/base/heap.h"
 #include "runtime/base/memory_net.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/custom/op_library.h"
 #include "server/config/flags.h"
 #include "server/daemon.h"
 #include "server/log.h"
@@ -42,6 +47,7 @@ sigset_t BlockEndingSignals() {
   }
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of files is an error of that write
   return signals;
 }
 
@@ -50,6 +56,40 @@ int WaitForSignal(const sigset_t& signals) {
   while (sigwait(&signals, &number) != 0) {
   }
   return number;
+}
+
+// The next of `signals`, or 0 when `end` comes first.
+int WaitForSignalUntil(const sigset_t& signals, std::chrono::steady_clock::time_point end) {
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(
+        end - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return 0;
+    const timespec time = {.tv_sec = left.count() / 1'000'000'000,
+                           .tv_nsec = left.count() % 1'000'000'000};
+    if (const int number = sigtimedwait(&signals, nullptr, &time); number > 0) return number;
+  }
+}
+
+// Ends the process at a second signal, and at the end of its time whatever hangs. A thread's work.
+void EndAtOnce(const sigset_t& signals, std::chrono::steady_clock::time_point end,
+               const std::atomic<const char*>& step, Log& log) {
+  if (const int second = WaitForSignalUntil(signals, end); second > 0) {
+    log.Write(LogLevel::kWarning,
+              absl::StrCat("signal ", second, " while draining: ending at once"));
+    std::_Exit(128 + second);
+  }
+  log.Write(LogLevel::kError, absl::StrCat("the time to end is over, and there still are: ",
+                                           step.load(), "; ending at once"));
+  std::_Exit(kExitFailed);
+}
+
+absl::Status LoadOpLibraries(const std::vector<std::string>& files, Log& log) {
+  for (const std::string& file : files) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> ops, LoadOpLibrary(file));
+    log.Write(LogLevel::kInfo,
+              absl::StrCat("op library ", file, " brings ", absl::StrJoin(ops, ", ")));
+  }
+  return absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {
@@ -76,7 +116,12 @@ int Main(int argc, char** argv) {
   // Else Debian's Abseil looks for cycles among gRPC's locks whenever one is taken.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const std::shared_ptr<Log> log =
-      Log::ToStandardError(parsed->options.log_format, parsed->options.log_level);
+      Log::ToStandardError(parsed->options.log_format, parsed->options.log_levels);
+  if (const absl::Status loaded = LoadOpLibraries(parsed->options.op_libraries, *log);
+      !loaded.ok()) {
+    log->Write(LogLevel::kError, loaded.message());
+    return kExitFailed;
+  }
   std::atomic<int> code = EXIT_SUCCESS;
   auto daemon =
       Daemon::Start(parsed->options, REPRISE_VERSION, *log, [&log, &code](const absl::Status& why) {
@@ -91,15 +136,15 @@ int Main(int argc, char** argv) {
   const int first = WaitForSignal(signals);
   log->Write(LogLevel::kInfo,
              absl::StrCat("signal ", first, ": draining; a second one ends at once"));
-  WhereMemoryAllows([&] {
-    std::thread([&signals, log] {
-      const int second = WaitForSignal(signals);
-      log->Write(LogLevel::kWarning,
-                 absl::StrCat("signal ", second, " while draining: ending at once"));
-      std::_Exit(128 + second);
-    }).detach();
+  const std::chrono::seconds time = Daemon::ExitTime(parsed->options);
+  const auto end = std::chrono::steady_clock::now() + time;
+  std::atomic<const char*> step{"requests"};
+  const bool bounded = WhereMemoryAllows([&] {
+    std::thread([&signals, &step, end, log] { EndAtOnce(signals, end, step, *log); }).detach();
   });
-  (*daemon)->Drain();
+  // Without a thread for it the system ends the process.
+  if (!bounded) alarm(static_cast<unsigned>(time.count()));
+  (*daemon)->Drain([&step](const char* next) { step = next; });
   daemon->reset();
   log->Write(LogLevel::kInfo, "stopped");
   return code;

@@ -12,11 +12,13 @@ namespace reprise {
 class RequestLog {
  public:
   // `log` outlives the object. `every`: a line for each request, also for those that are answered.
-  RequestLog(Log& log, bool every)
-      : log_(log), every_(every), failures_(log.Wants(LogLevel::kDebug)) {}
+  RequestLog(Log& log, bool every) : log_(log), every_(every) {}
 
   void OnRequest(const RequestRecord& record) const {
-    if (every_ || (failures_ && record.code != absl::StatusCode::kOk)) Write(record);
+    // The level may change at any time.
+    if (every_ || (record.code != absl::StatusCode::kOk && log_.Wants(LogLevel::kDebug))) {
+      Write(record);
+    }
   }
 
  private:
@@ -24,7 +26,6 @@ class RequestLog {
 
   Log& log_;
   const bool every_;
-  const bool failures_;
 };
 
 }  // namespace reprise

@@ -49,13 +49,22 @@ class CountingModelEvents final : public ModelEvents {
     set(metrics_.pages, "used", record.pages_used);
     set(metrics_.pages, "free", record.pages_free);
     set(metrics_.pages, "shared", record.pages_shared);
-    const auto add = [&](absl::string_view kind, int64_t now, int64_t before) {
-      if (now > before) metrics_.tokens.at(kind).Increment(static_cast<double>(now - before));
+    const auto add = [](auto& series, absl::string_view kind, int64_t now, int64_t before) {
+      if (now > before) series.at(kind).Increment(static_cast<double>(now - before));
     };
-    add("prompt", record.prompt_tokens, generated_.prompt_tokens);
-    add("generated", record.generated_tokens, generated_.generated_tokens);
-    add("cached", record.cached_tokens, generated_.cached_tokens);
+    add(metrics_.tokens, "prompt", record.prompt_tokens, generated_.prompt_tokens);
+    add(metrics_.tokens, "generated", record.generated_tokens, generated_.generated_tokens);
+    add(metrics_.tokens, "cached", record.cached_tokens, generated_.cached_tokens);
+    add(metrics_.draft_tokens, "right", record.drafts_right, generated_.drafts_right);
+    add(metrics_.draft_tokens, "wrong", record.drafts_wrong, generated_.drafts_wrong);
     generated_ = record;
+  }
+
+  void OnText(const TextRecord& record) override {
+    metrics_.texts->Increment();
+    metrics_.text_tokens->Increment(static_cast<double>(record.tokens));
+    if (record.truncated) metrics_.text_truncations->Increment();
+    metrics_.tokenizer_duration->Observe(static_cast<double>(record.tokenizer_ns) * kSecondsPerNs);
   }
 
   void OnFirstToken(int64_t ns) override {
@@ -64,6 +73,21 @@ class CountingModelEvents final : public ModelEvents {
 
   void OnNextToken(int64_t ns) override {
     metrics_.time_per_output_token->Observe(static_cast<double>(ns) * kSecondsPerNs);
+  }
+
+  void OnSequences(const SequenceRecord& record) override {
+    metrics_.live_sequences->Set(static_cast<double>(record.live));
+    metrics_.sequence_requests_waiting->Set(static_cast<double>(record.waiting));
+    metrics_.state_bytes->Set(static_cast<double>(record.bytes));
+    const auto add = [&](absl::string_view event, int64_t now, int64_t& before) {
+      if (now > before) {
+        metrics_.sequence_events.at(event).Increment(static_cast<double>(now - before));
+      }
+      before = now;
+    };
+    add("begun", record.begun, sequences_.begun);
+    add("ended", record.ended, sequences_.ended);
+    add("idle", record.idle, sequences_.idle);
   }
 
   void OnState(ModelState state, const absl::Status& why) override {
@@ -128,6 +152,7 @@ class CountingModelEvents final : public ModelEvents {
   const std::string who_;
   const LogFunction log_;
   GenerationRecord generated_;  // as it was last told
+  SequenceRecord sequences_;    // the same
   const RequestLog& requests_;
 };
 

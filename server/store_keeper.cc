@@ -15,11 +15,12 @@ constexpr std::chrono::seconds kTick(5);
 
 }  // namespace
 
-StoreKeeper::StoreKeeper(const Options& options, const LogFunction& log) {
+StoreKeeper::StoreKeeper(const Options& options, const LogFunction& log, DebugLog* debug) {
   if (options.recipe_cache.empty()) return;
   auto store =
       RecipeStore::Open({.folder = options.recipe_cache,
                          .max_bytes = options.recipe_cache_disk_mb << 20,
+                         .debug = debug,
                          .log = [log](const std::string& text) { log(LogLevel::kWarning, text); }});
   if (!store.ok()) {
     log(LogLevel::kWarning,

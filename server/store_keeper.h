@@ -20,7 +20,8 @@ class StoreKeeper {
  public:
   // Opens the folder of --recipe-cache. One that cannot be used is warned of: the daemon serves
   // without it.
-  StoreKeeper(const Options& options, const LogFunction& log);
+  // `debug` is told of writes; null: nobody listens.
+  StoreKeeper(const Options& options, const LogFunction& log, DebugLog* debug = nullptr);
   ~StoreKeeper();
   StoreKeeper(const StoreKeeper&) = delete;
   StoreKeeper& operator=(const StoreKeeper&) = delete;

@@ -8,11 +8,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/onnx/import_extension.h"
+#include "runtime/ops/custom/op_library.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
 #include "tools/command.h"
 #include "tools/local_engine.h"
+#include "tools/precision.h"
+#include "tools/reports/check_json.h"
 #include "tools/reports/check_report.h"
 #include "tools/reports/op_matrix.h"
 
@@ -22,12 +24,19 @@ namespace {
 struct CheckFlags {
   std::string path;
   bool ops = false;
+  bool precision = false;
+  std::string precision_ops;
+  std::string bucket;  // that --precision measures at
+  std::string inputs_file;
+  std::vector<std::string> op_libraries;
   std::string variant;  // "int8": the file model_int8.onnx of a folder
   std::string max_isa = std::string(IsaName(kHighestIsa));
   std::vector<std::string> buckets;  // "sequence=16,32"
   int64_t max_batch_tokens = ModelOptions().max_batch_tokens;
   std::string packing = "auto";
   int streams = AvailableCpus();
+  bool json = false;
+  std::string metrics_file;  // empty: none
 };
 
 // "sequence=16,32" into `options`; what is wrong with it, or nothing.
@@ -74,11 +83,21 @@ void PrintTexts(TextLoad& texts, const Model& model) {
 
 absl::Status RunCheck(const CheckFlags& flags) {
   if (flags.ops) {
-    std::fputs(OpMatrixText().c_str(), stdout);
+    std::fputs(flags.json ? OpMatrixJson().c_str() : OpMatrixText().c_str(), stdout);
     return absl::OkStatus();
   }
-  LocalEngine local(*ParseIsa(flags.max_isa), AvailableCpus());
+  for (const std::string& file : flags.op_libraries) {
+    RETURN_IF_ERROR(LoadOpLibrary(file).status());
+  }
   ASSIGN_OR_RETURN(const std::string path, ModelPath(flags));
+  if (flags.precision) {
+    return RunPrecision({.path = path,
+                         .rules = flags.precision_ops,
+                         .bucket = flags.bucket,
+                         .inputs_file = flags.inputs_file,
+                         .max_isa = *ParseIsa(flags.max_isa)});
+  }
+  LocalEngine local(*ParseIsa(flags.max_isa), AvailableCpus(), flags.metrics_file);
   ModelOptions options = {.id = {.name = std::filesystem::path(flags.path).filename().string()},
                           .path = path,
                           .max_batch_tokens = flags.max_batch_tokens};
@@ -86,20 +105,31 @@ absl::Status RunCheck(const CheckFlags& flags) {
   // As a server does it: named buckets are there to be padded to.
   if (flags.packing == "auto" && flags.buckets.empty()) options.packing = PackingMode::kAuto;
   TextLoad texts(path, {});
-  const ImportExtension extension([&](ImportedModel& imported) { return texts.Extend(imported); });
+  options.extend = [&](ImportedModel& imported) { return texts.Extend(imported); };
   const auto model = local.engine.Load(std::move(options));
   if (!model.ok()) {
     const std::vector<std::string> reasons = ReasonsOf(model.status());
-    std::printf("%s cannot be served:\n", flags.path.c_str());
-    for (const std::string& reason : reasons) std::printf("  %s\n", reason.c_str());
+    if (flags.json) {
+      std::printf("%s", RefusedJson(flags.path, reasons).c_str());
+    } else {
+      std::printf("%s cannot be served:\n", flags.path.c_str());
+      for (const std::string& reason : reasons) std::printf("  %s\n", reason.c_str());
+    }
     return absl::Status(model.status().code(),
                         absl::StrCat(flags.path, " cannot be served, for ", reasons.size(),
                                      reasons.size() == 1 ? " reason" : " reasons"));
   }
-  ASSIGN_OR_RETURN(const std::string report, CheckReport(local.engine, **model, flags.streams));
-  std::printf("%s can be served\n\n%s", flags.path.c_str(), report.c_str());
-  PrintTexts(texts, **model);
-  return absl::OkStatus();
+  if (flags.json) {
+    texts.Finish(**model);
+    ASSIGN_OR_RETURN(const std::string report,
+                     CheckJson(local.engine, **model, flags.path, texts.note(), flags.streams));
+    std::printf("%s", report.c_str());
+  } else {
+    ASSIGN_OR_RETURN(const std::string report, CheckReport(local.engine, **model, flags.streams));
+    std::printf("%s can be served\n\n%s", flags.path.c_str(), report.c_str());
+    PrintTexts(texts, **model);
+  }
+  return flags.metrics_file.empty() ? absl::OkStatus() : local.engine.WriteMetrics();
 }
 
 }  // namespace
@@ -137,10 +167,41 @@ void AddCheck(CLI::App& app, Action& action) {
       ->add_option("--packing", flags->packing,
                    "As `reprise.packing` of config.pbtxt: auto (unless --buckets are given), off")
       ->check(CLI::IsMember({"auto", "off"}));
+  AddJson(*command, flags->json);
+  command
+      ->add_option("--metrics-file", flags->metrics_file,
+                   "Write what was compiled as JSON, in the form of reprised --metrics-file")
+      ->type_name("FILE");
+  CLI::Option* precision = command->add_flag(
+      "--precision", flags->precision,
+      "Print which nodes can round to bfloat16, and the error that each choice makes");
+  command
+      ->add_option("--precision-ops", flags->precision_ops,
+                   "A choice to measure as well, as `reprise.precision_ops` of config.pbtxt; @FILE "
+                   "is beside the model")
+      ->needs(precision);
+  command
+      ->add_option("--bucket", flags->bucket,
+                   "Sizes to measure at: a bucket (b1_s128), or sizes (batch=1,sequence=100)")
+      ->needs(precision)
+      ->type_name("BUCKET");
+  command
+      ->add_option("--inputs", flags->inputs_file,
+                   "JSON with the inputs to measure with, as for infer; made up without")
+      ->needs(precision)
+      ->check(CLI::ExistingFile);
+  command
+      ->add_option("--op-library", flags->op_libraries,
+                   "A shared library with ops that the model names, as for reprised")
+      ->allow_extra_args(false)
+      ->check(CLI::ExistingFile);
   command->add_option("--streams", flags->streams, "Replays at a time, for the estimate of memory")
       ->check(CLI::PositiveNumber);
   command->callback([flags, &action] {
     if (flags->path.empty() && !flags->ops) throw CLI::RequiredError("model or --ops");
+    if (flags->precision && flags->json) {
+      throw CLI::ValidationError("--json", "the report of --precision is for people alone");
+    }
     action = [flags] { return RunCheck(*flags); };
   });
 }

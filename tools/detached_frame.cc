@@ -119,7 +119,8 @@ std::vector<std::vector<std::byte>> MakeUpInputs(const Recipe& recipe) {
     if (IsFloating(slot.dtype)) {
       FillSmall(slot.dtype, NumElements(slot.shape), random, bytes.data());
     }
-    if (IsFloating(slot.dtype) || !absl::StrContains(slot.name, "mask")) continue;
+    const bool is_mask = absl::StrContains(slot.name, "mask") || slot.dtype == DType::kBool;
+    if (IsFloating(slot.dtype) || !is_mask) continue;
     for (size_t i = 0; i < bytes.size(); i += DTypeSize(slot.dtype)) bytes[i] = std::byte{1};
   }
   return inputs;
@@ -194,7 +195,7 @@ absl::StatusOr<DetachedFrame> FillDetached(const std::string& path, const std::s
   ASSIGN_OR_RETURN(DetachedRecipe detached, DetachRecipe(record.payload));
   DetachedFrame result;
   result.origin = absl::StrCat(detached.model, " version ", detached.version, ", ", detached.bucket,
-                               " (", detached.key.binding.ToString(), ")");
+                               " (", detached.binding, ")");
   result.warning = std::string(UsableOn(facts, device.fingerprint()).message());
   FilledFrame& filled = result.filled;
   ASSIGN_OR_RETURN(filled.recipe, BindDetached(std::move(detached), device, clock));

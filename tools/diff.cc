@@ -190,6 +190,7 @@ std::string DiffReport(const DiffSide& was, const DiffSide& now, const DiffOptio
 
 void AddDiff(CLI::App& app, Action& action) {
   struct Flags {
+    ServerFlags server;
     std::string was, now, store;
     DiffOptions options;
   };
@@ -197,12 +198,13 @@ void AddDiff(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "diff", "Why two models or recipes are not the same: the first cause, and both graphs");
   command->footer(
-      "A side is a model file (.onnx), a record of a recipe store (.rps), a text that `graph` "
-      "wrote,\n"
-      "BUNDLE#KEY, or with --store the key of a recipe of that folder. WAS comes first: in\n"
-      "\"0.5, was 0.7\" NOW has 0.5. Rows are marked | where both sides differ, < and > where only "
-      "one\n"
-      "has them.");
+      "A side is a model file (.onnx), a record of a recipe store (.rps), a text that `graph`,\n"
+      "`dump --graph` or --dump-graphs wrote, BUNDLE#KEY, or the key of a recipe: that of a "
+      "server,\n"
+      "or with --store one of a folder. WAS comes first: \"0.5, was 0.7\" has the values of NOW "
+      "and\n"
+      "WAS. Rows are marked | where both sides differ, < and > where only one has them.");
+  flags->server.Add(*command);
   command->add_option("was", flags->was, "One side")->required()->type_name("WAS");
   command->add_option("now", flags->now, "The other side")->required()->type_name("NOW");
   command->add_option("--store", flags->store, "Look for keys in this folder of --recipe-cache")
@@ -216,12 +218,11 @@ void AddDiff(CLI::App& app, Action& action) {
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
   command->add_flag("--all", flags->options.all, "Every row, also those that are the same");
-  command->add_flag("--json", flags->options.json,
-                    "Print JSON, whose fields docs/cli.md describes");
+  AddJson(*command, flags->options.json);
   command->callback([flags, &action] {
     action = [flags]() -> absl::Status {
-      ASSIGN_OR_RETURN(const DiffSide was, ReadDiffSide(flags->was, flags->store));
-      ASSIGN_OR_RETURN(const DiffSide now, ReadDiffSide(flags->now, flags->store));
+      ASSIGN_OR_RETURN(const DiffSide was, ReadDiffSide(flags->was, flags->store, flags->server));
+      ASSIGN_OR_RETURN(const DiffSide now, ReadDiffSide(flags->now, flags->store, flags->server));
       std::printf("%s", DiffReport(was, now, flags->options).c_str());
       return absl::OkStatus();
     };

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/hide_bytes.h"
 #include "runtime/graph/text.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/recipe/record_facts.h"
@@ -41,7 +42,8 @@ absl::StatusOr<DiffSide> ReadText(const std::string& path) {
     if (line == "}") break;
   }
   DiffSide side = {.what = absl::StrCat("graph ", path)};
-  ASSIGN_OR_RETURN(side.graph, ParseNamed(graph, path));
+  // `dump --graph` leaves the bytes of constants out: they are no difference then.
+  ASSIGN_OR_RETURN(side.graph, ParseNamed(ZeroHiddenBytes(graph), path));
   return side;
 }
 
@@ -76,13 +78,17 @@ absl::StatusOr<DiffSide> SideOfRecord(absl::string_view bytes, const std::string
   ASSIGN_OR_RETURN(const DetachedRecipe recipe, DetachRecipe(record.payload));
   DiffSide side = {
       .what = absl::StrCat("recipe ", recipe.key.hex(), " of ", recipe.model, ", ", recipe.bucket),
-      .facts = {{"binding", recipe.key.binding.ToString()},
+      .facts = {{"binding", recipe.binding},
                 {"packing", recipe.key.packing},
                 {"precision", recipe.key.precision},
                 {"device", recipe.key.device}}};
-  ASSIGN_OR_RETURN(Graph specialized, ParseNamed(recipe.plan.graph, name));
+  ASSIGN_OR_RETURN(const Graph specialized, ParseNamed(recipe.plan.graph, name));
   AddKernels(specialized, recipe.plan.kernels, side);
-  side.graph = std::move(specialized);
+  if (recipe.plan.symbolic.empty()) {
+    side.graph = specialized;
+  } else {
+    ASSIGN_OR_RETURN(side.graph, ParseNamed(recipe.plan.symbolic, name));
+  }
   return side;
 }
 
@@ -113,23 +119,38 @@ absl::StatusOr<DiffSide> ReadStored(const std::string& folder, const std::string
   return absl::NotFoundError(absl::StrCat("the store '", folder, "' has no recipe ", key));
 }
 
+absl::StatusOr<DiffSide> ReadServed(const std::string& key, const ServerFlags& server) {
+  ASSIGN_OR_RETURN(const auto client, server.Connect());
+  ASSIGN_OR_RETURN(const v1::DumpRecipeResponse dump,
+                   client->DumpRecipe(key, {.graphs = true, .constants = true}));
+  DiffSide side = {
+      .what = absl::StrCat("recipe ", dump.info().key(), " of ", dump.info().model(), " version ",
+                           dump.info().version(), ", ", dump.info().bucket()),
+      .facts = {{"binding", dump.info().binding()},
+                {"packing", dump.recipe().key().packing()},
+                {"precision", dump.recipe().key().precision()},
+                {"device", dump.recipe().key().device()}}};
+  ASSIGN_OR_RETURN(side.graph, ParseNamed(dump.symbolic_graph(), key));
+  for (const auto& launch : dump.recipe().launches()) {
+    side.kernels.emplace_back(launch.node(), launch.kernel());
+  }
+  return side;
+}
+
 bool IsKey(const std::string& name) {
   return name.size() == 16 && absl::c_all_of(name, absl::ascii_isxdigit);
 }
 
 }  // namespace
 
-absl::StatusOr<DiffSide> ReadDiffSide(const std::string& name, const std::string& store) {
+absl::StatusOr<DiffSide> ReadDiffSide(const std::string& name, const std::string& store,
+                                      const ServerFlags& server) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(name, absl::MaxSplits('#', 1));
   if (!parts.second.empty() && std::filesystem::exists(parts.first)) {
     return ReadBundle(parts.first, parts.second);
   }
   if (IsKey(name) && !std::filesystem::exists(name)) {
-    if (store.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the key ", name, " is looked for in a folder: --store DIR"));
-    }
-    return ReadStored(store, name);
+    return store.empty() ? ReadServed(name, server) : ReadStored(store, name);
   }
   if (!std::filesystem::exists(name)) {
     return absl::NotFoundError(absl::StrCat(

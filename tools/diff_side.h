@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/cli/command.h"
 #include "runtime/graph/graph.h"
 
 namespace reprise::cli {
 
 struct DiffSide {
   std::string what;  // "model a.onnx", "recipe 0123456789abcdef of minilm, b1_s16"
-  Graph graph;       // a recipe's is the one behind the passes
+  Graph graph;       // symbolic where it is known
   // Other facts by name, which are compared as texts: "opset", "binding", "precision", "device".
   // Those that make another recipe of the same graph come first.
   std::vector<std::pair<std::string, std::string>> facts;
@@ -22,8 +23,9 @@ struct DiffSide {
 };
 
 // The side that `name` names: a model file, a record of a recipe store (.rps), a text of a graph as
-// `reprise graph` writes it, BUNDLE#KEY, or the key of a recipe of the folder `store`. Errors name
-// it.
-absl::StatusOr<DiffSide> ReadDiffSide(const std::string& name, const std::string& store);
+// `reprise graph`, `reprise dump --graph` and `--dump-graphs` write it, BUNDLE#KEY, or the key of a
+// recipe: one of the folder `store`, or where that is empty of the server. Errors name it.
+absl::StatusOr<DiffSide> ReadDiffSide(const std::string& name, const std::string& store,
+                                      const ServerFlags& server);
 
 }  // namespace reprise::cli

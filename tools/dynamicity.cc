@@ -26,6 +26,7 @@ struct DynamicityFlags {
   std::string crop;  // 300x300
   int shapes = 20;
   bool csv = false;
+  bool json = false;
 };
 
 // The one optional argument names a file, a server, or a model.
@@ -54,6 +55,7 @@ absl::Status PrintShapes(const ShapeColumns& shapes, const std::string& path,
   const std::string name = std::filesystem::path(path).filename().string();
   const v1::ModelDynamicity report =
       JudgeShapeFile(shapes, name.empty() ? path : name, flags.csv ? 0 : flags.shapes);
+  if (flags.json) return PrintJson(report);
   Print(report, flags);
   return absl::OkStatus();
 }
@@ -88,6 +90,7 @@ absl::Status RunDynamicity(DynamicityFlags flags) {
   request.set_version(flags.version);
   request.set_most_shapes(flags.csv ? 0 : static_cast<uint32_t>(flags.shapes));
   ASSIGN_OR_RETURN(const v1::GetDynamicityResponse response, client->GetDynamicity(request));
+  if (flags.json) return PrintJson(response);
   if (response.models().empty() && !flags.csv) std::printf("no model is ready\n");
   for (int i = 0; i < response.models_size(); ++i) {
     if (i > 0) std::printf("\n");
@@ -137,6 +140,7 @@ void AddDynamicity(CLI::App& app, Action& action) {
   command->add_option("--crop", flags->crop, "Cut or pad the last dims of every sample to this")
       ->type_name("HEIGHTxWIDTH");
   command->add_flag("--csv", flags->csv, "Only the table, all of it, as CSV");
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunDynamicity(*flags); }; });
 }
 

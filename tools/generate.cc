@@ -27,6 +27,7 @@ struct GenerateOptions {
   int64_t memory_mb = 1024;
   int64_t step_tokens = 512;
   int threads = 1;
+  bool speculate = true;
   bool speed = false;
 };
 
@@ -74,11 +75,14 @@ void PrintSpeed(const GeneratorStats& stats, const std::vector<int64_t>& first,
   };
   std::printf(
       "%lld prompt tokens, %lld new ones in %.1f ms: %.1f new tokens a second; first token "
-      "%.2f ms, each after it %.3f ms (medians); %lld steps, %lld set back\n",
+      "%.2f ms, each after it %.3f ms (medians); %lld steps, %lld set back, "
+      "%lld of %lld drafted tokens right\n",
       static_cast<long long>(stats.prompt_tokens), static_cast<long long>(stats.generated_tokens),
       static_cast<double>(ns) * 1e-6,
       static_cast<double>(stats.generated_tokens) * 1e9 / static_cast<double>(ns), median(first),
-      median(next), static_cast<long long>(stats.steps), static_cast<long long>(stats.set_backs));
+      median(next), static_cast<long long>(stats.steps), static_cast<long long>(stats.set_backs),
+      static_cast<long long>(stats.drafts_right),
+      static_cast<long long>(stats.drafts_right + stats.drafts_wrong));
 }
 
 absl::Status Generate(const GenerateOptions& options) {
@@ -90,6 +94,7 @@ absl::Status Generate(const GenerateOptions& options) {
                              .context = options.context,
                              .step_tokens = options.step_tokens,
                              .eos_ids = options.eos_ids,
+                             .speculate = options.speculate,
                              .max_threads = options.threads,
                              .events = {.on_first_token = [&](int64_t ns) { first.push_back(ns); },
                                         .on_token = [&](int64_t ns) { next.push_back(ns); }}};
@@ -166,6 +171,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   command->add_option("--step-tokens", options->step_tokens, "New tokens of a step, at most")
       ->capture_default_str();
   command->add_option("--threads", options->threads, "Threads of a step")->capture_default_str();
+  command->add_flag("!--no-speculation", options->speculate, "One token of a sequence a step");
   command->add_flag("--speed", options->speed, "Say how fast it was");
   command->callback([options, &action] { action = [options] { return Generate(*options); }; });
 }

@@ -13,10 +13,12 @@
 namespace reprise::cli {
 
 struct LocalEngine {
-  explicit LocalEngine(Isa max_isa, int threads = 1)
+  // `metrics_file`: written when the engine ends, see EngineOptions; empty: none.
+  explicit LocalEngine(Isa max_isa, int threads = 1, const std::string& metrics_file = "")
       : device(max_isa),
         cores(threads),
-        engine({.device = &device, .clock = &clock, .cores = &cores}, observer) {}
+        engine({.device = &device, .clock = &clock, .cores = &cores, .metrics_file = metrics_file},
+               observer) {}
 
   // Loads the model at `path`, packed where it can be. Nothing is answered, so that the
   // certificates are measured at small sizes alone.

@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
 
   reprise::cli::Action action;
   reprise::cli::AddInfer(app, action);
+  reprise::cli::AddFeed(app, action);
   reprise::cli::AddBench(app, action, reprise::cli::AddProfile);
   reprise::cli::AddRecipes(app, action);
   reprise::cli::AddDump(app, action);

@@ -27,6 +27,7 @@ constexpr int kMostBuckets = 16;
 struct PlanFlags {
   std::string file;
   std::string from;
+  TlsFlags tls;
   std::string model;
   std::string version;
   std::string svg;
@@ -34,6 +35,7 @@ struct PlanFlags {
   int64_t batch = 1;
   int buckets = kAutoBoundaries;
   std::string axis = "sequence";
+  bool json = false;
 };
 
 absl::StatusOr<std::string> ReadText(const std::string& path) {
@@ -120,7 +122,7 @@ std::string CheckText(const PlannedLengths& lengths, const BoundaryRule& rule,
 // there.
 absl::StatusOr<PlannedLengths> AskServer(const PlanFlags& flags, PlanFacts& facts,
                                          BoundaryCost& cost) {
-  const ServerFlags server = {.server = flags.from};
+  const ServerFlags server = {.server = flags.from, .tls = flags.tls};
   ASSIGN_OR_RETURN(auto client, server.Connect());
   ASSIGN_OR_RETURN(const ServerLengths found,
                    FindServerLengths(*client, flags.model, flags.version, flags.axis));
@@ -140,18 +142,28 @@ absl::StatusOr<PlannedLengths> ReadFile(const PlanFlags& flags, PlanFacts& facts
   return PlanLengths(read, flags.batch);
 }
 
+absl::Status WriteSvg(const std::string& path, const std::string& picture) {
+  std::ofstream out(path, std::ios::binary);
+  out << picture;
+  out.flush();
+  if (out) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot write '", path, "'"));
+}
+
 absl::Status RunPlan(const PlanFlags& flags) {
   PlanFacts facts = {.chosen = flags.buckets, .axis = flags.axis};
   BoundaryCost cost = [](int64_t size) { return static_cast<double>(size); };
   ASSIGN_OR_RETURN(const PlannedLengths lengths,
                    flags.from.empty() ? ReadFile(flags, facts) : AskServer(flags, facts, cost));
   const PlanTable table = MakePlan(lengths, std::max(kMostBuckets, flags.buckets), cost);
+  if (flags.json) {
+    if (!flags.svg.empty()) RETURN_IF_ERROR(WriteSvg(flags.svg, PlanSvg(lengths, table, facts)));
+    std::printf("%s", PlanJson(lengths, table, facts).c_str());
+    return absl::OkStatus();
+  }
   std::printf("%s", PlanText(lengths, table, facts).c_str());
   if (!flags.svg.empty()) {
-    std::ofstream out(flags.svg, std::ios::binary);
-    out << PlanSvg(lengths, table, facts);
-    out.flush();
-    if (!out) return absl::UnavailableError(absl::StrCat("cannot write '", flags.svg, "'"));
+    RETURN_IF_ERROR(WriteSvg(flags.svg, PlanSvg(lengths, table, facts)));
     std::printf("\npicture: %s\n", flags.svg.c_str());
   }
   if (!flags.check.empty()) {
@@ -178,6 +190,7 @@ void AddPlan(CLI::App& app, Action& action) {
       command->add_option("--from", flags->from, "Take the lengths that came to this server")
           ->excludes(file)
           ->type_name("HOST:PORT");
+  flags->tls.Add(*command);
   command->add_option("--model", flags->model, "Of the server; may be left out if it has one")
       ->needs(from)
       ->type_name("NAME");
@@ -195,8 +208,13 @@ void AddPlan(CLI::App& app, Action& action) {
       ->capture_default_str()
       ->type_name("K");
   command->add_option("--svg", flags->svg, "Write a picture")->type_name("FILE");
-  command->add_option("--check", flags->check, "Judge this config.pbtxt against the lengths")
-      ->type_name("FILE");
+  CLI::Option* check =
+      command->add_option("--check", flags->check, "Judge this config.pbtxt against the lengths")
+          ->type_name("FILE");
+  command
+      ->add_flag("--json", flags->json,
+                 "Print what each strategy would cost as JSON, whose fields docs/cli.md describes")
+      ->excludes(check);
   command->add_option("--axis", flags->axis, "The axis that the lengths are of")
       ->capture_default_str()
       ->type_name("NAME");

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/machine_peak.h"
+#include "runtime/engine/metrics/json_writer.h"
 #include "runtime/engine/profile.h"
 #include "tools/command.h"
 #include "tools/local_engine.h"
@@ -13,8 +14,37 @@
 
 namespace reprise::cli {
 
+namespace {
+
+std::string JsonOf(const ProfileOptions& options, const RequestSizes& target,
+                   const RecipeProfile& profile, const Roofline& roofline) {
+  JsonWriter json;
+  json.Object([&] {
+    json.Member("model", options.path);
+    json.Key("sizes");
+    json.Object([&] {
+      for (const auto& [axis, size] : target.sizes) json.Member(axis, size);
+    });
+    json.Member("packed", target.packed);
+    json.Member("cpu", CpuModelName());
+    json.Member("isa", IsaName(UsableIsa(options.max_isa)));
+    json.Key("roofline");
+    json.Object([&] {
+      json.Member("gflops", roofline.gflops);
+      json.Member("gexps", roofline.gexps);
+      json.Member("gerfs", roofline.gerfs);
+      json.Member("weight_gbytes", roofline.weight_gbytes);
+      json.Member("other_gbytes", roofline.other_gbytes);
+    });
+    WriteProfile(profile, roofline, json);
+  });
+  return json.Take();
+}
+
+}  // namespace
+
 absl::Status RunProfile(const ProfileOptions& options) {
-  LocalEngine local(options.max_isa);
+  LocalEngine local(options.max_isa, /*threads=*/1, options.metrics_file);
   ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
                    local.LoadToStudy(options.path, options.precision));
   ASSIGN_OR_RETURN(const RequestSizes target, SizesOf(*model, options.bucket));
@@ -27,6 +57,11 @@ absl::Status RunProfile(const ProfileOptions& options) {
   const RecipeBytes bytes = BytesOf(*profile.recipe);
   const Roofline roofline = cpu::MeasureRoofline(isa, static_cast<size_t>(bytes.weights),
                                                  static_cast<size_t>(bytes.others));
+  if (!options.metrics_file.empty()) RETURN_IF_ERROR(local.engine.WriteMetrics());
+  if (options.json) {
+    std::printf("%s", JsonOf(options, target, profile, roofline).c_str());
+    return absl::OkStatus();
+  }
   std::printf("%s at %s%s, one thread of %s (%s)\n", options.path.c_str(),
               absl::StrJoin(target.sizes, ", ", absl::PairFormatter(" ")).c_str(),
               target.packed ? ", packed" : "", CpuModelName().c_str(),
@@ -57,12 +92,14 @@ ProfileAction AddProfile(CLI::App& bench, CLI::Option* profile) {
   AddPrecision(bench, flags->precision,
                "Precision to profile with, as `reprise.precision` of config.pbtxt")
       ->needs(profile);
-  return [flags](const std::string& path, int64_t max_id) {
-    return RunProfile({.path = path,
+  return [flags](const ProfileRequest& request) {
+    return RunProfile({.path = request.path,
                        .bucket = flags->bucket,
                        .max_isa = *ParseIsa(flags->max_isa),
                        .precision = *ParsePrecision(flags->precision),
-                       .max_id = max_id});
+                       .max_id = request.max_id,
+                       .json = request.json,
+                       .metrics_file = request.metrics_file});
   };
 }
 

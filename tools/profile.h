@@ -17,9 +17,11 @@ struct ProfileOptions {
   Precision precision = Precision::kExact;
   int repeats = 30;
   int64_t max_id = 1000;
+  bool json = false;
+  std::string metrics_file;  // empty: none
 };
 
-// Needs no server: loads the model, measures what the machine can do, and prints a table.
+// Needs no server: loads the model, measures what the machine can do, and prints a table, or JSON.
 absl::Status RunProfile(const ProfileOptions& options);
 
 }  // namespace reprise::cli

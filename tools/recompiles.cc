@@ -186,10 +186,12 @@ Recompilations RecompilationsOf(const v1::ExplainMissesResponse& record) {
                         .module = miss.section().empty()
                                       ? absl::StrCat("(", miss.model(), ")")
                                       : absl::StrCat("(", miss.model(), ") ", miss.section()),
-                        .new_in = miss.binding(),
+                        .new_in = absl::StrJoin(miss.inputs(), ", "),
+                        .new_out = absl::StrJoin(miss.outputs(), ", "),
                         .cause = CauseOf(miss)};
     std::vector<std::string> comment = {
         absl::StrCat("recipe ", miss.recipe(), ", ", miss.bucket())};
+    if (!miss.cause().empty()) comment.push_back(miss.cause());
     if (!miss.suggestion().empty())
       comment.push_back(absl::StrCat("to avoid it: ", miss.suggestion()));
     row.comment = absl::StrJoin(comment, "; ");
@@ -314,7 +316,7 @@ void AddRecompiles(CLI::App& app, Action& action) {
   command->add_option("--rows", flags->rows, "Rows of a table that are shown")
       ->capture_default_str()
       ->type_name("N");
-  command->add_flag("--json", flags->json, "Print JSON, whose fields docs/cli.md describes");
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunRecompiles(*flags); }; });
 }
 

@@ -221,7 +221,11 @@ class Tracer {
           .location = place.location,
           .comment = absl::StrCat("would recompile in a static graph; here: cut, eager nodes ",
                                   eager_nodes_)};
-      row.new_out = outputs_;
+      for (const MissRecord& record : behind_cuts_) {
+        if (record.section != absl::StrCat("behind ", cut.op, " '", cut.node, "'")) continue;
+        row.new_out = absl::StrJoin(record.inputs, ", ");
+      }
+      if (row.new_out.empty()) row.new_out = outputs_;
       const auto form = forms_.find(cut.node);
       if (form != forms_.end()) absl::StrAppend(&row.comment, "; static form: ", form->second);
       table_.rows.push_back(std::move(row));

@@ -12,6 +12,7 @@
 #include "client/cli/table.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/metrics/json_writer.h"
 #include "runtime/engine/profile.h"
 #include "tools/command.h"
 #include "tools/detached_frame.h"
@@ -31,9 +32,10 @@ absl::StatusOr<FilledFrame> FillFromModel(const ReplayOptions& options, LocalEng
                    local.LoadToStudy(options.source, options.precision));
   ASSIGN_OR_RETURN(const RequestSizes target, SizesOf(*model, options.bucket));
   ASSIGN_OR_RETURN(const MadeUpRequest made, MakeUpRequest(*model, target.sizes, options.max_id));
-  std::printf("%s at %s%s, compiled here, with made-up inputs\n", options.source.c_str(),
-              absl::StrJoin(target.sizes, ", ", absl::PairFormatter(" ")).c_str(),
-              target.packed ? ", packed" : "");
+  std::fprintf(options.json ? stderr : stdout, "%s at %s%s, compiled here, with made-up inputs\n",
+               options.source.c_str(),
+               absl::StrJoin(target.sizes, ", ", absl::PairFormatter(" ")).c_str(),
+               target.packed ? ", packed" : "");
   return local.engine.Fill(*model, made.request, stream, target.packed);
 }
 
@@ -41,9 +43,10 @@ absl::StatusOr<FilledFrame> FillFromRecipe(const ReplayOptions& options, LocalEn
                                            Stream& stream) {
   ASSIGN_OR_RETURN(DetachedFrame detached, FillDetached(options.source, options.weights,
                                                         local.device, local.clock, stream));
-  std::printf("stored recipe of %s, with made-up inputs%s\n", detached.origin.c_str(),
-              options.weights.empty() ? " and weights: values mean nothing" : "");
-  if (!detached.warning.empty()) std::printf("%s\n", detached.warning.c_str());
+  std::FILE* const notes = options.json ? stderr : stdout;
+  std::fprintf(notes, "stored recipe of %s, with made-up inputs%s\n", detached.origin.c_str(),
+               options.weights.empty() ? " and weights: values mean nothing" : "");
+  if (!detached.warning.empty()) std::fprintf(notes, "%s\n", detached.warning.c_str());
   return std::move(detached.filled);
 }
 
@@ -91,15 +94,20 @@ void PrintTimes(const Launch& launch, std::vector<int64_t> ns) {
   std::printf("%s\n", text.c_str());
 }
 
+// The bytes of an output as numbers.
+std::vector<double> ValuesOf(const std::string& bytes, DType dtype) {
+  const auto count = static_cast<int64_t>(bytes.size() / DTypeSize(dtype));
+  return Tensor::Make(
+             dtype, {count},
+             [&](void* data) { std::copy(bytes.begin(), bytes.end(), static_cast<char*>(data)); })
+      .ToDoubles();
+}
+
 // A line for each eight elements, which begins with the place of the first of them.
 void PrintValues(const std::string& bytes, DType dtype) {
   constexpr int64_t kPerLine = 8;
-  const auto count = static_cast<int64_t>(bytes.size() / DTypeSize(dtype));
-  const Tensor tensor = Tensor::Make(dtype, {count}, [&](void* data) {
-    std::copy(bytes.begin(), bytes.end(), static_cast<char*>(data));
-  });
-  const std::vector<double> values = tensor.ToDoubles();
-  for (int64_t i = 0; i < count; ++i) {
+  const std::vector<double> values = ValuesOf(bytes, dtype);
+  for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
     if (i % kPerLine == 0) std::printf("%s%8lld:", i == 0 ? "" : "\n", static_cast<long long>(i));
     std::printf(" %.9g", values[static_cast<size_t>(i)]);
   }
@@ -116,14 +124,97 @@ void PrintOutputs(const LaunchRun& run, const std::vector<OperandNote>& notes) {
   }
 }
 
+void WriteLaunch(const Recipe& recipe, size_t i, JsonWriter& json) {
+  const Launch& launch = recipe.launches[i];
+  json.Member("launch", i);
+  json.Member("kernel", launch.kernel);
+  json.Member("node", launch.node);
+  json.Member("shapes", launch.detail);
+  json.Member("reference", launch.reference);
+  json.Member("foreign", launch.foreign);
+}
+
+void WriteOperands(const Recipe& recipe, size_t i, JsonWriter& json) {
+  const Launch& launch = recipe.launches[i];
+  json.Key("operands");
+  json.Array([&] {
+    for (size_t k = 0; k < launch.operands.size(); ++k) {
+      const Operand& operand = launch.operands[k];
+      const OperandNote& note = recipe.operand_notes[i][k];
+      json.Object([&] {
+        json.Member("role", RoleName(note.role));
+        json.Member("space", SpaceName(operand.space));
+        if (operand.space == Space::kNone) return;
+        const bool parameter = operand.space == Space::kParameter;
+        json.Member("offset", parameter ? static_cast<uint64_t>(operand.offset)
+                                        : static_cast<uint64_t>(recipe.OffsetOf(operand)));
+        json.Member("bytes", note.bytes);
+        if (note.dtype != DType::kUndefined) json.Member("dtype", DTypeName(note.dtype));
+        if (parameter) json.Member("is", recipe.parameters[operand.offset]->text());
+      });
+    }
+  });
+}
+
+std::string ListJson(const Recipe& recipe) {
+  JsonWriter json;
+  json.Object([&] {
+    json.Member("recipe", recipe.key.hex());
+    json.Key("launches");
+    json.Array([&] {
+      for (size_t i = 0; i < recipe.launches.size(); ++i) {
+        json.Object([&] { WriteLaunch(recipe, i, json); });
+      }
+    });
+  });
+  return json.Take();
+}
+
+std::string LaunchJson(const ReplayOptions& options, const Recipe& recipe, LaunchRun run) {
+  const auto index = static_cast<size_t>(options.launch);
+  std::sort(run.ns.begin(), run.ns.end());
+  JsonWriter json;
+  json.Object([&] {
+    json.Member("recipe", recipe.key.hex());
+    WriteLaunch(recipe, index, json);
+    WriteOperands(recipe, index, json);
+    json.Member("runs", run.ns.size());
+    json.Member("median_us", static_cast<double>(run.ns[run.ns.size() / 2]) * 1e-3);
+    json.Member("least_us", static_cast<double>(run.ns.front()) * 1e-3);
+    json.Member("most_us", static_cast<double>(run.ns.back()) * 1e-3);
+    if (!options.values) return;
+    json.Key("outputs");
+    json.Array([&] {
+      size_t next = 0;
+      for (const OperandNote& note : recipe.operand_notes[index]) {
+        if (note.role != OperandNote::Role::kOutput) continue;
+        const std::string& bytes = run.outputs[next++];
+        json.Array([&] {
+          if (bytes.empty()) return;
+          for (const double value : ValuesOf(bytes, note.dtype)) json.Value(value);
+        });
+      }
+    });
+  });
+  return json.Take();
+}
+
 absl::Status Show(const ReplayOptions& options, const FilledFrame& filled, const Clock& clock) {
   const Recipe& recipe = *filled.recipe;
+  if (options.json && options.launch < 0) {
+    std::printf("%s", ListJson(recipe).c_str());
+    return absl::OkStatus();
+  }
   if (options.launch < 0) {
     std::printf("%s", recipe.Dump().c_str());
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const LaunchRun run,
                    RunLaunch(recipe, filled.frame, options.launch, options.repeats, clock));
+  if (options.json) {
+    std::printf("%s", LaunchJson(options, recipe, run).c_str());
+    return absl::OkStatus();
+  }
   const Launch& launch = recipe.launches[static_cast<size_t>(options.launch)];
   std::printf("\nlaunch %d of %zu: %s%s, %s\nnode %s\n\n", options.launch, recipe.launches.size(),
               launch.kernel.c_str(), launch.foreign ? " (a foreign library)" : "",
@@ -185,6 +276,7 @@ void AddReplay(CLI::App& app, Action& action) {
       ->capture_default_str()
       ->type_name("N");
   command->add_flag("--values", options.values, "Print what the launch writes, element by element");
+  AddJson(*command, options.json);
   AddMaxIsa(*command, flags->max_isa, "Highest instruction set to use, as for reprised");
   AddPrecision(*command, flags->precision, "Of a model: as `reprise.precision` of config.pbtxt");
   command->add_option("--max-id", options.max_id, "Of a model: largest made-up id")

@@ -17,6 +17,7 @@ struct ReplayOptions {
   int launch = -1;      // -1: the launches are listed, none runs
   int repeats = 30;
   bool values = false;  // what the launch writes is printed
+  bool json = false;
   Isa max_isa = kHighestIsa;
   Precision precision = Precision::kExact;  // a model's
   int64_t max_id = 1000;                    // the largest made-up id of a model's inputs

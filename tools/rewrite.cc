@@ -22,6 +22,7 @@
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/recipe/record_file.h"
 #include "tools/command.h"
+#include "tools/files/row_forms.h"
 #include "tools/files/static_forms.h"
 #include "tools/local_engine.h"
 #include "tools/made_up_request.h"
@@ -42,6 +43,7 @@ struct RewriteFlags {
   std::vector<std::string> inputs;  // files of JSON
   bool is_static = false;
   bool allow_output_change = false;
+  int64_t most_boxes = 0;  // 0: as the model says
   bool json = false;
 };
 
@@ -64,6 +66,12 @@ class ValueShapes {
     Shape values, mask;
     DType dtype = DType::kUndefined;
   };
+  // The rank of a value whose shape does not hang on data.
+  absl::StatusOr<int> Rank(const std::string& value) const {
+    ASSIGN_OR_RETURN(const Pair at, At(value, value, kTriedSizes[0]));
+    return static_cast<int>(at.values.size());
+  }
+
   absl::StatusOr<Pair> At(const std::string& values, const std::string& mask, int64_t size) const {
     Graph graph = graph_;
     graph.ClearOutputs();
@@ -143,7 +151,7 @@ bool Alike(double a, double b) {
 class Comparison {
  public:
   Comparison(LocalEngine& local, const Model& was, const Model& now,
-             const std::map<std::string, std::string>& masks)
+             const std::map<std::string, MaskedOutput>& masks)
       : local_(local), was_(was), now_(now), masks_(masks) {}
 
   absl::Status Run(const Request& request, const std::string& what) {
@@ -177,7 +185,7 @@ class Comparison {
     std::vector<double> before = Numbers(a.outputs[i], was_.outputs()[i].dtype);
     std::vector<double> after = Numbers(b.outputs[i], was_.outputs()[i].dtype);
     if (const auto mask = masks_.find(name); mask != masks_.end()) {
-      after = Selected(after, b, mask->second);
+      after = Selected(after, b.outputs[i].shape, b, mask->second);
     } else if (a.outputs[i].shape != b.outputs[i].shape) {
       return absl::InternalError(absl::StrCat(what, ": output '", name, "' has shape ",
                                               ShapeToString(b.outputs[i].shape), ", was ",
@@ -200,18 +208,20 @@ class Comparison {
     return absl::OkStatus();
   }
 
-  // The elements that the mask keeps, which is an output of its own.
-  std::vector<double> Selected(const std::vector<double>& all, const Response& response,
-                               const std::string& mask) const {
+  // The elements that the mask keeps, which is an output of its own. It begins at dim `dim` of
+  // `shape`; where it has fewer dims each of its elements stands for several.
+  std::vector<double> Selected(const std::vector<double>& all, const Shape& shape,
+                               const Response& response, const MaskedOutput& masked) const {
     for (size_t i = 0; i < now_.outputs().size(); ++i) {
-      if (now_.outputs()[i].name != mask) continue;
+      if (now_.outputs()[i].name != masked.mask) continue;
       const std::string& bytes = response.outputs[i].bytes;
+      int64_t outer = 1;
+      for (int d = 0; d < masked.dim; ++d) outer *= shape[static_cast<size_t>(d)];
+      const size_t behind = all.size() / static_cast<size_t>(std::max<int64_t>(outer, 1));
+      const size_t each = bytes.empty() ? 1 : std::max<size_t>(behind / bytes.size(), 1);
       std::vector<double> kept;
-      // A mask with fewer dims, or of size 1 along some, stands for several elements each: those
-      // behind its own.
-      const size_t each = bytes.empty() ? 1 : all.size() / bytes.size();
       for (size_t k = 0; k < all.size(); ++k) {
-        if (bytes[k / std::max<size_t>(each, 1)] != 0) kept.push_back(all[k]);
+        if (bytes[k / each % bytes.size()] != 0) kept.push_back(all[k]);
       }
       return kept;
     }
@@ -221,7 +231,7 @@ class Comparison {
   LocalEngine& local_;
   const Model& was_;
   const Model& now_;
-  const std::map<std::string, std::string> masks_;  // outputs that have changed: their masks
+  const std::map<std::string, MaskedOutput> masks_;  // outputs that have changed, by name
   Tally tally_;
 };
 
@@ -286,7 +296,11 @@ absl::Status RunRewrite(const RewriteFlags& flags) {
   }
   nlohmann::ordered_json report = {{"nodes", nlohmann::ordered_json::array()}};
   Table table({{"node"}, {"done"}, {"form"}});
-  std::map<std::string, std::string> masks;
+  std::map<std::string, MaskedOutput> masks;
+  const RowFormOptions row_options = {
+      .allow_output_change = flags.allow_output_change,
+      .most_boxes = flags.most_boxes,
+      .rank = [&shapes](const std::string& value) { return shapes.Rank(value); }};
   int64_t done = 0;
   // Positions of nodes change with each rewrite, so that the forms are looked for again.
   std::vector<std::string> left;
@@ -302,7 +316,13 @@ absl::Status RunRewrite(const RewriteFlags& flags) {
     absl::StatusOr<FormFacts> facts = FormFacts();
     if (next->known) facts = Prove(*next, shapes);
     absl::Status status = facts.status();
-    if (status.ok()) {
+    if (next->has_rows) {
+      const auto changed = ApplyRowForm(next->output, row_options, model);
+      status = changed.status();
+      if (changed.ok()) {
+        for (const MaskedOutput& output : *changed) masks[output.name] = output;
+      }
+    } else if (status.ok()) {
       onnx::ModelProto changed = model;
       status = ApplyStaticForm(*next, *facts, {.allow_output_change = flags.allow_output_change},
                                changed);
@@ -310,8 +330,9 @@ absl::Status RunRewrite(const RewriteFlags& flags) {
     }
     if (status.ok()) {
       ++done;
-      if (next->reaches_output) {
-        masks[next->output] = model.graph().output(model.graph().output_size() - 1).name();
+      if (next->reaches_output && !next->has_rows) {
+        const std::string& mask = model.graph().output(model.graph().output_size() - 1).name();
+        masks[next->output] = {.name = next->output, .mask = mask};
       }
     }
     const std::string why = status.ok() ? "yes" : absl::StrCat("no: ", status.message());
@@ -393,10 +414,16 @@ void AddRewrite(CLI::App& app, Action& action) {
       "--allow-output-change", flags->allow_output_change,
       "Also where the dynamic size is that of an output, which then keeps all elements "
       "and gets a mask beside it");
+  command
+      ->add_option("--most-boxes", flags->most_boxes,
+                   "NonMaxSuppression: the most boxes of a class in a picture, where the model "
+                   "allows more")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
   command->add_option("--inputs", flags->inputs, "Compare on these inputs too, as for infer")
       ->check(CLI::ExistingFile)
       ->type_name("FILE.json");
-  command->add_flag("--json", flags->json, "Print JSON, whose fields docs/cli.md describes");
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunRewrite(*flags); }; });
 }
 

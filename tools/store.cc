@@ -15,12 +15,11 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "client/cli/table.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/graph/hide_bytes.h"
 #include "runtime/graph/text.h"
 #include "runtime/recipe/record_facts.h"
 #include "runtime/recipe/stored_recipe.h"
@@ -193,14 +192,8 @@ absl::StatusOr<std::vector<Inspected>> RecipesOfKey(const RecipeStore& store,
   return absl::NotFoundError(absl::StrCat("no record of '", store.folder(), "' has the key ", key));
 }
 
-// The line of a constant without its bytes, where these stand in hex; any other line as it is.
 void PrintGraphText(const std::string& text, bool constants) {
-  for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
-    const size_t at = line.find(" = hex\"");
-    std::printf("%s\n", constants || at == absl::string_view::npos
-                            ? std::string(line).c_str()
-                            : absl::StrCat(line.substr(0, at), " = {...}").c_str());
-  }
+  std::printf("%s", constants ? text.c_str() : HideBytes(text).c_str());
 }
 
 absl::Status ShowRecipe(const Inspected& file, bool constants) {
@@ -216,12 +209,16 @@ absl::Status ShowRecipe(const Inspected& file, bool constants) {
   head.AddRow({"recipe", recipe.key.hex()});
   head.AddRow({"file", file.entry.file});
   head.AddRow({"model", absl::StrCat(recipe.model, " version ", recipe.version)});
-  head.AddRow({"bucket", absl::StrCat(recipe.bucket, " (", recipe.key.binding.ToString(), ")")});
+  head.AddRow({"bucket", absl::StrCat(recipe.bucket, " (", recipe.binding, ")")});
   head.AddRow({"packing", recipe.key.packing});
   head.AddRow({"precision", recipe.key.precision});
   head.AddRow({"device", recipe.key.device});
   head.AddRow({"compiler", file.facts->compiler});
   std::printf("%s\n", head.Text().c_str());
+  if (!recipe.plan.symbolic.empty()) {
+    std::printf("// the graph before it got its sizes\n");
+    PrintGraphText(recipe.plan.symbolic, constants);
+  }
   std::printf("// the graph behind the passes, that kernels were chosen for\n");
   PrintGraphText(recipe.plan.graph, constants);
   ASSIGN_OR_RETURN(const Graph graph, Parse(recipe.plan.graph));
@@ -245,7 +242,8 @@ absl::Status Show(const StoreFlags& flags) {
       if (file.facts.ok() && file.facts->kind == RecordKind::kRecipe) {
         ASSIGN_OR_RETURN(const Record record, DecodeRecord(file.bytes));
         ASSIGN_OR_RETURN(const DetachedRecipe recipe, DetachRecipe(record.payload));
-        json["binding"] = recipe.key.binding.ToString();
+        json["binding"] = recipe.binding;
+        json["symbolic_graph"] = recipe.plan.symbolic;
         json["graph"] = recipe.plan.graph;
         json["kernels"] = recipe.plan.kernels;
       }

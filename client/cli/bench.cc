@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/command.h"
+#include "client/cli/generate_report.h"
 #include "client/cli/lengths.h"
 #include "client/cli/load.h"
 #include "client/cli/load_report.h"
@@ -24,9 +28,15 @@ struct BenchFlags {
   ServerFlags server;
   LoadOptions load;
   std::string lengths = "uniform:1-128";
+  std::string texts;
   double duration_s = 0;
   int64_t warmup_requests = 0;
   bool profile = false;
+  bool json = false;
+  std::string metrics_file;
+  bool generate = false;
+  std::string output_lengths = "64";
+  GenerateLoadOptions tokens;
 };
 
 absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions& options,
@@ -46,6 +56,84 @@ absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions&
   });
 }
 
+// The lines of a file that are not empty.
+absl::StatusOr<std::vector<std::string>> ReadTexts(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  std::vector<std::string> texts;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty()) texts.push_back(line);
+  }
+  if (texts.empty()) return absl::InvalidArgumentError(absl::StrCat(path, " has no text"));
+  return texts;
+}
+
+absl::Status Failures(int64_t failed, size_t all) {
+  if (failed == 0) return absl::OkStatus();
+  return absl::AbortedError(absl::StrFormat("%d of %d requests failed", failed, all));
+}
+
+// The server's metrics and captures, as --metrics-file of the server writes them.
+absl::Status WriteMetrics(client::Client& client, const std::string& path) {
+  ASSIGN_OR_RETURN(const auto stats, client.GetStats("", "", /*metrics=*/true));
+  const std::string part = absl::StrCat(path, ".part");
+  std::ofstream file(part, std::ios::binary);
+  file << stats.metrics_json();
+  file.close();
+  std::error_code error;
+  if (file) std::filesystem::rename(part, path, error);
+  if (file && !error) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot write '", path, "'"));
+}
+
+// Requests for tokens in the place of inferences.
+absl::Status RunGenerate(BenchFlags flags) {
+  ASSIGN_OR_RETURN(const Lengths prompts, Lengths::Parse(flags.lengths));
+  ASSIGN_OR_RETURN(const Lengths outputs, Lengths::Parse(flags.output_lengths));
+  ASSIGN_OR_RETURN(auto client, flags.server.Connect());
+  GenerateLoadOptions& load = flags.tokens;
+  load.model = flags.load.model;
+  load.version = flags.load.version;
+  load.concurrency = flags.load.concurrency;
+  load.seed = flags.load.seed;
+  load.max_id = flags.load.max_id;
+  load.requests = flags.load.requests;
+  load.duration = std::chrono::milliseconds(static_cast<int64_t>(flags.duration_s * 1000));
+  if (load.requests == 0 && load.duration.count() == 0) load.requests = 100;
+  load.prompts = prompts.Draw(kDrawnLengths, load.seed);
+  load.outputs = outputs.Draw(kDrawnLengths, load.seed + 1);
+  std::fprintf(flags.json ? stderr : stdout,
+               "%s at %s: concurrency %d, %s, prompts %s, answers %s, seed %d\n",
+               load.model.c_str(), client->target().c_str(), load.concurrency,
+               load.rate > 0 ? absl::StrFormat("%g requests/s", load.rate).c_str() : "closed loop",
+               flags.lengths.c_str(), flags.output_lengths.c_str(), static_cast<int>(load.seed));
+  const auto run = [&](const std::string& label) {
+    Progress bar(label);
+    return RunGenerateLoad(*client, load, [&](int64_t finished) {
+      bar.Show(load.requests > 0
+                   ? static_cast<double>(finished) / static_cast<double>(load.requests)
+                   : 0,
+               absl::StrFormat("%d requests", finished));
+    });
+  };
+  if (flags.warmup_requests > 0) {
+    const GenerateLoadOptions measured = load;
+    load.requests = flags.warmup_requests;
+    load.duration = {};
+    load.rate = 0;
+    load.seed += 2;  // other prompts, whose pages those of the measurement do not find
+    RETURN_IF_ERROR(run("warm-up").status());
+    load = measured;
+  }
+  ASSIGN_OR_RETURN(const GenerateLoadResult result, run("bench"));
+  std::printf("%s",
+              flags.json ? GenerateJson(result, load).c_str() : GenerateReport(result).c_str());
+  if (!flags.metrics_file.empty()) RETURN_IF_ERROR(WriteMetrics(*client, flags.metrics_file));
+  return Failures(std::count_if(result.samples.begin(), result.samples.end(),
+                                [](const GenerateSample& sample) { return !sample.error.empty(); }),
+                  result.samples.size());
+}
+
 absl::Status RunBench(BenchFlags flags) {
   ASSIGN_OR_RETURN(const Lengths lengths, Lengths::Parse(flags.lengths));
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
@@ -55,27 +143,63 @@ absl::Status RunBench(BenchFlags flags) {
   const size_t draws = load.requests > 0 ? static_cast<size_t>(load.requests) : kDrawnLengths;
   load.lengths = lengths.Draw(std::min(draws, kDrawnLengths), load.seed);
   ASSIGN_OR_RETURN(const auto metadata, client->ModelMetadata(load.model, load.version));
-  const std::string drawn =
-      HasLength(metadata) ? absl::StrCat("lengths ", flags.lengths) : "no lengths";
-  std::printf("%s at %s: concurrency %d, batch %d, %s, seed %d\n", load.model.c_str(),
-              client->target().c_str(), load.concurrency, static_cast<int>(load.batch),
-              drawn.c_str(), static_cast<int>(load.seed));
+  std::string drawn = HasLength(metadata) ? absl::StrCat("lengths ", flags.lengths) : "no lengths";
+  if (!flags.texts.empty()) {
+    ASSIGN_OR_RETURN(load.texts, ReadTexts(flags.texts));
+    drawn = absl::StrCat(load.texts.size(), " texts of ", flags.texts);
+  }
+  // Notes go beside the JSON, not into it.
+  std::FILE* const notes = flags.json ? stderr : stdout;
+  std::fprintf(notes, "%s at %s: concurrency %d, batch %d, %s, seed %d\n", load.model.c_str(),
+               client->target().c_str(), load.concurrency, static_cast<int>(load.batch),
+               drawn.c_str(), static_cast<int>(load.seed));
   if (flags.warmup_requests > 0) {
     LoadOptions warmup = load;
     warmup.requests = flags.warmup_requests;
     warmup.duration = {};
     ASSIGN_OR_RETURN(const LoadResult ignored, RunWithBar(*client, warmup, "warm-up"));
-    std::printf("after %d requests of warm-up\n", static_cast<int>(ignored.samples.size()));
+    std::fprintf(notes, "after %d requests of warm-up\n", static_cast<int>(ignored.samples.size()));
   }
   ASSIGN_OR_RETURN(const LoadResult result, RunWithBar(*client, load, "bench"));
-  std::printf("%s", LoadReport(result).c_str());
+  std::printf("%s", flags.json ? LoadJson(result, load).c_str() : LoadReport(result).c_str());
+  if (!flags.metrics_file.empty()) RETURN_IF_ERROR(WriteMetrics(*client, flags.metrics_file));
   const auto failed = std::count_if(result.samples.begin(), result.samples.end(),
                                     [](const Sample& sample) { return !sample.error.empty(); });
-  if (failed > 0) {
-    return absl::AbortedError(
-        absl::StrFormat("%d of %d requests failed", failed, result.samples.size()));
-  }
-  return absl::OkStatus();
+  return Failures(failed, result.samples.size());
+}
+
+void AddGenerateFlags(CLI::App& command, BenchFlags& flags) {
+  CLI::Option* generate = command.add_flag(
+      "--generate", flags.generate,
+      "Ask a decoder for tokens: --lengths are those of prompts; percentiles of the time to the "
+      "first token and of that between tokens");
+  command
+      .add_option("-o,--output-lengths", flags.output_lengths,
+                  "New tokens of an answer, as --lengths")
+      ->check([](const std::string& text) {
+        return std::string(Lengths::Parse(text).status().message());
+      })
+      ->needs(generate)
+      ->capture_default_str()
+      ->type_name("DISTRIBUTION");
+  command
+      .add_option("--rate", flags.tokens.rate,
+                  "Requests a second at random times, whether or not others are answered; at most "
+                  "--concurrency are under way. 0: each client asks when it was answered")
+      ->needs(generate)
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->type_name("R");
+  command
+      .add_option("--shared-prefix", flags.tokens.shared_prefix,
+                  "First tokens that all prompts have in common")
+      ->needs(generate)
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  command.add_option("--temperature", flags.tokens.temperature, "0: the best token is taken")
+      ->needs(generate)
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -93,6 +217,13 @@ void AddBench(CLI::App& app, Action& action, const Profiler& profiler) {
       "--profile", flags->profile,
       "No server and no load: time one replay launch by launch, beside this machine's roofline");
   const ProfileAction run_profile = profiler(*command, profile);
+  AddJson(*command, flags->json);
+  command
+      ->add_option("--metrics-file", flags->metrics_file,
+                   "Write compiles, captures and replays as JSON, in the form of reprised "
+                   "--metrics-file")
+      ->type_name("FILE");
+  AddGenerateFlags(*command, *flags);
   command->add_option("--version", flags->load.version, "Version; the newest if not given");
   command
       ->add_option("-c,--concurrency", flags->load.concurrency,
@@ -102,7 +233,8 @@ void AddBench(CLI::App& app, Action& action, const Profiler& profiler) {
       ->type_name("N");
   command
       ->add_option("-n,--requests", flags->load.requests,
-                   "Stop after so many requests (1000 if --duration is not given either)")
+                   "Stop after so many requests (1000 if --duration is not given either; 100 with "
+                   "--generate)")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
   command->add_option("-d,--duration", flags->duration_s, "Stop after so many seconds")
@@ -114,6 +246,12 @@ void AddBench(CLI::App& app, Action& action, const Profiler& profiler) {
       })
       ->capture_default_str()
       ->type_name("DISTRIBUTION");
+  command
+      ->add_option("--texts", flags->texts,
+                   "Send texts, a line of this file each, which the server makes tokens of")
+      ->check(CLI::ExistingFile)
+      ->excludes("--lengths")
+      ->type_name("FILE");
   command->add_option("-b,--batch", flags->load.batch, "Rows of a request")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str()
@@ -131,7 +269,12 @@ void AddBench(CLI::App& app, Action& action, const Profiler& profiler) {
       ->type_name("N");
   command->callback([flags, run_profile, &action] {
     action = [flags, run_profile] {
-      return flags->profile ? run_profile(flags->load.model, flags->load.max_id) : RunBench(*flags);
+      if (flags->generate) return RunGenerate(*flags);
+      if (!flags->profile) return RunBench(*flags);
+      return run_profile({.path = flags->load.model,
+                          .max_id = flags->load.max_id,
+                          .json = flags->json,
+                          .metrics_file = flags->metrics_file});
     };
   });
 }

@@ -13,19 +13,26 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/cli/tls_flags.h"
 #include "client/client.h"
 
 namespace reprise::cli {
 
 using Action = std::function<absl::Status()>;
 
+struct ProfileRequest {
+  std::string path;       // names a model.onnx
+  int64_t max_id = 1000;  // the largest made-up id
+  bool json = false;
+  std::string metrics_file;  // that gets compiles and replays as JSON; empty: none
+};
 // The profiler of `bench --profile` runs the engine, which this folder does not know: main hands it
-// in. It adds the flags that need the flag `profile`, and returns the function that profiles the
-// model at `path` with made-up ids up to `max_id`.
-using ProfileAction = std::function<absl::Status(const std::string& path, int64_t max_id)>;
+// in. It adds the flags that need the flag `profile`, and returns the function that profiles.
+using ProfileAction = std::function<absl::Status(const ProfileRequest& request)>;
 using Profiler = std::function<ProfileAction(CLI::App& bench, CLI::Option* profile)>;
 
 void AddInfer(CLI::App& app, Action& action);
+void AddFeed(CLI::App& app, Action& action);
 void AddBench(CLI::App& app, Action& action, const Profiler& profiler);
 void AddRecipes(CLI::App& app, Action& action);
 void AddDump(CLI::App& app, Action& action);
@@ -35,14 +42,25 @@ void AddWarmup(CLI::App& app, Action& action);
 void AddHealth(CLI::App& app, Action& action);
 void AddDemo(CLI::App& app, Action& action);
 
-// Where the server is; the flags --server and --timeout-ms.
+// The key of $REPRISE_API_KEY; empty without one. Not a flag: command lines are for everybody to
+// see.
+std::string ApiKey();
+
+// Where the server is; the flags --server and --timeout-ms, and those of TLS.
 struct ServerFlags {
   std::string server = "localhost:8001";
   int64_t timeout_ms = 30'000;
+  TlsFlags tls;
 
   void Add(CLI::App& command);
-  // A client whose connection stands; UNAVAILABLE in one line if no server answers within 2 s.
+  // A client whose connection stands. Errors: UNAVAILABLE in one line if no server answers within
+  // 2 s; those of TlsFlags::Read.
   absl::StatusOr<std::unique_ptr<client::Client>> Connect() const;
 };
+
+// Adds the flag --json, for which a command prints the message that it would show as tables.
+void AddJson(CLI::App& command, bool& json);
+// Prints it, indented; always OK.
+absl::Status PrintJson(const google::protobuf::Message& message);
 
 }  // namespace reprise::cli

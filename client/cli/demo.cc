@@ -26,6 +26,7 @@ struct DemoFlags {
   std::string metrics = "localhost:8002";
   std::string model = "minilm";
   std::string sentences;
+  bool as_texts = false;
 };
 
 using Embeddings = std::vector<std::vector<float>>;
@@ -34,8 +35,9 @@ using Embeddings = std::vector<std::vector<float>>;
 // served by the long one's recipe), and prints how each was served. Embeddings are in the order of
 // `sentences`. INTERNAL if the second pass is not all replays: then what this command shows would
 // not be true.
-absl::StatusOr<Embeddings> RunPass(client::Client& client, const std::string& model, int pass,
+absl::StatusOr<Embeddings> RunPass(client::Client& client, const DemoFlags& flags, int pass,
                                    const std::vector<Sentence>& sentences) {
+  const std::string& model = flags.model;
   ASSIGN_OR_RETURN(const auto metadata, client.ModelMetadata(model));
   std::vector<size_t> order(sentences.size());
   std::iota(order.begin(), order.end(), 0);
@@ -48,7 +50,10 @@ absl::StatusOr<Embeddings> RunPass(client::Client& client, const std::string& mo
   std::string not_replayed;
   for (const size_t position : order) {
     const Sentence& sentence = sentences[position];
-    ASSIGN_OR_RETURN(const auto tensors, SentenceInputs(metadata, sentence));
+    std::vector<OwnedTensor> tensors = {TextTensor({sentence.text})};
+    if (!flags.as_texts) {
+      ASSIGN_OR_RETURN(tensors, SentenceInputs(metadata, sentence));
+    }
     const auto start = std::chrono::steady_clock::now();
     ASSIGN_OR_RETURN(const auto result, client.Infer({.model = model, .inputs = Views(tensors)}));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
@@ -56,9 +61,9 @@ absl::StatusOr<Embeddings> RunPass(client::Client& client, const std::string& mo
     const std::string served = result.Parameter("reprise.capture");
     // On a daemon that has served others a larger recipe may be what is ready: a replay too.
     if (served != "replayed" && served != "larger") not_replayed = sentence.label;
-    table.AddRow({sentence.label, absl::StrCat(sentence.ids.size()),
-                  result.Parameter("reprise.bucket"), served, Fixed(took.count(), 2),
-                  Shorten(sentence.text, 44)});
+    const int64_t tokens = result.IntParameter("reprise.tokens", std::ssize(sentence.ids));
+    table.AddRow({sentence.label, absl::StrCat(tokens), result.Parameter("reprise.bucket"), served,
+                  Fixed(took.count(), 2), Shorten(sentence.text, 44)});
   }
   std::printf("%s", table.Text().c_str());
   if (pass > 1 && !not_replayed.empty()) {
@@ -115,9 +120,9 @@ absl::Status RunDemo(const DemoFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
 
   std::printf("First pass, shortest first: a shape is captured when its first sentence comes.\n\n");
-  ASSIGN_OR_RETURN(const Embeddings embeddings, RunPass(*client, flags.model, 1, sentences));
+  ASSIGN_OR_RETURN(const Embeddings embeddings, RunPass(*client, flags, 1, sentences));
   std::printf("\nSecond pass: everything is a replay.\n\n");
-  RETURN_IF_ERROR(RunPass(*client, flags.model, 2, sentences).status());
+  RETURN_IF_ERROR(RunPass(*client, flags, 2, sentences).status());
   std::printf("\nCosine similarity of the mean-pooled embeddings:\n\n");
   PrintSimilarities(sentences, embeddings);
   std::printf("\nFrom http://%s/metrics:\n\n", flags.metrics.c_str());
@@ -135,6 +140,8 @@ void AddDemo(CLI::App& app, Action& action) {
       ->required()
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
+  command->add_flag("--texts", flags->as_texts,
+                    "Send the sentences themselves: the server makes tokens of them");
   command->add_option("--model", flags->model, "Name of the model")
       ->capture_default_str()
       ->type_name("NAME");

@@ -23,6 +23,9 @@ struct DumpFlags {
   ServerFlags server;
   std::string key;
   bool arena = false;
+  bool graph = false;
+  bool constants = false;
+  bool json = false;
 };
 
 const char* SpaceName(recipe::v1::Space space) {
@@ -137,9 +140,30 @@ void PrintArena(const Recipe& recipe) {
   std::printf("\n%s", table.Text().c_str());
 }
 
+// Lines that begin with // are no part of a graph: what is between them can be read again.
+void PrintGraphs(const v1::DumpRecipeResponse& response) {
+  std::printf("// recipe %s of model %s, %s (%s)\n// the graph before it got its sizes\n",
+              response.info().key().c_str(), response.info().model().c_str(),
+              response.info().bucket().c_str(), response.info().binding().c_str());
+  std::printf("%s", response.symbolic_graph().c_str());
+  if (response.graph().empty()) {
+    std::printf("// the graph behind the passes cannot be made again\n");
+    return;
+  }
+  std::printf("// the graph behind the passes, that kernels were chosen for\n");
+  std::printf("%s", response.graph().c_str());
+}
+
 absl::Status RunDump(const DumpFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
-  ASSIGN_OR_RETURN(const auto response, client->DumpRecipe(flags.key));
+  ASSIGN_OR_RETURN(const auto response,
+                   client->DumpRecipe(flags.key, {.graphs = flags.graph || flags.constants,
+                                                  .constants = flags.constants}));
+  if (flags.json) return PrintJson(response);
+  if (flags.graph || flags.constants) {
+    PrintGraphs(response);
+    return absl::OkStatus();
+  }
   PrintHead(response.info(), response.recipe());
   PrintSlots(response.recipe());
   PrintLaunches(response.recipe());
@@ -160,6 +184,10 @@ void AddDump(CLI::App& app, Action& action) {
       ->required()
       ->type_name("KEY");
   command->add_flag("--arena", flags->arena, "Also list the values in the arena by offset");
+  command->add_flag("--graph", flags->graph,
+                    "Show its graph as text instead: symbolic, and behind the passes");
+  command->add_flag("--constants", flags->constants, "As --graph, with the bytes of all constants");
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunDump(*flags); }; });
 }
 

@@ -10,6 +10,7 @@
 #include "client/cli/command.h"
 #include "client/cli/table.h"
 #include "client/cli/timestamp.h"
+#include "proto/message_json.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cli {
@@ -22,6 +23,7 @@ struct ExplainFlags {
   std::string model;
   std::string version;
   bool follow = false;
+  bool json = false;
 };
 
 std::string SignedBytes(int64_t bytes) {
@@ -32,7 +34,9 @@ void PrintMiss(const v1::MissRecord& miss) {
   std::printf("#%llu  %s  %s  %s  (%s)  %s%s\n", static_cast<unsigned long long>(miss.sequence()),
               Ago(miss.time()).c_str(), miss.model().c_str(), miss.bucket().c_str(),
               miss.binding().c_str(), miss.reason().c_str(), miss.behind() ? ", behind" : "");
+  std::printf("    recipe   %s\n", miss.recipe().c_str());
   if (!miss.section().empty()) std::printf("    section  %s\n", miss.section().c_str());
+  if (!miss.cause().empty()) std::printf("    changed  %s\n", miss.cause().c_str());
   if (miss.nearest().empty()) {
     std::printf("    nearest  none was ready\n");
   } else {
@@ -128,6 +132,25 @@ void PrintEagerCache(const v1::EagerCacheUse& use) {
               number(use.ops()), static_cast<double>(use.bytes()) / 1e3, number(use.evictions()));
 }
 
+// The slowest requests of the last minutes, each by the stage that took longest.
+void PrintSlowRequests(const v1::ExplainModelResponse& model) {
+  if (model.slow_requests().empty()) return;
+  std::printf("slowest requests of the last 10 minutes:\n");
+  for (const auto& request : model.slow_requests()) {
+    std::vector<std::string> stages;
+    for (const auto& stage : request.stages()) {
+      stages.push_back(absl::StrCat(stage.name(), " ", Fixed(stage.ms(), 2)));
+    }
+    std::printf("    %s ms, most of it in %s: %s (%s, %s%s, %s)\n",
+                Fixed(request.total_ms(), 2).c_str(), request.stage().c_str(),
+                absl::StrJoin(stages, ", ").c_str(), request.bucket().c_str(),
+                request.capture().c_str(),
+                request.id().empty() ? "" : absl::StrCat(", id ", request.id()).c_str(),
+                Ago(request.time()).c_str());
+  }
+  std::printf("\n");
+}
+
 void PrintModel(const v1::ExplainModelResponse& model) {
   std::printf("%s version %s\n\n", model.model().c_str(), model.version().c_str());
   if (!model.precision().empty()) std::printf("precision: %s\n\n", model.precision().c_str());
@@ -162,6 +185,7 @@ void PrintModel(const v1::ExplainModelResponse& model) {
     std::printf("    measured in %u runs\n\n", axis.runs());
   }
   PrintCuts(model);
+  PrintSlowRequests(model);
   if (model.has_eager_cache()) PrintEagerCache(model.eager_cache());
   if (model.has_buckets()) PrintBuckets(model.buckets());
 }
@@ -179,8 +203,21 @@ void PrintTuning(const v1::ListRecipesResponse& recipes) {
   std::printf("\n");
 }
 
+// One object: "model" where one was asked for, and "captures".
+absl::Status ExplainAsJson(client::Client& client, const ExplainFlags& flags) {
+  std::string model;
+  if (!flags.model.empty()) {
+    ASSIGN_OR_RETURN(const auto explained, client.ExplainModel(flags.model, flags.version));
+    model = absl::StrCat("\"model\": ", MessageToJson(explained, 2), ",\n");
+  }
+  ASSIGN_OR_RETURN(const auto misses, client.ExplainMisses(flags.model, flags.version, 0));
+  std::printf("{%s\"captures\": %s}\n", model.c_str(), MessageToJson(misses, 2).c_str());
+  return absl::OkStatus();
+}
+
 absl::Status RunExplain(const ExplainFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
+  if (flags.json) return ExplainAsJson(*client, flags);
   if (!flags.model.empty()) {
     ASSIGN_OR_RETURN(const auto model, client->ExplainModel(flags.model, flags.version));
     PrintModel(model);
@@ -210,7 +247,10 @@ void AddExplain(CLI::App& app, Action& action) {
   flags->server.Add(*command);
   command->add_option("model", flags->model, "This model: its certificate, and its captures");
   command->add_option("--version", flags->version, "Only this version");
-  command->add_flag("--follow", flags->follow, "Go on printing captures as they happen");
+  CLI::Option* follow =
+      command->add_flag("--follow", flags->follow, "Go on printing captures as they happen");
+  command->add_flag("--json", flags->json, "Print JSON, whose fields docs/cli.md describes")
+      ->excludes(follow);
   command->callback([flags, &action] { action = [flags] { return RunExplain(*flags); }; });
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/command.h"
 
 namespace reprise::cli {
 namespace {
@@ -19,23 +20,27 @@ std::string WordsOf(const nlohmann::json& answer, const std::string& body) {
 
 }  // namespace
 
-absl::StatusOr<nlohmann::json> PostJson(const std::string& address, const std::string& path,
-                                        const nlohmann::json& body, int64_t timeout_ms) {
-  httplib::Client http("http://" + address);
+absl::StatusOr<nlohmann::json> PostJson(const HttpTarget& target, const std::string& path,
+                                        const nlohmann::json& body) {
+  const std::string server = absl::StrCat(target.tls.on() ? "https://" : "http://", target.address);
+  httplib::Client http(server, target.tls.cert, target.tls.key);
+  if (!target.tls.ca.empty()) http.set_ca_cert_path(target.tls.ca);
   http.set_connection_timeout(2);
-  http.set_read_timeout(std::chrono::milliseconds(timeout_ms));
+  http.set_read_timeout(std::chrono::milliseconds(target.timeout_ms));
+  httplib::Headers headers;
+  if (const std::string key = ApiKey(); !key.empty()) headers.emplace("x-api-key", key);
   const auto response =
-      http.Post(path, body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+      http.Post(path, headers, body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
                 "application/json");
   if (!response) {
-    return absl::UnavailableError(absl::StrCat("no answer from http://", address, path, ": ",
-                                               httplib::to_string(response.error())));
+    return absl::UnavailableError(
+        absl::StrCat("no answer from ", server, path, ": ", httplib::to_string(response.error())));
   }
   const nlohmann::json answer =
       nlohmann::json::parse(response->body, nullptr, /*allow_exceptions=*/false);
   if (response->status == 200 && !answer.is_discarded()) return answer;
-  const std::string words = absl::StrCat("http://", address, path, " answers ", response->status,
-                                         ": ", WordsOf(answer, response->body));
+  const std::string words = absl::StrCat(server, path, " answers ", response->status, ": ",
+                                         WordsOf(answer, response->body));
   if (response->status == 503) return absl::UnavailableError(words);
   return absl::InvalidArgumentError(words);
 }

@@ -5,12 +5,19 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "client/cli/tls_flags.h"
 
 namespace reprise::cli {
 
-// `address` is HOST:PORT. Errors: UNAVAILABLE where no server answers, INVALID_ARGUMENT with the
-// server's own words where it refuses.
-absl::StatusOr<nlohmann::json> PostJson(const std::string& address, const std::string& path,
-                                        const nlohmann::json& body, int64_t timeout_ms);
+struct HttpTarget {
+  std::string address = "localhost:8000";  // HOST:PORT
+  TlsFlags tls;
+  int64_t timeout_ms = 30'000;
+};
+
+// Sends the key of $REPRISE_API_KEY along. Errors: UNAVAILABLE where no server answers,
+// INVALID_ARGUMENT with the server's own words where it refuses.
+absl::StatusOr<nlohmann::json> PostJson(const HttpTarget& target, const std::string& path,
+                                        const nlohmann::json& body);
 
 }  // namespace reprise::cli

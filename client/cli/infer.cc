@@ -7,6 +7,8 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "absl/strings/escaping.h"
@@ -36,6 +38,7 @@ struct InferFlags {
   RandomInputOptions random;
   uint64_t seed = 1;
   int repeat = 1;
+  bool json = false;
 };
 
 // "input_ids=1x16".
@@ -128,6 +131,69 @@ void Print(const InferResult& result, double milliseconds) {
   if (!parameters.empty()) std::printf("%s", parameters.Text().c_str());
 }
 
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json NumbersOf(const OutputTensor& output) {
+  Json numbers = Json::array();
+  for (size_t i = 0; i < output.data.size() / sizeof(T); ++i) {
+    T value;
+    std::memcpy(&value, output.data.data() + i * sizeof(T), sizeof(T));
+    numbers.push_back(value);
+  }
+  return numbers;
+}
+
+Json TextsOf(const OutputTensor& output) {
+  absl::string_view left(reinterpret_cast<const char*>(output.data.data()), output.data.size());
+  Json texts = Json::array();
+  while (left.size() >= sizeof(uint32_t)) {
+    uint32_t size = 0;
+    std::memcpy(&size, left.data(), sizeof(size));
+    left.remove_prefix(sizeof(size));
+    texts.push_back(std::string(left.substr(0, size)));
+    left.remove_prefix(std::min<size_t>(size, left.size()));
+  }
+  return texts;
+}
+
+// All elements in one list; null for types that JSON has no number for.
+Json DataOf(const OutputTensor& output) {
+  if (output.datatype == "BYTES") return TextsOf(output);
+  if (output.datatype == "FP32") return NumbersOf<float>(output);
+  if (output.datatype == "FP64") return NumbersOf<double>(output);
+  if (output.datatype == "INT64") return NumbersOf<int64_t>(output);
+  if (output.datatype == "INT32") return NumbersOf<int32_t>(output);
+  if (output.datatype == "INT16") return NumbersOf<int16_t>(output);
+  if (output.datatype == "INT8") return NumbersOf<int8_t>(output);
+  if (output.datatype == "UINT64") return NumbersOf<uint64_t>(output);
+  if (output.datatype == "UINT32") return NumbersOf<uint32_t>(output);
+  if (output.datatype == "UINT16") return NumbersOf<uint16_t>(output);
+  if (output.datatype == "UINT8" || output.datatype == "BOOL") return NumbersOf<uint8_t>(output);
+  return nullptr;
+}
+
+Json AnswerJson(const InferResult& result, double milliseconds) {
+  Json json = {{"model", result.model()},
+               {"version", result.version()},
+               {"milliseconds", milliseconds},
+               {"outputs", Json::array()},
+               {"parameters", Json::object()}};
+  for (const OutputTensor& output : result.outputs()) {
+    json["outputs"].push_back(
+        {{"name", std::string(output.name)},
+         {"datatype", std::string(output.datatype)},
+         {"shape", std::vector<int64_t>(output.shape.begin(), output.shape.end())},
+         {"data", DataOf(output)}});
+  }
+  std::map<std::string, std::string> parameters;
+  for (const auto& [name, value] : result.message().parameters()) {
+    parameters[name] = result.Parameter(name);
+  }
+  for (const auto& [name, value] : parameters) json["parameters"][name] = value;
+  return json;
+}
+
 absl::Status RunInfer(const InferFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   ASSIGN_OR_RETURN(auto metadata, client->ModelMetadata(flags.model, flags.version));
@@ -147,12 +213,21 @@ absl::Status RunInfer(const InferFlags& flags) {
                                      .version = flags.version,
                                      .inputs = Views(tensors),
                                      .outputs = flags.outputs};
+  Json answers = Json::array();
   for (int i = 0; i < flags.repeat; ++i) {
     const auto start = std::chrono::steady_clock::now();
     ASSIGN_OR_RETURN(const InferResult result, client->Infer(request));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    if (flags.json) {
+      answers.push_back(AnswerJson(result, took.count()));
+      continue;
+    }
     std::printf("%s", i > 0 ? "\n" : "");
     Print(result, took.count());
+  }
+  if (flags.json) {
+    const Json all = {{"answers", std::move(answers)}};
+    std::printf("%s\n", all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   }
   return absl::OkStatus();
 }
@@ -199,6 +274,7 @@ void AddInfer(CLI::App& app, Action& action) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->type_name("N");
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunInfer(*flags); }; });
 }
 

@@ -33,6 +33,16 @@ absl::StatusOr<InputsByLength> MakeInputs(const inference::ModelMetadataResponse
   return inputs;
 }
 
+// The texts of request number `index`.
+std::vector<OwnedTensor> TextsOf(const LoadOptions& options, int64_t index) {
+  std::vector<std::string> texts;
+  for (int64_t row = 0; row < options.batch; ++row) {
+    texts.push_back(
+        options.texts[static_cast<size_t>(index * options.batch + row) % options.texts.size()]);
+  }
+  return {TextTensor(texts)};
+}
+
 Sample SendOne(client::Client& client, const LoadOptions& options, int64_t length,
                const std::vector<OwnedTensor>& tensors) {
   Sample sample{.length = length, .batch = options.batch};
@@ -50,6 +60,7 @@ Sample SendOne(client::Client& client, const LoadOptions& options, int64_t lengt
   sample.capture = result->Parameter("reprise.capture");
   sample.replay = result->IntParameter("reprise.batch", -1);
   sample.batch_size = result->IntParameter("reprise.batch_size", -1);
+  sample.tokens = result->IntParameter("reprise.tokens", -1);
   return sample;
 }
 
@@ -57,9 +68,14 @@ Sample SendOne(client::Client& client, const LoadOptions& options, int64_t lengt
 
 absl::StatusOr<LoadResult> RunLoad(client::Client& client, const LoadOptions& options,
                                    const std::function<void(int64_t)>& progress) {
-  if (options.lengths.empty()) return absl::InvalidArgumentError("no lengths to send");
+  if (options.lengths.empty() && options.texts.empty()) {
+    return absl::InvalidArgumentError("no lengths and no texts to send");
+  }
   ASSIGN_OR_RETURN(const auto metadata, client.ModelMetadata(options.model, options.version));
-  ASSIGN_OR_RETURN(const InputsByLength inputs, MakeInputs(metadata, options));
+  InputsByLength inputs;
+  if (options.texts.empty()) {
+    ASSIGN_OR_RETURN(inputs, MakeInputs(metadata, options));
+  }
 
   std::atomic<int64_t> next = 0, finished = 0;
   std::mutex mutex;
@@ -75,8 +91,12 @@ absl::StatusOr<LoadResult> RunLoad(client::Client& client, const LoadOptions& op
   auto work = [&] {
     std::vector<std::pair<int64_t, Sample>> own;
     for (int64_t index = next++; !over(index); index = next++) {
-      const int64_t length = options.lengths[index % options.lengths.size()];
-      own.emplace_back(index, SendOne(client, options, length, inputs.at(length)));
+      if (!options.texts.empty()) {
+        own.emplace_back(index, SendOne(client, options, 0, TextsOf(options, index)));
+      } else {
+        const int64_t length = options.lengths[index % options.lengths.size()];
+        own.emplace_back(index, SendOne(client, options, length, inputs.at(length)));
+      }
       ++finished;
     }
     std::lock_guard lock(mutex);
@@ -97,7 +117,8 @@ absl::StatusOr<LoadResult> RunLoad(client::Client& client, const LoadOptions& op
   for (std::thread& thread : threads) thread.join();
   progress(finished);
 
-  LoadResult result{.seconds = took.count(), .has_length = HasLength(metadata)};
+  LoadResult result{.seconds = took.count(),
+                    .has_length = !options.texts.empty() || HasLength(metadata)};
   for (auto& [index, sample] : samples) result.samples.push_back(std::move(sample));
   return result;
 }

@@ -14,8 +14,9 @@ namespace reprise::cli {
 
 // One finished request.
 struct Sample {
-  int64_t length = 0;  // tokens a row
-  int64_t batch = 1;   // rows
+  int64_t length = 0;   // tokens a row
+  int64_t tokens = -1;  // those of texts, as the server counted them; -1: ids were sent
+  int64_t batch = 1;    // rows
   double milliseconds = 0;
   std::string error;  // code and message; empty: it was answered
   std::string bucket;
@@ -34,6 +35,9 @@ struct LoadOptions {
   // Lengths are sent in order, each request takes the next; they start over at the end. A model
   // whose requests have no length is sent rows.
   std::vector<int64_t> lengths;
+  // Sent in the place of ids where there are any, `batch` of them with each request, in order; they
+  // start over at the end.
+  std::vector<std::string> texts;
   // Whichever comes first ends the load; zero: no limit. At least one must be set.
   int64_t requests = 0;
   std::chrono::milliseconds duration{0};

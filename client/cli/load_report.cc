@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -63,15 +64,20 @@ std::string LatencyTable(const std::vector<double>& milliseconds) {
 // The unit of throughput: tokens, or rows where requests have no length.
 std::string Unit(const LoadResult& result) { return result.has_length ? "tokens" : "rows"; }
 int64_t UnitsOf(const LoadResult& result, const Sample& sample) {
+  if (sample.tokens >= 0) return sample.tokens;
   return (result.has_length ? sample.length : 1) * sample.batch;
 }
 
-std::string BucketTable(const std::map<std::string, BucketRow>& buckets, const std::string& unit) {
+std::vector<std::string> InOrder(const std::map<std::string, BucketRow>& buckets) {
   std::vector<std::string> names;
   for (const auto& [name, row] : buckets) names.push_back(name);
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return BucketOrder(a) < BucketOrder(b);
   });
+  return names;
+}
+
+std::string BucketTable(const std::map<std::string, BucketRow>& buckets, const std::string& unit) {
   Table table({{"bucket"},
                {"requests", kRight},
                {"replays", kRight},
@@ -83,7 +89,7 @@ std::string BucketTable(const std::map<std::string, BucketRow>& buckets, const s
                {unit, kRight},
                {"p50 ms", kRight},
                {"p99 ms", kRight}});
-  for (const std::string& name : names) {
+  for (const std::string& name : InOrder(buckets)) {
     const BucketRow& row = buckets.at(name);
     auto captures = [&row](const char* kind) -> std::string {
       const auto found = row.captures.find(kind);
@@ -100,6 +106,46 @@ std::string BucketTable(const std::map<std::string, BucketRow>& buckets, const s
   return table.Text();
 }
 
+// All samples of a load, put together.
+struct Tally {
+  std::vector<double> milliseconds;       // only answered requests have one
+  std::map<std::string, int64_t> errors;  // counts, keyed by their texts
+  std::map<std::string, BucketRow> buckets;
+  int64_t units = 0;
+};
+
+Tally TallyOf(const LoadResult& result) {
+  Tally tally;
+  for (const Sample& sample : result.samples) {
+    if (!sample.error.empty()) {
+      ++tally.errors[sample.error];
+      continue;
+    }
+    tally.milliseconds.push_back(sample.milliseconds);
+    tally.units += UnitsOf(result, sample);
+    BucketRow& row = tally.buckets[sample.bucket];
+    row.milliseconds.push_back(sample.milliseconds);
+    ++row.captures[sample.capture];
+    if (sample.replay >= 0) row.replays.insert(sample.replay);
+    row.units += UnitsOf(result, sample);
+    row.rows += sample.batch;
+  }
+  return tally;
+}
+
+using Json = nlohmann::ordered_json;
+
+Json LatencyJson(const std::vector<double>& milliseconds) {
+  if (milliseconds.empty()) return Json::object();
+  const double sum = std::accumulate(milliseconds.begin(), milliseconds.end(), 0.0);
+  return {{"mean", sum / static_cast<double>(milliseconds.size())},
+          {"p50", Percentile(milliseconds, 50)},
+          {"p90", Percentile(milliseconds, 90)},
+          {"p95", Percentile(milliseconds, 95)},
+          {"p99", Percentile(milliseconds, 99)},
+          {"max", Percentile(milliseconds, 100)}};
+}
+
 }  // namespace
 
 double Percentile(std::vector<double> values, double percent) {
@@ -111,41 +157,59 @@ double Percentile(std::vector<double> values, double percent) {
 }
 
 std::string LoadReport(const LoadResult& result) {
-  std::vector<double> milliseconds;
-  std::map<std::string, int64_t> errors;
-  std::map<std::string, BucketRow> buckets;
-  int64_t units = 0;
-  for (const Sample& sample : result.samples) {
-    if (!sample.error.empty()) {
-      ++errors[sample.error];
-      continue;
-    }
-    milliseconds.push_back(sample.milliseconds);
-    units += UnitsOf(result, sample);
-    BucketRow& row = buckets[sample.bucket];
-    row.milliseconds.push_back(sample.milliseconds);
-    ++row.captures[sample.capture];
-    if (sample.replay >= 0) row.replays.insert(sample.replay);
-    row.units += UnitsOf(result, sample);
-    row.rows += sample.batch;
+  const Tally tally = TallyOf(result);
+  std::string text =
+      absl::StrFormat("%s requests in %.2f s, %d failed\n%.1f requests/s, %.0f %s/s\n",
+                      Count(result.samples.size()), result.seconds,
+                      result.samples.size() - tally.milliseconds.size(),
+                      static_cast<double>(tally.milliseconds.size()) / result.seconds,
+                      static_cast<double>(tally.units) / result.seconds, Unit(result));
+  if (!tally.milliseconds.empty()) {
+    absl::StrAppend(&text, "\n", LatencyTable(tally.milliseconds), "\n",
+                    BucketTable(tally.buckets, Unit(result)));
   }
-  std::string text = absl::StrFormat(
-      "%s requests in %.2f s, %d failed\n%.1f requests/s, %.0f %s/s\n",
-      Count(result.samples.size()), result.seconds, result.samples.size() - milliseconds.size(),
-      static_cast<double>(milliseconds.size()) / result.seconds,
-      static_cast<double>(units) / result.seconds, Unit(result));
-  if (!milliseconds.empty()) {
-    absl::StrAppend(&text, "\n", LatencyTable(milliseconds), "\n",
-                    BucketTable(buckets, Unit(result)));
-  }
-  if (!errors.empty()) {
+  if (!tally.errors.empty()) {
     Table table({{"failed", kRight}, {"error"}});
-    for (const auto& [error, count] : errors) {
+    for (const auto& [error, count] : tally.errors) {
       table.AddRow({absl::StrCat(count), Shorten(error, 150)});
     }
     absl::StrAppend(&text, "\n", table.Text());
   }
   return text;
+}
+
+std::string LoadJson(const LoadResult& result, const LoadOptions& options) {
+  const Tally tally = TallyOf(result);
+  const auto answered = static_cast<double>(tally.milliseconds.size());
+  Json json = {{"model", options.model},
+               {"concurrency", options.concurrency},
+               {"batch", options.batch},
+               {"seconds", result.seconds},
+               {"requests", result.samples.size()},
+               {"failed", result.samples.size() - tally.milliseconds.size()},
+               {"requests_per_second", answered / result.seconds},
+               {"unit", Unit(result)},
+               {"units", tally.units},
+               {"units_per_second", static_cast<double>(tally.units) / result.seconds},
+               {"latency_ms", LatencyJson(tally.milliseconds)},
+               {"buckets", Json::array()},
+               {"errors", Json::array()}};
+  for (const std::string& name : InOrder(tally.buckets)) {
+    const BucketRow& row = tally.buckets.at(name);
+    Json captures = Json::object();
+    for (const auto& [kind, count] : row.captures) captures[kind] = count;
+    json["buckets"].push_back({{"bucket", name},
+                               {"requests", row.milliseconds.size()},
+                               {"replays", row.replays.size()},
+                               {"rows", row.rows},
+                               {"units", row.units},
+                               {"captures", std::move(captures)},
+                               {"latency_ms", LatencyJson(row.milliseconds)}});
+  }
+  for (const auto& [error, count] : tally.errors) {
+    json["errors"].push_back({{"error", error}, {"requests", count}});
+  }
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace reprise::cli

@@ -1,4 +1,4 @@
-// The report of a load, as text for people.
+// The report of a load, as text for people, and as JSON.
 #pragma once
 
 #include <string>
@@ -11,6 +11,9 @@ namespace reprise::cli {
 
 // The value below which `percent` of the values lie (nearest rank); 0 for none. Sorts a copy.
 double Percentile(std::vector<double> values, double percent);
+
+// The same figures as an object of JSON: "model" and what docs/cli.md says of it.
+std::string LoadJson(const LoadResult& result, const LoadOptions& options);
 
 // Throughput, latencies, errors by kind, and a table with a row for each bucket.
 std::string LoadReport(const LoadResult& result);

@@ -93,6 +93,19 @@ bool HasLength(const ModelMetadataResponse& metadata) {
   });
 }
 
+OwnedTensor TextTensor(const std::vector<std::string>& texts) {
+  OwnedTensor tensor{"text", "BYTES", {static_cast<int64_t>(texts.size())}, {}};
+  // Each behind its length in four bytes.
+  for (const std::string& text : texts) {
+    const auto size = static_cast<uint32_t>(text.size());
+    const size_t at = tensor.bytes.size();
+    tensor.bytes.resize(at + sizeof(size) + text.size());
+    std::memcpy(tensor.bytes.data() + at, &size, sizeof(size));
+    std::memcpy(tensor.bytes.data() + at + sizeof(size), text.data(), text.size());
+  }
+  return tensor;
+}
+
 std::vector<client::InputTensor> Views(const std::vector<OwnedTensor>& tensors) {
   std::vector<client::InputTensor> views;
   for (const OwnedTensor& tensor : tensors) views.push_back(tensor.View());

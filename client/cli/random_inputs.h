@@ -29,6 +29,9 @@ struct OwnedTensor {
   client::InputTensor View() const { return {name, datatype, shape, bytes}; }
 };
 
+// Texts as the input `text` of the inference protocol, [texts].
+OwnedTensor TextTensor(const std::vector<std::string>& texts);
+
 std::vector<client::InputTensor> Views(const std::vector<OwnedTensor>& tensors);
 
 struct RandomInputOptions {

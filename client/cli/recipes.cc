@@ -15,11 +15,41 @@ struct RecipesFlags {
   ServerFlags server;
   std::string model;
   std::string version;
+  bool json = false;
+  bool eager = false;
 };
+
+// Lists what eager runs hold by op and shape, whichever model asked for it first.
+absl::Status RunEager(const RecipesFlags& flags) {
+  ASSIGN_OR_RETURN(auto client, flags.server.Connect());
+  ASSIGN_OR_RETURN(const auto response, client->ListEager(flags.model, flags.version));
+  if (flags.json) return PrintJson(response);
+  constexpr auto kRight = Table::Align::kRight;
+  Table table({{"key"},
+               {"op"},
+               {"shapes"},
+               {"first of model"},
+               {"launches", kRight},
+               {"bytes", kRight},
+               {"hits", kRight},
+               {"last used", kRight}});
+  for (const auto& recipe : response.recipes()) {
+    table.AddRow({recipe.key(), recipe.op(), recipe.binding(), recipe.model(),
+                  absl::StrCat(recipe.launches()), Bytes(recipe.bytes()), Count(recipe.replays()),
+                  recipe.has_last_used() ? Ago(recipe.last_used()) : "-"});
+  }
+  if (table.empty()) {
+    std::printf("nothing yet: an op is prepared when an eager run meets it with enough data\n");
+  } else {
+    std::printf("%s", table.Text().c_str());
+  }
+  return absl::OkStatus();
+}
 
 absl::Status RunRecipes(const RecipesFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   ASSIGN_OR_RETURN(const auto response, client->ListRecipes(flags.model, flags.version));
+  if (flags.json) return PrintJson(response);
   constexpr auto kRight = Table::Align::kRight;
   Table table({{"recipe"},
                {"model"},
@@ -57,7 +87,11 @@ void AddRecipes(CLI::App& app, Action& action) {
   flags->server.Add(*command);
   command->add_option("model", flags->model, "Only this model");
   command->add_option("--version", flags->version, "Only this version");
-  command->callback([flags, &action] { action = [flags] { return RunRecipes(*flags); }; });
+  AddJson(*command, flags->json);
+  command->add_flag("--eager", flags->eager, "What eager runs hold: by op and shape");
+  command->callback([flags, &action] {
+    action = [flags] { return flags->eager ? RunEager(*flags) : RunRecipes(*flags); };
+  });
 }
 
 }  // namespace reprise::cli

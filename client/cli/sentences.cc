@@ -32,6 +32,18 @@ absl::StatusOr<Sentence> ParseSentence(const Json& entry, size_t index) {
   return sentence;
 }
 
+// The mean of vectors of size `hidden`, scaled to length 1.
+std::vector<float> UnitMean(absl::Span<const float> values, size_t hidden) {
+  std::vector<double> sums(hidden);
+  for (size_t i = 0; i < values.size(); ++i) sums[i % hidden] += values[i];
+  double squares = 0;
+  for (double sum : sums) squares += sum * sum;
+  std::vector<float> mean;
+  mean.reserve(hidden);
+  for (double sum : sums) mean.push_back(static_cast<float>(sum / std::sqrt(squares)));
+  return mean;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Sentence>> ParseSentences(absl::string_view text) {
@@ -70,20 +82,18 @@ absl::StatusOr<std::vector<OwnedTensor>> SentenceInputs(
 }
 
 absl::StatusOr<std::vector<float>> MeanPooled(const client::InferResult& result) {
-  for (const client::OutputTensor& output : result.outputs()) {
-    if (output.datatype != "FP32" || output.shape.size() != 3 || output.shape[0] != 1) continue;
-    ASSIGN_OR_RETURN(const auto values, output.As<float>());
-    const auto hidden = static_cast<size_t>(output.shape[2]);
-    std::vector<double> sums(hidden);
-    for (size_t i = 0; i < values.size(); ++i) sums[i % hidden] += values[i];
-    double squares = 0;
-    for (double sum : sums) squares += sum * sum;
-    std::vector<float> mean;
-    mean.reserve(hidden);
-    for (double sum : sums) mean.push_back(static_cast<float>(sum / std::sqrt(squares)));
-    return mean;
+  // Vectors of tokens; else the one that the server has made of them.
+  for (const size_t rank : {3, 2}) {
+    for (const client::OutputTensor& output : result.outputs()) {
+      const bool fits =
+          output.datatype == "FP32" && output.shape.size() == rank && output.shape[0] == 1;
+      if (!fits) continue;
+      ASSIGN_OR_RETURN(const auto values, output.As<float>());
+      return UnitMean(values, static_cast<size_t>(output.shape.back()));
+    }
   }
-  return absl::NotFoundError("no output of shape [1, length, hidden] and datatype FP32");
+  return absl::NotFoundError(
+      "no output of shape [1, length, hidden] or [1, hidden] and datatype FP32");
 }
 
 double Cosine(absl::Span<const float> a, absl::Span<const float> b) {

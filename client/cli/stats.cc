@@ -19,6 +19,8 @@ struct StatsFlags {
   ServerFlags server;
   std::string model;
   std::string version;
+  bool json = false;
+  bool metrics = false;
 };
 
 // "3 first_request, 5 new_shape".
@@ -90,7 +92,12 @@ void PrintModel(const v1::ModelStats& model) {
 
 absl::Status RunStats(const StatsFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
-  ASSIGN_OR_RETURN(const auto stats, client->GetStats(flags.model, flags.version));
+  ASSIGN_OR_RETURN(const auto stats, client->GetStats(flags.model, flags.version, flags.metrics));
+  if (flags.metrics) {
+    std::printf("%s", stats.metrics_json().c_str());
+    return absl::OkStatus();
+  }
+  if (flags.json) return PrintJson(stats);
   PrintProcess(stats);
   for (const auto& model : stats.models()) PrintModel(model);
   return absl::OkStatus();
@@ -104,6 +111,10 @@ void AddStats(CLI::App& app, Action& action) {
   flags->server.Add(*command);
   command->add_option("model", flags->model, "Only this model");
   command->add_option("--version", flags->version, "Only this version");
+  AddJson(*command, flags->json);
+  command->add_flag(
+      "--metrics", flags->metrics,
+      "Print all metrics and captures as JSON instead, as --metrics-file writes them");
   command->callback([flags, &action] { action = [flags] { return RunStats(*flags); }; });
 }
 

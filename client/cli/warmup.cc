@@ -21,7 +21,9 @@ struct WarmupFlags {
   std::string model;
   std::string version;
   std::string buckets;
+  std::vector<std::string> sizes;
   bool all = false;
+  bool json = false;
 };
 
 absl::Status RunWarmup(const WarmupFlags& flags) {
@@ -35,8 +37,11 @@ absl::Status RunWarmup(const WarmupFlags& flags) {
       request.add_buckets(std::string(bucket));
     }
   }
+  for (const std::string& sizes : flags.sizes) request.add_sizes(sizes);
   ASSIGN_OR_RETURN(v1::WarmupResponse state, client->Warmup(request));
+  const google::protobuf::RepeatedPtrField<std::string> notes = state.notes();
   request.clear_buckets();
+  request.clear_sizes();
   request.set_all(false);
   {
     Progress progress(absl::StrCat("warming up ", flags.model));
@@ -47,8 +52,14 @@ absl::Status RunWarmup(const WarmupFlags& flags) {
       ASSIGN_OR_RETURN(state, client->Warmup(request));
     }
   }
-  std::printf("%s version %s: %u of %u recipes are ready\n", state.model().c_str(),
-              state.version().c_str(), state.done(), state.wanted());
+  *state.mutable_notes() = notes;
+  if (flags.json) {
+    RETURN_IF_ERROR(PrintJson(state));
+  } else {
+    std::printf("%s version %s: %u of %u recipes are ready\n", state.model().c_str(),
+                state.version().c_str(), state.done(), state.wanted());
+    for (const std::string& note : notes) std::printf("    %s\n", note.c_str());
+  }
   if (!state.stopped().empty()) {
     return absl::ResourceExhaustedError(absl::StrCat("the rest is left out: ", state.stopped()));
   }
@@ -69,7 +80,14 @@ void AddWarmup(CLI::App& app, Action& action) {
   command->add_option("model", flags->model, "Name of the model")->required();
   command->add_option("--version", flags->version, "Version; the newest if left out");
   command->add_option("--buckets", flags->buckets, "Buckets, as in reprise.bucket: b1_s16,b8_s128");
-  command->add_flag("--all", flags->all, "Every bucket of the model");
+  command
+      ->add_option("--sizes", flags->sizes,
+                   "A recipe of exactly these sizes, also behind cuts; may be given again")
+      ->allow_extra_args(false)
+      ->type_name("AXIS=SIZE,...");
+  command->add_flag("--all", flags->all,
+                    "Every bucket of the model; along axes without buckets the sizes that came");
+  AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunWarmup(*flags); }; });
 }
 

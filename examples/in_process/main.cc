@@ -1,9 +1,9 @@
 // Capture and replay in this process: no server, no socket.
 //
-//   in_process MODEL.onnx [LENGTH]
+//   in_process MODEL.onnx [LENGTH [METRICS.json]]
 //
 // Sends the same request twice. The first one captures the recipe of its bucket, the second one
-// replays it.
+// replays it. With a third argument the engine writes what it compiled and replayed to that file.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -58,7 +58,7 @@ struct OnesRequest {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: in_process MODEL.onnx [LENGTH]\n");
+    std::fprintf(stderr, "usage: in_process MODEL.onnx [LENGTH [METRICS.json]]\n");
     return 2;
   }
   const int64_t length = argc > 2 ? std::atoll(argv[2]) : 40;
@@ -67,7 +67,11 @@ int main(int argc, char** argv) {
   reprise::CpuDevice device;
   reprise::HelperPool cores(reprise::AvailableCpus());
   reprise::SilentObserver observer;
-  reprise::Engine engine({.device = &device, .clock = &clock, .cores = &cores}, observer);
+  reprise::Engine engine({.device = &device,
+                          .clock = &clock,
+                          .cores = &cores,
+                          .metrics_file = argc > 3 ? argv[3] : ""},
+                         observer);
   const auto model = engine.Load({.id = {"example", 1}, .path = argv[1]});
   if (!model.ok()) return Fail(model.status());
   const auto stream = reprise::Stream::Create({.cores = &cores, .max_threads = cores.cores()});

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/algorithm/container.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/axis_numbers.h"
 #include "runtime/graph/elements.h"
@@ -148,9 +149,12 @@ TableLines LinesOf(const Shape& shape, const std::vector<double>& values, int64_
   return varies ? lines : TableLines();
 }
 
+// The positions that a dim of these two sizes has, where it is known.
+using FindExtent = absl::FunctionRef<std::optional<Extent>(int64_t, int64_t)>;
+
 // A constant that both sizes have: with positions where one is the beginning of the other.
 AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
-                             const AxisFlowOptions& options) {
+                             const AxisFlowOptions& options, FindExtent find_extent) {
   AxisFlowValue flow;
   const Shape& a = small.shape();
   const Shape& b = large.shape();
@@ -162,8 +166,8 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
   }
   for (size_t d = 0; d < a.size(); ++d) {
     if (a[d] == b[d]) continue;
-    if (a[d] == options.small_size && b[d] == options.large_size) {
-      flow.along.push_back({.dim = static_cast<int64_t>(d), .settled = true});
+    if (const std::optional<Extent> extent = find_extent(a[d], b[d]); extent.has_value()) {
+      flow.along.push_back({.dim = static_cast<int64_t>(d), .settled = true, .extent = *extent});
     } else if (const int64_t inner = SameForAll(small, large, static_cast<int64_t>(d), options);
                inner > 0) {
       flow.along.push_back({.dim = static_cast<int64_t>(d), .inner = inner, .settled = true});
@@ -225,7 +229,7 @@ bool SameExpr(const ParameterExpr* a, const ParameterExpr* b) {
 
 // Weights: what is cut from them by a length begins alike.
 AxisFlowValue FlowOfParameter(const ParameterExpr& small, const ParameterExpr& large,
-                              const AxisFlowOptions& options) {
+                              const AxisFlowOptions& options, FindExtent find_extent) {
   AxisFlowValue flow;
   if (small.text() == large.text()) return flow;
   const bool cut = small.op() == "Slice" && large.op() == "Slice" &&
@@ -240,10 +244,13 @@ AxisFlowValue FlowOfParameter(const ParameterExpr& small, const ParameterExpr& l
   const bool masks = dims > 1 || !IsFloating(small.dtype());
   for (size_t d = 0; d < a.size() && d < b.size(); ++d) {
     if (a[d] == b[d]) continue;
-    const bool grows = a[d] == options.small_size && b[d] == options.large_size;
-    flow.follows_size = flow.follows_size || !grows;
-    flow.along.push_back(
-        {.dim = static_cast<int64_t>(d), .guarded = masks, .settled = true, .moved = !grows});
+    const std::optional<Extent> extent = find_extent(a[d], b[d]);
+    flow.follows_size = flow.follows_size || !extent.has_value();
+    flow.along.push_back({.dim = static_cast<int64_t>(d),
+                          .guarded = masks,
+                          .settled = true,
+                          .moved = !extent.has_value(),
+                          .extent = extent.value_or(Extent())});
   }
   return flow;
 }
@@ -366,12 +373,13 @@ class Walk {
     entered_[id] = true;
     const Value& value = small_.value(id);
     const Value& other = large_.value(larger);
+    const auto find_extent = [&](int64_t a, int64_t b) { return context.ExtentOf(a, b); };
     if (value.kind != other.kind) {
       context.Doubt("has other operands at another size of");
     } else if (value.kind == Value::Kind::kConstant) {
-      flows_[id] = FlowOfConstant(value.constant, other.constant, options_);
+      flows_[id] = FlowOfConstant(value.constant, other.constant, options_, find_extent);
     } else if (value.kind == Value::Kind::kParameter) {
-      flows_[id] = FlowOfParameter(*value.parameter, *other.parameter, options_);
+      flows_[id] = FlowOfParameter(*value.parameter, *other.parameter, options_, find_extent);
     }
   }
 

@@ -190,6 +190,7 @@ Numbers Drawer::Constant(size_t i, const Shape& shape, double value) const {
 
 Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const {
   if (inputs_[i].value.has_value()) return FromTensor(*inputs_[i].value);
+  if (inputs_[i].live) return Constant(i, shape, 1);
   std::mt19937_64 random(Seed(i, content.seed));
   Numbers numbers = Constant(i, shape, 0);
   const bool is_float = IsFloating(inputs_[i].dtype);
@@ -268,6 +269,7 @@ Numbers Drawer::DrawHostile(size_t i, const Shape& shape, Hostile hostile, uint6
   // A mask is as hostile as it can be with ones and zeros.
   const InputRange range = inputs_[i].is_mask ? InputRange{.limited = true} : ranges_[i];
   const bool is_float = IsFloating(inputs_[i].dtype);
+  if (inputs_[i].live) return Constant(i, shape, 1);  // The server's own, whatever clients send.
   switch (hostile) {
     case Hostile::kRandom:
       if (MaskLike(i) && !is_float) {

@@ -34,6 +34,8 @@ struct ProbeInput {
   bool is_mask = false;         // an integer input that holds ones and zeros alone
   std::vector<double> telling;  // numbers that the model compares with: drawn more often
   std::optional<Tensor> value;  // set: always this (a shape input)
+  // Says which positions are the request's: ones wherever no padding is (passes/live).
+  bool live = false;
 };
 
 // Runs the model at exactly the shapes of `inputs`, without any padding, and returns its outputs

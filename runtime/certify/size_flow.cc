@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_rules.h"
+#include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 
@@ -74,9 +75,18 @@ class SizeWalk {
       if (flow.use < Use::kSteps) continue;
       const bool shapes = row != nullptr && row->IsValueInput(i);
       const bool steps = flow.use == Use::kSteps;
+      if (steps && shapes && IsSeenByWalk(node, row)) continue;
       Note(steps && shapes ? Verdict::kUndecided : Verdict::kMixes, node, flow.chooser,
            shapes ? "has a shape" : "computes with a number");
     }
+  }
+
+  // A shape in steps that the walk at two sizes sees through: the same elements under another
+  // shape, the beginning of a table, the number of all positions.
+  bool IsSeenByWalk(const Node& node, const OpRow* row) const {
+    const bool cuts_table = FactsOf(*row).sizes == Sizes::kCut && !facts_.Varies(node.input(0));
+    return row->Has(kView) || cuts_table || row->axis == ops::LiveMaskAxis ||
+           row->axis == ops::LiveExtentAxis;
   }
 
   // Sizes decide no number here; do they decide what the node makes of its operands?

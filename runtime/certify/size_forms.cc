@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/algorithm/container.h"
+#include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 
@@ -28,6 +29,8 @@ class Forms {
     if (facts.sizes == Sizes::kCount) return CountsUpwards() ? "" : "counts to a number";
     const OpRow* row = FindOp(node_.op);
     if (row == nullptr) return "";
+    // The number of all positions along a dim, which is right at any size.
+    if (row->axis == ops::LiveMaskAxis || row->axis == ops::LiveExtentAxis) return "";
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
       const SizeFlow& flow = facts_.In(node_, i);
       if (flow.use != Use::kEven) continue;
@@ -78,6 +81,7 @@ class Forms {
     const Elements &starts = facts_.In(node_, 1).elements, &ends = facts_.In(node_, 2).elements;
     const Elements &axes = facts_.In(node_, 3).elements, &steps = facts_.In(node_, 4).elements;
     const bool has_axes = node_.input(3) != kNone, has_steps = node_.input(4) != kNone;
+    if (TakesEnds(starts, ends, dims.has_value()) || GrowsInSteps()) return true;
     const bool known = dims.has_value() && !starts.empty() && starts.size() == ends.size() &&
                        (!has_axes || axes.size() == starts.size()) &&
                        (!has_steps || steps.size() == starts.size());
@@ -92,6 +96,25 @@ class Forms {
         return false;
     }
     return true;
+  }
+
+  // Behind strides a dim is known to have one position at least, and no more: the first and the
+  // last one are there at any size.
+  bool TakesEnds(const Elements& starts, const Elements& ends, bool dims_known) const {
+    const auto is_end = [&](const SizePolynomial& bound) {
+      const double at = bound.is_constant() ? facts_.Constant(bound) : 2;
+      return std::abs(at) <= 1 || std::abs(at) >= kBeyondAllSizes;
+    };
+    return !dims_known && !starts.empty() && !ends.empty() && absl::c_all_of(starts, is_end) &&
+           absl::c_all_of(ends, is_end);
+  }
+
+  // A table that is cut in steps, and not at its own end: behind that the model has no such size.
+  bool GrowsInSteps() const {
+    const ValueId output = node_.output(0);
+    return !facts_.Varies(node_.input(0)) && facts_.In(node_, 1).use == Use::kFixed &&
+           facts_.In(node_, 2).use == Use::kSteps &&
+           facts_.LowShape(output) != facts_.HighShape(output);
   }
 
   // A start or an end lies on the same side of both ends of the dim, whatever this size is.

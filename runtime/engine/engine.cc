@@ -8,21 +8,30 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/batch/batch_run.h"
 #include "runtime/engine/bucket_change.h"
+#include "runtime/engine/capture/capture.h"
 #include "runtime/engine/load/certifier.h"
 #include "runtime/engine/load/model_loader.h"
+#include "runtime/engine/metrics/compilations.h"
 #include "runtime/engine/packing/packed_frame.h"
+#include "runtime/engine/session.h"
 #include "runtime/engine/tail/tail_run.h"
 #include "runtime/engine/types/data_error.h"
+#include "runtime/graph/graph_diff.h"
+#include "runtime/graph/text.h"
+#include "runtime/passes/kit/pass.h"
+#include "runtime/passes/specialize/specialize.h"
 #include "runtime/recipe/compiler.h"
 
 namespace reprise {
 
 Engine::Engine(const EngineOptions& options, Observer& observer)
     : options_(options),
-      observer_(observer),
+      metrics_(options.metrics_file.empty() ? nullptr : std::make_unique<EngineMetrics>(observer)),
+      observer_(metrics_ == nullptr ? observer : static_cast<Observer&>(*metrics_)),
       parameter_budget_(std::make_unique<MemoryBudget>(options.parameter_bytes)),
       cache_(options.cache_bytes, *options.clock),
       eager_(options.eager_cache_bytes, *options.clock),
+      metrics_file_(MakeMetricsFile()),
       tuner_(options_, cache_, choices_),
       captures_(options_, cache_, misses_, options.captures,
                 [this](const Model& model, const Recipe& recipe) { tuner_.Want(model, recipe); }),
@@ -30,10 +39,31 @@ Engine::Engine(const EngineOptions& options, Observer& observer)
       miss_policy_(options_, cache_, captures_, slices_),
       usage_(options_, cache_) {
   options_.choices = &choices_;
+  if (metrics_file_ != nullptr) {
+    options_.on_capture = [this, next = options.on_capture](const MissRecord& record) {
+      next(record);
+      metrics_file_->OnCapture();
+    };
+    metrics_file_->Start();
+  }
   tuner_.ReadChoices();
 }
 
 Engine::~Engine() = default;
+
+std::unique_ptr<MetricsFile> Engine::MakeMetricsFile() const {
+  if (metrics_ == nullptr) return nullptr;
+  return std::make_unique<MetricsFile>(
+      options_.metrics_file, options_.metrics_triggers,
+      [this] { return ModelsText(metrics_->Counts(), misses_.Since(0)); }, options_.log);
+}
+
+absl::Status Engine::WriteMetrics() const {
+  if (metrics_file_ == nullptr) {
+    return absl::FailedPreconditionError("the engine has no metrics file");
+  }
+  return metrics_file_->WriteNow();
+}
 
 LoaderContext Engine::MakeLoaderContext() const {
   return {.device = options_.device,
@@ -42,6 +72,7 @@ LoaderContext Engine::MakeLoaderContext() const {
           .cores = options_.cores,
           .parameter_budget = parameter_budget_.get(),
           .store = options_.store,
+          .debug = options_.debug,
           .log = options_.log};
 }
 
@@ -50,24 +81,52 @@ void Engine::ConfirmPadding(const Model& model) const {
   if (!WhereMemoryAllows([&] { Certifier(MakeLoaderContext()).Confirm(model); })) {
     model.padding().GiveUp();
   }
-  if (model.options().precision != Precision::kExact) model.owner()->parameters().DropUnused();
+  if (MayRound(model.options())) model.owner()->parameters().DropUnused();
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
+  return LoadAs(std::move(options), std::nullopt, /*has_past=*/true);
+}
+
+absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options, ImportedModel imported) {
+  return LoadAs(std::move(options), std::move(imported), /*has_past=*/false);
+}
+
+absl::StatusOr<std::shared_ptr<Model>> Engine::LoadBytes(ModelOptions options,
+                                                         absl::string_view bytes) {
+  ASSIGN_OR_RETURN(
+      ImportedModel imported,
+      WithinMemory([&] { return absl::StrCat("loading model '", options.id.name, "'"); },
+                   [&] { return ImportOnnxBytes(bytes); }));
+  return LoadAs(std::move(options), std::move(imported), /*has_past=*/true);
+}
+
+absl::StatusOr<std::shared_ptr<Model>> Engine::LoadAs(ModelOptions options,
+                                                      std::optional<ImportedModel> imported,
+                                                      bool has_past) {
+  if (options_.eager) options.capture = CapturePolicy::kOff;
   LoaderContext context = MakeLoaderContext();
   context.index_of = [this](const GraphFingerprint& graph) { return cache_.IndexOf(graph); };
+  context.change_since = [this, has_past](const std::string& name, const ModelProgram& program) {
+    return has_past ? ChangeSince(name, program) : nullptr;
+  };
   const ModelLoader loader(context);
   const ModelId id = options.id;
-  ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
-                   WithinMemory([&] { return absl::StrCat("loading model '", id.name, "'"); },
-                                [&] { return loader.Load(std::move(options)); }));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Model> model,
+      WithinMemory([&] { return absl::StrCat("loading model '", id.name, "'"); },
+                   [&] { return loader.Load(std::move(options), std::move(imported)); }));
   // A file that changed while it was read may have been anything.
   RETURN_IF_ERROR(model->owner()->parameters().FilesIntact(options_.clock->NowNs()));
   // When the last user lets go, the recipes that the model captured leave the cache; or they are
   // those of its successor, a model of the same graph.
-  const std::shared_ptr<Model> loaded(model.release(), [this](Model* gone) {
+  const std::shared_ptr<Model> loaded(model.release(), [this, has_past](Model* gone) {
     WhereMemoryAllows([&] { usage_.Save(*gone, UsageKeeper::When::kNow); });
     usage_.Forget(*gone);
+    if (has_past) {
+      WhereMemoryAllows(
+          [&] { history_.Remember(gone->id().name, gone->program().graph, RecipesOf(*gone)); });
+    }
     const std::shared_ptr<const Model> heir = HeirOf(*gone);
     cache_.RemoveOwner(gone->owner(), heir == nullptr ? nullptr : heir->owner());
     eager_.Remove(gone->eager_share());
@@ -77,6 +136,41 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
   std::erase_if(models_, [](const auto& one) { return one.expired(); });
   models_.push_back(loaded);
   return loaded;
+}
+
+std::set<std::string> Engine::RecipesOf(const Model& model) const {
+  std::set<std::string> recipes;
+  const Packing* packing = model.packing();
+  for (const RecipeCache::Entry& entry : cache_.Entries()) {
+    const RecipeKey& key = entry.recipe->key;
+    if (key.graph.digest == model.fingerprint().digest ||
+        (packing != nullptr && key.graph.digest == packing->fingerprint().digest)) {
+      recipes.insert(RecipeText(key));
+    }
+  }
+  return recipes;
+}
+
+std::shared_ptr<const GraphChange> Engine::ChangeSince(const std::string& name,
+                                                       const ModelProgram& program) {
+  std::shared_ptr<const Model> before;
+  {
+    MutexLock lock(models_mutex_);
+    for (const auto& one : models_) {
+      const std::shared_ptr<const Model> known = one.lock();
+      if (known != nullptr && known->id().name == name) before = known;
+    }
+  }
+  // It may serve still, while this one takes its place.
+  if (before != nullptr) {
+    if (before->fingerprint().digest == program.fingerprint.digest) return nullptr;
+    auto change = std::make_shared<GraphChange>();
+    change->recipes = RecipesOf(*before);
+    if (change->recipes.empty()) return nullptr;
+    change->causes = DiffGraphs(before->program().graph, program.graph).causes;
+    return change;
+  }
+  return history_.ChangeOf(name, program.graph);
 }
 
 std::shared_ptr<const Model> Engine::HeirOf(const Model& gone) {
@@ -101,12 +195,12 @@ void Engine::SaveUsage(UsageKeeper::When when) {
 }
 
 std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Request* const> requests,
-                                  Stream& stream) {
+                                  Stream& stream, StopFlag* stop) {
   std::vector<Response> responses(requests.size());
   const absl::Status ran = WithinMemory(
       [&] { return absl::StrCat("a request for model '", plan.model().id().name, "'"); },
       [&] {
-        RunBatch(plan, requests, stream, responses);
+        RunBatch(plan, requests, stream, stop, responses);
         return absl::OkStatus();
       });
   if (!ran.ok()) {
@@ -116,7 +210,7 @@ std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Reques
 }
 
 void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> requests,
-                      Stream& stream, std::vector<Response>& responses) {
+                      Stream& stream, StopFlag* stop, std::vector<Response>& responses) {
   std::optional<BatchPlan::Resolution> prepared = plan.resolution_;
   const RequestShape& first = plan.shapes_[0];
   if (first.spread && !plan.packed()) {
@@ -130,28 +224,12 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
     resolution.status = miss_policy_.Refusal(plan);
   }
   const bool eager = resolution.outcome == CaptureOutcome::kEager;
-  BatchRun run(options_, cache_, eager_, misses_, plan, std::move(resolution), requests, stream);
+  BatchRun run(options_, cache_, eager_, misses_, plan, std::move(resolution), requests, stream,
+               stop);
   responses = run.Run(next_batch_++);
   for (size_t i = 0; i < responses.size(); ++i) {
     if (!responses[i].status.ok() || run.tail() == nullptr) continue;
-    const absl::Status finished = WithinMemory(
-        [&] { return absl::StrCat("a request for model '", plan.model().id().name, "'"); },
-        [&] {
-          TailRun({.options = options_,
-                   .cache = cache_,
-                   .eager = eager_,
-                   .captures = captures_,
-                   .misses = misses_,
-                   .model = plan.model(),
-                   .tail = *run.tail(),
-                   .shape = plan.shapes()[i],
-                   .stream = stream})
-              .Run(*requests[i], run.recipe(), responses[i]);
-          return absl::OkStatus();
-        });
-    if (finished.ok()) continue;
-    responses[i].outputs.clear();
-    responses[i].status = finished;
+    RunTail(plan, run, *requests[i], i, stream, responses[i]);
   }
   if (run.replay_ns() == 0) return;
   // The answers are there: what was learnt on the way is left out where there is no memory for it.
@@ -162,6 +240,34 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
     miss_policy_.NoteLosses(plan, run.target(), eager, run.replay_ns());
     FollowTraffic(plan.model());
   });
+}
+
+void Engine::RunTail(const BatchPlan& plan, const BatchRun& run, const Request& request, size_t i,
+                     Stream& stream, Response& response) {
+  const ModelOptions& limits = plan.model().options();
+  const absl::Status finished = WithinMemory(
+      [&] { return absl::StrCat("a request for model '", plan.model().id().name, "'"); },
+      [&] {
+        RunControl control(*options_.clock,
+                           {.max_ns = limits.max_request_ns, .max_bytes = limits.max_request_bytes},
+                           request.gone);
+        control.Begin(run.replay_ns());
+        TailRun({.options = options_,
+                 .cache = cache_,
+                 .eager = eager_,
+                 .captures = captures_,
+                 .misses = misses_,
+                 .model = plan.model(),
+                 .tail = *run.tail(),
+                 .shape = plan.shapes()[i],
+                 .stream = stream,
+                 .control = control})
+            .Run(request, run.recipe(), response);
+        return absl::OkStatus();
+      });
+  if (finished.ok()) return;
+  response.outputs.clear();
+  response.status = finished;
 }
 
 Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stream) {
@@ -197,6 +303,50 @@ const Graph& Engine::SymbolicGraph(const Model& model, bool packed) {
   return packed ? model.packing()->graph() : model.program().graph;
 }
 
+namespace {
+
+// The bucket that recipes of `target` are of; "exact" where there is none of these sizes.
+std::string LabelAt(const Model& model, const BatchTarget& target) {
+  if (target.packed) return PackedLabel(target.sizes[0]);
+  AxisSizes sizes;
+  for (size_t i = 0; i < model.axes().size(); ++i) {
+    if (!model.CertificateOf(i).certified) return "exact";
+    sizes[model.axes()[i].label] = target.sizes[i];
+  }
+  const std::string label = BucketLabel(sizes, model.buckets()->batch_axis);
+  return model.FindBucket(label).has_value() ? label : "exact";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Recipe>> Engine::CompileCounted(const Model& model,
+                                                               const BatchTarget& target,
+                                                               const RecipeKey& key) const {
+  const int64_t rss_before = metrics_ == nullptr ? 0 : ResidentBytes();
+  ASSIGN_OR_RETURN(std::unique_ptr<Recipe> recipe, model.CompileAt(key, nullptr, options_));
+  if (metrics_ == nullptr) return recipe;
+  MissRecord record = {.time = std::chrono::system_clock::now(),
+                       .model = model.id(),
+                       .bucket = LabelAt(model, target),
+                       .binding = model.BindingText(key.binding),
+                       .recipe = recipe->key.hex(),
+                       .reason = CompileReason::kWarmup,
+                       .behind = true,
+                       .phases = {.specialize_ns = recipe->times.specialize_ns,
+                                  .passes_ns = recipe->times.passes_ns,
+                                  .plan_ns = recipe->times.plan_ns,
+                                  .bind_ns = recipe->times.bind_ns},
+                       .compile_rss_bytes = ResidentBytes() - rss_before};
+  DescribeRecipe(*recipe, record);
+  model.owner()->observer().OnCompile({.reason = record.reason,
+                                       .bucket = record.bucket,
+                                       .recipe = record.recipe,
+                                       .phases = record.phases});
+  recipe->note.bucket = record.bucket;
+  misses_.Add(std::move(record));
+  return recipe;
+}
+
 absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& request, Stream& stream,
                                          bool packed) const {
   ASSIGN_OR_RETURN(const RequestShape shape, model.Measure(request));
@@ -211,7 +361,7 @@ absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& requ
   if (packed) target.sizes = {shape.tokens, shape.rows};
   FilledFrame filled;
   ASSIGN_OR_RETURN(filled.recipe,
-                   model.CompileAt(model.KeyAt(target, shape, nullptr), nullptr, options_));
+                   CompileCounted(model, target, model.KeyAt(target, shape, nullptr)));
   const Recipe& recipe = *filled.recipe;
   ASSIGN_OR_RETURN(filled.parameters, model.owner()->parameters().TableFor(filled.recipe));
   RETURN_IF_ERROR(stream.Reserve(recipe));
@@ -230,6 +380,10 @@ absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& requ
   for (size_t i = 0; i < recipe.inputs.size(); ++i) {
     const TensorSlot& slot = recipe.inputs[i];
     if (slot.bytes == 0) continue;
+    if (i >= model.signature().recipe_inputs.size()) {
+      std::memset(stream.inputs() + slot.offset, 1, slot.bytes);  // Nothing is padded.
+      continue;
+    }
     std::memcpy(stream.inputs() + slot.offset,
                 request.inputs[model.signature().recipe_inputs[i]].data, slot.bytes);
   }
@@ -239,16 +393,23 @@ absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& requ
 absl::StatusOr<RecipeProfile> Engine::Profile(const Model& model, const Request& request,
                                               Stream& stream, int repeats, bool packed) const {
   ASSIGN_OR_RETURN(const FilledFrame filled, Fill(model, request, stream, packed));
-  return ProfileRecipe(
+  RecipeProfile profile = ProfileRecipe(
       filled.recipe, filled.frame, [&] { stream.Replay(*filled.recipe, filled.frame); }, repeats,
       *options_.clock);
+  for (int i = 0; metrics_ != nullptr && i < repeats; ++i) {
+    model.owner()->observer().OnReplay({.bucket = filled.recipe->note.bucket,
+                                        .duration_ns = profile.replay_ns,
+                                        .rows = filled.frame.live_rows,
+                                        .requests = 1});
+  }
+  return profile;
 }
 
 absl::StatusOr<std::unique_ptr<const Recipe>> Engine::CompileAt(const Model& model,
                                                                 const std::vector<int64_t>& sizes,
                                                                 bool packed) const {
   const BatchTarget target = {.sizes = sizes, .packed = packed};
-  return model.CompileAt(model.KeyAt(target, RequestShape(), nullptr), nullptr, options_);
+  return CompileCounted(model, target, model.KeyAt(target, RequestShape(), nullptr));
 }
 
 std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
@@ -283,6 +444,69 @@ std::vector<CachedRecipe> Engine::ListRecipes() const {
     result.push_back({std::move(entry.recipe), entry.uses, entry.created, entry.last_used});
   }
   return result;
+}
+
+RecipeGraphs Engine::GraphsOf(const Recipe& recipe) const {
+  const bool packed = recipe.key.packing == kPacked;
+  std::shared_ptr<const Model> model;
+  {
+    MutexLock lock(models_mutex_);
+    for (const auto& one : models_) {
+      const std::shared_ptr<const Model> known = one.lock();
+      if (known == nullptr || (packed && known->packing() == nullptr)) continue;
+      const GraphFingerprint& print =
+          packed ? known->packing()->fingerprint() : known->fingerprint();
+      if (print.digest != recipe.key.graph.digest) continue;
+      model = known;
+      // The one that captured it calls its values by its own names.
+      if (known->id().name == recipe.note.model) break;
+    }
+  }
+  // That of a section behind a cut, or of a model that is gone, is in the key, without names.
+  absl::StatusOr<Graph> symbolic =
+      model == nullptr ? Parse(*recipe.key.graph.text) : SymbolicGraph(*model, packed);
+  RecipeGraphs graphs = {.symbolic = symbolic.ok() ? Print(*symbolic) : *recipe.key.graph.text};
+  if (!symbolic.ok()) return graphs;
+  if (model != nullptr) {
+    CompiledPlan plan;
+    if (model->CompileAt(recipe.key, nullptr, options_, &plan).ok()) {
+      graphs.specialized = std::move(plan.graph);
+    }
+    return graphs;
+  }
+  absl::StatusOr<Graph> graph = Specialize(*symbolic, recipe.key.binding);
+  const PipelineOptions passes = {.precision = PrecisionOfText(recipe.key.precision)};
+  if (graph.ok() && RunCapturePasses(*graph, passes).ok()) graphs.specialized = Print(*graph);
+  return graphs;
+}
+
+std::vector<CachedRecipe> Engine::ListEager() const {
+  std::vector<CachedRecipe> result;
+  for (RecipeCache::Entry& entry : eager_.Entries()) {
+    result.push_back({std::move(entry.recipe), entry.uses, entry.created, entry.last_used});
+  }
+  return result;
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Engine::Bind(std::shared_ptr<const Model> model,
+                                                      const AxisSizes& sizes,
+                                                      SessionOptions options) {
+  const std::string name = model->id().name;
+  const auto bind = [&]() -> absl::StatusOr<std::unique_ptr<Session>> {
+    ASSIGN_OR_RETURN(const CaptureTarget target, Session::TargetOf(*model, sizes, options));
+    // Captures run on a stream of their own: how much the session's has to hold shows behind it.
+    ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream,
+                     Stream::Create({.cores = options_.cores, .huge_pages = false}));
+    ASSIGN_OR_RETURN(CaptureResult captured,
+                     CaptureRecipe(options_, cache_, *model, target, *stream));
+    if (captured.record.has_value()) {
+      options_.on_capture(*captured.record);
+      misses_.Add(*std::move(captured.record));
+    }
+    return Session::Create(std::move(model), std::move(captured.recipe), options_.cores,
+                           *options_.clock, options);
+  };
+  return WithinMemory([&] { return absl::StrCat("binding model '", name, "'"); }, bind);
 }
 
 }  // namespace reprise

@@ -17,24 +17,31 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/debug_log.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/batch/batch_plan.h"
 #include "runtime/engine/batch/miss_policy.h"
 #include "runtime/engine/batch/slice_prover.h"
 #include "runtime/engine/batch/split_rows.h"
 #include "runtime/engine/capture/captures.h"
+#include "runtime/engine/metrics/engine_metrics.h"
+#include "runtime/engine/metrics/metrics_file.h"
 #include "runtime/engine/model/eager_cache.h"
 #include "runtime/engine/model/model.h"
 #include "runtime/engine/profile.h"
 #include "runtime/engine/replay/stream.h"
+#include "runtime/engine/session_options.h"
 #include "runtime/engine/tune/tuner.h"
 #include "runtime/engine/types/engine_options.h"
+#include "runtime/engine/types/graph_history.h"
 #include "runtime/engine/types/miss_report.h"
 #include "runtime/engine/types/observer.h"
 #include "runtime/engine/types/request.h"
@@ -54,6 +61,8 @@ struct CachedRecipe {
 };
 
 struct LoaderContext;
+class BatchRun;
+class Session;
 
 class Engine {
  public:
@@ -63,6 +72,17 @@ class Engine {
   // Imports, analyses and certifies; takes tens to hundreds of milliseconds. Errors: NOT_FOUND for
   // a missing file, INVALID_ARGUMENT and UNIMPLEMENTED as the importer says.
   absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options);
+  // The same for a model that is in no file: one that was imported (ImportOnnxBytes), or a graph
+  // that the program has built (see ModelOfGraph). `options.path` is not looked at.
+  absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options, ImportedModel imported);
+  // The same for the bytes of an ONNX file, which are copied. Weights in other files are an error.
+  absl::StatusOr<std::shared_ptr<Model>> LoadBytes(ModelOptions options, absl::string_view bytes);
+
+  // A session: one recipe of `model`, bound to memory that stays where it is, so that replaying it
+  // takes no argument. See session.h. Captures the recipe now where it is not ready.
+  absl::StatusOr<std::unique_ptr<Session>> Bind(std::shared_ptr<const Model> model,
+                                                const AxisSizes& sizes,
+                                                SessionOptions options = {});
 
   // Measures what a Load with `confirm_padding_later` has left out: a few long replays on the
   // caller's thread alone, while the model serves. Once a model; does nothing where nothing was
@@ -90,9 +110,11 @@ class Engine {
 
   // Replays one batch, capturing the recipe first, on this thread, if `plan` was not prepared and
   // nothing ready serves it. Responses are in the order of `requests`, which must be those of
-  // `plan`, in its order. One request's bad data fails that request alone.
+  // `plan`, in its order. One request's bad data fails that request alone. `stop`: told by others
+  // when nobody waits for any of the responses, which are CANCELLED then; what a request makes
+  // beyond the limits of its model is RESOURCE_EXHAUSTED.
   std::vector<Response> Run(const BatchPlan& plan, absl::Span<const Request* const> requests,
-                            Stream& stream);
+                            Stream& stream, StopFlag* stop = nullptr);
 
   // Measure, split by rows where needed, run, join. For callers without a scheduler.
   Response RunOne(const Model& model, const Request& request, Stream& stream);
@@ -119,6 +141,10 @@ class Engine {
 
   std::vector<CachedRecipe> ListRecipes() const;
 
+  // The graphs of a recipe, which keeps none: made again from its model. Where that is not loaded
+  // any more, and behind a cut, they are made from its key, which has no names. For people.
+  RecipeGraphs GraphsOf(const Recipe& recipe) const;
+
   // Writes down how much the recipes of all models are used: see UsageKeeper.
   void SaveUsage(UsageKeeper::When when);
 
@@ -127,22 +153,42 @@ class Engine {
   // Bytes of the parameters of all models.
   int64_t parameter_bytes() const { return parameter_budget_->used(); }
   const MissReport& misses() const { return misses_; }
+  // Writes EngineOptions::metrics_file now. FAILED_PRECONDITION where that is empty, UNAVAILABLE
+  // where it cannot be written.
+  absl::Status WriteMetrics() const;
   const EngineOptions& options() const { return options_; }
+  // The same of what eager runs have prepared.
+  std::vector<CachedRecipe> ListEager() const;
 
  private:
   // Run, without a net: what it throws is every request's error.
   void RunBatch(const BatchPlan& plan, absl::Span<const Request* const> requests, Stream& stream,
-                std::vector<Response>& responses);
+                StopFlag* stop, std::vector<Response>& responses);
+  // Runs the tail of the plan's model for request `i`, which had its replay.
+  void RunTail(const BatchPlan& plan, const BatchRun& run, const Request& request, size_t i,
+               Stream& stream, Response& response);
   // Looks at the model's traffic, behind, when that is due: its buckets may change.
   void FollowTraffic(const Model& model);
   LoaderContext MakeLoaderContext() const;
+  std::unique_ptr<MetricsFile> MakeMetricsFile() const;
+  // Compiles a recipe for people; where there is a metrics file it is one of its captures.
+  absl::StatusOr<std::unique_ptr<Recipe>> CompileCounted(const Model& model,
+                                                         const BatchTarget& target,
+                                                         const RecipeKey& key) const;
+  // `has_past`: models of this name are versions of each other, so that a capture says in what this
+  // one differs from the last. Graphs that a program builds are not.
+  absl::StatusOr<std::shared_ptr<Model>> LoadAs(ModelOptions options,
+                                                std::optional<ImportedModel> imported,
+                                                bool has_past);
 
   EngineOptions options_;
+  const std::unique_ptr<EngineMetrics> metrics_;  // null: nothing is counted
   Observer& observer_;
   const std::unique_ptr<MemoryBudget> parameter_budget_;
   RecipeCache cache_;
   EagerCache eager_;
-  MissReport misses_;
+  mutable MissReport misses_;                        // synchronises itself
+  const std::unique_ptr<MetricsFile> metrics_file_;  // null: there is none
   KernelChoices choices_;
   Tuner tuner_;
   Captures captures_;
@@ -150,10 +196,18 @@ class Engine {
   MissPolicy miss_policy_;
   UsageKeeper usage_;
   std::atomic<int64_t> next_batch_{1};
+  // Texts of the recipes in memory that were captured for the graph of `model`.
+  std::set<std::string> RecipesOf(const Model& model) const;
+  // How `program` differs from what was loaded before it under `name`; null: in nothing, or there
+  // was nothing.
+  std::shared_ptr<const GraphChange> ChangeSince(const std::string& name,
+                                                 const ModelProgram& program)
+      EXCLUDES(models_mutex_);
   // One of the loaded models that has the same graph; null: there is none.
   std::shared_ptr<const Model> HeirOf(const Model& gone) EXCLUDES(models_mutex_);
 
-  Mutex models_mutex_;
+  GraphHistory history_;
+  mutable Mutex models_mutex_;
   std::vector<std::weak_ptr<const Model>> models_ GUARDED_BY(models_mutex_);
 };
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "runtime/base/format_text.h"
+#include "runtime/engine/metrics/json_writer.h"
 
 namespace reprise {
 namespace {
@@ -178,6 +179,29 @@ std::string ProfileTable(const RecipeProfile& profile, const Roofline& roofline)
   AppendText(&table, "%-18s %8d %9.1f %9.1f %9.1f %8s\n", "whole replay", launches.size(),
              replay / 1e3, floor / 1e3, (replay - floor) / 1e3, ShareText(floor, replay));
   return table;
+}
+
+void WriteProfile(const RecipeProfile& profile, const Roofline& roofline, JsonWriter& json) {
+  const std::vector<Launch>& launches = profile.recipe->launches;
+  json.Member("recipe", profile.recipe->key.hex());
+  json.Member("replay_us", static_cast<double>(profile.replay_ns) * 1e-3);
+  json.Member("floor_us", FloorNs(*profile.recipe, roofline) * 1e-3);
+  json.Key("launches");
+  json.Array([&] {
+    for (size_t i = 0; i < launches.size(); ++i) {
+      const Launch& launch = launches[i];
+      json.Object([&] {
+        json.Member("launch", i);
+        json.Member("kernel", launch.kernel);
+        json.Member("node", launch.node);
+        json.Member("shapes", launch.detail);
+        json.Member("us", static_cast<double>(profile.launch_ns[i]) * 1e-3);
+        json.Member("floor_us", FloorOf(launch.work, roofline).ns() * 1e-3);
+        json.Member("flops", static_cast<double>(launch.work.flops));
+        json.Member("bytes", static_cast<double>(launch.work.bytes));
+      });
+    }
+  });
 }
 
 }  // namespace reprise

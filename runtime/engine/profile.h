@@ -63,4 +63,8 @@ RecipeBytes BytesOf(const Recipe& recipe);
 // the solid part is the floor; then the kernels by what they lose.
 std::string ProfileTable(const RecipeProfile& profile, const Roofline& roofline);
 
+class JsonWriter;
+// The members "launches" and "replay_us" of an object that `json` is in.
+void WriteProfile(const RecipeProfile& profile, const Roofline& roofline, JsonWriter& json);
+
 }  // namespace reprise

@@ -23,6 +23,16 @@ enum class Ending {
 };
 absl::string_view EndingName(Ending finish);  // "stop", "length", "error"; "" while it goes on
 
+// Why the first token did not come at once.
+struct GenerationWait {
+  int64_t ns = 0;              // the time before its prompt began to be computed
+  int64_t prompts_before = 0;  // whose computing had not ended when it came
+  int64_t tokens_before = 0;   // their tokens that were not computed then
+
+  // "80.1 ms: 3 prompts of 2000 tokens before it"; empty: it began at once.
+  std::string Text() const;
+};
+
 struct GenerationEvent {
   int64_t answer = 0;  // which one of the request's n
   std::vector<SampledToken> tokens;
@@ -30,6 +40,7 @@ struct GenerationEvent {
   absl::Status status;        // not OK: the answer ends here
   bool last = false;          // the request is done: nothing follows
   int64_t cached_tokens = 0;  // tokens of the prompt that pages of others had
+  GenerationWait wait;
 };
 
 struct GenerationRequest {

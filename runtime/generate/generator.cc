@@ -1,7 +1,6 @@
 #include "runtime/generate/generator.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -9,7 +8,7 @@
 #include "runtime/base/format_text.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/engine/types/data_error.h"
+#include "runtime/generate/sequence_pages.h"
 #include "runtime/passes/paged/place_values.h"
 
 namespace reprise {
@@ -29,6 +28,15 @@ bool IsSooner(const Sequence& a, const Sequence& b) {
 }
 
 }  // namespace
+
+std::string GenerationWait::Text() const {
+  constexpr int64_t kNoticedNs = 1'000'000;
+  if (ns < kNoticedNs) return "";
+  const std::string time = FormatText("%.1f ms", static_cast<double>(ns) * 1e-6);
+  if (prompts_before == 0) return absl::StrCat(time, ": sequences that go on came before it");
+  return absl::StrCat(time, ": ", prompts_before, " prompts of ", tokens_before,
+                      " tokens before it");
+}
 
 absl::string_view EndingName(Ending finish) {
   constexpr absl::string_view kNames[] = {"", "stop", "length", "error"};
@@ -71,11 +79,15 @@ absl::Status Generator::Init() {
         absl::StrCat("a page takes ", aligned, " bytes, and all may take ", options_.page_bytes));
   }
   ASSIGN_OR_RETURN(pages_, PagePool::Create({.page_bytes = aligned, .max_pages = count}));
-  ASSIGN_OR_RETURN(stream_, Stream::Create({.cores = engine_.options().cores,
-                                            .max_threads = options_.max_threads,
-                                            .max_arena_bytes = options_.max_arena_bytes}));
-  ASSIGN_OR_RETURN(recipes_, StepRecipes::Make(engine_, *model_, form, options_.step_tokens,
-                                               options_.max_running, *stream_));
+  ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream,
+                   Stream::Create({.cores = engine_.options().cores,
+                                   .max_threads = options_.max_threads,
+                                   .max_arena_bytes = options_.max_arena_bytes}));
+  ASSIGN_OR_RETURN(StepRecipes recipes,
+                   StepRecipes::Make(engine_, *model_, form, options_.step_tokens,
+                                     options_.max_running, *stream));
+  if (options_.speculate) speculation_.emplace(context_);
+  runner_ = std::make_unique<StepRunner>(std::move(stream), std::move(recipes), vocabulary_);
   Publish();
   return absl::OkStatus();
 }
@@ -87,10 +99,10 @@ std::string Generator::Describe() const {
       static_cast<int>(caches_), static_cast<int>(pages_->options().positions),
       static_cast<double>(pages_->options().page_bytes) / 1024,
       static_cast<int>(pages_->options().max_pages), static_cast<int>(context_),
-      static_cast<int>(recipes_.all().size()), static_cast<int>(recipes_.most_tokens()));
+      static_cast<int>(recipes().all().size()), static_cast<int>(recipes().most_tokens()));
 }
 
-absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest request) {
+absl::Status Generator::CheckRequest(const GenerationRequest& request) const {
   const auto size = static_cast<int64_t>(request.ids.size());
   const int64_t positions = pages_->options().positions;
   if (size == 0) return absl::InvalidArgumentError("the prompt has no tokens");
@@ -110,28 +122,39 @@ absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest 
                                                    request.ids[i], " at ", i,
                                                    " is out of range [0, ", id_rows_ - 1, "]"));
   }
-  RETURN_IF_ERROR(request.sampling.Check(vocabulary_));
-  int64_t arrival = 0;
+  return request.sampling.Check(vocabulary_);
+}
+
+absl::Status Generator::CheckOpen() const {
+  if (closed_) return absl::UnavailableError("the model is unloaded");
+  if (waiting_count_ < options_.max_waiting) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      waiting_count_.load(), " requests wait already, and ", options_.max_waiting, " may"));
+}
+
+absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest request) {
+  RETURN_IF_ERROR(CheckRequest(request));
   {
+    // Overload is told before any work is spent on the request.
     MutexLock lock(mutex_);
-    if (waiting_count_ >= options_.max_waiting) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          waiting_count_.load(), " requests wait already, and ", options_.max_waiting, " may"));
-    }
-    arrival = arrivals_++;
+    RETURN_IF_ERROR(CheckOpen());
   }
   auto shared = std::make_shared<SequenceRequest>();
   shared->asked = std::move(request);
   shared->handle = std::make_shared<Generation>();
   shared->start_ns = engine_.options().clock->NowNs();
-  shared->arrival = arrival;
   std::optional<uint64_t>& seed = shared->asked.sampling.seed;
-  if (!seed.has_value()) seed = static_cast<uint64_t>(shared->start_ns) + arrival;
+  if (!seed.has_value()) seed = static_cast<uint64_t>(shared->start_ns) + seeds_++;
   SequencePtr first = NewSequence(shared, 0);
+  // The limit is looked at and counted in one step: others may have come meanwhile.
   MutexLock lock(mutex_);
-  if (closed_) return absl::UnavailableError("the model is unloaded");
-  ++waiting_count_;
+  RETURN_IF_ERROR(CheckOpen());
+  shared->arrival = arrivals_++;
+  shared->wait.prompts_before = prompts_left_ + static_cast<int64_t>(submitted_.size());
+  shared->wait.tokens_before = prompt_tokens_left_;
+  prompt_tokens_left_ += first->missing();
   submitted_.push_back(std::move(first));
+  ++waiting_count_;
   changed_.NotifyAll();
   return shared->handle;
 }
@@ -221,57 +244,46 @@ int64_t Generator::PagesToTheEnd(const Sequence& sequence) const {
   const int64_t positions = pages_->options().positions;
   const int64_t left = sequence.request->asked.sampling.max_tokens - sequence.drawn();
   const int64_t end = std::min(context_, static_cast<int64_t>(sequence.tokens.size()) + left);
-  return (end + positions - 1) / positions - static_cast<int64_t>(sequence.pages.size());
+  const int64_t all = (end + positions - 1) / positions;
+  return std::max<int64_t>(0, all - static_cast<int64_t>(sequence.pages.size()));
 }
 
 int64_t Generator::PagesToGoOn(const Sequence& sequence) const {
-  return static_cast<int64_t>(sequence.tokens.size()) / pages_->options().positions + 1 -
-         static_cast<int64_t>(sequence.pages.size());
+  const int64_t all =
+      static_cast<int64_t>(sequence.tokens.size()) / pages_->options().positions + 1;
+  return std::max<int64_t>(0, all - static_cast<int64_t>(sequence.pages.size()));
 }
 
 bool Generator::Begin(Sequence& sequence) {
-  FindPrefix(sequence);
   // One that was computed in vain before waits until there is room for all that it and the others
   // may take.
   const bool to_the_end = sequence.set_back > 0;
   const auto pages_for = [&](const Sequence& one) {
     return to_the_end ? PagesToTheEnd(one) : PagesToGoOn(one);
   };
-  int64_t needed = pages_for(sequence);
-  for (const SequencePtr& other : running_) needed += pages_for(*other);
-  if (running_.empty() || needed <= pages_->available()) {
+  int64_t others = 0;
+  for (const SequencePtr& other : running_) others += pages_for(*other);
+  const int64_t left = pages_->available() - others;
+  // A sequence takes at least the page of its last token, whatever is found of its prompt, and
+  // what was looked up stands until pages are registered or forgotten.
+  const int64_t least = sequence.looked_up == pages_->changes() ? sequence.lacked : int64_t{1};
+  if (!running_.empty() && least > left) return false;
+  const int64_t before = pages_->available();
+  FindPrefix(sequence, *pages_);
+  // Pages that nobody held are found, and taken from what is available.
+  sequence.lacked = pages_for(sequence) + before - pages_->available();
+  sequence.looked_up = pages_->changes();
+  if (running_.empty() || sequence.lacked <= left) {
     counts_.cached_tokens += sequence.computed;
-    if (sequence.set_back == 0) sequence.request->cached_tokens = sequence.computed;
+    if (sequence.set_back == 0 && sequence.answer == 0) {
+      SequenceRequest& request = *sequence.request;
+      request.cached_tokens = sequence.computed;
+      request.wait.ns = engine_.options().clock->NowNs() - request.start_ns;
+    }
     return true;
   }
-  DropPages(sequence);
+  DropPages(sequence, *pages_);
   return false;
-}
-
-void Generator::FindPrefix(Sequence& sequence) {
-  const int64_t positions = pages_->options().positions;
-  // The last token is computed in any case: its scores are wanted.
-  const int64_t most = (static_cast<int64_t>(sequence.tokens.size()) - 1) / positions;
-  PageId before = kNoPage;
-  for (int64_t page = 0; page < most; ++page) {
-    const auto ids = absl::MakeConstSpan(sequence.tokens).subspan(page * positions, positions);
-    const PageId found = pages_->Find(before, sequence.request->asked.owner, ids);
-    if (found == kNoPage) break;
-    sequence.Keep(found, *pages_);
-    before = found;
-  }
-  sequence.registered = static_cast<int64_t>(sequence.pages.size());
-  sequence.computed = sequence.registered * positions;
-}
-
-void Generator::DropPages(Sequence& sequence) {
-  // Those that build on others first.
-  for (auto page = sequence.pages.rbegin(); page != sequence.pages.rend(); ++page) {
-    pages_->Drop(*page);
-  }
-  sequence.pages.clear();
-  sequence.addresses.clear();
-  sequence.registered = sequence.computed = 0;
 }
 
 Sequence* Generator::Youngest() const {
@@ -284,7 +296,7 @@ Sequence* Generator::Youngest() const {
 }
 
 void Generator::SetBack(Sequence& sequence) {
-  DropPages(sequence);
+  DropPages(sequence, *pages_);
   ++sequence.set_back;
   ++counts_.set_backs;
   dropped_.push_back(&sequence);
@@ -306,14 +318,26 @@ bool Generator::MakeRoom(Sequence& sequence, int64_t count) {
   return true;
 }
 
+int64_t Generator::RoomForDraft(Sequence& sequence, int64_t wanted) {
+  const int64_t positions = pages_->options().positions;
+  const auto room = [&] {
+    return static_cast<int64_t>(sequence.pages.size()) * positions - sequence.computed - 1;
+  };
+  // Others need a page each before long.
+  if (room() < wanted && pages_->available() > static_cast<int64_t>(running_.size())) {
+    if (const PageId page = pages_->Take(); page != kNoPage) sequence.Keep(page, *pages_);
+  }
+  return std::min(wanted, room());
+}
+
 StepLimits Generator::Limits() const {
-  StepLimits limits = {.tokens = recipes_.most_tokens(),
-                       .stalling_tokens = recipes_.most_tokens(),
+  StepLimits limits = {.tokens = recipes().most_tokens(),
+                       .stalling_tokens = recipes().most_tokens(),
                        .picks = options_.max_running};
   if (prompt_token_ns_ > 0) {
     const auto fits =
         static_cast<int64_t>(static_cast<double>(options_.max_stall_ns) / prompt_token_ns_);
-    limits.stalling_tokens = std::clamp(fits, kLeastPromptTokens, recipes_.most_tokens());
+    limits.stalling_tokens = std::clamp(fits, kLeastPromptTokens, recipes().most_tokens());
   }
   return limits;
 }
@@ -321,48 +345,59 @@ StepLimits Generator::Limits() const {
 bool Generator::Step() {
   TakeRequests();
   Admit();
-  std::vector<Sequence*> ready;
-  for (const SequencePtr& one : running_) {
-    if (one->request->handle->unread() < options_.max_unread) ready.push_back(one.get());
-  }
-  const PlannedStep step = PlanStep(
-      ready, Limits(), [&](Sequence& sequence, int64_t count) { return MakeRoom(sequence, count); },
-      [&](const Sequence& sequence) { return absl::c_linear_search(dropped_, &sequence); });
-  for (Sequence* sequence : std::exchange(dropped_, {})) {
-    if (sequence->set_back > kMostSetBacks) {
-      End(*sequence, Ending::kError,
-          absl::ResourceExhaustedError(absl::StrCat(
-              "the pages of the sequence were taken ", sequence->set_back,
-              " times: ", pages_->options().max_pages, " pages are too few for what runs")));
-      continue;
-    }
-    const auto place =
-        absl::c_find_if(running_, [&](const SequencePtr& one) { return one.get() == sequence; });
-    waiting_.push_front(std::move(*place));
-    running_.erase(place);
-    ++waiting_count_;
-  }
-  EraseEnded();
+  const PlannedStep step = Plan();
   if (step.items.empty()) {
     Publish();
     return false;
   }
   const int64_t start = engine_.options().clock->NowNs();
-  const float* scores = nullptr;
-  const absl::Status replayed =
-      WithinMemory([] { return "a step"; }, [&] { return Replay(step, scores); });
-  if (!replayed.ok()) {
-    for (const StepItem& item : step.items) End(*item.sequence, Ending::kError, replayed);
+  const absl::StatusOr<absl::Span<float>> scores =
+      WithinMemory([] { return "a step"; }, [&] { return runner_->Run(step); });
+  if (!scores.ok()) {
+    for (const StepItem& item : step.items) End(*item.sequence, Ending::kError, scores.status());
   } else {
     Learn(step, engine_.options().clock->NowNs() - start);
-    FinishStep(step, const_cast<float*>(scores));
+    FinishStep(step, *scores);
   }
   EraseEnded();
   Publish();
   return true;
 }
 
+PlannedStep Generator::Plan() {
+  std::vector<Sequence*> ready;
+  for (const SequencePtr& one : running_) {
+    if (one->request->handle->unread() < options_.max_unread) ready.push_back(one.get());
+  }
+  PlannedStep step = PlanStep(
+      ready, Limits(), [&](Sequence& sequence, int64_t count) { return MakeRoom(sequence, count); },
+      [&](const Sequence& sequence) { return absl::c_linear_search(dropped_, &sequence); });
+  for (Sequence* sequence : std::exchange(dropped_, {})) WaitAgain(*sequence);
+  EraseEnded();
+  if (speculation_.has_value()) {
+    speculation_->Extend(step, Limits(), [&](Sequence& sequence, int64_t wanted) {
+      return RoomForDraft(sequence, wanted);
+    });
+  }
+  return step;
+}
+
+void Generator::WaitAgain(Sequence& sequence) {
+  if (sequence.set_back > kMostSetBacks) {
+    return End(sequence, Ending::kError,
+               absl::ResourceExhaustedError(absl::StrCat(
+                   "the pages of the sequence were taken ", sequence.set_back,
+                   " times: ", pages_->options().max_pages, " pages are too few for what runs")));
+  }
+  const auto place =
+      absl::c_find_if(running_, [&](const SequencePtr& one) { return one.get() == &sequence; });
+  waiting_.push_front(std::move(*place));
+  running_.erase(place);
+  ++waiting_count_;
+}
+
 void Generator::Learn(const PlannedStep& step, int64_t ns) {
+  if (speculation_.has_value()) speculation_->Learn(step, ns);
   ++counts_.steps;
   counts_.prompt_tokens += step.prompt_tokens;
   if (step.prompt_tokens < kLeastPromptTokens) return;
@@ -370,69 +405,21 @@ void Generator::Learn(const PlannedStep& step, int64_t ns) {
   prompt_token_ns_ = prompt_token_ns_ == 0 ? each : 0.8 * prompt_token_ns_ + 0.2 * each;
 }
 
-void Generator::FillInputs(const PlannedStep& step, const StepRecipe& recipe) {
-  std::byte* const base = stream_->inputs();
-  for (const TensorSlot& slot : recipe.recipe->inputs) {
-    std::byte* const to = base + slot.offset;
-    std::memset(to, 0, slot.bytes);
-    if (slot.name == kPositionsInput || slot.name == kTablesInput) {
-      auto* next = reinterpret_cast<int64_t*>(to);
-      for (const StepItem& item : step.items) {
-        const auto table = reinterpret_cast<intptr_t>(item.sequence->addresses.data());
-        for (int64_t i = 0; i < item.count; ++i) {
-          *next++ = slot.name == kTablesInput ? table : item.sequence->computed + i;
-        }
-      }
-    } else if (slot.name == kSegmentsInput) {
-      auto* bounds = reinterpret_cast<int32_t*>(to);
-      int32_t at = 0, *next = bounds + 1;
-      for (const StepItem& item : step.items) {
-        at += static_cast<int32_t>(item.count);
-        if (item.picked) *next++ = at;
-      }
-      // Without any, the first token stands in: no scores at all would mean all of them.
-      if (next == bounds + 1) *next++ = 1;
-      std::fill(next, bounds + slot.bytes / sizeof(int32_t), next[-1]);
-    } else {
-      int64_t at = 0;
-      for (const StepItem& item : step.items) {
-        const int64_t* ids = item.sequence->tokens.data() + item.sequence->computed;
-        for (int64_t i = 0; i < item.count; ++i, ++at) {
-          if (slot.dtype == DType::kInt32) {
-            reinterpret_cast<int32_t*>(to)[at] = static_cast<int32_t>(ids[i]);
-          } else {
-            reinterpret_cast<int64_t*>(to)[at] = ids[i];
-          }
-        }
-      }
-    }
-  }
-}
-
-absl::Status Generator::Replay(const PlannedStep& step, const float*& scores) {
-  const StepRecipe& recipe = recipes_.For(step.tokens);
-  const int64_t picks =
-      absl::c_count_if(step.items, [](const StepItem& one) { return one.picked; });
-  RETURN_IF_ERROR(stream_->Reserve(*recipe.recipe));
-  FirstDataError errors(*recipe.recipe);
-  Frame frame = stream_->MakeFrame(*recipe.recipe, recipe.parameters->addresses(), &errors);
-  FillInputs(step, recipe);
-  frame.live_rows = step.tokens;
-  frame.live_segments = std::max<int64_t>(picks, 1);
-  stream_->Replay(*recipe.recipe, frame);
-  if (errors.any()) return absl::InternalError("a step met data that it could not use");
-  scores = reinterpret_cast<const float*>(frame.outputs[0]);
-  return absl::OkStatus();
-}
-
-void Generator::FinishStep(const PlannedStep& step, float* scores) {
-  int64_t row = 0;
+void Generator::FinishStep(const PlannedStep& step, absl::Span<float> scores) {
+  size_t row = 0;
+  const auto width = static_cast<size_t>(vocabulary_);
   for (const StepItem& item : step.items) {
     Sequence& sequence = *item.sequence;
+    if (!sequence.draft.empty()) {
+      const auto rows = static_cast<size_t>(item.picks);
+      CheckDraft(sequence, scores.subspan(row * width, rows * width));
+      row += rows;
+      continue;
+    }
     sequence.computed += item.count;
-    RegisterPages(sequence);
-    if (!item.picked) continue;
-    const absl::Span<float> own(scores + row++ * vocabulary_, static_cast<size_t>(vocabulary_));
+    RegisterPages(sequence, *pages_);
+    if (item.picks == 0) continue;
+    const absl::Span<float> own = scores.subspan(row++ * width, width);
     SequenceRequest& request = *sequence.request;
     if (!request.forked && request.asked.sampling.n > 1) Fork(sequence, own);
     request.forked = true;
@@ -440,18 +427,23 @@ void Generator::FinishStep(const PlannedStep& step, float* scores) {
   }
 }
 
-void Generator::RegisterPages(Sequence& sequence) {
-  const int64_t positions = pages_->options().positions;
-  for (; (sequence.registered + 1) * positions <= sequence.computed; ++sequence.registered) {
-    const auto page = static_cast<size_t>(sequence.registered);
-    const PageId before = page == 0 ? kNoPage : sequence.pages[page - 1];
-    const auto ids =
-        absl::MakeConstSpan(sequence.tokens)
-            .subspan(page * static_cast<size_t>(positions), static_cast<size_t>(positions));
-    sequence.pages[page] =
-        pages_->Register(sequence.pages[page], before, sequence.request->asked.owner, ids);
-    sequence.addresses[page] = pages_->address(sequence.pages[page]);
+void Generator::CheckDraft(Sequence& sequence, absl::Span<float> scores) {
+  const std::vector<int64_t> draft = std::exchange(sequence.draft, {});
+  const auto width = static_cast<size_t>(vocabulary_);
+  size_t right = 0;
+  for (size_t row = 0; row <= draft.size(); ++row) {
+    ++sequence.computed;
+    RegisterPages(sequence, *pages_);
+    Draw(sequence, scores.subspan(row * width, width));
+    // Keys and values behind the last right token are overwritten later, and read by nobody before.
+    if (row == draft.size() || sequence.request == nullptr) break;
+    if (sequence.tokens.back() != draft[row]) break;
+    ++right;
   }
+  const auto drafted = static_cast<int64_t>(draft.size());
+  Speculation::Checked(sequence, drafted, static_cast<int64_t>(right));
+  counts_.drafts_right += static_cast<int64_t>(right);
+  counts_.drafts_wrong += drafted - static_cast<int64_t>(right);
 }
 
 void Generator::Fork(Sequence& sequence, absl::Span<const float> scores) {
@@ -463,29 +455,13 @@ void Generator::Fork(Sequence& sequence, absl::Span<const float> scores) {
   std::vector<SequencePtr> others;
   for (int64_t answer = 1; answer < request->asked.sampling.n; ++answer) {
     SequencePtr other = NewSequence(request, answer);
-    // Full pages are shared; the last one is written by each, and copied.
-    const int64_t full = sequence.computed / pages_->options().positions;
-    for (int64_t page = 0; page < full; ++page) {
-      pages_->Hold(sequence.pages[page]);
-      other->Keep(sequence.pages[page], *pages_);
-    }
-    other->registered = std::min(sequence.registered, full);
-    other->computed = full * pages_->options().positions;
-    if (static_cast<int64_t>(sequence.pages.size()) > full) {
-      if (const PageId copy = pages_->Take(); copy != kNoPage) {
-        std::memcpy(pages_->address(copy), sequence.addresses[full], pages_->options().page_bytes);
-        other->Keep(copy, *pages_);
-        other->computed = sequence.computed;
-      }
-    } else {
-      other->computed = sequence.computed;
-    }
+    SharePages(sequence, *other, *pages_);
     others.push_back(std::move(other));
   }
   for (SequencePtr& other : others) {
     if (other->missing() > 0) {
       // Without a page for a copy the end of the prompt is computed again.
-      DropPages(*other);
+      DropPages(*other, *pages_);
       waiting_.push_front(std::move(other));
       ++waiting_count_;
       continue;
@@ -502,6 +478,11 @@ void Generator::Fork(Sequence& sequence, absl::Span<const float> scores) {
 void Generator::Draw(Sequence& sequence, absl::Span<float> scores) {
   absl::StatusOr<SampledToken> token = sequence.sampler->Draw(scores);
   if (!token.ok()) return End(sequence, Ending::kError, token.status());
+  if (token->id >= id_rows_) {
+    return End(sequence, Ending::kError,
+               absl::DataLossError(absl::StrCat("the model drew id ", token->id,
+                                                ", and its own ids are below ", id_rows_)));
+  }
   const int64_t now = engine_.options().clock->NowNs();
   if (sequence.last_token_ns == 0) {
     options_.events.on_first_token(now - sequence.request->start_ns);
@@ -525,6 +506,7 @@ void Generator::Draw(Sequence& sequence, absl::Span<float> scores) {
 void Generator::Tell(Sequence& sequence, GenerationEvent event) {
   event.answer = sequence.answer;
   event.cached_tokens = sequence.request->cached_tokens;
+  event.wait = sequence.request->wait;
   if (sequence.request->asked.counts_unread) sequence.request->handle->AddUnread(1);
   sequence.request->asked.on_event(event);
 }
@@ -532,7 +514,7 @@ void Generator::Tell(Sequence& sequence, GenerationEvent event) {
 void Generator::End(Sequence& sequence, Ending finish, const absl::Status& status,
                     std::vector<SampledToken> tokens) {
   if (sequence.request == nullptr) return;
-  DropPages(sequence);
+  DropPages(sequence, *pages_);
   // An error before the other answers have begun is that of all of them.
   const bool last = --sequence.request->open_answers <= 0;
   Tell(sequence, {.tokens = std::move(tokens), .finish = finish, .status = status, .last = last});
@@ -562,8 +544,19 @@ void Generator::Publish() {
   counts_.pages_used = pages_->held();
   counts_.pages_free = pages_->available();
   counts_.pages_shared = pages_->shared();
+  int64_t prompts = 0, tokens = 0;
+  const auto add = [&](const SequencePtr& one) {
+    if (one->continues()) return;
+    ++prompts;
+    tokens += one->missing();
+  };
+  absl::c_for_each(running_, add);
+  absl::c_for_each(waiting_, add);
   MutexLock lock(mutex_);
   stats_ = counts_;
+  prompts_left_ = prompts;
+  prompt_tokens_left_ = tokens;
+  for (const SequencePtr& one : submitted_) prompt_tokens_left_ += one->missing();
 }
 
 }  // namespace reprise

@@ -18,6 +18,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,10 @@
 #include "runtime/engine/engine.h"
 #include "runtime/generate/generation.h"
 #include "runtime/generate/sequence.h"
+#include "runtime/generate/speculation.h"
 #include "runtime/generate/step_plan.h"
 #include "runtime/generate/step_recipes.h"
+#include "runtime/generate/step_runner.h"
 #include "runtime/passes/paged/paged_form.h"
 #include "runtime/sequences/page_pool.h"
 
@@ -48,6 +51,7 @@ struct GeneratorOptions {
   int64_t max_stall_ns = 20'000'000;      // what prompts may add to the time between tokens
   int64_t max_unread = 64;                // events that a client has not taken before it waits
   std::vector<int64_t> eos_ids;
+  bool speculate = true;  // several tokens of a sequence in a step, where that pays
   int max_threads = 1;
   size_t max_arena_bytes = size_t{16} << 30;
   GeneratorEvents events;
@@ -58,6 +62,7 @@ struct GeneratorStats {
   int64_t pages_used = 0, pages_free = 0, pages_shared = 0;
   int64_t prompt_tokens = 0, generated_tokens = 0, cached_tokens = 0;  // counted from the start
   int64_t steps = 0, set_backs = 0;
+  int64_t drafts_right = 0, drafts_wrong = 0;  // tokens: see Speculation
 };
 
 class Generator {
@@ -86,7 +91,7 @@ class Generator {
   int64_t context() const { return context_; }
   int64_t vocabulary() const { return vocabulary_; }
   const std::string& ids_input() const { return ids_input_; }
-  const StepRecipes& recipes() const { return recipes_; }
+  const StepRecipes& recipes() const { return runner_->recipes(); }
   // The paged form of the model in words for the log.
   std::string Describe() const;
 
@@ -96,6 +101,9 @@ class Generator {
   Generator(Engine& engine, std::shared_ptr<const Model> model, GeneratorOptions options);
   absl::Status Init();
 
+  // INVALID_ARGUMENT where the request can never be served.
+  absl::Status CheckRequest(const GenerationRequest& request) const;
+  absl::Status CheckOpen() const REQUIRES(mutex_);
   SequencePtr NewSequence(const std::shared_ptr<SequenceRequest>& request, int64_t answer) const;
   // Takes what was submitted, ends what was cancelled or is late.
   void TakeRequests();
@@ -104,17 +112,20 @@ class Generator {
   // Pages that it does not hold yet: for its next token, and if it goes on to its last one.
   int64_t PagesToGoOn(const Sequence& sequence) const;
   int64_t PagesToTheEnd(const Sequence& sequence) const;
-  void FindPrefix(Sequence& sequence);
+  StepLimits Limits() const;
+  PlannedStep Plan();
   // Pages for the first `count` missing tokens; sets the youngest back where there are none.
   bool MakeRoom(Sequence& sequence, int64_t count);
   Sequence* Youngest() const;
   void SetBack(Sequence& sequence);
-  void DropPages(Sequence& sequence);
-  // A replay of `step`; its scores are at `scores`, a row an item that is picked.
-  absl::Status Replay(const PlannedStep& step, const float*& scores);
-  void FillInputs(const PlannedStep& step, const StepRecipe& recipe);
-  void FinishStep(const PlannedStep& step, float* scores);
-  void RegisterPages(Sequence& sequence);
+  // One that was set back joins those that wait, or ends where that was too often.
+  void WaitAgain(Sequence& sequence);
+  // How many of `wanted` drafted tokens there is room for; sets nobody back.
+  int64_t RoomForDraft(Sequence& sequence, int64_t wanted);
+  // `scores`: a row of the vocabulary for each pick.
+  void FinishStep(const PlannedStep& step, absl::Span<float> scores);
+  // Draws from row after row for as long as the draft was right.
+  void CheckDraft(Sequence& sequence, absl::Span<float> scores);
   // Draws the next token of `sequence` and tells it.
   void Draw(Sequence& sequence, absl::Span<float> scores);
   // The other answers of a request share the pages of its prompt.
@@ -123,7 +134,6 @@ class Generator {
            std::vector<SampledToken> tokens = {});
   void Tell(Sequence& sequence, GenerationEvent event);
   void EraseEnded();
-  StepLimits Limits() const;
   void Learn(const PlannedStep& step, int64_t ns);
   void Publish();
 
@@ -131,8 +141,7 @@ class Generator {
   const std::shared_ptr<const Model> model_;
   GeneratorOptions options_;
   // Constant after Init.
-  std::unique_ptr<Stream> stream_;
-  StepRecipes recipes_;
+  std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<PagePool> pages_;
   std::string ids_input_;
   int64_t context_ = 0, vocabulary_ = 0, id_rows_ = 0;
@@ -142,6 +151,7 @@ class Generator {
   std::deque<SequencePtr> waiting_;
   std::vector<Sequence*> dropped_;  // set back while a step is planned
   double prompt_token_ns_ = 0;      // as measured
+  std::optional<Speculation> speculation_;
   std::vector<float> fork_scores_;
   // Guarded.
   mutable Mutex mutex_;
@@ -151,8 +161,12 @@ class Generator {
   bool closed_ GUARDED_BY(mutex_) = false;
   bool woken_ GUARDED_BY(mutex_) = false;
   GeneratorStats stats_ GUARDED_BY(mutex_);
-  // Self-synchronised.
+  // Prompts that are not computed yet: those of the last step, and the tokens of later ones too.
+  int64_t prompts_left_ GUARDED_BY(mutex_) = 0;
+  int64_t prompt_tokens_left_ GUARDED_BY(mutex_) = 0;
+  // Self-synchronised. A place is taken under the mutex, and given back without it.
   std::atomic<int64_t> waiting_count_{0};
+  std::atomic<uint64_t> seeds_{0};
   GeneratorStats counts_;  // used by the thread that steps alone
 };
 

@@ -20,6 +20,7 @@ struct SequenceRequest {
   int64_t start_ns = 0;
   int64_t open_answers = 1;
   int64_t cached_tokens = 0;
+  GenerationWait wait;
   bool forked = false;  // its other answers have begun
 };
 
@@ -31,8 +32,14 @@ struct Sequence {
   std::vector<PageId> pages;
   std::vector<std::byte*> addresses;  // those of `pages`
   int64_t registered = 0;             // pages that others may find
+  std::vector<int64_t> draft;         // a guess at what follows `tokens`
+  double luck = 0.5;                  // the share of drafts that are right, as seen so far
   std::optional<Sampler> sampler;
   int64_t set_back = 0;  // times
+  // While it waits: pages that it lacked when its prefix was looked up, and the state of the pool
+  // then (PagePool::changes).
+  int64_t lacked = 0;
+  int64_t looked_up = -1;
   int64_t last_token_ns = 0;
 
   int64_t missing() const { return static_cast<int64_t>(tokens.size()) - computed; }

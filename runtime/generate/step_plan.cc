@@ -12,7 +12,7 @@ PlannedStep PlanStep(const std::vector<Sequence*>& running, const StepLimits& li
   for (Sequence* sequence : running) {
     if (left == 0 || picks == 0) break;
     if (is_dropped(*sequence) || !sequence->continues() || !make_room(*sequence, 1)) continue;
-    step.items.push_back({.sequence = sequence, .count = 1, .picked = true});
+    step.items.push_back({.sequence = sequence, .count = 1, .picks = 1});
     --left;
     --picks;
   }
@@ -34,7 +34,7 @@ PlannedStep PlanStep(const std::vector<Sequence*>& running, const StepLimits& li
     if (count <= 0 || is_dropped(sequence)) return;
     const bool whole = count == sequence.missing();
     if ((whole && picks == 0) || !make_room(sequence, count)) return;
-    step.items.push_back({.sequence = &sequence, .count = count, .picked = whole});
+    step.items.push_back({.sequence = &sequence, .count = count, .picks = whole ? 1 : 0});
     step.prompt_tokens += count;
     step.mixed = going_on;
     left -= count;
@@ -46,14 +46,14 @@ PlannedStep PlanStep(const std::vector<Sequence*>& running, const StepLimits& li
   // The first gets the rest of the budget.
   if (!step.items.empty() && left > 0) {
     for (StepItem& item : step.items) {
-      if (prompts.empty() || item.sequence != prompts[0] || item.picked) continue;
+      if (prompts.empty() || item.sequence != prompts[0] || item.picks > 0) continue;
       const int64_t more = std::min(left, item.sequence->missing() - item.count);
       const bool whole = item.count + more == item.sequence->missing();
       if (more <= 0 || (whole && picks == 0) || !make_room(*item.sequence, item.count + more)) {
         break;
       }
       item.count += more;
-      item.picked = whole;
+      item.picks = whole ? 1 : 0;
       step.prompt_tokens += more;
       break;
     }

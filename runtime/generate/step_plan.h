@@ -17,8 +17,8 @@ namespace reprise {
 
 struct StepItem {
   Sequence* sequence = nullptr;
-  int64_t count = 0;    // how many of its missing tokens, the first ones
-  bool picked = false;  // scores of the last of them are wanted
+  int64_t count = 0;  // tokens: the first missing ones, and behind all of these its draft
+  int64_t picks = 0;  // the number of its last tokens whose scores are wanted
 };
 
 struct StepLimits {

@@ -16,17 +16,17 @@ absl::StatusOr<StepRecipes> StepRecipes::Make(const Engine& engine, const Model&
   auto variant = std::make_shared<ModelVariant>();
   variant->graph = std::move(form.graph);
   variant->fingerprint = FingerprintGraph(variant->graph);
+  KeyPolicy policy = model.key_policy();
+  policy.packing = kPacked;
   StepRecipes all;
   for (int64_t tokens = 1; tokens <= most_tokens; tokens *= 2) {
     StepRecipe one = {.tokens = tokens, .picks = std::min(tokens, most_picks)};
     // Room for one more, so that a number of picks is never the number of tokens.
     Binding binding = {.axes = {{kTokensAxis, tokens}, {kSegmentsAxis, one.picks + 1}}};
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<Recipe> compiled,
-        model.CompileAt(MakeKey(variant->fingerprint, std::move(binding),
-                                engine.options().device->fingerprint(),
-                                {.packing = kPacked, .precision = model.options().precision}),
-                        variant.get(), engine.options()));
+    ASSIGN_OR_RETURN(std::unique_ptr<Recipe> compiled,
+                     model.CompileAt(MakeKey(variant->fingerprint, std::move(binding),
+                                             engine.options().device->fingerprint(), policy),
+                                     variant.get(), engine.options()));
     compiled->note = {.model = model.id().name,
                       .version = model.id().version,
                       .bucket = StepLabel(tokens),

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/file/attributes.h"
@@ -16,6 +17,7 @@
 #include "runtime/onnx/kit/reasons.h"
 #include "runtime/onnx/rewrites.h"
 #include "runtime/onnx/signature.h"
+#include "runtime/onnx/small_weights.h"
 #include "runtime/onnx/structure/flatten.h"
 #include "runtime/onnx/structure/grown_lists.h"
 #include "runtime/onnx/structure/loop_check.h"
@@ -35,6 +37,15 @@ std::string OpName(const onnx::NodeProto& proto) {
   const std::string domain = CanonicalDomain(proto.domain());
   return domain.empty() ? proto.op_type() : absl::StrCat(domain, ".", proto.op_type());
 }
+
+// A domain whose ops are somebody's own, so that we can lack none of them.
+bool IsForeign(const std::string& domain) {
+  const std::string name = CanonicalDomain(domain);
+  return !name.empty() && name != "ai.onnx.ml" && name != "com.microsoft" &&
+         !absl::StartsWith(name, "ai.onnx");
+}
+constexpr absl::string_view kHowToBringAnOp =
+    ": bring it with `reprised --op-library FILE.so`, or RegisterOp in a program";
 
 // The walk over one model.
 class ModelImporter {
@@ -59,6 +70,7 @@ class ModelImporter {
       }
       return values_.reasons.ToStatus();
     }
+    KeepSmallWeights(values_);
     if (!graph_.Compact()) return absl::InternalError("the imported graph is cyclic");
     RETURN_IF_ERROR(CheckLoops(graph_));
     values_.model.files = tensors_.Files();
@@ -233,7 +245,8 @@ class ModelImporter {
     // its name: 'microsoft.Gelu' of the domain 'com' is not com.microsoft's.
     const bool dotted = proto.op_type().find('.') != std::string::npos;
     if (dotted || (Row(draft.op) == nullptr && !HasRewrite(draft))) {
-      return absl::UnimplementedError("is not supported");
+      return absl::UnimplementedError(
+          absl::StrCat("is not supported", IsForeign(proto.domain()) ? kHowToBringAnOp : ""));
     }
     RETURN_IF_ERROR(initializers_.CheckNibbles(draft.op, draft.inputs));
     ASSIGN_OR_RETURN(draft.attributes, ReadAttributes(proto, tensors_));

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/host_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/op_rows.h"
@@ -38,7 +39,11 @@ absl::Span<const OpRow> AllOps() { return TheTable().rows; }
 const OpFacts& FactsOf(const OpRow& row) {
   const Table& table = TheTable();
   const std::ptrdiff_t index = &row - table.rows.data();
-  REPRISE_CHECK(index >= 0 && static_cast<size_t>(index) < table.facts.size());
+  if (index < 0 || static_cast<size_t>(index) >= table.facts.size()) {
+    const OpFacts* facts = FactsOfRegistered(row);
+    REPRISE_CHECK(facts != nullptr);
+    return *facts;
+  }
   return table.facts[static_cast<size_t>(index)];
 }
 

@@ -74,6 +74,13 @@ constexpr Factory kCapturePasses[] = {
 };
 // clang-format on
 
+// The passes that run where nodes are to be computed as the file has them: those that a graph
+// cannot be compiled without, and those that leave the arithmetic of every node as it is.
+constexpr Factory kWithoutFusion[] = {
+    LoopInvariants, LoopDistances, WidenHalf,     FoldConstants, PrepareParameters,
+    MergeCommon,    EliminateDead, RoundProducts, SplitWide,     FinalizeOutputs,
+};
+
 int64_t NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -167,6 +174,16 @@ std::vector<std::string> CapturePassNames() {
   return names;
 }
 
+std::vector<std::string> FusionPassNames() {
+  std::vector<std::string> kept;
+  AddNames(kWithoutFusion, kept);
+  std::vector<std::string> names = PassNames();
+  std::erase_if(names, [&](const std::string& name) {
+    return std::find(kept.begin(), kept.end(), name) != kept.end();
+  });
+  return names;
+}
+
 absl::Status WatchLoadPasses(Graph& graph, const PipelineOptions& options,
                              const PassWatcher& watcher) {
   return RunPasses(kLoadPasses, graph, options, /*specialized=*/false, watcher);
@@ -181,8 +198,9 @@ absl::Status RunLoadPasses(Graph& graph, const PipelineOptions& options) {
   return WatchLoadPasses(graph, options, ObserverOf(options));
 }
 
-absl::Status RunLoadPassesWithin(Graph& graph, const LoadBudget& budget) {
-  return RunPasses(kLoadPasses, graph, {}, /*specialized=*/false, nullptr, &budget);
+absl::Status RunLoadPassesWithin(Graph& graph, const LoadBudget& budget,
+                                 const PipelineOptions& options) {
+  return RunPasses(kLoadPasses, graph, options, /*specialized=*/false, nullptr, &budget);
 }
 
 absl::Status RunCapturePasses(Graph& graph, const PipelineOptions& options) {

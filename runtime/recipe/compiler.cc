@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/go_on.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
@@ -16,13 +17,18 @@
 #include "runtime/memory/planner.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 #include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/kit/precision_rules.h"
 #include "runtime/recipe/batch_rows.h"
 #include "runtime/recipe/index_sources.h"
 #include "runtime/recipe/node_kernels.h"
+#include "runtime/recipe/pass_log.h"
 #include "runtime/recipe/row_walks.h"
 
 namespace reprise {
 namespace {
+
+// A plan keeps no longer text of a symbolic graph.
+constexpr size_t kMostSymbolicText = size_t{1} << 20;
 
 class Compilation {
  public:
@@ -37,7 +43,11 @@ class Compilation {
         recipe_(recipe) {}
 
   absl::Status Plan() {
-    ASSIGN_OR_RETURN(chosen_, ChooseKernels(graph_, walks_, options_, kernels_));
+    {
+      const Phase phase(options_.debug, LogModule::kCapture, [] { return "phase kernels"; });
+      ASSIGN_OR_RETURN(chosen_, ChooseKernels(graph_, walks_, options_, kernels_));
+    }
+    const Phase phase(options_.debug, LogModule::kCapture, [] { return "phase plan"; });
     recipe_.timeable = chosen_.timeable;
     recipe_.untimed = chosen_.untimed;
     RETURN_IF_ERROR(LayOutSlots());
@@ -45,10 +55,12 @@ class Compilation {
   }
 
   absl::Status Bind() {
+    const Phase phase(options_.debug, LogModule::kCapture, [] { return "phase bind"; });
     launches_.assign(graph_.num_nodes(), -1);
     int walk = -1;
     for (NodeId id : graph_.NodeIds()) {
       if (!chosen_.nodes[id].has_launch()) continue;
+      RETURN_IF_ERROR(GoesOn(options_.go_on));
       if (walks_.Of(id) < 0) {
         ASSIGN_OR_RETURN(BoundNode bound, BindNode(id));
         launches_[id] = static_cast<int>(recipe_.launches.size());
@@ -403,6 +415,13 @@ absl::Status Finish(Graph& graph, const std::vector<std::string>* kernels,
   return absl::OkStatus();
 }
 
+// The graph of `symbolic` at `binding`; how long it took is in the log.
+absl::StatusOr<Graph> SpecializeLogged(const Graph& symbolic, const Binding& binding,
+                                       const CompileOptions& options) {
+  const Phase phase(options.debug, LogModule::kCapture, [] { return "phase specialise"; });
+  return Specialize(symbolic, binding, options.specialize);
+}
+
 // `status` of a graph in which inputs that decide shapes have become constants: a node may refuse
 // such a value under a name of its own, so that this says what was sent, and as which input.
 absl::Status WithValues(const absl::Status& status, const Binding& binding) {
@@ -440,18 +459,22 @@ absl::StatusOr<Graph> GraphOf(const CompiledPlan& plan, const Graph& symbolic) {
 absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey key,
                                                 const CompileOptions& options) {
   const int64_t start = options.clock->NowNs();
-  absl::StatusOr<Graph> bound = Specialize(symbolic, key.binding, options.specialize);
+  absl::StatusOr<Graph> bound = SpecializeLogged(symbolic, key.binding, options);
   if (!bound.ok()) return WithValues(bound.status(), key.binding);
   Graph graph = *std::move(bound);
+  RETURN_IF_ERROR(GoesOn(options.go_on));
   const int64_t specialized = options.clock->NowNs();
   PipelineOptions passes = options.passes;
-  const std::optional<Precision> precision = ParsePrecision(key.precision);
-  REPRISE_CHECK(precision.has_value());
-  passes.precision = *precision;
-  if (const absl::Status passed = RunCapturePasses(graph, passes); !passed.ok()) {
+  passes.precision = options.nodes == nullptr ? PrecisionOfText(key.precision) : Precision::kBf16;
+  if (const absl::Status passed = RunPassesLogged(graph, passes, options.debug); !passed.ok()) {
     return WithValues(passed, key.binding);
   }
+  if (options.nodes != nullptr) options.nodes->KeepExact(graph);
   const int64_t rewritten = options.clock->NowNs();
+  if (options.plan != nullptr) {
+    options.plan->symbolic = Print(symbolic);
+    if (options.plan->symbolic.size() > kMostSymbolicText) options.plan->symbolic.clear();
+  }
 
   auto recipe = std::make_unique<Recipe>();
   recipe->key = std::move(key);

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/debug_log.h"
 #include "runtime/device/device.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/recipe/kernel_choices.h"
@@ -19,9 +20,12 @@
 
 namespace reprise {
 
+class NodePrecisions;
+
 // The decisions of a compilation, without any address.
 struct CompiledPlan {
-  std::string graph;                 // specialised and rewritten, as text
+  std::string graph;     // specialised and rewritten, as text
+  std::string symbolic;  // its text before it got its sizes, for people; empty: it is long
   std::vector<std::string> kernels;  // indexed by node; empty: a view
   // By node: which of several kernels is the fastest is a question of timing. Not kept on disk.
   struct Question {
@@ -37,6 +41,8 @@ struct CompileOptions {
   const Device* device = nullptr;
   const Clock* clock = nullptr;
   PipelineOptions passes;  // precision is that of the key
+  // The nodes that round; null: those that the key's precision rounds.
+  const NodePrecisions* nodes = nullptr;
   SpecializeOptions specialize;
   // The axis that is dim 0 of every non-scalar input, or empty. If set, kernels may leave out the
   // rows of a replay that carry no request (Frame::live_rows).
@@ -46,6 +52,7 @@ struct CompileOptions {
   std::string segments_symbol;
   // The answers that timing gave so far; null: none. A node without one gets its first option.
   const KernelChoices* choices = nullptr;
+  DebugLog* debug = nullptr;  // told of phases, passes and kernels
   // Takes room for a parameter in this form, beside that of a node's first option; asked only where
   // Compile takes an answer that wants it. False: there is no room, and the first option it is.
   // Null: there always is.
@@ -55,6 +62,9 @@ struct CompileOptions {
   std::function<bool(const ParameterExpr&)> holds;
   // Filled where it is not null.
   CompiledPlan* plan = nullptr;
+  // Asked between the stages, and between the nodes of those that take long: an error ends the
+  // compilation, and is what it returns. Null: it goes on to its end.
+  std::function<absl::Status()> go_on;
 };
 
 // Errors: INVALID_ARGUMENT when the shapes do not agree at the key's binding, FAILED_PRECONDITION

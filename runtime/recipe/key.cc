@@ -24,12 +24,21 @@ bool operator==(const RecipeKey& a, const RecipeKey& b) {
          (a.graph.text == b.graph.text || *a.graph.text == *b.graph.text);
 }
 
+std::string PrecisionText(const KeyPolicy& policy) {
+  return absl::StrCat(PrecisionName(policy.precision), policy.by_node.empty() ? "" : ", by node ",
+                      policy.by_node, policy.fusion ? "" : ", unfused");
+}
+
+Precision PrecisionOfText(const std::string& text) {
+  return ParsePrecision(absl::string_view(text).substr(0, text.find(','))).value();
+}
+
 RecipeKey MakeKey(const GraphFingerprint& graph, Binding binding, const std::string& device,
                   const KeyPolicy& policy) {
   RecipeKey key;
   key.graph = graph;
   key.packing = policy.packing;
-  key.precision = std::string(PrecisionName(policy.precision));
+  key.precision = PrecisionText(policy);
   key.binding = std::move(binding);
   key.device = device;
   // The separators keep two fields from running into each other.

@@ -33,7 +33,7 @@ struct RecipeKey {
   GraphFingerprint graph;
   Binding binding;
   std::string packing = "padded";
-  std::string precision = "exact";  // PrecisionName
+  std::string precision = "exact";  // see PrecisionText
   std::string device;               // Device::fingerprint()
   int compiler_version = kCompilerVersion;
   uint64_t hash = 0;  // covers all the fields above
@@ -46,7 +46,13 @@ struct RecipeKey {
 struct KeyPolicy {
   std::string packing = "padded";
   Precision precision = Precision::kExact;
+  std::string by_node;  // NodePrecisions::digest; empty: `precision` holds for all nodes
+  bool fusion = true;   // see FusionPassNames
 };
+
+// "bf16", "exact, by node 0b5c...", "exact, unfused"; and what stands at its beginning.
+std::string PrecisionText(const KeyPolicy& policy);
+Precision PrecisionOfText(const std::string& text);
 
 RecipeKey MakeKey(const GraphFingerprint& graph, Binding binding, const std::string& device,
                   const KeyPolicy& policy = {});

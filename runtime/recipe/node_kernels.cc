@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/go_on.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/weights/narrowed_weights.h"
@@ -55,6 +56,27 @@ const std::string* AnswerFor(const Graph& graph, const Node& node,
   return nullptr;
 }
 
+// Which kernel `node` got, and which others there were.
+void LogChoice(const Node& node, const std::string& kernel, const std::vector<KernelOption>& offers,
+               bool timed, DebugLog& debug) {
+  std::string text = absl::StrCat("kernel of ", NodeLabel(node), ": ", kernel);
+  if (offers.empty()) {
+    absl::StrAppend(&text, ", since the device has none for it");
+  } else if (offers.size() == 1) {
+    absl::StrAppend(&text, ", the only one");
+  } else {
+    absl::StrAppend(
+        &text, timed ? ", the fastest when they were timed, not " : ", the first that fits, not ");
+    bool first = true;
+    for (const KernelOption& offer : offers) {
+      if (offer.kernel == kernel) continue;
+      absl::StrAppend(&text, first ? "" : ", ", offer.kernel);
+      first = false;
+    }
+  }
+  debug.Say(LogModule::kKernel, text);
+}
+
 // Whether no result of `node` has an element.
 bool MakesNothing(const Graph& graph, const Node& node) {
   return absl::c_all_of(node.outputs, [&](ValueId output) {
@@ -84,6 +106,7 @@ absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const RowWalks& wa
   chosen.nodes.resize(graph.num_nodes());
   size_t position = 0;
   for (NodeId id : graph.NodeIds()) {
+    RETURN_IF_ERROR(GoesOn(options.go_on));
     const Node& node = graph.node(id);
     const OpRow* row = FindOp(node.op);
     REPRISE_CHECK(row != nullptr);
@@ -106,6 +129,10 @@ absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const RowWalks& wa
     if (MayBeTimed(offers)) {
       ++chosen.timeable;
       chosen.untimed += answer == nullptr || *answer != kernel;
+    }
+    if (chosen.nodes[id].has_launch() && Wants(options.debug, LogModule::kKernel)) {
+      LogChoice(node, kernel.empty() ? absl::StrCat("reference/", node.op) : kernel, offers,
+                answer != nullptr, *options.debug);
     }
     RETURN_IF_ERROR(Take(node, kernel, offers, chosen.nodes[id]));
   }

@@ -59,7 +59,7 @@ std::shared_ptr<const Recipe> SmallestThatServes(const RecipeList& ready, const 
   std::shared_ptr<const Recipe> best;
   std::pair<double, int64_t> least = {std::numeric_limits<double>::infinity(), 0};
   for (const std::shared_ptr<const Recipe>& recipe : ready) {
-    if (recipe->note.bucket == "exact" || !CanServe(recipe->key, want, paddable)) continue;
+    if (!recipe->note.bucketed || !CanServe(recipe->key, want, paddable)) continue;
     const auto cost = CostOf(recipe->key.binding, batch_symbol);
     if (best != nullptr && cost >= least) continue;
     best = recipe;

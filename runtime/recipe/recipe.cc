@@ -51,6 +51,7 @@ int64_t Recipe::memory_bytes() const {
 
 void Recipe::SetSteps() {
   phased_steps.clear();
+  has_long_launches = absl::c_any_of(launches, MayTakeLong);
   if (absl::c_all_of(launches, [](const Launch& launch) { return launch.phases == 1; })) return;
   for (int i = 0; i < static_cast<int>(launches.size()); ++i) {
     for (int phase = 0; phase < launches[static_cast<size_t>(i)].phases; ++phase) {

@@ -50,11 +50,19 @@ struct CompileTimes {
 struct CaptureNote {
   std::string model;
   int64_t version = 0;
-  std::string bucket;  // "b8_s128", "exact"
-  std::string reason;  // "first_request"
+  std::string bucket;     // "b8_s128", "exact"
+  std::string binding;    // its sizes, each by what users call the axis
+  bool bucketed = false;  // some axis has a bucket, whatever the others have
+  std::string reason;     // "first_request"
   int64_t total_ns = 0;
   std::string tuning;  // how its kernels were chosen by timing; empty: they were not
 };
+
+// Whether `launch` may take longer than some 10 us: a replay looks at the clock in front of it.
+inline bool MayTakeLong(const Launch& launch) {
+  constexpr double kMuchWork = 3e6;
+  return launch.reference || launch.foreign || launch.work.flops + launch.work.bytes > kMuchWork;
+}
 
 struct Recipe {
   RecipeKey key;
@@ -63,6 +71,7 @@ struct Recipe {
   std::vector<TensorSlot> outputs;  // indexed by model output position
   std::vector<Launch> launches;
   std::vector<RecipeStep> phased_steps;  // all of them; empty where every launch has one phase
+  bool has_long_launches = true;         // see MayTakeLong
   // By launch, by operand: the position among `inputs` from which an integer operand is computed,
   // or as IndexSources says, so that a data error can name it.
   std::vector<std::vector<int>> index_sources;
@@ -82,6 +91,10 @@ struct Recipe {
   int untimed = 0;
   CompileTimes times;
 
+  // Its sizes by what users call the axes, where whoever captured it said so.
+  std::string SizesText() const {
+    return note.binding.empty() ? key.binding.ToString() : note.binding;
+  }
   int num_steps() const {
     return static_cast<int>(phased_steps.empty() ? launches.size() : phased_steps.size());
   }

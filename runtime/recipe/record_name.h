@@ -2,9 +2,10 @@
 //
 //   recipe-KEY-GRAPH-SUBJECT-DEVICE-ORIGIN-COMPILER.rps
 //
-// All in capitals are 64-bit hashes in hex. KEY is that of all the fields
-// of the record's key; the others tell why a record is absent, from a listing of the folder
-// alone: one with the same graph and subject but another device was stored for another device.
+// All in capitals are 64-bit hashes in hex. KEY is that of all the fields of the record's key: of a
+// recipe the key by which all commands, logs and answers call it. The others tell why a record is
+// absent, from a listing of the folder alone: one with the same graph and subject but another
+// device was stored for another device.
 #pragma once
 
 #include <cstdint>

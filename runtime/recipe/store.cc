@@ -233,6 +233,8 @@ void RecipeStore::StopWriter() {
 
 absl::Status RecipeStore::Write(const RecordName& name, int64_t rebuild_ns,
                                 const std::string& payload) {
+  const Phase phase(options_.debug, LogModule::kStore,
+                    [&] { return absl::StrCat("writing ", name.file()); });
   if (!writable()) {
     return absl::PermissionDeniedError(absl::StrCat("'", options_.folder, "' is read-only"));
   }

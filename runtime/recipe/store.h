@@ -31,6 +31,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/debug_log.h"
 #include "runtime/base/mutex.h"
 #include "runtime/recipe/record_name.h"
 
@@ -39,7 +40,8 @@ namespace reprise {
 struct RecipeStoreOptions {
   std::string folder;  // made when it is absent
   int64_t max_bytes = int64_t{1} << 30;
-  bool read_only = false;  // as if the folder could not be written
+  bool read_only = false;     // as if the folder could not be written
+  DebugLog* debug = nullptr;  // told of writes; null: nobody listens
   // Notes and warnings for the operator.
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };

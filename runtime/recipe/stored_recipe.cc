@@ -46,7 +46,8 @@ absl::StatusOr<recipe::v1::StoredRecipe> ParseRecipe(absl::string_view bytes) {
 }
 
 CompiledPlan TakePlan(recipe::v1::StoredRecipe& stored) {
-  CompiledPlan plan = {.graph = std::move(*stored.mutable_graph())};
+  CompiledPlan plan = {.graph = std::move(*stored.mutable_graph()),
+                       .symbolic = std::move(*stored.mutable_symbolic())};
   for (std::string& kernel : *stored.mutable_kernels()) plan.kernels.push_back(std::move(kernel));
   return plan;
 }
@@ -71,9 +72,11 @@ std::string EncodeRecipe(const Recipe& recipe, const CompiledPlan& plan) {
   stored.set_model(recipe.note.model);
   stored.set_version(recipe.note.version);
   stored.set_bucket(recipe.note.bucket);
+  stored.set_binding(recipe.SizesText());
   stored.set_capture_ns(recipe.note.total_ns);
   stored.set_created_unix_s(time(nullptr));
   stored.set_graph(plan.graph);
+  stored.set_symbolic(plan.symbolic);
   for (const std::string& kernel : plan.kernels) stored.add_kernels(kernel);
   return stored.SerializeAsString();
 }
@@ -89,8 +92,10 @@ absl::StatusOr<CompiledPlan> DecodeRecipe(absl::string_view bytes, const RecipeK
 absl::StatusOr<DetachedRecipe> DetachRecipe(absl::string_view bytes) {
   ASSIGN_OR_RETURN(recipe::v1::StoredRecipe stored, ParseRecipe(bytes));
   const recipe::v1::Key& key = stored.key();
-  DetachedRecipe detached = {
-      .model = stored.model(), .version = stored.version(), .bucket = stored.bucket()};
+  DetachedRecipe detached = {.model = stored.model(),
+                             .version = stored.version(),
+                             .bucket = stored.bucket(),
+                             .binding = stored.binding()};
   detached.key.graph = {.text = std::make_shared<const std::string>(), .digest = key.graph()};
   for (const auto& axis : key.binding()) detached.key.binding.axes[axis.axis()] = axis.size();
   for (const auto& input : key.shape_values()) {
@@ -105,6 +110,7 @@ absl::StatusOr<DetachedRecipe> DetachRecipe(absl::string_view bytes) {
   detached.key.precision = key.precision();
   detached.key.device = key.device();
   detached.key.hash = key.hash();
+  if (detached.binding.empty()) detached.binding = detached.key.binding.ToString();
   detached.plan = TakePlan(stored);
   return detached;
 }

@@ -32,6 +32,7 @@ struct DetachedRecipe {
   std::string model;
   int64_t version = 0;
   std::string bucket;
+  std::string binding;  // its sizes, each by what users call the axis
 };
 // DATA_LOSS for bytes that are no recipe.
 absl::StatusOr<DetachedRecipe> DetachRecipe(absl::string_view bytes);

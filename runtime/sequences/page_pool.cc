@@ -98,6 +98,7 @@ PageId PagePool::Register(PageId page, PageId before, int64_t owner,
   of.ids.assign(ids.begin(), ids.end());
   if (before != kNoPage) ++pages_[before].children;
   index_.emplace(of.hash, page);
+  ++changes_;
   return page;
 }
 
@@ -126,6 +127,7 @@ void PagePool::Forget(PageId page) {
   of.registered = false;
   of.before = kNoPage;
   of.ids.clear();
+  ++changes_;
   --idle_;
 }
 

@@ -57,6 +57,8 @@ class PagePool {
   PageId Register(PageId page, PageId before, int64_t owner, absl::Span<const int64_t> ids);
 
   const Options& options() const { return options_; }
+  // Grows whenever Find may answer otherwise than before.
+  int64_t changes() const { return changes_; }
   // Pages that Take can give.
   int64_t available() const { return options_.max_pages - held_; }
   // Pages that sequences hold, those of them with several holders, and registered ones of nobody.
@@ -90,6 +92,7 @@ class PagePool {
   std::vector<PageId> free_;
   std::unordered_multimap<uint64_t, PageId> index_;
   int64_t clock_ = 0;
+  int64_t changes_ = 0;
   std::atomic<int64_t> held_{0};
   std::atomic<int64_t> shared_{0};
   std::atomic<int64_t> idle_{0};

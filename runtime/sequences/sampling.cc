@@ -61,9 +61,12 @@ absl::Status SamplingOptions::Check(int64_t vocabulary) const {
           absl::StrCat("parameter 'logit_bias' has no number for id ", id));
     }
   }
-  for (const int64_t id : stop_ids) {
-    const absl::Status fits = InRange<int64_t>("stop_token_ids", id, 0, vocabulary - 1);
-    if (!fits.ok()) return fits;
+  for (const auto& [name, ids] :
+       {std::pair{"stop_token_ids", &stop_ids}, std::pair{"allowed_token_ids", &allowed_ids}}) {
+    for (const int64_t id : *ids) {
+      const absl::Status fits = InRange<int64_t>(name, id, 0, vocabulary - 1);
+      if (!fits.ok()) return fits;
+    }
   }
   return absl::OkStatus();
 }
@@ -162,6 +165,15 @@ int64_t Sampler::Choose(absl::Span<float> scores) {
   return candidates_.back().second;
 }
 
+void Sampler::Restrict(absl::Span<const int64_t> allowed, absl::Span<float> scores) {
+  std::vector<std::pair<int64_t, float>> kept;
+  for (const int64_t id : allowed) {
+    if (id >= 0 && id < static_cast<int64_t>(scores.size())) kept.emplace_back(id, scores[id]);
+  }
+  absl::c_fill(scores, kNever);
+  for (const auto& [id, score] : kept) scores[id] = score;
+}
+
 absl::StatusOr<SampledToken> Sampler::Draw(absl::Span<float> scores,
                                            absl::Span<const int64_t> allowed) {
   for (const float score : scores) {
@@ -172,14 +184,8 @@ absl::StatusOr<SampledToken> Sampler::Draw(absl::Span<float> scores,
   std::vector<float> own;
   if (options_.logprobs >= 0) own.assign(scores.begin(), scores.end());
   Penalise(scores);
-  if (!allowed.empty()) {
-    std::vector<std::pair<int64_t, float>> kept;
-    for (const int64_t id : allowed) {
-      if (id >= 0 && id < static_cast<int64_t>(scores.size())) kept.emplace_back(id, scores[id]);
-    }
-    absl::c_fill(scores, kNever);
-    for (const auto& [id, score] : kept) scores[id] = score;
-  }
+  if (!options_.allowed_ids.empty()) Restrict(options_.allowed_ids, scores);
+  if (!allowed.empty()) Restrict(allowed, scores);
   if (*absl::c_max_element(scores) == kNever) {
     return absl::DataLossError("no token is left to draw from: all scores are -inf");
   }

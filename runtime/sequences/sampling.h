@@ -31,8 +31,9 @@ struct SamplingOptions {
   std::vector<int64_t> stop_ids;
   bool ignore_eos = false;
   std::map<int64_t, float> logit_bias;
-  int64_t logprobs = -1;  // alternatives told with each token; -1: not even its own
-  int64_t n = 1;          // answers
+  std::vector<int64_t> allowed_ids;  // the only ones that are drawn; empty: all
+  int64_t logprobs = -1;             // alternatives told with each token; -1: not even its own
+  int64_t n = 1;                     // answers
 
   // INVALID_ARGUMENT naming the parameter, its value and its range.
   absl::Status Check(int64_t vocabulary) const;
@@ -57,7 +58,8 @@ class Sampler {
 
   // A token of the prompt: penalties count it.
   void AddPrompt(int64_t id);
-  // The next token. `allowed`: the only ids that may be drawn; empty: all. `scores` are changed.
+  // The next token. `allowed`: the only ids that may be drawn, beside what the options say; empty:
+  // all. `scores` are changed.
   // DATA_LOSS where scores are no numbers or none is left to draw from.
   absl::StatusOr<SampledToken> Draw(absl::Span<float> scores,
                                     absl::Span<const int64_t> allowed = {});
@@ -68,6 +70,7 @@ class Sampler {
 
  private:
   void TellLogprobs(absl::Span<const float> scores, SampledToken& token) const;
+  static void Restrict(absl::Span<const int64_t> allowed, absl::Span<float> scores);
   void Penalise(absl::Span<float> scores) const;
   int64_t Choose(absl::Span<float> scores);
   double NextUniform();

@@ -35,13 +35,14 @@ AxisMeasurement::AxisMeasurement(const ProofSubject& subject, ModelAxis& axis, s
       prober_(prober),
       ranges_(ranges),
       largest_(LargestTaken(subject.axes, prober.graph(), position, buckets)),
+      options_(PaddingProber::OptionsFor(subject, prober.graph(), static_cast<int>(position))),
       guess_(Guess()),
-      guessed_(Ask(guess_)),
-      options_(PaddingProber::OptionsFor(subject, prober.graph(), static_cast<int>(position))) {}
+      guessed_(Ask(guess_)) {}
 
 AxisCertificate AxisMeasurement::Guess() const {
   AxisCertificate guess = {.axis = axis_.label, .certified = true};
-  if (!axis_.is_batch) guess.guards = prober_.WithMasks(axis_.symbol, ranges_, {});
+  const std::vector<std::string> bound(options_.guards.begin(), options_.guards.end());
+  if (!axis_.is_batch) guess.guards = prober_.WithMasks(axis_.symbol, ranges_, bound);
   return guess;
 }
 

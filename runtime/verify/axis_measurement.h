@@ -64,9 +64,9 @@ class AxisMeasurement {
   const PaddingProber& prober_;
   const absl::Span<const InputRange> ranges_;
   const int64_t largest_;  // bucket that the model takes
-  const AxisCertificate guess_;
-  const AxisFinding guessed_;  // what the ops say of it
   ProbeOptions options_;
+  const AxisCertificate guess_;
+  const AxisFinding guessed_;   // what the ops say of it
   std::vector<int64_t> later_;  // lengths that the first look leaves out
   AxisFinding finding_;         // what the ops say of the certificate
   std::optional<Rest> rest_;

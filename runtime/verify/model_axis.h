@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/certify/certificate.h"
+#include "runtime/graph/extent.h"
 
 namespace reprise {
 
@@ -24,6 +26,9 @@ struct ModelAxis {
   AxisCertificate certificate;  // certified: may be padded (and batched, for the batch axis)
   int64_t smallest = 1;  // that the model takes: smaller requests run exact, and are refused there
   SizeDecision decision;
+  // The positions that strides leave of it in values of the model (passes/live), where known.
+  std::vector<Extent> extents;
+  int64_t whole_from = 1;  // the size from which on values have these extents
 };
 
 // Takes the certificate of `axis` away, for `reason`.

@@ -1,5 +1,8 @@
 #include "runtime/verify/output_shapes.h"
 
+#include <optional>
+#include <utility>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -28,9 +31,11 @@ bool ReadsBeyondItsData(const Graph& graph) {
 
 class Fitter {
  public:
-  Fitter(const Graph& graph, const std::vector<std::string>& symbols, const Binding& base)
-      : graph_(graph), symbols_(symbols), base_(base) {
+  Fitter(const Graph& graph, const std::vector<std::string>& symbols, const Binding& base,
+         const std::vector<std::vector<Extent>>& extents)
+      : graph_(graph), symbols_(symbols), base_(base), extents_(extents) {
     for (const std::string& symbol : symbols) origin_.push_back(base.axes.at(symbol));
+    extents_.resize(symbols.size());
     fit_.refusals.resize(symbols.size());
   }
 
@@ -75,7 +80,9 @@ class Fitter {
       OutputShape shape;
       shape.dtype = at_base.value(output).dtype;
       for (int64_t size : *at_base.value(output).shape) {
-        shape.dims.push_back({size, std::vector<int64_t>(symbols_.size(), 0)});
+        shape.dims.push_back({.constant = size,
+                              .factors = std::vector<int64_t>(symbols_.size(), 0),
+                              .extents = std::vector<Extent>(symbols_.size())});
       }
       base_shapes_.push_back(*at_base.value(output).shape);
       fit_.outputs.push_back(std::move(shape));
@@ -83,30 +90,68 @@ class Fitter {
     return absl::OkStatus();
   }
 
-  // One step along the axis gives the factors; the constant follows from the base.
+  // One step along the axis gives the factors; the constant follows from the base. What strides
+  // leave of the axis moves at some steps alone, so that more of them are looked at.
   void FitAxis(size_t axis) {
-    std::vector<int64_t> sizes = origin_;
-    ++sizes[axis];
-    const absl::StatusOr<Shapes> shapes = ShapesAt(sizes);
-    if (!shapes.ok()) {
-      Refuse(axis, absl::StrCat("the model does not take size ", sizes[axis], ": ",
-                                std::string(shapes.status().message())));
+    std::vector<std::pair<int64_t, Shapes>> steps;  // shapes at each size
+    for (const int64_t size : StepsOf(axis)) {
+      std::vector<int64_t> sizes = origin_;
+      sizes[axis] = size;
+      absl::StatusOr<Shapes> shapes = ShapesAt(sizes);
+      if (!shapes.ok()) {
+        return Refuse(axis, absl::StrCat("the model does not take size ", size, ": ",
+                                         std::string(shapes.status().message())));
+      }
+      steps.emplace_back(size, *std::move(shapes));
+    }
+    for (size_t output = 0; output < base_shapes_.size(); ++output) {
+      for (const auto& [size, shapes] : steps) {
+        if (shapes[output].size() == base_shapes_[output].size()) continue;
+        return Refuse(axis,
+                      absl::StrCat("the rank of output '", NameOf(output), "' depends on it"));
+      }
+    }
+    for (size_t output = 0; output < base_shapes_.size(); ++output) {
+      for (size_t d = 0; d < base_shapes_[output].size(); ++d) FitDim(axis, output, d, steps);
+    }
+  }
+
+  std::vector<int64_t> StepsOf(size_t axis) const {
+    std::vector<int64_t> sizes = {origin_[axis] + 1};
+    for (const Extent& extent : extents_[axis]) {
+      sizes.push_back(origin_[axis] + extent.stride);
+      sizes.push_back(origin_[axis] + 2 * extent.stride + 1);
+    }
+    return sizes;
+  }
+
+  void FitDim(size_t axis, size_t output, size_t d,
+              const std::vector<std::pair<int64_t, Shapes>>& steps) {
+    AffineDim& dim = fit_.outputs[output].dims[d];
+    const int64_t at_origin = base_shapes_[output][d];
+    std::vector<Extent> candidates = extents_[axis];
+    candidates.insert(candidates.begin(), Extent());
+    for (const Extent& extent : candidates) {
+      const int64_t from = extent.At(origin_[axis]);
+      std::optional<int64_t> factor;
+      const bool fits = absl::c_all_of(steps, [&](const auto& step) {
+        const int64_t moved = extent.At(step.first) - from;
+        const int64_t grown = step.second[output][d] - at_origin;
+        if (moved == 0) return grown == 0;
+        if (!factor.has_value()) factor = grown / moved;
+        return *factor * moved == grown;
+      });
+      // Where there is none but the size itself, samples will tell what it is not.
+      if (!fits && candidates.size() > 1) continue;
+      dim.factors[axis] = factor.value_or(0);
+      if (dim.factors[axis] != 0) dim.extents[axis] = extent;
+      dim.constant -= dim.PartOf(axis, origin_[axis]);
       return;
     }
-    for (size_t output = 0; output < shapes->size(); ++output) {
-      const Shape& moved = (*shapes)[output];
-      if (moved.size() != base_shapes_[output].size()) {
-        Refuse(axis, absl::StrCat("the rank of output '", NameOf(output), "' depends on it"));
-        return;
-      }
-    }
-    for (size_t output = 0; output < shapes->size(); ++output) {
-      for (size_t d = 0; d < base_shapes_[output].size(); ++d) {
-        AffineDim& dim = fit_.outputs[output].dims[d];
-        dim.factors[axis] = (*shapes)[output][d] - base_shapes_[output][d];
-        dim.constant -= dim.factors[axis] * origin_[axis];
-      }
-    }
+    std::vector<int64_t> sizes = origin_;
+    sizes[axis] = steps.back().first;
+    Refuse(axis, UnevenWords(axis, output, sizes[axis], fit_.outputs[output].At(sizes),
+                             steps.back().second[output]));
   }
 
   // Between 1 and the base, which the model takes.
@@ -150,7 +195,7 @@ class Fitter {
       return absl::StrCat("the rank of output '", name, "' depends on it");
     }
     size_t d = 0;
-    while (expected[d] == found[d]) ++d;
+    while (d + 1 < expected.size() && expected[d] == found[d]) ++d;
     const int64_t base = base_shapes_[output][d];
     return absl::StrCat("output '", name, "' does not grow evenly: its dim ", d, " is ", base,
                         " at size ", origin_[axis], ", ",
@@ -216,7 +261,7 @@ class Fitter {
   void Forget(size_t axis) {
     for (OutputShape& output : fit_.outputs) {
       for (AffineDim& dim : output.dims) {
-        dim.constant += dim.factors[axis] * origin_[axis];
+        dim.constant += dim.PartOf(axis, origin_[axis]);
         dim.open = dim.open || dim.factors[axis] != 0;
         dim.factors[axis] = 0;
       }
@@ -235,6 +280,7 @@ class Fitter {
   const Graph& graph_;
   const std::vector<std::string>& symbols_;
   const Binding& base_;
+  std::vector<std::vector<Extent>> extents_;  // indexed by axis
   std::vector<int64_t> origin_;
   Shapes base_shapes_;
   OutputFit fit_;
@@ -244,7 +290,7 @@ class Fitter {
 
 int64_t AffineDim::At(absl::Span<const int64_t> sizes) const {
   int64_t size = constant;
-  for (size_t i = 0; i < factors.size(); ++i) size += factors[i] * sizes[i];
+  for (size_t i = 0; i < factors.size(); ++i) size += PartOf(i, sizes[i]);
   return size;
 }
 
@@ -253,7 +299,7 @@ bool AffineDim::IsAxis(size_t axis) const {
   for (size_t i = 0; i < factors.size(); ++i) {
     if (factors[i] != (i == axis ? 1 : 0)) return false;
   }
-  return true;
+  return ExtentOf(axis).is_whole();
 }
 
 Shape OutputShape::At(absl::Span<const int64_t> sizes) const {
@@ -265,8 +311,9 @@ Shape OutputShape::At(absl::Span<const int64_t> sizes) const {
 absl::StatusOr<OutputFit> FitOutputShapes(const Graph& graph,
                                           const std::vector<std::string>& symbols,
                                           const Binding& base,
-                                          const std::vector<std::vector<int64_t>>& samples) {
-  return Fitter(graph, symbols, base).Run(samples);
+                                          const std::vector<std::vector<int64_t>>& samples,
+                                          const std::vector<std::vector<Extent>>& extents) {
+  return Fitter(graph, symbols, base, extents).Run(samples);
 }
 
 }  // namespace reprise

@@ -1,9 +1,9 @@
 // OutputShape: the true size of an output at any sizes of the axes.
 //
 // Found when the model is loaded by specialising it at several bindings: almost always each dim is
-// an affine function of the axes, `batch`, `2 * sequence + 1`. An axis along which a dim is
-// anything else (clipped, rounded up, squeezed away at 1) is refused: it is never padded, and what
-// is not padded needs no rule.
+// an affine function of the axes, `batch`, `2 * sequence + 1`, or of what strides leave of an axis,
+// `floor((sequence - 80) / 320)`. An axis along which a dim is anything else (clipped, squeezed
+// away at 1) is refused: it is never padded, and what is not padded needs no rule.
 #pragma once
 
 #include <string>
@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "runtime/graph/extent.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/shape.h"
 #include "runtime/passes/specialize/specialize.h"
@@ -20,10 +21,17 @@ namespace reprise {
 struct AffineDim {
   int64_t constant = 0;
   std::vector<int64_t> factors;  // per axis; 0 along an axis that was refused
+  // Per axis: what the factor multiplies. Empty: the sizes themselves.
+  std::vector<Extent> extents;
   // An axis that was refused may move it too: `At` is right about differences alone.
   bool open = false;
 
   int64_t At(absl::Span<const int64_t> sizes) const;
+  Extent ExtentOf(size_t axis) const { return extents.empty() ? Extent() : extents[axis]; }
+  // The part of the size that `axis` makes at `size`.
+  int64_t PartOf(size_t axis, int64_t size) const {
+    return factors[axis] * ExtentOf(axis).At(size);
+  }
   bool MovesWith(size_t axis) const { return factors[axis] != 0; }
   // Exactly the size of `axis`, nothing else.
   bool IsAxis(size_t axis) const;
@@ -46,11 +54,12 @@ struct OutputFit {
 
 // Specialises `graph` around `base` (sizes by axis symbol) and fits every output's dims, then looks
 // at each axis at `samples` (by axis; sizes that the model does not take are passed over): the
-// bucket boundaries, where a rule that is not affine shows. Errors: what Specialize returns at
-// `base` itself.
+// bucket boundaries, where a rule that is not affine shows. `extents`: by axis, those that its
+// values have behind strides; may be empty. Errors: what Specialize returns at `base` itself.
 absl::StatusOr<OutputFit> FitOutputShapes(const Graph& graph,
                                           const std::vector<std::string>& symbols,
                                           const Binding& base,
-                                          const std::vector<std::vector<int64_t>>& samples);
+                                          const std::vector<std::vector<int64_t>>& samples,
+                                          const std::vector<std::vector<Extent>>& extents = {});
 
 }  // namespace reprise

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_numbers.h"
+#include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 #include "runtime/passes/specialize/specialize.h"
 
@@ -16,7 +17,8 @@ namespace {
 using Verdict = AxisFinding::Verdict;
 
 // Sizes of the axis: primes, which nothing else has, and what convolutions with strides take.
-constexpr std::pair<int64_t, int64_t> kSizes[] = {{19, 23}, {7, 11}, {64, 96}, {224, 256}};
+constexpr std::pair<int64_t, int64_t> kSizes[] = {
+    {19, 23}, {7, 11}, {67, 101}, {64, 96}, {227, 259}, {224, 256}, {1031, 1499}, {4099, 5003}};
 // Sizes for the other axes; the batch has kOtherBatch.
 constexpr int64_t kOthers[] = {5, 16, 64, 224};
 constexpr int64_t kOtherBatch = 3;
@@ -30,6 +32,23 @@ constexpr int64_t kLargestRequest = 1 << 20;
 
 // A graph that is only read takes no memory: it is made even for many rows of large pictures.
 constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} << 50};
+
+// Whether strides leave another number of positions, more than one, at each of the two sizes that
+// `a` and `b` are specialised at: at small ones dims of few positions look as if nothing moved
+// them.
+bool TellsStridesApart(const Graph& a, const Graph& b) {
+  const std::vector<NodeId> nodes = a.NodeIds(), others = b.NodeIds();
+  for (size_t i = 0; i < nodes.size() && i < others.size(); ++i) {
+    const Node &node = a.node(nodes[i]), &other = b.node(others[i]);
+    if (node.op != other.op || !FactsOf(node.op).SlidesWindows()) continue;
+    const Shape &in = *a.value(node.inputs[0]).shape, &in_b = *b.value(other.inputs[0]).shape;
+    const Shape &out = *a.value(node.outputs[0]).shape, &out_b = *b.value(other.outputs[0]).shape;
+    for (size_t d = 2; d < in.size() && d < in_b.size() && d < out.size(); ++d) {
+      if (in[d] != in_b[d] && (out[d] == out_b[d] || out[d] < 2)) return false;
+    }
+  }
+  return true;
+}
 
 class Finder {
  public:
@@ -47,12 +66,19 @@ class Finder {
  private:
   AxisFinding Walk() const {
     std::string refusal;
+    std::optional<AxisFinding> finding;
     for (const int64_t other : kOthers) {
       for (const auto& [small, large] : kSizes) {
         const auto a = At(small, other), b = At(large, other);
-        if (a.ok() && b.ok()) return Look(small, *a, large, *b, other);
-        if (refusal.empty()) refusal = std::string((a.ok() ? b : a).status().message());
+        if (a.ok() && b.ok() && (!finding.has_value() || TellsStridesApart(*a, *b))) {
+          finding = Look(small, *a, large, *b, other);
+          if (TellsStridesApart(*a, *b)) return *finding;
+        }
+        if (refusal.empty() && !(a.ok() && b.ok())) {
+          refusal = std::string((a.ok() ? b : a).status().message());
+        }
       }
+      if (finding.has_value()) return *finding;
     }
     return {Verdict::kUndecided, "the model",
             "takes no sizes at which it could be read: " + refusal};

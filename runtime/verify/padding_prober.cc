@@ -115,6 +115,21 @@ void SetSizesTaken(const std::vector<ModelAxis>& axes, const Graph& graph, int p
   }
 }
 
+// Where a model is told which positions are a request's, padding holds fill values in the floats
+// that lie there as well: what becomes of zeros is finite.
+void BindLive(const ProofSubject& subject, ProbeOptions& options) {
+  if (options.axis.empty() || options.is_batch) return;
+  const auto along = [&](const ProbeInput& input) {
+    return absl::c_any_of(input.dims, [&](const Dim& dim) { return dim.symbol == options.axis; });
+  };
+  const bool is_live = absl::c_any_of(
+      subject.inputs, [&](const ProbeInput& input) { return input.live && along(input); });
+  for (const ProbeInput& input : subject.inputs) {
+    const bool bound = along(input) && (input.live || IsFloating(input.dtype));
+    if (is_live && bound) options.guards.insert(input.name);
+  }
+}
+
 // The elements that the inputs of a run may have, for a model of few weights, and how many more
 // each byte of them allows.
 constexpr int64_t kMostElements = int64_t{1} << 24;
@@ -142,7 +157,7 @@ PaddingProber::PaddingProber(const ProofSubject& subject, const Graph& graph,
   const std::vector<double> telling = TellingNumbers(graph);
   for (ProbeInput& input : inputs_) {
     const ValueId value = graph.FindValue(input.name);
-    input.is_mask = value != kNone && IsMaskInput(graph, value);
+    input.is_mask = input.live || (value != kNone && IsMaskInput(graph, value));
     input.telling = telling;
   }
   if (runner == nullptr) return;
@@ -165,6 +180,7 @@ ProbeOptions PaddingProber::OptionsFor(const ProofSubject& subject, const Graph&
     if (axis.smallest > kDefaultSize) options.sizes[axis.symbol] = axis.smallest;
   }
   SetSizesTaken(subject.axes, graph, position, options);
+  BindLive(subject, options);
   return options;
 }
 

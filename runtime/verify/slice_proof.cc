@@ -199,8 +199,10 @@ bool SliceProof::IsSameComputation(size_t position, int64_t largest) const {
 absl::Status SliceProof::CompareOutputs() const {
   std::vector<std::string> symbols;
   std::vector<std::vector<int64_t>> samples;
+  std::vector<std::vector<Extent>> extents;
   for (size_t i = 0; i < axes_.size(); ++i) {
     symbols.push_back(axes_[i].symbol);
+    extents.push_back(axes_[i].extents);
     samples.push_back({1, largest_[positions_[i]]});
   }
   absl::StatusOr<OutputFit> fit = absl::UnknownError("not tried");
@@ -215,7 +217,7 @@ absl::Status SliceProof::CompareOutputs() const {
       }
       at.push_back(base.axes[axis.symbol]);
     }
-    fit = FitOutputShapes(subject_.graph, symbols, base, samples);
+    fit = FitOutputShapes(subject_.graph, symbols, base, samples, extents);
     if (fit.ok()) break;
   }
   if (!fit.ok()) return absl::FailedPreconditionError(fit.status().message());
@@ -242,7 +244,8 @@ absl::Status SliceProof::CompareOutputs() const {
       bool same = known[d].open || dims[d].At(free) == known[d].At(at);
       for (size_t i = 0; i < axes_.size() && same; ++i) {
         if (!IsPadded(i)) continue;
-        same = dims[d].factors[i] == known[d].factors[positions_[i]];
+        same = dims[d].factors[i] == known[d].factors[positions_[i]] &&
+               dims[d].ExtentOf(i) == known[d].ExtentOf(positions_[i]);
         if (axes_[i].is_batch && dims[d].MovesWith(i)) same = same && dims[d].IsAxis(i);
       }
       if (same) continue;

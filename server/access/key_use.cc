@@ -46,6 +46,12 @@ absl::StatusOr<KeyUse::Ticket> KeyUse::Begin(int64_t now_ns) {
   return held;
 }
 
+absl::StatusOr<KeyUse::Ticket> KeyUse::BeginFor(const std::shared_ptr<KeyUse>& key,
+                                                int64_t now_ns) {
+  if (key == nullptr) return Ticket();
+  return key->Begin(now_ns);
+}
+
 void KeyUse::End() {
   MutexLock lock(mutex_);
   --running_;

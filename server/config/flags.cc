@@ -42,6 +42,18 @@ CLI::Option* AddChoice(CLI::App& app, const Flag& flag, T& target,
       ->check(CLI::IsMember(names));
 }
 
+// A text that T::Parse reads.
+template <typename T>
+CLI::Option* AddParsed(CLI::App& app, const Flag& flag, T& target) {
+  return app
+      .add_option_function<std::string>(
+          flag.name, [&target](const std::string& text) { target = *T::Parse(text); }, flag.meaning)
+      ->check([](const std::string& text) {
+        const auto parsed = T::Parse(text);
+        return parsed.ok() ? "" : std::string(parsed.status().message());
+      });
+}
+
 // The rest of the command line, which is folded into the options once it is read.
 struct Target : Options {
   std::vector<std::string> models;
@@ -309,6 +321,13 @@ constexpr Flag kFlags[] = {
        return app.add_option(flag.name, options.in_flight_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
      }},
+    {"--system-shared-memory", "", "",
+     "Clients on this machine may have tensors in POSIX shared memory: any client may then read "
+     "and "
+     "write each object of it that the server may",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.system_shared_memory, flag.meaning);
+     }},
     {"--connection-memory-mb", "MB", "0",
      "The part of it that one connection may take, in MiB; 0: half",
      [](CLI::App& app, const Flag& flag, Options& options) {
@@ -355,6 +374,19 @@ constexpr Flag kFlags[] = {
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.frozen, flag.meaning);
      }},
+    {"--eager", "", "",
+     "Capture nothing: every model runs op by op, as `reprise.capture: off` has it",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.eager, flag.meaning);
+     }},
+    {"--op-library", "FILE.so", "",
+     "A shared library with ops that models may name (the C interface of reprise_op.h); trusted "
+     "code; may be given more than once",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.op_libraries, flag.meaning)
+           ->allow_extra_args(false)
+           ->check(CLI::ExistingFile);
+     }},
     {"--device", "NAME", "cpu", "cpu, or reference: plain loops, slow, the definition of right",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddChoice<DeviceKind>(
@@ -393,7 +425,8 @@ constexpr Flag kFlags[] = {
        return app.add_option(flag.name, options.drain_grace_secs, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));
      }},
-    {"--exit-timeout-secs", "SECONDS", "30", "How long running requests may take to end at exit",
+    {"--exit-timeout-secs", "SECONDS", "30",
+     "How long the process may take to end, with its requests",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.exit_timeout_secs, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));
@@ -421,13 +454,29 @@ constexpr Flag kFlags[] = {
        return AddChoice<LogFormat>(app, flag, options.log_format,
                                    {{"text", LogFormat::kText}, {"json", LogFormat::kJson}});
      }},
-    {"--log-level", "LEVEL", "info", "debug, info, warning or error",
+    {"--log-level", "LEVELS", "info",
+     "debug, info, warning or error; and with MODULE=debug the debug lines of some modules alone: "
+     "info,capture=debug,store=debug. REPRISE_LOG of the environment where the flag is absent",
      [](CLI::App& app, const Flag& flag, Options& options) {
-       return AddChoice<LogLevel>(app, flag, options.log_level,
-                                  {{"debug", LogLevel::kDebug},
-                                   {"info", LogLevel::kInfo},
-                                   {"warning", LogLevel::kWarning},
-                                   {"error", LogLevel::kError}});
+       return AddParsed(app, flag, options.log_levels)->envname("REPRISE_LOG");
+     }},
+    {"--trace-file", "FILE", "",
+     "Writes captures, loads and replays as a trace that Chrome and Perfetto show",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.trace_file, flag.meaning);
+     }},
+    {"--dump-graphs", "DIR", "", "Writes the graphs of each capture as text, a file a capture",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.dump_graphs, flag.meaning);
+     }},
+    {"--metrics-file", "FILE", "", "Writes all metrics, and every capture, as JSON",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.metrics_file, flag.meaning);
+     }},
+    {"--metrics-file-on", "TRIGGERS", "exit",
+     "When --metrics-file is written: exit, capture, interval:10s; several with commas",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddParsed(app, flag, options.metrics_triggers);
      }},
     {"--access-log", "", "", "Log a line for each request: who asked for what, and how it went",
      [](CLI::App& app, const Flag& flag, Options& options) {
@@ -504,6 +553,16 @@ absl::Status CheckTls(const char* face, const TlsOptions& tls) {
   return absl::OkStatus();
 }
 
+absl::Status CheckMetricsFile(Options& options) {
+  MetricsTriggers& triggers = options.metrics_triggers;
+  const bool any = triggers.at_exit || triggers.at_capture || triggers.interval.count() > 0;
+  if (any && options.metrics_file.empty()) {
+    return absl::InvalidArgumentError("--metrics-file-on needs --metrics-file FILE");
+  }
+  if (!any) triggers.at_exit = true;
+  return absl::OkStatus();
+}
+
 absl::Status CheckControl(const Options& options) {
   if (options.model_repositories.empty()) {
     return absl::InvalidArgumentError("--model-repository or --model is required");
@@ -558,6 +617,7 @@ absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
        {std::pair("grpc", &parsed.options.grpc_tls), std::pair("http", &parsed.options.http_tls)}) {
     if (absl::Status status = CheckTls(face, *tls); !status.ok()) return status;
   }
+  if (absl::Status status = CheckMetricsFile(parsed.options); !status.ok()) return status;
   return parsed;
 }
 

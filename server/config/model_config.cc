@@ -5,6 +5,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -56,6 +57,37 @@ constexpr const char* kSupported[] = {
     "dynamic_batching.default_queue_policy.default_timeout_microseconds",
     "dynamic_batching.default_queue_policy.allow_timeout_override",
     "dynamic_batching.default_queue_policy.max_queue_size",
+    "sequence_batching",
+    "sequence_batching.max_sequence_idle_microseconds",
+    "sequence_batching.control_input",
+    "sequence_batching.control_input.name",
+    "sequence_batching.control_input.control",
+    "sequence_batching.control_input.control.kind",
+    "sequence_batching.control_input.control.int32_false_true",
+    "sequence_batching.control_input.control.fp32_false_true",
+    "sequence_batching.control_input.control.bool_false_true",
+    "sequence_batching.control_input.control.data_type",
+    "sequence_batching.state",
+    "sequence_batching.state.input_name",
+    "sequence_batching.state.output_name",
+    "sequence_batching.state.data_type",
+    "sequence_batching.state.dims",
+    "sequence_batching.state.initial_state",
+    "sequence_batching.state.initial_state.name",
+    "sequence_batching.state.initial_state.data_type",
+    "sequence_batching.state.initial_state.dims",
+    "sequence_batching.state.initial_state.zero_data",
+    "sequence_batching.state.initial_state.data_file",
+    // Where state lies is the server's business: both say nothing of answers.
+    "sequence_batching.state.use_same_buffer_for_input_output",
+    "sequence_batching.state.use_growable_memory",
+    "sequence_batching.direct",
+    "sequence_batching.direct.max_queue_delay_microseconds",
+    "sequence_batching.direct.minimum_slot_utilization",
+    "sequence_batching.oldest",
+    "sequence_batching.oldest.max_candidate_sequences",
+    "sequence_batching.oldest.preferred_batch_size",
+    "sequence_batching.oldest.max_queue_delay_microseconds",
 };
 
 // Keeps the first error: later ones are often its echo.
@@ -143,14 +175,57 @@ absl::Status ReadInstanceGroups(const inference::ModelConfig& config, ModelSetti
   return absl::OkStatus();
 }
 
+constexpr uint64_t kLongestUs = uint64_t{1} << 40;  // 12 days
+
+absl::Status CheckTime(const char* field, uint64_t us) {
+  if (us <= kLongestUs) return absl::OkStatus();
+  return Invalid(absl::StrCat(field, " is ", us, ", the most is ", kLongestUs));
+}
+
+// How long a batch of several sequences may be waited for. What is state is read with the model.
+absl::Status ReadSequenceBatching(const inference::ModelSequenceBatching& batching,
+                                  int64_t max_batch_size, ModelSettings& settings) {
+  RETURN_IF_ERROR(CheckTime("sequence_batching.max_sequence_idle_microseconds",
+                            batching.max_sequence_idle_microseconds()));
+  if (batching.has_direct()) {
+    const auto& direct = batching.direct();
+    RETURN_IF_ERROR(CheckTime("sequence_batching.direct.max_queue_delay_microseconds",
+                              direct.max_queue_delay_microseconds()));
+    const float used = direct.minimum_slot_utilization();
+    if (!(used >= 0 && used <= 1)) {
+      return Invalid(absl::StrCat("sequence_batching.direct.minimum_slot_utilization is ", used,
+                                  ", it is from 0 to 1"));
+    }
+    // Without a least number nothing is waited for.
+    if (used > 0) {
+      settings.queue_delay_us = static_cast<int64_t>(direct.max_queue_delay_microseconds());
+      settings.enough_rows = std::max<int64_t>(
+          1, static_cast<int64_t>(std::ceil(used * static_cast<float>(max_batch_size))));
+    }
+  }
+  if (!batching.has_oldest()) return absl::OkStatus();
+  const auto& oldest = batching.oldest();
+  RETURN_IF_ERROR(CheckTime("sequence_batching.oldest.max_queue_delay_microseconds",
+                            oldest.max_queue_delay_microseconds()));
+  if (oldest.max_candidate_sequences() < 0) {
+    return Invalid(absl::StrCat("sequence_batching.oldest.max_candidate_sequences is ",
+                                oldest.max_candidate_sequences()));
+  }
+  settings.queue_delay_us = static_cast<int64_t>(oldest.max_queue_delay_microseconds());
+  for (const int32_t rows : oldest.preferred_batch_size()) {
+    if (rows <= 0) {
+      return Invalid(absl::StrCat("sequence_batching.oldest.preferred_batch_size holds ", rows));
+    }
+    settings.enough_rows =
+        settings.enough_rows == 0 ? rows : std::min<int64_t>(settings.enough_rows, rows);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadDynamicBatching(const inference::ModelDynamicBatching& batching,
                                  ModelSettings& settings) {
-  constexpr uint64_t kLongestUs = uint64_t{1} << 40;  // 12 days
-  if (batching.max_queue_delay_microseconds() > kLongestUs) {
-    return Invalid(absl::StrCat("dynamic_batching.max_queue_delay_microseconds is ",
-                                batching.max_queue_delay_microseconds(), ", the most is ",
-                                kLongestUs));
-  }
+  RETURN_IF_ERROR(CheckTime("dynamic_batching.max_queue_delay_microseconds",
+                            batching.max_queue_delay_microseconds()));
   settings.queue_delay_us = static_cast<int64_t>(batching.max_queue_delay_microseconds());
   for (const int32_t rows : batching.preferred_batch_size()) {
     if (rows <= 0) {
@@ -172,11 +247,8 @@ absl::Status ReadDynamicBatching(const inference::ModelDynamicBatching& batching
   if (policy.timeout_action() != inference::ModelQueuePolicy::REJECT) {
     return Unsupported("dynamic_batching.default_queue_policy.timeout_action DELAY");
   }
-  if (policy.default_timeout_microseconds() > kLongestUs) {
-    return Invalid(
-        absl::StrCat("dynamic_batching.default_queue_policy.default_timeout_microseconds is ",
-                     policy.default_timeout_microseconds(), ", the most is ", kLongestUs));
-  }
+  RETURN_IF_ERROR(CheckTime("dynamic_batching.default_queue_policy.default_timeout_microseconds",
+                            policy.default_timeout_microseconds()));
   if (policy.default_timeout_microseconds() > 0) {
     settings.default_timeout_us = static_cast<int64_t>(policy.default_timeout_microseconds());
   }
@@ -255,6 +327,10 @@ absl::StatusOr<ModelSettings> ParseModelConfig(absl::string_view text, absl::str
   RETURN_IF_ERROR(ReadInstanceGroups(config, settings));
   if (config.has_dynamic_batching()) {
     RETURN_IF_ERROR(ReadDynamicBatching(config.dynamic_batching(), settings));
+  }
+  if (config.has_sequence_batching()) {
+    RETURN_IF_ERROR(
+        ReadSequenceBatching(config.sequence_batching(), config.max_batch_size(), settings));
   }
   // Ordered by name, so that the first error is always the same one.
   const std::map<std::string, inference::ModelParameter> parameters(config.parameters().begin(),

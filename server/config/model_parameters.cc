@@ -11,7 +11,9 @@
 #include "runtime/base/nearest_name.h"
 #include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/bucket/axis_sizes.h"
 #include "runtime/bucket/boundaries.h"
+#include "runtime/passes/kit/precision_rules.h"
 
 namespace reprise {
 namespace {
@@ -121,10 +123,10 @@ constexpr Parameter kParameters[] = {
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 1, kLargest, settings.max_exact);
      }},
-    {"reprise.capture", "", "quick|inline|background", "quick",
+    {"reprise.capture", "", "quick|inline|background|off", "quick",
      "No recipe of a request's bucket is ready. quick: a larger one serves, else the request waits "
      "for the capture; inline: it waits in any case; background: it never waits, and runs eagerly "
-     "where none is large enough",
+     "where none is large enough. off: nothing is captured, every request runs op by op",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value == "quick") {
          settings.capture = CaptureMode::kQuick;
@@ -132,8 +134,10 @@ constexpr Parameter kParameters[] = {
          settings.capture = CaptureMode::kInline;
        } else if (value == "background") {
          settings.capture = CaptureMode::kBackground;
+       } else if (value == "off") {
+         settings.capture = CaptureMode::kOff;
        } else {
-         return absl::InvalidArgumentError("must be quick, inline or background");
+         return absl::InvalidArgumentError("must be quick, inline, background or off");
        }
        return absl::OkStatus();
      }},
@@ -157,17 +161,24 @@ constexpr Parameter kParameters[] = {
        settings.frozen = value == "true";
        return absl::OkStatus();
      }},
-    {"reprise.warmup", "", "all, or list of buckets", "nothing",
-     "What is captured before the model is ready, the largest first: all, or b1_s16,b8_s128",
+    {"reprise.warmup", "", "all, or lists of buckets and sizes", "nothing",
+     "What is captured before the model is ready, the largest first: all; b1_s16,b8_s128; exact "
+     "sizes, a size for each axis: height=300,width=300; height=600,width=600. Semicolons separate",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value == "all") {
          settings.warmup.all = true;
          return absl::OkStatus();
        }
-       for (absl::string_view part : absl::StrSplit(value, ',')) {
-         part = absl::StripAsciiWhitespace(part);
-         if (part.empty()) return absl::InvalidArgumentError("must be all or buckets");
-         settings.warmup.buckets.emplace_back(part);
+       for (const absl::string_view group : absl::StrSplit(value, ';')) {
+         if (absl::StrContains(group, '=')) {
+           ASSIGN_OR_RETURN(settings.warmup.sizes.emplace_back(), ParseAxisSizes(group));
+           continue;
+         }
+         for (absl::string_view part : absl::StrSplit(group, ',')) {
+           part = absl::StripAsciiWhitespace(part);
+           if (part.empty()) return absl::InvalidArgumentError("must be all, buckets or sizes");
+           settings.warmup.buckets.emplace_back(part);
+         }
        }
        return absl::OkStatus();
      }},
@@ -219,9 +230,23 @@ constexpr Parameter kParameters[] = {
      }},
     {"reprise.release_after_ms", "", "integer", "0",
      "Streams that nothing ran on for as long give the memory of their arena back; of several "
-     "models the shortest counts. 0: never",
+     "models the shortest counts. 0: only arenas above 512 MiB, after a minute in which no replay "
+     "needed that much",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 0, kLargest / 1'000'000, settings.release_after_ms);
+     }},
+    {"reprise.max_request_ms", "", "integer", "60000",
+     "Time that one request may compute, in milliseconds; the time in the queue and that of "
+     "captures do not count. 0: no limit",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 0, kLargest / 1'000'000, settings.max_request_ms);
+     }},
+    {"reprise.max_request_mb", "", "integer", "2048",
+     "Memory that one request may make where its data decide how much, in MiB: results of loops "
+     "and "
+     "of nodes behind data, and replays whose size a value of the request decides. 0: no limit",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantMegabytes(value, settings.max_request_bytes);
      }},
     {"reprise.packing", "", "auto|off", "auto; off where buckets are named",
      "auto: requests of different lengths lie one after another in a replay, without padding, "
@@ -240,6 +265,26 @@ constexpr Parameter kParameters[] = {
        const std::optional<Precision> precision = ParsePrecision(value);
        if (!precision.has_value()) return absl::InvalidArgumentError("must be exact or bf16");
        settings.precision = *precision;
+       return absl::OkStatus();
+     }},
+    {"reprise.precision_ops", "", "PRECISION: OP|NODE,...; ...", "nothing",
+     "Precision of some nodes, by op type or by a pattern of names with *, such as "
+     "`bf16: MatMul,Gemm; exact: Attention,/encoder/layer.11/*`; @FILE is a list in the model's "
+     "folder, one entry a line. All others have reprise.precision",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       settings.precision_ops = std::string(value);
+       // Files are read when the model is loaded.
+       const auto read = [](const std::string&) { return std::string("any"); };
+       return PrecisionRules::Parse(value, read).status();
+     }},
+    {"reprise.fusion", "", "auto|off", "auto",
+     "off: each node is computed as the file has it, by one kernel, so that its bits hang on the "
+     "node alone; slow, to see what joining nodes changes",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (value != "auto" && value != "off") {
+         return absl::InvalidArgumentError("must be auto or off");
+       }
+       settings.fusion = value == "auto";
        return absl::OkStatus();
      }},
     {"reprise.generation", "", "auto|off", "auto",
@@ -273,6 +318,26 @@ constexpr Parameter kParameters[] = {
      "Sequences that are computed side by side; others wait",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 1, 512, settings.max_sequences);
+     }},
+    {"reprise.speculation", "", "auto|off", "auto",
+     "auto: what followed the same tokens before is checked several tokens at once, where that is "
+     "measured to pay; the tokens are the same",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (value != "auto" && value != "off") {
+         return absl::InvalidArgumentError("must be auto or off");
+       }
+       settings.speculation = value == "auto";
+       return absl::OkStatus();
+     }},
+    {"reprise.max_live_sequences", "", "integer", "1024",
+     "Sequences whose state is kept at once, for models with sequence_batching",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 1, int64_t{1} << 24, settings.max_live_sequences);
+     }},
+    {"reprise.state_mb", "", "integer", "1024",
+     "Memory that the state of all sequences takes, in MiB, for models with sequence_batching",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantMegabytes(value, settings.state_bytes);
      }},
     {"reprise.eos_token_ids", "", "list of ids", "what genai_config.json and its like say",
      "Ids that end an answer",

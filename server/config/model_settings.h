@@ -11,6 +11,7 @@
 
 #include "proto/model_config.pb.h"
 #include "runtime/bucket/boundaries.h"
+#include "runtime/bucket/policy.h"
 #include "runtime/ops/kit/precision.h"
 #include "server/config/config_strictness.h"
 
@@ -18,12 +19,13 @@ namespace reprise {
 
 enum class Overflow { kExact, kReject };
 enum class BucketPolicyMode { kApply, kSuggest, kOff };
-enum class CaptureMode { kQuick, kInline, kBackground };
+enum class CaptureMode { kQuick, kInline, kBackground, kOff };
 
 // Buckets that are captured before requests need them. All empty: none is.
 struct WarmupSettings {
   bool all = false;                  // every bucket
   std::vector<std::string> buckets;  // labels
+  std::vector<AxisSizes> sizes;      // exact ones
   std::string lengths_file;          // lines "LENGTH [COUNT]", in the model's folder
   bool ready_when_all = false;       // false: ready when the largest buckets are
   int64_t max_seconds = 300;         // 0: no limit
@@ -55,16 +57,25 @@ struct ModelSettings {
   int64_t max_recipe_bytes = 0;
   int64_t max_arena_bytes = 0;
   int64_t max_parameter_bytes = 0;
-  int64_t release_after_ms = 0;  // 0: arenas keep their memory
+  int64_t release_after_ms = 0;  // 0: arenas keep their memory, as long as they are small
+  // Limits of one request; 0: none.
+  int64_t max_request_ms = 60'000;                  // time to compute
+  int64_t max_request_bytes = int64_t{2048} << 20;  // made beyond the arena of its recipe
   // Tokens of a decoder whose cache the server owns.
   bool generation = true;
   int64_t cache_bytes = int64_t{1} << 30;  // the most that keys and values take
   int64_t context = 0;                     // positions of a sequence; 0: what the model has
   int64_t max_stall_ms = 20;               // what prompts may add to the time between tokens
   int64_t max_sequences = 64;              // that are computed side by side
+  bool speculation = true;                 // several tokens of a sequence in a step
   std::vector<int64_t> eos_ids;            // empty: what the files beside the model say
+  // State that is kept between requests (sequence_batching).
+  int64_t max_live_sequences = 1024;
+  int64_t state_bytes = int64_t{1} << 30;  // the state of all sequences together
   std::optional<bool> packing;  // where the model can be packed; absent: see WantsPacking
   Precision precision = Precision::kExact;
+  std::string precision_ops;            // see PrecisionRules; files are in the model's folder
+  bool fusion = true;                   // nodes are joined where that is faster
   std::set<std::string> padding_off;    // axis labels
   std::map<std::string, double> fills;  // keyed by input name
 

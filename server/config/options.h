@@ -8,7 +8,9 @@
 
 #include "runtime/base/cpu_info.h"
 #include "runtime/device/gemm_provider.h"
+#include "runtime/engine/types/metrics_triggers.h"
 #include "server/config/config_strictness.h"
+#include "server/config/log_levels.h"
 
 namespace reprise {
 
@@ -16,7 +18,6 @@ enum class DeviceKind { kCpu, kReference };
 // When models are loaded: all at the start; when somebody asks; as their folders change.
 enum class ModelControl { kNone, kExplicit, kPoll };
 enum class LogFormat { kText, kJson };
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 // Where a face of the server listens. Port 0 asks for any free port; the log says which it was.
 struct Endpoint {
@@ -70,6 +71,7 @@ struct Options {
   int write_timeout_secs = 30;       // a client may read nothing of an answer
   int64_t in_flight_memory_mb = 0;   // MiB of requests and answers under way; 0: half of the memory
   int64_t connection_memory_mb = 0;  // MiB of those of one connection; 0: half of that
+  bool system_shared_memory = false;      // clients may have tensors in shared memory
   int64_t recipe_cache_memory_mb = 1024;  // MiB of arena layouts, launches and packed constants
   int64_t eager_cache_memory_mb = 64;     // MiB of what eager runs prepare; 0: it is not kept
   int64_t arena_memory_mb = 0;            // MiB of all streams' arenas together; 0: no limit
@@ -84,15 +86,21 @@ struct Options {
   // How long a request may have to wait by what is in front of it; 0: no limit; absent: a second,
   // or 20 replays of the largest bucket where these take longer.
   std::optional<double> max_queue_seconds;
-  bool frozen = false;           // no model captures anything for a request
+  bool frozen = false;                    // no model captures anything for a request
+  bool eager = false;                     // no model captures anything at all: they run op by op
+  std::vector<std::string> op_libraries;  // files with ops that models may name
   bool strict_readiness = true;  // each model that was asked for is served, or this is not ready
   bool exit_on_error = false;    // a model of the start that cannot be loaded ends the process
   bool allow_empty = false;      // a repository without a model that can be served is ready
   int drain_grace_secs = 2;      // requests are served for this time after the ending signal
   int exit_timeout_secs = 30;    // how long a drain may take
   LogFormat log_format = LogFormat::kText;
-  LogLevel log_level = LogLevel::kInfo;
-  bool access_log = false;  // a line for each request
+  LogLevels log_levels;
+  bool access_log = false;           // a line for each request
+  std::string trace_file;            // file that captures and replays are written to; empty: none
+  std::string dump_graphs;           // folder of the graphs of captures; empty: none
+  std::string metrics_file;          // JSON of all metrics; empty: none
+  MetricsTriggers metrics_triggers;  // when that is written
 };
 
 }  // namespace reprise

@@ -142,6 +142,13 @@ constexpr Row kRows[] = {
      [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
        return TakeIds(name, value, to.sampling.stop_ids);
      }},
+    {"allowed_token_ids",
+     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
+       RETURN_IF_ERROR(TakeIds(name, value, to.sampling.allowed_ids));
+       // No id at all would mean all of them.
+       return to.sampling.allowed_ids.empty() ? Wants(name, "a list of at least one id")
+                                              : absl::OkStatus();
+     }},
     {"logit_bias",
      [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
        return TakeBias(name, value, to.sampling.logit_bias);

@@ -12,15 +12,44 @@ namespace {
 constexpr int64_t kNoToken = -1;
 
 template <class T>
-void AddOutput(const char* name, const char* datatype, int64_t rows, const std::vector<T>& values,
-               inference::ModelInferResponse& message) {
+void AddOutput(const char* name, const char* datatype, const std::vector<int64_t>& shape,
+               const std::vector<T>& values, inference::ModelInferResponse& message) {
   inference::ModelInferResponse::InferOutputTensor& output = *message.add_outputs();
   output.set_name(name);
   output.set_datatype(datatype);
-  output.add_shape(rows);
-  output.add_shape(static_cast<int64_t>(values.size()) / std::max<int64_t>(rows, 1));
+  for (const int64_t dim : shape) output.add_shape(dim);
   message.add_raw_output_contents(reinterpret_cast<const char*>(values.data()),
                                   values.size() * sizeof(T));
+}
+
+// A row of `columns` tokens for each answer; what a shorter one lacks is id -1.
+void FillTokens(const TokenCallInfo& info,
+                const std::vector<const std::vector<SampledToken>*>& answers, size_t columns,
+                inference::ModelInferResponse& message) {
+  const size_t cells = answers.size() * columns;
+  const auto width = static_cast<size_t>(info.alternatives);
+  std::vector<int64_t> ids(cells, kNoToken), top_ids(cells * width, kNoToken);
+  std::vector<float> logprobs(cells, 0), top_logprobs(cells * width, 0);
+  for (size_t a = 0; a < answers.size(); ++a) {
+    for (size_t i = 0; i < answers[a]->size(); ++i) {
+      const SampledToken& token = (*answers[a])[i];
+      const size_t cell = a * columns + i;
+      ids[cell] = token.id;
+      logprobs[cell] = token.logprob;
+      for (size_t k = 0; k < std::min(width, token.best.size()); ++k) {
+        top_ids[cell * width + k] = token.best[k].id;
+        top_logprobs[cell * width + k] = token.best[k].logprob;
+      }
+    }
+  }
+  std::vector<int64_t> shape = {static_cast<int64_t>(answers.size()),
+                                static_cast<int64_t>(columns)};
+  AddOutput(kTokensOutput, "INT64", shape, ids, message);
+  if (info.logprobs) AddOutput(kLogprobsOutput, "FP32", shape, logprobs, message);
+  if (width == 0) return;
+  shape.push_back(info.alternatives);
+  AddOutput(kTopIdsOutput, "INT64", shape, top_ids, message);
+  AddOutput(kTopLogprobsOutput, "FP32", shape, top_logprobs, message);
 }
 
 void FillHead(const TokenCallInfo& info, inference::ModelInferResponse& message) {
@@ -33,19 +62,17 @@ void SetNumber(const char* name, int64_t value, inference::ModelInferResponse& m
   (*message.mutable_parameters())[name].set_int64_param(value);
 }
 
+void SetWait(const GenerationWait& wait, inference::ModelInferResponse& message) {
+  const std::string text = wait.Text();
+  if (!text.empty()) (*message.mutable_parameters())["reprise.waited"].set_string_param(text);
+}
+
 }  // namespace
 
 void FillTokenAnswer(const TokenCallInfo& info, const GenerationEvent& event,
                      inference::ModelInferResponse& message) {
   FillHead(info, message);
-  std::vector<int64_t> ids;
-  std::vector<float> logprobs;
-  for (const SampledToken& token : event.tokens) {
-    ids.push_back(token.id);
-    logprobs.push_back(token.logprob);
-  }
-  AddOutput(kTokensOutput, "INT64", 1, ids, message);
-  if (info.logprobs) AddOutput(kLogprobsOutput, "FP32", 1, logprobs, message);
+  FillTokens(info, {&event.tokens}, event.tokens.size(), message);
   SetNumber("index", event.answer, message);
   if (event.finish == Ending::kGoesOn) return;
   (*message.mutable_parameters())["finish_reason"].set_string_param(
@@ -53,6 +80,7 @@ void FillTokenAnswer(const TokenCallInfo& info, const GenerationEvent& event,
   if (!event.last) return;
   SetNumber("prompt_tokens", info.prompt_tokens, message);
   SetNumber("cached_tokens", event.cached_tokens, message);
+  SetWait(event.wait, message);
 }
 
 bool WholeTokenAnswer::Add(const GenerationEvent& event) {
@@ -63,6 +91,7 @@ bool WholeTokenAnswer::Add(const GenerationEvent& event) {
   answer.tokens.insert(answer.tokens.end(), event.tokens.begin(), event.tokens.end());
   answer.finish = event.finish;
   cached_tokens_ = event.cached_tokens;
+  wait_ = event.wait;
   if (status_.ok()) status_ = event.status;
   return event.last;
 }
@@ -72,24 +101,17 @@ void WholeTokenAnswer::Fill(const TokenCallInfo& info,
   FillHead(info, message);
   size_t longest = 0;
   std::string finishes;
+  std::vector<const std::vector<SampledToken>*> tokens;
   for (const Answer& answer : answers_) {
+    tokens.push_back(&answer.tokens);
     longest = std::max(longest, answer.tokens.size());
     absl::StrAppend(&finishes, finishes.empty() ? "" : ",", EndingName(answer.finish));
   }
-  std::vector<int64_t> ids(answers_.size() * longest, kNoToken);
-  std::vector<float> logprobs(ids.size(), 0);
-  for (size_t a = 0; a < answers_.size(); ++a) {
-    for (size_t i = 0; i < answers_[a].tokens.size(); ++i) {
-      ids[a * longest + i] = answers_[a].tokens[i].id;
-      logprobs[a * longest + i] = answers_[a].tokens[i].logprob;
-    }
-  }
-  const auto rows = static_cast<int64_t>(answers_.size());
-  AddOutput(kTokensOutput, "INT64", rows, ids, message);
-  if (info.logprobs) AddOutput(kLogprobsOutput, "FP32", rows, logprobs, message);
+  FillTokens(info, tokens, longest, message);
   (*message.mutable_parameters())["finish_reason"].set_string_param(finishes);
   SetNumber("prompt_tokens", info.prompt_tokens, message);
   SetNumber("cached_tokens", cached_tokens_, message);
+  SetWait(wait_, message);
 }
 
 }  // namespace reprise

@@ -8,7 +8,8 @@
 
 namespace reprise {
 
-// One event: outputs token_ids i64[1, k] and, where they are asked for, logprobs f32[1, k];
+// One event: outputs token_ids i64[1, k] and, where they are asked for, logprobs f32[1, k] and the
+// alternatives of each token, best first: top_ids i64[1, k, m] and top_logprobs f32[1, k, m];
 // parameters say which answer it is of and why that ended. `event` is no error.
 void FillTokenAnswer(const TokenCallInfo& info, const GenerationEvent& event,
                      inference::ModelInferResponse& message);
@@ -25,14 +26,16 @@ class WholeTokenAnswer {
   };
   const std::vector<Answer>& answers() const { return answers_; }
   int64_t cached_tokens() const { return cached_tokens_; }
+  const GenerationWait& wait() const { return wait_; }
 
-  // Outputs [answers, k]: a shorter answer ends with ids of -1.
+  // Outputs [answers, k] and [answers, k, m]: a shorter answer ends with ids of -1.
   void Fill(const TokenCallInfo& info, inference::ModelInferResponse& message) const;
 
  private:
   std::vector<Answer> answers_;
   absl::Status status_;
   int64_t cached_tokens_ = 0;
+  GenerationWait wait_;
 };
 
 }  // namespace reprise

@@ -1,12 +1,15 @@
 #include "server/generate/token_calls.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
+#include "server/requests/regions.h"
 
 namespace reprise {
 namespace {
@@ -26,6 +29,13 @@ std::vector<int64_t> Numbers(absl::string_view bytes) {
     ids[i] = id;
   }
   return ids;
+}
+
+// Ids are few: they come and go in messages.
+absl::Status CheckNoRegions(const InferRequest& request) {
+  if (!UsesRegions(request)) return absl::OkStatus();
+  return absl::UnimplementedError(
+      "parameter shared_memory_region is not supported by requests for tokens");
 }
 
 absl::StatusOr<std::vector<int64_t>> IdsOf(const InputView& input) {
@@ -66,6 +76,19 @@ absl::StatusOr<absl::string_view> TextOf(const InputView& input) {
   return input.bytes.substr(sizeof(size));
 }
 
+RequestRecord RecordOf(const TokenCallInfo& info, const KeyUse* key, const absl::Status& status,
+                       int64_t total_ns) {
+  return {.code = status.code(),
+          .rows = 1,
+          .total_ns = total_ns,
+          .id = info.id,
+          .model = info.model,
+          .version = info.version,
+          .key = key == nullptr ? "" : absl::string_view(key->name()),
+          .bytes_in = info.prompt_tokens * static_cast<int64_t>(sizeof(int64_t)),
+          .why = {status.message().data(), status.message().size()}};
+}
+
 }  // namespace
 
 void TokenCall::Cancel() {
@@ -94,16 +117,18 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(const InferRequest&
                                                              SamplingParameters parameters,
                                                              bool counts_unread,
                                                              OnTokens on_tokens) const {
+  RETURN_IF_ERROR(CheckNoRegions(request));
   ASSIGN_OR_RETURN(const Repository::Found found, repository_.Find(request.model, request.version));
   if (const InputView* sampling = FindInput(request, kSamplingInput); sampling != nullptr) {
     ASSIGN_OR_RETURN(const absl::string_view json, TextOf(*sampling));
     RETURN_IF_ERROR(parameters.SetAll(json));
   }
   for (const absl::string_view output : request.outputs) {
-    if (output == kTokensOutput || output == kLogprobsOutput) continue;
+    constexpr absl::string_view kOutputs[] = {kTokensOutput, kLogprobsOutput, kTopIdsOutput,
+                                              kTopLogprobsOutput};
+    if (absl::c_linear_search(kOutputs, output)) continue;
     return absl::InvalidArgumentError(absl::StrCat("a request for tokens has no output \"", output,
-                                                   "\"; it has ", kTokensOutput, ", ",
-                                                   kLogprobsOutput));
+                                                   "\"; it has ", absl::StrJoin(kOutputs, ", ")));
   }
   const std::string& name = found.servable->generation->generator().ids_input();
   ASSIGN_OR_RETURN(std::vector<int64_t> ids, IdsOf(*FindInput(request, name)));
@@ -111,30 +136,39 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(const InferRequest&
     const int64_t left_us = (request.deadline_ns - clock_.NowNs()) / 1000;
     parameters.timeout_us = std::min(parameters.timeout_us.value_or(left_us), left_us);
   }
-  return Start(request.model, request.version, request.id, std::move(ids), parameters,
+  return Start({.model = request.model,
+                .version = request.version,
+                .id = request.id,
+                .key = request.key,
+                .ids = std::move(ids),
+                .parameters = std::move(parameters)},
                counts_unread, std::move(on_tokens));
 }
 
-absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(
-    absl::string_view model, absl::string_view version, absl::string_view id,
-    std::vector<int64_t> ids, const SamplingParameters& parameters, bool counts_unread,
-    OnTokens on_tokens) const {
+absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest request,
+                                                             bool counts_unread,
+                                                             OnTokens on_tokens) const {
   if (state_.state() == ServerState::State::kDraining) {
     return absl::UnavailableError("the server is stopping");
   }
-  ASSIGN_OR_RETURN(Repository::Found found, repository_.Find(model, version));
+  const int64_t start_ns = clock_.NowNs();
+  ASSIGN_OR_RETURN(KeyUse::Ticket ticket, KeyUse::BeginFor(request.key, start_ns));
+  ASSIGN_OR_RETURN(Repository::Found found, repository_.Find(request.model, request.version));
   if (found.servable->generation == nullptr) {
     return absl::UnimplementedError(absl::StrCat(
-        "model \"", model, "\" makes no tokens: ", found.servable->generation_refusal));
+        "model \"", request.model, "\" makes no tokens: ", found.servable->generation_refusal));
   }
-  const TokenCallInfo info = {.model = found.version->name,
-                              .version = found.version->version,
-                              .id = std::string(id),
-                              .prompt_tokens = static_cast<int64_t>(ids.size()),
-                              .logprobs = parameters.sampling.logprobs >= 0};
-  const int64_t start_ns = clock_.NowNs();
+  const SamplingParameters& parameters = request.parameters;
+  const TokenCallInfo info = {
+      .model = found.version->name,
+      .version = found.version->version,
+      .id = std::string(request.id),
+      .prompt_tokens = static_cast<int64_t>(request.ids.size()),
+      .logprobs = parameters.sampling.logprobs >= 0,
+      .alternatives = std::clamp<int64_t>(parameters.sampling.logprobs, 0,
+                                          found.servable->generation->generator().vocabulary())};
   GenerationRequest wanted = {
-      .ids = std::move(ids),
+      .ids = std::move(request.ids),
       .sampling = parameters.sampling,
       .priority = parameters.priority,
       .deadline_ns = 0,
@@ -147,10 +181,11 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(
   }
   const Clock& clock = clock_;
   wanted.on_event = [info, on_tokens = std::move(on_tokens), version = found.version, start_ns,
-                     &clock](const GenerationEvent& event) {
+                     key = std::move(request.key), ticket = std::move(ticket),
+                     &clock](const GenerationEvent& event) mutable {
     if (event.last) {
-      version->events->OnRequest(
-          {.code = event.status.code(), .rows = 1, .total_ns = clock.NowNs() - start_ns});
+      ticket = nullptr;
+      version->events->OnRequest(RecordOf(info, key.get(), event.status, clock.NowNs() - start_ns));
     }
     on_tokens(info, event);
   };

@@ -30,12 +30,26 @@ namespace reprise {
 inline constexpr char kSamplingInput[] = "sampling_parameters";
 inline constexpr char kTokensOutput[] = "token_ids";
 inline constexpr char kLogprobsOutput[] = "logprobs";
+inline constexpr char kTopIdsOutput[] = "top_ids";
+inline constexpr char kTopLogprobsOutput[] = "top_logprobs";
 
 // The call that an event belongs to.
 struct TokenCallInfo {
   std::string model, version, id;
   int64_t prompt_tokens = 0;
   bool logprobs = false;
+  int64_t alternatives = 0;  // that are told with each token
+};
+
+// A request for tokens whose ids came by another way than a tensor. Views of the transport's
+// memory.
+struct TokenRequest {
+  absl::string_view model;
+  absl::string_view version;  // empty: the newest that is ready
+  absl::string_view id;       // the client's, for reports
+  std::shared_ptr<KeyUse> key;
+  std::vector<int64_t> ids;
+  SamplingParameters parameters;
 };
 
 class TokenCall {
@@ -66,12 +80,8 @@ class TokenCalls {
   absl::StatusOr<std::shared_ptr<TokenCall>> Start(const InferRequest& request,
                                                    SamplingParameters parameters,
                                                    bool counts_unread, OnTokens on_tokens) const;
-  // The same for ids that came by another way than a tensor.
-  absl::StatusOr<std::shared_ptr<TokenCall>> Start(absl::string_view model,
-                                                   absl::string_view version, absl::string_view id,
-                                                   std::vector<int64_t> ids,
-                                                   const SamplingParameters& parameters,
-                                                   bool counts_unread, OnTokens on_tokens) const;
+  absl::StatusOr<std::shared_ptr<TokenCall>> Start(TokenRequest request, bool counts_unread,
+                                                   OnTokens on_tokens) const;
 
  private:
   const Repository& repository_;

@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -51,7 +50,7 @@ class BodyReader {
     kWhole,
   };
 
-  // Goes to the state that follows a line feed.
+  // The state behind a line feed, for each state.
   absl::Status OnLineEnd();
   absl::Status OnLineByte(char c);
   absl::Status OnSizeByte(char c);
@@ -62,7 +61,7 @@ class BodyReader {
   uint64_t left_ = 0;
   bool after_return_ = false;  // the last byte was a carriage return, which ends a line
   bool has_digit_ = false;
-  size_t line_bytes_ = 0;  // those of the line, or of all fields behind the last chunk
+  size_t line_bytes_ = 0;  // the line has, or all fields behind the last chunk
   std::string body_;
 };
 

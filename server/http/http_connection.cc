@@ -98,6 +98,10 @@ class HttpConnection::Exchange final : public HttpExchange,
 
   void Begin(HttpReply head) noexcept override {
     const auto self = weak_from_this();
+    const bool whole = WhereMemoryAllows([&] {
+      head.fields.insert(head.fields.end(), reply_fields().begin(), reply_fields().end());
+    });
+    if (!whole) return connection_->stream_.Abort();
     Post(connection_, [head = std::move(head), self](HttpConnection& connection) {
       connection.BeginPieces(head, self);
     });
@@ -321,7 +325,7 @@ void HttpConnection::ReadBody() {
   if (reader_->IsWhole()) {
     body_ = reader_->TakeBody();
     reader_.reset();
-    // The room that a large body was read by is not kept for the next request.
+    // The memory that a large body was read by is not kept for the next request.
     if (read_bytes_ > kFirstRead && buffer_.size() == 0) buffer_.shrink_to_fit();
     return DecodeBody();
   }
@@ -432,17 +436,17 @@ void HttpConnection::Write(HttpReply reply) {
   if (const absl::Status held = held_reply_.Resize(bytes > kFreeBytes ? bytes : 0); !held.ok()) {
     return Refuse(429, absl::StrCat("the answer: ", held.message()));
   }
-  reply_ = {static_cast<http::status>(reply.status), version_};
-  reply_.set(http::field::server, "reprise");
-  reply_.set(http::field::content_type, reply.content_type);
-  for (const auto& [name, value] : reply.fields) reply_.set(name, value);
+  Reply& answer = reply_.emplace(static_cast<http::status>(reply.status), version_);
+  answer.set(http::field::server, "reprise");
+  answer.set(http::field::content_type, reply.content_type);
+  for (const auto& [name, value] : reply.fields) answer.insert(name, value);
   keep_ = keep_ && !context_.draining && !stream_.is_spare();
-  reply_.keep_alive(keep_);
-  reply_.content_length(reply.body.size());
-  if (!is_head_) reply_.body() = std::move(reply.body);
+  answer.keep_alive(keep_);
+  answer.content_length(reply.body.size());
+  if (!is_head_) answer.body() = std::move(reply.body);
   write_end_ = std::chrono::steady_clock::now() + context_.options.write_timeout +
                seconds(bytes / kLeastBytesPerSecond);
-  writer_.emplace(reply_);
+  writer_.emplace(answer);
   WriteSome();
 }
 
@@ -520,7 +524,7 @@ void HttpConnection::Refuse(int status, const std::string& why) {
 
 void HttpConnection::OnWritten(Error error) {
   writer_.reset();
-  reply_ = {};
+  reply_.reset();  // an empty one in its place would keep the memory of the text
   held_reply_.Release();
   EndExchange();
   if (error) return;

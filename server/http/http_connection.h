@@ -115,7 +115,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // Bytes that are read and not yet parsed.
   boost::beast::flat_buffer buffer_{kMostBufferedBytes};
   size_t read_bytes_ = 0;  // the size of the next read of a body
-  // It reads headers alone.
+  // It parses headers alone.
   std::optional<boost::beast::http::request_parser<boost::beast::http::empty_body>> parser_;
   std::optional<BodyReader> reader_;
   std::string body_;  // once it is whole
@@ -131,7 +131,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     std::function<void()> sent;
   };
 
-  Reply reply_;
+  std::optional<Reply> reply_;  // while it is written
   std::deque<Piece> pieces_;
   std::weak_ptr<ClientWatcher> watcher_;  // told where a piece cannot be written
   bool chunked_ = false;                  // pieces have their sizes in front

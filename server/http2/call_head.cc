@@ -1,5 +1,6 @@
 #include "server/http2/call_head.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/http2/grpc_text.h"
@@ -16,6 +17,7 @@ absl::Status ReadCallHead(std::vector<std::pair<std::string, std::string>> field
                           std::chrono::steady_clock::time_point opened, CallHead& head,
                           std::string& encoding) {
   for (auto& [name, value] : fields) {
+    absl::StripAsciiWhitespace(&value);
     if (name == ":path") {
       head.path = std::move(value);
     } else if (name == "grpc-timeout") {

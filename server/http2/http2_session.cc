@@ -205,6 +205,9 @@ Http2Session::Http2Session(const Http2Limits& limits, MakeStream make_stream)
   nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, Callbacks::OnSent);
   nghttp2_option_set_no_auto_window_update(option, 1);
   nghttp2_option_set_no_closed_streams(option, 1);
+  // Clients of gRPC send metadata as their users write it, " Bearer KEY" among it. gRPC lets a
+  // server strip the blanks (ReadCallHead does), HTTP/2 would end the stream.
+  nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
   nghttp2_option_set_max_continuations(option, limits.max_continuations);
   nghttp2_option_set_stream_reset_rate_limit(option, limits.reset_burst, limits.resets_per_second);
   const int made = nghttp2_session_server_new2(&session_, callbacks, this, option);

@@ -76,7 +76,17 @@ void Catalogue::SetStore(const RecipeStore* store) {
   store_ = store;
 }
 
-std::string Catalogue::Scrape() const {
+void Catalogue::ForEachModel(const std::function<void(const std::string&, const std::string&,
+                                                      const ModelMetrics&)>& f) const {
+  std::vector<std::pair<std::pair<std::string, std::string>, const ModelMetrics*>> models;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, metrics] : models_) models.emplace_back(id, metrics.get());
+  }
+  for (const auto& [id, metrics] : models) f(id.first, id.second, *metrics);
+}
+
+std::vector<prometheus::MetricFamily> Catalogue::Collect() const {
   refresh_();
   const MemoryUse memory = memory_();
   server_.arena_bytes->Set(static_cast<double>(memory.arena_bytes));
@@ -87,8 +97,12 @@ std::string Catalogue::Scrape() const {
   std::vector<prometheus::MetricFamily> families = registry_->Collect();
   AppendStoreMetrics(store_, wants_store_, families);
   AppendProcessMetrics(families);
+  return families;
+}
+
+std::string Catalogue::Scrape() const {
   std::ostringstream out;
-  prometheus::TextSerializer().Serialize(out, families);
+  prometheus::TextSerializer().Serialize(out, Collect());
   return out.str();
 }
 

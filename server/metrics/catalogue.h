@@ -20,6 +20,10 @@
 #include "runtime/recipe/store.h"
 #include "server/metrics/metric_table.h"
 
+namespace prometheus {
+struct MetricFamily;
+}
+
 namespace reprise {
 
 // Names known of a model when it is added: their series exist from the first scrape.
@@ -81,6 +85,11 @@ class Catalogue {
   // `refresh` is called at the beginning of each scrape, and sets gauges. Set once, as above.
   void SetRefresh(std::function<void()> refresh) { refresh_ = std::move(refresh); }
 
+  // Calls `f(model, version, metrics)` for each model version, in the order of names.
+  void ForEachModel(const std::function<void(const std::string&, const std::string&,
+                                             const ModelMetrics&)>& f) const EXCLUDES(mutex_);
+  // All metrics as they are now.
+  std::vector<prometheus::MetricFamily> Collect() const;
   // The text exposition format, version 0.0.4.
   std::string Scrape() const;
 

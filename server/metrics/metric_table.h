@@ -186,6 +186,17 @@ struct ModelMetrics {
                              "code",
                              RequestCodes()};
 
+  // Texts that the server made tokens of.
+  Series<Counter> texts{scope, {"reprise_texts_total", "Texts that became tokens in the server"}};
+  Series<Counter> text_tokens{
+      scope, {"reprise_text_tokens_total", "Tokens of them, special ones included"}};
+  Series<Counter> text_truncations{
+      scope,
+      {"reprise_text_truncations_total",
+       "Texts that were cut to what the model takes, because the client asked for it"}};
+  Series<Histogram> tokenizer_duration{
+      scope, {"reprise_tokenizer_duration_seconds", "Time of a text in the tokenizer", kSeconds}};
+
   // Tokens that decoders make.
   SeriesBy<Gauge> sequences{scope,
                             {"reprise_sequences",
@@ -207,6 +218,13 @@ struct ModelMetrics {
        "Tokens: of prompts, generated, and of prompts that were found computed (cached)"},
       "kind",
       {"prompt", "generated", "cached"}};
+  SeriesBy<Counter> draft_tokens{
+      scope,
+      {"reprise_draft_tokens_total",
+       "Tokens that were looked up in prompt or answer and checked beside the next one: drawn "
+       "(right), or not (wrong)"},
+      "outcome",
+      {"right", "wrong"}};
   Series<Histogram> time_to_first_token{
       scope,
       {"reprise_time_to_first_token_seconds", "Time from a request for tokens to its first one",
@@ -215,6 +233,21 @@ struct ModelMetrics {
       scope,
       {"reprise_time_per_output_token_seconds",
        "Time from a token of a sequence to the one that follows", kSeconds}};
+
+  // State that is kept between requests.
+  Series<Gauge> live_sequences{
+      scope, {"reprise_live_sequences", "Sequences whose state is kept between requests"}};
+  Series<Gauge> sequence_requests_waiting{
+      scope,
+      {"reprise_sequence_requests_waiting", "Requests that wait for their turn in a sequence"}};
+  Series<Gauge> state_bytes{scope, {"reprise_state_bytes", "Memory of that state"}};
+  SeriesBy<Counter> sequence_events{
+      scope,
+      {"reprise_live_sequences_total",
+       "Sequences that have begun, have ended, or were forgotten since they were idle for too long "
+       "(idle)"},
+      "event",
+      {"begun", "ended", "idle"}};
 
   // Nodes that no recipe of the device holds.
   SeriesBy<Counter> reference_kernels{
@@ -353,6 +386,10 @@ struct ServerMetrics {
   Series<Gauge> draining{
       scope,
       {"reprise_draining", "1 since the signal that ends the server: send requests elsewhere"}};
+  Series<Gauge> stuck_streams{
+      scope,
+      {"reprise_stuck_streams",
+       "Streams that were told to stop what they run, some time ago, and have not"}};
   Series<Gauge> arena_bytes{scope.With({{"kind", "arena"}}), kMemory};
   Series<Gauge> parameter_bytes{scope.With({{"kind", "parameters"}}), kMemory};
   Series<Gauge> in_flight_bytes{scope.With({{"kind", "in_flight"}}), kMemory};

@@ -28,8 +28,14 @@ absl::string_view VerdictName(AxisPadding padding) {
 
 class ModelMetricsObserver final : public ModelObserver {
  public:
-  ModelMetricsObserver(Catalogue& catalogue, ModelMetrics& metrics, const ModelObserverSpec& spec)
-      : catalogue_(catalogue), metrics_(metrics), labels_(spec.axes), mixing_(spec.mixing) {
+  ModelMetricsObserver(Catalogue& catalogue, ModelMetrics& metrics, const ModelObserverSpec& spec,
+                       const MetricsObserver::OnReplay& on_replay)
+      : catalogue_(catalogue),
+        metrics_(metrics),
+        model_(spec.id.name),
+        on_replay_(on_replay),
+        labels_(spec.axes),
+        mixing_(spec.mixing) {
     for (const std::string& axis : spec.axes) {
       axes_.push_back({&metrics.valid_elements.at(axis), &metrics.padded_elements.at(axis),
                        &metrics.request_length.at(axis),
@@ -56,6 +62,7 @@ class ModelMetricsObserver final : public ModelObserver {
           .Increment(static_cast<double>(record.axes[i].wasted_ns) * kSecondsPerNs);
     }
     if (record.saved_capture) metrics_.captures_saved->Increment();
+    if (on_replay_ != nullptr) on_replay_(model_, record);
   }
 
   void OnRequestLengths(absl::Span<const int64_t> sizes) override {
@@ -144,8 +151,10 @@ class ModelMetricsObserver final : public ModelObserver {
   // Constant after construction.
   Catalogue& catalogue_;
   ModelMetrics& metrics_;
-  const std::vector<std::string> labels_;  // the axes' labels
-  const std::vector<std::string> mixing_;  // and what is known of where their positions meet
+  const std::string model_;
+  const MetricsObserver::OnReplay& on_replay_;  // the observer's
+  const std::vector<std::string> labels_;       // the axes' labels
+  const std::vector<std::string> mixing_;       // and what is known of where their positions meet
   std::vector<Axis> axes_;
   // The numbers that were told last.
   std::atomic<int64_t> recipes_{0}, bytes_{0}, eager_ops_{0}, eager_bytes_{0};
@@ -165,7 +174,7 @@ std::unique_ptr<ModelObserver> MetricsObserver::ForModel(const ModelObserverSpec
     }
     metrics.axis_verdict.Set(spec.axes[i], VerdictName(spec.padding[i]), spec.mixing[i]);
   }
-  return std::make_unique<ModelMetricsObserver>(catalogue_, metrics, spec);
+  return std::make_unique<ModelMetricsObserver>(catalogue_, metrics, spec, on_replay_);
 }
 
 }  // namespace reprise

@@ -1,7 +1,10 @@
 // MetricsObserver: counts what the engine does. Series are looked up once a model.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "runtime/engine/types/observer.h"
 #include "server/metrics/catalogue.h"
@@ -11,11 +14,16 @@ namespace reprise {
 // `catalogue` must outlive the observer and all that it makes.
 class MetricsObserver final : public Observer {
  public:
-  explicit MetricsObserver(Catalogue& catalogue) : catalogue_(catalogue) {}
+  // `on_replay`: told of every replay with the model's name, on the thread that ran it; null:
+  // nobody wants to know.
+  using OnReplay = std::function<void(const std::string& model, const ReplayRecord& record)>;
+  explicit MetricsObserver(Catalogue& catalogue, OnReplay on_replay = nullptr)
+      : catalogue_(catalogue), on_replay_(std::move(on_replay)) {}
   std::unique_ptr<ModelObserver> ForModel(const ModelObserverSpec& spec) override;
 
  private:
   Catalogue& catalogue_;
+  const OnReplay on_replay_;
 };
 
 }  // namespace reprise

@@ -102,6 +102,4 @@ void AppendProcessMetrics(std::vector<prometheus::MetricFamily>& families) {
   for (const ProcessRow& row : kRows) families.push_back(FamilyOf(row.head, row.read(stat)));
 }
 
-int64_t ResidentBytes() { return static_cast<int64_t>(ReadStat().resident_bytes); }
-
 }  // namespace reprise

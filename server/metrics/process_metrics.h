@@ -10,7 +10,4 @@ namespace reprise {
 
 void AppendProcessMetrics(std::vector<prometheus::MetricFamily>& families);
 
-// Resident memory now, in bytes; 0 if /proc cannot be read.
-int64_t ResidentBytes();
-
 }  // namespace reprise

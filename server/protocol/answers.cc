@@ -9,10 +9,13 @@
 namespace reprise {
 namespace {
 
+// Those that clients see.
 void FillTensors(
-    const std::vector<ModelIo>& ios,
+    const std::vector<ModelIo>& ios, const std::vector<bool>& hidden,
     google::protobuf::RepeatedPtrField<inference::ModelMetadataResponse::TensorMetadata>& list) {
-  for (const ModelIo& io : ios) {
+  for (size_t i = 0; i < ios.size(); ++i) {
+    if (!hidden.empty() && hidden[i]) continue;
+    const ModelIo& io = ios[i];
     inference::ModelMetadataResponse::TensorMetadata& tensor = *list.Add();
     tensor.set_name(io.name);
     tensor.set_datatype(std::string(ProtocolName(io)));
@@ -46,8 +49,8 @@ absl::StatusOr<inference::ModelMetadataResponse> AnswerModelMetadata(const Repos
     }
   }
   response.set_platform(signature.config.platform());
-  FillTensors(signature.inputs, *response.mutable_inputs());
-  FillTensors(signature.outputs, *response.mutable_outputs());
+  FillTensors(signature.inputs, signature.hidden.inputs, *response.mutable_inputs());
+  FillTensors(signature.outputs, signature.hidden.outputs, *response.mutable_outputs());
   return response;
 }
 
@@ -89,12 +92,15 @@ inference::RepositoryIndexResponse AnswerRepositoryIndex(const Repository& repos
 
 std::vector<AnswerParameter> AnswerParameters(const InferResult& result) {
   const ReplayInfo& info = result.response.info;
-  return {{"reprise.bucket", info.bucket},
-          {"reprise.recipe", info.recipe},
-          {"reprise.capture", std::string(CaptureOutcomeName(info.capture))},
-          {"reprise.batch", info.batch},
-          {"reprise.batch_size", info.batch_size},
-          {"reprise.batches", absl::StrJoin(result.batches, ",")}};
+  std::vector<AnswerParameter> parameters = {
+      {"reprise.bucket", info.bucket},
+      {"reprise.recipe", info.recipe},
+      {"reprise.capture", std::string(CaptureOutcomeName(info.capture))},
+      {"reprise.batch", info.batch},
+      {"reprise.batch_size", info.batch_size},
+      {"reprise.batches", absl::StrJoin(result.batches, ",")}};
+  if (result.text_tokens > 0) parameters.emplace_back("reprise.tokens", result.text_tokens);
+  return parameters;
 }
 
 }  // namespace reprise

@@ -20,10 +20,26 @@ std::string Text(const ParameterValue& value) {
   return absl::StrCat(std::get<double>(value));
 }
 
-absl::StatusOr<int64_t> Integer(const std::string& name, const ParameterValue& value) {
-  if (const int64_t* number = std::get_if<int64_t>(&value)) return *number;
+absl::StatusOr<bool> Flag(const std::string& name, const ParameterValue& value) {
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag;
   return absl::InvalidArgumentError(
-      absl::StrCat("parameter ", name, " must be an integer of 64 bits, it is ", Text(value)));
+      absl::StrCat("parameter ", name, " must be true or false, it is ", Text(value)));
+}
+
+// Negative numbers stand for the unsigned ones of the same bits, as other servers read them.
+absl::Status TakeSequenceId(const std::string& name, const ParameterValue& value,
+                            SequenceMark& sequence) {
+  if (const std::string* text = std::get_if<std::string>(&value)) {
+    sequence.text = *text;
+  } else if (const uint64_t* large = std::get_if<uint64_t>(&value)) {
+    sequence.number = *large;
+  } else if (const int64_t* number = std::get_if<int64_t>(&value)) {
+    sequence.number = static_cast<uint64_t>(*number);
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "parameter ", name, " must be an integer of 64 bits or a text, it is ", Text(value)));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<OnMiss> OnMissOf(const std::string& name, const ParameterValue& value) {
@@ -41,18 +57,36 @@ absl::StatusOr<OnMiss> OnMissOf(const std::string& name, const ParameterValue& v
 
 }  // namespace
 
+absl::StatusOr<int64_t> IntegerParameter(const std::string& name, const ParameterValue& value) {
+  if (const int64_t* number = std::get_if<int64_t>(&value)) return *number;
+  return absl::InvalidArgumentError(
+      absl::StrCat("parameter ", name, " must be an integer of 64 bits, it is ", Text(value)));
+}
+
+absl::StatusOr<std::string> TextParameter(const std::string& name, const ParameterValue& value) {
+  if (const std::string* text = std::get_if<std::string>(&value)) return *text;
+  return absl::InvalidArgumentError(
+      absl::StrCat("parameter ", name, " must be a text, it is ", Text(value)));
+}
+
 absl::Status SetParameter(const std::string& name, const ParameterValue& value,
                           InferRequest& request) {
   if (name == "timeout") {
-    ASSIGN_OR_RETURN(request.timeout_us, Integer(name, value));
+    ASSIGN_OR_RETURN(request.timeout_us, IntegerParameter(name, value));
   } else if (name == "priority") {
-    ASSIGN_OR_RETURN(const int64_t priority, Integer(name, value));
+    ASSIGN_OR_RETURN(const int64_t priority, IntegerParameter(name, value));
     if (priority < 0) {
       return absl::InvalidArgumentError(absl::StrCat("parameter priority is ", priority));
     }
     request.priority = static_cast<uint64_t>(priority);
   } else if (name == "reprise.on_miss") {
     ASSIGN_OR_RETURN(request.on_miss, OnMissOf(name, value));
+  } else if (name == "sequence_id") {
+    RETURN_IF_ERROR(TakeSequenceId(name, value, request.sequence));
+  } else if (name == "sequence_start") {
+    ASSIGN_OR_RETURN(request.sequence.start, Flag(name, value));
+  } else if (name == "sequence_end") {
+    ASSIGN_OR_RETURN(request.sequence.end, Flag(name, value));
   } else if (absl::StartsWith(name, "triton_") && name != "triton_enable_empty_final_response") {
     return absl::InvalidArgumentError(absl::StrCat("parameter ", ShownText(name), " is not known"));
   }

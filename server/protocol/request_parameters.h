@@ -6,12 +6,18 @@
 #include <variant>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/requests/request.h"
 
 namespace reprise {
 
 // uint64 holds what int64 does not.
 using ParameterValue = std::variant<bool, int64_t, uint64_t, double, std::string>;
+
+// The value of a parameter that is a whole number, or a text. Errors: INVALID_ARGUMENT naming the
+// parameter and its value.
+absl::StatusOr<int64_t> IntegerParameter(const std::string& name, const ParameterValue& value);
+absl::StatusOr<std::string> TextParameter(const std::string& name, const ParameterValue& value);
 
 // Sets in `request` what `name` stands for; others than those of the protocol and ours mean nothing
 // to a model without state. Errors: INVALID_ARGUMENT naming the parameter and its value.

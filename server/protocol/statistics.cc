@@ -24,8 +24,8 @@ void EncodeStatistics(const ModelVersion& version, inference::ModelStatistics& m
   Encode(statistics.phases.compute_input, *sums.mutable_compute_input());
   Encode(statistics.phases.compute_infer, *sums.mutable_compute_infer());
   Encode(statistics.phases.compute_output, *sums.mutable_compute_output());
-  sums.mutable_cache_hit();
-  sums.mutable_cache_miss();
+  Encode(statistics.recipe_hit, *sums.mutable_cache_hit());
+  Encode(statistics.recipe_miss, *sums.mutable_cache_miss());
   for (const auto& [rows, phases] : statistics.batches) {
     inference::InferBatchStatistics& batch = *message.add_batch_stats();
     batch.set_batch_size(static_cast<uint64_t>(rows));

@@ -32,6 +32,13 @@ struct RequestRecord {
   absl::string_view why = {};      // where it is not
 };
 
+// A text that became tokens.
+struct TextRecord {
+  int64_t tokens = 0;
+  bool truncated = false;
+  int64_t tokenizer_ns = 0;
+};
+
 enum class ModelState {
   kLoading,
   kReady,
@@ -46,6 +53,14 @@ struct GenerationRecord {
   int64_t running = 0, waiting = 0, set_back = 0;  // sequences
   int64_t pages_used = 0, pages_free = 0, pages_shared = 0;
   int64_t prompt_tokens = 0, generated_tokens = 0, cached_tokens = 0;
+  int64_t drafts_right = 0, drafts_wrong = 0;  // tokens that were looked up and checked
+};
+
+// Counts of a model that keeps state between requests: what it holds now, and since it was loaded.
+struct SequenceRecord {
+  int64_t live = 0, waiting = 0;  // sequences; requests that wait for their turn in one
+  int64_t bytes = 0;              // their state takes
+  int64_t begun = 0, ended = 0, idle = 0;
 };
 
 // One model version's events.
@@ -59,9 +74,12 @@ class ModelEvents {
   virtual void OnWarmup(int64_t wanted, int64_t done) {}
   // After steps of a model that makes tokens, on one thread.
   virtual void OnGeneration(const GenerationRecord& record) {}
+  virtual void OnText(const TextRecord& record) {}
   // The first token of a sequence, counted from its request; one that follows, from the one before.
   virtual void OnFirstToken(int64_t ns) {}
   virtual void OnNextToken(int64_t ns) {}
+  // After requests of sequences, one at a time.
+  virtual void OnSequences(const SequenceRecord& record) {}
   // `why` is not OK when the state is kUnavailable.
   virtual void OnState(ModelState state, const absl::Status& why) = 0;
   // Its file was changed or cut where it lies: it answers no request until it is loaded again.

@@ -22,9 +22,14 @@ GenerationLoop::~GenerationLoop() {
   // The last user may be an event that the thread itself tells.
   if (thread_.get_id() == std::this_thread::get_id()) {
     thread_.detach();
-  } else {
+  } else if (thread_.joinable()) {
     thread_.join();
   }
+}
+
+void GenerationLoop::Finish() {
+  Stop();
+  if (thread_.joinable() && thread_.get_id() != std::this_thread::get_id()) thread_.join();
 }
 
 absl::StatusOr<std::shared_ptr<Generation>> GenerationLoop::Submit(GenerationRequest request) {

@@ -31,6 +31,8 @@ class GenerationLoop {
   bool idle() const;
   // Sequences that still run end with UNAVAILABLE, soon; requests are refused from then on.
   void Stop();
+  // The same, and waits until nothing more is told: whoever is told may go then.
+  void Finish();
   const Generator& generator() const { return *shared_->generator; }
 
  private:

@@ -1,12 +1,14 @@
 #include "server/repository/model_loader.h"
 
 #include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/generate/generator.h"
-#include "runtime/onnx/import_extension.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
 #include "server/repository/generation_files.h"
@@ -15,8 +17,31 @@
 namespace reprise {
 namespace {
 
+// The rules, with what stands in the files beside the model that they name.
+absl::StatusOr<PrecisionRules> PrecisionRulesOf(const std::string& path,
+                                                const ModelSettings& settings) {
+  const auto read = [&](const std::string& name) -> absl::StatusOr<std::string> {
+    const std::filesystem::path file(name);
+    if (file.is_absolute() || file.has_parent_path()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", name, "' is no file of the model's own folder"));
+    }
+    const std::filesystem::path whole = std::filesystem::path(path).parent_path() / file;
+    std::ifstream stream(whole);
+    std::stringstream text;
+    text << stream.rdbuf();
+    if (stream) return text.str();
+    return absl::NotFoundError(absl::StrCat("cannot read '", whole.string(), "'"));
+  };
+  absl::StatusOr<PrecisionRules> rules = PrecisionRules::Parse(settings.precision_ops, read);
+  if (rules.ok()) return rules;
+  return absl::InvalidArgumentError(
+      absl::StrCat("parameter reprise.precision_ops: ", rules.status().message()));
+}
+
 ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& path,
-                             const ModelSettings& settings, bool frozen) {
+                             const ModelSettings& settings, PrecisionRules precision_ops,
+                             bool frozen) {
   return {.id = {.name = version.name, .version = version.number},
           .path = path,
           .buckets = settings.buckets,
@@ -34,12 +59,17 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .max_recipe_bytes = settings.max_recipe_bytes,
           .max_arena_bytes = settings.max_arena_bytes,
           .max_parameter_bytes = settings.max_parameter_bytes,
+          .max_request_ns = settings.max_request_ms * 1'000'000,
+          .max_request_bytes = settings.max_request_bytes,
           .no_padding = settings.padding_off,
           .packing = WantsPacking(settings) ? PackingMode::kAuto : PackingMode::kOff,
           .precision = settings.precision,
+          .precision_ops = std::move(precision_ops),
+          .fusion = settings.fusion,
           .fills = settings.fills,
           .capture = settings.capture == CaptureMode::kInline       ? CapturePolicy::kInline
                      : settings.capture == CaptureMode::kBackground ? CapturePolicy::kBackground
+                     : settings.capture == CaptureMode::kOff        ? CapturePolicy::kOff
                                                                     : CapturePolicy::kQuick,
           .frozen = settings.frozen,
           .tune = settings.tune ? TuneMode::kAuto : TuneMode::kOff,
@@ -52,6 +82,10 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
 // captured here, before the model is ready.
 void StartGeneration(Engine& engine, const ModelVersion& version, const std::string& folder,
                      const ModelSettings& settings, Servable& servable) {
+  if (servable.stateful != nullptr) {
+    servable.generation_refusal = "sequence_batching says what its state is";
+    return;
+  }
   if (!settings.generation) {
     servable.generation_refusal = "reprise.generation is off";
     return;
@@ -64,6 +98,7 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
       .max_running = settings.max_sequences,
       .max_stall_ns = settings.max_stall_ms * 1'000'000,
       .eos_ids = settings.eos_ids.empty() ? facts.eos_ids : settings.eos_ids,
+      .speculate = settings.speculation,
       .max_threads = engine.options().cores == nullptr ? 1 : engine.options().cores->cores(),
       .events = {.on_first_token = [&events](int64_t ns) { events.OnFirstToken(ns); },
                  .on_token = [&events](int64_t ns) { events.OnNextToken(ns); }}};
@@ -89,7 +124,9 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
                              .pages_shared = stats.pages_shared,
                              .prompt_tokens = stats.prompt_tokens,
                              .generated_tokens = stats.generated_tokens,
-                             .cached_tokens = stats.cached_tokens});
+                             .cached_tokens = stats.cached_tokens,
+                             .drafts_right = stats.drafts_right,
+                             .drafts_wrong = stats.drafts_wrong});
       });
 }
 
@@ -119,6 +156,36 @@ TextSettings TextSettingsOf(const ModelSettings& settings) {
 
 }  // namespace
 
+std::vector<std::string> UnusedSettings(const Servable& servable) {
+  const Model& model = *servable.model;
+  const bool is_off = model.options().capture == CapturePolicy::kOff;
+  std::vector<std::string> unused;
+  const auto parameter_of = [](const std::string& label) {
+    return label == "batch" || label == "sequence" ? absl::StrCat("reprise.", label, "_buckets")
+                                                   : absl::StrCat("reprise.buckets.", label);
+  };
+  const auto add = [&](const std::string& parameter, absl::string_view why) {
+    unused.push_back(absl::StrCat("model ", model.id().name, ": ", parameter,
+                                  " is configured and has no effect, since ", why));
+  };
+  constexpr absl::string_view kOff = "nothing is captured (reprise.capture: off, or --eager)";
+  if (is_off && WantsWarmup(servable.settings.warmup)) add("reprise.warmup", kOff);
+  const auto look = [&](const std::string& label) {
+    if (is_off) return add(parameter_of(label), kOff);
+    for (size_t i = 0; i < model.axes().size(); ++i) {
+      const ModelAxis& axis = model.axes()[i];
+      if (axis.label != label || model.packing() != nullptr) continue;
+      const AxisCertificate certificate = model.CertificateOf(i);
+      if (certificate.certified) continue;
+      add(parameter_of(label),
+          absl::StrCat("axis ", label, " may not be padded: ", certificate.reason));
+    }
+  };
+  for (const auto& [label, sizes] : servable.settings.buckets) look(label);
+  for (const auto& [label, rule] : servable.settings.learnt_buckets) look(label);
+  return unused;
+}
+
 absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const ModelVersion& version,
                                                        const std::string& folder,
                                                        const ModelSettings& settings,
@@ -128,11 +195,11 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
       ResolveModelFile(std::filesystem::path(folder) / settings.model_filename).string();
   auto servable = std::make_shared<Servable>();
   TextLoad text(path, TextSettingsOf(settings));
-  {
-    const ImportExtension extension([&](ImportedModel& imported) { return text.Extend(imported); });
-    ASSIGN_OR_RETURN(servable->model, engine.Load(EngineOptionsOf(version, path, settings,
-                                                                  engine.options().frozen)));
-  }
+  ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(path, settings));
+  ModelOptions options =
+      EngineOptionsOf(version, path, settings, std::move(rules), engine.options().frozen);
+  options.extend = [&](ImportedModel& imported) { return text.Extend(imported); };
+  ASSIGN_OR_RETURN(servable->model, engine.Load(std::move(options)));
   const Model& model = *servable->model;
   std::shared_ptr<const TextModel> made = text.Finish(model);
   if (texts != nullptr) texts->Add(servable->model, std::move(made), text.refusal());
@@ -145,14 +212,20 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
   for (const ModelAxis& axis : model.axes()) facts.axes.push_back(axis.label);
   ASSIGN_OR_RETURN(servable->signature, Reconcile(settings, version.name, facts));
   servable->settings = settings;
+  servable->frozen = settings.frozen || engine.options().frozen;
   servable->warmup =
       std::make_shared<Warmup>(engine, servable->model, settings.warmup, version.warmup, state);
   // A flat folder is its own, others hold those of their versions.
   const std::filesystem::path own(folder);
   const bool flat = own.filename() != version.version;
-  ASSIGN_OR_RETURN(
-      const std::vector<AxisSizes> bindings,
-      WarmupBindings(model, settings.warmup, flat ? folder : own.parent_path().string()));
+  const std::string model_folder = flat ? folder : own.parent_path().string();
+  if (settings.config.has_sequence_batching()) {
+    ASSIGN_OR_RETURN(StatefulForm form,
+                     MakeStatefulForm(settings, servable->signature, model_folder));
+    servable->stateful = std::make_shared<const StatefulForm>(std::move(form));
+  }
+  ASSIGN_OR_RETURN(const std::vector<AxisSizes> bindings,
+                   WarmupBindings(model, settings.warmup, model_folder));
   servable->warmup->RunUntilReady(bindings, UsedBefore(model));
   StartGeneration(engine, version, folder, settings, *servable);
   return servable;

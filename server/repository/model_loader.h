@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/engine/engine.h"
@@ -21,5 +22,9 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
                                                        const ModelSettings& settings,
                                                        const ServerState& state,
                                                        TextModels* texts = nullptr);
+
+// The wishes of the configuration that the model cannot have, a sentence each with the
+// reason: buckets of an axis that may not be padded, and of a model that captures nothing.
+std::vector<std::string> UnusedSettings(const Servable& servable);
 
 }  // namespace reprise

@@ -248,7 +248,14 @@ absl::Status ModelTable::LookAtFiles(const ModelVersion& version, const Servable
 
 absl::Status ModelTable::Answers(absl::string_view name, absl::string_view version) const {
   ASSIGN_OR_RETURN(const Found found, Find(name, version));
-  return LookAtFiles(*found.version, *found.servable);
+  RETURN_IF_ERROR(LookAtFiles(*found.version, *found.servable));
+  // It becomes ready once somebody warms it up.
+  if (!CanAnswer(*found.servable)) {
+    return absl::UnavailableError(absl::StrCat(
+        "model '", name, "' is frozen and has no recipe, so that nothing can serve it: name what ",
+        "is to be captured in reprise.warmup, or `reprise warmup ", name, "`"));
+  }
+  return absl::OkStatus();
 }
 
 std::vector<ModelTable::Listed> ModelTable::List() const {

@@ -19,6 +19,7 @@
 #include "runtime/base/mutex.h"
 #include "server/repository/events.h"
 #include "server/repository/servable.h"
+#include "server/repository/slow_requests.h"
 #include "server/repository/statistics.h"
 #include "server/repository/warmup_progress.h"
 
@@ -31,6 +32,7 @@ struct ModelVersion {
   std::string version;  // "3"; empty for number 0
   std::unique_ptr<ModelEvents> events;  // null where nobody has asked for the version yet
   StatisticsRecorder statistics;
+  SlowRequests slow_requests;
   std::shared_ptr<WarmupProgress> warmup;
 };
 
@@ -52,8 +54,8 @@ class ModelTable {
   // The listed version whatever its state, for counting; null if there is none.
   std::shared_ptr<ModelVersion> FindListed(absl::string_view name, absl::string_view version) const;
 
-  // OK where requests of the version are answered: it is ready, and its file is as it was. Else as
-  // Find, or UNAVAILABLE naming the file.
+  // OK where requests of the version are answered: it is ready, its file is as it was, and where it
+  // is frozen it has a recipe. Else as Find, or UNAVAILABLE naming the file or what is missing.
   absl::Status Answers(absl::string_view name, absl::string_view version) const;
 
   struct Listed {

@@ -20,13 +20,17 @@ ModelFindings LookAt(absl::Span<const Repository::Listed> versions) {
   bool complete = false;
   for (const Repository::Listed& listed : versions) {
     complete = complete || listed.model_was_complete;
-    if (listed.state == ModelState::kReady) model.served = true;
-    if (listed.state == ModelState::kReady || listed.state == ModelState::kUnloaded) continue;
+    const bool answers = listed.servable == nullptr || CanAnswer(*listed.servable);
+    if (listed.state == ModelState::kReady && answers) model.served = true;
+    if ((listed.state == ModelState::kReady && answers) || listed.state == ModelState::kUnloaded) {
+      continue;
+    }
     std::string who = QuotedText(listed.version->name);
     if (listed.version->number > 0) absl::StrAppend(&who, " version ", listed.version->version);
     model.missing.push_back(
-        listed.state == ModelState::kLoading
-            ? absl::StrCat(who, " is loading")
+        listed.state == ModelState::kLoading ? absl::StrCat(who, " is loading")
+        : listed.state == ModelState::kReady
+            ? absl::StrCat(who, " is frozen and has no recipe")
             : absl::StrCat(who, " was not loaded: ", ShownText(listed.why.message(), 1024)));
   }
   // A model whose successor cannot be served is served as before.
@@ -71,6 +75,10 @@ Readiness ReadinessProbe::Now() {
   // Judged under the lock: of two that come together the later one has the last word.
   MutexLock lock(mutex_);
   Readiness found = Judge(rule_, state_.state(), repository_.List());
+  if (found.ready && state_.stuck() > 0) {
+    found.ready = false;
+    found.why = absl::StrCat(state_.stuck(), " streams do not end what they were told to stop");
+  }
   if (found.ready != was_ready_) {
     was_ready_ = found.ready;
     if (on_change_ != nullptr) on_change_(found);

@@ -2,9 +2,9 @@
 //
 // A server is ready once each model of its start is loaded or refused, until it leaves, and while
 // each model that was asked for can be served (the strict rule). A model that was unloaded on
-// purpose is not asked for any more. One that was served and whose successor cannot be loaded is
-// served as before, so it counts as ready. Where models are not loaded by request, a server that
-// can serve none at all is not ready either.
+// purpose is not asked for any more. A server with a stuck stream is not ready until that ends. One
+// that was served and whose successor cannot be loaded is served as before, so it counts as ready.
+// Where models are not loaded by request, a server that can serve none at all is not ready either.
 //
 // Threads: all methods from any.
 #pragma once

@@ -7,29 +7,49 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/bucket/shape_recorder.h"
 #include "runtime/engine/model/model.h"
 #include "server/config/model_settings.h"
 #include "server/repository/generation_loop.h"
 #include "server/repository/signature.h"
+#include "server/repository/stateful_form.h"
 #include "server/repository/warmup.h"
 
 namespace reprise {
 
 struct RequestQueue;  // where requests wait: see server/requests/queue.h
+class SequenceTable;  // state between requests: see server/requests/sequence_table.h
 
 struct Servable {
+  // Ends what is still captured for the model.
+  ~Servable() {
+    if (model != nullptr) model->Abandon();
+  }
+
   // Set when it was told that the model's files have changed.
   mutable std::atomic<bool> damaged{false};
   std::shared_ptr<Model> model;
   ModelSettings settings;
+  bool frozen = false;                       // it, or the server: nothing is captured for a request
+  std::vector<std::string> unused_settings;  // that were told of when it was loaded
   Signature signature;
-  std::shared_ptr<RequestQueue> queue;  // null until somebody may ask
+  std::shared_ptr<RequestQueue> queue;           // null until somebody may ask
+  std::shared_ptr<const StatefulForm> stateful;  // null where the model keeps no state
+  std::shared_ptr<SequenceTable> sequences;      // as `queue`; null where `stateful` is
   std::shared_ptr<Warmup> warmup;
   std::shared_ptr<GenerationLoop> generation;  // null where the model makes no tokens
   std::string generation_refusal;              // why that is so
   std::shared_ptr<ShapeRecorder> shapes = std::make_shared<ShapeRecorder>();
 };
+
+// Whether some request may be served: nothing is captured for one of a frozen model, which is of
+// use with its first recipe.
+inline bool CanAnswer(const Servable& servable) {
+  if (!servable.frozen || servable.model == nullptr || servable.generation != nullptr) return true;
+  if (servable.model->options().capture == CapturePolicy::kOff) return true;  // It needs none.
+  return !servable.model->ready().Snapshot()->empty();
+}
 
 }  // namespace reprise

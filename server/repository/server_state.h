@@ -5,7 +5,7 @@
 
 namespace reprise {
 
-// Threads: all methods from any. States only go forward.
+// Threads: all methods from any. States only go forward; streams may be stuck and come back.
 class ServerState {
  public:
   enum class State {
@@ -30,9 +30,14 @@ class ServerState {
     return kNames[static_cast<int>(state())];
   }
   bool leaves() const { return state() >= State::kLeaving; }
+  // A stream does not end what it was told to end: others had better be asked until it does.
+  // Returns how many there are now.
+  int AddStuck(int more) { return stuck_ += more; }
+  int stuck() const { return stuck_; }
 
  private:
   std::atomic<State> state_{State::kStarting};
+  std::atomic<int> stuck_{0};
 };
 
 }  // namespace reprise

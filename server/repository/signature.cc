@@ -70,12 +70,16 @@ absl::Status ApplyDeclared(const Declared& declared, const char* kind, bool batc
 
 // A list of inputs or outputs in the config must be whole: half of one would serve half a model.
 template <typename List>
-absl::Status CheckWhole(const List& declared, const char* kind, const std::vector<ModelIo>& ios) {
+absl::Status CheckWhole(const List& declared, const char* kind, const std::vector<ModelIo>& ios,
+                        const std::vector<bool>& hidden) {
   if (declared.empty()) return absl::OkStatus();
-  for (const ModelIo& io : ios) {
+  for (size_t i = 0; i < ios.size(); ++i) {
+    const ModelIo& io = ios[i];
     const auto names = std::count_if(declared.begin(), declared.end(),
                                      [&](const auto& each) { return each.name() == io.name; });
-    if (names == 1 || (names == 0 && io.optional)) continue;
+    if (names == 1 || (names == 0 && (io.optional || (!hidden.empty() && hidden[i])))) {
+      continue;
+    }
     return absl::InvalidArgumentError(absl::StrCat("config.pbtxt: ", kind, " \"", io.name,
                                                    names == 0 ? "\" is left out" : "\" is twice"));
   }
@@ -116,6 +120,44 @@ absl::Status CheckAxes(const ModelSettings& settings, const ModelFacts& facts) {
   return absl::OkStatus();
 }
 
+// Marks `name`, which config.pbtxt calls a part of the state.
+absl::Status Hide(const char* kind, const std::string& name, const std::vector<ModelIo>& ios,
+                  std::vector<bool>& hidden) {
+  for (size_t i = 0; i < ios.size(); ++i) {
+    if (ios[i].name != name) continue;
+    if (hidden[i]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("config.pbtxt: sequence_batching names ", kind, " \"", name, "\" twice"));
+    }
+    hidden[i] = true;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("config.pbtxt: sequence_batching names ", kind,
+                                                 " \"", name, "\", the model has ", Names(ios)));
+}
+
+absl::StatusOr<HiddenTensors> HideState(const inference::ModelConfig& config,
+                                        const ModelFacts& facts) {
+  HiddenTensors hidden;
+  if (!config.has_sequence_batching()) return hidden;
+  hidden.inputs.resize(facts.inputs.size());
+  hidden.outputs.resize(facts.outputs.size());
+  for (const auto& control : config.sequence_batching().control_input()) {
+    RETURN_IF_ERROR(Hide("input", control.name(), facts.inputs, hidden.inputs));
+  }
+  for (const auto& state : config.sequence_batching().state()) {
+    RETURN_IF_ERROR(Hide("input", state.input_name(), facts.inputs, hidden.inputs));
+    RETURN_IF_ERROR(Hide("output", state.output_name(), facts.outputs, hidden.outputs));
+  }
+  // State that is listed as an output is answered as well.
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    for (const auto& output : config.output()) {
+      if (output.name() == facts.outputs[i].name) hidden.outputs[i] = false;
+    }
+  }
+  return hidden;
+}
+
 }  // namespace
 
 std::vector<int64_t> MetadataShape(const ModelIo& io) {
@@ -130,6 +172,7 @@ absl::StatusOr<Signature> Reconcile(const ModelSettings& settings, const std::st
   Signature signature = {
       .inputs = facts.inputs, .outputs = facts.outputs, .config = settings.config};
   inference::ModelConfig& config = signature.config;
+  ASSIGN_OR_RETURN(signature.hidden, HideState(config, facts));
   const bool has_batch_axis =
       std::find(facts.axes.begin(), facts.axes.end(), "batch") != facts.axes.end();
   if (config.max_batch_size() > 0 && !has_batch_axis) {
@@ -148,8 +191,10 @@ absl::StatusOr<Signature> Reconcile(const ModelSettings& settings, const std::st
   for (const auto& declared : settings.config.output()) {
     RETURN_IF_ERROR(ApplyDeclared(declared, "output", file_batched, signature.outputs));
   }
-  RETURN_IF_ERROR(CheckWhole(settings.config.input(), "input", facts.inputs));
-  RETURN_IF_ERROR(CheckWhole(settings.config.output(), "output", facts.outputs));
+  RETURN_IF_ERROR(
+      CheckWhole(settings.config.input(), "input", facts.inputs, signature.hidden.inputs));
+  RETURN_IF_ERROR(
+      CheckWhole(settings.config.output(), "output", facts.outputs, signature.hidden.outputs));
 
   config.set_name(name);
   if (config.platform().empty()) config.set_platform("onnxruntime_onnx");
@@ -159,10 +204,12 @@ absl::StatusOr<Signature> Reconcile(const ModelSettings& settings, const std::st
   }
   if (!config.has_version_policy())
     config.mutable_version_policy()->mutable_latest()->set_num_versions(1);
-  if (facts.max_batch > 0) config.mutable_dynamic_batching();
+  if (facts.max_batch > 0 && !config.has_sequence_batching()) config.mutable_dynamic_batching();
   const bool batched = config.max_batch_size() > 0;
   config.clear_input();
-  for (const ModelIo& io : signature.inputs) {
+  for (size_t i = 0; i < signature.inputs.size(); ++i) {
+    if (signature.hidden.input(i)) continue;
+    const ModelIo& io = signature.inputs[i];
     inference::ModelInput& input = *config.add_input();
     input.set_name(io.name);
     input.set_data_type(ConfigType(io));
@@ -170,7 +217,9 @@ absl::StatusOr<Signature> Reconcile(const ModelSettings& settings, const std::st
     for (const int64_t dim : ConfigDims(io, batched)) input.add_dims(dim);
   }
   config.clear_output();
-  for (const ModelIo& io : signature.outputs) {
+  for (size_t i = 0; i < signature.outputs.size(); ++i) {
+    if (signature.hidden.output(i)) continue;
+    const ModelIo& io = signature.outputs[i];
     inference::ModelOutput& output = *config.add_output();
     output.set_name(io.name);
     output.set_data_type(ConfigType(io));

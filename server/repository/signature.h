@@ -20,9 +20,19 @@ struct ModelFacts {
   int64_t max_batch = 0;          // rows of one replay; 0: requests share none
 };
 
+// Inputs that the server fills and outputs that it keeps as state: clients neither send the former
+// nor are answered the latter. By position; empty: there are none.
+struct HiddenTensors {
+  std::vector<bool> inputs, outputs;
+
+  bool input(size_t i) const { return !inputs.empty() && inputs[i]; }
+  bool output(size_t i) const { return !outputs.empty() && outputs[i]; }
+};
+
 struct Signature {
   std::vector<ModelIo> inputs;  // dims that the config fixes are fixed
   std::vector<ModelIo> outputs;
+  HiddenTensors hidden;
   // The answer of ModelConfig: complete, whatever the file left out.
   inference::ModelConfig config;
 };

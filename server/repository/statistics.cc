@@ -13,7 +13,8 @@ void AddPhases(const PhaseTimes& times, PhaseSums& sums) {
 
 }  // namespace
 
-void StatisticsRecorder::RecordSuccess(int64_t rows, int64_t total_ns, const PhaseTimes& times) {
+void StatisticsRecorder::RecordSuccess(int64_t rows, int64_t total_ns, const PhaseTimes& times,
+                                       bool recipe_hit) {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   MutexLock lock(mutex_);
   sums_.last_inference_ms =
@@ -21,6 +22,7 @@ void StatisticsRecorder::RecordSuccess(int64_t rows, int64_t total_ns, const Pha
   sums_.inference_count += rows;
   sums_.success.Add(total_ns);
   sums_.queue.Add(times.queue_ns);
+  (recipe_hit ? sums_.recipe_hit : sums_.recipe_miss).Add(times.compute_infer_ns);
   AddPhases(times, sums_.phases);
 }
 

@@ -20,6 +20,7 @@ struct DurationSum {
 
 // Where the time of a request or of a batch went, in nanoseconds.
 struct PhaseTimes {
+  int64_t tokenizer_ns = 0;  // texts became tokens
   int64_t queue_ns = 0;
   int64_t compute_input_ns = 0;   // gather
   int64_t compute_infer_ns = 0;   // capture and replay
@@ -39,6 +40,10 @@ struct Statistics {
   DurationSum success;
   DurationSum fail;
   DurationSum queue;
+  // Requests whose recipe was ready, and those that had to wait for one or ran without; their time
+  // is that of capture and replay.
+  DurationSum recipe_hit;
+  DurationSum recipe_miss;
   PhaseSums phases;
   std::map<int64_t, PhaseSums> batches;  // keyed by the rows of a batch
 };
@@ -46,7 +51,8 @@ struct Statistics {
 // Threads: all methods from any.
 class StatisticsRecorder {
  public:
-  void RecordSuccess(int64_t rows, int64_t total_ns, const PhaseTimes& times) EXCLUDES(mutex_);
+  void RecordSuccess(int64_t rows, int64_t total_ns, const PhaseTimes& times, bool recipe_hit)
+      EXCLUDES(mutex_);
   void RecordFailure(int64_t total_ns) EXCLUDES(mutex_);
   void RecordBatch(int64_t rows, const PhaseTimes& times) EXCLUDES(mutex_);
   Statistics Snapshot() const EXCLUDES(mutex_);

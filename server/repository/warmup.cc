@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
+#include "server/repository/warmup_sizes.h"
 
 namespace reprise {
 namespace {
@@ -141,22 +142,32 @@ absl::StatusOr<std::vector<AxisSizes>> BindingsOf(const Model& model,
 }
 
 bool WantsWarmup(const WarmupSettings& settings) {
-  return settings.all || !settings.buckets.empty() || !settings.lengths_file.empty();
+  return settings.all || !settings.buckets.empty() || !settings.sizes.empty() ||
+         !settings.lengths_file.empty();
 }
 
 absl::StatusOr<std::vector<AxisSizes>> WarmupBindings(const Model& model,
                                                       const WarmupSettings& settings,
                                                       const std::string& folder) {
   if (!WantsWarmup(settings)) return std::vector<AxisSizes>();
+  ASSIGN_OR_RETURN(std::vector<AxisSizes> exact, BindingsOfSizes(model, settings.sizes));
+  if (!settings.all && settings.buckets.empty() && settings.lengths_file.empty()) return exact;
   for (const ModelAxis& axis : model.axes()) {
     if (axis.certificate.certified || model.packing() != nullptr) continue;
-    model.Note(absl::StrCat("no warm-up: axis ", axis.label,
-                            " is not certified, so the sizes that will come are not known"));
-    return std::vector<AxisSizes>();
+    model.Note(absl::StrCat("no warm-up of buckets: axis ", axis.label,
+                            " is not certified, so the sizes that will come are not known; name "
+                            "them, as in reprise.warmup: \"",
+                            absl::StrJoin(model.axes(), ",",
+                                          [](std::string* out, const ModelAxis& one) {
+                                            absl::StrAppend(out, one.label, "=SIZE");
+                                          }),
+                            "\""));
+    return exact;
   }
-  std::vector<AxisSizes> bindings;
+  std::vector<AxisSizes> bindings = std::move(exact);
   if (settings.all || !settings.buckets.empty()) {
-    ASSIGN_OR_RETURN(bindings, BindingsOf(model, settings.buckets));
+    ASSIGN_OR_RETURN(const std::vector<AxisSizes> named, BindingsOf(model, settings.buckets));
+    bindings.insert(bindings.end(), named.begin(), named.end());
   }
   if (settings.lengths_file.empty()) return bindings;
   std::vector<std::string> lengths;
@@ -258,12 +269,30 @@ void Warmup::Next(CaptureUrgency urgency) {
   if (!next.has_value()) return;
   engine_.CaptureAhead(*model_, *next, CompileReason::kWarmup, urgency,
                        [self = shared_from_this(), sizes = *next, urgency](absl::Status status) {
-                         self->Done(sizes, urgency, status);
+                         self->Behind(sizes, urgency, status);
                        });
 }
 
+void Warmup::Behind(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status) {
+  CapturePool* const pool = engine_.options().captures;
+  if (!status.ok() || model_->tail() == nullptr || pool == nullptr) {
+    return Done(sizes, urgency, status);
+  }
+  // The part behind its cuts has sizes that data decide: a run with made-up values captures it.
+  const bool added =
+      pool->Add(urgency, [self = shared_from_this(), sizes, urgency](Stream* stream) {
+        self->Done(sizes, urgency,
+                   stream == nullptr ? absl::UnavailableError("the server is stopping")
+                                     : Rehearse(self->engine_, *self->model_, sizes, *stream));
+      });
+  if (!added) Done(sizes, urgency, absl::UnavailableError("no capture thread takes it"));
+}
+
 void Warmup::Done(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status) {
-  const std::string bucket = model_->LabelOfBucket(sizes);
+  std::string bucket = model_->LabelOfBucket(sizes);
+  if (!model_->FindBucket(bucket).has_value()) {
+    bucket = absl::StrJoin(sizes, ",", absl::PairFormatter("="));  // exact
+  }
   const WarmupProgress::State now = progress_->Change([&](WarmupProgress::State& state) {
     ++(status.ok() ? state.done : state.failed);
     state.elapsed_ns = engine_.options().clock->NowNs() - started_ns_;

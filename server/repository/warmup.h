@@ -38,6 +38,8 @@ class Warmup : public std::enable_shared_from_this<Warmup> {
 
  private:
   void Next(CaptureUrgency urgency);
+  // The recipe before the cuts is there, or is not: what is behind them follows.
+  void Behind(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status);
   void Done(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status);
   // Why no more should be captured; empty if more may.
   std::string Limit() const;

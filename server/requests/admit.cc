@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
 #include "server/wire/datatype.h"
@@ -17,20 +16,29 @@ namespace {
 // Ids are echoed whole, and kept until then.
 constexpr size_t kMostIdBytes = 4096;
 
-std::string Names(absl::Span<const ModelIo> ios) {
-  if (ios.empty()) return "none";
-  return absl::StrJoin(ios, ", ", [](std::string* out, const ModelIo& io) {
-    absl::StrAppend(out, ShownText(io.name));
-  });
+// Those that clients see.
+std::string Names(absl::Span<const ModelIo> ios, const std::vector<bool>& hidden) {
+  std::string names;
+  for (size_t i = 0; i < ios.size(); ++i) {
+    if (!hidden.empty() && hidden[i]) continue;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", ShownText(ios[i].name));
+  }
+  return names.empty() ? "none" : names;
 }
 
 // The position of `name`, or INVALID_ARGUMENT listing what there is.
-absl::StatusOr<int> Find(absl::Span<const ModelIo> ios, absl::string_view name, const char* kind) {
+absl::StatusOr<int> Find(absl::Span<const ModelIo> ios, absl::string_view name, const char* kind,
+                         const std::vector<bool>& hidden) {
   for (size_t i = 0; i < ios.size(); ++i) {
-    if (name == absl::string_view(ios[i].name)) return static_cast<int>(i);
+    if (name != absl::string_view(ios[i].name)) continue;
+    if (hidden.empty() || !hidden[i]) return static_cast<int>(i);
+    return absl::InvalidArgumentError(absl::StrCat(kind, " ", QuotedText(name),
+                                                   " belongs to the sequence's state, which the "
+                                                   "server keeps; requests have ",
+                                                   Names(ios, hidden)));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("the model has no ", kind, " ", QuotedText(name), "; it has ", Names(ios)));
+  return absl::InvalidArgumentError(absl::StrCat("the model has no ", kind, " ", QuotedText(name),
+                                                 "; it has ", Names(ios, hidden)));
 }
 
 absl::Status CheckShape(const ModelIo& io, const InputView& view) {
@@ -77,6 +85,21 @@ absl::Status CheckInput(const ModelIo& io, const InputView& view) {
   return absl::OkStatus();
 }
 
+// A timeout of 0 asks for none of its own.
+bool HasOwnTimeout(const ModelSettings& settings, const InferRequest& request) {
+  return request.timeout_us.value_or(0) > 0 && settings.allow_timeout_override;
+}
+
+// `timeout_us` from now on, where there is one, or `deadline_ns` where that is earlier.
+int64_t Earlier(const std::optional<int64_t>& timeout_us, int64_t deadline_ns, int64_t now_ns) {
+  int64_t end_ns = 0;
+  if (!timeout_us.has_value() || __builtin_mul_overflow(*timeout_us, int64_t{1000}, &end_ns) ||
+      __builtin_add_overflow(end_ns, now_ns, &end_ns)) {
+    return deadline_ns;
+  }
+  return std::min(end_ns, deadline_ns);
+}
+
 }  // namespace
 
 absl::Status Admit(const Repository& repository, const InferRequest& asked, RequestState& state) {
@@ -87,22 +110,24 @@ absl::Status Admit(const Repository& repository, const InferRequest& asked, Requ
   ASSIGN_OR_RETURN(state.model, repository.Find(asked.model, asked.version));
   const Servable& servable = *state.model.servable;
   ASSIGN_OR_RETURN(Admitted admitted,
-                   FitSignature(servable.signature.inputs, servable.signature.outputs, asked));
+                   FitSignature(servable.signature.inputs, servable.signature.outputs, asked,
+                                servable.signature.hidden));
   state.request = std::move(admitted.request);
   state.outputs = std::move(admitted.wanted_outputs);
   ASSIGN_OR_RETURN(state.deadline_ns, StartDeadline(servable.settings, asked, state.start_ns));
+  state.end_ns = EndDeadline(servable.settings, asked, state.start_ns);
   ASSIGN_OR_RETURN(state.priority, Priority(servable.settings, asked));
   return absl::OkStatus();
 }
 
 absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
                                       absl::Span<const ModelIo> outputs,
-                                      const InferRequest& request) {
+                                      const InferRequest& request, const HiddenTensors& hidden) {
   Admitted admitted;
   admitted.request.inputs.resize(inputs.size());
   std::vector<bool> seen(inputs.size());
   for (const InputView& view : request.inputs) {
-    ASSIGN_OR_RETURN(const int position, Find(inputs, view.name, "input"));
+    ASSIGN_OR_RETURN(const int position, Find(inputs, view.name, "input", hidden.inputs));
     if (seen[position]) {
       return absl::InvalidArgumentError(
           absl::StrCat("input ", QuotedText(view.name), " is given twice"));
@@ -116,15 +141,16 @@ absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
               .data = view.bytes.empty() ? &kNothing : view.bytes.data()};
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!seen[i] && !inputs[i].optional) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "input ", QuotedText(inputs[i].name), " is missing; the model wants ", Names(inputs)));
+    if (!seen[i] && !inputs[i].optional && !hidden.input(i)) {
+      return absl::InvalidArgumentError(absl::StrCat("input ", QuotedText(inputs[i].name),
+                                                     " is missing; the model wants ",
+                                                     Names(inputs, hidden.inputs)));
     }
   }
 
-  admitted.request.wanted_outputs.assign(outputs.size(), request.outputs.empty());
+  admitted.request.wanted_outputs.assign(outputs.size(), false);
   for (absl::string_view name : request.outputs) {
-    ASSIGN_OR_RETURN(const int position, Find(outputs, name, "output"));
+    ASSIGN_OR_RETURN(const int position, Find(outputs, name, "output", hidden.outputs));
     if (admitted.request.wanted_outputs[position]) {
       return absl::InvalidArgumentError(
           absl::StrCat("output ", QuotedText(name), " is asked for twice"));
@@ -134,6 +160,8 @@ absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
   }
   if (request.outputs.empty()) {
     for (size_t i = 0; i < outputs.size(); ++i) {
+      if (hidden.output(i)) continue;
+      admitted.request.wanted_outputs[i] = true;
       admitted.wanted_outputs.push_back(static_cast<int>(i));
     }
   }
@@ -142,22 +170,17 @@ absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
 
 absl::StatusOr<int64_t> StartDeadline(const ModelSettings& settings, const InferRequest& request,
                                       int64_t now_ns) {
-  std::optional<int64_t> timeout_us = settings.default_timeout_us;
   if (request.timeout_us.has_value() && *request.timeout_us < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("parameter timeout is ", *request.timeout_us, " microseconds"));
   }
-  // A timeout of 0 asks for none of its own.
-  if (request.timeout_us.value_or(0) > 0 && settings.allow_timeout_override) {
-    timeout_us = request.timeout_us;
-  }
-  if (!timeout_us) return request.deadline_ns;
-  int64_t deadline_ns = 0;
-  if (__builtin_mul_overflow(*timeout_us, int64_t{1000}, &deadline_ns) ||
-      __builtin_add_overflow(deadline_ns, now_ns, &deadline_ns)) {
-    return request.deadline_ns;
-  }
-  return std::min(deadline_ns, request.deadline_ns);
+  if (HasOwnTimeout(settings, request)) return EndDeadline(settings, request, now_ns);
+  return Earlier(settings.default_timeout_us, request.deadline_ns, now_ns);
+}
+
+int64_t EndDeadline(const ModelSettings& settings, const InferRequest& request, int64_t now_ns) {
+  if (!HasOwnTimeout(settings, request)) return request.deadline_ns;
+  return Earlier(request.timeout_us, request.deadline_ns, now_ns);
 }
 
 absl::StatusOr<uint64_t> Priority(const ModelSettings& settings, const InferRequest& request) {

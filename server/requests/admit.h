@@ -11,6 +11,7 @@
 #include "runtime/engine/types/request.h"
 #include "runtime/onnx/importer.h"
 #include "server/config/model_settings.h"
+#include "server/repository/signature.h"
 #include "server/requests/stage.h"
 
 namespace reprise {
@@ -24,16 +25,22 @@ struct Admitted {
 };
 
 // Checks names, datatypes, ranks, fixed dims, byte counts and requested outputs; the bytes of a
-// text are those that were sent. Errors: INVALID_ARGUMENT. Whether sizes of one axis agree between
-// inputs is Model::Measure's business.
+// text are those that were sent. Tensors that are `hidden` are the server's own. Errors:
+// INVALID_ARGUMENT. Whether sizes of one axis agree between inputs is Model::Measure's business.
 absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
                                       absl::Span<const ModelIo> outputs,
-                                      const InferRequest& request);
+                                      const InferRequest& request,
+                                      const HiddenTensors& hidden = {});
 
 // When the request must have been started: the transport's deadline or its own timeout, whichever
 // comes first. Errors: INVALID_ARGUMENT for a negative timeout.
 absl::StatusOr<int64_t> StartDeadline(const ModelSettings& settings, const InferRequest& request,
                                       int64_t now_ns);
+
+// When the request must be answered: the transport's deadline or its own timeout. The time that a
+// model gives requests in its queue is none of these. Call after StartDeadline, which looks for
+// errors.
+int64_t EndDeadline(const ModelSettings& settings, const InferRequest& request, int64_t now_ns);
 
 // The place in the queue. Errors: INVALID_ARGUMENT for a priority that the model does not have.
 absl::StatusOr<uint64_t> Priority(const ModelSettings& settings, const InferRequest& request);

@@ -1,6 +1,9 @@
-// Call: one request in flight: what is known of it, its parts, and who wants the answer.
+// Call: one request in flight, as who asked holds it. QueuedCall: one that is in the queue: what is
+// known of it, its parts, and who wants the answer.
 //
-// Ownership: the parts share the call.
+// Ownership: the parts share a queued call. `done`, and with it what the request points into, lives
+//            until the last of them is gone: a stream may read the bytes of a request that has been
+//            answered already.
 // Threads:   methods are safe from any thread; each part is finished exactly once.
 // Memory:    finishing throws nothing: where there is no memory for an answer, the call is finished
 //            with that error.
@@ -23,7 +26,15 @@ class Call {
  public:
   using Done = std::function<void(InferResult)>;
 
-  Call(RequestState state, size_t parts, const Clock& clock, RequestScheduler& scheduler, Done done)
+  virtual ~Call() = default;
+  // Ends it with CANCELLED, whether it waits or runs.
+  virtual void Cancel() = 0;
+};
+
+class QueuedCall final : public Call {
+ public:
+  QueuedCall(RequestState state, size_t parts, const Clock& clock, RequestScheduler& scheduler,
+             Done done)
       : state_(std::move(state)),
         clock_(clock),
         scheduler_(scheduler),
@@ -33,8 +44,8 @@ class Call {
 
   // Called before Submit: the parts that Cancel and a failing part drop.
   void SetParts(std::vector<std::weak_ptr<Part>> parts) { parts_ = std::move(parts); }
-  // Drops the parts that still wait.
-  void CancelWaiting();
+  // Drops the parts that wait or run.
+  void Cancel() override;
   void FinishPart(size_t index, PartAnswer answer);
   ModelVersion& version() const { return *state_.model.version; }
 

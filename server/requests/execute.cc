@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/debug_log.h"
+#include "runtime/base/format_text.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "server/requests/call.h"
@@ -11,6 +13,19 @@
 
 namespace reprise {
 namespace {
+
+// A line of what the queue put together, for who asked for such lines.
+void Tell(const RequestScheduler::Batch& batch, int64_t rows, const ReplayInfo& info,
+          DebugLog& debug) {
+  int64_t longest_ns = 0;
+  for (const auto& part : batch.items) {
+    longest_ns = std::max(longest_ns, batch.taken_ns - part->place.enqueued_ns);
+  }
+  debug.Say(LogModule::kQueue,
+            FormatText("batch %d of %s: %d requests, %d rows, %s, the longest waited %.3f ms",
+                       info.batch, batch.queue->options().name, batch.items.size(), rows,
+                       info.bucket, static_cast<double>(longest_ns) * 1e-6));
+}
 
 // Finishes the first parts of the batch, as many as `finished` says then.
 void ExecuteUntilFailure(RequestScheduler::Batch& batch, Engine& engine, const Clock& clock,
@@ -22,9 +37,13 @@ void ExecuteUntilFailure(RequestScheduler::Batch& batch, Engine& engine, const C
     requests.push_back(&part->request);
     rows += part->shape.rows;
   }
-  std::vector<Response> responses = engine.Run(plan, requests, stream);
+  std::vector<Response> responses = engine.Run(plan, requests, stream, &batch.run->stop);
   REPRISE_CHECK(responses.size() == batch.items.size());
 
+  DebugLog* const debug = engine.options().debug;
+  if (Wants(debug, LogModule::kQueue)) {
+    WhereMemoryAllows([&] { Tell(batch, rows, responses[0].info, *debug); });
+  }
   // The time outside gather and scatter is the capture, the wait for one, and the replay.
   const ReplayInfo& info = responses[0].info;
   const int64_t run_ns = clock.NowNs() - batch.taken_ns;

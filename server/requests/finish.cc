@@ -1,6 +1,7 @@
 #include "server/requests/finish.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "runtime/base/memory_net.h"
@@ -62,7 +63,8 @@ void Count(const RequestState& state, const InferResult& result, const PhaseTime
            int64_t total_ns) {
   ModelVersion& version = *state.model.version;
   if (result.status.ok()) {
-    version.statistics.RecordSuccess(state.rows, total_ns, times);
+    version.statistics.RecordSuccess(state.rows, total_ns, times,
+                                     ServiceOf(result.response) != ShapeService::kOutside);
   } else {
     version.statistics.RecordFailure(total_ns);
   }
@@ -71,20 +73,25 @@ void Count(const RequestState& state, const InferResult& result, const PhaseTime
   for (const OutputTensor& output : result.response.outputs) {
     bytes_out += static_cast<int64_t>(output.bytes.size());
   }
-  version.events->OnRequest(
-      {.code = result.status.code(),
-       .rows = state.rows,
-       .total_ns = total_ns,
-       .times = times,
-       .id = state.id,
-       .model = version.name,
-       .version = version.version,
-       .key = state.key == nullptr ? "" : absl::string_view(state.key->name()),
-       .bytes_in = state.bytes_in,
-       .bytes_out = bytes_out,
-       .bucket = info.bucket,
-       .capture = CaptureOutcomeName(info.capture),
-       .why = result.status.message()});
+  const RequestRecord record = {
+      .code = result.status.code(),
+      .rows = state.rows,
+      .total_ns = total_ns,
+      .times = times,
+      .id = state.id,
+      .model = version.name,
+      .version = version.version,
+      .key = state.key == nullptr ? "" : absl::string_view(state.key->name()),
+      .bytes_in = state.bytes_in,
+      .bytes_out = bytes_out,
+      .bucket = info.bucket,
+      .capture = CaptureOutcomeName(info.capture),
+      .why = result.status.message()};
+  version.events->OnRequest(record);
+  if (result.status.ok()) {
+    version.slow_requests.Record(record, total_ns + state.early_tokenizer_ns,
+                                 std::chrono::system_clock::now());
+  }
   state.model.servable->shapes->Record(state.columns, ServiceOf(result.response));
 }
 
@@ -92,7 +99,8 @@ void Count(const RequestState& state, const InferResult& result, const PhaseTime
 
 InferResult FinishRequest(const RequestState& state, std::vector<PartAnswer>& answers,
                           const Clock& clock) {
-  const PhaseTimes times = TimesOf(answers);
+  PhaseTimes times = TimesOf(answers);
+  times.tokenizer_ns = state.early_tokenizer_ns + state.tokenizer_ns;
   InferResult result;
   const absl::Status made =
       WithinMemory([] { return "the answer"; }, [&] { return MakeAnswer(state, answers, result); });

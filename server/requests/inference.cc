@@ -8,6 +8,8 @@
 #include "runtime/base/status_macros.h"
 #include "server/requests/execute.h"
 #include "server/requests/queue.h"
+#include "server/requests/regions.h"
+#include "server/requests/sequence_table.h"
 
 namespace reprise {
 namespace {
@@ -25,13 +27,15 @@ int64_t BytesOf(const InferRequest& request) {
 }  // namespace
 
 Inference::Inference(std::vector<Stage> stages, Repository& repository, RequestScheduler& scheduler,
-                     Engine& engine, const Clock& clock, ServerEvents& events)
+                     Engine& engine, const Clock& clock, ServerEvents& events,
+                     const SharedRegions* regions)
     : stages_(std::move(stages)),
       repository_(repository),
       scheduler_(scheduler),
       engine_(engine),
       clock_(clock),
-      events_(events) {}
+      events_(events),
+      regions_(regions) {}
 
 std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
   const int64_t start_ns = clock_.NowNs();
@@ -46,8 +50,51 @@ std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
 
 absl::StatusOr<std::shared_ptr<Call>> Inference::Walk(const InferRequest& request, Done& done,
                                                       int64_t start_ns) {
-  RequestState state{.start_ns = start_ns, .id = request.id, .key = request.key};
-  for (const Stage& stage : stages_) RETURN_IF_ERROR(stage(request, state));
+  RequestState state{.start_ns = start_ns,
+                     .id = request.id,
+                     .key = request.key,
+                     .early_tokenizer_ns = request.tokenizer_ns};
+  if (!UsesRegions(request)) return WalkFrom(request, std::move(state), done);
+  InferRequest placed = request;
+  RETURN_IF_ERROR(PlaceInRegions(regions_, placed, state));
+  return WalkFrom(placed, std::move(state), done);
+}
+
+absl::StatusOr<std::shared_ptr<Call>> Inference::WalkFrom(const InferRequest& request,
+                                                          RequestState state, const Done& done) {
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    RETURN_IF_ERROR(stages_[i](request, state));
+    // Its model is found by now, or by a later stage.
+    if (state.model.servable != nullptr && state.model.servable->sequences != nullptr) {
+      return EnterSequence(request, std::move(state), i + 1, done);
+    }
+  }
+  return Enqueue(state, scheduler_, clock_, done);
+}
+
+absl::StatusOr<std::shared_ptr<Call>> Inference::EnterSequence(const InferRequest& request,
+                                                               RequestState state, size_t next,
+                                                               const Done& done) {
+  const std::shared_ptr<SequenceTable> sequences = state.model.servable->sequences;
+  return sequences->Enter(
+      request, std::move(state),
+      [this, next](const InferRequest& asked, RequestState& walked, const Done& answered) {
+        const int64_t start_ns = walked.start_ns;
+        auto call = WithinMemory(
+            [&] { return absl::StrCat("a request for model ", QuotedText(asked.model)); },
+            [&] { return WalkOn(asked, walked, next, answered); });
+        if (!call.ok()) {
+          WhereMemoryAllows([&] { CountRefused(asked, call.status(), start_ns); });
+        }
+        return call;
+      },
+      done);
+}
+
+absl::StatusOr<std::shared_ptr<Call>> Inference::WalkOn(const InferRequest& request,
+                                                        RequestState& state, size_t next,
+                                                        const Done& done) {
+  for (size_t i = next; i < stages_.size(); ++i) RETURN_IF_ERROR(stages_[i](request, state));
   return Enqueue(state, scheduler_, clock_, done);
 }
 
@@ -71,7 +118,7 @@ void Inference::CountRefused(const InferRequest& request, const absl::Status& st
   }
 }
 
-void Inference::Cancel(Call& call) { call.CancelWaiting(); }
+void Inference::Cancel(Call& call) { call.Cancel(); }
 
 void Inference::Execute(RequestScheduler::Batch& batch, Stream& stream) {
   ExecuteBatch(batch, engine_, clock_, stream);

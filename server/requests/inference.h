@@ -8,9 +8,11 @@
 // thread calls Execute, which runs the batch and finishes its calls. A request with more rows than
 // one replay takes is split, and its parts' answers are joined.
 //
-// Ownership: what `request` points into must live until `done` was called. Threads: all methods
-// from any thread; `done` runs on the caller's thread for a refused request, otherwise on a leader
-// thread or on the one that drops expired requests. It must not block.
+// Ownership: `done` owns what `request` points into, which must live until `done` is destroyed: a
+// request that is answered early may still be read by a replay that others wait for. Threads: all
+// methods from any thread; `done` runs on the caller's thread for a refused request, otherwise on a
+// leader thread, on the one that drops expired requests, or on that which cancels. It must not
+// block.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +29,7 @@
 #include "server/requests/request.h"
 #include "server/requests/result.h"
 #include "server/requests/stage.h"
+#include "server/shared_memory/shared_regions.h"
 
 namespace reprise {
 
@@ -34,9 +37,11 @@ class Inference {
  public:
   using Done = Call::Done;
 
-  // `stages`: see RequestStages. All others outlive the object and its calls.
+  // `stages`: see RequestStages. All others outlive the object and its calls; without `regions`
+  // tensors in shared memory are refused.
   Inference(std::vector<Stage> stages, Repository& repository, RequestScheduler& scheduler,
-            Engine& engine, const Clock& clock, ServerEvents& events);
+            Engine& engine, const Clock& clock, ServerEvents& events,
+            const SharedRegions* regions = nullptr);
 
   // Calls `done` exactly once, whatever happens, also where there is no memory left; `done` must
   // not throw. Returns null if that has happened already.
@@ -47,7 +52,8 @@ class Inference {
     CountRefused(request, why, clock_.NowNs());
   }
 
-  // Drops parts of the call that still wait; running ones finish, and `done` is called either way.
+  // Drops the parts of the call, whether they wait or run, so that `done` is called at once. A
+  // replay that others wait for goes on; one that nobody waits for ends.
   void Cancel(Call& call);
 
   // The Dispatcher's function: replays the batch on `stream` and finishes each of its items once.
@@ -57,6 +63,16 @@ class Inference {
   // Through the stages into the queue; a call that was made counts its own end.
   absl::StatusOr<std::shared_ptr<Call>> Walk(const InferRequest& request, Done& done,
                                              int64_t start_ns);
+  // The stages from the first one on; a request of a model that keeps state waits for its turn.
+  absl::StatusOr<std::shared_ptr<Call>> WalkFrom(const InferRequest& request, RequestState state,
+                                                 const Done& done);
+  // The stages from number `next` on, and into the queue.
+  absl::StatusOr<std::shared_ptr<Call>> WalkOn(const InferRequest& request, RequestState& state,
+                                               size_t next, const Done& done);
+  // Waits for the request's turn in its sequence before it walks on.
+  absl::StatusOr<std::shared_ptr<Call>> EnterSequence(const InferRequest& request,
+                                                      RequestState state, size_t next,
+                                                      const Done& done);
   void CountRefused(const InferRequest& request, const absl::Status& status, int64_t start_ns);
 
   const std::vector<Stage> stages_;
@@ -65,6 +81,7 @@ class Inference {
   Engine& engine_;
   const Clock& clock_;
   ServerEvents& events_;
+  const SharedRegions* const regions_;
 };
 
 }  // namespace reprise

@@ -5,8 +5,8 @@
 namespace reprise {
 
 absl::Status CountAgainstKey(const InferRequest& asked, RequestState& state) {
-  if (asked.key == nullptr) return absl::OkStatus();
-  ASSIGN_OR_RETURN(state.ticket, asked.key->Begin(state.start_ns));
+  if (asked.is_counted) return absl::OkStatus();
+  ASSIGN_OR_RETURN(state.ticket, KeyUse::BeginFor(asked.key, state.start_ns));
   return absl::OkStatus();
 }
 

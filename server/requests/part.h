@@ -2,44 +2,58 @@
 // scheduler.
 //
 // Ownership: the queue or a stream holds the parts; they share their call.
-// Threads:   methods are safe from any thread; each part is finished or dropped exactly once.
+// Threads:   methods are safe from any thread. A part is answered by the first of Finish and Drop,
+//            which may come at the same time: the other one does nothing.
 // Memory:    finishing and dropping throw nothing.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
+#include "runtime/base/stop_flag.h"
+#include "runtime/batching/dispatcher.h"
+#include "runtime/batching/scheduler.h"
 #include "runtime/engine/engine.h"
-#include "server/batching/dispatcher.h"
-#include "server/batching/scheduler.h"
 #include "server/repository/statistics.h"
 
 namespace reprise {
 
-class Call;
+class QueuedCall;
 class PlanBuilder;
 
 class Part final : public WorkItem<Part> {
+  StopFlag gone_;  // comes first: the request points to it
+
  public:
   using Builder = PlanBuilder;
 
-  Part(std::shared_ptr<Call> call, size_t index, RequestPart part)
-      : request(std::move(part.request)),
+  Part(std::shared_ptr<QueuedCall> call, size_t index, RequestPart part)
+      : request(Watched(std::move(part.request), gone_)),
         measured(std::move(part.shape)),
         call_(std::move(call)),
         index_(index) {}
 
   void Drop(const absl::Status& why);
   void Finish(Response response, const PhaseTimes& times);
-  const Call& call() const { return *call_; }
+  const QueuedCall& call() const { return *call_; }
+  // It has been answered, so that what a stream computes of it is for nobody.
+  bool gone() const { return gone_.stopped(); }
 
-  const Request request;
+  const Request request;  // its bytes live as long as the call
   const RequestShape measured;
   // The last capture that it was held back for. Guarded by the scheduler's mutex.
   mutable std::shared_ptr<CaptureTicket> waited_for;
 
  private:
-  const std::shared_ptr<Call> call_;
+  static Request Watched(Request request, const StopFlag& gone) {
+    request.gone = &gone;
+    return request;
+  }
+  void Answer(Response response, const PhaseTimes& times);
+
+  std::atomic<bool> answered_{false};
+  const std::shared_ptr<QueuedCall> call_;
   const size_t index_;
 };
 

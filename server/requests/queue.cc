@@ -28,6 +28,7 @@ QueueOptions<Part> QueueOptionsOf(Engine& engine, const ModelVersion& version,
       .delay_ns = settings.queue_delay_us * 1000,
       .enough_rows = settings.enough_rows,
       .max_running = settings.max_running,
+      .max_run_ns = settings.max_request_ms * 1'000'000,
       .on_depth = [events = version.events.get()](int64_t depth) { events->OnQueueDepth(depth); }};
   // Models of small rows take thousands in a replay, which none waits for unless told to.
   if (options.enough_rows == 0 && !settings.max_batch_size_given &&
@@ -36,11 +37,7 @@ QueueOptions<Part> QueueOptionsOf(Engine& engine, const ModelVersion& version,
   }
   if (settings.max_queue_requests > 0) options.max_requests = settings.max_queue_requests;
   if (settings.max_queue_bytes > 0) options.max_bytes = settings.max_queue_bytes;
-  // A batch is full at max_batch_tokens, or at its largest buckets where those hold more.
-  const std::shared_ptr<const BucketPolicy> buckets = model->buckets();
-  AxisSizes largest;
-  for (const AxisBuckets& axis : buckets->axes) largest[axis.axis] = axis.sizes.back();
-  const int64_t full = std::max(settings.max_batch_tokens, buckets->Elements(largest));
+  const int64_t full = TokensOfLargestReplay(*model->buckets());
   options.max_tokens = std::max(options.max_tokens, SaturatingProduct(kQueuedBatches, full));
   options.streams = limits.streams;
   const double seconds = limits.max_wait_seconds.value_or(kAwaitedSeconds);
@@ -60,6 +57,15 @@ QueueOptions<Part> QueueOptionsOf(Engine& engine, const ModelVersion& version,
 
 }  // namespace
 
+int64_t TokensOfLargestReplay(const BucketPolicy& buckets) {
+  AxisSizes fewest_rows;
+  for (const AxisBuckets& axis : buckets.axes) {
+    const bool is_batch = axis.axis == buckets.batch_axis;
+    fewest_rows[axis.axis] = is_batch ? axis.sizes.front() : axis.sizes.back();
+  }
+  return std::max(buckets.max_batch_tokens, buckets.Elements(fewest_rows));
+}
+
 std::shared_ptr<RequestQueue> OpenQueue(Engine& engine, RequestScheduler& scheduler,
                                         const ModelVersion& version, const Servable& servable,
                                         const QueueLimits& limits) {
@@ -70,10 +76,11 @@ std::shared_ptr<RequestQueue> OpenQueue(Engine& engine, RequestScheduler& schedu
 absl::StatusOr<std::shared_ptr<Call>> Enqueue(RequestState& state, RequestScheduler& scheduler,
                                               const Clock& clock, const Call::Done& done) {
   const std::shared_ptr<RequestQueue> queue = state.model.servable->queue;
-  const int64_t deadline_ns = state.deadline_ns;
+  const int64_t deadline_ns = state.deadline_ns, end_ns = state.end_ns;
   const uint64_t priority = state.priority;
   std::vector<RequestPart> pieces = std::move(state.parts);
-  const auto call = std::make_shared<Call>(std::move(state), pieces.size(), clock, scheduler, done);
+  const auto call =
+      std::make_shared<QueuedCall>(std::move(state), pieces.size(), clock, scheduler, done);
   std::vector<std::shared_ptr<Part>> parts;
   for (RequestPart& piece : pieces) {
     auto part = std::make_shared<Part>(call, parts.size(), std::move(piece));
@@ -81,6 +88,7 @@ absl::StatusOr<std::shared_ptr<Call>> Enqueue(RequestState& state, RequestSchedu
                    .tokens = part->measured.tokens,
                    .bytes = part->measured.bytes,
                    .deadline_ns = deadline_ns,
+                   .end_ns = end_ns,
                    .priority = priority};
     parts.push_back(std::move(part));
   }

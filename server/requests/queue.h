@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
+#include "runtime/bucket/policy.h"
 #include "runtime/engine/engine.h"
 #include "server/repository/model_table.h"
 #include "server/repository/servable.h"
@@ -27,6 +28,10 @@ struct QueueLimits {
   std::optional<double> max_wait_seconds = 0;
   int streams = 1;
 };
+
+// The most tokens that a replay in these buckets computes: the limit on a batch, or the largest
+// sizes of the fewest rows, which are let through above it.
+int64_t TokensOfLargestReplay(const BucketPolicy& buckets);
 
 // The queue of `servable`, whose model is loaded. Engine, scheduler and `version` outlive it.
 std::shared_ptr<RequestQueue> OpenQueue(Engine& engine, RequestScheduler& scheduler,

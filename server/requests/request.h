@@ -5,21 +5,41 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "runtime/batching/work.h"
 #include "runtime/engine/types/request.h"
 #include "server/access/key_use.h"
-#include "server/batching/work.h"
 
 namespace reprise {
+
+// Where a tensor lies that is not in the message: a range of a region of shared memory.
+struct RegionSlice {
+  std::string region;  // the name by which its client registered it
+  int64_t offset = 0;  // counted from the region's start
+  int64_t bytes = 0;
+};
 
 struct InputView {
   absl::string_view name;
   absl::string_view datatype;  // "INT64"
   absl::Span<const int64_t> shape;
-  absl::string_view bytes;  // row-major, little-endian
+  absl::string_view bytes;                           // row-major, little-endian
+  std::optional<RegionSlice> region = std::nullopt;  // has the bytes in their place
+};
+
+// The sequence that a request belongs to, and its place there. It means nothing to a model without
+// state.
+struct SequenceMark {
+  uint64_t number = 0;  // its id; 0: none, or a text
+  std::string text;
+  bool start = false;
+  bool end = false;
+
+  bool any() const { return number != 0 || !text.empty(); }
 };
 
 struct InferRequest {
@@ -27,12 +47,17 @@ struct InferRequest {
   absl::string_view version;  // empty: the newest that is ready
   std::vector<InputView> inputs;
   std::vector<absl::string_view> outputs;  // empty: all
-  int64_t deadline_ns = kNoDeadline;       // the transport's, on the server's clock
-  std::optional<int64_t> timeout_us;       // how long the request may wait in the queue
-  uint64_t priority = 0;                   // 0: the model's default
-  absl::string_view id;                    // the client's, for reports
-  std::shared_ptr<KeyUse> key;             // the client's; null where no key is needed
+  // Where the answer puts them, at the positions of `outputs`; empty: all are in the message.
+  std::vector<std::optional<RegionSlice>> output_regions;
+  int64_t deadline_ns = kNoDeadline;  // the transport's, on the server's clock
+  std::optional<int64_t> timeout_us;  // how long the request may wait in the queue
+  uint64_t priority = 0;              // 0: the model's default
+  absl::string_view id;               // the client's, for reports
+  std::shared_ptr<KeyUse> key;        // the client's; null where no key is needed
+  bool is_counted = false;            // as a part of one that its key's limits know already
   OnMiss on_miss = OnMiss::kDefault;
+  int64_t tokenizer_ns = 0;  // what its texts took to become these ids, before the request began
+  SequenceMark sequence;
 };
 
 }  // namespace reprise

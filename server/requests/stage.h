@@ -17,16 +17,19 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/batching/work.h"
 #include "runtime/engine/engine.h"
-#include "server/batching/work.h"
 #include "server/repository/repository.h"
 #include "server/requests/request.h"
 #include "server/requests/result.h"
 
 namespace reprise {
+
+class RegionInputs;
 
 // May change an answer that is OK, or turn it into an error.
 using AnswerStep = std::function<absl::Status(InferResult& result)>;
@@ -38,11 +41,19 @@ struct RequestState {
   std::shared_ptr<KeyUse> key;
   KeyUse::Ticket ticket;
 
+  // Inputs that lie in shared memory; null where none does. See regions.h.
+  std::shared_ptr<RegionInputs> region_inputs;
+
+  // The time that texts took to become tokens: before `start_ns`, and since then.
+  int64_t early_tokenizer_ns = 0;
+  int64_t tokenizer_ns = 0;
+
   // Set by the stage `admit`.
   Repository::Found model;
   Request request;           // points into the transport's memory, or into what a stage made
   std::vector<int> outputs;  // positions, in the order in which the client asked
-  int64_t deadline_ns = kNoDeadline;
+  int64_t deadline_ns = kNoDeadline;  // when it must have been started
+  int64_t end_ns = kNoDeadline;       // when it must be answered
   uint64_t priority = 0;
 
   // Set by the stage `shape`; the queue takes the parts.

@@ -1,7 +1,9 @@
 #include "server/requests/stages.h"
 
+#include "runtime/base/status_macros.h"
 #include "server/requests/admit.h"
 #include "server/requests/key_limits.h"
+#include "server/requests/regions.h"
 #include "server/requests/shape.h"
 #include "server/requests/text.h"
 #include "server/requests/tokenize.h"
@@ -12,9 +14,11 @@ std::vector<Stage> RequestStages(const Repository& repository, const TextModels*
   return {
       CountAgainstKey,
       [&repository, texts](const InferRequest& asked, RequestState& state) {
-        return texts != nullptr && SendsTexts(asked) ? AdmitTexts(repository, *texts, asked, state)
-                                                     : Admit(repository, asked, state);
+        if (texts == nullptr || !SendsTexts(asked)) return Admit(repository, asked, state);
+        RETURN_IF_ERROR(ReadRegions(asked, state));
+        return AdmitTexts(repository, *texts, asked, state);
       },
+      ReadRegions,
       ReadTexts,
       MeasureShape,
   };

@@ -1,6 +1,7 @@
 #include "server/requests/tokenize.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@ struct TokenizedRequest {
   std::vector<TextTokens> rows;
   std::vector<std::string> bytes;
   std::vector<int64_t> shape;
+  int64_t tokenizer_ns = 0;
 };
 
 absl::Status CheckView(const InputView& view) {
@@ -48,19 +50,27 @@ absl::StatusOr<std::vector<absl::string_view>> TextsOf(const InputView& view) {
 }
 
 absl::Status Tokenize(const TextModel& model, const InferRequest& asked, const InputView& view,
-                      TokenizedRequest& made) {
+                      ModelEvents* events, TokenizedRequest& made) {
   ASSIGN_OR_RETURN(const std::vector<absl::string_view> texts, TextsOf(view));
   int64_t longest = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
+    const int64_t start_ns = SteadyClock().NowNs();
     TextQuestion question;
     if (asked.deadline_ns != kNoDeadline) {
-      question.time_ns = std::max<int64_t>(1, asked.deadline_ns - SteadyClock().NowNs());
+      question.time_ns = std::max<int64_t>(1, asked.deadline_ns - start_ns);
     }
     auto tokens = model.Encode(absl::StrCat(model.package().default_prompt, texts[i]), std::nullopt,
                                question);
     if (!tokens.ok()) {
       return absl::Status(tokens.status().code(), absl::StrCat("input \"", view.name, "\", row ", i,
                                                                ": ", tokens.status().message()));
+    }
+    const int64_t took_ns = SteadyClock().NowNs() - start_ns;
+    made.tokenizer_ns += took_ns;
+    if (events != nullptr) {
+      events->OnText({.tokens = std::ssize(tokens->ids),
+                      .truncated = tokens->truncated(),
+                      .tokenizer_ns = took_ns});
     }
     longest = std::max<int64_t>(longest, std::ssize(tokens->ids));
     made.rows.push_back(*std::move(tokens));
@@ -89,7 +99,8 @@ absl::Status AdmitTexts(const Repository& repository, const TextModels& texts,
   ASSIGN_OR_RETURN(const auto model, texts.Find(*found.servable->model));
   RETURN_IF_ERROR(model->Offers(TextTask::kNone));
   const auto made = std::make_shared<TokenizedRequest>();
-  RETURN_IF_ERROR(Tokenize(*model, asked, asked.inputs[0], *made));
+  RETURN_IF_ERROR(Tokenize(*model, asked, asked.inputs[0], found.version->events.get(), *made));
+  state.tokenizer_ns = made->tokenizer_ns;
   InferRequest ids = asked;
   ids.inputs.clear();
   for (size_t i = 0; i < model->inputs().size(); ++i) {
@@ -101,7 +112,10 @@ absl::Status AdmitTexts(const Repository& repository, const TextModels& texts,
   }
   RETURN_IF_ERROR(Admit(repository, ids, state));
   // Held until the answer: the request points into it.
-  state.on_answer.push_back([made](InferResult&) { return absl::OkStatus(); });
+  state.on_answer.push_back([made](InferResult& result) {
+    for (const TextTokens& row : made->rows) result.text_tokens += std::ssize(row.ids);
+    return absl::OkStatus();
+  });
   return absl::OkStatus();
 }
 

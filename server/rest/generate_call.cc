@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -102,6 +103,20 @@ std::string LogprobsText(const std::vector<SampledToken>& tokens) {
                       "]");
 }
 
+// A list for each token: {"id", "logprob"}, best first.
+std::string AlternativesText(const std::vector<SampledToken>& tokens) {
+  const auto one = [](std::string* out, const TokenLogprob& each) {
+    absl::StrAppend(out, "{\"id\":", each.id, ",\"logprob\":", Number(each.logprob), "}");
+  };
+  return absl::StrCat("[",
+                      absl::StrJoin(tokens, ",",
+                                    [&](std::string* out, const SampledToken& token) {
+                                      absl::StrAppend(out, "[", absl::StrJoin(token.best, ",", one),
+                                                      "]");
+                                    }),
+                      "]");
+}
+
 // The text that `of` gives for each answer, in a list where there are several.
 template <class Of>
 std::string ForAll(const WholeTokenAnswer& whole, Of of) {
@@ -113,22 +128,23 @@ std::string ForAll(const WholeTokenAnswer& whole, Of of) {
   return absl::StrCat("[", list, "]");
 }
 
-std::string Escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out.push_back('\\');
-    if (static_cast<unsigned char>(c) < 0x20) continue;
-    out.push_back(c);
-  }
-  return out;
+// In quotes; what is no UTF-8 is replaced.
+std::string Quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 // The members that all answers begin with; the closing brace is left out.
 std::string HeadText(const TokenCallInfo& info) {
-  std::string text = absl::StrCat("{\"model_name\":\"", Escaped(info.model),
-                                  "\",\"model_version\":\"", info.version, "\"");
-  if (!info.id.empty()) absl::StrAppend(&text, ",\"id\":\"", Escaped(info.id), "\"");
+  std::string text = absl::StrCat("{\"model_name\":", Quoted(info.model),
+                                  ",\"model_version\":", Quoted(info.version));
+  if (!info.id.empty()) absl::StrAppend(&text, ",\"id\":", Quoted(info.id));
   return text;
+}
+
+// The member that says why the first token did not come at once.
+std::string WaitText(const GenerationWait& wait) {
+  const std::string text = wait.Text();
+  return text.empty() ? "" : absl::StrCat(",\"waited\":\"", text, "\"");
 }
 
 HttpReply Encode(const TokenCallInfo& info, const WholeTokenAnswer& whole) {
@@ -137,17 +153,24 @@ HttpReply Encode(const TokenCallInfo& info, const WholeTokenAnswer& whole) {
   absl::StrAppend(&body, ",\"token_ids\":", ForAll(whole, [](const WholeTokenAnswer::Answer& one) {
     return IdsText(one.tokens);
   }));
-  if (info.logprobs)
+  if (info.logprobs) {
     absl::StrAppend(&body, ",\"logprobs\":", ForAll(whole, [](const WholeTokenAnswer::Answer& one) {
       return LogprobsText(one.tokens);
     }));
+  }
+  if (info.alternatives > 0) {
+    absl::StrAppend(&body,
+                    ",\"top_logprobs\":", ForAll(whole, [](const WholeTokenAnswer::Answer& one) {
+                      return AlternativesText(one.tokens);
+                    }));
+  }
   absl::StrAppend(&body, ",\"finish_reason\":",
                   ForAll(whole,
                          [](const WholeTokenAnswer::Answer& answer) {
                            return absl::StrCat("\"", EndingName(answer.finish), "\"");
                          }),
                   ",\"prompt_tokens\":", info.prompt_tokens,
-                  ",\"cached_tokens\":", whole.cached_tokens(), "}");
+                  ",\"cached_tokens\":", whole.cached_tokens(), WaitText(whole.wait()), "}");
   return {.content_type = "application/json", .body = std::move(body)};
 }
 
@@ -160,17 +183,20 @@ struct Gathered {
 // One event of a stream.
 std::string EventText(const TokenCallInfo& info, const GenerationEvent& event) {
   if (!event.status.ok()) {
-    return absl::StrCat("data: {\"error\":\"", Escaped(ErrorMessage(event.status)), "\"}\n\n");
+    return absl::StrCat("data: {\"error\":", Quoted(ErrorMessage(event.status)), "}\n\n");
   }
   std::string text = absl::StrCat("data: ", HeadText(info), ",\"index\":", event.answer,
                                   ",\"token_ids\":", IdsText(event.tokens));
   if (info.logprobs) absl::StrAppend(&text, ",\"logprobs\":", LogprobsText(event.tokens));
+  if (info.alternatives > 0) {
+    absl::StrAppend(&text, ",\"top_logprobs\":", AlternativesText(event.tokens));
+  }
   if (event.finish != Ending::kGoesOn) {
     absl::StrAppend(&text, ",\"finish_reason\":\"", EndingName(event.finish), "\"");
   }
   if (event.last) {
     absl::StrAppend(&text, ",\"prompt_tokens\":", info.prompt_tokens,
-                    ",\"cached_tokens\":", event.cached_tokens);
+                    ",\"cached_tokens\":", event.cached_tokens, WaitText(event.wait));
   }
   return absl::StrCat(text, "}\n\n");
 }
@@ -221,9 +247,27 @@ void TellEvent(const std::shared_ptr<EventStream>& stream, const TokenCallInfo& 
   exchange.Send(EventText(info, event), event.last, [stream] { stream->Took(); });
 }
 
+TokenRequest RequestOf(Asked& asked, const HttpExchange& exchange, const std::string& model,
+                       const std::string& version) {
+  return {.model = model,
+          .version = version,
+          .id = asked.id,
+          .key = exchange.key(),
+          .ids = std::move(asked.ids),
+          .parameters = std::move(asked.parameters)};
+}
+
+// Answers with the error, which counts as any other request's.
+void Refuse(Inference& inference, const std::shared_ptr<HttpExchange>& exchange,
+            const std::string& model, const std::string& version, const absl::Status& why) {
+  WhereMemoryAllows(
+      [&] { inference.Refuse({.model = model, .version = version, .key = exchange->key()}, why); });
+  exchange->Answer([why] { return StatusReply(why); });
+}
+
 }  // namespace
 
-void StreamGenerateOverHttp(const TokenCalls& calls, MemoryBudget& parsing,
+void StreamGenerateOverHttp(const TokenCalls& calls, Inference& inference, MemoryBudget& parsing,
                             const std::shared_ptr<HttpExchange>& exchange, const std::string& model,
                             const std::string& version) {
   std::shared_ptr<EventStream> stream;
@@ -232,21 +276,17 @@ void StreamGenerateOverHttp(const TokenCalls& calls, MemoryBudget& parsing,
       [&]() -> absl::StatusOr<std::shared_ptr<TokenCall>> {
         ASSIGN_OR_RETURN(Asked asked, Decode(exchange->request().body, parsing));
         stream = std::make_shared<EventStream>(exchange);
-        return calls.Start(model, version, asked.id, std::move(asked.ids), asked.parameters,
-                           /*counts_unread=*/true,
+        return calls.Start(RequestOf(asked, *exchange, model, version), /*counts_unread=*/true,
                            [stream](const TokenCallInfo& info, const GenerationEvent& event) {
                              TellEvent(stream, info, event);
                            });
       });
-  if (!call.ok()) {
-    exchange->Answer([why = call.status()] { return StatusReply(why); });
-    return;
-  }
+  if (!call.ok()) return Refuse(inference, exchange, model, version, call.status());
   stream->Begin(*call);
   WhereMemoryAllows([&] { exchange->OnLeave([call = *call] { call->Cancel(); }); });
 }
 
-void StartGenerateOverHttp(const TokenCalls& calls, MemoryBudget& parsing,
+void StartGenerateOverHttp(const TokenCalls& calls, Inference& inference, MemoryBudget& parsing,
                            const std::shared_ptr<HttpExchange>& exchange, const std::string& model,
                            const std::string& version) {
   absl::StatusOr<std::shared_ptr<TokenCall>> call = WithinMemory(
@@ -255,18 +295,14 @@ void StartGenerateOverHttp(const TokenCalls& calls, MemoryBudget& parsing,
         ASSIGN_OR_RETURN(Asked asked, Decode(exchange->request().body, parsing));
         auto gathered = std::make_shared<Gathered>();
         gathered->exchange = exchange;
-        return calls.Start(model, version, asked.id, std::move(asked.ids), asked.parameters,
-                           /*counts_unread=*/false,
+        return calls.Start(RequestOf(asked, *exchange, model, version), /*counts_unread=*/false,
                            [gathered](const TokenCallInfo& info, const GenerationEvent& event) {
                              if (!gathered->whole.Add(event)) return;
                              gathered->exchange->Answer(
                                  [gathered, info] { return Encode(info, gathered->whole); });
                            });
       });
-  if (!call.ok()) {
-    exchange->Answer([why = call.status()] { return StatusReply(why); });
-    return;
-  }
+  if (!call.ok()) return Refuse(inference, exchange, model, version, call.status());
   WhereMemoryAllows([&] { exchange->OnLeave([call = *call] { call->Cancel(); }); });
 }
 

@@ -20,13 +20,14 @@
 #include "runtime/engine/types/memory_budget.h"
 #include "server/generate/token_calls.h"
 #include "server/http/http_message.h"
+#include "server/requests/inference.h"
 
 namespace reprise {
 
-void StreamGenerateOverHttp(const TokenCalls& calls, MemoryBudget& parsing,
+void StreamGenerateOverHttp(const TokenCalls& calls, Inference& inference, MemoryBudget& parsing,
                             const std::shared_ptr<HttpExchange>& exchange, const std::string& model,
                             const std::string& version);
-void StartGenerateOverHttp(const TokenCalls& calls, MemoryBudget& parsing,
+void StartGenerateOverHttp(const TokenCalls& calls, Inference& inference, MemoryBudget& parsing,
                            const std::shared_ptr<HttpExchange>& exchange, const std::string& model,
                            const std::string& version);
 

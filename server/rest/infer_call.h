@@ -11,7 +11,7 @@
 namespace reprise {
 
 // Starts the request; `exchange` is answered once, whatever happens. A client that goes away takes
-// its request out of the queue. `parsing`: see InferJson.
+// its request out of the queue, or out of the replay that it is part of. `parsing`: see InferJson.
 void StartInferOverHttp(Inference& inference, MemoryBudget& parsing,
                         std::shared_ptr<HttpExchange> exchange, const std::string& model,
                         const std::string& version);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "server/protocol/answers.h"
+#include "server/protocol/region_parameters.h"
 #include "server/protocol/request_parameters.h"
 #include "server/rest/json_document.h"
 #include "server/rest/json_tensor.h"
@@ -88,13 +89,34 @@ absl::StatusOr<ParameterValue> ValueOf(std::string_view name, const element& jso
                                                  ", expected a number, a text or a boolean"));
 }
 
-absl::Status CheckTensorParameters(const object& parameters) {
-  for (const char* name : {"shared_memory_region", "classification"}) {
-    if (element ignored; parameters.at_key(name).get(ignored) == simdjson::SUCCESS) {
-      return absl::UnimplementedError(absl::StrCat("parameter ", name, " is not supported"));
-    }
+std::string Quoted(absl::string_view text) {
+  return nlohmann::json(std::string(text))
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Where a tensor with these parameters lies that is not in the body. Errors: UNIMPLEMENTED for what
+// would change the meaning of its bytes.
+absl::StatusOr<std::optional<RegionSlice>> RegionOf(const object& parameters) {
+  if (element ignored; parameters.at_key("classification").get(ignored) == simdjson::SUCCESS) {
+    return absl::UnimplementedError("parameter classification is not supported");
   }
-  return absl::OkStatus();
+  RegionParameters region;
+  for (const char* name :
+       {"shared_memory_region", "shared_memory_byte_size", "shared_memory_offset"}) {
+    element json;
+    if (parameters.at_key(name).get(json) != simdjson::SUCCESS) continue;
+    ASSIGN_OR_RETURN(const ParameterValue value, ValueOf(name, json));
+    RETURN_IF_ERROR(region.Set(name, value));
+  }
+  return region.Slice();
+}
+
+// The parameters of an output that lies in shared memory.
+std::string RegionJson(const RegionSlice& region) {
+  const std::string offset =
+      region.offset == 0 ? "" : absl::StrCat(",\"shared_memory_offset\":", region.offset);
+  return absl::StrCat("\"parameters\":{\"shared_memory_region\":", Quoted(region.region),
+                      ",\"shared_memory_byte_size\":", region.bytes, offset, "}}");
 }
 
 // Cuts the tensor's bytes off the front of `binary`.
@@ -107,11 +129,6 @@ absl::StatusOr<absl::string_view> TakeBinary(int64_t size, absl::string_view& bi
   const absl::string_view bytes = binary.substr(0, static_cast<size_t>(size));
   binary.remove_prefix(bytes.size());
   return bytes;
-}
-
-std::string Quoted(absl::string_view text) {
-  return nlohmann::json(std::string(text))
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -173,7 +190,7 @@ absl::Status InferJson::DecodeInputs(const array& inputs, absl::string_view& bin
     InputView tensor = {.name = Keep(*name)};
     const absl::Status status = DecodeTensor(json, binary, tensor);
     if (!status.ok()) return Named(absl::StrCat("input \"", tensor.name, "\""), status);
-    view_.inputs.push_back(tensor);
+    view_.inputs.push_back(std::move(tensor));
   }
   return absl::OkStatus();
 }
@@ -196,11 +213,17 @@ absl::Status InferJson::DecodeTensor(const object& json, absl::string_view& bina
   std::optional<int64_t> binary_size;
   ASSIGN_OR_RETURN(const auto parameters, Member<object>(json, "parameters", "an object"));
   if (parameters.has_value()) {
-    RETURN_IF_ERROR(CheckTensorParameters(*parameters));
+    ASSIGN_OR_RETURN(tensor.region, RegionOf(*parameters));
     ASSIGN_OR_RETURN(binary_size,
                      Member<int64_t>(*parameters, "binary_data_size", "a number of bytes"));
   }
   ASSIGN_OR_RETURN(const std::optional<element> data, Member<element>(json, "data", "a list"));
+  if (tensor.region.has_value()) {
+    if (!data.has_value() && !binary_size.has_value()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("has the parameter shared_memory_region and ",
+                     data.has_value() ? "\"data\"" : "the parameter binary_data_size"));
+  }
   if (binary_size.has_value()) {
     if (data.has_value()) {
       return absl::InvalidArgumentError("has \"data\" and the parameter binary_data_size");
@@ -234,14 +257,19 @@ absl::Status InferJson::DecodeOutputs(const object& root) {
     if (!parameters.ok()) return Named(what, parameters.status());
     bool binary = binary_;
     if (parameters->has_value()) {
-      const absl::Status known = CheckTensorParameters(**parameters);
-      if (!known.ok()) return Named(what, known);
+      auto region = RegionOf(**parameters);
+      if (!region.ok()) return Named(what, region.status());
+      if (region->has_value()) {
+        view_.output_regions.resize(view_.outputs.size());
+        view_.output_regions.back() = *std::move(region);
+      }
       const auto own = Member<bool>(**parameters, "binary_data", "a boolean");
       if (!own.ok()) return Named(what, own.status());
       binary = own->value_or(binary_);
     }
     binary_outputs_.push_back(binary);
   }
+  if (!view_.output_regions.empty()) view_.output_regions.resize(view_.outputs.size());
   return absl::OkStatus();
 }
 
@@ -267,7 +295,9 @@ HttpReply InferJson::Encode(const InferResult& result) const {
     const absl::string_view datatype = ProtocolName(io);
     absl::StrAppend(&json, i == 0 ? "" : ",", "{\"name\":", Quoted(io.name), ",\"datatype\":\"",
                     datatype, "\",\"shape\":[", absl::StrJoin(tensor.shape, ","), "],");
-    if (i < binary_outputs_.size() ? binary_outputs_[i] : binary_) {
+    if (i < result.regions.size() && result.regions[i].has_value()) {
+      json += RegionJson(*result.regions[i]);
+    } else if (i < binary_outputs_.size() ? binary_outputs_[i] : binary_) {
       absl::StrAppend(&json, "\"parameters\":{\"binary_data_size\":", tensor.bytes.size(), "}}");
       binary += tensor.bytes;
     } else {

@@ -2,20 +2,25 @@
 
 #include <simdjson.h>
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/message_json.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/metrics/compilations.h"
 #include "server/config/model_config.h"
+#include "server/metrics/compilations.h"
 #include "server/protocol/answers.h"
 #include "server/protocol/load_parameters.h"
+#include "server/protocol/log_settings.h"
 #include "server/rest/generate_call.h"
 #include "server/rest/infer_call.h"
 #include "server/rest/json_document.h"
-#include "server/rest/message_json.h"
+#include "server/rest/region_routes.h"
 #include "server/rest/reply.h"
 #include "server/wire/error_table.h"
 
@@ -97,26 +102,74 @@ HttpReply ModelReadyReply(const absl::Status& answers, const std::string& model)
           .body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
 }
 
-// Clients ask at their start for regions of shared memory to be forgotten, also where there are
-// none.
-void AddNoSharedMemory(Router& router) {
-  for (const char* kind : {"/v2/systemsharedmemory", "/v2/cudasharedmemory"}) {
-    router.Add("GET", absl::StrCat(kind, "/status"),
-               [](const Exchange& exchange, const PathParts&) {
-                 exchange->Answer(
-                     [] { return HttpReply{.content_type = "application/json", .body = "[]"}; });
-               });
-    router.Add("POST", absl::StrCat(kind, "/unregister"),
-               [](const Exchange& exchange, const PathParts&) {
-                 exchange->Answer([] { return HttpReply{}; });
-               });
-    router.Add("POST", absl::StrCat(kind, "/region/{region}/register"),
-               [](const Exchange& exchange, const PathParts&) {
-                 exchange->Answer([] {
-                   return StatusReply(absl::UnimplementedError("shared memory is not supported"));
-                 });
-               });
+HttpReply CompilationsReply(const Repository& repository, const Engine& engine,
+                            Catalogue& catalogue, const std::string& model,
+                            const std::string& version) {
+  const auto found = repository.Find(model, version);
+  if (!found.ok()) return StatusReply(found.status());
+  const std::string& number = found->version->version;
+  const ModelCounts counts = CountsOf(model, number, catalogue.Model(model, number));
+  return {.content_type = "application/json",
+          .body = CompilationsText(counts, engine.misses().Since(0, model))};
+}
+
+// A JSON object of settings -> the request that the protocol has for them.
+absl::StatusOr<inference::LogSettingsRequest> LogRequest(absl::string_view body,
+                                                         MemoryBudget& parsing) {
+  inference::LogSettingsRequest request;
+  JsonDocument document(parsing);
+  ASSIGN_OR_RETURN(const element json, document.Parse(body));
+  object root;
+  if (json.get(root) != simdjson::SUCCESS) {
+    return absl::InvalidArgumentError("the body is no JSON object");
   }
+  for (const auto& [key, value] : root) {
+    auto& setting = (*request.mutable_settings())[std::string(key)];
+    bool flag = false;
+    uint64_t number = 0;
+    std::string_view text;
+    if (value.get(flag) == simdjson::SUCCESS) {
+      setting.set_bool_param(flag);
+    } else if (value.get(number) == simdjson::SUCCESS) {
+      setting.set_uint32_param(static_cast<uint32_t>(number));
+    } else if (value.get(text) == simdjson::SUCCESS) {
+      setting.set_string_param(std::string(text));
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "log setting '", std::string(key), "' is neither true, false, a number nor a text"));
+    }
+  }
+  return request;
+}
+
+HttpReply LoggingReply(const inference::LogSettingsRequest& request, LogSwitch& log) {
+  const auto answer = AnswerLogSettings(request, log);
+  if (!answer.ok()) return StatusReply(answer.status());
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  std::map<std::string, inference::LogSettingsResponse::SettingValue> sorted(
+      answer->settings().begin(), answer->settings().end());
+  for (const auto& [name, value] : sorted) {
+    if (value.has_bool_param()) {
+      json[name] = value.bool_param();
+    } else if (value.has_uint32_param()) {
+      json[name] = value.uint32_param();
+    } else {
+      json[name] = value.string_param();
+    }
+  }
+  return {.content_type = "application/json", .body = json.dump()};
+}
+
+void AddLogging(LogSwitch* log, MemoryBudget* parsing, Router& router) {
+  router.Add("GET", "/v2/logging", [log](const Exchange& exchange, const PathParts&) {
+    exchange->Answer([log] { return LoggingReply(inference::LogSettingsRequest(), *log); });
+  });
+  router.Add("POST", "/v2/logging", [log, parsing](const Exchange& exchange, const PathParts&) {
+    auto request = LogRequest(exchange->request().body, *parsing);
+    exchange->Answer([log, request = std::move(request)] {
+      return request.ok() ? LoggingReply(*request, *log) : StatusReply(request.status());
+    });
+  });
 }
 
 // Whether the body of a request for the index is {"ready": true}, which leaves out models that are
@@ -171,7 +224,15 @@ void AddRestApi(const RestContext& context, Router& router) {
       return HttpReply{.content_type = "application/json", .body = absl::StrCat("[", list, "]")};
     });
   });
-  AddNoSharedMemory(router);
+  AddOfModel(
+      "/compilations",
+      [=, engine = context.engine, catalogue = context.catalogue](const std::string& model,
+                                                                  const std::string& version) {
+        return CompilationsReply(*repository, *engine, *catalogue, model, version);
+      },
+      router);
+  AddLogging(context.log, parsing, router);
+  AddRegionRoutes(context.regions, *parsing, router);
   router.Add("POST", "/v2/repository/models/{model}/load",
              [=](Exchange exchange, const PathParts& parts) {
                auto config = LoadConfig(exchange->request().body, *parsing);
@@ -186,9 +247,9 @@ void AddRestApi(const RestContext& context, Router& router) {
                                       std::pair("/generate_stream", &StreamGenerateOverHttp)}) {
     for (const char* path : {"/v2/models/{model}", "/v2/models/{model}/versions/{version}"}) {
       router.Add("POST", absl::StrCat(path, suffix),
-                 [calls = context.tokens, parsing, start = start](const Exchange& exchange,
-                                                                  const PathParts& parts) {
-                   start(*calls, *parsing, exchange, PathPart(parts, "model"),
+                 [calls = context.tokens, inference = context.inference, parsing, start = start](
+                     const Exchange& exchange, const PathParts& parts) {
+                   start(*calls, *inference, *parsing, exchange, PathPart(parts, "model"),
                          PathPart(parts, "version"));
                  });
     }

@@ -8,6 +8,9 @@
 //   POST /v2/models/{model}[/versions/{version}]/infer          see infer_json.h
 //   POST /v2/models/{model}[/versions/{version}]/generate       see generate_call.h
 //   POST /v2/models/{model}[/versions/{version}]/generate_stream
+//   GET  /v2/models/{model}[/versions/{version}]/compilations   captures, replays, padding
+//   GET  /v2/logging, POST /v2/logging                          what is logged; see log_settings.h
+//   /v2/systemsharedmemory/...                                  see region_routes.h
 //   POST /v2/repository/index                                   every model and its state
 //   POST /v2/repository/models/{model}/load, .../unload         as the control mode allows
 //
@@ -16,11 +19,15 @@
 
 #include <string>
 
+#include "runtime/engine/engine.h"
+#include "server/config/log_switch.h"
 #include "server/generate/token_calls.h"
 #include "server/http/router.h"
+#include "server/metrics/catalogue.h"
 #include "server/repository/repository.h"
 #include "server/repository/server_state.h"
 #include "server/requests/inference.h"
+#include "server/shared_memory/shared_regions.h"
 
 namespace reprise {
 
@@ -28,7 +35,11 @@ struct RestContext {
   Repository* repository = nullptr;
   Inference* inference = nullptr;
   const TokenCalls* tokens = nullptr;
+  SharedRegions* regions = nullptr;  // null: there is no shared memory
   const ServerState* state = nullptr;
+  Engine* engine = nullptr;
+  Catalogue* catalogue = nullptr;
+  LogSwitch* log = nullptr;
   MemoryBudget* parsing = nullptr;  // JSON takes its memory from it: see JsonDocument
   std::string version;              // the server's
 };

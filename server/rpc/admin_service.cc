@@ -1,6 +1,7 @@
 #include "server/rpc/admin_service.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <optional>
 #include <tuple>
@@ -9,10 +10,14 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/debug_log.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/bucket/axis_sizes.h"
+#include "runtime/graph/hide_bytes.h"
 #include "server/http2/unary_method.h"
-#include "server/metrics/process_metrics.h"
+#include "server/metrics/compilations.h"
+#include "server/repository/warmup_sizes.h"
 #include "server/rpc/dynamicity_codec.h"
 #include "server/rpc/explain_codec.h"
 #include "server/rpc/printable_message.h"
@@ -28,12 +33,39 @@ absl::Status Report(google::protobuf::Message& report) {
   return absl::OkStatus();
 }
 
+// The op that an eager recipe computes; of several, how many.
+std::string OpsOf(const Recipe& recipe) {
+  if (recipe.launches.empty()) return "-";
+  if (recipe.launches.size() > 1) return absl::StrCat(recipe.launches.size(), " launches");
+  return recipe.launches[0].node;
+}
+
 // The number that a recipe is listed by, however a person writes it.
 std::optional<uint64_t> ParseKey(const std::string& text) {
   const bool is_hex =
       !text.empty() && text.size() <= 16 && absl::c_all_of(text, absl::ascii_isxdigit);
   uint64_t key = 0;
   return is_hex && absl::SimpleHexAtoi(text, &key) ? std::optional(key) : std::nullopt;
+}
+
+// The recipes that a request wants to be captured.
+absl::StatusOr<WarmupOfAll> WantedBy(const v1::WarmupRequest& request, const Servable& servable) {
+  const Model& model = *servable.model;
+  WarmupOfAll wanted;
+  if (request.all()) {
+    const ShapeTable seen = servable.shapes->Snapshot();
+    ASSIGN_OR_RETURN(wanted, EverythingOf(model, &seen));
+  } else if (!request.buckets().empty()) {
+    const std::vector<std::string> labels(request.buckets().begin(), request.buckets().end());
+    ASSIGN_OR_RETURN(wanted.bindings, BindingsOf(model, labels));
+  }
+  std::vector<AxisSizes> sizes;
+  for (const std::string& text : request.sizes()) {
+    ASSIGN_OR_RETURN(sizes.emplace_back(), ParseAxisSizes(text));
+  }
+  ASSIGN_OR_RETURN(const std::vector<AxisSizes> bindings, BindingsOfSizes(model, sizes));
+  wanted.bindings.insert(wanted.bindings.end(), bindings.begin(), bindings.end());
+  return wanted;
 }
 
 // Empty fields of a request select everything.
@@ -47,7 +79,7 @@ bool Selects(const Request& request, const std::string& model, const std::string
 // of their method.
 bool NeedsAdmin(const v1::DumpRecipeRequest& request) { return request.include_constants(); }
 bool NeedsAdmin(const v1::WarmupRequest& request) {
-  return request.all() || !request.buckets().empty();
+  return request.all() || !request.buckets().empty() || !request.sizes().empty();
 }
 bool NeedsAdmin(const google::protobuf::Message&) { return false; }
 
@@ -82,6 +114,17 @@ void AdminService::Add(RpcRoutes& routes, const char* method,
 
 absl::Status AdminService::ListRecipes(const v1::ListRecipesRequest& request,
                                        v1::ListRecipesResponse& response) {
+  if (request.eager()) {
+    for (const CachedRecipe& cached : context_.engine->ListEager()) {
+      if (!Selects(request, cached.recipe->note.model, absl::StrCat(cached.recipe->note.version))) {
+        continue;
+      }
+      v1::RecipeInfo& info = *response.add_recipes();
+      EncodeRecipeInfo(cached, info);
+      info.set_op(OpsOf(*cached.recipe));
+    }
+    return Report(response);
+  }
   std::vector<CachedRecipe> recipes = context_.engine->ListRecipes();
   const auto order = [](const CachedRecipe& cached) {
     const Recipe& recipe = *cached.recipe;
@@ -109,6 +152,14 @@ absl::Status AdminService::DumpRecipe(const v1::DumpRecipeRequest& request,
     EncodeRecipeInfo(cached, *response.mutable_info());
     MakePrintable(*response.mutable_info());
     EncodeRecipe(*cached.recipe, request.include_constants(), *response.mutable_recipe());
+    if (request.include_graphs()) {
+      RecipeGraphs graphs = context_.engine->GraphsOf(*cached.recipe);
+      for (std::string* text : {&graphs.symbolic, &graphs.specialized}) {
+        if (!request.include_constants()) *text = HideBytes(*text);
+      }
+      response.set_symbolic_graph(std::move(graphs.symbolic));
+      response.set_graph(std::move(graphs.specialized));
+    }
     return absl::OkStatus();
   }
   return absl::NotFoundError(absl::StrCat("no recipe ", request.key(), " is in memory"));
@@ -133,15 +184,20 @@ absl::Status AdminService::ExplainModel(const v1::ExplainModelRequest& request,
   const auto found = context_.repository->Find(request.model(), request.version());
   if (!found.ok()) return found.status();
   EncodeExplanation(*found->servable->model, response);
+  for (const SlowRequest& slow :
+       found->version->slow_requests.List(std::chrono::system_clock::now())) {
+    EncodeSlowRequest(slow, *response.add_slow_requests());
+  }
   return Report(response);
 }
 
 absl::Status AdminService::GetDynamicity(const v1::GetDynamicityRequest& request,
                                          v1::GetDynamicityResponse& response) {
+  const bool keeps = context_.engine->options().store != nullptr;
   if (!request.model().empty()) {
     const auto found = context_.repository->Find(request.model(), request.version());
     if (!found.ok()) return found.status();
-    EncodeDynamicity(*found->servable, request.most_shapes(), *response.add_models());
+    EncodeDynamicity(*found->servable, request.most_shapes(), keeps, *response.add_models());
     return Report(response);
   }
   for (const Repository::Listed& listed : context_.repository->List()) {
@@ -149,20 +205,20 @@ absl::Status AdminService::GetDynamicity(const v1::GetDynamicityRequest& request
         !Selects(request, listed.version->name, listed.version->version)) {
       continue;
     }
-    EncodeDynamicity(*listed.servable, request.most_shapes(), *response.add_models());
+    EncodeDynamicity(*listed.servable, request.most_shapes(), keeps, *response.add_models());
   }
   return Report(response);
 }
 
 absl::Status AdminService::Warmup(const v1::WarmupRequest& request, v1::WarmupResponse& response) {
   std::shared_ptr<ModelVersion> version;
-  if (request.all() || !request.buckets().empty()) {
+  if (request.all() || !request.buckets().empty() || !request.sizes().empty()) {
     const auto found = context_.repository->Find(request.model(), request.version());
     if (!found.ok()) return found.status();
-    const std::vector<std::string> labels(request.buckets().begin(), request.buckets().end());
-    const auto bindings = BindingsOf(*found->servable->model, labels);
-    if (!bindings.ok()) return bindings.status();
-    found->servable->warmup->Add(*bindings, CaptureUrgency::kBehind);
+    absl::StatusOr<WarmupOfAll> wanted = WantedBy(request, *found->servable);
+    if (!wanted.ok()) return wanted.status();
+    found->servable->warmup->Add(wanted->bindings, CaptureUrgency::kBehind);
+    for (std::string& note : wanted->notes) response.add_notes(std::move(note));
     version = found->version;
   } else {
     // A model may be asked about while it loads.
@@ -199,7 +255,13 @@ absl::Status AdminService::GetStats(const v1::GetStatsRequest& request,
   response.set_threads_per_stream(static_cast<uint32_t>(context_.threads_per_stream));
   *response.mutable_started() = EncodeTime(context_.started);
   response.set_resident_bytes(static_cast<uint64_t>(ResidentBytes()));
-  return Report(response);
+  RETURN_IF_ERROR(Report(response));
+  // It has lines, which are no part of a report.
+  if (request.include_metrics()) {
+    response.set_metrics_json(
+        MetricsJson(*context_.catalogue, context_.engine->misses(), context_.version));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace reprise

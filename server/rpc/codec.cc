@@ -1,11 +1,15 @@
 #include "server/rpc/codec.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "server/protocol/answers.h"
+#include "server/protocol/region_parameters.h"
 #include "server/protocol/request_parameters.h"
 #include "server/rpc/typed_contents.h"
 #include "server/wire/datatype.h"
@@ -20,27 +24,92 @@ constexpr int64_t kLargestMessage = std::numeric_limits<int32_t>::max();
 // Bytes that names, shapes and parameters of an answer may add to its tensors.
 constexpr int64_t kMessageOverhead = 1 << 20;
 
-// Extensions that change where a tensor's bytes are, or what they mean.
+// Where a tensor lies that is not in the message. Errors: UNIMPLEMENTED for what would change the
+// meaning of its bytes.
 template <typename Tensor>
-absl::Status CheckTensorParameters(const Tensor& tensor, const char* kind) {
-  for (const char* name : {"shared_memory_region", "classification"}) {
-    if (tensor.parameters().count(name) > 0) {
-      return absl::UnimplementedError(
-          absl::StrCat(kind, " \"", tensor.name(), "\": parameter ", name, " is not supported"));
+absl::StatusOr<std::optional<RegionSlice>> RegionOf(const Tensor& tensor, const char* kind) {
+  RegionParameters region;
+  const auto take = [&]() -> absl::StatusOr<std::optional<RegionSlice>> {
+    for (const auto& [name, value] : tensor.parameters()) {
+      if (name == "classification") {
+        return absl::UnimplementedError("parameter classification is not supported");
+      }
+      RETURN_IF_ERROR(region.Set(name, ValueOf(value)));
     }
-  }
-  return absl::OkStatus();
+    return region.Slice();
+  };
+  auto slice = take();
+  if (slice.ok()) return slice;
+  return absl::Status(slice.status().code(),
+                      absl::StrCat(kind, " \"", tensor.name(), "\": ", slice.status().message()));
 }
 
-absl::StatusOr<absl::string_view> InputBytes(const ModelInferRequest& message, int index,
-                                             DecodedRequest& decoded) {
-  const ModelInferRequest::InferInputTensor& input = message.inputs(index);
+// The bytes of an input that is in the message; `raw` is the next of its raw_input_contents.
+absl::StatusOr<absl::string_view> InputBytes(const ModelInferRequest& message,
+                                             const ModelInferRequest::InferInputTensor& input,
+                                             int& raw, DecodedRequest& decoded) {
   if (message.raw_input_contents().empty()) return TypedBytes(input, decoded.converted);
   if (input.has_contents()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "input \"", input.name(), "\" has contents, and the request has raw_input_contents"));
   }
-  return absl::string_view(message.raw_input_contents(index));
+  return absl::string_view(message.raw_input_contents(raw++));
+}
+
+// There is one entry of raw_input_contents for each input in the message, or none at all.
+absl::Status CheckRawCount(const ModelInferRequest& message, const std::vector<InputView>& inputs) {
+  const auto in_regions = std::count_if(inputs.begin(), inputs.end(), [](const InputView& input) {
+    return input.region.has_value();
+  });
+  const int raw = message.raw_input_contents_size();
+  if (raw == 0 || raw == std::ssize(inputs) - in_regions) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the request has ", inputs.size(), " inputs and ", raw, " raw_input_contents",
+      in_regions == 0 ? "" : absl::StrCat(", and ", in_regions, " inputs are in shared memory")));
+}
+
+absl::Status DecodeInputs(const ModelInferRequest& message, DecodedRequest& decoded) {
+  std::vector<InputView>& inputs = decoded.view.inputs;
+  inputs.reserve(message.inputs_size());
+  for (const ModelInferRequest::InferInputTensor& input : message.inputs()) {
+    InputView view = {.name = input.name(),
+                      .datatype = input.datatype(),
+                      .shape = absl::MakeConstSpan(input.shape().data(), input.shape_size())};
+    ASSIGN_OR_RETURN(view.region, RegionOf(input, "input"));
+    inputs.push_back(std::move(view));
+  }
+  RETURN_IF_ERROR(CheckRawCount(message, inputs));
+  int raw = 0;
+  for (int i = 0; i < message.inputs_size(); ++i) {
+    const ModelInferRequest::InferInputTensor& input = message.inputs(i);
+    if (!inputs[i].region.has_value()) {
+      ASSIGN_OR_RETURN(inputs[i].bytes, InputBytes(message, input, raw, decoded));
+    } else if (input.has_contents()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "input \"", input.name(), "\" has contents and the parameter shared_memory_region"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DecodeOutputs(const ModelInferRequest& message, InferRequest& view) {
+  for (const auto& output : message.outputs()) {
+    ASSIGN_OR_RETURN(std::optional<RegionSlice> region, RegionOf(output, "output"));
+    view.outputs.push_back(output.name());
+    if (!region.has_value() && view.output_regions.empty()) continue;
+    view.output_regions.resize(view.outputs.size());
+    view.output_regions.back() = std::move(region);
+  }
+  if (!view.output_regions.empty()) view.output_regions.resize(view.outputs.size());
+  return absl::OkStatus();
+}
+
+void EncodeRegion(const RegionSlice& region,
+                  inference::ModelInferResponse::InferOutputTensor& output) {
+  auto& parameters = *output.mutable_parameters();
+  parameters["shared_memory_region"].set_string_param(region.region);
+  parameters["shared_memory_byte_size"].set_int64_param(region.bytes);
+  if (region.offset != 0) parameters["shared_memory_offset"].set_int64_param(region.offset);
 }
 
 }  // namespace
@@ -69,27 +138,8 @@ absl::Status Decode(const ModelInferRequest& message, DecodedRequest& decoded) {
   for (const auto& [name, value] : message.parameters()) {
     RETURN_IF_ERROR(SetParameter(name, ValueOf(value), view));
   }
-  if (!message.raw_input_contents().empty() &&
-      message.raw_input_contents_size() != message.inputs_size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the request has ", message.inputs_size(), " inputs and ",
-                     message.raw_input_contents_size(), " raw_input_contents"));
-  }
-  view.inputs.reserve(message.inputs_size());
-  for (int i = 0; i < message.inputs_size(); ++i) {
-    const ModelInferRequest::InferInputTensor& input = message.inputs(i);
-    RETURN_IF_ERROR(CheckTensorParameters(input, "input"));
-    ASSIGN_OR_RETURN(const absl::string_view bytes, InputBytes(message, i, decoded));
-    view.inputs.push_back({.name = input.name(),
-                           .datatype = input.datatype(),
-                           .shape = absl::MakeConstSpan(input.shape().data(), input.shape_size()),
-                           .bytes = bytes});
-  }
-  for (const auto& output : message.outputs()) {
-    RETURN_IF_ERROR(CheckTensorParameters(output, "output"));
-    view.outputs.push_back(output.name());
-  }
-  return absl::OkStatus();
+  RETURN_IF_ERROR(DecodeInputs(message, decoded));
+  return DecodeOutputs(message, view);
 }
 
 absl::Status Encode(InferResult result, const std::string& id,
@@ -107,12 +157,17 @@ absl::Status Encode(InferResult result, const std::string& id,
   message.set_model_version(result.model.version->version);
   message.set_id(id);
   const std::vector<ModelIo>& outputs = result.model.servable->signature.outputs;
-  for (const int position : result.outputs) {
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    const int position = result.outputs[i];
     OutputTensor& tensor = result.response.outputs[position];
     inference::ModelInferResponse::InferOutputTensor& output = *message.add_outputs();
     output.set_name(outputs[position].name);
     output.set_datatype(std::string(ProtocolName(outputs[position])));
     output.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
+    if (i < result.regions.size() && result.regions[i].has_value()) {
+      EncodeRegion(*result.regions[i], output);
+    }
+    // Clients count on one entry for each output; that of one in shared memory is empty.
     *message.add_raw_output_contents() = std::move(tensor.bytes);
   }
   for (auto& [name, value] : AnswerParameters(result)) {

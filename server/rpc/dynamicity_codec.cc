@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/format_text.h"
 #include "runtime/bucket/dynamicity.h"
 #include "runtime/bucket/dynamicity_message.h"
@@ -62,8 +63,36 @@ void AdviseAxis(const Model& model, size_t i, const ShapeTable& table, const Dyn
   }
 }
 
-std::vector<std::string> Advice(const Model& model, const ShapeTable& table,
-                                const Dynamicity& judged) {
+// The remedies against requests that find no recipe: those that the model can have and has not.
+std::string AdviceForOutside(const Servable& servable, double outside_share, bool keeps_recipes) {
+  const Model& model = *servable.model;
+  const std::string& name = model.id().name;
+  std::vector<std::string> remedies;
+  const WarmupSettings& warmup = servable.settings.warmup;
+  const bool bucketed =
+      model.packing() != nullptr || model.certified().size() == model.axes().size();
+  if (model.has_shape_inputs()) {
+    // No warm-up knows the values that come.
+  } else if (!bucketed) {
+    if (warmup.sizes.empty()) {
+      remedies.push_back(
+          absl::StrCat("name the sizes that come in reprise.warmup, or `reprise "
+                       "warmup ",
+                       name, " --all` for those that came"));
+    }
+  } else if (!warmup.all && !model.has_many_buckets()) {
+    remedies.push_back(
+        absl::StrCat("warm up the buckets (reprise.warmup, or `reprise warmup ", name, " --all`)"));
+  }
+  if (!keeps_recipes) remedies.push_back("keep recipes over restarts with --recipe-cache");
+  remedies.push_back(absl::StrCat("`reprise explain ", name, "` lists the captures"));
+  return FormatText("%.1f%% of the requests found no ready recipe that could serve them: %s",
+                    100 * outside_share, absl::StrJoin(remedies, "; "));
+}
+
+std::vector<std::string> Advice(const Servable& servable, bool keeps_recipes,
+                                const ShapeTable& table, const Dynamicity& judged) {
+  const Model& model = *servable.model;
   std::vector<std::string> advice;
   if (table.all.requests == 0) return {"no request came yet"};
   if (table.recent.requests < kFewRequests) {
@@ -83,11 +112,7 @@ std::vector<std::string> Advice(const Model& model, const ShapeTable& table,
     }
   }
   if (judged.outside_share > kWorthAdvice) {
-    advice.push_back(FormatText(
-        "%.1f%% of the requests found no ready recipe that could serve them: warm up the buckets "
-        "(reprise.warmup, or `reprise warmup %s --all`), and keep recipes over restarts with "
-        "--recipe-cache; `reprise explain %s` lists the captures",
-        100 * judged.outside_share, model.id().name, model.id().name));
+    advice.push_back(AdviceForOutside(servable, judged.outside_share, keeps_recipes));
   }
   if (judged.verdict != DynamicityVerdict::kLittle && model.packing() == nullptr &&
       !model.learner().axes().empty()) {
@@ -132,7 +157,7 @@ std::vector<std::string> Advice(const Model& model, const ShapeTable& table,
 
 }  // namespace
 
-void EncodeDynamicity(const Servable& servable, uint32_t most_shapes,
+void EncodeDynamicity(const Servable& servable, uint32_t most_shapes, bool keeps_recipes,
                       v1::ModelDynamicity& message) {
   const Model& model = *servable.model;
   const ShapeTable table = servable.shapes->Snapshot();
@@ -154,7 +179,7 @@ void EncodeDynamicity(const Servable& servable, uint32_t most_shapes,
   for (const ModelIo& input : model.inputs()) {
     if (!input.optional) message.add_inputs(input.name);
   }
-  for (std::string& sentence : Advice(model, table, judged)) {
+  for (std::string& sentence : Advice(servable, keeps_recipes, table, judged)) {
     message.add_advice(std::move(sentence));
   }
 }

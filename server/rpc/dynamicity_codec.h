@@ -9,6 +9,8 @@
 namespace reprise {
 
 // `most_shapes`: listed, 0: all that are kept.
-void EncodeDynamicity(const Servable& servable, uint32_t most_shapes, v1::ModelDynamicity& message);
+// `keeps_recipes`: the server has a recipe store, so that nobody is advised to have one.
+void EncodeDynamicity(const Servable& servable, uint32_t most_shapes, bool keeps_recipes,
+                      v1::ModelDynamicity& message);
 
 }  // namespace reprise

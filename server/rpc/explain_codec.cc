@@ -1,9 +1,11 @@
 #include "server/rpc/explain_codec.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/engine/model/tail.h"
 #include "server/rpc/recipe_codec.h"
 
@@ -145,6 +147,28 @@ void EncodeMiss(const MissRecord& record, v1::MissRecord& message) {
   message.set_longest_wait_ms(static_cast<double>(record.longest_wait_ns) * kMsPerNs);
   message.set_suggestion(record.suggestion);
   message.set_section(record.section);
+  message.set_cause(record.cause);
+  for (const std::string& input : record.inputs) message.add_inputs(input);
+  for (const std::string& output : record.outputs) message.add_outputs(output);
+}
+
+void EncodeSlowRequest(const SlowRequest& request, v1::SlowRequest& message) {
+  constexpr double kMsPerNs = 1e-6;
+  message.set_id(ShownText(request.id, kShownIdBytes));
+  const auto since = request.time.time_since_epoch();
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
+  message.mutable_time()->set_seconds(ns / 1'000'000'000);
+  message.mutable_time()->set_nanos(static_cast<int32_t>(ns % 1'000'000'000));
+  message.set_total_ms(static_cast<double>(request.total_ns) * kMsPerNs);
+  message.set_stage(request.slow_stage());
+  for (const auto& [name, stage_ns] : request.stages) {
+    v1::StageTime& stage = *message.add_stages();
+    stage.set_name(name);
+    stage.set_ms(static_cast<double>(stage_ns) * kMsPerNs);
+  }
+  message.set_bucket(request.bucket);
+  message.set_capture(request.capture);
+  message.set_rows(static_cast<uint64_t>(request.rows));
 }
 
 void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {

@@ -94,7 +94,10 @@ class InferCall final : public RpcHandler, public std::enable_shared_from_this<I
     };
     absl::StatusOr<std::shared_ptr<TokenCall>> call =
         WithinMemory([] { return "the request"; }, start);
-    if (!call.ok()) return Finish(call.status());
+    if (!call.ok()) {
+      WhereMemoryAllows([&] { inference_.Refuse(decoded_.view, call.status()); });
+      return Finish(call.status());
+    }
     {
       MutexLock lock(mutex_);
       if (finished_) return;

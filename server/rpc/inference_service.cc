@@ -13,6 +13,8 @@
 #include "server/http2/unary_method.h"
 #include "server/protocol/answers.h"
 #include "server/protocol/load_parameters.h"
+#include "server/protocol/log_settings.h"
+#include "server/protocol/region_answers.h"
 #include "server/rpc/infer_call.h"
 #include "server/rpc/stream_call.h"
 
@@ -21,26 +23,11 @@ namespace {
 
 constexpr char kService[] = "/inference.GRPCInferenceService/";
 
-absl::Status Unsupported(absl::string_view method) {
-  return absl::UnimplementedError(absl::StrCat(method, " is not supported"));
-}
-
 // `answer` is a StatusOr of a response.
 template <typename Answer, typename Response>
 absl::Status AnswerWith(Answer answer, Response& response) {
   if (answer.ok()) response = *std::move(answer);
   return answer.status();
-}
-
-// Nothing is ever registered: the status of all regions is empty, and forgetting all is done at
-// once.
-template <typename Request, typename Response>
-void AddWithoutRegions(RpcRoutes& routes, const char* method) {
-  AddMethod<Request, Response>(
-      routes, absl::StrCat(kService, method), [method](const auto& request, auto&) {
-        return request.name().empty() ? absl::OkStatus()
-                                      : Unsupported(absl::StrCat(method, " of a region"));
-      });
 }
 
 // The config that a request to load has in its parameters; nullopt: that of the file counts.
@@ -59,6 +46,8 @@ absl::StatusOr<std::optional<std::string>> LoadConfig(
 void InferenceService::AddTo(RpcRoutes& routes) {
   AddModelMethods(routes);
   AddRepositoryMethods(routes);
+  AddSettings(routes);
+  AddRegionMethods(routes);
   AddUnsupported(routes);
 }
 
@@ -132,22 +121,64 @@ void InferenceService::AddRepositoryMethods(RpcRoutes& routes) {
       });
 }
 
-void InferenceService::AddUnsupported(RpcRoutes& routes) {
+void InferenceService::AddSettings(RpcRoutes& routes) {
+  AddMethod<inference::LogSettingsRequest, inference::LogSettingsResponse>(
+      routes, absl::StrCat(kService, "LogSettings"),
+      [log = context_.log](const auto& request, auto& response) {
+        return AnswerWith(AnswerLogSettings(request, *log), response);
+      });
+}
+
+void InferenceService::AddRegionMethods(RpcRoutes& routes) {
   using namespace inference;
-  AddWithoutRegions<SystemSharedMemoryStatusRequest, SystemSharedMemoryStatusResponse>(
-      routes, "SystemSharedMemoryStatus");
-  AddWithoutRegions<SystemSharedMemoryUnregisterRequest, SystemSharedMemoryUnregisterResponse>(
-      routes, "SystemSharedMemoryUnregister");
-  AddWithoutRegions<CudaSharedMemoryStatusRequest, CudaSharedMemoryStatusResponse>(
-      routes, "CudaSharedMemoryStatus");
-  AddWithoutRegions<CudaSharedMemoryUnregisterRequest, CudaSharedMemoryUnregisterResponse>(
-      routes, "CudaSharedMemoryUnregister");
-  for (const char* method :
-       {"SystemSharedMemoryRegister", "CudaSharedMemoryRegister", "TraceSetting", "LogSettings"}) {
+  const auto path = [](const char* method) { return absl::StrCat(kService, method); };
+  SharedRegions* const regions = context_.regions;
+  AddMethod<SystemSharedMemoryStatusRequest, SystemSharedMemoryStatusResponse>(
+      routes, path("SystemSharedMemoryStatus"),
+      [regions](const auto& request, auto& response) -> absl::Status {
+        ASSIGN_OR_RETURN(const auto infos, ListRegions(regions, request.name()));
+        for (const RegionInfo& info : infos) {
+          auto& region = (*response.mutable_regions())[info.name];
+          region.set_name(info.name);
+          region.set_key(info.key);
+          region.set_offset(static_cast<uint64_t>(info.offset));
+          region.set_byte_size(static_cast<uint64_t>(info.bytes));
+        }
+        return absl::OkStatus();
+      });
+  AddMethod<SystemSharedMemoryRegisterRequest, SystemSharedMemoryRegisterResponse>(
+      routes, path("SystemSharedMemoryRegister"),
+      [regions](const auto& request, auto&) -> absl::Status {
+        RETURN_IF_ERROR(CheckRegionsAreOn(regions));
+        // Sizes of more than 63 bits turn negative, and are refused as such.
+        return regions->Register({.name = request.name(),
+                                  .key = request.key(),
+                                  .offset = static_cast<int64_t>(request.offset()),
+                                  .bytes = static_cast<int64_t>(request.byte_size())});
+      });
+  AddMethod<SystemSharedMemoryUnregisterRequest, SystemSharedMemoryUnregisterResponse>(
+      routes, path("SystemSharedMemoryUnregister"), [regions](const auto& request, auto&) {
+        UnregisterRegions(regions, request.name());
+        return absl::OkStatus();
+      });
+  AddMethod<CudaSharedMemoryStatusRequest, CudaSharedMemoryStatusResponse>(
+      routes, path("CudaSharedMemoryStatus"),
+      [](const auto& request, auto&) { return ListRegions(nullptr, request.name()).status(); });
+  AddMethod<CudaSharedMemoryUnregisterRequest, CudaSharedMemoryUnregisterResponse>(
+      routes, path("CudaSharedMemoryUnregister"),
+      [](const auto&, auto&) { return absl::OkStatus(); });
+  AddMethod<CudaSharedMemoryRegisterRequest, CudaSharedMemoryRegisterResponse>(
+      routes, path("CudaSharedMemoryRegister"),
+      [](const auto&, auto&) { return NoDeviceRegions(); });
+}
+
+void InferenceService::AddUnsupported(RpcRoutes& routes) {
+  for (const char* method : {"TraceSetting"}) {
     // Whatever the request says.
     AddMethod<google::protobuf::Empty, google::protobuf::Empty>(
-        routes, absl::StrCat(kService, method),
-        [method](const auto&, auto&) { return Unsupported(method); });
+        routes, absl::StrCat(kService, method), [method](const auto&, auto&) {
+          return absl::UnimplementedError(absl::StrCat(method, " is not supported"));
+        });
   }
 }
 

@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "runtime/base/clock.h"
+#include "server/config/log_switch.h"
 #include "server/generate/token_calls.h"
 #include "server/http2/rpc_routes.h"
 #include "server/repository/readiness.h"
 #include "server/repository/repository.h"
 #include "server/repository/server_state.h"
 #include "server/requests/inference.h"
+#include "server/shared_memory/shared_regions.h"
 #include "server/transport/open_answers.h"
 
 namespace reprise {
@@ -22,9 +24,11 @@ class InferenceService {
     Repository* repository = nullptr;
     Inference* inference = nullptr;
     const TokenCalls* tokens = nullptr;
+    SharedRegions* regions = nullptr;  // null: there is no shared memory
     const ServerState* state = nullptr;
     ReadinessProbe* readiness = nullptr;
     const Clock* clock = nullptr;
+    LogSwitch* log = nullptr;
     std::string version;  // the server's
   };
   // Everything in `context` outlives the service.
@@ -37,7 +41,9 @@ class InferenceService {
  private:
   void AddModelMethods(RpcRoutes& routes);
   void AddRepositoryMethods(RpcRoutes& routes);
-  // Shared memory is not there, and says so by name; so do settings.
+  void AddSettings(RpcRoutes& routes);
+  void AddRegionMethods(RpcRoutes& routes);
+  // Settings of a trace are not there, and say so by name.
   void AddUnsupported(RpcRoutes& routes);
 
   const Context context_;

@@ -126,7 +126,7 @@ void EncodeRecipeInfo(const CachedRecipe& cached, v1::RecipeInfo& message) {
   message.set_model(recipe.note.model);
   message.set_version(absl::StrCat(recipe.note.version));
   message.set_bucket(recipe.note.bucket);
-  message.set_binding(recipe.key.binding.ToString());
+  message.set_binding(recipe.note.binding);
   message.set_launches(static_cast<uint32_t>(recipe.launches.size()));
   message.set_arena_bytes(recipe.arena_bytes);
   message.set_bytes(static_cast<uint64_t>(recipe.memory_bytes()));

@@ -207,6 +207,7 @@ class InferStream final : public RpcHandler, public std::enable_shared_from_this
     absl::StatusOr<std::shared_ptr<TokenCall>> call =
         WithinMemory([] { return "the request"; }, start);
     if (call.ok()) return stream->Begin(*std::move(call));
+    WhereMemoryAllows([&] { inference_.Refuse(request->decoded.view, call.status()); });
     if (stream == nullptr) return EndWithoutMemory();
     const TokenCallInfo info = {.model = request->message.model_name(),
                                 .version = request->message.model_version(),

@@ -64,6 +64,7 @@ std::shared_ptr<TextCall> TextCall::Start(const TextContext& context, TextReques
 }
 
 absl::Status TextCall::Begin() {
+  ASSIGN_OR_RETURN(ticket_, KeyUse::BeginFor(request_.key, context_.clock->NowNs()));
   ASSIGN_OR_RETURN(model_, context_.repository->Find(request_.model, request_.version));
   const Servable& servable = *model_.servable;
   ASSIGN_OR_RETURN(text_, context_.models->Find(*servable.model));
@@ -168,10 +169,9 @@ void TextCall::Send(size_t index) {
   TextAnswer& answer = answers_[index];
   answer.tokens = *std::move(tokens);
   const TextTokens& row = answer.tokens;
-  if (context_.on_text) {
+  if (model_.version->events != nullptr) {
     WhereMemoryAllows([&] {
-      context_.on_text(
-          *model_.version,
+      model_.version->events->OnText(
           {.tokens = std::ssize(row.ids), .truncated = row.truncated(), .tokenizer_ns = took_ns});
     });
   }
@@ -181,7 +181,10 @@ void TextCall::Send(size_t index) {
   InferRequest asked{.model = request_.model,
                      .version = model_.version->version,
                      .outputs = {text.offer().output},
-                     .deadline_ns = request_.deadline_ns};
+                     .deadline_ns = request_.deadline_ns,
+                     .key = request_.key,
+                     .is_counted = true,
+                     .tokenizer_ns = took_ns};
   for (const TokenInput& input : text.inputs()) {
     flight.bytes.push_back(TextModel::Values(input, {&row}, flight.shape[1]));
   }
@@ -248,6 +251,7 @@ void TextCall::EndFlight() {
     }
   }
   if (schedule) return Schedule();
+  ticket_ = nullptr;
   result.model = model_;
   result.text = text_;
   if (result.status.ok()) {

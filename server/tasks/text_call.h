@@ -31,21 +31,12 @@
 
 namespace reprise {
 
-// A text that became tokens.
-struct TextRecord {
-  int64_t tokens = 0;
-  bool truncated = false;
-  int64_t tokenizer_ns = 0;
-};
-
 struct TextContext {
   const Repository* repository = nullptr;
   const TextModels* models = nullptr;
   Inference* inference = nullptr;
   TextThreads* threads = nullptr;
   const Clock* clock = nullptr;
-  // Told of each text that became tokens; empty: nobody is.
-  std::function<void(const ModelVersion& version, const TextRecord& record)> on_text;
 };
 
 struct TextItem {
@@ -63,6 +54,7 @@ struct TextRequest {
   bool offsets = false;     // tokens' places, in characters
   std::string prompt_name;  // that texts begin with; empty: the model's default
   int64_t deadline_ns = kNoDeadline;
+  std::shared_ptr<KeyUse> key;  // the client's: all texts together are one request of it
 };
 
 // The model's answer to one text.
@@ -117,6 +109,7 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
   Repository::Found model_;
   std::shared_ptr<const TextModel> text_;
   std::string prompt_;
+  KeyUse::Ticket ticket_;
   int output_ = 0;  // position of the output that answers
   // Each is written by its own text alone.
   std::vector<TextAnswer> answers_;

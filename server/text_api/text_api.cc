@@ -110,8 +110,8 @@ constexpr Route kRoutes[] = {
      ServeDetokenize,
      true},
     {{"GET", "/info", "What the model does with texts", "", "Info"}, OneInfo, true},
-    {{"POST", "/", "What the model does with texts: vectors or labels", "EmbedRequest",
-      "EmbedResponse"},
+    {{"POST", "/", "What the model does with texts: vectors, similarities or labels", "HubRequest",
+      "HubResponse"},
      Whatever,
      true},
 };

@@ -109,7 +109,10 @@ absl::StatusOr<Work> ReadWork(const TextApiContext& context, const HttpExchange&
   }
   ASSIGN_OR_RETURN(named, ChooseModel(context, named, TextTask::kNone));
   ASSIGN_OR_RETURN(std::shared_ptr<const TextModel> text, FindTextModel(context, named));
-  return read(fields, std::move(text));
+  ASSIGN_OR_RETURN(const KeyUse::Ticket ticket,
+                   KeyUse::BeginFor(exchange.key(), context.texts.clock->NowNs()));
+  ASSIGN_OR_RETURN(Work work, read(fields, std::move(text)));
+  return Work([ticket, work = std::move(work)] { return work(); });
 }
 
 void Serve(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,

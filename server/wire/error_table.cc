@@ -16,6 +16,7 @@ constexpr ErrorRow kRows[] = {
     {absl::StatusCode::kUnauthenticated, "UNAUTHENTICATED", 16, 401},
     {absl::StatusCode::kPermissionDenied, "PERMISSION_DENIED", 7, 403},
     {absl::StatusCode::kNotFound, "NOT_FOUND", 5, 404},
+    {absl::StatusCode::kAlreadyExists, "ALREADY_EXISTS", 6, 409},
     {absl::StatusCode::kResourceExhausted, "RESOURCE_EXHAUSTED", 8, 429},
     {absl::StatusCode::kFailedPrecondition, "FAILED_PRECONDITION", 9, 400},
     {absl::StatusCode::kUnimplemented, "UNIMPLEMENTED", 12, 501},

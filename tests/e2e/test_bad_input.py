@@ -275,7 +275,7 @@ def test_models_that_cannot_load_stop_neither_the_daemon_nor_the_others(reposito
         repository.add(name, model)
     repository.add("unknown_field", models.elementwise(), config="frobnicate: 3\n")
     repository.add("unsupported_field", models.elementwise(),
-                   config="sequence_batching { max_sequence_idle_microseconds: 1 }\n")
+                   config="sequence_batching { iterative_sequence: true }\n")
     repository.add("good", models.bert())
     words = {name: expected for name, (_, expected) in bad.items()}
     words["unknown_field"] = ["frobnicate"]

@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pytest
 from onnx import TensorProto
 
 from testing import models
@@ -55,21 +56,65 @@ def test_the_first_cause_of_two_models_stands_on_top(tmp_path):
 
 def test_a_key_is_the_same_everywhere(repository, tmp_path):
     repository.add("clipped", clipped())
-    store = tmp_path / "store"
-    with Daemon(repository, "--recipe-cache", str(store)) as daemon:
-        key = infer(daemon.client(), "clipped", X).recipe
+    store, dumps = tmp_path / "store", tmp_path / "graphs"
+    with Daemon(repository, "--recipe-cache", str(store), "--dump-graphs", str(dumps)) as daemon:
+        answer = infer(daemon.client(), "clipped", X)
         infer(daemon.client(), "clipped", {"x": np.ones((7, 32), np.float32)})
-        listed = daemon.reprise("recipes")
-        assert key in listed
-        other = next(k for k in re.findall(r"^[0-9a-f]{16}", listed, re.M) if k != key)
+        key = answer.recipe
+        assert key in daemon.reprise("recipes") and key in daemon.reprise("explain", "clipped")
+        assert re.search(rf"captured .* as recipe {key} because of first_request", daemon.log())
+        graph = daemon.reprise("dump", "--recipe", key, "--graph")
+        assert "Clip(" in graph and "@fc" in graph and "f32[2, 32]" in graph
+        texts = [tmp_path / "was.txt", tmp_path / "now.txt"]
+        for text in texts:
+            text.write_text(graph)
+        assert first_line(daemon.reprise("diff", *map(str, texts))).startswith("the same")
+        other = [row["key"] for row in json.loads(daemon.reprise("recipes", "--json"))["recipes"]
+                 if row["key"] != key]
+        assert first_line(daemon.reprise("diff", key, other[0])).startswith("binding batch=")
+        dumped = dumps / f"{key}.graph"
+        assert f"// recipe {key}" in dumped.read_text()
+        assert first_line(daemon.reprise("diff", str(dumped), key)).startswith("the same")
     assert list(store.glob(f"recipe-{key}-*"))
     assert key in reprise("store", "list", store)
     shown = reprise("store", "show", store, key)
-    assert "// the graph behind the passes" in shown and "kernel" in shown
-    assert "binding batch=" in reprise("diff", key, other, "--store", store)
+    assert "// the graph before it got its sizes" in shown and "kernel" in shown
+    assert first_line(reprise("diff", key, other[0], "--store", store)).startswith("binding batch=")
     reprise("store", "prune", store, "--key", key)
     assert not list(store.glob(f"recipe-{key}-*"))
     assert reprise("store", "show", store, key, check=False).returncode == 1
+
+
+CHANGED = "constant 2 of Clip 'clip': 0.5, was 0.7"
+
+
+def test_a_changed_constant_is_named_after_a_restart(repository, tmp_path):
+    store = tmp_path / "store"
+    path = repository.add("clipped", clipped(high=0.7))
+    with Daemon(repository, "--recipe-cache", str(store)) as daemon:
+        infer(daemon.client(), "clipped", X)
+    path.write_bytes(clipped(high=0.5).SerializeToString())
+    with Daemon(repository, "--recipe-cache", str(store)) as daemon:
+        infer(daemon.client(), "clipped", X)
+        assert f"because of graph_changed ({CHANGED})" in daemon.log()
+        explained = daemon.reprise("explain", "clipped")
+        assert f"changed  {CHANGED}" in explained
+
+
+@pytest.mark.parametrize("unload_first", [False, True])
+def test_a_changed_constant_is_named_after_a_reload(repository, unload_first):
+    path = repository.add("clipped", clipped(high=0.7))
+    with Daemon(repository, "--model-control-mode", "explicit", "--load-model", "*") as daemon:
+        client = daemon.client()
+        infer(client, "clipped", X)
+        path.write_bytes(clipped(high=0.5).SerializeToString())
+        if unload_first:
+            client.unload_model("clipped")
+        client.load_model("clipped")
+        infer(client, "clipped", X)
+        assert f"because of graph_changed ({CHANGED})" in daemon.log()
+        captures = json.loads(daemon.reprise("explain", "clipped", "--json"))["captures"]["misses"]
+        assert captures[-1]["reason"] == "graph_changed" and captures[-1]["cause"] == CHANGED
 
 
 def test_new_weights_change_nothing(repository):

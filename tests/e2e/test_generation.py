@@ -222,6 +222,37 @@ def test_an_inference_with_ids_alone_answers_with_all_tokens(served, rng):
         daemon.client().infer("mha", [ids_input(ids), sampling], parameters={"max_tokens": 3})
 
 
+def test_alternatives_are_the_best_by_the_scores_of_the_model(served, rng):
+    daemon, steppers = served
+    ids = prompt(rng, 14)
+    answer = generate(daemon, "gqa", ids, max_tokens=5, logprobs=3)
+    expected, rows = steppers["gqa"].greedy(ids, 5)
+    rows = rows - np.log(np.exp(rows - rows.max(-1, keepdims=True)).sum(
+        -1, keepdims=True)) - rows.max(-1, keepdims=True)
+    best = np.argsort(-rows, axis=1)[:, :3]
+    assert [[one["id"] for one in token] for token in answer["top_logprobs"]] == best.tolist()
+    told = [[one["logprob"] for one in token] for token in answer["top_logprobs"]]
+    np.testing.assert_allclose(told, np.take_along_axis(rows, best, 1), atol=2e-4)
+    result = daemon.client().infer("gqa", [ids_input(ids)], parameters={
+        "max_tokens": 5, "temperature": 0, "logprobs": 3, "n": 2})
+    assert result.as_numpy("token_ids").tolist() == [expected, expected]
+    assert result.as_numpy("top_ids").tolist() == [best.tolist()] * 2
+    np.testing.assert_allclose(result.as_numpy("top_logprobs"), [told] * 2, rtol=1e-6)
+    [*_, last] = events_of(daemon, "gqa", ids, max_tokens=5, logprobs=3)
+    assert last["top_logprobs"][0][0]["id"] == int(best[-1][0])
+
+
+def test_only_allowed_ids_are_drawn(served, rng):
+    daemon, _ = served
+    answer = generate(daemon, "mha", prompt(rng, 9), max_tokens=20, temperature=1.5, seed=1,
+                      allowed_token_ids=[3, 50])
+    assert set(answer["token_ids"]) == {3, 50}
+    assert "must be a list of at least one id" in generate(
+        daemon, "mha", [1], allowed_token_ids=[])["error"]
+    assert "parameter 'allowed_token_ids' = 97 is out of range" in generate(
+        daemon, "mha", [1], allowed_token_ids=[97])["error"]
+
+
 def events_of(daemon, model, ids, **parameters):
     parameters.setdefault("temperature", 0)
     body = json.dumps({"input_ids": ids, "parameters": parameters}).encode()
@@ -255,6 +286,15 @@ def test_a_client_that_leaves_gives_its_pages_back(served, rng):
         assert b"text/event-stream" in client.recv(4096)
     wait_until(lambda: Scrape(daemon.metrics_url).by("reprise_pages", "state",
                                                      model="gqa").get("used", 0) == 0)
+
+
+def test_the_bench_says_how_long_tokens_take(served):
+    daemon, _ = served
+    out = daemon.reprise("bench", "concat", "--generate", "-c", 4, "-n", 12,
+                         "--lengths", "uniform:3-40", "--output-lengths", 8, "--max-id", 96, "--rate", 200)
+    assert "12 requests in" in out and "0 failed" in out
+    for row in ("time to first token", "time per output token", "between two tokens", "new tokens/s"):
+        assert row in out
 
 
 @pytest.mark.parametrize("form", ["gqa", "concat", "range"])

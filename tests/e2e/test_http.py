@@ -100,6 +100,38 @@ def test_clients_that_do_not_read_are_cut_off_and_their_memory_goes_back(reposit
         wait_until(lambda: held_bytes(daemon) == 0)
 
 
+def test_idle_connections_keep_nothing_of_their_last_answer(daemon):
+    length, clients = 200_000, 60  # an answer has two bytes of text for each number
+    headers = {"Accept-Encoding": "identity"}
+    body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, length],
+                        "data": [1.0] * length}]}
+    with contextlib.ExitStack() as stack:
+        def ask():
+            session = stack.enter_context(requests.Session())
+            reply = session.post(f"{daemon.http_url}/v2/models/double/infer", json=body,
+                                 headers=headers, timeout=60)
+            assert reply.status_code == 200 and len(reply.content) > 2 * length
+
+        for _ in range(8):
+            ask()
+        before = daemon.rss_bytes()
+        for _ in range(clients):
+            ask()
+        assert daemon.rss_bytes() - before < clients * length
+
+
+def test_chunks_that_are_none_end_their_request_alone(daemon):
+    begin = b"POST /v2 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", daemon.http_port), timeout=30) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.sendall(begin)
+        with contextlib.suppress(ConnectionError):  # it may be refused before its end
+            for byte in b"0\r\n\n0\r\n\r\n":
+                client.sendall(bytes([byte]))
+        assert client.recv(4096).startswith(b"HTTP/1.1 400")
+    assert daemon.http_status("/v2/health/live") == 200
+
+
 def test_spare_connections_are_for_one_question(repository):
     repository.add("double", models.elementwise())
     with Daemon(repository, "--http-max-connections", "1") as daemon:

@@ -1,13 +1,15 @@
 """Folders as model hubs have them are served as they are, and `reprise check` says what they offer."""
 
+import json
 import os
+import re
 import shutil
 
 import numpy as np
 import pytest
 import requests
 
-from testing.daemon import Daemon, reprise
+from testing.daemon import SOURCE, Daemon, reprise
 from testing.hub import Folder
 from testing.repository import CACHE, MINILM
 
@@ -134,3 +136,9 @@ def test_minilm_of_the_hub_finds_the_similar_sentence(tmp_path):
             "A man is eating food.", "A man eats a meal.", "The girl is carrying a baby."]))
         np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-4)
         assert vectors[0] @ vectors[1] > 0.6 > 0.3 > vectors[0] @ vectors[2]
+        sentences = SOURCE / "deploy/demo_sentences.json"
+        said = daemon.reprise("demo", "--texts", "--sentences", sentences, "--metrics",
+                              f"127.0.0.1:{daemon.metrics_port}")
+        for sentence in json.loads(sentences.read_text())["sentences"]:
+            row = re.search(rf"^{sentence['label']} +(\d+) ", said, re.M)
+            assert int(row[1]) == len(sentence["input_ids"])

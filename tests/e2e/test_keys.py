@@ -8,9 +8,10 @@ import tritonclient.grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
-from testing import models
+from testing import decoders, h2, models
 from testing.clients import together
 from testing.daemon import Daemon, free_ports, run_reprised
+from testing.hub import Folder
 from testing.patience import wait_until
 
 INFER, OPS, SCRAPER = "infer-key-000000000000", "ops-key-00000000000000", "scrape-key-0000000000"
@@ -104,6 +105,18 @@ def test_each_right_opens_what_it_names_and_nothing_else(served, key_file, monke
         assert INFER not in log and OPS not in log and SCRAPER not in log
 
 
+def test_blanks_around_a_key_are_no_part_of_it(served, key_file):
+    """Load generators send the value of `authorization: Bearer KEY` with the blank before it."""
+    path = "/inference.GRPCInferenceService/ServerMetadata"
+    with Daemon(served, "--api-key-file", key_file) as daemon:
+        for name, value in ((b"authorization", f" Bearer {INFER} "), (b"x-api-key", f" {INFER}")):
+            with h2.Connection(daemon.grpc_port) as client:
+                client.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1,
+                                     h2.call_header(path, (name, value.encode()))) +
+                            h2.frame(h2.DATA, h2.END_STREAM, 1, h2.message(b"")))
+                assert b"reprise" in client.first(h2.DATA)[3]
+
+
 def test_probes_need_no_key(served, key_file):
     with Daemon(served, "--api-key-file", key_file) as daemon:
         client = daemon.client()
@@ -138,6 +151,40 @@ def test_limits_are_by_key(served, key_file):
         # Others are not concerned, and what was answered is not under way any more.
         assert set(together(lambda _: http_infer(daemon, bearer(OPS)).status_code,
                             range(100), 8)) == {200}
+
+
+@pytest.fixture
+def makers(tmp_path):
+    """A model that makes tokens and one that embeds texts."""
+    root = tmp_path / "makers"
+    (root / "decoder" / "1").mkdir(parents=True)
+    (root / "decoder" / "1" / "model.onnx").write_bytes(decoders.make("gqa").SerializeToString())
+    (root / "decoder" / "config.pbtxt").write_text(
+        'parameters { key: "reprise.context" value { string_value: "64" } }')
+    Folder(root / "sentences").sentence_transformer()
+    return root
+
+
+def test_limits_count_tokens_and_texts_as_one_request_each(makers, key_file):
+    replace(key_file, f"team {INFER} infer concurrent=1\nops {OPS} infer rate=0.001 burst=4\n")
+    tokens = {"input_ids": [1, 2, 3], "parameters": {"max_tokens": 4, "temperature": 0}}
+    asked = [("/v1/embeddings", {"model": "sentences", "input": ["a", "b", "c"]}),
+             ("/v2/models/decoder/generate", tokens),
+             ("/v2/models/decoder/generate_stream", tokens),
+             ("/models/sentences/tokenize", {"inputs": ["a"]})]
+
+    def ask(daemon, key, path, body):
+        return requests.post(daemon.http_url + path, json=body, headers=bearer(key), timeout=60)
+
+    with Daemon(makers, "--api-key-file", key_file) as daemon:
+        # What was answered is not under way any more.
+        for path, body in asked * 2:
+            wait_until(lambda: ask(daemon, INFER, path, body).status_code == 200)
+        for path, body in asked:
+            assert ask(daemon, OPS, path, body).status_code == 200
+        for path, body in asked:
+            refused = ask(daemon, OPS, path, body)
+            assert refused.status_code == 429 and '\\"ops\\"' in refused.text, refused.text
 
 
 def test_key_file_that_cannot_be_used_ends_the_start(served, tmp_path):
@@ -184,3 +231,17 @@ def test_browsers_of_other_pages_are_answered_where_that_is_allowed(served, key_
             assert reply.headers["Access-Control-Allow-Origin"] == "https://pages.example"
         other = http_infer(daemon, {"Origin": "https://evil.example", **bearer(INFER)})
         assert "Access-Control-Allow-Origin" not in other.headers
+
+
+def test_events_of_a_stream_are_for_pages_too(makers):
+    page = "https://pages.example"
+    with Daemon(makers, "--cors-allow-origin", page) as daemon:
+        reply = requests.post(f"{daemon.http_url}/v2/models/decoder/generate_stream",
+                              json={"input_ids": [1, 2], "parameters": {"max_tokens": 2}},
+                              headers={"Origin": page}, timeout=60)
+        assert reply.status_code == 200 and reply.text.startswith("data: ")
+        assert reply.headers["Access-Control-Allow-Origin"] == page
+        # A cache tells answers apart by both.
+        reply = requests.get(f"{daemon.http_url}/metrics", timeout=60,
+                             headers={"Origin": page, "Accept-Encoding": "gzip"})
+        assert reply.headers["Vary"] == "Origin, Accept-Encoding"

@@ -1,5 +1,11 @@
 """What asks for more memory than there is fails by itself; the daemon goes on serving."""
 
+import os
+import pathlib
+import re
+import signal
+import time
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -7,7 +13,8 @@ from tritonclient.utils import InferenceServerException
 
 from testing import models
 from testing.daemon import Daemon
-from testing.inference import infer
+from testing.inference import infer, text_inputs
+from testing.repository import MINILM
 
 ADDRESSES = 3 << 30
 # Below the limit of one value, above what there is.
@@ -104,3 +111,47 @@ def test_too_few_addresses_to_start_are_one_line_and_exit_1(repository, addresse
     assert daemon.process.wait(30) == 1
     last = daemon.log().splitlines()[-1]
     assert "error" in last and ("ulimit -v" in last or "memory" in last), last
+
+
+def busy_seconds(daemon):
+    fields = pathlib.Path(f"/proc/{daemon.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("flags", [[], ["--streams", "16"]], ids=["default", "16_streams"])
+@pytest.mark.parametrize("addresses_mb", [256, 300, 400, 500, 600])
+def test_little_memory_serves_or_is_refused_at_start(repository, addresses_mb, flags):
+    repository.add("minilm", MINILM)
+    repository.add("elementwise", models.elementwise())
+    daemon = Daemon(repository, *flags, address_bytes=addresses_mb << 20)
+    daemon.start()
+    try:
+        while daemon.process.poll() is None and daemon.http_status("/v2/health/ready") != 200:
+            time.sleep(0.05)  # the interval of polling
+        if daemon.process.poll() is not None:
+            assert daemon.process.returncode == 1, daemon.log()
+            last = daemon.log().splitlines()[-1]
+            # One line with both numbers: what there is, and what it takes.
+            assert "error" in last and len(re.findall(r"\d{7,}", last)) == 2, last
+            assert "ulimit -v" in last
+            return
+        client = daemon.client()
+        ones = np.ones((2, 5), np.float32)
+        for length in (8, 200):
+            inputs = text_inputs(["input_ids", "attention_mask", "token_type_ids"], 4, length,
+                                 np.random.default_rng(1))
+            try:
+                assert np.isfinite(infer(client, "minilm", inputs).outputs["last_hidden_state"]).all()
+            except InferenceServerException as error:
+                assert error.status() in ("StatusCode.RESOURCE_EXHAUSTED", "StatusCode.UNAVAILABLE")
+                assert "stopping" not in error.message()
+            assert (infer(client, "elementwise", {"x": ones}).outputs["y"] == 3).all()
+        client.close()
+        before = busy_seconds(daemon)
+        time.sleep(1)  # what is measured is that nothing happens meanwhile
+        assert busy_seconds(daemon) - before < 0.5
+        assert "stopping" not in daemon.log()
+        daemon.process.send_signal(signal.SIGTERM)
+        assert daemon.process.wait(60) == 0, daemon.log()
+    finally:
+        daemon.kill()

@@ -99,8 +99,8 @@ def test_model_that_thrashes_is_named(repository, rng):
             x = rng.normal(size=(1, length)).astype(np.float32)
             infer(client, "mixes_sequence", {"x": x})
         scrape = Scrape(daemon.metrics_url)
-        assert scrape.by("reprise_cache_thrash_total", "bucket", model="mixes_sequence") == {"b1": 4}
-        assert daemon.log().count("recipes thrash: b1") == 1
+        assert scrape.by("reprise_cache_thrash_total", "bucket", model="mixes_sequence") == {"exact": 4}
+        assert daemon.log().count("recipes thrash: exact") == 1
 
 
 def test_recipes_go_and_arenas_are_given_back_under_traffic_and_every_answer_is_right(repository):

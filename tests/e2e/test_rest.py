@@ -167,7 +167,8 @@ BAD = {
                          parameters={"binary_data_size": 24})]}, 400, ["input_ids", "24", "0"]),
     "shared memory": (
         {"inputs": [dict(name="input_ids", datatype="INT64", shape=[1, 3],
-                         parameters={"shared_memory_region": "r"})]}, 501,
+                         parameters={"shared_memory_region": "r",
+                                     "shared_memory_byte_size": 24})]}, 501,
         ["input_ids", "shared_memory_region"]),
     "unknown output": ({"inputs": as_json({"input_ids": np.ones((1, 2), np.int64),
                                            "attention_mask": np.ones((1, 2), np.int64)}),

@@ -155,7 +155,7 @@ def test_packed_recipes_and_exact_shapes_are_found_again_as_well(repository, tmp
         for _ in range(3):
             fixed = numpy.random.default_rng(1)
             before = send(daemon)
-        assert before[0].bucket.startswith("t") and before[2].bucket == "b1"
+        assert before[0].bucket.startswith("t") and before[2].bucket == "exact"
     with Daemon(repository, *flags) as daemon:
         fixed = numpy.random.default_rng(1)
         for one, two in zip(before, send(daemon)):

@@ -2,9 +2,11 @@
 
 import base64
 import json
+import re
 
 import cohere
 import huggingface_hub
+import jsonschema
 import numpy as np
 import openai
 import pytest
@@ -16,6 +18,7 @@ from cohere.errors import UnprocessableEntityError
 from testing import tokenizer_kinds
 from testing.daemon import Daemon, reprise
 from testing.hub import HIDDEN, Folder, sigmoid, softmax
+from testing.metrics import Scrape
 
 TEXTS = ["The quick brown fox jumps over the lazy dog.", "Reprise captures a graph once.",
          "日本語の文章は空白で区切られていません。", "", "Emojis 😀😃🎉 and flags 🇩🇪 here.", "fox " * 40]
@@ -297,6 +300,130 @@ def test_openapi_names_paths_that_are_there(served):
             assert answer.status_code in wanted, (path, answer.text)
             for reference in json.dumps(operation).split("#/components/schemas/")[1:]:
                 assert reference.split('"')[0] in schemas, path
+
+
+# A request of each path, and one that lacks what its schema needs.
+REQUESTS = {
+    "/v1/embeddings": [("sentences", {"model": "sentences", "input": TEXTS[:2]}),
+                       ("sentences", {"model": "sentences", "input": [[2, 5, 7], [2, 9]]}),
+                       ("sentences", {"model": "sentences", "input": "a", "dimensions": 8,
+                                      "encoding_format": "base64"})],
+    "/embed": [("sentences", {"inputs": TEXTS[:2], "prompt_name": "query"}),
+               ("other", {"inputs": "a", "normalize": False, "truncate": True,
+                          "truncation_direction": "Left"})],
+    "/similarity": [("sentences", {"inputs": {"source_sentence": "a", "sentences": ["b", "c"]}})],
+    "/rerank": [("ranker", {"query": "a", "texts": DOCUMENTS, "return_text": True}),
+                ("ranker", {"query": "a", "documents": DOCUMENTS, "top_n": 2}),
+                ("ranker", {"query": "a", "documents": [{"text": "b"}], "return_documents": True})],
+    "/score": [("ranker", {"text_1": "a", "text_2": DOCUMENTS})],
+    "/predict": [("moods", {"inputs": "a"}), ("moods", {"inputs": [["a"], ["b", "c"]]}),
+                 ("tagger", {"inputs": TEXTS[0], "aggregation_strategy": "simple"})],
+    "/tokenize": [("sentences", {"prompt": "a b", "return_token_strs": True}),
+                  ("sentences", {"inputs": ["a", "b"], "add_special_tokens": False})],
+    "/detokenize": [("sentences", {"tokens": [5, 6]}), ("sentences", {"ids": [[5, 6], [7]]})],
+    "/": [("sentences", {"inputs": TEXTS[:2]}), ("moods", {"inputs": "a"}),
+          ("tagger", {"inputs": TEXTS[0]}),
+          ("sentences", {"inputs": {"source_sentence": "a", "sentences": ["b"]}})],
+}
+REQUESTS.update({other: REQUESTS[path] for other, path in [
+    ("/v1/rerank", "/rerank"), ("/v2/rerank", "/rerank"), ("/v1/score", "/score"),
+    ("/decode", "/detokenize")]})
+
+
+def test_requests_and_answers_are_what_openapi_says(served):
+    page = requests.get(served.url() + "/openapi.json", timeout=10).json()
+
+    def check(content, body):
+        schema = content["content"]["application/json"]["schema"]
+        jsonschema.validate(body, {**schema, "components": page["components"]})
+
+    seen = 0
+    for path, operations in page["paths"].items():
+        for method, operation in operations.items():
+            answer = operation["responses"]["200"]
+            if method == "get":
+                at = served.url() + path.replace("{model}", "sentences")
+                if path != "/info":
+                    check(answer, requests.get(at, timeout=10).json())
+                continue
+            base = path.removeprefix("/models/{model}") or "/"
+            for model, body in REQUESTS[base]:
+                if base == path and path not in ("/", "/v1/embeddings", "/rerank"):
+                    body = {"model": model, **body}
+                at = path.replace("{model}", model)
+                if base == path and "model" not in body and path != "/rerank":
+                    continue  # which of several models is meant is not said
+                check(operation["requestBody"], body)
+                reply = served.post(at, body)
+                assert reply.status_code == 200, (at, body, reply.text)
+                check(answer, reply.json())
+                seen += 1
+            for wrong in ({"inputs": 7, "input": 7, "query": 7, "text_1": 7, "prompt": 7, "tokens": 7},
+                          []):
+                with pytest.raises(jsonschema.ValidationError):
+                    check(operation["requestBody"], wrong)
+                reply = served.post(path.replace("{model}", REQUESTS[base][0][0]), wrong)
+                assert 400 <= reply.status_code < 500, (path, reply.text)
+    assert seen > 40
+
+
+def test_texts_are_counted_and_timed(served):
+    def counts():
+        page = Scrape(served.daemon.metrics_url)
+        return [page.total(name, model="sentences") for name in (
+            "reprise_texts_total", "reprise_text_tokens_total", "reprise_text_truncations_total",
+            "reprise_tokenizer_duration_seconds_count")]
+
+    before = counts()
+    long_text = "dog fox " * 50
+    tokens = sum(len(served.sentences.run(text)[1].ids) for text in TEXTS[:2])
+    answer = served.post("/v1/embeddings", {"model": "sentences", "input": [*TEXTS[:2], long_text],
+                                            "truncate": True}).json()
+    assert answer["usage"]["total_tokens"] == tokens + 64
+    client = tritonclient.grpc.InferenceServerClient(served.daemon.grpc_address)
+    given = tritonclient.grpc.InferInput("text", [2], "BYTES")
+    given.set_data_from_numpy(np.array([text.encode() for text in TEXTS[:2]], np.object_))
+    parameters = client.infer("sentences", [given]).get_response().parameters
+    assert parameters["reprise.tokens"].int64_param == tokens
+    after = counts()
+    assert [b - a for a, b in zip(before, after)] == [5, 2 * tokens + 64, 1, 5]
+
+
+def test_explain_names_the_slow_stage_of_a_slow_request(served):
+    text = "dog fox " * 50
+    for _ in range(3):
+        served.post("/v1/embeddings", {"model": "sentences", "input": text, "truncate": True})
+    said = served.daemon.reprise("explain", "sentences")
+    slow = said.split("slowest requests of the last 10 minutes:")[1].split("\n\n")[0].strip()
+    lines = slow.splitlines()
+    assert 3 <= len(lines) <= 8
+    times = [float(line.split(" ms, most of it in ")[0]) for line in lines]
+    assert times == sorted(times, reverse=True)
+    for line in lines:
+        stages = line.split(": ", 1)[1].split(" (")[0].split(", ")
+        named = line.split("most of it in ")[1].split(":")[0]
+        times = {}
+        for stage in stages:
+            name, _, ms = stage.rpartition(" ")
+            if ms.replace(".", "").isdigit():
+                times[name] = float(ms)
+        if "queue" not in named:
+            assert times[named] == max(times.values()), line
+    assert any("tokenizer " in line for line in lines)
+
+
+def test_bench_sends_texts_and_counts_their_tokens(served, tmp_path):
+    file = tmp_path / "texts.txt"
+    texts = [TEXTS[0], TEXTS[1], TEXTS[4]]
+    file.write_text("\n".join(texts) + "\n\n")
+    tokens = sum(len(served.sentences.run(text)[1].ids) for text in texts)
+    said = served.daemon.reprise("bench", "sentences", "--texts", file, "-n", 6, "-c", 2)
+    assert f"3 texts of {file}" in said and "6 requests in" in said and "0 failed" in said
+    rates = re.search(r"([\d.]+) requests/s, (\d+) tokens/s", said)
+    assert abs(float(rates[2]) / float(rates[1]) - 2 * tokens / 6) < 1
+    refused = served.daemon.reprise("bench", "sentences", "--texts", file, "--lengths", "3",
+                                    check=False)
+    assert refused.returncode == 2
 
 
 def test_commands_print_vectors_and_ranks(served):

@@ -14,7 +14,7 @@ from tritonclient.utils import InferenceServerException
 
 from testing import h2, models
 from testing.certificates import Authority
-from testing.daemon import Daemon, run_reprised
+from testing.daemon import Daemon, reprise, run_reprised
 from testing.inference import tensors
 from testing.patience import wait_until
 
@@ -172,3 +172,27 @@ def test_file_that_cannot_be_used_ends_the_start_and_is_named(module_repository,
                         "0", "--metrics-port", "0",
                         *flags("grpc", (tmp_path / "bad.crt", tmp_path / "bad.key")))
     assert done.returncode == 1 and "bad.crt" in done.stdout + done.stderr
+
+
+def test_the_command_line_speaks_tls(module_repository, authority, server, tmp_path, daemon):
+    known = authority.sign("client", "gateway")
+    root = authority.certificate
+    with start(module_repository, authority, *flags("grpc", server, root),
+               *flags("http", server, root), client=known) as mutual:
+        at = ["--server", f"localhost:{mutual.grpc_port}"]
+        mine = ["--tls-cert", known[0], "--tls-key", known[1]]
+        trust = ["--tls-ca", root]
+        assert "is ready" in reprise("health", *at, *trust, *mine)
+        named = ["--server", f"127.0.0.1:{mutual.grpc_port}", "--tls-name", "localhost"]
+        assert "double" in reprise("stats", *named, *trust, *mine)
+        for wrong, why in ((trust, "over TLS"), (["--tls", *mine], "certificate verify failed"),
+                           ([], "--tls is for a port with TLS"),
+                           (["--tls-ca", tmp_path / "none"], "cannot be read"),
+                           ([*trust, *mine[:2]], "--tls-cert and --tls-key need each other")):
+            done = reprise("health", *at, *wrong, check=False)
+            assert done.returncode == 1 and why in done.stderr, done.stderr
+            assert done.stderr.count("\n") == 1
+        refused = reprise("embed", "double", "text", "--http", f"localhost:{mutual.http_port}",
+                          *trust, *mine, check=False)
+        # It arrived: the server's own words.
+        assert "answers" in refused.stderr and "https://" in refused.stderr, refused.stderr

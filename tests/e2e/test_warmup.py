@@ -1,8 +1,11 @@
 """Ready means primed: what is captured before readiness, how far it is, and what ends it."""
 
+import json
 import re
 
+import numpy as np
 import pytest
+from onnx import TensorProto
 from tritonclient.utils import InferenceServerException
 
 from testing import models
@@ -144,3 +147,61 @@ def test_a_warmup_ends_where_the_daemon_does(repository):
     finally:
         daemon.kill()
     assert re.search(r"recipes are left out: the server is stopping", daemon.log())
+
+
+def row(length):
+    return {"x": np.linspace(-1, 1, length, dtype=np.float32)[None]}
+
+
+def test_exact_sizes_are_captured_ahead_where_no_bucket_can_be(repository):
+    repository.add("mixes", models.mixes_sequence(),
+                   config=config(warmup="batch=1,sequence=10; batch=1,sequence=12"))
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        state = warmup_of(daemon)
+        assert state["done"] == 2 and state["failed"] == 0
+        for length in (10, 12):
+            answer = infer(client, "mixes", row(length))
+            assert answer.capture == "replayed" and answer.bucket == "exact"
+        assert "3 of 3 recipes" in daemon.reprise("warmup", "mixes", "--sizes",
+                                                  "batch=1,sequence=14")
+        assert infer(client, "mixes", row(14)).capture == "replayed"
+        told = daemon.reprise("warmup", "mixes", "--all")
+        assert "may not be padded" in told and "3 of 3 sizes that requests have had" not in told
+        assert "captured for all 3 of 3 sizes that requests have had" in told
+        wrong = daemon.reprise("warmup", "mixes", "--sizes", "sequence=14", check=False)
+        assert wrong.returncode == 1 and "no axis batch" in wrong.stderr
+
+
+def found():
+    """The elements above 0, doubled by a product, and their number in the answer's size."""
+    g = models.Graph(13)
+    where = g.node("Transpose", g.node("NonZero", g.node("Greater", "x", g.scalar(0.0))),
+                   perm=[1, 0])
+    kept = g.unsqueeze(g.node("GatherND", "x", where), 1)
+    weights = np.random.default_rng(0).normal(0, 1, (1, 64))
+    g.rename(g.node("Relu", g.node("MatMul", kept, g.const(weights))), "y")
+    return g.model([("x", TensorProto.FLOAT, ["batch", "sequence"])],
+                   [("y", TensorProto.FLOAT, ["found", 64])])
+
+
+def test_sections_behind_cuts_are_captured_ahead_too(repository):
+    repository.add("found", found(), config=config(warmup="batch=1,sequence=12"))
+    with Daemon(repository) as daemon:
+        misses = json.loads(daemon.reprise("explain", "found", "--json"))["captures"]["misses"]
+        assert {m["reason"] for m in misses} == {"warmup"}
+        assert any(m["section"] for m in misses)
+        scrape = Scrape(daemon.metrics_url)
+        assert scrape.total("reprise_replays_total") == 0
+
+
+def test_a_frozen_model_that_nothing_can_serve_is_not_ready(repository):
+    repository.add("bert", models.bert(), config=config())
+    with Daemon(repository, "--frozen") as daemon:
+        assert not daemon.client().is_model_ready("bert")
+        assert not daemon.client().is_server_ready()
+        assert "is frozen and has no recipe" in daemon.readiness()["reason"]
+        refused = daemon.reprise("health", "bert", check=False)
+        assert refused.returncode == 1
+        daemon.reprise("warmup", "bert", "--buckets", "b1_s16")
+        assert daemon.client().is_model_ready("bert") and daemon.client().is_server_ready()

@@ -1,11 +1,13 @@
 """`cmake --install` gives programs, libraries, headers and a package that others can build against."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
 
 import pytest
+from PIL import Image
 
 from testing import models
 from testing.daemon import BUILD, SOURCE, Daemon
@@ -70,13 +72,16 @@ def in_process(prefix, tmp_path_factory):
     return build_example("in_process", prefix, tmp_path_factory.mktemp("in_process"))
 
 
-def test_example_captures_and_replays_in_process(in_process):
-    lines = run(in_process, MINILM, 40).splitlines()
+def test_example_captures_and_replays_in_process(in_process, tmp_path):
+    lines = run(in_process, MINILM, 40, tmp_path / "metrics.json").splitlines()
     assert len(lines) == 2
     assert lines[0].startswith("captured: ") and lines[1].startswith("replayed: ")
     keys = [re.search(r"recipe (\w+), bucket b1_s64", line).group(1) for line in lines]
     assert keys[0] == keys[1]
     assert "[1, 40, 384]" in lines[0]
+    model = json.loads((tmp_path / "metrics.json").read_text())["models"][0]
+    assert model["compiles"] == 1 and model["replays"] == 2
+    assert [capture["recipe"] for capture in model["captures"]] == keys[:1]
 
 
 def test_example_says_why_a_model_is_refused(in_process, tmp_path):
@@ -84,6 +89,51 @@ def test_example_says_why_a_model_is_refused(in_process, tmp_path):
     done = subprocess.run([in_process, tmp_path / "odd.onnx"], capture_output=True, text=True,
                           timeout=60)
     assert done.returncode == 1 and "Frobnicate" in done.stderr
+
+
+def test_example_captures_ops_and_binds_a_model(prefix, tmp_path_factory):
+    program = build_example("capture", prefix, tmp_path_factory.mktemp("capture"))
+    lines = run(program, MINILM, 16).splitlines()
+    assert lines[:2] == ["a[0] = 1, b[0] = 4, b[3] = 10", "a[0] = 10, b[0] = 22, b[3] = 10"]
+    assert re.search(r"NonZero is not supported during capture, at main.cc:\d+: .*before the capture",
+                     lines[2])
+    assert re.fullmatch(r"'\w+' \[1, 16, 384\] after 3 replays begins with -?[\d.e-]+", lines[3])
+
+
+def test_example_gives_the_same_bits_lazily_and_as_graphs(prefix, tmp_path_factory):
+    program = build_example("lazy", prefix, tmp_path_factory.mktemp("lazy"))
+
+    def digest(*arguments):
+        return re.search(r"digest (\w+)", run(program, *arguments)).group(1)
+
+    assert digest("lazy") == digest("graph")
+    assert digest("lazy", "unfused") == digest("graph", "unfused") == digest("eager", "unfused")
+    values = {mode: float(re.search(r"first ([\d.]+)", run(program, mode)).group(1))
+              for mode in ("lazy", "eager")}
+    assert abs(values["lazy"] - values["eager"]) <= 2e-4
+
+
+def test_example_batches_what_is_submitted(prefix, tmp_path_factory):
+    program = build_example("async", prefix, tmp_path_factory.mktemp("async"))
+    assert run(program, MINILM, 24).splitlines() == [
+        "12 answers by futures, 12 by callbacks, the largest batch had more than one row",
+        "streams: in order"]
+    assert run(program.parent / "own_batches") == "all are right, in batches\n"
+
+
+def test_example_brings_ops_of_its_own(prefix, tmp_path_factory):
+    program = build_example("custom_op", prefix, tmp_path_factory.mktemp("custom_op"))
+    assert run(program).splitlines() == ["the library brings example.Reverse",
+                                         "clamped: 1 1.5 2 2", "reversed: 8 1.5 1.25 -1"]
+    symbols = run("nm", "-D", "--undefined-only", *program.parent.glob("*example_ops.so"))
+    assert "reprise" not in symbols
+
+
+def test_example_rounds_the_ops_that_rules_name(prefix, tmp_path_factory):
+    program = build_example("precision", prefix, tmp_path_factory.mktemp("precision"))
+    rounded, kept = (run(program, MINILM, rules, 16) for rules in ("bf16: MatMul", "bf16: Conv"))
+    assert float(re.search(r"off by at most ([\d.e-]+)", rounded).group(1)) > 0
+    assert "off by at most 0," in kept
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +158,18 @@ def test_remote_example_calls_a_server(remote, tmp_path):
 def test_remote_example_says_what_went_wrong(remote, tmp_path):
     done = subprocess.run([remote, "127.0.0.1:1"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "127.0.0.1:1" in done.stderr
+
+
+def test_example_loads_images_without_server_and_engine(prefix, tmp_path):
+    loader = build_example("loader", prefix, tmp_path / "build")
+    images = tmp_path / "images"
+    images.mkdir()
+    for i in range(3):
+        Image.new("RGB", (40 + i, 30), (i, 2 * i, 255)).save(images / f"{i}.png")
+    lines = run(loader, images, "Resize([8, 8], interpolation=nearest)", 2).splitlines()
+    assert lines[0] == f"2 of 2 rows, sum {64 * (255 + 258):.3f}: {images}/0.png {images}/1.png"
+    assert lines[1].startswith("1 of 2 rows, sum ") and lines[1].endswith("2.png")
+    assert lines[2].startswith("3 of 3 images took the plain path: Resize([8, 8], interpolation=")
 
 
 def test_programs_install_without_the_libraries(tmp_path):

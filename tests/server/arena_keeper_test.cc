@@ -47,6 +47,32 @@ TEST_F(ArenaKeeperTest, WithoutATimeMemoryStays) {
   EXPECT_EQ(keeper.held_bytes(), 1 << 20);
 }
 
+TEST_F(ArenaKeeperTest, ALargeArenaGoesBackOnceNoReplayNeedsIt) {
+  constexpr size_t kLarge = ArenaKeeper::kLargeBytes + 1;
+  ArenaKeeper keeper(clock_);
+  auto made = Stream::Create({.max_arena_bytes = size_t{1} << 30});
+  ASSERT_TRUE(made.ok());
+  keeper.Add(*std::move(made));
+  const auto need = [&](size_t bytes) {
+    keeper.Run(0, [&](Stream& stream) { ASSERT_TRUE(stream.Reserve(RecipeOf(bytes)).ok()); });
+  };
+  need(kLarge);
+  EXPECT_EQ(keeper.ReleaseIdle(), ArenaKeeper::kLargeIdleNs);
+  // Traffic that needs little does not keep it.
+  for (int i = 0; i < 6; ++i) {
+    clock_.AdvanceNs(ArenaKeeper::kLargeIdleNs / 6);
+    if (i < 5) need(1 << 20);
+  }
+  EXPECT_EQ(keeper.ReleaseIdle(), kNever);
+  EXPECT_EQ(keeper.held_bytes(), 0);
+  // A replay that needs it keeps it.
+  need(kLarge);
+  clock_.AdvanceNs(ArenaKeeper::kLargeIdleNs / 2);
+  need(kLarge);
+  EXPECT_EQ(keeper.ReleaseIdle(), clock_.NowNs() + ArenaKeeper::kLargeIdleNs);
+  EXPECT_EQ(keeper.held_bytes(), static_cast<int64_t>(kLarge));
+}
+
 TEST_F(ArenaKeeperTest, MemoryGoesBackOnceNothingRanForTheShortestTimeThatWasSet) {
   std::atomic<int> releases{0};
   std::optional<ArenaKeeper> made;

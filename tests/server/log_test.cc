@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include "server/debug_lines.h"
 #include "server/request_log.h"
 
 namespace reprise {
@@ -23,7 +24,8 @@ constexpr char kForged[] =
 class LogTest : public testing::Test {
  protected:
   Log Make(LogFormat format, LogLevel level = LogLevel::kInfo) {
-    return Log(format, level, std::make_shared<spdlog::sinks::ostream_sink_mt>(out_));
+    return Log(format, LogLevels{.base = level},
+               std::make_shared<spdlog::sinks::ostream_sink_mt>(out_));
   }
   // The only line that was written.
   std::string Line() const {
@@ -68,6 +70,21 @@ TEST_F(LogTest, LinesBelowTheLevelAreNotWritten) {
   EXPECT_EQ(out_.str(), "");
   EXPECT_FALSE(log.Wants(LogLevel::kInfo));
   EXPECT_TRUE(log.Wants(LogLevel::kError));
+}
+
+TEST_F(LogTest, LevelsChangeAndModulesTellMoreThanTheRest) {
+  Log log = Make(LogFormat::kText, LogLevel::kWarning);
+  DebugLines lines(log, nullptr);
+  EXPECT_FALSE(lines.Wants(LogModule::kPass));
+  log.levels().Set(*LogLevels::Parse("warning,pass=debug"));
+  log.Write(LogLevel::kInfo, "quiet");
+  EXPECT_EQ(out_.str(), "");
+  {
+    const Phase phase(&lines, LogModule::kPass, [] { return "phase fold"; });
+    EXPECT_THAT(Line(), EndsWith(" debug pass: begin phase fold"));
+    out_.str("");
+  }
+  EXPECT_THAT(Line(), HasSubstr(" debug pass: end phase fold ("));
 }
 
 RequestRecord Answered() {

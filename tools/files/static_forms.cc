@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "tools/files/row_forms.h"
 
 namespace reprise::cli {
 namespace {
@@ -106,11 +107,15 @@ class Finder {
       return form;
     }
     if (op == "NonMaxSuppression") {
-      form.words = "a fixed max_output_boxes_per_class, and the answer padded to it";
+      form.words = "a fixed max_output_boxes_per_class, and a mask of the rounds that found a box";
+      form.has_rows = true;
+      form.output = at.output(0);
       return form;
     }
-    if (op == "TopK" && at.input_size() > 1 && !IsConstant(at.input(1))) {
-      form.words = "a fixed k, the largest that may come, and a mask of those beyond the real one";
+    if (op == "TopK" && at.input_size() > 1 && HangsOnData(graph_, at.input(1))) {
+      form.words = "TopK of all elements, and a mask of those beyond the real k";
+      form.has_rows = true;
+      form.output = at.output(0);
       return form;
     }
     if (op == "Unique") {

@@ -1,14 +1,17 @@
 // StaticForms: nodes of an ONNX model whose results have sizes that data decide, and the forms of
 // fixed size that would do in their place.
 //
-//   NonZero(mask) -> Transpose -> GatherND(x, .) -> f -> ReduceSum   is   ReduceSum(Where(mask,
-//   f(x), 0)) Compress(x, mask) -> f -> ReduceMean   is   ReduceSum(Where(mask, f(x), 0)) /
-//   ReduceSum(mask) the same before an output               is   Where(mask, f(x), 0), and the mask
-//   as an output
+//   NonZero(mask) -> Transpose -> GatherND(x, .) -> f -> ReduceSum
+//     is   ReduceSum(Where(mask, f(x), 0))
+//   Compress(x, mask) -> f -> ReduceMean
+//     is   ReduceSum(Where(mask, f(x), 0)) / ReduceSum(mask)
+//   the same before an output
+//     is   Where(mask, f(x), 0), and the mask as an output
 //
-// where f is any chain of elementwise operators over x and constants of one element. Other dynamic
-// operators (TopK over a computed k, NonMaxSuppression, Unique, Range, ...) are told of, with the
-// form that a change of the model would need, and left as they are.
+// where f is any chain of elementwise operators over x and constants of one element. TopK over a
+// computed k and NonMaxSuppression have forms of their own: see row_forms.h. Other dynamic
+// operators (Unique, selections that are used otherwise) are told of, with the form that a change
+// of the model would need, and left as they are.
 #pragma once
 
 #include <string>
@@ -25,6 +28,7 @@ struct StaticForm {
   std::string words;  // the form that would do: "Where and ReduceSum"
   // The parts that a rewrite needs, where it knows one. Values by name.
   bool known = false;
+  bool has_rows = false;        // its form is one of row_forms.h, for the result `output`
   bool reaches_output = false;  // its dynamic size is that of an output
   std::string values;           // x
   std::string mask;             // that decides which of them are selected

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/table.h"
+#include "runtime/engine/metrics/json_writer.h"
 
 namespace reprise::cli {
 namespace {
@@ -178,6 +179,58 @@ std::string PlanConfig(const PlannedLengths& lengths, const Judgement& chosen,
     text += line("reprise.max_batch_tokens", absl::StrCat(product));
   }
   return text;
+}
+
+namespace {
+
+void WriteJudgement(int k, Strategy strategy, const Judgement& judged, const PlanFacts& facts,
+                    JsonWriter& json) {
+  json.Object([&] {
+    json.Member("k", k);
+    json.Member("strategy", StrategyName(strategy));
+    json.Key("buckets");
+    json.Array([&] {
+      for (const int64_t size : judged.boundaries) json.Value(size);
+    });
+    json.Member("waste", judged.waste);
+    json.Member("time_ratio", judged.time_ratio);
+    json.Member("captures", judged.captures);
+    json.Member("held_elements", judged.held_elements);
+    if (facts.bytes_per_element > 0) {
+      json.Member("held_bytes", judged.held_elements * facts.bytes_per_element);
+    }
+    json.Member("beyond", judged.beyond);
+  });
+}
+
+}  // namespace
+
+std::string PlanJson(const PlannedLengths& lengths, const PlanTable& table,
+                     const PlanFacts& facts) {
+  JsonWriter json;
+  json.Object([&] {
+    json.Member("source", facts.source);
+    json.Member("axis", facts.axis);
+    json.Member("rows", lengths.rows);
+    json.Member("distinct", lengths.distinct());
+    json.Member("longest", lengths.largest());
+    json.Member("measured", facts.measured);
+    json.Key("plans");
+    json.Array([&] {
+      for (size_t k = 1; k <= table.rows.size(); ++k) {
+        for (int i = 0; i < kNumStrategies; ++i) {
+          const auto strategy = static_cast<Strategy>(i);
+          WriteJudgement(static_cast<int>(k), strategy, table.at(static_cast<int>(k), strategy),
+                         facts, json);
+        }
+      }
+    });
+    const Judgement& chosen = table.at(facts.chosen, Strategy::kSolver);
+    json.Key("chosen");
+    WriteJudgement(facts.chosen, Strategy::kSolver, chosen, facts, json);
+    json.Member("config", PlanConfig(lengths, chosen, facts));
+  });
+  return json.Take();
 }
 
 }  // namespace reprise::cli

@@ -25,6 +25,9 @@ std::string PlanText(const PlannedLengths& lengths, const PlanTable& table, cons
 std::string PlanConfig(const PlannedLengths& lengths, const Judgement& chosen,
                        const PlanFacts& facts);
 
+// The table, and the lines of PlanConfig, as JSON.
+std::string PlanJson(const PlannedLengths& lengths, const PlanTable& table, const PlanFacts& facts);
+
 // Two panels: waste by k for each strategy, and the histogram with the chosen boundaries.
 std::string PlanSvg(const PlannedLengths& lengths, const PlanTable& table, const PlanFacts& facts);
 

@@ -41,7 +41,8 @@ absl::StatusOr<BatchTarget> BatchPlan::TargetFor(const std::vector<int64_t>& siz
   const int64_t rows = model_->batch_axis() < 0 ? 1 : sizes[model_->batch_axis()];
   target.tokens = model_->Elements(target.sizes, rows);
   target.exact = exact || bucketed.size() < axes.size();
-  target.bucket = BucketLabel(bucketed, buckets_->batch_axis);
+  target.bucketed = !bucketed.empty();
+  target.bucket = target.exact ? "exact" : BucketLabel(bucketed, buckets_->batch_axis);
   return target;
 }
 
@@ -54,6 +55,7 @@ absl::StatusOr<BatchTarget> BatchPlan::PackedTargetFor(const std::vector<int64_t
   return BatchTarget{.sizes = {fitted->tokens, fitted->segments},
                      .packed = true,
                      .bucket = PackedLabel(fitted->tokens),
+                     .bucketed = true,
                      .tokens = sizes[0]};
 }
 
@@ -85,7 +87,7 @@ std::optional<BatchTarget> BatchPlan::RoomierTarget(const RecipeList& ready) con
   std::vector<int64_t> sizes = target_.sizes;
   const std::set<std::string> larger_serve = paddable();
   for (const std::shared_ptr<const Recipe>& recipe : ready) {
-    if (recipe->note.bucket == "exact") continue;
+    if (!recipe->note.bucketed) continue;
     for (size_t i = 0; i < sizes.size(); ++i) {
       const std::string& symbol = model_->axes()[i].symbol;
       const auto size = recipe->key.binding.axes.find(symbol);
@@ -94,7 +96,7 @@ std::optional<BatchTarget> BatchPlan::RoomierTarget(const RecipeList& ready) con
     }
   }
   absl::StatusOr<BatchTarget> target = TargetFor(sizes, /*exact=*/false);
-  if (target.ok() && target->bucket == "exact" && model_->batch_axis() >= 0) {
+  if (target.ok() && !target->bucketed && model_->batch_axis() >= 0) {
     sizes[model_->batch_axis()] = target_.sizes[model_->batch_axis()];
     target = TargetFor(sizes, /*exact=*/false);
   }
@@ -106,6 +108,7 @@ std::optional<BatchTarget> BatchPlan::RoomierTarget(const RecipeList& ready) con
 BatchTarget BatchPlan::TargetOf(const Recipe& recipe) const {
   BatchTarget target = target_;
   target.bucket = recipe.note.bucket;
+  target.bucketed = recipe.note.bucketed;
   if (target.packed) {
     const PackedSizes sizes = PackedSizesOf(recipe.key);
     target.sizes = {sizes.tokens, sizes.segments};
@@ -127,6 +130,7 @@ CaptureTarget BatchPlan::CaptureTargetOf(const BatchTarget& target,
   return {.key = model_->KeyAt(target, shapes_[0], variant.get()),
           .bucket = target.bucket,
           .exact = target.exact,
+          .bucketed = target.bucketed,
           .variant = std::move(variant)};
 }
 
@@ -207,8 +211,7 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
       target_.packed ? PackedTargetFor(*joint) : TargetFor(*joint, false);
   if (!together.ok()) return false;
   // A request without a bucket has a recipe of its very sizes, and would pad others to them.
-  if (!together->packed && together->bucket == "exact" && !SameLengths(shapes_[0], shape))
-    return false;
+  if (!together->packed && !together->bucketed && !SameLengths(shapes_[0], shape)) return false;
   int64_t alone_tokens = alone_tokens_;
   if (!target_.packed) {
     const absl::StatusOr<BatchTarget> alone = TargetFor(shape.sizes, false);

@@ -57,7 +57,7 @@ bool IsReadInPlace(const TensorSlot& slot, const InputTensor& tensor) {
 
 BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, EagerCache& eager,
                    MissReport& misses, const BatchPlan& plan, BatchPlan::Resolution resolution,
-                   absl::Span<const Request* const> requests, Stream& stream)
+                   absl::Span<const Request* const> requests, Stream& stream, StopFlag* stop)
     : options_(options),
       cache_(cache),
       eager_(eager),
@@ -66,6 +66,8 @@ BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, EagerCache&
       model_(plan.model()),
       requests_(requests),
       stream_(stream),
+      stop_(stop),
+      control_(*options.clock, {.max_ns = plan.model().options().max_request_ns}, stop),
       resolution_(std::move(resolution)),
       target_(plan.target_) {
   REPRISE_CHECK(requests.size() == plan.shapes().size());
@@ -97,6 +99,7 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
                     : model_.batch_axis() < 0 ? 0
                                               : plan_.rows();
   if (plan_.packed()) frame.live_segments = plan_.rows();
+  BeginComputing();
   const int64_t start = options_.clock->NowNs();
   Gather();
   const int64_t gathered = options_.clock->NowNs();
@@ -112,7 +115,9 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   const int64_t placed = options_.clock->NowNs();
   std::optional<BusyMeter> meter;
   if (IsMetered()) meter.emplace();
-  stream_.Replay(*recipe_, frame);
+  if (const int ended = stream_.Replay(*recipe_, frame, nullptr, &control_); ended >= 0) {
+    return Ended(ended);
+  }
   const double busy = meter.has_value() ? meter->Share() : 1;
   const int64_t replayed = options_.clock->NowNs();
   if (const absl::Status intact = model_.owner()->parameters().FilesIntact(replayed);
@@ -141,6 +146,17 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   return responses;
 }
 
+void BatchRun::BeginComputing() {
+  control_.Begin();
+  if (stop_ != nullptr) stop_->BeginComputing(std::max<int64_t>(options_.clock->NowNs(), 1));
+}
+
+std::vector<Response> BatchRun::Ended(int launch) const {
+  const Launch& at = recipe_->launches[static_cast<size_t>(launch)];
+  const absl::Status why = control_.Ended(absl::StrCat(at.node, " (", at.kernel, ")"));
+  return std::vector<Response>(requests_.size(), Response{.status = why});
+}
+
 bool BatchRun::IsMetered() const {
   if (plan_.packed()) return false;  // Costs of packed replays are not learnt.
   return plan_.cost_->replays() < kKnownReplays ||
@@ -157,9 +173,13 @@ absl::Status BatchRun::FindRecipe() {
       ASSIGN_OR_RETURN(target_, plan_.TargetFor(plan_.sizes_, /*exact=*/true));
     }
     const RecipeKey key = model_.KeyAt(target_, plan_.shapes()[0], variant_.get());
-    ASSIGN_OR_RETURN(recipe_, eager_.GetOrPrepare(key, model_.eager_share(), [&] {
-      return model_.CompileAt(key, variant_.get(), options_);
-    }));
+    const auto prepare = [&]() -> absl::StatusOr<std::unique_ptr<Recipe>> {
+      ASSIGN_OR_RETURN(std::unique_ptr<Recipe> recipe,
+                       model_.CompileAt(key, variant_.get(), options_));
+      recipe->note = {.model = model_.id().name, .version = model_.id().version, .bucket = "eager"};
+      return recipe;
+    };
+    ASSIGN_OR_RETURN(recipe_, eager_.GetOrPrepare(key, model_.eager_share(), prepare));
   } else {
     recipe_ = resolution_.recipe;
     if (resolution_.outcome == CaptureOutcome::kLarger) target_ = plan_.TargetOf(*recipe_);
@@ -210,12 +230,14 @@ void BatchRun::Gather() const {
     return GatherPacked(*recipe_, RecipeInputs(), packed_, std::nullopt, stream_.inputs());
   }
   for (size_t slot = 0; slot < recipe_->inputs.size(); ++slot) {
-    const InputTensor& first = requests_[0]->inputs[RecipeInputs()[slot]];
-    if (requests_.size() == 1 && IsReadInPlace(recipe_->inputs[slot], first)) {
-      stream_.PlaceInput(slot, static_cast<const std::byte*>(first.data));
-    } else {
-      CopyIn(slot, 0, requests_.size());
+    if (slot < RecipeInputs().size() && requests_.size() == 1) {
+      const InputTensor& first = requests_[0]->inputs[RecipeInputs()[slot]];
+      if (IsReadInPlace(recipe_->inputs[slot], first)) {
+        stream_.PlaceInput(slot, static_cast<const std::byte*>(first.data));
+        continue;
+      }
     }
+    CopyIn(slot, 0, requests_.size());
   }
 }
 
@@ -237,9 +259,26 @@ double BatchRun::PaddingOf(const TensorSlot& slot, int position) const {
   return stream_.poisons() && !guard && IsFloating(slot.dtype) ? kPoisonedPadding : value;
 }
 
+void BatchRun::WriteLive(size_t slot_index, size_t first, size_t last) const {
+  const TensorSlot& slot = recipe_->inputs[slot_index];
+  const size_t axis = model_.signature().live_axes[slot_index - RecipeInputs().size()];
+  auto* const rows = reinterpret_cast<uint8_t*>(stream_.inputs() + slot.offset);
+  const int64_t size = slot.shape[1];
+  std::memset(rows, 0, slot.bytes);
+  for (size_t i = first; i < last; ++i) {
+    const RequestShape& shape = plan_.shapes()[i];
+    const int64_t row = FirstRow(i);
+    const int64_t end = std::min(slot.shape[0], row + (model_.batch_axis() < 0 ? 1 : shape.rows));
+    for (int64_t r = row; r < end; ++r) {
+      std::memset(rows + r * size, 1, static_cast<size_t>(std::min(size, shape.sizes[axis])));
+    }
+  }
+}
+
 void BatchRun::CopyIn(size_t slot_index, size_t first, size_t last) const {
   const TensorSlot& slot = recipe_->inputs[slot_index];
   if (slot.bytes == 0) return;
+  if (slot_index >= RecipeInputs().size()) return WriteLive(slot_index, first, last);
   const int position = RecipeInputs()[slot_index];
   std::byte* const target = stream_.inputs() + slot.offset;
   int64_t sent = 0;
@@ -300,7 +339,10 @@ void BatchRun::FailOffenders(FirstDataError& errors, const Frame& frame, const S
       Frame alone = frame;
       alone.errors = &own;
       GatherOnly(i);
-      stream_.Replay(*recipe_, alone);
+      if (const int ended = stream_.Replay(*recipe_, alone, nullptr, &control_); ended >= 0) {
+        responses = Ended(ended);
+        return;
+      }
       error = own.get();
       // Where a launch failed nobody has an answer yet, and this replay has that of request `i`.
       if (error == nullptr && errors.failed()) scatter.Copy(frame, responses, i, i + 1);
@@ -324,6 +366,7 @@ void BatchRun::RecordRequest(const RequestShape& shape) const {
 }
 
 void BatchRun::Observe(int64_t busy_ns) const {
+  if (plan_.shapes()[0].rehearsal) return;
   ModelObserver& observer = model_.owner()->observer();
   // Along the batch axis an element is a row; along another it is a position of a live row.
   std::vector<AxisElements> axes(model_.axes().size());

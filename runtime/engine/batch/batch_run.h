@@ -18,6 +18,7 @@
 #include "runtime/engine/types/data_error.h"
 #include "runtime/engine/types/engine_options.h"
 #include "runtime/engine/types/miss_report.h"
+#include "runtime/engine/types/run_control.h"
 
 namespace reprise {
 
@@ -25,7 +26,7 @@ class BatchRun {
  public:
   BatchRun(const EngineOptions& options, RecipeCache& cache, EagerCache& eager, MissReport& misses,
            const BatchPlan& plan, BatchPlan::Resolution resolution,
-           absl::Span<const Request* const> requests, Stream& stream);
+           absl::Span<const Request* const> requests, Stream& stream, StopFlag* stop);
 
   // `batch`: the id of this replay. One response a request, in order.
   std::vector<Response> Run(int64_t batch);
@@ -43,6 +44,10 @@ class BatchRun {
   absl::Status Capture();
   // How request `i`, whose answer is OK, came by its recipe.
   CaptureOutcome OutcomeOf(size_t i, bool first);
+  // From here on time counts, and others see that.
+  void BeginComputing();
+  // The responses of a batch whose replay ended within launch `launch`: why it did.
+  std::vector<Response> Ended(int launch) const;
   // Copies the requests to the stream's inputs, but for what a kernel can read where the request
   // has it.
   void Gather() const;
@@ -50,6 +55,8 @@ class BatchRun {
   void GatherOnly(size_t i) const;
   // Copies what requests [first, last) have for input `slot` of the recipe; the rest is padding.
   void CopyIn(size_t slot, size_t first, size_t last) const;
+  // The same for a slot that says which positions belong to requests (ModelSignature::live_inputs).
+  void WriteLive(size_t slot, size_t first, size_t last) const;
   // The value that padding of the slot is filled with.
   double PaddingOf(const TensorSlot& slot, int position) const;
   // Fails the requests whose data the kernels could not use. Which of several it was is found by
@@ -75,6 +82,8 @@ class BatchRun {
   const Model& model_;
   absl::Span<const Request* const> requests_;
   Stream& stream_;
+  StopFlag* const stop_;
+  RunControl control_;
   std::vector<int64_t> first_row_;
   std::vector<PackedPart> packed_;  // one per request of a packed plan
   BatchPlan::Resolution resolution_;

@@ -22,11 +22,13 @@ constexpr int64_t kMinTimesOfMany = 2;
 bool TakesLarger(OnMiss on_miss, const ModelOptions& options, bool frozen) {
   if (on_miss == OnMiss::kPad) return true;
   if (on_miss != OnMiss::kDefault) return false;
-  return frozen || options.capture != CapturePolicy::kInline;
+  return frozen ||
+         (options.capture != CapturePolicy::kInline && options.capture != CapturePolicy::kOff);
 }
 
 bool RunsEagerly(OnMiss on_miss, const ModelOptions& options, bool frozen) {
   if (on_miss == OnMiss::kEager) return true;
+  if (on_miss == OnMiss::kDefault && options.capture == CapturePolicy::kOff) return true;
   return on_miss == OnMiss::kDefault && !frozen && options.capture == CapturePolicy::kBackground;
 }
 
@@ -35,7 +37,7 @@ bool MayCapture(OnMiss on_miss, bool frozen) {
 }
 
 std::string RecipeName(const Recipe& recipe) {
-  return recipe.note.bucket == "exact" ? recipe.key.binding.ToString() : recipe.note.bucket;
+  return recipe.note.bucket == "exact" ? recipe.note.binding : recipe.note.bucket;
 }
 
 }  // namespace
@@ -57,6 +59,13 @@ BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
   const RecipeKey key = plan.Key(result.variant.get());
   result.recipe = cache_.Find(key);
   model.owner()->observer().OnCacheRequest(result.recipe != nullptr);
+  if (Wants(options_.debug, LogModule::kLookup)) {
+    options_.debug->Say(
+        LogModule::kLookup,
+        absl::StrCat("recipe ", key.hex(), ", ", plan.target_.bucket, " (",
+                     model.BindingText(key.binding), "), of model ", model.id().name, ": ",
+                     result.recipe != nullptr ? "in memory" : "not in memory"));
+  }
   if (result.recipe != nullptr) return result;
   if (!shape.exact && TakesLarger(shape.on_miss, model.options(), frozen)) {
     result.recipe = SmallestThatServes(*plan.ready_index().Snapshot(), key, plan.paddable(),
@@ -98,7 +107,7 @@ absl::Status MissPolicy::Refusal(const BatchPlan& plan) const {
                               : "reprise.on_miss is reject";
   return absl::FailedPreconditionError(absl::StrCat(
       "model '", model.id().name, "' has no recipe for ", plan.target_.bucket, " (",
-      key.binding.ToString(), "), and ", why, "; ",
+      model.BindingText(key.binding), "), and ", why, "; ",
       nearest == nullptr ? "no recipe is ready"
                          : absl::StrCat("the nearest that is ready is ", RecipeName(*nearest))));
 }
@@ -181,6 +190,7 @@ void MissPolicy::CaptureAhead(const Model& model, const AxisSizes& sizes, Compil
     return CaptureAhead(model,
                         {.key = model.KeyAt(target, {}, nullptr),
                          .bucket = PackedLabel(fitted->tokens),
+                         .bucketed = true,
                          .reason = reason},
                         urgency, std::move(done));
   }
@@ -206,6 +216,8 @@ void MissPolicy::CaptureAhead(const Model& model, const AxisSizes& sizes, Compil
 
 void MissPolicy::CaptureAhead(const Model& model, CaptureTarget target, CaptureUrgency urgency,
                               std::function<void(absl::Status)> done) {
+  // A model that runs op by op has nothing to capture.
+  if (model.options().capture == CapturePolicy::kOff) return done(absl::OkStatus());
   if (cache_.Contains(target.key)) return done(absl::OkStatus());
   const auto ticket =
       captures_.Begin(model.shared_from_this(), std::move(target), urgency, {.done = done});
@@ -216,6 +228,7 @@ void MissPolicy::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool
                             int64_t replay_ns) {
   const Model& model = *plan.model_;
   if (options_.frozen || model.options().frozen || options_.captures == nullptr) return;
+  if (model.options().capture == CapturePolicy::kOff) return;
   if (plan.shapes_[0].on_miss != OnMiss::kDefault || !plan.shapes_[0].overrides.empty()) return;
   const auto note = [&](const BatchTarget& wanted, double lost_ns) {
     CaptureTarget target = plan.CaptureTargetOf(wanted);

@@ -44,7 +44,9 @@ Shape Scatter::TrueShape(size_t position, size_t i, const Shape& slot) const {
   // Only certified axes are padded; along the others the recipe has the request's own sizes.
   for (size_t d = 0; d < dims.size(); ++d) {
     for (size_t axis = 0; axis < sizes.size(); ++axis) {
-      shape[d] -= dims[d].factors[axis] * (batch_.target.sizes[axis] - sizes[axis]);
+      if (dims[d].factors[axis] == 0) continue;
+      shape[d] -=
+          dims[d].PartOf(axis, batch_.target.sizes[axis]) - dims[d].PartOf(axis, sizes[axis]);
     }
   }
   return shape;
@@ -88,7 +90,7 @@ absl::Status Scatter::CheckForm(size_t position, size_t i, const Block& block) c
   if (as_promised) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat("output '", model_.recipe_outputs()[position].name, "' has shape ",
-                   ShapeToString(slot), " in its recipe (", batch_.recipe.key.binding.ToString(),
+                   ShapeToString(slot), " in its recipe (", batch_.recipe.SizesText(),
                    "), of which ", ShapeToString(block.shape), " at row ", batch_.first_row[i],
                    " is not the ", ShapeToString(model_.proof().output_shapes[position].At(sizes)),
                    " that the model's other sizes promise"));
@@ -97,7 +99,7 @@ absl::Status Scatter::CheckForm(size_t position, size_t i, const Block& block) c
 absl::Status Scatter::CheckBytes(size_t position, const OutputTensor& output) const {
   if (!batch_.stream.poisons() || !HoldsPoison(output.bytes)) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("output '", model_.recipe_outputs()[position].name,
-                                          "' of ", batch_.recipe.key.binding.ToString(),
+                                          "' of ", batch_.recipe.SizesText(),
                                           " holds what the replay has not written"));
 }
 
@@ -148,6 +150,11 @@ void Scatter::Copy(const Frame& frame, std::vector<Response>& responses, size_t 
                    size_t last) const {
   for (size_t i = first; i < last; ++i) {
     Response& response = responses[i];
+    if (batch_.requests[i]->gone != nullptr && batch_.requests[i]->gone->stopped()) {
+      response.outputs.clear();
+      response.status = absl::CancelledError("nobody waits for the request any more");
+      continue;
+    }
     response.outputs.resize(batch_.recipe.outputs.size());
     for (size_t position = 0; position < batch_.recipe.outputs.size(); ++position) {
       if (!IsWanted(*batch_.requests[i], position)) continue;

@@ -56,7 +56,8 @@ std::shared_ptr<CaptureTicket> SliceProver::Await(const Model& model, const Requ
   CapturePool* const pool = options_.captures;
   const auto job = [this, slice, shared = model.shared_from_this()](Stream* stream) {
     if (stream != nullptr) return Look(*shared, slice);
-    shared->slices()->Learn(slice, absl::UnavailableError("the server is stopping"));
+    shared->slices()->Learn(slice, absl::UnavailableError("no thread had the time or the memory to "
+                                                          "find out whether padding holds"));
   };
   bool begun = false;
   const bool waits = slices.Await(

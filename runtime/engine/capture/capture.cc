@@ -1,22 +1,23 @@
 #include "runtime/engine/capture/capture.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/format_text.h"
+#include "runtime/base/go_on.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/capture/stored_recipes.h"
 #include "runtime/engine/capture/suggestion.h"
 #include "runtime/engine/model/model.h"
 #include "runtime/engine/packing/packed_frame.h"
+#include "runtime/engine/types/engine_options.h"
+#include "runtime/engine/types/graph_history.h"
 #include "runtime/engine/types/ignore_errors.h"
+#include "runtime/graph/graph_diff.h"
 #include "runtime/recipe/compiler.h"
 #include "runtime/recipe/store.h"
 
@@ -28,25 +29,15 @@ constexpr int64_t kPrimeTokens = 64;
 // A recipe that is made again within this time after its eviction should have stayed.
 constexpr int64_t kThrashingNs = int64_t{60} * 1'000'000'000;
 
-int64_t ResidentBytes() {
-  std::FILE* file = std::fopen("/proc/self/statm", "re");
-  if (file == nullptr) return 0;
-  long long pages = 0;
-  const int fields = std::fscanf(file, "%*d %lld", &pages);
-  std::fclose(file);
-  return fields == 1 ? static_cast<int64_t>(pages) * sysconf(_SC_PAGESIZE) : 0;
-}
-
 MissRecord NewRecord(const Model& model, const CaptureTarget& target, const RecipeList& ready) {
   MissRecord record{.time = std::chrono::system_clock::now(),
                     .model = model.id(),
                     .bucket = target.bucket,
-                    .binding = target.key.binding.ToString(),
+                    .binding = model.BindingText(target.key.binding),
                     .recipe = target.key.hex(),
                     .section = target.section};
   if (const auto nearest = NearestRecipe(ready, target.key)) {
-    record.nearest =
-        nearest->note.bucket == "exact" ? nearest->key.binding.ToString() : nearest->note.bucket;
+    record.nearest = nearest->note.bucket == "exact" ? nearest->note.binding : nearest->note.bucket;
     record.differences = DifferencesOf(
         target.key, nearest->key, [&](const std::string& symbol) { return model.LabelOf(symbol); });
   }
@@ -76,6 +67,11 @@ class CaptureWalk {
         start_ns_(options.clock->NowNs()) {}
 
   absl::StatusOr<std::shared_ptr<const Recipe>> Run() {
+    const Phase phase(options_.debug, LogModule::kCapture, [&] {
+      return absl::StrCat("capture of recipe ", target_.key.hex(), ", ", target_.bucket, " (",
+                          model_.BindingText(target_.key.binding), "), of model ",
+                          model_.id().name);
+    });
     NoteThrashing();
     std::optional<StoreMiss> store_miss;
     if (IsKept(options_, target_)) {
@@ -88,10 +84,18 @@ class CaptureWalk {
     const int64_t rss_before = ResidentBytes();
     CompiledPlan plan;
     const bool keep = IsKept(options_, target_) && options_.store->writable();
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<Recipe> compiled,
-        model_.CompileAt(target_.key, target_.variant.get(), options_, keep ? &plan : nullptr));
+    const bool wants_plan = keep || options_.on_graphs != nullptr;
+    ASSIGN_OR_RETURN(std::unique_ptr<Recipe> compiled,
+                     model_.CompileAt(target_.key, target_.variant.get(), options_,
+                                      wants_plan ? &plan : nullptr, target_.go_on));
     record.reason = Reason(store_miss);
+    if (record.reason == CompileReason::kGraphChanged) record.cause = CauseOf(store_miss);
+    if (options_.on_graphs != nullptr) {
+      compiled->note.bucket = target_.bucket;
+      compiled->note.model = model_.id().name;
+      compiled->note.binding = record.binding;
+      options_.on_graphs(*compiled, {.symbolic = plan.symbolic, .specialized = plan.graph});
+    }
     record.compile_rss_bytes = ResidentBytes() - rss_before;
     ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, Publish(std::move(compiled)));
     // Weights are packed once: what the next capture will take is without them.
@@ -114,8 +118,8 @@ class CaptureWalk {
     model_.Note(FormatText(
         "recipes thrash: %s (%s) was evicted %.1f s ago and is made again, as were %d others since "
         "the last such line; what would avoid it: %s",
-        target_.bucket, target_.key.binding.ToString(), (start_ns_ - eviction->at_ns) * 1e-9,
-        *times - 1,
+        target_.bucket, model_.BindingText(target_.key.binding),
+        (start_ns_ - eviction->at_ns) * 1e-9, *times - 1,
         SuggestionFor(model_, target_, CompileReason::kEvicted, eviction, options_.cache_bytes)));
   }
 
@@ -126,7 +130,20 @@ class CaptureWalk {
       if (const auto reason = ReasonOf(*store_miss)) return *reason;
     }
     if (cache_.EvictionOf(target_.key).has_value()) return CompileReason::kEvicted;
+    const GraphChange* change = model_.graph_change();
+    if (change != nullptr && (first || change->recipes.count(RecipeText(target_.key)) != 0)) {
+      return CompileReason::kGraphChanged;
+    }
     return first ? CompileReason::kFirstRequest : CompileReason::kNewShape;
+  }
+
+  // In what the graph differs from the one that the recipe was there for.
+  std::string CauseOf(const std::optional<StoreMiss>& store_miss) const {
+    if (store_miss == StoreMiss::kOtherGraph) {
+      const std::vector<std::string> causes = StoredGraphCauses(options_, model_, target_);
+      if (!causes.empty()) return FirstCause(causes);
+    }
+    return model_.graph_change() == nullptr ? "" : FirstCause(model_.graph_change()->causes);
   }
 
   // Prepares parameters and primes: what a recipe needs before anybody may see it.
@@ -136,18 +153,25 @@ class CaptureWalk {
         .model = model_.id().name,
         .version = model_.id().version,
         .bucket = target_.bucket,
+        .binding = model_.BindingText(target_.key.binding),
+        .bucketed = target_.bucketed,
         .reason = record_.has_value() ? std::string(CompileReasonName(record_->reason)) : "store"};
     if (made->timeable > 0 && made->untimed == 0) made->note.tuning = "by what was timed before";
     Recipe* mutable_recipe = made.get();
     const std::shared_ptr<const Recipe> recipe = std::move(made);
     const int64_t rss_compiled = ResidentBytes();
     const int64_t compiled_at = options_.clock->NowNs();
-    ASSIGN_OR_RETURN(const auto parameters, model_.owner()->parameters().TableFor(recipe));
+    Phase preparing(options_.debug, LogModule::kCapture, [] { return "phase prepare"; });
+    ASSIGN_OR_RETURN(const auto parameters,
+                     model_.owner()->parameters().TableFor(recipe, target_.go_on));
+    preparing.End();
     const int64_t prepared_at = options_.clock->NowNs();
     const int64_t rss_prepared = ResidentBytes();
     RETURN_IF_ERROR(model_.CheckArena(*recipe));
-    RETURN_IF_ERROR(PrimeRecipe(*recipe, *parameters, stream_));
+    Phase priming(options_.debug, LogModule::kCapture, [] { return "phase prime"; });
+    RETURN_IF_ERROR(PrimeRecipe(*recipe, *parameters, stream_, target_.go_on));
     options_.on_primed(*recipe);
+    priming.End();
     const int64_t primed_at = options_.clock->NowNs();
     TellReferenceKernels(*recipe, observer);
     if (!record_.has_value()) {
@@ -168,8 +192,7 @@ class CaptureWalk {
                      .prime_ns = primed_at - prepared_at};
     record.prepare_rss_bytes = rss_prepared - rss_compiled;
     record.prime_rss_bytes = ResidentBytes() - rss_prepared;
-    record.recipe_bytes = recipe->memory_bytes();
-    record.frame_bytes = static_cast<int64_t>(recipe->frame_bytes());
+    DescribeRecipe(*recipe, record);
     record.suggestion = SuggestionFor(model_, target_, record.reason,
                                       cache_.EvictionOf(target_.key), options_.cache_bytes);
     mutable_recipe->note.total_ns = record.phases.total_ns();
@@ -191,7 +214,8 @@ class CaptureWalk {
 
 }  // namespace
 
-absl::Status PrimeRecipe(const Recipe& recipe, const ParameterTable& parameters, Stream& stream) {
+absl::Status PrimeRecipe(const Recipe& recipe, const ParameterTable& parameters, Stream& stream,
+                         const std::function<absl::Status()>& go_on) {
   RETURN_IF_ERROR(stream.Reserve(recipe));
   IgnoreErrors errors;
   Frame frame = stream.MakeFrame(recipe, parameters.addresses(), &errors);
@@ -205,8 +229,12 @@ absl::Status PrimeRecipe(const Recipe& recipe, const ParameterTable& parameters,
     // Zeros are in range for every index.
     std::memset(inputs, 0, recipe.input_bytes);
   }
-  stream.Prime(recipe, frame);
-  return absl::OkStatus();
+  absl::Status goes_on;
+  stream.Prime(recipe, frame, [&] {
+    goes_on = GoesOn(go_on);
+    return !goes_on.ok();
+  });
+  return goes_on;
 }
 
 absl::StatusOr<CaptureResult> CaptureRecipe(const EngineOptions& options, RecipeCache& cache,
@@ -218,7 +246,7 @@ absl::StatusOr<CaptureResult> CaptureRecipe(const EngineOptions& options, Recipe
         return WithinMemory(
             [&] {
               return absl::StrCat("model '", model.id().name, "': capturing ", target.bucket, " (",
-                                  target.key.binding.ToString(), ")");
+                                  model.BindingText(target.key.binding), ")");
             },
             [&] { return CaptureWalk(options, cache, model, target, stream, record).Run(); });
       }));

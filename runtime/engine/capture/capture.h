@@ -4,6 +4,7 @@
 // A recipe is primed by one replay before the cache shows it to anybody.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -35,6 +36,8 @@ absl::StatusOr<CaptureResult> CaptureRecipe(const EngineOptions& options, Recipe
 
 // One small replay of `recipe` on `stream`, with inputs that are in range, so that everything is
 // there when the first request comes. RESOURCE_EXHAUSTED where the stream's memory is too small.
-absl::Status PrimeRecipe(const Recipe& recipe, const ParameterTable& parameters, Stream& stream);
+// `go_on`: as that of CaptureTarget.
+absl::Status PrimeRecipe(const Recipe& recipe, const ParameterTable& parameters, Stream& stream,
+                         const std::function<absl::Status()>& go_on = nullptr);
 
 }  // namespace reprise

@@ -6,6 +6,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/engine/model/model.h"
 
 namespace reprise {
@@ -23,7 +24,7 @@ std::shared_ptr<CaptureTicket> Captures::Begin(std::shared_ptr<const Model> mode
   flight->target = std::move(target);
   flight->behind = urgency == CaptureUrgency::kBehind;
   flight->urgent = urgency == CaptureUrgency::kUrgent;
-  flight->waiting.push_back({std::move(waiter), options_.clock->NowNs()});
+  AddWaiter(*flight, std::move(waiter));
   // In this order: a flight whose job runs is one that others can join, and one that was not begun
   // leaves nothing behind.
   flights_.push_back(flight);
@@ -39,7 +40,7 @@ std::shared_ptr<CaptureTicket> Captures::Join(const RecipeKey& want,
   MutexLock lock(mutex_);
   for (const FlightPtr& flight : flights_) {
     const CaptureTarget& target = flight->target;
-    if (target.key == want || (target.bucket != "exact" && CanServe(target.key, want, paddable))) {
+    if (target.key == want || (target.bucketed && CanServe(target.key, want, paddable))) {
       return JoinLocked(flight, CaptureUrgency::kUrgent, std::move(waiter));
     }
   }
@@ -51,8 +52,13 @@ std::shared_ptr<CaptureTicket> Captures::JoinLocked(const FlightPtr& flight, Cap
   if (urgency == CaptureUrgency::kUrgent && !flight->urgent && !flight->started) {
     WhereMemoryAllows([&] { flight->urgent = AddJob(flight, CaptureUrgency::kUrgent); });
   }
-  flight->waiting.push_back({std::move(waiter), options_.clock->NowNs()});
+  AddWaiter(*flight, std::move(waiter));
   return flight->ticket;
+}
+
+void Captures::AddWaiter(Flight& flight, Waiter waiter) {
+  if (waiter.request_ids.empty()) flight.ahead = true;
+  flight.waiting.push_back({std::move(waiter), options_.clock->NowNs()});
 }
 
 bool Captures::AddJob(const FlightPtr& flight, CaptureUrgency urgency) {
@@ -65,12 +71,23 @@ void Captures::Run(const FlightPtr& flight, Stream* stream) {
     if (flight->started) return;
     flight->started = true;
   }
+  const int64_t start_ns = options_.clock->NowNs();
   const absl::StatusOr<CaptureResult> result = WithinMemory(
       [&] { return absl::StrCat("capturing ", flight->target.bucket); },
       [&]() -> absl::StatusOr<CaptureResult> {
-        if (stream == nullptr) return absl::UnavailableError("the server is stopping");
-        return CaptureRecipe(options_, cache_, *flight->model, flight->target, *stream);
+        RETURN_IF_ERROR(GoesOn(*flight, start_ns));
+        if (stream == nullptr) {
+          return absl::ResourceExhaustedError(absl::StrCat(
+              "capturing ", flight->target.bucket,
+              ": the system has not the addresses or the memory for an arena to prime it in"));
+        }
+        CaptureTarget target = flight->target;
+        target.go_on = [&] { return GoesOn(*flight, start_ns); };
+        return CaptureRecipe(options_, cache_, *flight->model, target, *stream);
       });
+  const bool given_up = absl::IsCancelled(result.status()) ||
+                        (absl::IsUnavailable(result.status()) && !pool_->stopped());
+  if (given_up && BeginAnew(flight)) return;
   if (result.ok()) {
     // From the store it was captured by nobody: all waited for it.
     flight->ticket->captured = result->record.has_value();
@@ -91,6 +108,31 @@ void Captures::Run(const FlightPtr& flight, Stream* stream) {
   for (Flight::Waiting& one : waiting) {
     if (one.waiter.done) WhereMemoryAllows([&] { one.waiter.done(result.status()); });
   }
+}
+
+absl::Status Captures::GoesOn(const Flight& flight, int64_t start_ns) const {
+  if (pool_->stopped()) return absl::UnavailableError("the server is stopping");
+  if (HasWaiters(flight)) return absl::OkStatus();
+  if (flight.model->abandoned()) {
+    return absl::UnavailableError(
+        absl::StrCat("model '", flight.model->id().name, "' is unloaded"));
+  }
+  if (flight.behind || flight.ahead) return absl::OkStatus();
+  const int64_t taken_ns = options_.clock->NowNs() - start_ns;
+  if (!flight.target.exact && taken_ns < kAbandonedNs) return absl::OkStatus();
+  return absl::CancelledError(absl::StrCat("the capture of ", flight.target.bucket,
+                                           " is given up after ", taken_ns / 1'000'000,
+                                           " ms: nobody waits for it any more"));
+}
+
+bool Captures::BeginAnew(const FlightPtr& flight) {
+  MutexLock lock(mutex_);
+  if (!HasWaiters(*flight)) return false;
+  flight->started = false;
+  flight->urgent = true;
+  bool begun = false;
+  WhereMemoryAllows([&] { begun = AddJob(flight, CaptureUrgency::kUrgent); });
+  return begun;
 }
 
 void Captures::Tell(const Flight& flight, MissRecord record,

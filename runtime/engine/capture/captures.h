@@ -4,6 +4,11 @@
 // A key is captured once however many ask: those that come later join. A request that a capture
 // under way will be able to serve (a larger bucket) joins it too, rather than begin one of its own.
 //
+// A capture ends at its next step when the pool stops, and when its model is unloaded, unless a
+// request for its successor, a model of the same graph, waits for it by then. One whose
+// waiters are all gone goes on for those who will ask next, but not for long; that of an exact
+// shape, which may never come again, ends.
+//
 // Threads: all methods from any. Callbacks run on a capture thread with no lock held.
 #pragma once
 
@@ -58,6 +63,7 @@ class Captures {
     CaptureTarget target;
     std::shared_ptr<CaptureTicket> ticket = std::make_shared<CaptureTicket>();
     bool behind = false;
+    std::atomic<bool> ahead{false};  // some caller wants it for requests that are to come
     // Guarded by the mutex.
     bool urgent = false;   // a job for it waits in, or came from, the urgent lane
     bool started = false;  // the first of its up to two jobs runs it
@@ -69,7 +75,17 @@ class Captures {
   };
   using FlightPtr = std::shared_ptr<Flight>;
 
+  // A capture that nobody waits for any more may take this long in all.
+  static constexpr int64_t kAbandonedNs = 10'000'000'000;
+
   bool AddJob(const FlightPtr& flight, CaptureUrgency urgency);
+  // Requests that began or joined the capture of `flight` hold its ticket.
+  static bool HasWaiters(const Flight& flight) { return flight.ticket.use_count() > 1; }
+  void AddWaiter(Flight& flight, Waiter waiter) REQUIRES(mutex_);
+  // Whether the capture that began at `start_ns` goes on; if not, why.
+  absl::Status GoesOn(const Flight& flight, int64_t start_ns) const;
+  // The capture of a flight that GoesOn ended, but that somebody has joined meanwhile, begins anew.
+  bool BeginAnew(const FlightPtr& flight);
   std::shared_ptr<CaptureTicket> JoinLocked(const FlightPtr& flight, CaptureUrgency urgency,
                                             Waiter waiter) REQUIRES(mutex_);
   void Run(const FlightPtr& flight, Stream* stream);

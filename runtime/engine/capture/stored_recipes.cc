@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/engine/model/model.h"
+#include "runtime/engine/types/engine_options.h"
+#include "runtime/engine/types/graph_history.h"
 #include "runtime/recipe/store.h"
 #include "runtime/recipe/stored_recipe.h"
 
@@ -32,6 +34,8 @@ bool IsKept(const EngineOptions& options, const CaptureTarget& target) {
 RestoredRecipe RestoreRecipe(const EngineOptions& options, const Model& model,
                              const CaptureTarget& target) {
   const RecordName name = RecordNameOf(target.key, model.id().name);
+  const Phase phase(options.debug, LogModule::kStore,
+                    [&] { return absl::StrCat("reading ", name.file()); });
   RecipeStore::Found found = options.store->Read(name);
   if (found.payload.has_value()) {
     absl::StatusOr<CompiledPlan> plan = DecodeRecipe(*found.payload, target.key);
@@ -53,8 +57,55 @@ RestoredRecipe RestoreRecipe(const EngineOptions& options, const Model& model,
   return {.miss = found.miss};
 }
 
+std::vector<std::string> StoredGraphCauses(const EngineOptions& options, const Model& model,
+                                           const CaptureTarget& target) {
+  if (target.key.packing == kPacked || !target.section.empty()) {
+    // Their graphs follow from the model's, which was kept with its other recipes.
+    if (model.graph_change() != nullptr) return model.graph_change()->causes;
+  }
+  const RecordName wanted = RecordNameOf(target.key, model.id().name);
+  std::optional<RecipeStore::Entry> newest;
+  for (const RecipeStore::Entry& entry : options.store->List()) {
+    if (!entry.name.has_value()) continue;
+    const RecordName& name = *entry.name;
+    if (name.kind != wanted.kind || name.subject != wanted.subject ||
+        name.device != wanted.device || name.origin != wanted.origin ||
+        name.graph == wanted.graph) {
+      continue;
+    }
+    if (!newest.has_value() || newest->modified_unix_s < entry.modified_unix_s) newest = entry;
+  }
+  if (!newest.has_value()) return {};
+  const RecipeStore::Found found = options.store->Read(*newest->name);
+  if (!found.payload.has_value()) return {};
+  const absl::StatusOr<DetachedRecipe> recipe = DetachRecipe(*found.payload);
+  if (!recipe.ok()) return {};
+  const bool packed = target.key.packing == kPacked;
+  return CausesSince(recipe->plan.symbolic,
+                     packed ? model.packing()->graph() : model.program().graph);
+}
+
+std::unique_ptr<Recipe> RestoreEager(const EngineOptions& options, const Model& model,
+                                     const CaptureTarget& target) {
+  const RecordName name = RecordNameOf(target.key, model.id().name);
+  const RecipeStore::Found found = options.store->Read(name);
+  if (!found.payload.has_value()) return nullptr;
+  absl::StatusOr<CompiledPlan> plan = DecodeRecipe(*found.payload, target.key);
+  if (!plan.ok()) {
+    options.store->NoteCorrupt(name, std::string(plan.status().message()));
+    return nullptr;
+  }
+  auto recipe = model.RebindAt(*plan, target.key, options, target.variant.get());
+  return recipe.ok() ? *std::move(recipe) : nullptr;
+}
+
 void KeepRecipe(const EngineOptions& options, const Model& model, const Recipe& recipe,
                 const CompiledPlan& plan, int64_t capture_ns) {
+  if (Wants(options.debug, LogModule::kStore)) {
+    options.debug->Say(LogModule::kStore,
+                       absl::StrCat("recipe ", recipe.key.hex(), " waits to be written as ",
+                                    RecordNameOf(recipe.key, model.id().name).file()));
+  }
   options.store->WriteLater(RecordNameOf(recipe.key, model.id().name), capture_ns,
                             EncodeRecipe(recipe, plan));
 }

@@ -1,5 +1,6 @@
 #include "runtime/engine/load/certifier.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -32,8 +33,10 @@ bool AsksOfMasks(const ModelProof& proof) {
 absl::Status Certifier::FitShapes(ModelDraft& model) const {
   std::vector<std::string> symbols;
   std::vector<std::vector<int64_t>> samples;
+  std::vector<std::vector<Extent>> extents;
   for (const ModelAxis& axis : model.proof->axes) {
     symbols.push_back(axis.symbol);
+    extents.push_back(axis.extents);
     // On both sides of every boundary.
     std::vector<int64_t>& sizes = samples.emplace_back(std::vector<int64_t>{1, 3});
     for (int64_t bucket : PolicyMaker::BucketSizes(model.view(), axis)) {
@@ -41,14 +44,15 @@ absl::Status Certifier::FitShapes(ModelDraft& model) const {
     }
     // A stride as long as the largest bucket shows its first step beyond that.
     sizes.push_back(2 * sizes.back() + 3);
+    std::erase_if(sizes, [&](int64_t size) { return size < axis.whole_from; });
   }
   absl::StatusOr<OutputFit> fit = absl::UnknownError("not tried");
   for (int64_t length : kFitLengths) {
     Binding base;
     for (const ModelAxis& axis : model.proof->axes) {
-      base.axes[axis.symbol] = axis.is_batch ? kFitBatch : length;
+      base.axes[axis.symbol] = axis.is_batch ? kFitBatch : std::max(length, axis.whole_from);
     }
-    fit = FitOutputShapes(model.program->graph, symbols, base, samples);
+    fit = FitOutputShapes(model.program->graph, symbols, base, samples, extents);
     if (fit.ok()) break;
   }
   if (!fit.ok()) {
@@ -56,7 +60,7 @@ absl::Status Certifier::FitShapes(ModelDraft& model) const {
     return absl::OkStatus();
   }
   for (size_t i = 0; i < model.proof->axes.size(); ++i) {
-    model.proof->axes[i].smallest = fit->smallest[i];
+    model.proof->axes[i].smallest = std::max(fit->smallest[i], model.proof->axes[i].whole_from);
     if (!fit->refusals[i].empty()) Refuse(model.proof->axes[i], fit->refusals[i]);
   }
   model.proof->output_shapes = std::move(fit->outputs);
@@ -89,12 +93,21 @@ StoredModelKey Certifier::KeyOf(const ModelView& model) const {
   if (model.options.precision != Precision::kExact) {
     absl::StrAppend(&settings, "precision ", PrecisionName(model.options.precision), "\n");
   }
+  if (model.program.nodes != nullptr) {
+    absl::StrAppend(&settings, "precision by node ", model.program.nodes->digest(), "\n");
+  }
   for (const auto& [input, fill] : model.options.fills) {
     absl::StrAppend(&settings, "fill ", input, ": ", fill, "\n");
   }
   // Names of inputs and outputs are in the findings, and not in the text of the graph.
   for (const ModelIo& input : model.signature.inputs)
     absl::StrAppend(&settings, "input ", input.name, "\n");
+  for (const ModelIo& input : model.signature.live_inputs)
+    absl::StrAppend(&settings, "live input ", input.name, "\n");
+  for (const ModelAxis& axis : model.proof.axes) {
+    for (const Extent& extent : axis.extents)
+      absl::StrAppend(&settings, "extent ", ExtentText(extent, axis.label), "\n");
+  }
   for (const ModelIo& output : model.signature.recipe_outputs) {
     absl::StrAppend(&settings, "output ", output.name, "\n");
   }
@@ -113,6 +126,7 @@ Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, ModelDraft&
     std::vector<std::string> labels, inputs;
     for (const ModelAxis& axis : model.proof->axes) labels.push_back(axis.label);
     for (const ModelIo& input : model.signature->inputs) inputs.push_back(input.name);
+    for (const ModelIo& input : model.signature->live_inputs) inputs.push_back(input.name);
     absl::StatusOr<ModelFindings> findings =
         DecodeFindings(*found.payload, key, labels, inputs, model.signature->recipe_outputs.size());
     if (findings.ok()) {
@@ -246,6 +260,7 @@ ModelRunners::Options Certifier::RunnersOf(const ModelView& model, HelperPool* c
   for (const ModelIo& input : model.signature.inputs) {
     if (!input.optional) options.inputs.push_back(input);
   }
+  for (const ModelIo& input : model.signature.live_inputs) options.inputs.push_back(input);
   return options;
 }
 

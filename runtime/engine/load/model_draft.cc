@@ -20,6 +20,10 @@ ProofSubject SubjectOf(const ModelView& model, std::function<void(const std::str
                               .dims = input.dims,
                               .is_mask = model.signature.mask_inputs.contains(i)});
   }
+  for (const ModelIo& input : model.signature.live_inputs) {
+    subject.inputs.push_back(
+        {.name = input.name, .dtype = input.dtype, .dims = input.dims, .live = true});
+  }
   for (const ModelIo& output : model.signature.recipe_outputs) {
     subject.outputs.push_back(output.name);
   }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -14,17 +15,19 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/axes.h"
 #include "runtime/engine/load/certifier.h"
+#include "runtime/engine/load/live_loader.h"
 #include "runtime/engine/load/model_draft.h"
 #include "runtime/engine/load/policy_maker.h"
 #include "runtime/engine/load/refusal.h"
 #include "runtime/engine/load/size_check.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/graph/dim_expression.h"
-#include "runtime/onnx/import_extension.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/load_passes.h"
 #include "runtime/passes/kit/pass.h"
+#include "runtime/passes/kit/precision_rules.h"
+#include "runtime/passes/pipeline.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/mask_inputs.h"
 
@@ -89,25 +92,48 @@ ModelObserverSpec SpecOf(const Model& model) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) const {
+absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
+                                                         std::optional<ImportedModel> given) const {
   ModelDraft draft = {.options = std::move(options)};
+  // Joining requests is joining nodes, too.
+  if (!draft.options.fusion || draft.options.capture == CapturePolicy::kOff) {
+    draft.options.packing = PackingMode::kOff;
+  }
+  const auto explain = [path = given.has_value() ? ""
+                                                 : draft.options.path](const absl::Status& status) {
+    return path.empty() ? status : ExplainRefusal(path, status);
+  };
   const int64_t start = context_.clock->NowNs();
+  const auto name_of = [&](absl::string_view step) {
+    return absl::StrCat(step, " of model ", draft.id().name);
+  };
+  const Phase load(context_.debug, LogModule::kLoad, [&] { return name_of("load"); });
   Graph as_imported;
   std::optional<LoadBudget> budget;
-  if (const absl::Status status = Import(draft, as_imported, budget); !status.ok()) {
-    return ExplainRefusal(draft.options.path, status);
+  Phase importing(context_.debug, LogModule::kLoad, [&] { return name_of("phase import"); });
+  if (const absl::Status status = Import(draft, std::move(given), as_imported, budget);
+      !status.ok()) {
+    return explain(status);
   }
+  importing.End();
   const int64_t imported = context_.clock->NowNs();
+  Phase axes(context_.debug, LogModule::kLoad, [&] { return name_of("phase axes"); });
   if (const absl::Status status = FindAxes(draft, std::move(as_imported), *budget); !status.ok()) {
-    return ExplainRefusal(draft.options.path, status);
+    return explain(status);
   }
   draft.program->fingerprint = FingerprintGraph(draft.program->graph);
   draft.program->device_fingerprint = context_.device->fingerprint();
+  axes.End();
   const int64_t analysed = context_.clock->NowNs();
+  Phase certificate(context_.debug, LogModule::kCertificate,
+                    [&] { return name_of("phase certificate"); });
   Certifier::StoreLookup lookup;
   RETURN_IF_ERROR(Certifier(context_).FindOut(draft, lookup));
+  LiveLoader(context_).Improve(draft, lookup);
   // Measurements ran exactly; recipes want other forms of the parameters.
-  if (draft.options.precision != Precision::kExact) draft.program->owner->parameters().DropUnused();
+  if (MayRound(draft.options)) draft.program->owner->parameters().DropUnused();
+  certificate.End();
+  LogCertificates(draft.view());
   const int64_t certified = context_.clock->NowNs();
   FindUsage(draft);
   RETURN_IF_ERROR(PolicyMaker(context_).SetPolicy(draft));
@@ -116,6 +142,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   if (draft.proof->packing != nullptr) {
     draft.traffic.packed_ready = context_.index_of(draft.proof->packing->fingerprint());
   }
+  draft.traffic.graph_change = context_.change_since(draft.id().name, *draft.program);
   int64_t runs = 0;
   for (const ModelAxis& axis : draft.proof->axes) runs += axis.certificate.runs;
   std::unique_ptr<Model> model = std::move(draft).Finish(context_.log);
@@ -134,12 +161,20 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   return model;
 }
 
-absl::Status ModelLoader::Import(ModelDraft& model, Graph& as_imported,
-                                 std::optional<LoadBudget>& budget) const {
-  const int64_t file_bytes = FileBytesOf(model.options.path);
-  LoadBudget of_import(file_bytes);
-  ASSIGN_OR_RETURN(ImportedModel imported, ImportOnnxFile(model.options.path, &of_import));
-  RETURN_IF_ERROR(ImportExtension::Apply(imported));
+absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel> given,
+                                 Graph& as_imported, std::optional<LoadBudget>& budget) const {
+  const int64_t file_bytes = given.has_value() ? 0 : FileBytesOf(model.options.path);
+  ImportedModel imported;
+  if (given.has_value()) {
+    imported = *std::move(given);
+  } else {
+    LoadBudget of_import(file_bytes);
+    ASSIGN_OR_RETURN(imported, ImportOnnxFile(model.options.path, &of_import));
+  }
+  // The model keeps its options, and whatever this points into goes when the load is over.
+  if (const auto extend = std::exchange(model.options.extend, nullptr)) {
+    RETURN_IF_ERROR(extend(imported));
+  }
   model.program->graph = std::move(imported.graph);
   model.signature->inputs = std::move(imported.inputs);
   model.signature->recipe_outputs = std::move(imported.outputs);
@@ -166,7 +201,13 @@ absl::Status ModelLoader::Import(ModelDraft& model, Graph& as_imported,
       if (value != kNone) model.program->graph.value(value).overridable = false;
     }
   }
-  RETURN_IF_ERROR(RunLoadPassesWithin(model.program->graph, *budget));
+  PipelineOptions passes;
+  if (!model.options.fusion) passes.disabled = FusionPassNames();
+  RETURN_IF_ERROR(RunLoadPassesWithin(model.program->graph, *budget, passes));
+  if (!model.options.precision_ops.empty()) {
+    model.program->nodes = std::make_shared<const NodePrecisions>(
+        model.program->graph, model.options.precision_ops, model.options.precision);
+  }
   model.signature->shape_inputs = FindShapeInputs(model.program->graph, model.signature->inputs);
   RETURN_IF_ERROR(CutAtData(model));
   for (size_t i = 0; i < model.signature->inputs.size(); ++i) {
@@ -182,11 +223,16 @@ absl::Status ModelLoader::Import(ModelDraft& model, Graph& as_imported,
 absl::Status ModelLoader::CutAtData(ModelDraft& model) const {
   const std::shared_ptr<const Tail> tail =
       CutModel(model.program->graph, model.signature->inputs, model.signature->shape_inputs,
-               model.signature->recipe_outputs);
+               model.signature->recipe_outputs, model.options.capture == CapturePolicy::kOff);
   if (tail == nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(CheckOutputTypes(*tail));
   model.signature->recipe_outputs = tail->front_outputs();
   model.program->tail = tail;
+  if (model.options.capture == CapturePolicy::kOff) {
+    context_.log(absl::StrCat("model ", model.id().name, ": runs op by op, ", tail->cuts().size(),
+                              " nodes; nothing is captured, padded or batched"));
+    return absl::OkStatus();
+  }
   for (const Cut& cut : tail->cuts()) {
     context_.log(absl::StrCat("model ", model.id().name, ": cut at ", cut.op, " '", cut.node,
                               "': ", cut.why, "; what follows runs at each request's own sizes"));
@@ -293,17 +339,31 @@ void ModelLoader::MakeSlices(ModelDraft& model) {
   model.proof->slices = std::make_unique<SizeSlices>(std::move(alike_up_to));
 }
 
+void ModelLoader::LogCertificates(const ModelView& model) const {
+  if (!Wants(context_.debug, LogModule::kCertificate)) return;
+  for (const ModelAxis& axis : model.proof.axes) {
+    const AxisCertificate& found = axis.certificate;
+    context_.debug->Say(
+        LogModule::kCertificate,
+        absl::StrCat("axis ", axis.label, " of model ", model.options.id.name, ": ",
+                     found.proved      ? "certified by the ops"
+                     : found.certified ? absl::StrCat("certified in ", found.runs, " runs")
+                                       : absl::StrCat("refused in ", found.runs, " runs"),
+                     found.reason.empty() ? "" : ": ", found.reason));
+  }
+}
+
 void ModelLoader::LogRounding(const ModelView& model) const {
-  const Precision precision = model.options.precision;
-  if (precision == Precision::kExact) return;
+  if (!MayRound(model.options)) return;
   absl::StatusOr<Graph> graph = Specialize(
       model.program.graph, PolicyMaker::SmallSizes(model.program.graph, model.proof.axes));
-  if (!graph.ok() || !RunCapturePasses(*graph, {.precision = precision}).ok()) return;
+  if (!graph.ok() || !RunCapturePasses(*graph, {.precision = Precision::kBf16}).ok()) return;
+  if (model.program.nodes != nullptr) model.program.nodes->KeepExact(*graph);
   const RoundedProducts products = CountRoundedProducts(*graph);
   context_.log(
       FormatText("model %s: %s applies to %d of %d products with weights, and to %d attentions",
-                 model.options.id.name, std::string(PrecisionName(precision)), products.rounded,
-                 products.all, products.attentions));
+                 model.options.id.name, std::string(PrecisionName(Precision::kBf16)),
+                 products.rounded, products.all, products.attentions));
 }
 
 void ModelLoader::FindUsage(ModelDraft& model) const {

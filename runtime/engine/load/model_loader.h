@@ -17,13 +17,14 @@ class ModelLoader {
  public:
   explicit ModelLoader(const LoaderContext& context) : context_(context) {}
 
-  // See Engine::Load.
-  absl::StatusOr<std::unique_ptr<Model>> Load(ModelOptions options) const;
+  // See Engine::Load. `given`: the model itself, which comes from no file then.
+  absl::StatusOr<std::unique_ptr<Model>> Load(
+      ModelOptions options, std::optional<ImportedModel> given = std::nullopt) const;
 
  private:
   // `as_imported`: the graph before any pass, if requests may override initialisers. `budget`: set
   // to that of all that follows the import, whose own is that of the file.
-  absl::Status Import(ModelDraft& model, Graph& as_imported,
+  absl::Status Import(ModelDraft& model, std::optional<ImportedModel> given, Graph& as_imported,
                       std::optional<LoadBudget>& budget) const;
   // A graph that data decides shapes in becomes what comes before that, and a tail.
   absl::Status CutAtData(ModelDraft& model) const;
@@ -34,6 +35,7 @@ class ModelLoader {
   static void MakeSlices(ModelDraft& model);
   // Logs how many products round, where the model's precision lets them: as captures will have it,
   // which is not known of a model whose shapes hang on the values of inputs.
+  void LogCertificates(const ModelView& model) const;
   void LogRounding(const ModelView& model) const;
   // Reads what is known of the use of the model.
   void FindUsage(ModelDraft& model) const;

@@ -75,6 +75,17 @@ absl::StatusOr<OutputShape> OutputOf(const recipe::v1::StoredOutput& stored, DTy
       if (std::abs(factor) > kMaxFactor) return Damaged("a size that no output has");
       affine.factors.push_back(factor);
     }
+    if (dim.offsets_size() != dim.strides_size() ||
+        (dim.offsets_size() != 0 && dim.offsets_size() != dim.factors_size())) {
+      return Damaged("a size that no output has");
+    }
+    for (int i = 0; i < dim.offsets_size(); ++i) {
+      const Extent extent = {.offset = dim.offsets(i), .stride = dim.strides(i)};
+      if (extent.stride < 1 || extent.stride > kMaxFactor || std::abs(extent.offset) > kMaxFactor) {
+        return Damaged("a size that no output has");
+      }
+      affine.extents.push_back(extent);
+    }
   }
   return shape;
 }
@@ -145,6 +156,10 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
       to_dim->set_constant(dim.constant);
       to_dim->set_open(dim.open);
       for (int64_t factor : dim.factors) to_dim->add_factors(factor);
+      for (const Extent& extent : dim.extents) {
+        to_dim->add_offsets(extent.offset);
+        to_dim->add_strides(extent.stride);
+      }
     }
   }
   stored.set_packing_refusal(findings.packing_refusal);

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
@@ -70,6 +71,8 @@ class EagerCache {
   void Remove(const std::shared_ptr<Share>& share) { cache_.RemoveOwner(share); }
 
   int64_t bytes() const { return cache_.bytes(); }
+  // The recipes that are kept now, for people.
+  std::vector<RecipeCache::Entry> Entries() const { return cache_.Entries(); }
 
  private:
   RecipeCache cache_;

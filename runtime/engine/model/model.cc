@@ -15,6 +15,7 @@
 #include "runtime/engine/replay/gather.h"
 #include "runtime/engine/types/engine_options.h"
 #include "runtime/graph/rank_error.h"
+#include "runtime/passes/pipeline.h"
 #include "runtime/recipe/compiler.h"
 #include "runtime/verify/padding_proof.h"
 #include "runtime/verify/size_slices.h"
@@ -143,6 +144,12 @@ const std::string& Model::LabelOf(const std::string& symbol) const {
   return symbol;
 }
 
+std::string Model::BindingText(const Binding& binding) const {
+  Binding by_label = {.shape_inputs = binding.shape_inputs};
+  for (const auto& [symbol, size] : binding.axes) by_label.axes[LabelOf(symbol)] = size;
+  return by_label.ToString();
+}
+
 void Model::Note(const std::string& text) const {
   log_(absl::StrCat("model ", id().name, ": ", text));
 }
@@ -151,7 +158,7 @@ RecipeKey Model::KeyAt(const BatchTarget& target, const RequestShape& shape,
                        const ModelVariant* variant) const {
   if (target.packed) {
     return proof_->packing->KeyAt(target.packed_sizes(), program_->device_fingerprint,
-                                  options_.precision);
+                                  key_policy());
   }
   Binding binding;
   binding.axes = shape.override_sizes;
@@ -159,16 +166,24 @@ RecipeKey Model::KeyAt(const BatchTarget& target, const RequestShape& shape,
     binding.axes[proof_->axes[i].symbol] = target.sizes[i];
   binding.shape_inputs = shape.shape_inputs;
   return MakeKey(variant == nullptr ? program_->fingerprint : variant->fingerprint,
-                 std::move(binding), program_->device_fingerprint,
-                 {.precision = options_.precision});
+                 std::move(binding), program_->device_fingerprint, key_policy());
+}
+
+KeyPolicy Model::key_policy() const {
+  return {.precision = options_.precision,
+          .by_node = program_->nodes == nullptr ? "" : program_->nodes->digest(),
+          .fusion = options_.fusion};
 }
 
 CompileOptions Model::CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const {
   return {.device = options.device,
           .clock = options.clock,
+          .passes = {.disabled = options_.fusion ? std::vector<std::string>() : FusionPassNames()},
+          .nodes = program_->nodes.get(),
           .batch_symbol = key.packing == kPacked ? kTokensAxis : batch_symbol_,
           .segments_symbol = key.packing == kPacked ? kSegmentsAxis : "",
-          .choices = options.choices,
+          .choices = options_.fusion ? options.choices : nullptr,
+          .debug = options.debug,
           .hold_second =
               [parameters = &program_->owner->parameters()](const ParameterExpr& expression) {
                 return parameters->HoldSecond(expression);
@@ -177,29 +192,68 @@ CompileOptions Model::CompileOptionsFor(const RecipeKey& key, const EngineOption
                        const ParameterExpr& expression) { return parameters->Holds(expression); }};
 }
 
-absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(const RecipeKey& key,
-                                                         const ModelVariant* variant,
-                                                         const EngineOptions& options,
-                                                         CompiledPlan* plan) const {
+absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(
+    const RecipeKey& key, const ModelVariant* variant, const EngineOptions& options,
+    CompiledPlan* plan, std::function<absl::Status()> go_on) const {
   CompileOptions compile = CompileOptionsFor(key, options);
   compile.plan = plan;
-  if (variant != nullptr) return Compile(variant->graph, key, compile);
-  return Compile(key.packing == kPacked ? packing()->graph() : program_->graph, key, compile);
+  compile.go_on = std::move(go_on);
+  const Graph& graph = variant != nullptr       ? variant->graph
+                       : key.packing == kPacked ? packing()->graph()
+                                                : program_->graph;
+  const int64_t most = options_.max_request_bytes;
+  if (key.binding.shape_inputs.empty() || most == 0) return Compile(graph, key, compile);
+  // Values of a request decide sizes: each is known, and refused, before anything is made of it.
+  compile.specialize.max_value_bytes = std::min(compile.specialize.max_value_bytes, most);
+  auto recipe = Compile(graph, key, compile);
+  if (!absl::IsResourceExhausted(recipe.status())) return recipe;
+  return WithMessage(recipe.status(),
+                     absl::StrCat(recipe.status().message(), " (see reprise.max_request_mb)"));
 }
 
 absl::StatusOr<std::unique_ptr<Recipe>> Model::RebindAt(const CompiledPlan& plan,
                                                         const RecipeKey& key,
-                                                        const EngineOptions& options) const {
+                                                        const EngineOptions& options,
+                                                        const ModelVariant* variant) const {
+  if (variant != nullptr) {
+    return Rebind(plan, variant->graph, key, CompileOptionsFor(key, options));
+  }
   return Rebind(plan, key.packing == kPacked ? proof_->packing->graph() : program_->graph, key,
                 CompileOptionsFor(key, options));
 }
 
+namespace {
+
+// The launch of `recipe` with the largest result, and that one's bytes: "node 'z' makes 8 bytes".
+std::string LargestResult(const Recipe& recipe) {
+  const Launch* largest = nullptr;
+  uint64_t most = 0;
+  for (size_t i = 0; i < recipe.launches.size(); ++i) {
+    for (const OperandNote& note : recipe.operand_notes[i]) {
+      if (note.role != OperandNote::Role::kOutput || note.bytes < most) continue;
+      most = note.bytes;
+      largest = &recipe.launches[i];
+    }
+  }
+  return largest == nullptr ? "" : absl::StrCat(", of which ", largest->node, " makes ", most);
+}
+
+}  // namespace
+
 absl::Status Model::CheckArena(const Recipe& recipe) const {
+  const int64_t asked = options_.max_request_bytes;
+  if (asked > 0 && !recipe.key.binding.shape_inputs.empty() &&
+      static_cast<int64_t>(recipe.frame_bytes()) > asked) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("model '", id().name, "': a request with ", BindingText(recipe.key.binding),
+                     " asks for ", recipe.frame_bytes(), " bytes", LargestResult(recipe),
+                     "; the limit is ", asked, " (reprise.max_request_mb)"));
+  }
   const int64_t most = options_.max_arena_bytes;
   if (most <= 0 || static_cast<int64_t>(recipe.frame_bytes()) <= most) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("model '", id().name, "' needs ", recipe.frame_bytes(), " bytes of arena at ",
-                   recipe.key.binding.ToString(), "; reprise.max_arena_mb allows ", most,
+                   BindingText(recipe.key.binding), "; reprise.max_arena_mb allows ", most,
                    " (a smaller reprise.max_batch_tokens makes smaller replays)"));
 }
 

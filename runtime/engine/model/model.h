@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/stop_flag.h"
 #include "runtime/bucket/policy.h"
 #include "runtime/certify/certificate.h"
 #include "runtime/engine/model/batch_target.h"
@@ -40,6 +41,7 @@ namespace reprise {
 struct CompiledPlan;
 struct CompileOptions;
 struct EngineOptions;
+struct GraphChange;
 
 class Model : public std::enable_shared_from_this<Model> {
  public:
@@ -59,6 +61,9 @@ class Model : public std::enable_shared_from_this<Model> {
   const ModelId& id() const { return options_.id; }
   const ModelOptions& options() const { return options_; }
   const GraphFingerprint& fingerprint() const { return program_->fingerprint; }
+  // It is unloaded: what is still made for it is for nobody. From any thread.
+  void Abandon() const { abandoned_.Stop(); }
+  bool abandoned() const { return abandoned_.stopped(); }
   // Its use, as the recipe store knew it when it was loaded.
   const ModelUsage& usage() const { return traffic_.usage; }
   // As a client sees them: symbols merged, -1 for an axis in metadata is the caller's business.
@@ -149,21 +154,28 @@ class Model : public std::enable_shared_from_this<Model> {
   const ReadyIndex& ready() const { return ready(packing() != nullptr); }
   // The name that users give the axis of `symbol`; the symbol itself where no axis has it.
   const std::string& LabelOf(const std::string& symbol) const;
+  // The sizes of a binding, by what users call the axes: "batch=8,sequence=128".
+  std::string BindingText(const Binding& binding) const;
   // The key of the recipe of `target` for requests like `shape`. `variant`: of a request
   // that overrides initialisers, else null.
   RecipeKey KeyAt(const BatchTarget& target, const RequestShape& shape,
                   const ModelVariant* variant) const;
+  // The fields that all its keys have in common beside the graph.
+  KeyPolicy key_policy() const;
   // Compiles the model for `key`, which KeyAt made; the recipe is in no cache and not primed.
-  // `plan`: filled where it is not null.
-  absl::StatusOr<std::unique_ptr<Recipe>> CompileAt(const RecipeKey& key,
-                                                    const ModelVariant* variant,
-                                                    const EngineOptions& options,
-                                                    CompiledPlan* plan = nullptr) const;
+  // `plan`: filled where it is not null. `go_on`: see CompileOptions.
+  absl::StatusOr<std::unique_ptr<Recipe>> CompileAt(
+      const RecipeKey& key, const ModelVariant* variant, const EngineOptions& options,
+      CompiledPlan* plan = nullptr, std::function<absl::Status()> go_on = nullptr) const;
   // The same from a plan that was made for `key` before. DATA_LOSS where it cannot have been.
   absl::StatusOr<std::unique_ptr<Recipe>> RebindAt(const CompiledPlan& plan, const RecipeKey& key,
-                                                   const EngineOptions& options) const;
+                                                   const EngineOptions& options,
+                                                   const ModelVariant* variant = nullptr) const;
   // RESOURCE_EXHAUSTED where a stream would have to hold more for the recipe than the model may.
   absl::Status CheckArena(const Recipe& recipe) const;
+  // How its graph differs from what was loaded before under its name; null: in nothing, or there
+  // was nothing before.
+  const GraphChange* graph_change() const { return traffic_.graph_change.get(); }
   // Tells the observer what the buckets are worth.
   void ReportBuckets() const;
   // A note for the operator, with the model's name.
@@ -192,6 +204,8 @@ class Model : public std::enable_shared_from_this<Model> {
   int64_t LargestBatchAt(const BucketPolicy& buckets, const std::vector<int64_t>& sizes) const;
 
  private:
+  mutable StopFlag abandoned_;
+
   CompileOptions CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const;
   // The most rows that a request of `length` tokens each may have in a packed replay.
   int64_t MaxPackedRows(int64_t length) const;

@@ -78,6 +78,8 @@ std::optional<AxisSizes> Model::FindBucket(absl::string_view label) const {
 
 std::vector<std::string> Model::BucketLabels() const {
   std::vector<std::string> labels;
+  // Where some axis has no buckets, every recipe is exact.
+  if (proof_->packing == nullptr && proof_->certified.size() < proof_->axes.size()) return labels;
   const auto buckets = AllBuckets();
   if (!buckets.has_value()) return labels;
   for (const AxisSizes& bucket : *buckets) labels.push_back(LabelOfBucket(bucket));

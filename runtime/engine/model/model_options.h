@@ -2,16 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "runtime/bucket/advisor.h"
 #include "runtime/bucket/policy.h"
 #include "runtime/engine/types/bucket_report.h"
 #include "runtime/engine/types/observer.h"
 #include "runtime/ops/kit/precision.h"
+#include "runtime/passes/kit/precision_rules.h"
 
 namespace reprise {
 
@@ -20,6 +23,7 @@ enum class CapturePolicy {
   kQuick,       // a larger ready recipe serves; else the request waits for a capture of its bucket
   kInline,      // the request waits for a capture of its bucket, whatever else is ready
   kBackground,  // no request waits: a larger ready recipe serves, else the request runs eagerly
+  kOff,         // nothing is captured: every request runs op by op, at its own sizes
 };
 
 // Whether the kernels of captured recipes are timed behind the traffic.
@@ -33,6 +37,8 @@ enum class PackingMode {
   kAuto,  // packed where the model can be
   kOff,
 };
+
+struct ImportedModel;
 
 struct ModelOptions {
   ModelId id;
@@ -55,6 +61,9 @@ struct ModelOptions {
   int64_t max_recipe_bytes = 0;     // limits its recipes in the cache
   int64_t max_arena_bytes = 0;      // limits what a stream holds for one recipe
   int64_t max_parameter_bytes = 0;  // limits its parameters, as stored and as prepared
+  // Limits of one request; 0: none.
+  int64_t max_request_ns = 60'000'000'000;          // time to compute
+  int64_t max_request_bytes = int64_t{2048} << 20;  // where its data decide how many it makes
   // Axis labels along which nothing is ever padded or batched, whatever the certificate says.
   std::set<std::string> no_padding;
   PackingMode packing = PackingMode::kOff;
@@ -62,6 +71,11 @@ struct ModelOptions {
   // is: rounding acts on each element by itself, so that it opens no way from padding to an answer,
   // and what is measured need not tell a way from a rounding that fell to the other side.
   Precision precision = Precision::kExact;
+  // Nodes that have another one.
+  PrecisionRules precision_ops;
+  // False: each node is computed as the file has it, by the first kernel that its device offers, so
+  // that a node's bits hang on the node alone. Slow: for looking at what joining nodes changes.
+  bool fusion = true;
   // The values that padding is filled with, by input name; 0 where not named.
   std::map<std::string, double> fills;
   CapturePolicy capture = CapturePolicy::kQuick;
@@ -73,6 +87,15 @@ struct ModelOptions {
   // Engine::Load measures padding at small sizes only, and Engine::ConfirmPadding, which the caller
   // then owes, at the large ones; until it has, requests of large buckets wait, or run exact.
   bool confirm_padding_later = false;
+  // Changes the model between its file and all that looks at it, for what its folder says beside
+  // the file; empty: nothing is changed. Engine::Load calls it once, on its own thread, and forgets
+  // it: what it did is part of every recipe.
+  std::function<absl::Status(ImportedModel& imported)> extend;
 };
+
+// Whether any product of the model may round.
+inline bool MayRound(const ModelOptions& options) {
+  return options.precision != Precision::kExact || !options.precision_ops.empty();
+}
 
 }  // namespace reprise

@@ -11,6 +11,7 @@
 #include "runtime/engine/model/model_variants.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/graph/graph.h"
+#include "runtime/passes/kit/precision_rules.h"
 #include "runtime/recipe/key.h"
 
 namespace reprise {
@@ -22,6 +23,8 @@ struct ModelProgram {
   std::shared_ptr<const Tail> tail;         // null: the graph is all of the model
   std::unique_ptr<ModelVariants> variants;  // null where no initialiser can be overridden
   std::shared_ptr<ModelOwner> owner;        // has the parameters
+  // The nodes that round; null: all as the model's precision says.
+  std::shared_ptr<const NodePrecisions> nodes;
 };
 
 }  // namespace reprise

@@ -18,8 +18,12 @@ struct ModelSignature {
   std::vector<ModelIo> inputs;          // as a client sees them, symbols merged
   std::vector<ModelIo> recipe_outputs;  // a cut model's are those before its cuts
   std::shared_ptr<const Vocabulary> vocabulary;
-  std::vector<int> shape_inputs;    // positions in `inputs`
-  std::vector<int> recipe_inputs;   // the position in `inputs` of each input of a recipe
+  std::vector<int> shape_inputs;   // positions in `inputs`
+  std::vector<int> recipe_inputs;  // the position in `inputs` of each input of a recipe
+  // Inputs of recipes behind those: which positions of each row are the request's own, along the
+  // axis of the same place in `live_axes` (passes/live). No client sends them.
+  std::vector<ModelIo> live_inputs;
+  std::vector<size_t> live_axes;    // positions in ModelProof::axes
   std::set<size_t> one_row_inputs;  // positions of those that SpreadRows repeats
   std::set<size_t> mask_inputs;     // positions of those of integers: see IsMaskInput
   int batch_axis = -1;              // position in ModelProof::axes

@@ -8,6 +8,7 @@
 #include "runtime/engine/model/eager_cache.h"
 #include "runtime/engine/traffic/bucket_learner.h"
 #include "runtime/engine/traffic/model_usage.h"
+#include "runtime/engine/types/graph_history.h"
 #include "runtime/recipe/ready_index.h"
 
 namespace reprise {
@@ -18,6 +19,9 @@ struct ModelTraffic {
   std::shared_ptr<const ReadyIndex> ready;         // recipes of the model's own graph
   std::shared_ptr<const ReadyIndex> packed_ready;  // null where the model is padded
   std::shared_ptr<EagerCache::Share> eager_share;  // what eager runs of it have prepared
+  // How its graph differs from the one that was served under its name before; null: in nothing, or
+  // there was none.
+  std::shared_ptr<const GraphChange> graph_change;
 };
 
 }  // namespace reprise

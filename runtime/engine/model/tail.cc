@@ -52,10 +52,10 @@ std::vector<Tail::SectionWords> Tail::Sections() const {
 
 std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& inputs,
                                      const std::vector<int>& shape_inputs,
-                                     const std::vector<ModelIo>& outputs) {
+                                     const std::vector<ModelIo>& outputs, bool everywhere) {
   std::set<std::string> names;
   for (const int position : shape_inputs) names.insert(inputs[position].name);
-  std::shared_ptr<const CutGraph> cut = CutAtData(graph, names);
+  std::shared_ptr<const CutGraph> cut = CutAtData(graph, names, everywhere);
   if (cut == nullptr) return nullptr;
   // Behind a cut no replay says it before there is data.
   const std::vector<DType> types = ResultTypes(graph);

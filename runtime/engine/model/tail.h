@@ -78,10 +78,11 @@ class Tail {
 };
 
 // Cuts `graph`, after the load passes, where data decides shapes: it becomes what comes before, and
-// the rest is returned. Null, and `graph` as it was, where there is no cut.
+// the rest is returned. Null, and `graph` as it was, where there is no cut. `everywhere`: each node
+// is a cut, so that the model runs op by op.
 std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& inputs,
                                      const std::vector<int>& shape_inputs,
-                                     const std::vector<ModelIo>& outputs);
+                                     const std::vector<ModelIo>& outputs, bool everywhere = false);
 
 // INVALID_ARGUMENT naming an output whose dtype the file does not declare and that does not follow
 // from those of the inputs: two branches may differ.

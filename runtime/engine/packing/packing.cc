@@ -49,10 +49,10 @@ std::optional<PackedSizes> Packing::Fit(const PackedSizes& sizes) const {
 }
 
 RecipeKey Packing::KeyAt(const PackedSizes& sizes, const std::string& device,
-                         Precision precision) const {
+                         KeyPolicy policy) const {
   Binding binding = {.axes = {{kTokensAxis, sizes.tokens}, {kSegmentsAxis, sizes.segments}}};
-  return MakeKey(fingerprint_, std::move(binding), device,
-                 {.packing = kPacked, .precision = precision});
+  policy.packing = kPacked;
+  return MakeKey(fingerprint_, std::move(binding), device, policy);
 }
 
 PackedSizes PackedSizesOf(const RecipeKey& key) {

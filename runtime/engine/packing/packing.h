@@ -63,8 +63,7 @@ class Packing {
   // The smallest bucket that holds these sizes; nullopt where none does.
   std::optional<PackedSizes> Fit(const PackedSizes& sizes) const;
 
-  RecipeKey KeyAt(const PackedSizes& sizes, const std::string& device,
-                  Precision precision = Precision::kExact) const;
+  RecipeKey KeyAt(const PackedSizes& sizes, const std::string& device, KeyPolicy policy = {}) const;
 
  private:
   Packing() = default;

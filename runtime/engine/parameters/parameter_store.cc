@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/digest128.h"
+#include "runtime/base/go_on.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 
@@ -22,13 +23,13 @@ constexpr int64_t kLookAtFilesEveryNs = 10'000'000;
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const ParameterTable>> ParameterStore::TableFor(
-    const std::shared_ptr<const Recipe>& recipe) {
+    const std::shared_ptr<const Recipe>& recipe, const std::function<absl::Status()>& go_on) {
   MutexLock lock(mutex_);
   if (auto it = tables_.find(recipe.get());
       it != tables_.end() && it->second.recipe.lock() == recipe) {
     return it->second.table;
   }
-  RETURN_IF_ERROR(Prepare(*recipe));
+  RETURN_IF_ERROR(Prepare(*recipe, go_on));
   std::vector<Tensor> tensors;
   tensors.reserve(recipe->parameters.size());
   for (size_t slot = 0; slot < recipe->parameters.size(); ++slot) {
@@ -43,13 +44,15 @@ absl::StatusOr<std::shared_ptr<const ParameterTable>> ParameterStore::TableFor(
   return table;
 }
 
-absl::Status ParameterStore::Prepare(const Recipe& recipe) {
+absl::Status ParameterStore::Prepare(const Recipe& recipe,
+                                     const std::function<absl::Status()>& go_on) {
   struct Work {
     const ParameterStore* store;
+    const std::function<absl::Status()>& go_on;
     std::vector<const ParameterExpr*> missing;
     std::vector<absl::StatusOr<Tensor>> results;
     std::atomic<size_t> next{0};
-  } work = {.store = this};
+  } work = {.store = this, .go_on = go_on};
   HashSet<absl::string_view> seen;
   int64_t bytes = 0;
   for (size_t slot = 0; slot < recipe.parameters.size(); ++slot) {
@@ -67,6 +70,10 @@ absl::Status ParameterStore::Prepare(const Recipe& recipe) {
     Work& shared = *static_cast<Work*>(context);
     for (size_t i; (i = shared.next++) < shared.missing.size();) {
       const ParameterExpr& expression = *shared.missing[i];
+      if (absl::Status goes_on = GoesOn(shared.go_on); !goes_on.ok()) {
+        shared.results[i] = std::move(goes_on);
+        continue;
+      }
       shared.results[i] = WithinMemory(
           [&] {
             return absl::StrCat("parameter ", DTypeName(expression.dtype()),

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,8 +64,10 @@ class ParameterStore {
 
   // The table of `recipe`; the prepare program runs for expressions not seen before. Cheap for a
   // recipe seen before. Errors: what a step returns; RESOURCE_EXHAUSTED as above.
+  // `go_on` is asked between the steps, from several threads: an error ends the program with it.
   absl::StatusOr<std::shared_ptr<const ParameterTable>> TableFor(
-      const std::shared_ptr<const Recipe>& recipe);
+      const std::shared_ptr<const Recipe>& recipe,
+      const std::function<absl::Status()>& go_on = nullptr);
 
   // One parameter as a tensor, kept like those of tables.
   absl::StatusOr<Tensor> ValueOf(const ParameterExpr& expression);
@@ -112,7 +115,8 @@ class ParameterStore {
   // A leaf was read, and the copy of it is what is needed from now on.
   void DropPagesOf(const Tensor& leaf) const;
   // Evaluates those of the recipe's expressions that nobody asked for yet.
-  absl::Status Prepare(const Recipe& recipe) REQUIRES(mutex_);
+  absl::Status Prepare(const Recipe& recipe, const std::function<absl::Status()>& go_on)
+      REQUIRES(mutex_);
   // Keeps what an expression came to, within the limits.
   absl::Status Keep(const ParameterExpr& expression, Tensor value) REQUIRES(mutex_);
   // Takes `bytes` more from the limits.

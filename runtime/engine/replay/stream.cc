@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -33,38 +34,83 @@ int PartsToPrime(const Launch& launch, const std::vector<OperandNote>& notes) {
   return static_cast<int>(std::clamp(launch.work.in_flops() / kPrimeWork, 1.0, kPrimeParts));
 }
 
+// A part of more work than this, some 25 ms of a Zen 5, is run in pieces.
+constexpr double kWorkPerPiece = 7e9;
+
 struct ReplayCall {
   const Recipe* recipe;
   const Frame* frame;
   const FirstDataError* end;  // nullptr, or what ends it
+  const RunControl* control;  // nullptr, or what may end it
+  double share;               // part of the recipe's work that this replay has
   // The first launch that threw, as those may that are marked `reference` or `foreign`: they ask
-  // for memory.
-  std::atomic<int> failed{-1};
+  // for memory. Or in front of which, or within which, the replay was ended.
+  std::atomic<int> left{-1};
   std::exception_ptr thrown;  // what it threw; read when all parts are done
+
+  void Leave(int launch) {
+    int none = -1;
+    left.compare_exchange_strong(none, launch);
+  }
 };
+
+// Whether the replay is to end in front of `launch`.
+bool Ends(const ReplayCall& call, const Launch& launch) {
+  if (call.control->stopped()) return true;
+  return call.recipe->has_long_launches && MayTakeLong(launch) && call.control->IsOverdue();
+}
+
+// Pieces that each of `parts` parts of a phase of `launch` is cut into, so that the replay can end
+// between them.
+int PiecesOf(const ReplayCall& call, const Launch& launch, int parts) {
+  if (call.control == nullptr || !call.recipe->has_long_launches) return 1;
+  if (launch.reference) return 1;  // It runs as a whole.
+  const double work = call.share * launch.work.in_flops() / launch.phases / parts;
+  constexpr double kMostPieces = 4096;
+  return static_cast<int>(std::clamp(std::ceil(work / kWorkPerPiece), 1.0, kMostPieces));
+}
+
+// The part that `args` names, piece by piece. False: it was ended before its end. The pieces of a
+// part do not lie side by side: a kernel whose workspace is for few parts uses the first ones.
+bool RunPieces(const Launch& launch, LaunchArgs args, int pieces, const RunControl& control) {
+  const int parts = args.parts;
+  args.parts *= pieces;
+  for (int piece = 0; piece < pieces; ++piece, args.part += parts) {
+    if (piece > 0 && (control.stopped() || control.IsOverdue())) return false;
+    launch.run(args);
+  }
+  return true;
+}
 
 void RunStep(void* context, int index, int part, int parts) {
   ReplayCall& call = *static_cast<ReplayCall*>(context);
   if (call.end != nullptr && call.end->any()) return;
-  if (call.failed.load(std::memory_order_relaxed) >= 0) return;
+  if (call.left.load(std::memory_order_relaxed) >= 0) return;
   const RecipeStep step = call.recipe->StepAt(index);
   const Launch& launch = call.recipe->launches[static_cast<size_t>(step.launch)];
   if (call.frame->live_rows > 0 && launch.row >= call.frame->live_rows) return;
+  if (call.control != nullptr && Ends(call, launch)) return call.Leave(step.launch);
   void* operands[kMaxOperands];
   for (size_t i = 0; i < launch.operands.size(); ++i) {
     operands[i] = Resolve(launch.operands[i], *call.frame);
   }
+  const LaunchArgs args = {.operands = operands,
+                           .params = launch.params.get(),
+                           .frame = call.frame,
+                           .launch = step.launch,
+                           .part = part,
+                           .parts = parts,
+                           .phase = step.phase};
   try {
-    launch.run({.operands = operands,
-                .params = launch.params.get(),
-                .frame = call.frame,
-                .launch = step.launch,
-                .part = part,
-                .parts = parts,
-                .phase = step.phase});
+    const int pieces = PiecesOf(call, launch, parts);
+    if (pieces == 1) {
+      launch.run(args);
+    } else if (!RunPieces(launch, args, pieces, *call.control)) {
+      call.Leave(step.launch);
+    }
   } catch (...) {
     int none = -1;
-    const bool first = call.failed.compare_exchange_strong(none, step.launch);
+    const bool first = call.left.compare_exchange_strong(none, step.launch);
     if (first) call.thrown = std::current_exception();
   }
 }
@@ -94,18 +140,19 @@ absl::StatusOr<std::unique_ptr<Stream>> Stream::Create(const StreamOptions& opti
 }
 
 absl::Status Stream::Reserve(const Recipe& recipe) {
+  needed_ = std::max(needed_, recipe.frame_bytes());
   if (const absl::Status status = arena_.Ensure(recipe.frame_bytes()); !status.ok()) {
     return absl::Status(status.code(),
-                        absl::StrCat("a replay at ", recipe.key.binding.ToString(), ": ",
+                        absl::StrCat("a replay at ", recipe.SizesText(), ": ",
                                      std::string(status.message()), " (see --arena-memory-mb)"));
   }
   if (Hold(recipe.frame_bytes())) return absl::OkStatus();
   options_.make_room();
   if (Hold(recipe.frame_bytes())) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "a replay at ", recipe.key.binding.ToString(), " needs ", recipe.frame_bytes(),
-      " bytes; of the ", options_.memory->max_bytes(), " that all arenas may take together, ",
-      options_.memory->used(), " are taken (see --arena-memory-mb)"));
+      "a replay at ", recipe.SizesText(), " needs ", recipe.frame_bytes(), " bytes; of the ",
+      options_.memory->max_bytes(), " that all arenas may take together, ", options_.memory->used(),
+      " are taken (see --arena-memory-mb)"));
 }
 
 void Stream::Touch(size_t bytes) {
@@ -150,25 +197,28 @@ absl::Span<std::byte> Stream::Block(const Recipe& recipe) const {
   return {arena_.base(), recipe.frame_bytes()};
 }
 
-void Stream::Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end) {
+int Stream::Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end,
+                   const RunControl* control) {
   const bool some = frame.live_rows > 0 && frame.live_rows < recipe.rows;
   const double share = some ? static_cast<double>(frame.live_rows) / recipe.rows : 1;
   const double worthwhile = 1 + share * recipe.work / kWorkPerThread;
   const int threads =
       worthwhile < options_.max_threads ? static_cast<int>(worthwhile) : options_.max_threads;
-  ReplayCall call = {.recipe = &recipe, .frame = &frame, .end = end};
+  ReplayCall call = {
+      .recipe = &recipe, .frame = &frame, .end = end, .control = control, .share = share};
   const int steps = recipe.num_steps();
   if (options_.cores == nullptr) {
     for (int i = 0; i < steps; ++i) RunStep(&call, i, 0, 1);
   } else {
     options_.cores->Run(threads, steps, RunStep, &call);
   }
-  if (const int failed = call.failed; failed >= 0) {
-    Rethrow(recipe.launches[static_cast<size_t>(failed)], call.thrown);
-  }
+  const int left = call.left;
+  if (call.thrown != nullptr) Rethrow(recipe.launches[static_cast<size_t>(left)], call.thrown);
+  return left;
 }
 
-void Stream::Prime(const Recipe& recipe, const Frame& frame) const {
+bool Stream::Prime(const Recipe& recipe, const Frame& frame,
+                   const std::function<bool()>& ends) const {
   void* operands[kMaxOperands];
   LaunchArgs args = {.operands = operands,
                      .params = nullptr,
@@ -178,6 +228,7 @@ void Stream::Prime(const Recipe& recipe, const Frame& frame) const {
                      .parts = 1,
                      .lone_part = true};
   for (const Launch& launch : recipe.launches) {
+    if (ends != nullptr && ends()) return false;
     for (size_t i = 0; i < launch.operands.size(); ++i) {
       operands[i] = Resolve(launch.operands[i], frame);
     }
@@ -191,6 +242,7 @@ void Stream::Prime(const Recipe& recipe, const Frame& frame) const {
     }
     ++args.launch;
   }
+  return true;
 }
 
 }  // namespace reprise

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,6 +22,7 @@
 #include "runtime/engine/replay/poison.h"
 #include "runtime/engine/types/data_error.h"
 #include "runtime/engine/types/memory_budget.h"
+#include "runtime/engine/types/run_control.h"
 #include "runtime/memory/arena.h"
 #include "runtime/recipe/recipe.h"
 
@@ -66,13 +68,18 @@ class Stream {
 
   // Runs every launch in order, phase by phase. Between the first and the last: no allocation, no
   // lock, no string, no map. With `end`, which is the frame's, phases that begin after a data error
-  // do nothing: for a run whose outputs nobody reads then.
-  void Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end = nullptr);
+  // do nothing: for a run whose outputs nobody reads then. With `control` the replay ends where
+  // that says so: between launches, and between the pieces of a long one. Returns the launch that
+  // it ended in front of or within, so that there are no outputs; -1: it ran to its end.
+  int Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end = nullptr,
+             const RunControl* control = nullptr);
 
   // Runs a small part of every launch of some size, so that code, weights and libraries are there
   // when the first request comes. Takes a few milliseconds at most, whatever the recipe's size;
-  // what it leaves in the outputs means nothing. `frame` as for Replay.
-  void Prime(const Recipe& recipe, const Frame& frame) const;
+  // what it leaves in the outputs means nothing. `frame` as for Replay. A launch that cannot be cut
+  // may take longer: `ends` is asked in front of each, and true ends it there, which returns false.
+  bool Prime(const Recipe& recipe, const Frame& frame,
+             const std::function<bool()>& ends = nullptr) const;
 
   // Makes the pages of the first `bytes` of the block memory now, so that no replay waits for the
   // system to clear them. From any thread, also during a replay. Does what it can.
@@ -83,6 +90,8 @@ class Stream {
 
   // Bytes that replays may have made memory since the last Release. From any thread.
   size_t held_bytes() const { return held_; }
+  // The most that a replay has needed since this was asked last.
+  size_t TakeNeededBytes() { return std::exchange(needed_, 0); }
 
  private:
   // Takes from the budget the part of `bytes` that is not held yet; false: it has too little.
@@ -93,6 +102,7 @@ class Stream {
   Arena arena_;
   std::vector<const std::byte*> inputs_;  // the frame's inputs
   std::vector<std::byte*> outputs_;       // the frame's outputs
+  size_t needed_ = 0;                     // see TakeNeededBytes
   Mutex holding_;                         // held to change held_
   std::atomic<size_t> held_{0};
 };

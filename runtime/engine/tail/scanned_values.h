@@ -26,6 +26,8 @@ class ScannedValues {
   // All of them, one behind the other along a dim of its own. Without iterations, a tensor as the
   // file declares it, with 0 for sizes that it leaves open.
   absl::StatusOr<Tensor> Join() const;
+  // Those of all elements.
+  int64_t bytes() const { return bytes_; }
 
  private:
   const std::string& label_;

@@ -7,6 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/capture/exact_limit.h"
+#include "runtime/engine/capture/stored_recipes.h"
+#include "runtime/recipe/compiler.h"
+#include "runtime/recipe/store.h"
 
 namespace reprise {
 
@@ -31,12 +34,12 @@ CaptureTarget SectionRecipes::TargetOf(const GraphSection& section, const Values
     binding.shape_inputs.insert_or_assign(name, std::move(kept));
   }
   CaptureTarget target = {.bucket = "exact", .exact = true, .section = section.label};
+  if (context_.shape.rehearsal) target.reason = CompileReason::kWarmup;
   const auto known = context_.tail.SectionFor(section, types);
   if (typed != nullptr) *typed = known;
   target.variant = known->variant;
   target.key = MakeKey(target.variant->fingerprint, std::move(binding),
-                       context_.options.device->fingerprint(),
-                       {.precision = context_.model.options().precision});
+                       context_.options.device->fingerprint(), context_.model.key_policy());
   return target;
 }
 
@@ -50,8 +53,7 @@ absl::StatusOr<SectionRecipes::Choice> SectionRecipes::Find(const GraphSection& 
   if (choice.fitted.has_value() && context_.cache.Contains(target.key)) choice.fitted.reset();
   if (choice.fitted.has_value()) {
     target.key = MakeKey(target.variant->fingerprint, choice.fitted->binding,
-                         context_.options.device->fingerprint(),
-                         {.precision = context_.model.options().precision});
+                         context_.options.device->fingerprint(), context_.model.key_policy());
     target.exact = false;  // There are few of them.
   }
   choice.recipe = context_.cache.Find(target.key);
@@ -96,23 +98,41 @@ absl::StatusOr<SectionRecipes::RecipePtr> SectionRecipes::Prepare(const GraphSec
 }
 
 absl::StatusOr<SectionRecipes::RecipePtr> SectionRecipes::Prepare(const CaptureTarget& target) {
-  return context_.eager.GetOrPrepare(target.key, context_.model.eager_share(), [&] {
-    return context_.model.CompileAt(target.key, target.variant.get(), context_.options);
-  });
+  const Model& model = context_.model;
+  const EngineOptions& options = context_.options;
+  const auto prepare = [&]() -> absl::StatusOr<std::unique_ptr<Recipe>> {
+    // A model that runs op by op has no other recipes, so these outlive a restart.
+    const bool keep = options.store != nullptr && model.options().capture == CapturePolicy::kOff;
+    std::unique_ptr<Recipe> recipe = keep ? RestoreEager(options, model, target) : nullptr;
+    if (recipe == nullptr) {
+      const int64_t start_ns = options.clock->NowNs();
+      CompiledPlan plan;
+      ASSIGN_OR_RETURN(recipe, model.CompileAt(target.key, target.variant.get(), options,
+                                               keep ? &plan : nullptr));
+      if (keep && options.store->writable()) {
+        KeepRecipe(options, model, *recipe, plan, options.clock->NowNs() - start_ns);
+      }
+    }
+    recipe->note = {.model = model.id().name, .version = model.id().version, .bucket = "eager"};
+    return recipe;
+  };
+  return context_.eager.GetOrPrepare(target.key, model.eager_share(), prepare);
 }
 
 absl::StatusOr<SectionRecipes::RecipePtr> SectionRecipes::Miss(const CaptureTarget& target) {
   const Model& model = context_.model;
   const OnMiss on_miss = context_.shape.on_miss;
-  const bool frozen = context_.options.frozen || model.options().frozen;
+  const bool frozen =
+      (context_.options.frozen || model.options().frozen) && !context_.shape.rehearsal;
   const bool is_default = on_miss == OnMiss::kDefault;
   if (on_miss == OnMiss::kReject) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("model '", model.id().name, "' has no recipe for the section ", target.section,
-                     " at ", target.key.binding.ToString(), ", and reprise.on_miss is reject"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "model '", model.id().name, "' has no recipe for the section ", target.section, " at ",
+        model.BindingText(target.key.binding), ", and reprise.on_miss is reject"));
   }
   const bool behind = is_default && model.options().capture == CapturePolicy::kBackground;
-  if (frozen || behind || (!is_default && on_miss != OnMiss::kWait) ||
+  const bool never = is_default && model.options().capture == CapturePolicy::kOff;
+  if (frozen || behind || never || (!is_default && on_miss != OnMiss::kWait) ||
       (target.exact && IsOneTooMany(model, on_miss, target.key, context_.cache))) {
     if (behind && !frozen) {
       context_.captures.Begin(model.shared_from_this(), target, CaptureUrgency::kBehind,
@@ -127,7 +147,10 @@ absl::StatusOr<SectionRecipes::RecipePtr> SectionRecipes::Miss(const CaptureTarg
   Note(result.outcome == RecipeCache::Outcome::kCaptured ? CaptureOutcome::kCaptured
                                                          : CaptureOutcome::kWaited);
   if (result.record.has_value()) {
-    result.record->AddWaiter(context_.shape.id, context_.options.clock->NowNs() - since_ns);
+    if (!context_.shape.rehearsal) {
+      result.record->AddWaiter(context_.shape.id, context_.options.clock->NowNs() - since_ns);
+    }
+    if (context_.shape.rehearsal) result.record->behind = true;
     context_.options.on_capture(*result.record);
     context_.misses.Add(*std::move(result.record));
   }

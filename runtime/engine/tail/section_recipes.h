@@ -24,6 +24,7 @@
 #include "runtime/engine/replay/stream.h"
 #include "runtime/engine/types/engine_options.h"
 #include "runtime/engine/types/miss_report.h"
+#include "runtime/engine/types/run_control.h"
 
 namespace reprise {
 
@@ -38,6 +39,7 @@ struct TailContext {
   const Tail& tail;
   const RequestShape& shape;  // the request's
   Stream& stream;
+  RunControl& control;
 };
 
 class SectionRecipes {

@@ -138,6 +138,8 @@ absl::Status TailRun::RunAll(const Request& request, const Recipe& front, Respon
                                                      "' as ", DTypeName(output.dtype),
                                                      ", and it is ", DTypeName(value.dtype())));
     }
+    RETURN_IF_ERROR(context_.control.Admit(static_cast<int64_t>(value.bytes()),
+                                           absl::StrCat("the answer's '", output.name, "'")));
     response.outputs[i].shape = value.shape();
     if (value.bytes() > 0) {
       response.outputs[i].bytes.assign(static_cast<const char*>(value.data()), value.bytes());
@@ -159,6 +161,8 @@ absl::Status TailRun::RunGraph(const CutGraph& graph) {
   for (const CutGraph::Stage& stage : graph.stages) {
     const bool is_front = &stage == &context_.tail.graph().stages.front();
     if (!is_front && !stage.section.outputs.empty()) {
+      RETURN_IF_ERROR(
+          context_.control.Check([&] { return absl::StrCat("section ", stage.section.label); }));
       RETURN_IF_ERROR(InSection(stage.section, RunSection(stage.section)));
     }
     for (const EagerNode& node : stage.nodes) {
@@ -177,7 +181,24 @@ absl::StatusOr<Tensor> TailRun::ValueOf(const CutGraph& graph, const std::string
   return absl::InternalError(absl::StrCat("nothing made the value '", name, "'"));
 }
 
+absl::StatusOr<std::vector<Tensor>> TailRun::EvaluateWithin(
+    const Node& node, const std::vector<std::optional<Tensor>>& inputs,
+    const std::vector<std::string>& names) {
+  RETURN_IF_ERROR(context_.control.Check([&] { return NodeLabel(node); }));
+  const int64_t most = context_.control.BytesLeft(kMaxResultBytes);
+  auto results = Evaluate(node, inputs, most);
+  if (!results.ok()) {
+    absl::Status status = WithNames(results.status(), names);
+    if (most == kMaxResultBytes || !absl::IsResourceExhausted(status)) return status;
+    return WithMessage(
+        status, absl::StrCat(status.message(), "; that is what reprise.max_request_mb leaves"));
+  }
+  for (Tensor& result : *results) result = context_.control.Keep(std::move(result));
+  return results;
+}
+
 absl::Status TailRun::RunEager(const CutGraph& graph, const EagerNode& node) {
+  RETURN_IF_ERROR(context_.control.Check([&] { return NodeLabel(node.node); }));
   if (node.then_branch != nullptr) return RunBranch(graph, node);
   return node.body != nullptr ? RunLoop(graph, node) : RunNode(graph, node);
 }
@@ -192,12 +213,12 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
     if (i > 0 || node.node.op != "Gather") bytes += inputs[i]->bytes();
   }
   const int64_t start_ns = context_.options.clock->NowNs();
-  const GraphSection* section =
-      bytes > kLittleBytes ? context_.tail.SectionOf(graph, node) : nullptr;
+  // Where nothing is captured every op on data has a recipe of its own, however little it reads.
+  const bool prepares = bytes > kLittleBytes ||
+                        (node.is_cut && context_.model.options().capture == CapturePolicy::kOff);
+  const GraphSection* section = prepares ? context_.tail.SectionOf(graph, node) : nullptr;
   if (section == nullptr || !RunPrepared(*section)) {
-    auto evaluated = Evaluate(node.node, inputs, kMaxResultBytes);
-    if (!evaluated.ok()) return WithNames(evaluated.status(), node.inputs);
-    std::vector<Tensor>& results = *evaluated;
+    ASSIGN_OR_RETURN(std::vector<Tensor> results, EvaluateWithin(node.node, inputs, node.inputs));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (!node.outputs[i].empty()) values_[node.outputs[i]] = std::move(results[i]);
     }
@@ -272,7 +293,11 @@ absl::Status TailRun::RunLoop(const CutGraph& graph, const EagerNode& node) {
     if (i < carried.size()) {
       values_[node.outputs[i]] = std::move(carried[i]);
     } else {
-      ASSIGN_OR_RETURN(values_[node.outputs[i]], scanned[i - carried.size()].Join());
+      const ScannedValues& all = scanned[i - carried.size()];
+      RETURN_IF_ERROR(context_.control.Admit(
+          all.bytes(), absl::StrCat(label, ": its result '", node.outputs[i], "'")));
+      ASSIGN_OR_RETURN(Tensor joined, all.Join());
+      values_[node.outputs[i]] = context_.control.Keep(std::move(joined));
     }
   }
   return absl::OkStatus();
@@ -343,13 +368,9 @@ absl::Status TailRun::RunNodeByNode(const GraphSection& section) {
       if (node.inputs[i] == kNone) continue;
       ASSIGN_OR_RETURN(inputs[i], value_of(node.inputs[i]));
     }
-    auto evaluated = Evaluate(node, inputs, kMaxResultBytes);
-    if (!evaluated.ok()) {
-      std::vector<std::string> names;
-      for (const ValueId id : node.inputs) names.push_back(id == kNone ? "" : graph.value(id).name);
-      return WithNames(evaluated.status(), names);
-    }
-    std::vector<Tensor>& results = *evaluated;
+    std::vector<std::string> names;
+    for (const ValueId id : node.inputs) names.push_back(id == kNone ? "" : graph.value(id).name);
+    ASSIGN_OR_RETURN(std::vector<Tensor> results, EvaluateWithin(node, inputs, names));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] != kNone) values[node.outputs[i]] = std::move(results[i]);
     }
@@ -370,7 +391,10 @@ absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::
     if (slot.bytes == 0 || section.shape_only.contains(slot.name)) continue;
     CopyIn(values_.at(slot.name), slot, context_.stream.inputs() + slot.offset);
   }
-  context_.stream.Replay(*recipe, frame);
+  const int ended = context_.stream.Replay(*recipe, frame, nullptr, &context_.control);
+  if (ended >= 0) {
+    return context_.control.Ended(recipe->launches[static_cast<size_t>(ended)].node);
+  }
   if (const DataError* found = error.get(); found != nullptr) {
     return ErrorOf(*found, found->input < 0
                                ? found->place
@@ -379,7 +403,10 @@ absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::
   for (size_t i = 0; i < section.outputs.size(); ++i) {
     const TensorSlot& slot = recipe->outputs[i];
     ASSIGN_OR_RETURN(const Shape shape, TrueShape(slot, i, choice));
-    Tensor value = CopiedOut(slot, shape, frame.outputs[i]);
+    RETURN_IF_ERROR(
+        context_.control.Admit(NumElements(shape) * static_cast<int64_t>(DTypeSize(slot.dtype)),
+                               absl::StrCat("'", slot.name, "'")));
+    Tensor value = context_.control.Keep(CopiedOut(slot, shape, frame.outputs[i]));
     if (context_.stream.poisons() &&
         HoldsPoison({static_cast<const char*>(value.data()), value.bytes()})) {
       return absl::InternalError(
@@ -404,7 +431,7 @@ absl::StatusOr<Shape> TailRun::TrueShape(const TensorSlot& slot, size_t output,
   if (as_promised) return shape;
   context_.model.owner()->observer().OnWithheldAnswer();
   return absl::InternalError(absl::StrCat("'", slot.name, "' has shape ", ShapeToString(slot.shape),
-                                          " in its recipe (", choice.recipe->key.binding.ToString(),
+                                          " in its recipe (", choice.recipe->SizesText(),
                                           "), which is not what its other sizes promise"));
 }
 

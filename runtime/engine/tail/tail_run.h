@@ -8,7 +8,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/engine/tail/section_recipes.h"
@@ -37,6 +39,10 @@ class TailRun {
   absl::StatusOr<Shape> TrueShape(const TensorSlot& slot, size_t output,
                                   const SectionRecipes::Choice& choice) const;
   absl::Status RunNode(const CutGraph& graph, const EagerNode& node);
+  // The results of `node`, which count as made by the request. `names`: those of its inputs.
+  absl::StatusOr<std::vector<Tensor>> EvaluateWithin(
+      const Node& node, const std::vector<std::optional<Tensor>>& inputs,
+      const std::vector<std::string>& names);
   // False where reference kernels are to do it.
   bool RunPrepared(const GraphSection& section);
   absl::Status RunEager(const CutGraph& graph, const EagerNode& node);

@@ -92,7 +92,7 @@ bool Tuner::MayTune(const Model& model, const Recipe& recipe) const {
 void Tuner::Want(const Model& model, const Recipe& recipe) {
   if (!MayTune(model, recipe)) return;
   const int64_t now_ns = options_.clock->NowNs();
-  if (!queue_.Begin(recipe.key.hash, recipe.note.bucket == "exact", now_ns)) return;
+  if (!queue_.Begin(recipe.key.hash, !recipe.note.bucketed, now_ns)) return;
   const auto job = [this, weak = std::weak_ptr<const Model>(model.shared_from_this()),
                     key = recipe.key, now_ns](Stream* stream) { Run(weak, key, now_ns, stream); };
   if (options_.captures->Add(CaptureUrgency::kTuning, job)) return;

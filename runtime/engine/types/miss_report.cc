@@ -48,10 +48,22 @@ void MissRecord::AddWaiter(std::string request_id, int64_t waited_ns) {
   if (waiters.size() < kMaxWaiters) waiters.push_back({std::move(request_id), waited_ns});
 }
 
+void DescribeRecipe(const Recipe& recipe, MissRecord& record) {
+  const auto text = [](const TensorSlot& slot) {
+    return absl::StrCat(slot.name, ": ", DTypeName(slot.dtype), ShapeToString(slot.shape));
+  };
+  for (const TensorSlot& slot : recipe.inputs) record.inputs.push_back(text(slot));
+  for (const TensorSlot& slot : recipe.outputs) record.outputs.push_back(text(slot));
+  record.recipe_bytes = recipe.memory_bytes();
+  record.frame_bytes = static_cast<int64_t>(recipe.frame_bytes());
+}
+
 std::string MissText(const MissRecord& record) {
   std::string text = FormatText(
-      "model %s: captured %s (%s) because of %s in %.1f ms", record.model.name, record.bucket,
-      record.binding, std::string(CompileReasonName(record.reason)), Ms(record.phases.total_ns()));
+      "model %s: captured %s (%s) as recipe %s because of %s%s in %.1f ms", record.model.name,
+      record.bucket, record.binding, record.recipe, std::string(CompileReasonName(record.reason)),
+      record.cause.empty() ? "" : absl::StrCat(" (", record.cause, ")"),
+      Ms(record.phases.total_ns()));
   AppendText(
       &text, " (specialise %.1f, passes %.1f, plan %.1f, bind %.1f, prepare %.1f, prime %.1f)",
       Ms(record.phases.specialize_ns), Ms(record.phases.passes_ns), Ms(record.phases.plan_ns),

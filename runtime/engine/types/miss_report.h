@@ -41,10 +41,12 @@ struct MissRecord {
   std::string recipe;   // hex key
   std::string section;  // which section of a model cut at data; empty: the part before the cuts
   CompileReason reason = CompileReason::kNewShape;
+  std::string cause;    // the difference of the graph, where that has changed; may be empty
   bool behind = false;  // nobody waited when it began
 
-  std::string nearest;                     // bucket or binding of it; empty: there was none
-  std::vector<KeyDifference> differences;  // key fields that differ from the nearest
+  std::vector<std::string> inputs, outputs;  // the recipe's: "x: f32[8, 128]"
+  std::string nearest;                       // bucket or binding of it; empty: there was none
+  std::vector<KeyDifference> differences;    // key fields that differ from the nearest
 
   CapturePhases phases;
   // How much more memory the process had after each step than before it; other threads count too.
@@ -62,6 +64,9 @@ struct MissRecord {
   static constexpr size_t kMaxWaiters = 16;
   void AddWaiter(std::string request_id, int64_t waited_ns);
 };
+
+// Sets what a record says of the recipe itself: its tensors and its memory.
+void DescribeRecipe(const Recipe& recipe, MissRecord& record);
 
 // One line for the log: "captured b1_s128 of minilm (new_shape) in 31.2 ms; ...".
 std::string MissText(const MissRecord& record);

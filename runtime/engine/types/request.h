@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/base/stop_flag.h"
 #include "runtime/bucket/policy.h"
 #include "runtime/graph/tensor.h"
 #include "runtime/graph/vocabulary.h"
@@ -26,6 +27,8 @@ struct Request {
   std::vector<bool> wanted_outputs;  // ordered like Model::outputs(); empty: all
   // The texts that places in inputs stand for, and their memory; null where the caller has none.
   std::shared_ptr<const RequestTexts> texts;
+  // Set when nobody waits for the answer any more: it may be any then. Null: somebody always does.
+  const StopFlag* gone = nullptr;
   // The memory of inputs that Model::SpreadRows has repeated.
   std::vector<std::shared_ptr<const std::string>> spread;
 };
@@ -58,6 +61,9 @@ struct RequestShape {
   // Set by the caller.
   OnMiss on_miss = OnMiss::kDefault;
   std::string id;  // the client's, for reports
+  // Made up before requests come, so that what they will need is captured: it is not counted, and
+  // captures for it also where the model is frozen.
+  bool rehearsal = false;
 };
 
 struct OutputTensor {

@@ -4,7 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/graph/elements.h"
-#include "runtime/ops/axis/axis_rule.h"
+#include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {
@@ -78,6 +78,7 @@ bool AxisContext::IsNonnegative(size_t output) const {
       }
       break;
     case Sign::kOfOperands:
+      if (row->axis == ops::LiveFillAxis && attributes().Float("value", 0) < 0) return false;
       break;
   }
   for (size_t i = 0; i < num_inputs(); ++i) {

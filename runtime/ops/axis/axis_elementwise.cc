@@ -186,12 +186,14 @@ void ElementwiseAxis(AxisContext& context) {
         joint.moved = joint.moved || meets;
         continue;
       }
-      const bool alike = positions->inner == joint.inner && positions->repeated == joint.repeated;
+      const bool alike = positions->inner == joint.inner && positions->repeated == joint.repeated &&
+                         positions->extent == joint.extent;
       if (found && !alike) {
         context.Doubt("sets elements beside each other that need not be of the same position of");
         joint.moved = true;
       }
       if (!found) joint.inner = positions->inner;
+      if (!found) joint.extent = positions->extent;
       joint.repeated = joint.repeated || positions->repeated;
       found = true;
       // Places compared with a number of places that a guard gives make a mask.

@@ -1,5 +1,6 @@
 // Axis rules of layers: normalisations, recurrences, windows, attention.
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/ops/axis/axis_rules.h"
@@ -155,14 +156,19 @@ void RecurrentAxis(AxisContext& context) {
       Positions at = {.inner = positions.inner,
                       .guarded = positions.guarded,
                       .moved = positions.moved,
-                      .repeated = positions.repeated};
+                      .repeated = positions.repeated,
+                      .extent = positions.extent};
       at.dim = batch_first ? 0 : 2;
       states.along.push_back(at);
       at.dim = batch_first ? 0 : 1;
       last.along.push_back(at);
       continue;
     }
-    if (has_lengths) {
+    const bool own_lengths = has_lengths && context.input(4).counts == positions.extent &&
+                             positions.inner == 1 && !positions.moved && !positions.repeated;
+    if (own_lengths) {
+      // Each row ends where its request does, whatever the direction.
+    } else if (has_lengths) {
       context.Doubt("runs as far as its lengths say over");
     } else if (direction != "forward") {
       context.Mix(absl::StrCat("runs from the end, where the padding is (", direction, "), over"),
@@ -175,10 +181,13 @@ void RecurrentAxis(AxisContext& context) {
       context.Doubt("runs over");
     }
     // Behind its length a row's states are zeros.
-    states.along.push_back({.dim = batch_first ? 1 : 0,
-                            .guarded = positions.guarded || has_lengths,
-                            .moved = positions.moved,
-                            .repeated = positions.repeated});
+    states.along.push_back(
+        {.dim = batch_first ? 1 : 0,
+         .padding = own_lengths ? PaddingValue::Constant(0) : PaddingValue::Unknown(),
+         .guarded = positions.guarded || (has_lengths && !own_lengths),
+         .moved = positions.moved,
+         .repeated = positions.repeated,
+         .extent = positions.extent});
   }
   for (size_t i = 1; i < context.num_inputs(); ++i) {
     const bool of_rows = i == 4 || i == 5 || i == 6;  // lengths and states
@@ -193,9 +202,82 @@ void RecurrentAxis(AxisContext& context) {
 
 namespace {
 
-// Windows over [batch, channels, spatial...]. `zeros_count`: a zero behind the end is not the same
-// as no element there.
-void WindowsAxis(AxisContext& context, bool zeros_count) {
+// The value that windows take for no element at all.
+enum class Nothing { kZero, kLowest, kNone };
+
+// The windows of a node along one dim.
+struct LineOfWindows {
+  int64_t stride = 1, before = 0, behind = 0;
+  int64_t reach = 0;  // distance between a window's first and last elements
+  bool rounds_up = false;
+
+  bool IsElementwise() const { return reach == 0 && stride == 1 && before == 0 && behind == 0; }
+  // A request's last window may hold elements behind its end.
+  bool LeavesEnd() const { return behind > 0 || (rounds_up && stride > 1); }
+  // No window is left out because it begins behind the end.
+  bool KeepsLast() const { return !rounds_up || behind + stride <= reach + 1; }
+  Extent Through(const Extent& extent) const {
+    const int64_t up = rounds_up ? stride - 1 : 0;
+    return extent.Through(before + behind - reach - 1 + stride + up, stride);
+  }
+};
+
+bool IsNothing(const AxisContext& context, const Positions& positions, Nothing nothing) {
+  const PaddingValue& padding = positions.padding;
+  switch (nothing) {
+    case Nothing::kZero:
+      return padding.Is(0);
+    case Nothing::kLowest:
+      return padding.Is(-std::numeric_limits<double>::infinity()) ||
+             (padding.Is(0) && context.input(0).nonnegative);
+    case Nothing::kNone:
+      return false;
+  }
+  return false;
+}
+
+// The positions of the windows along `line` of `positions`.
+Positions ThroughWindows(AxisContext& context, const Positions& positions,
+                         const LineOfWindows& line, bool explicit_pads, Nothing nothing) {
+  Positions out = positions;
+  out.padding = PaddingValue::Unknown();
+  if (line.IsElementwise() && explicit_pads) return out;
+  if (context.is_batch()) {
+    context.Look("reads windows over", positions);
+    out.moved = true;
+    return out;
+  }
+  const bool same_place = positions.inner == 1 && !positions.repeated && !positions.moved;
+  const bool known = same_place && explicit_pads && line.before >= 0 && line.behind >= 0;
+  const std::string in_strides = absl::StrCat("reads windows in strides of ", line.stride,
+                                              ", the last of which reaches behind the end of");
+  if (!known || !line.KeepsLast()) {
+    if (line.stride != 1) {
+      context.Look(in_strides, positions);
+    } else {
+      context.Doubt("reads windows over the elements of");
+    }
+    out.moved = true;
+    return out;
+  }
+  if (line.LeavesEnd() && !IsNothing(context, positions, nothing)) {
+    const int64_t ahead = line.reach - line.before;
+    context.Look(line.stride != 1
+                     ? in_strides
+                     : absl::StrCat("reads ", ahead, ahead == 1 ? " position" : " positions",
+                                    " ahead, behind the end of"),
+                 positions);
+  }
+  out.extent = line.Through(positions.extent);
+  if (!context.OutputHas(out.extent, positions.dim)) {
+    context.Doubt("reads windows over the elements of");
+    out.moved = true;
+  }
+  return out;
+}
+
+// Windows over [batch, channels, spatial...].
+void WindowsAxis(AxisContext& context, Nothing nothing) {
   const Attributes& attributes = context.attributes();
   const int64_t spatial = context.rank(0) - 2;
   if (spatial < 1) return UnknownAxis(context);
@@ -222,41 +304,20 @@ void WindowsAxis(AxisContext& context, bool zeros_count) {
     const int64_t d = positions.dim - 2;
     if (positions.dim == 1) {
       context.Doubt("mixes its channels, which follow the positions of");
-      continue;
-    }
-    if (d < 0) {
+    } else if (d < 0) {
       flow.along.push_back(positions);
       flow.along.back().padding = PaddingValue::Unknown();
-      continue;
+    } else {
+      const bool rounds_up = attributes.Int("ceil_mode", 0) != 0 && strides[d] != 1;
+      // Where averages round up, elements behind the pads count for some of them.
+      const bool known = explicit_pads && (!rounds_up || nothing == Nothing::kLowest);
+      const LineOfWindows line = {.stride = strides[d],
+                                  .before = pads[d],
+                                  .behind = pads[spatial + d],
+                                  .reach = (kernel[d] - 1) * dilations[d],
+                                  .rounds_up = rounds_up};
+      flow.along.push_back(ThroughWindows(context, positions, line, known, nothing));
     }
-    Positions out = positions;
-    out.padding = PaddingValue::Unknown();
-    const int64_t reach = (kernel[d] - 1) * dilations[d];
-    const int64_t ahead = reach - pads[d];  // how many positions behind its own it reads
-    const bool same_place = positions.inner == 1 && !positions.repeated && !positions.moved;
-    const bool ignored = positions.padding.Is(0) && !zeros_count;
-    if (reach == 0 && strides[d] == 1 && pads[d] == 0 && explicit_pads) {
-      // Element by element.
-    } else if (strides[d] != 1) {
-      context.Look(absl::StrCat("reads windows in strides of ", strides[d],
-                                ", the last of which reaches behind the end of"),
-                   positions);
-      out.moved = true;
-    } else if (context.is_batch() && reach > 0) {
-      context.Look("reads windows over", positions);
-    } else if (!same_place || !explicit_pads) {
-      context.Doubt("reads windows over the elements of");
-      out.moved = true;
-    } else if (ahead > 0 && !ignored) {
-      context.Look(absl::StrCat("reads ", ahead, ahead == 1 ? " position" : " positions",
-                                " ahead, behind the end of"),
-                   positions);
-    }
-    if (context.output_shape()[positions.dim] != context.shape(0)[positions.dim]) {
-      if (ahead <= 0 && pads[spatial + d] != 0) context.Doubt("reads zeros behind the end of");
-      out.moved = true;
-    }
-    flow.along.push_back(out);
   }
   for (size_t o = 0; o < context.node().outputs.size(); ++o) context.Set(o, flow);
 }
@@ -268,7 +329,7 @@ void ConvAxis(AxisContext& context) {
   for (size_t i = 1; i < context.num_inputs(); ++i) {
     if (!context.input(i).along.empty()) return UnknownAxis(context);
   }
-  WindowsAxis(context, /*zeros_count=*/false);
+  WindowsAxis(context, Nothing::kZero);
 }
 // An element is spread over a window, the result begins and ends where attributes say: a request's
 // last positions meet those of its padding, whose contents are for the measurement to see.
@@ -292,17 +353,18 @@ void ConvTransposeAxis(AxisContext& context) {
 }
 void AveragePoolAxis(AxisContext& context) {
   // Zeros are averaged with; elements that are not there only where the node says so.
-  WindowsAxis(context, context.attributes().Int("count_include_pad", 0) == 0);
+  const bool counts = context.attributes().Int("count_include_pad", 0) != 0;
+  WindowsAxis(context, counts ? Nothing::kZero : Nothing::kNone);
 }
 // Elements that are not there count as zeros do.
-void LpPoolAxis(AxisContext& context) { WindowsAxis(context, /*zeros_count=*/false); }
+void LpPoolAxis(AxisContext& context) { WindowsAxis(context, Nothing::kZero); }
 void MaxPoolAxis(AxisContext& context) {
   // Its second result counts over all dims but the first two.
   const auto& along = context.input(0).along;
   if (context.IsRead(1) && absl::c_any_of(along, [](const Positions& p) { return p.dim >= 2; })) {
     context.Doubt("counts where the largest lie over all positions of");
   }
-  WindowsAxis(context, /*zeros_count=*/true);
+  WindowsAxis(context, Nothing::kLowest);
 }
 
 void GlobalPoolAxis(AxisContext& context) {

@@ -1,5 +1,6 @@
 // Axis rules of ops that move elements.
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "absl/algorithm/container.h"
@@ -26,6 +27,15 @@ bool SamePadding(const PaddingValue& a, const PaddingValue& b) {
 
 }  // namespace
 
+// Dim `d` of the output is the same multiple of the positions at both sizes: a few positions behind
+// strides divide many sizes.
+bool KeepsShare(const AxisContext& context, const Positions& positions, int64_t inner, size_t d) {
+  const auto dim = static_cast<int64_t>(d);
+  const int64_t all = inner * context.CountOf(positions);
+  const int64_t larger = inner * positions.extent.At(context.larger_axis_size());
+  return context.larger_output_shape()[dim] == context.output_shape()[dim] / all * larger;
+}
+
 // Bytes under another shape: a position is found again by how many elements lie inside it.
 void ViewAxis(AxisContext& context) {
   const Shape& to = context.output_shape();
@@ -38,8 +48,9 @@ void ViewAxis(AxisContext& context) {
     for (size_t d = 0; d < to.size() && !found; ++d) {
       const int64_t stride = to_strides[d];
       if (stride <= 0 || elements % stride != 0) continue;
-      const int64_t all = elements / stride * context.axis_size();
-      found = all > 0 && all <= to[d] && to[d] % all == 0;
+      const int64_t all = elements / stride * context.CountOf(positions);
+      found = all > 0 && all <= to[d] && to[d] % all == 0 &&
+              (positions.extent.is_whole() || KeepsShare(context, positions, elements / stride, d));
       if (!found) continue;
       Positions moved = At(positions, static_cast<int64_t>(d));
       moved.inner = elements / stride;
@@ -82,10 +93,13 @@ void ExpandAxis(AxisContext& context) {
     const int64_t own = d - added;
     if (const Positions* positions = own >= 0 ? context.input(0).At(own) : nullptr) {
       flow.along.push_back(At(*positions, d));
-    } else if (context.OutputGrows(d)) {
+    } else if (const std::optional<Extent> extent = context.OutputExtent(d);
+               extent.has_value() &&
+               context.output_shape()[d] != context.larger_output_shape()[d]) {
       flow.along.push_back({.dim = d,
                             .padding = uniform.has_value() ? PaddingValue::Constant(*uniform)
-                                                           : PaddingValue::Unknown()});
+                                                           : PaddingValue::Unknown(),
+                            .extent = *extent});
     }
   }
   context.Set(0, std::move(flow));
@@ -134,7 +148,7 @@ void ConcatAxis(AxisContext& context) {
       same = same && SamePadding(positions->padding, joint->padding);
       joint->guarded = joint->guarded || positions->guarded;
       joint->moved = joint->moved || positions->moved || positions->inner != joint->inner ||
-                     positions->repeated != joint->repeated;
+                     positions->repeated != joint->repeated || positions->extent != joint->extent;
     }
     if (!joint.has_value()) continue;
     if (d == dim && context.num_inputs() > 1) {
@@ -157,6 +171,26 @@ void SplitAxis(AxisContext& context) {
   }
   for (size_t o = 0; o < context.node().outputs.size(); ++o) context.Set(o, flow);
 }
+
+namespace {
+
+// The positions that are left where bound `i` of a Slice takes a known number of them away, from
+// the beginning or, counted from there, from the end. nullopt: it does something else.
+std::optional<Extent> RestOf(const AxisContext& context, size_t i, const Positions& positions,
+                             int64_t step) {
+  const bool plain = step == 1 && positions.inner == 1 && !positions.moved && !positions.repeated &&
+                     !context.is_batch();
+  const auto starts = context.integers(1), ends = context.integers(2);
+  const auto larger_starts = context.larger_integers(1), larger_ends = context.larger_integers(2);
+  if (!plain || *starts != *larger_starts || *ends != *larger_ends) return std::nullopt;
+  const int64_t start = (*starts)[i], end = (*ends)[i];
+  const int64_t larger = context.larger_shape(0)[positions.dim];
+  const bool to_end = end >= larger && end >= std::numeric_limits<int32_t>::max();
+  if (start < 0 || (end >= 0 && !to_end)) return std::nullopt;
+  return positions.extent.Through((to_end ? 0 : end) - start, 1);
+}
+
+}  // namespace
 
 void SliceAxis(AxisContext& context) {
   const auto starts = context.integers(1), ends = context.integers(2);
@@ -187,10 +221,11 @@ void SliceAxis(AxisContext& context) {
     if (positions == nullptr) {
       if (end == larger_end && start == larger_start) continue;
       // A table that is cut at the length: as it begins.
-      const bool grows = steps[i] == 1 && context.OutputGrows(dim);
-      if (grows && start == larger_start) {
+      const std::optional<Extent> extent = steps[i] == 1 ? context.OutputExtent(dim) : std::nullopt;
+      const bool grows = extent.has_value() && extent->is_whole();
+      if (extent.has_value() && start == larger_start) {
         // Along two dims it may be a mask, whose elements are not known here.
-        flow.along.push_back({.dim = dim, .guarded = !flow.along.empty()});
+        flow.along.push_back({.dim = dim, .guarded = !flow.along.empty(), .extent = *extent});
         if (flow.along.size() > 1) flow.along[0].guarded = true;
       } else if (grows && end == size && larger_end == larger && flow.along.empty()) {
         context.Doubt("takes the last elements of a table, as many as there are positions of");
@@ -209,8 +244,14 @@ void SliceAxis(AxisContext& context) {
     const bool same_start = said || start == larger_start;
     const bool last = start == size - 1 && larger_start == larger - 1 && steps[i] > 0 &&
                       end == size && larger_end == larger && context.EndsWithRequest(*positions);
+    const std::optional<Extent> rest = RestOf(context, i, *positions, steps[i]);
     if (steps[i] < 0) {
       context.Look("turns round", *positions);
+    } else if (rest.has_value() && context.OutputHas(*rest, dim)) {
+      // The rest begins as that of the request does, and ends the same distance before its end.
+      if ((*ends)[i] < 0) kept.padding = PaddingValue::Unknown();
+      kept.extent = *rest;
+      continue;
     } else if (last) {
       Erase(flow, dim);
       continue;
@@ -318,7 +359,8 @@ void GatherElementsAxis(AxisContext& context) {
     if (from == nullptr && at == nullptr) continue;
     Positions found = At(from != nullptr ? *from : *at, d);
     const bool paired = from != nullptr && at != nullptr && from->inner == at->inner &&
-                        from->repeated == at->repeated && !from->moved && !at->moved;
+                        from->repeated == at->repeated && from->extent == at->extent &&
+                        !from->moved && !at->moved;
     if (d != dim && !paired) {
       context.Doubt("picks by data among the positions of");
       found.moved = true;

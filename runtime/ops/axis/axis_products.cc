@@ -46,8 +46,8 @@ void Product(AxisContext& context, bool transpose_a, bool transpose_b, size_t se
       if (known.dim != dim) continue;
       if (padding.Is(0)) known.padding = padding;
       known.guarded = known.guarded || from.guarded;
-      known.moved =
-          known.moved || from.moved || known.inner != from.inner || known.repeated != from.repeated;
+      known.moved = known.moved || from.moved || known.inner != from.inner ||
+                    known.repeated != from.repeated || known.extent != from.extent;
       return;
     }
     Positions product = from;
@@ -103,7 +103,8 @@ bool ZeroPointsFollowLines(const AxisContext& context) {
   return absl::c_all_of(context.input(kZeroPoint).along, [&](const Positions& positions) {
     const Positions* own = context.input(0).At(positions.dim);
     return own != nullptr && positions.dim < context.rank(0) - 1 && own->inner == positions.inner &&
-           own->moved == positions.moved && own->repeated == positions.repeated;
+           own->moved == positions.moved && own->repeated == positions.repeated &&
+           own->extent == positions.extent;
   });
 }
 
@@ -149,7 +150,7 @@ void EinsumAxis(AxisContext& context) {
       joint.guarded = joint.guarded || positions.guarded;
       joint.settled = joint.settled && positions.settled;
       joint.moved = joint.moved || positions.moved || joint.inner != positions.inner ||
-                    joint.repeated != positions.repeated;
+                    joint.repeated != positions.repeated || joint.extent != positions.extent;
     }
   }
   for (const auto& [letter, positions] : letters) {

@@ -99,7 +99,8 @@ void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun 
     }
     // An average counts what it adds up: no mask in front of it takes the padding out, unless it is
     // divided by another one.
-    const bool whole = !positions->moved && !positions->repeated && !context.is_batch();
+    const bool whole = !positions->moved && !positions->repeated && !context.is_batch() &&
+                       positions->extent.is_whole();
     if (averages && positions->padding.Is(0) && whole) {
       averaged = context.id();
       continue;

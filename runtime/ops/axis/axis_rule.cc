@@ -104,6 +104,34 @@ bool AxisContext::OutputGrows(int64_t dim, size_t output) const {
          dim < static_cast<int64_t>(larger.size()) && larger[dim] == options_.large_size;
 }
 
+bool AxisContext::OutputHas(const Extent& extent, int64_t dim, size_t output) const {
+  const Shape& larger = *larger_.value(larger_node_.outputs[output]).shape;
+  return output_shape(output)[dim] == extent.At(options_.small_size) &&
+         dim < static_cast<int64_t>(larger.size()) && larger[dim] == extent.At(options_.large_size);
+}
+
+std::optional<Extent> AxisContext::ExtentOf(int64_t size, int64_t larger_size) const {
+  const auto fits = [&](const Extent& extent) {
+    return extent.At(options_.small_size) == size && extent.At(options_.large_size) == larger_size;
+  };
+  if (fits(Extent())) return Extent();
+  std::optional<Extent> found;
+  for (const AxisFlowValue& flow : flows_) {
+    for (const Positions& positions : flow.along) {
+      if (positions.moved || !fits(positions.extent)) continue;
+      if (found.has_value() && *found != positions.extent) return std::nullopt;
+      found = positions.extent;
+    }
+  }
+  return found;
+}
+
+std::optional<Extent> AxisContext::OutputExtent(int64_t dim, size_t output) const {
+  const Shape& larger = *larger_.value(larger_node_.outputs[output]).shape;
+  if (dim >= static_cast<int64_t>(larger.size())) return std::nullopt;
+  return ExtentOf(output_shape(output)[dim], larger[dim]);
+}
+
 const Tensor* AxisContext::constant(size_t i) const { return graph_.ConstantOf(node_.input(i)); }
 
 const Tensor* AxisContext::larger_constant(size_t i) const {
@@ -277,6 +305,10 @@ void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
   }
   absl::c_sort(flow.along, [](const Positions& a, const Positions& b) { return a.dim < b.dim; });
   flows_[node_.outputs[output]] = std::move(flow);
+}
+
+void AxisContext::SetUnbounded(size_t output, bool unbounded) {
+  if (has_output(output)) flows_[node_.outputs[output]].unbounded = unbounded;
 }
 
 void AxisContext::Note(AxisFinding::Verdict verdict, std::string how) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "runtime/graph/extent.h"
 #include "runtime/ops/kit/op.h"
 
 namespace reprise {
@@ -55,6 +56,8 @@ struct Positions {
   bool settled = false;   // padding follows from fill values and weights alone
   bool moved = false;     // position i need not lie at index i: how they lie is not known
   bool repeated = false;  // the first one of something else comes behind the last position
+  // How many positions a request has here, by its size: fewer than that behind strides.
+  Extent extent;
 };
 
 // Which places of a line along the axis must hold another value than the fill, in a guard of a
@@ -119,6 +122,8 @@ struct AxisFlowValue {
   bool unbounded = false;
   // Batch axis: the values are places of rows, each row (or a column of each) holding its own.
   bool own_place = false;
+  // The numbers are how many positions each row's request has: see ops/windows/live.h.
+  std::optional<Extent> counts;
 
   const Positions* At(int64_t dim) const;
 };
@@ -183,9 +188,22 @@ class AxisContext {
   DType dtype(size_t i) const;
   int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
   const Shape& output_shape(size_t i = 0) const;
+  const Shape& larger_output_shape(size_t i = 0) const {
+    return *larger_.value(larger_node_.outputs[i]).shape;
+  }
   int64_t output_rank(size_t i = 0) const { return static_cast<int64_t>(output_shape(i).size()); }
   // The output's dim has the axis' size in both graphs.
   bool OutputGrows(int64_t dim, size_t output = 0) const;
+  // It has the positions of `extent` in both graphs.
+  bool OutputHas(const Extent& extent, int64_t dim, size_t output = 0) const;
+  // The positions that a dim of these sizes has: those of the axis, or of the one value whose
+  // number of positions is the same. nullopt: none is, or it is not certain which.
+  std::optional<Extent> ExtentOf(int64_t size, int64_t larger_size) const;
+  std::optional<Extent> OutputExtent(int64_t dim, size_t output = 0) const;
+  // Places along the dim of these positions in the smaller graph.
+  int64_t CountOf(const Positions& positions) const {
+    return positions.extent.At(options_.small_size);
+  }
   // The first result is made of floats.
   bool casts_to_float() const { return IsFloating(graph_.value(node_.outputs[0]).dtype); }
   // The value of an operand where it is known; `larger_constant`: that at the larger size.
@@ -210,6 +228,9 @@ class AxisContext {
   // Sets where positions lie in a result. Its source follows from those of the operands: it is a
   // mask made of them with `is_mask`.
   void Set(size_t output, AxisFlowValue flow, bool is_mask = false);
+
+  // After Set: whether padding may have made result `output` infinite, where the rule knows better.
+  void SetUnbounded(size_t output, bool unbounded);
 
   // Every position sees every other one, for which only a mask could make up: "averages over".
   // `guarded`: there may be one, so that it is for the measurement to say. `weak`: there is one,

@@ -29,6 +29,9 @@ AxisOf LastDimsNormAxis, InstanceNormAxis, GroupNormAxis, BatchNormAxis, LocalNo
     GlobalPoolAxis, ResizeAxis, DynamicQuantizeAxis, SegmentDynamicQuantizeAxis, AttentionAxis,
     RowsAxis, CategoriesAxis;
 
+// axis_live.cc
+AxisOf LiveExtentAxis, LiveFillAxis, LiveMaskAxis;
+
 // axis_sampling.cc
 AxisOf GridSampleAxis, RoiAlignAxis;
 

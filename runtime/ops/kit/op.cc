@@ -10,6 +10,7 @@
 #include "runtime/base/shared_bytes.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/rank_error.h"
+#include "runtime/ops/kit/host_op.h"
 
 namespace reprise {
 namespace {
@@ -179,7 +180,7 @@ const OpRow* FindOp(absl::string_view name) {
     return rows;
   }();
   auto it = index->find(name);
-  return it == index->end() ? nullptr : it->second;
+  return it == index->end() ? FindRegisteredOp(name) : it->second;
 }
 
 absl::Status InferNode(Graph& graph, NodeId id) {

@@ -51,9 +51,11 @@ struct OpFacts {
   PackRule packing = PackRule::kNone;
   PositionRule positions = PositionRule::kNone;
   Rounding rounding = Rounding::kNone;
+  Border border = Border::kNone;
   int8_t axis = 0;        // what attribute `axis` is where it is left out
   uint32_t choosers = 0;  // bit i: operand i says which elements are taken, and is none of them
   uint32_t text = 0;      // bit i: operand i may be text, beside those that results are made of
+  uint32_t weights = 0;   // bit i: operand i is a weight, whose numbers no pass reads
   uint32_t marks = 0;     // OpMark
   absl::string_view of_segment;  // the reduction of SegmentReduce that does the same to tokens
   // The op, or the first of those, that passes make of it where it is worth it: what it lacks
@@ -62,6 +64,11 @@ struct OpFacts {
 
   bool Is(OpMark mark) const { return (marks & mark) != 0; }
   bool Chooses(size_t i) const { return i < 32 && ((choosers >> i) & 1) != 0; }
+  bool IsWeight(size_t i) const { return i < 32 && ((weights >> i) & 1) != 0; }
+  // Its windows slide over the dims of operand 0 behind batch and channel.
+  bool SlidesWindows() const {
+    return border >= Border::kWindow && border <= Border::kLargestWindow;
+  }
   // Results hold elements of operand 0 and no others.
   bool HoldsFirst() const { return elements >= Elements::kSame && elements <= Elements::kPart; }
   // Results hold elements of operands, whatever any element is.

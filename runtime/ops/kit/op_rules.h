@@ -162,6 +162,22 @@ enum class PositionRule : uint8_t {
   kSlice,
 };
 
+// How the op finds the end of a request where its row goes on with padding, for passes/live.
+enum class Border : uint8_t {
+  kNone,  // it looks at no other position, or nothing is known
+  kWindow,
+  kCountedWindow,  // where it counts its pads
+  kLargestWindow,
+  kSum,
+  kMean,
+  kLargest,
+  kSmallest,
+  kNorm,
+  kSoftmax,
+  kProduct,
+  kLengths,
+};
+
 // The part of `reprise.precision: bf16` that acts on the op: products of rows and weights,
 // attention.
 enum class Rounding : uint8_t { kNone, kProduct, kAttention };

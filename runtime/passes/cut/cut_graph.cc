@@ -357,8 +357,9 @@ std::shared_ptr<const CutGraph> Split(const Graph& graph, const ShapeInputs& sha
 }  // namespace
 
 std::shared_ptr<const CutGraph> CutAtData(const Graph& graph,
-                                          const std::set<std::string>& shape_inputs) {
-  CutAnalysis analysis = FindCuts(graph, shape_inputs);
+                                          const std::set<std::string>& shape_inputs,
+                                          bool everywhere) {
+  CutAnalysis analysis = FindCuts(graph, shape_inputs, /*is_body=*/false, everywhere);
   if (analysis.Cuts(graph).empty()) return nullptr;
   return Split(graph, shape_inputs, std::move(analysis), /*label=*/"");
 }

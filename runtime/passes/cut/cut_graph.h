@@ -80,6 +80,7 @@ struct CutGraph {
 
 // Null where `graph` has no cut. See FindCuts.
 std::shared_ptr<const CutGraph> CutAtData(const Graph& graph,
-                                          const std::set<std::string>& shape_inputs);
+                                          const std::set<std::string>& shape_inputs,
+                                          bool everywhere = false);
 
 }  // namespace reprise

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/ops/control/loop.h"
+#include "runtime/ops/kit/host_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/cut/shape_source.h"
 
@@ -46,11 +47,13 @@ std::vector<std::set<int64_t>> LoopsAround(const Graph& graph) {
 
 class Analysis {
  public:
-  Analysis(const Graph& graph, const std::set<std::string>& shape_inputs, bool is_body)
-      : graph_(graph), is_body_(is_body) {
+  Analysis(const Graph& graph, const std::set<std::string>& shape_inputs, bool is_body,
+           bool everywhere)
+      : graph_(graph), is_body_(is_body), everywhere_(everywhere) {
     result_.is_static.assign(graph.num_values(), false);
     result_.is_cut.assign(graph.num_nodes(), false);
     result_.level.assign(graph.num_values(), 0);
+    result_.is_everywhere = everywhere;
     for (const std::set<int64_t>& loops : LoopsAround(graph)) {
       result_.is_in_body.push_back(!loops.empty());
     }
@@ -199,7 +202,8 @@ class Analysis {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (row->IsValueInput(i) && !is_known(node.inputs[i])) result_.is_cut[id] = true;
     }
-    if (node.op == "Loop" || (is_body_ && IsLookup(graph_, node) && !is_known(node.inputs[1]))) {
+    if (node.op == "Loop" || row->Has(kHost) ||
+        (is_body_ && IsLookup(graph_, node) && !is_known(node.inputs[1]))) {
       result_.is_cut[id] = true;
     }
     if (node.op == "If" && !result_.is_cut[id]) {
@@ -211,6 +215,9 @@ class Analysis {
     }
     const bool is_static = !result_.is_cut[id] && !row->Has(kNoFold) &&
                            (row->Has(kShapeOnly) || absl::c_all_of(node.inputs, is_known));
+    // Bodies of loops and branches have their own graphs, which are cut as they are.
+    const bool is_step = node.op == "If" || node.op == "reprise.LoopStep";
+    if (everywhere_ && !is_static && !is_step && !result_.is_in_body[id]) result_.is_cut[id] = true;
     for (const ValueId output : node.outputs) {
       if (output != kNone) result_.is_static[output] = is_static;
     }
@@ -244,6 +251,7 @@ class Analysis {
 
   const Graph& graph_;
   const bool is_body_;
+  const bool everywhere_;
   std::map<NodeId, std::vector<NodeId>> common_;  // keyed by a cut If: what both branches need
   CutAnalysis result_;
 };
@@ -281,8 +289,9 @@ std::vector<NodeId> CutAnalysis::Cuts(const Graph& graph) const {
   return cuts;
 }
 
-CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs, bool is_body) {
-  return Analysis(graph, shape_inputs, is_body).Run();
+CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs, bool is_body,
+                     bool everywhere) {
+  return Analysis(graph, shape_inputs, is_body, everywhere).Run();
 }
 
 BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
@@ -328,7 +337,13 @@ Cut DescribeCut(const Graph& graph, const CutAnalysis& analysis, NodeId id) {
     if (!row->IsValueInput(i) || input == kNone || analysis.is_static[input]) continue;
     reasons.push_back(absl::StrCat("'", graph.value(input).name, "'", Sources(graph, input)));
   }
-  if (node.op == "Loop") {
+  if (row->Has(kHost)) {
+    cut.why =
+        "it comes from a library and runs on the host, between recipes; the time of one call "
+        "of it cannot be cut";
+  } else if (analysis.is_everywhere && reasons.empty() && node.op != "If" && node.op != "Loop") {
+    cut.why = "the model runs op by op";
+  } else if (node.op == "Loop") {
     cut.why = "its body runs once for each iteration";
   } else if (IsLookup(graph, node)) {
     cut.why =

@@ -2,8 +2,9 @@
 //
 // A node is a cut when the elements of an operand decide the shape of its result (NonZero, the ends
 // of a Slice, the bounds of a Range, the k of a TopK), or which of two branches runs (If), and that
-// operand is made of data. A Loop always is one. Values that specialising turns into constants are
-// no data: constants, shape inputs, shapes, and values computed from these alone.
+// operand is made of data. A Loop always is one, and so is an op that runs on the host (kHost).
+// Values that specialising turns into constants are no data: constants, shape inputs, shapes, and
+// values computed from these alone.
 #pragma once
 
 #include <set>
@@ -29,15 +30,18 @@ struct CutAnalysis {
   // hold.
   std::vector<int> level;
 
+  bool is_everywhere = false;  // cuts are all nodes that compute on data
+
   // The needed cuts, in the order of the graph.
   std::vector<NodeId> Cuts(const Graph& graph) const;
 };
 
 // `shape_inputs`: names of the inputs whose values are part of a binding. `graph` is compact, and
 // its nodes are ops of the table. `is_body`: it is a Loop's body, where a Gather from an input is a
-// cut, too, so that no recipe needs a copy of a value that all iterations share.
+// cut, too, so that no recipe needs a copy of a value that all iterations share. `everywhere`: each
+// node that computes on data is a cut.
 CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs,
-                     bool is_body = false);
+                     bool is_body = false, bool everywhere = false);
 
 // The nodes that a branch of a cut If, or the body of a Loop, computes by itself, and the values
 // that it takes from around it; a body also takes those of its LoopStep.

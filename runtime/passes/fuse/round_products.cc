@@ -12,7 +12,8 @@ bool IsProductOfWeights(const Graph& graph, const Node& node) {
   if (node.attributes.Int("transA", 0) != 0) return false;
   const Value& weights = graph.value(node.inputs[1]);
   return weights.kind == Value::Kind::kParameter && weights.dtype == DType::kFloat32 &&
-         weights.shape.has_value() && weights.shape->size() == 2;
+         weights.shape.has_value() && weights.shape->size() == 2 &&
+         NumElements(*weights.shape) >= kMinParameterElements;
 }
 
 // A node that multiplies a parameter, in any form.

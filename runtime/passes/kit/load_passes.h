@@ -4,11 +4,13 @@
 #include "absl/status/status.h"
 #include "runtime/base/load_budget.h"
 #include "runtime/graph/graph.h"
+#include "runtime/passes/kit/pass.h"
 
 namespace reprise {
 
 // RunLoadPasses (see pass.h), or RESOURCE_EXHAUSTED with the pass or node at which `budget` had no
 // time left.
-absl::Status RunLoadPassesWithin(Graph& graph, const LoadBudget& budget);
+absl::Status RunLoadPassesWithin(Graph& graph, const LoadBudget& budget,
+                                 const PipelineOptions& options = {});
 
 }  // namespace reprise

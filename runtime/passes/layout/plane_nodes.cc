@@ -95,6 +95,11 @@ bool IsReshape(const Graph& graph, const Node& node) {
   return from[0] == to[0] && from[1] == to[1];
 }
 
+// Rows of planes end within their own dims.
+bool IsFill(const Graph& graph, const Node& node) {
+  return node.op == "reprise.LiveFill" && IsPlanes(graph, node.input(0));
+}
+
 absl::Status Finish(Graph& graph, const Node& node, absl::string_view op,
                     std::vector<ValueId> inputs, Attributes attributes) {
   ASSIGN_OR_RETURN(const ValueId last,
@@ -206,6 +211,15 @@ absl::Status TurnReshape(Graph& graph, const Node& node) {
   return ReplaceByLast(graph, node.outputs[0], y);
 }
 
+absl::Status TurnFill(Graph& graph, const Node& node) {
+  const auto rank = static_cast<int64_t>(ShapeOf(graph, node.inputs[0])->size());
+  ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(node.attributes.Int("axis", -1), rank));
+  ASSIGN_OR_RETURN(const ValueId x, ToLast(graph, node.inputs[0]));
+  Attributes attributes = node.attributes;
+  attributes.Set("axis", AxisOfLast(axis, rank));
+  return Finish(graph, node, node.op, {x, node.inputs[1]}, std::move(attributes));
+}
+
 }  // namespace
 
 bool IsPlanes(const Graph& graph, ValueId value) {
@@ -224,6 +238,7 @@ std::optional<PlaneNode> PlaneNodeOf(const Graph& graph, const Node& node) {
   if (IsPool(graph, node)) return of(PlaneNode::Kind::kPool);
   if (IsParts(graph, node)) return of(PlaneNode::Kind::kParts);
   if (IsReshape(graph, node)) return of(PlaneNode::Kind::kReshape);
+  if (IsFill(graph, node)) return of(PlaneNode::Kind::kFill);
   return std::nullopt;
 }
 
@@ -241,6 +256,8 @@ absl::Status TurnPlaneNode(Graph& graph, const Node& node, const PlaneNode& what
       return TurnParts(graph, node);
     case PlaneNode::Kind::kReshape:
       return TurnReshape(graph, node);
+    case PlaneNode::Kind::kFill:
+      return TurnFill(graph, node);
   }
   return absl::OkStatus();
 }

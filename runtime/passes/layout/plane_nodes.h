@@ -11,7 +11,7 @@
 namespace reprise {
 
 struct PlaneNode {
-  enum class Kind { kConv, kElementwise, kAverage, kPool, kParts, kReshape };
+  enum class Kind { kConv, kElementwise, kAverage, kPool, kParts, kReshape, kFill };
   Kind kind;
   PlaneCosts costs;  // set for a convolution; others take the same time either way
 };

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "client/cli/generate_report.h"
 #include "client/cli/load_report.h"
 #include "client/cli/metrics_page.h"
 
@@ -19,6 +20,21 @@ TEST(PercentileTest, NearestRank) {
   EXPECT_EQ(Percentile({4, 1, 3, 2}, 50), 2);
   EXPECT_EQ(Percentile({4, 1, 3, 2}, 75), 3);
   EXPECT_EQ(Percentile({4, 1, 3, 2}, 100), 4);
+}
+
+TEST(GenerateReportTest, TimesAreThoseOfAnswersAndTokensASecondThoseOfTheLoad) {
+  GenerateLoadResult result{.seconds = 2};
+  result.samples = {{.prompt = 10, .tokens = 3, .first = 8, .total = 12, .between = {1, 3}},
+                    {.prompt = 30, .tokens = 1, .first = 20, .total = 20},
+                    {.prompt = 5, .error = "INTERNAL: no"}};
+  const std::string report = GenerateReport(result);
+  EXPECT_THAT(report, HasSubstr("3 requests in 2.00 s, 1 failed"));
+  EXPECT_THAT(report, HasSubstr("2.0 new tokens/s, 20.0 prompt tokens/s, 1.00 requests/s"));
+  EXPECT_THAT(report, HasSubstr("time to first token"));
+  // A request of one token has no time per token.
+  EXPECT_THAT(report, ::testing::ContainsRegex("time per output token +2.00 +2.00 "));
+  EXPECT_THAT(report, ::testing::ContainsRegex("between two tokens +2.00 +1.00 +3.00"));
+  EXPECT_THAT(report, HasSubstr("INTERNAL: no"));
 }
 
 Sample Answered(int64_t length, double milliseconds, const char* bucket, const char* capture,

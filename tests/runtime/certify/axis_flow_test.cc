@@ -195,10 +195,55 @@ const FlowCase kCases[] = {
   input %x: f32[2, 8, $S]
   const %w: f32[1, 8, 1] = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}
   %y: ? = Conv(%x, %w) {strides = [3]} @conv)",
+     kProved},
+    {"WindowsInStridesThatReachBehindTheEnd", R"(
+  input %x: f32[2, 1, $S]
+  const %w: f32[1, 1, 3] = {1.0, 2.0, 3.0}
+  %y: ? = Conv(%x, %w) {pads = [1, 1], strides = [2]} @conv)",
      kMixes,
-     "node 'conv' (Conv) reads windows in strides of 3, the last of which reaches behind the end "
+     "node 'conv' (Conv) reads windows in strides of 2, the last of which reaches behind the end "
      "of "
      "tokens"},
+    {"PadsThatFollowTheSize", R"(
+  input %x: f32[2, 1, $S]
+  const %w: f32[1, 1, 3] = {1.0, 2.0, 3.0}
+  %y: ? = Conv(%x, %w) {auto_pad = "SAME_UPPER", strides = [2]} @conv)",
+     kMixes,
+     "node 'conv' (Conv) reads windows in strides of 2, the last of which reaches behind the end "
+     "of "
+     "tokens"},
+    {"AveragesThatRoundUpWhereNothingIsLeft", R"(
+  input %x: f32[2, 1, $S, 4]
+  %y: ? = AveragePool(%x) {ceil_mode = 1, kernel_shape = [1, 3]})",
+     kProved},
+    {"WindowsInStridesOverWhatIsFilledBehindTheEnd", R"(
+  input %x: f32[2, 1, $S]
+  input %mask: bool[2, $S]
+  const %w: f32[1, 1, 3] = {1.0, 2.0, 3.0}
+  const %axes: i64[1] = {2}
+  const %size: i64[1] = {$S}
+  const %rest: i64[1] = {9}
+  %all: ? = reprise.LiveExtent(%mask, %size)
+  %filled: ? = reprise.LiveFill(%x, %all) {axis = 2}
+  %half: ? = Conv(%filled, %w) {pads = [1, 1], strides = [2]}
+  %halves: ? = reprise.LiveExtent(%mask, %rest) {offset = 1, stride = 2}
+  %low: ? = reprise.LiveFill(%half, %halves) {axis = 2, value = -inf}
+  %largest: ? = MaxPool(%low) {kernel_shape = [3], pads = [1, 1]}
+  %zeros: ? = reprise.LiveFill(%largest, %halves) {axis = 2}
+  %y: ? = ReduceSum(%zeros, %axes))",
+     kProved},
+    {"FilledBehindTheEndOfSomethingElse", R"(
+  input %x: f32[2, 1, $S]
+  input %mask: bool[2, $S]
+  const %w: f32[1, 1, 3] = {1.0, 2.0, 3.0}
+  const %axes: i64[1] = {2}
+  const %size: i64[1] = {$S}
+  const %rest: i64[1] = {9}
+  %all: ? = reprise.LiveExtent(%mask, %size)
+  %fewer: ? = Conv(%x, %w)
+  %filled: ? = reprise.LiveFill(%fewer, %all) {axis = 2} @fill
+  %y: ? = ReduceSum(%filled, %axes))",
+     kMixes, "node 'y' (ReduceSum) adds up over tokens without a mask"},
     {"SpreadOverWindows", R"(
   input %x: f32[2, 8, $S]
   const %w: f32[8, 1, 1] = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}

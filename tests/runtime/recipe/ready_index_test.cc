@@ -15,6 +15,7 @@ std::shared_ptr<const Recipe> Ready(int64_t batch, int64_t sequence,
   auto recipe = std::make_shared<Recipe>();
   recipe->key = Key(batch, sequence);
   recipe->note.bucket = bucket;
+  recipe->note.bucketed = bucket != "exact";
   return recipe;
 }
 

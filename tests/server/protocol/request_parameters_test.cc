@@ -13,11 +13,18 @@ TEST(RequestParametersTest, KnownOnesAreSet) {
   EXPECT_TRUE(SetParameter("timeout", int64_t{5}, request).ok());
   EXPECT_TRUE(SetParameter("priority", int64_t{2}, request).ok());
   EXPECT_TRUE(SetParameter("reprise.on_miss", std::string("eager"), request).ok());
-  EXPECT_TRUE(SetParameter("sequence_id", 1.5, request).ok());
+  EXPECT_TRUE(SetParameter("sequence_id", int64_t{-1}, request).ok());
+  EXPECT_TRUE(SetParameter("sequence_start", true, request).ok());
+  EXPECT_TRUE(SetParameter("sequence_end", false, request).ok());
   EXPECT_TRUE(SetParameter("triton_enable_empty_final_response", true, request).ok());
   EXPECT_EQ(request.timeout_us, 5);
   EXPECT_EQ(request.priority, 2u);
   EXPECT_EQ(request.on_miss, OnMiss::kEager);
+  EXPECT_EQ(request.sequence.number, ~uint64_t{0});
+  EXPECT_TRUE(request.sequence.start);
+  EXPECT_FALSE(request.sequence.end);
+  EXPECT_TRUE(SetParameter("sequence_id", std::string("a"), request).ok());
+  EXPECT_EQ(request.sequence.text, "a");
 }
 
 TEST(RequestParametersTest, WrongOnesAreRefusedWithTheirValue) {
@@ -32,6 +39,8 @@ TEST(RequestParametersTest, WrongOnesAreRefusedWithTheirValue) {
   EXPECT_THAT(error("timeout", ~uint64_t{0}), HasSubstr("18446744073709551615"));
   EXPECT_THAT(error("priority", int64_t{-1}), HasSubstr("priority is -1"));
   EXPECT_THAT(error("reprise.on_miss", true), HasSubstr("it is true"));
+  EXPECT_THAT(error("sequence_id", 1.5), HasSubstr("a text, it is 1.5"));
+  EXPECT_THAT(error("sequence_start", int64_t{1}), HasSubstr("true or false, it is 1"));
   EXPECT_THAT(error("triton_magic", int64_t{1}), HasSubstr("triton_magic"));
 }
 

@@ -152,6 +152,19 @@ TEST(StartDeadlineTest, ModelsDefaultHoldsUnlessTheRequestMayOverride) {
   EXPECT_EQ(*StartDeadline(settings, request, 0), 5000);
 }
 
+TEST(EndDeadlineTest, WhatTheClientAskedForCountsAndTheTimeInTheQueueDoesNot) {
+  InferRequest request;
+  ModelSettings settings;
+  settings.default_timeout_us = 7;
+  EXPECT_EQ(EndDeadline(settings, request, 0), kNoDeadline);
+  request.timeout_us = 5;
+  EXPECT_EQ(EndDeadline(settings, request, 1000), 6000);
+  settings.allow_timeout_override = false;
+  EXPECT_EQ(EndDeadline(settings, request, 1000), kNoDeadline);
+  request.deadline_ns = 4000;
+  EXPECT_EQ(EndDeadline(settings, request, 1000), 4000);
+}
+
 TEST(StartDeadlineTest, NegativeTimeoutIsRefused) {
   InferRequest request;
   request.timeout_us = -1;

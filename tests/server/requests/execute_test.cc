@@ -56,5 +56,60 @@ TEST_F(ExecuteTest, StatisticsCountRequestsRowsAndBatches) {
   EXPECT_EQ(after.phases.compute_input.count, after.phases.compute_output.count);
 }
 
+TEST_F(ExecuteTest, CancelledWhileItRunsIsAnsweredAtOnceAndItsMateGetsItsOwnAnswer) {
+  auto alone = Ask(1, 30);
+  ASSERT_EQ(RunNext(), 1u);
+  auto gone = Ask(1, 20), mate = Ask(1, 30);
+  auto batch = server_->scheduler.TryTake();
+  ASSERT_TRUE(batch.has_value());
+  ASSERT_EQ(batch->items.size(), 2u);
+  server_->inference.Cancel(*gone->call);
+  ASSERT_EQ(gone->results.size(), 1u);  // nothing is computed yet
+  EXPECT_EQ(gone->status().code(), absl::StatusCode::kCancelled);
+  server_->inference.Execute(*batch, *server_->fixture.stream);
+  server_->scheduler.Finish(*batch);
+  EXPECT_EQ(gone->results.size(), 1u);
+  ASSERT_TRUE(mate->status().ok()) << mate->status();
+  EXPECT_EQ(mate->results[0].response.outputs[0].shape, (Shape{1, 30, 384}));
+  EXPECT_EQ(mate->results[0].response.outputs[0].bytes.size(),
+            alone->results[0].response.outputs[0].bytes.size());
+}
+
+TEST_F(ExecuteTest, AReplayThatNobodyWaitsForComputesNothing) {
+  auto asked = Ask(1, 20);
+  auto batch = server_->scheduler.TryTake();
+  ASSERT_TRUE(batch.has_value());
+  server_->inference.Cancel(*asked->call);
+  EXPECT_TRUE(batch->run->stop.stopped());
+  const Part& part = *batch->items[0];
+  const Request* request = &part.request;
+  const std::vector<Response> responses = server_->fixture.engine.Run(
+      batch->builder->plan(), {&request, 1}, *server_->fixture.stream, &batch->run->stop);
+  EXPECT_EQ(responses[0].status.code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(responses[0].outputs.empty());
+  EXPECT_THAT(std::string(responses[0].status.message()), HasSubstr("nobody waits"));
+  server_->scheduler.Finish(*batch);
+}
+
+// The bytes of a request are its transport's: they stay while a stream may read them.
+TEST_F(ExecuteTest, WhatTheRequestPointsIntoLivesAsLongAsTheRunThatReadsIt) {
+  auto asked = Make(1, 20);
+  auto bytes = std::make_shared<int>(0);  // stands for the message
+  const std::weak_ptr<int> alive = bytes;
+  asked->call = server_->inference.Start(asked->view, [&asked, held = bytes](InferResult result) {
+    asked->results.push_back(std::move(result));
+  });
+  auto batch = server_->scheduler.TryTake();
+  ASSERT_TRUE(batch.has_value());
+  server_->inference.Cancel(*asked->call);
+  asked->call.reset();
+  EXPECT_TRUE(asked->done());
+  bytes.reset();
+  EXPECT_FALSE(alive.expired());
+  server_->scheduler.Finish(*batch);
+  batch.reset();
+  EXPECT_TRUE(alive.expired());
+}
+
 }  // namespace
 }  // namespace reprise

@@ -64,5 +64,14 @@ TEST_F(QueueTest, PartsKeepDeadlineAndPriorityOfTheirRequest) {
   EXPECT_EQ(answers, 1);
 }
 
+TEST(LargestReplayTest, IsTheLimitOfABatchOrOneRowThatIsLarger) {
+  BucketPolicy buckets = BucketPolicy::Default("batch", {"sequence"});
+  ASSERT_EQ(buckets.Elements({{"batch", 32}, {"sequence", 512}}), 4 * buckets.max_batch_tokens);
+  EXPECT_EQ(TokensOfLargestReplay(buckets), buckets.max_batch_tokens);
+  buckets.axes[0].axis == "batch" ? buckets.axes[1].sizes.push_back(10'000)
+                                  : buckets.axes[0].sizes.push_back(10'000);
+  EXPECT_EQ(TokensOfLargestReplay(buckets), 10'000);
+}
+
 }  // namespace
 }  // namespace reprise

@@ -131,11 +131,57 @@ TEST_F(DecodeTest, TimeoutThatIsNoIntegerIsRefused) {
   ExpectRefused(absl::StatusCode::kInvalidArgument, "parameter timeout must be an integer");
 }
 
-TEST_F(DecodeTest, SharedMemoryAndClassificationSayThatTheyAreMissing) {
+TEST_F(DecodeTest, TensorsInSharedMemoryTakeNoEntryOfRawContents) {
+  const auto lies = [](auto& tensor, const char* region, int64_t bytes, int64_t offset) {
+    (*tensor.mutable_parameters())["shared_memory_region"].set_string_param(region);
+    (*tensor.mutable_parameters())["shared_memory_byte_size"].set_int64_param(bytes);
+    if (offset != 0) {
+      (*tensor.mutable_parameters())["shared_memory_offset"].set_int64_param(offset);
+    }
+  };
+  lies(AddInput("ids", "INT64", {1}), "in", 8, 16);
+  AddInput("mask", "INT64", {1});
+  message.add_raw_input_contents("12345678");
+  message.add_outputs()->set_name("logits");
+  message.add_outputs()->set_name("pooled");
+  lies(*message.mutable_outputs(1), "out", 64, 0);
+  const absl::Status status = Decode(message, decoded);
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_TRUE(decoded.view.inputs[0].region.has_value());
+  EXPECT_EQ(decoded.view.inputs[0].region->region, "in");
+  EXPECT_EQ(decoded.view.inputs[0].region->bytes, 8);
+  EXPECT_EQ(decoded.view.inputs[0].region->offset, 16);
+  EXPECT_FALSE(decoded.view.inputs[1].region.has_value());
+  EXPECT_EQ(decoded.view.inputs[1].bytes, "12345678");
+  ASSERT_EQ(decoded.view.output_regions.size(), 2u);
+  EXPECT_FALSE(decoded.view.output_regions[0].has_value());
+  EXPECT_EQ(decoded.view.output_regions[1]->region, "out");
+}
+
+TEST_F(DecodeTest, HalfOfWhatSharedMemoryNeedsIsRefusedByName) {
   auto& input = AddInput("ids", "INT64", {1});
-  (*input.mutable_parameters())["shared_memory_region"].set_string_param("region");
-  ExpectRefused(absl::StatusCode::kUnimplemented, "input \"ids\": parameter shared_memory_region");
-  message.Clear();
+  auto& parameters = *input.mutable_parameters();
+  parameters["shared_memory_region"].set_string_param("region");
+  ExpectRefused(absl::StatusCode::kInvalidArgument,
+                "input \"ids\": parameter shared_memory_region is there without "
+                "shared_memory_byte_size");
+  parameters["shared_memory_byte_size"].set_int64_param(-1);
+  ExpectRefused(absl::StatusCode::kInvalidArgument, "shared_memory_byte_size is -1");
+  parameters["shared_memory_byte_size"].set_int64_param(8);
+  message.add_raw_input_contents(std::string(8, 'x'));
+  ExpectRefused(absl::StatusCode::kInvalidArgument,
+                "1 inputs and 1 raw_input_contents, and 1 inputs are in shared memory");
+  message.clear_raw_input_contents();
+  message.mutable_inputs(0)->mutable_contents()->add_int64_contents(1);
+  ExpectRefused(absl::StatusCode::kInvalidArgument,
+                "input \"ids\" has contents and the parameter shared_memory_region");
+  message.mutable_inputs(0)->clear_contents();
+  parameters.erase("shared_memory_region");
+  ExpectRefused(absl::StatusCode::kInvalidArgument,
+                "shared_memory_byte_size is there without shared_memory_region");
+}
+
+TEST_F(DecodeTest, ClassificationSaysThatItIsMissing) {
   auto& output = *message.add_outputs();
   output.set_name("logits");
   (*output.mutable_parameters())["classification"].set_int64_param(3);

@@ -44,4 +44,9 @@ std::vector<Candidate> PlanTrilu(const CpuTarget& target, const NodeView& node);
 // plan_append.cc
 std::vector<Candidate> PlanAppendRows(const CpuTarget& target, const NodeView& node);
 
+// plan_live.cc
+std::vector<Candidate> PlanLiveFill(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanLiveExtent(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanLiveMask(const CpuTarget& target, const NodeView& node);
+
 }  // namespace reprise::cpu

@@ -40,7 +40,7 @@ TEST_F(RefusalTest, UnknownOpsAndUnsupportedDtypesAreToldTogether) {
       ReasonsOf(status),
       UnorderedElementsAre(
           "op 'Frobnicate' (domain 'com.example', version ?, node 'odd', dtypes (i32)): is not "
-          "supported",
+          "supported: bring it with `reprised --op-library FILE.so`, or RegisterOp in a program",
           "op 'StringNormalizer' (domain 'ai.onnx', version 17, node 'text', dtypes (?, ?)): is "
           "not supported",
           "op 'Erf' (domain 'ai.onnx', version 17, nodes 'integers', 'more_integers', dtypes "

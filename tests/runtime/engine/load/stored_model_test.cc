@@ -22,7 +22,7 @@ ModelFindings SomeFindings() {
           .smallest = {1, 8},
           .decisions = {{}, {"node 'choice' (If) takes a branch", 512}},
           .outputs = {{.dtype = DType::kFloat32,
-                       .dims = {{0, {1, 0}}, {1, {0, 2}}, {384, {0, 0}, true}}},
+                       .dims = {{0, {1, 0}}, {1, {0, 2}}, {384, {0, 0}, {}, true}}},
                       {.dtype = DType::kInt64, .dims = {}}},
           .output_dtypes = {DType::kFloat32, DType::kInt64}};
 }

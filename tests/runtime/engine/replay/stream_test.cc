@@ -8,7 +8,9 @@
 #include <new>
 #include <stdexcept>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
+#include "runtime/engine/types/run_control.h"
 
 namespace reprise {
 namespace {
@@ -198,6 +200,111 @@ TEST_F(StreamTest, LaunchThatFindsNoMemoryIsNamedAtTheCallerWhoeverRanIt) {
     (*stream)->Replay(recipe_, frame);
     recipe_.launches[1].run = Starve;
   }
+}
+
+// Params count the calls; the first of them sets the flag.
+struct Stopping {
+  StopFlag flag;
+  std::atomic<int> calls{0};
+};
+void StopAfterThis(const LaunchArgs& args) {
+  auto& stopping = *const_cast<Stopping*>(static_cast<const Stopping*>(args.params));
+  ++stopping.calls;
+  stopping.flag.Stop();
+}
+
+TEST_F(StreamTest, AReplayThatNobodyWaitsForEndsBetweenLaunches) {
+  const auto stopping = std::make_shared<Stopping>();
+  for (int i = 0; i < 3; ++i) Add(1, DType::kFloat32);
+  recipe_.launches[1].run = StopAfterThis;
+  recipe_.launches[1].params = stopping;
+  recipe_.SetSteps();
+  const FakeClock clock;
+  HelperPool two(2);
+  for (HelperPool* pool : {static_cast<HelperPool*>(nullptr), &two}) {
+    const auto stream = Stream::Create({.cores = pool, .max_arena_bytes = size_t{64} << 20});
+    ASSERT_TRUE(stream.ok());
+    seen_->parts.clear();
+    const Frame frame = (*stream)->MakeFrame(recipe_, nullptr, nullptr);
+    const RunControl control(clock, {}, &stopping->flag);
+    EXPECT_EQ((*stream)->Replay(recipe_, frame, nullptr, &control), pool == nullptr ? 2 : 0);
+    EXPECT_EQ(seen_->parts.size(), pool == nullptr ? 1 : 0);  // and none where it is set before
+    EXPECT_EQ((*stream)->Replay(recipe_, frame), -1);
+  }
+}
+
+TEST_F(StreamTest, ALongLaunchIsCutSoThatItCanEndWithin) {
+  const auto stopping = std::make_shared<Stopping>();
+  stopping->flag.Stop();  // it has not begun
+  Add(1e12, DType::kFloat32);
+  recipe_.launches[0].run = StopAfterThis;
+  recipe_.launches[0].params = stopping;
+  recipe_.work = 1e12;
+  recipe_.SetSteps();
+  const auto stream = Stream::Create({.max_arena_bytes = size_t{64} << 20});
+  ASSERT_TRUE(stream.ok());
+  const FakeClock clock;
+  const Frame frame = (*stream)->MakeFrame(recipe_, nullptr, nullptr);
+  const RunControl control(clock, {}, &stopping->flag);
+  EXPECT_EQ((*stream)->Replay(recipe_, frame, nullptr, &control), 0);
+  EXPECT_EQ(stopping->calls, 0);
+  const StopFlag never;
+  const RunControl awaited(clock, {}, &never);
+  EXPECT_EQ((*stream)->Replay(recipe_, frame, nullptr, &awaited), -1);
+  EXPECT_EQ(stopping->calls, 143);  // pieces of 7e9
+  const auto again = std::make_shared<Stopping>();
+  recipe_.launches[0].params = again;
+  const RunControl other(clock, {}, &again->flag);
+  EXPECT_EQ((*stream)->Replay(recipe_, frame, nullptr, &other), 0);
+  EXPECT_EQ(again->calls, 1);
+}
+
+TEST_F(StreamTest, PiecesOfALongLaunchAreAllOfItAndItsPhasesStayInOrder) {
+  HelperPool pool(3);
+  const auto shares = std::make_shared<Shares>();
+  Add(1, DType::kFloat32);
+  recipe_.launches[0].run = Share;
+  recipe_.launches[0].params = shares;
+  recipe_.launches[0].phases = Shares::kPhases;
+  recipe_.launches[0].work.flops = 7e9 * Shares::kPhases * 5.0;  // 5 pieces of one part
+  recipe_.work = recipe_.launches[0].work.flops;
+  recipe_.SetSteps();
+  const auto stream =
+      Stream::Create({.cores = &pool, .max_threads = 3, .max_arena_bytes = size_t{64} << 20});
+  ASSERT_TRUE(stream.ok());
+  const FakeClock clock;
+  const RunControl control(clock, {});
+  const Frame frame = (*stream)->MakeFrame(recipe_, nullptr, nullptr);
+  EXPECT_EQ((*stream)->Replay(recipe_, frame, nullptr, &control), -1);
+  EXPECT_EQ(shares->early, 0);
+  for (const std::atomic<int>& ended : shares->ended) ASSERT_EQ(ended, Shares::kAll);
+}
+
+// Params are a clock, which this moves.
+void TakeASecond(const LaunchArgs& args) {
+  const_cast<FakeClock*>(static_cast<const FakeClock*>(args.params))->AdvanceNs(1'000'000'000);
+}
+
+TEST_F(StreamTest, AReplayEndsInFrontOfTheLaunchAtWhichItsTimeIsOver) {
+  const auto clock = std::make_shared<FakeClock>();
+  for (int i = 0; i < 5; ++i) {
+    Add(1e9, DType::kFloat32);
+    recipe_.launches.back().run = TakeASecond;
+    recipe_.launches.back().params = clock;
+    recipe_.launches.back().node = absl::StrCat("MatMul 'm", i, "'");
+  }
+  recipe_.SetSteps();
+  const auto stream = Stream::Create({.max_arena_bytes = size_t{64} << 20});
+  ASSERT_TRUE(stream.ok());
+  RunControl control(*clock, {.max_ns = 2'500'000'000});
+  control.Begin();
+  const Frame frame = (*stream)->MakeFrame(recipe_, nullptr, nullptr);
+  EXPECT_EQ((*stream)->Replay(recipe_, frame, nullptr, &control), 3);
+  const absl::Status why = control.Ended(recipe_.launches[3].node);
+  EXPECT_TRUE(absl::IsResourceExhausted(why));
+  EXPECT_EQ(why.message(),
+            "MatMul 'm3': the request has computed for 3000 ms, the limit is 2500 "
+            "(reprise.max_request_ms)");
 }
 
 }  // namespace

@@ -329,5 +329,25 @@ TEST(CutGraphTest, ALoopWithinALoopIsACutOfItsBody) {
   EXPECT_EQ(loops_of(*same), 2);
 }
 
+TEST(CutsTest, EverywhereEachNodeOnDataIsACutAndShapesAreNone) {
+  const Graph graph = MustParse(R"(graph {
+  input %x: f32[batch, 4]
+  param %w: f32[4, 64] = p0
+  %h: f32 = MatMul(%x, %w)
+  %s: i64 = Shape(%x)
+  %e: f32 = Relu(%h)
+  output %e
+  output %s
+})");
+  const CutAnalysis analysis = FindCuts(graph, {}, /*is_body=*/false, /*everywhere=*/true);
+  std::vector<std::string> ops;
+  for (const NodeId id : analysis.Cuts(graph)) ops.push_back(graph.node(id).op);
+  EXPECT_THAT(ops, testing::ElementsAre("MatMul", "Relu"));
+  const auto cut = CutAtData(graph, {}, /*everywhere=*/true);
+  ASSERT_NE(cut, nullptr);
+  EXPECT_EQ(cut->cuts.size(), 2);
+  EXPECT_EQ(cut->cuts[0].why, "the model runs op by op");
+}
+
 }  // namespace
 }  // namespace reprise

@@ -28,6 +28,16 @@ inline constexpr const char* kMovement[] = {
     "const %l: i64[1] = {4}\n%y: ? = reprise.AppendRows(%p, %r, %a, %l)\noutput %y",
     "input %p: f32[1, 3, 0, 4]\ninput %r: f32[1, 3, 6, 4]\nconst %a: i64[1] = {0}\n"
     "const %l: i64[1] = {6}\n%y: ? = reprise.AppendRows(%p, %r, %a, %l)\noutput %y",
+    // The ends of rows of a padded batch.
+    "input %x: f32[2, 3, 11]\nconst %e: i32[2] = {4, 11}\n"
+    "%y: ? = reprise.LiveFill(%x, %e) {axis = 2, value = 2.5}\noutput %y",
+    "input %x: f32[4, 5, 6, 7]\nconst %e: i32[2] = {-1, 99}\n"
+    "%y: ? = reprise.LiveFill(%x, %e) {axis = 1}\noutput %y",
+    "input %l: bool[3, 5]\n"
+    "const %a: i64[1] = {7}\n"
+    "%y: ? = reprise.LiveExtent(%l, %a) {offset = -2, stride = 2}\noutput %y",
+    "input %e: i32[3]\nconst %s: i64[1] = {9}\n"
+    "%y: ? = reprise.LiveMask(%e, %s) {rank = 4, value = -inf}\noutput %y",
     // Movement.
     "input %x: f32[2, 5, 3, 8]\n%y: ? = Transpose(%x) {perm = [0, 2, 1, 3]}\noutput %y",
     "input %x: f32[2, 5, 3, 40]\n%y: ? = Transpose(%x) {perm = [0, 2, 3, 1]}\noutput %y",

@@ -105,8 +105,8 @@ inline const PaddingCase kPlaceTraps[] = {
                         std::vector<int64_t>{0, 1});
          },
      .batch = true,
-     .sequence = false,
-     .words = "reads 1 position ahead"},
+     .sequence = true,  // In its live form, which ends with zeros where the request does.
+     .proved = true},
     {.name = "CausalConvolution",
      .build =
          [](ModelBuilder& b) {

@@ -1,0 +1,340 @@
+// reprise feed: images of a folder or a list through a server's model, in batches of one size.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <future>
+#include <iterator>
+#include <numeric>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/command.h"
+#include "client/cli/npy_writer.h"
+#include "client/cli/progress.h"
+#include "client/cli/table.h"
+#include "client/loader.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise::cli {
+namespace {
+
+using client::InferResult;
+using images::ChannelOrder;
+using images::ImageBatch;
+using images::ImageLoader;
+using images::LastBatch;
+
+// How the classifiers of most hubs were evaluated.
+constexpr char kTransforms[] =
+    "Resize(256), CenterCrop(224), ToTensor, "
+    "Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])";
+
+struct FeedFlags {
+  ServerFlags server;
+  std::string model, version, input;
+  std::string path, annotations;
+  std::string transforms = kTransforms;
+  std::string transforms_file;
+  images::LoaderOptions loader;
+  int64_t epochs = 1;
+  int64_t concurrency = 2;
+  int64_t top = 1;
+  std::string save;
+  bool load_only = false;
+  bool quiet = false;
+};
+
+absl::StatusOr<images::ImageSet> ReadImages(const FeedFlags& flags) {
+  if (flags.annotations.empty()) return images::ReadImageSet(flags.path);
+  return images::ReadCoco(flags.annotations, flags.path);
+}
+
+// The input of the model that takes images.
+absl::StatusOr<inference::ModelMetadataResponse::TensorMetadata> ImageInput(
+    const inference::ModelMetadataResponse& model, const std::string& name) {
+  for (const auto& input : model.inputs()) {
+    if (name.empty() ? model.inputs_size() == 1 && input.shape_size() == 4 : input.name() == name) {
+      return input;
+    }
+  }
+  std::vector<std::string> have;
+  for (const auto& input : model.inputs()) {
+    have.push_back(absl::StrCat(input.name(), " ", input.datatype(), " [",
+                                absl::StrJoin(input.shape(), ", "), "]"));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("model ", model.name(), " has no ",
+                   name.empty() ? "single input of rank 4" : absl::StrCat("input ", name),
+                   "; it has ", absl::StrJoin(have, ", "), " (--input names one)"));
+}
+
+// Where the model wants the channels.
+ChannelOrder OrderOf(const inference::ModelMetadataResponse::TensorMetadata& input) {
+  if (input.shape_size() != 4) return ChannelOrder::kAuto;
+  if (input.shape(1) == 3) return ChannelOrder::kFirst;
+  return input.shape(3) == 3 ? ChannelOrder::kLast : ChannelOrder::kAuto;
+}
+
+absl::Status CheckInput(const inference::ModelMetadataResponse::TensorMetadata& input,
+                        const ImageLoader& loader) {
+  const char* const datatype = loader.is_float() ? "FP32" : "UINT8";
+  const std::vector<int64_t> shape = loader.shape();
+  bool fits = input.datatype() == datatype && input.shape_size() == static_cast<int>(shape.size());
+  for (int i = 0; fits && i < input.shape_size(); ++i) {
+    fits = input.shape(i) < 0 || input.shape(i) == shape[static_cast<size_t>(i)];
+  }
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the transforms make ", datatype, " [", absl::StrJoin(shape, ", "), "], input ", input.name(),
+      " takes ", input.datatype(), " [", absl::StrJoin(input.shape(), ", "), "]"));
+}
+
+// A batch that is sent and not answered yet.
+struct Sent {
+  std::shared_ptr<const ImageBatch> batch;
+  std::future<absl::StatusOr<InferResult>> answer;
+};
+
+// Counts over all answers.
+struct Tally {
+  int64_t images = 0, labelled = 0, right = 0, padded = 0;
+};
+
+// Positions of the largest of `scores`, the largest first.
+std::vector<int64_t> Largest(absl::Span<const float> scores, int64_t count) {
+  std::vector<int64_t> places(scores.size());
+  std::iota(places.begin(), places.end(), int64_t{0});
+  count = std::min<int64_t>(count, static_cast<int64_t>(places.size()));
+  std::partial_sort(places.begin(), places.begin() + count, places.end(),
+                    [&](int64_t a, int64_t b) {
+                      return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
+                    });
+  places.resize(static_cast<size_t>(count));
+  return places;
+}
+
+// A line for each image: its path, and the classes with the largest scores where the first output
+// has scores, [batch, classes].
+absl::Status Tell(const FeedFlags& flags, const ImageBatch& batch, const InferResult& result,
+                  Tally& tally) {
+  tally.images += batch.rows();
+  tally.padded += batch.shape[0] - batch.rows();
+  if (result.outputs().empty()) return absl::InternalError("the answer has no output");
+  const client::OutputTensor& output = result.outputs()[0];
+  const auto scores = output.As<float>();
+  const bool has_scores = scores.ok() && output.shape.size() == 2 &&
+                          output.shape[0] == batch.shape[0] && output.shape[1] > 0;
+  for (size_t row = 0; row < batch.samples.size(); ++row) {
+    const images::ImageEntry& entry = *batch.samples[row].entry;
+    std::string line = entry.path;
+    if (has_scores) {
+      const auto classes = static_cast<size_t>(output.shape[1]);
+      const absl::Span<const float> own = scores->subspan(row * classes, classes);
+      for (const int64_t place : Largest(own, flags.top)) {
+        absl::StrAppend(&line, "\t", place, " ", Fixed(own[static_cast<size_t>(place)], 4));
+      }
+      if (entry.label.has_value()) {
+        ++tally.labelled;
+        tally.right += Largest(own, 1)[0] == *entry.label ? 1 : 0;
+      }
+    } else {
+      absl::StrAppend(&line, "\t", std::string(output.name), " ", output.datatype, " ",
+                      client::ShapeText(output.shape));
+    }
+    if (!flags.quiet) std::printf("%s\n", line.c_str());
+  }
+  return absl::OkStatus();
+}
+
+Sent Send(client::Client& client, const FeedFlags& flags, const std::string& input,
+          std::shared_ptr<const ImageBatch> batch) {
+  client::InferRequest request = {.model = flags.model, .version = flags.version};
+  request.inputs.push_back({.name = input,
+                            .datatype = batch->is_float ? "FP32" : "UINT8",
+                            .shape = batch->shape,
+                            .data = batch->data});
+  auto promise = std::make_shared<std::promise<absl::StatusOr<InferResult>>>();
+  Sent sent = {.batch = std::move(batch), .answer = promise->get_future()};
+  client.InferAsync(request, [promise](absl::StatusOr<InferResult> result) {
+    promise->set_value(std::move(result));
+  });
+  return sent;
+}
+
+// The file of --save; null where there is none.
+std::unique_ptr<NpyWriter> OpenFile(const FeedFlags& flags, const ImageLoader& loader) {
+  if (flags.save.empty()) return nullptr;
+  const std::vector<int64_t> shape = loader.shape();
+  return std::make_unique<NpyWriter>(flags.save, loader.is_float() ? "<f4" : "|u1",
+                                     std::vector<int64_t>(shape.begin() + 1, shape.end()));
+}
+
+// Takes every batch of all epochs through `take(batch)`, and `finish` at the end.
+template <typename Take>
+absl::Status ForEachBatch(const FeedFlags& flags, ImageLoader& loader, const Take& take) {
+  Progress progress("images");
+  const auto all =
+      static_cast<double>(loader.set().images.size()) * static_cast<double>(flags.epochs);
+  const std::unique_ptr<NpyWriter> file = OpenFile(flags, loader);
+  int64_t seen = 0;
+  for (int64_t epoch = 0; epoch < flags.epochs;) {
+    ASSIGN_OR_RETURN(std::shared_ptr<const ImageBatch> batch, loader.Next());
+    if (batch == nullptr) {
+      ++epoch;
+      continue;
+    }
+    seen += batch->rows();
+    if (file != nullptr) {
+      const size_t element = batch->data.size() / static_cast<size_t>(batch->shape[0]);
+      file->Add(absl::MakeConstSpan(batch->data).subspan(0, element * batch->samples.size()),
+                batch->rows());
+    }
+    RETURN_IF_ERROR(take(std::move(batch)));
+    progress.Show(static_cast<double>(seen) / all, absl::StrCat(seen, " images"));
+  }
+  return file == nullptr ? absl::OkStatus() : file->Finish();
+}
+
+void Summarise(const ImageLoader& loader, const Tally& tally, double seconds) {
+  std::fflush(stdout);
+  for (const std::string& line : loader.plain_causes()) {
+    std::fprintf(stderr, "%s\n", line.c_str());
+  }
+  std::string text =
+      absl::StrCat(tally.images, " images in ", Seconds(seconds), ", ",
+                   Fixed(static_cast<double>(tally.images) / seconds, 1), " images/s");
+  if (tally.padded > 0) absl::StrAppend(&text, ", ", tally.padded, " rows of padding");
+  if (tally.labelled > 0) {
+    absl::StrAppend(&text, ", ",
+                    Percent(static_cast<double>(tally.right), static_cast<double>(tally.labelled)),
+                    " of the classes as they are labelled");
+  }
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+absl::Status Feed(const FeedFlags& flags, client::Client& client, const std::string& input,
+                  ImageLoader& loader, Tally& tally) {
+  std::deque<Sent> sent;
+  const auto finish_one = [&]() -> absl::Status {
+    const absl::StatusOr<InferResult> result = sent.front().answer.get();
+    if (!result.ok()) return result.status();
+    RETURN_IF_ERROR(Tell(flags, *sent.front().batch, *result, tally));
+    sent.pop_front();
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(
+      ForEachBatch(flags, loader, [&](std::shared_ptr<const ImageBatch> batch) -> absl::Status {
+        sent.push_back(Send(client, flags, input, std::move(batch)));
+        while (std::ssize(sent) >= flags.concurrency) RETURN_IF_ERROR(finish_one());
+        return absl::OkStatus();
+      }));
+  while (!sent.empty()) RETURN_IF_ERROR(finish_one());
+  return absl::OkStatus();
+}
+
+absl::Status RunFeed(const FeedFlags& flags) {
+  images::LoaderOptions options = flags.loader;
+  options.transforms = flags.transforms;
+  if (!flags.transforms_file.empty()) {
+    std::ifstream file(flags.transforms_file);
+    if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", flags.transforms_file));
+    options.transforms.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  ASSIGN_OR_RETURN(images::ImageSet set, ReadImages(flags));
+  std::unique_ptr<client::Client> client;
+  inference::ModelMetadataResponse::TensorMetadata input;
+  if (!flags.load_only) {
+    ASSIGN_OR_RETURN(client, flags.server.Connect());
+    ASSIGN_OR_RETURN(const auto metadata, client->ModelMetadata(flags.model, flags.version));
+    ASSIGN_OR_RETURN(input, ImageInput(metadata, flags.input));
+    options.order = OrderOf(input);
+  }
+  ASSIGN_OR_RETURN(auto loader, ImageLoader::Open(std::move(set), std::move(options)));
+  if (client != nullptr) RETURN_IF_ERROR(CheckInput(input, *loader));
+  Tally tally;
+  const auto start = std::chrono::steady_clock::now();
+  if (client == nullptr) {
+    RETURN_IF_ERROR(ForEachBatch(flags, *loader, [&](const auto& batch) {
+      tally.images += batch->rows();
+      return absl::OkStatus();
+    }));
+  } else {
+    RETURN_IF_ERROR(Feed(flags, *client, input.name(), *loader, tally));
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  Summarise(*loader, tally, took.count());
+  return absl::OkStatus();
+}
+
+void AddLoaderFlags(CLI::App& command, FeedFlags& flags) {
+  command.add_option("--annotations", flags.annotations, "COCO's annotations of the images")
+      ->type_name("FILE");
+  CLI::Option* const text =
+      command
+          .add_option("--transforms", flags.transforms,
+                      "What is done to each image: Resize, CenterCrop, RandomResizedCrop, "
+                      "RandomHorizontalFlip, ColorJitter, RandomIoUCrop, ToTensor, Normalize")
+          ->capture_default_str()
+          ->type_name("LIST");
+  command.add_option("--transforms-file", flags.transforms_file, "A file with that list")
+      ->excludes(text)
+      ->type_name("FILE");
+  command.add_option("--batch", flags.loader.batch, "Images of a batch")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  command
+      .add_option_function<std::string>(
+          "--last",
+          [&flags](const std::string& how) {
+            flags.loader.last = how == "drop" ? LastBatch::kDrop : LastBatch::kPad;
+          },
+          "What becomes of a last batch that is not full: pad it with zeros, or drop it")
+      ->default_str("pad")
+      ->check(CLI::IsMember({"pad", "drop"}));
+  command.add_flag("--shuffle", flags.loader.shuffle, "In another order in each epoch");
+  command.add_option("--seed", flags.loader.seed, "Of the order and of random transforms")
+      ->capture_default_str();
+  command.add_option("--threads", flags.loader.threads, "Threads that decode; 0: one for each CPU")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 256));
+  command.add_option("--epochs", flags.epochs, "How often all images are taken")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+}
+
+}  // namespace
+
+void AddFeed(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<FeedFlags>();
+  CLI::App* command =
+      app.add_subcommand("feed", "Send images of a folder or a list to a model, in batches");
+  flags->server.Add(*command);
+  command->add_option("model", flags->model, "Name of the model")->required()->type_name("MODEL");
+  command
+      ->add_option("images", flags->path,
+                   "A folder of images, or of a folder for each class; or a file that lists images")
+      ->required()
+      ->type_name("DIR|LIST");
+  AddLoaderFlags(*command, *flags);
+  command->add_option("--version", flags->version, "Version; the newest if not given");
+  command->add_option("--input", flags->input, "The input that takes images")->type_name("NAME");
+  command->add_option("--concurrency", flags->concurrency, "Batches that are sent at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{256}));
+  command->add_option("--top", flags->top, "Classes that are shown of each image")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--save", flags->save, "A file .npy for what the transforms make of the images")
+      ->type_name("FILE");
+  command->add_flag("--load-only", flags->load_only, "Ask no server: how fast are images loaded?");
+  command->add_flag("--quiet", flags->quiet, "No line for each image");
+  command->callback([flags, &action] { action = [flags] { return RunFeed(*flags); }; });
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,49 @@
+#include "client/cli/tls_flags.h"
+
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise::cli {
+namespace {
+
+absl::StatusOr<std::string> ReadPem(const std::string& path) {
+  if (path.empty()) return "";
+  std::ifstream file(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (file.bad() || !file.is_open() || text.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' cannot be read, or is empty"));
+  }
+  return text;
+}
+
+}  // namespace
+
+void TlsFlags::Add(CLI::App& command) {
+  command.add_flag("--tls", use, "The server speaks TLS")->envname("REPRISE_TLS");
+  const auto add = [&](const char* flag, std::string& value, const char* meaning) {
+    return command.add_option(flag, value, meaning)->type_name("FILE");
+  };
+  add("--tls-ca", ca, "Authorities (PEM) that its certificate must come from; else the system's")
+      ->envname("REPRISE_TLS_CA");
+  add("--tls-cert", cert, "Certificate (PEM) for servers that want one")
+      ->envname("REPRISE_TLS_CERT");
+  add("--tls-key", key, "Its key")->envname("REPRISE_TLS_KEY");
+  add("--tls-name", name, "The name in the server's certificate, if not that of its address")
+      ->type_name("NAME");
+}
+
+absl::StatusOr<client::TlsOptions> TlsFlags::Read() const {
+  if (cert.empty() != key.empty()) {
+    return absl::InvalidArgumentError("--tls-cert and --tls-key need each other");
+  }
+  client::TlsOptions options{.use = on(), .server_name = name};
+  ASSIGN_OR_RETURN(options.authorities, ReadPem(ca));
+  ASSIGN_OR_RETURN(options.certificate, ReadPem(cert));
+  ASSIGN_OR_RETURN(options.key, ReadPem(key));
+  return options;
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,106 @@
+// JPEG by libjpeg-turbo. Its errors jump: nothing between setjmp and the end of a decode has a
+// destructor, and what has one is made before.
+
+#include <csetjmp>
+#include <cstdio>
+// jpeglib.h needs the two above.
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include "absl/strings/str_cat.h"
+#include "client/images/decode.h"
+
+namespace reprise::images {
+namespace {
+
+struct JpegErrors {
+  jpeg_error_mgr base;
+  std::jmp_buf back;
+  char text[JMSG_LENGTH_MAX];
+};
+
+[[noreturn]] void Jump(j_common_ptr info) {
+  auto* const errors = reinterpret_cast<JpegErrors*>(info->err);
+  errors->base.format_message(info, errors->text);
+  std::longjmp(errors->back, 1);
+}
+
+// Warnings about damage that does not end the file are left to the decoder, as Pillow leaves them.
+void OnMessage(j_common_ptr info, int level) {
+  if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF) Jump(info);
+}
+
+enum class Outcome { kDecoded, kTooLarge, kDamaged };
+
+// Multiplies two bytes as parts of 255, rounded.
+uint8_t MulDiv255(int a, int b) {
+  const int product = a * b + 128;
+  return static_cast<uint8_t>(((product >> 8) + product) >> 8);
+}
+
+// CMYK as Adobe's programs write it, inverted, four bytes a pixel, becomes RGB in place.
+void RgbFromInvertedCmyk(Image& image) {
+  for (size_t i = 0; i < image.pixels.size(); i += kPixelBytes) {
+    uint8_t* const pixel = image.pixels.data() + i;
+    const int white = pixel[3];
+    for (int c = 0; c < kChannels; ++c) {
+      const int value = white - MulDiv255(255 - pixel[c], white);
+      pixel[c] = static_cast<uint8_t>(value < 0 ? 0 : value);
+    }
+    pixel[3] = 255;
+  }
+}
+
+// Fills `image`; `is_cmyk` says what its bytes are. All locals outlive the jumps.
+Outcome Decompress(jpeg_decompress_struct& info, JpegErrors& errors, absl::string_view bytes,
+                   const DecodeLimits& limits, Image& image, bool& is_cmyk) {
+  if (setjmp(errors.back) != 0) return Outcome::kDamaged;
+  jpeg_create_decompress(&info);
+  jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  jpeg_read_header(&info, TRUE);
+  is_cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
+  if (!CheckPixels(info.image_width, info.image_height, limits).ok()) return Outcome::kTooLarge;
+  info.out_color_space = is_cmyk ? JCS_CMYK : JCS_EXT_RGBX;
+  jpeg_start_decompress(&info);
+  image = Image(static_cast<int>(info.output_width), static_cast<int>(info.output_height));
+  while (info.output_scanline < info.output_height) {
+    JSAMPROW row = image.row(static_cast<int>(info.output_scanline));
+    jpeg_read_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_decompress(&info);
+  return Outcome::kDecoded;
+}
+
+}  // namespace
+
+bool IsJpeg(absl::string_view bytes) {
+  return bytes.size() >= 3 && bytes.substr(0, 3) == "\xFF\xD8\xFF";
+}
+
+absl::StatusOr<Decoded> DecodeJpeg(absl::string_view bytes, const DecodeLimits& limits) {
+  jpeg_decompress_struct info = {};
+  JpegErrors errors = {};
+  info.err = jpeg_std_error(&errors.base);
+  errors.base.error_exit = Jump;
+  errors.base.emit_message = OnMessage;
+  Decoded decoded;
+  bool is_cmyk = false;
+  const Outcome outcome = Decompress(info, errors, bytes, limits, decoded.image, is_cmyk);
+  const int64_t width = info.image_width, height = info.image_height;
+  jpeg_destroy_decompress(&info);
+  switch (outcome) {
+    case Outcome::kTooLarge:
+      return CheckPixels(width, height, limits);
+    case Outcome::kDamaged:
+      return absl::InvalidArgumentError(absl::StrCat("the JPEG file is damaged: ", errors.text));
+    case Outcome::kDecoded:
+      break;
+  }
+  if (is_cmyk) {
+    RgbFromInvertedCmyk(decoded.image);
+    decoded.plain_cause = "a JPEG file in CMYK, whose colours are converted one by one";
+  }
+  return decoded;
+}
+
+}  // namespace reprise::images

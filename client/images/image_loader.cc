@@ -1,0 +1,270 @@
+#include "client/images/image_loader.h"
+
+#include <algorithm>
+#include <deque>
+#include <fstream>
+#include <map>
+#include <new>
+#include <numeric>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/images/pipeline.h"
+#include "runtime/base/cpu_info.h"
+#include "runtime/base/mutex.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise::images {
+namespace {
+
+constexpr size_t kMostCauses = 16;
+constexpr int kMostThreads = 256;
+constexpr std::streamoff kMostFileBytes = std::streamoff{1} << 30;
+constexpr int64_t kMostBatchBytes = int64_t{4} << 30;
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary | std::ios::ate);
+  if (!stream) return absl::NotFoundError("it cannot be opened");
+  const std::streamoff size = stream.tellg();
+  if (size < 0 || size > kMostFileBytes) {  // a folder has the largest size that there is
+    return absl::InvalidArgumentError(
+        absl::StrCat("it has ", size, " bytes, it may have ", kMostFileBytes));
+  }
+  std::string bytes(static_cast<size_t>(size), '\0');
+  stream.seekg(0);
+  stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!stream) return absl::InvalidArgumentError("it cannot be read to its end");
+  return bytes;
+}
+
+// Threads take images one after another and write each into its batch. A batch is handed over when
+// all of its images are there; no more are begun than `batches_ahead` and the one that is waited
+// for.
+class ThreadedLoader final : public ImageLoader {
+ public:
+  ThreadedLoader(ImageSet set, LoaderOptions options, Pipeline pipeline)
+      : set_(std::move(set)), options_(std::move(options)), pipeline_(std::move(pipeline)) {
+    order_.resize(set_.images.size());
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    BeginEpoch();
+  }
+
+  ~ThreadedLoader() override {
+    {
+      MutexLock lock(mutex_);
+      stops_ = true;
+    }
+    work_.NotifyAll();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  absl::Status StartThreads() {
+    try {
+      for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { Work(); });
+    } catch (const std::system_error& error) {
+      if (threads_.empty()) {
+        return absl::ResourceExhaustedError(absl::StrCat("no thread can be made: ", error.what()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::shared_ptr<const ImageBatch>> Next() override {
+    std::shared_ptr<const ImageBatch> batch;
+    {
+      MutexLock lock(mutex_);
+      while (failed_.ok() && !under_way_.empty() && under_way_.front()->left > 0) {
+        done_.Wait(mutex_);
+      }
+      if (!failed_.ok()) return failed_;
+      if (under_way_.empty()) {  // all batches of the epoch were handed over
+        BeginEpochLocked();
+      } else {
+        batch = std::move(under_way_.front()->batch);
+        under_way_.pop_front();
+        FillLocked();
+      }
+    }
+    work_.NotifyAll();
+    return batch;
+  }
+
+  std::vector<int64_t> shape() const override {
+    const TensorWriter& writer = pipeline_.writer();
+    if (writer.channels_first()) {
+      return {options_.batch, kChannels, writer.height(), writer.width()};
+    }
+    return {options_.batch, writer.height(), writer.width(), kChannels};
+  }
+  bool is_float() const override { return pipeline_.writer().is_float(); }
+  const ImageSet& set() const override { return set_; }
+
+  std::vector<std::string> plain_causes() const override {
+    MutexLock lock(mutex_);
+    std::vector<std::string> lines;
+    for (const auto& [cause, count] : causes_) {
+      lines.push_back(absl::StrCat(count, " of ", made_, " images took the plain path: ", cause));
+    }
+    return lines;
+  }
+
+ private:
+  // A batch that threads fill.
+  struct UnderWay {
+    std::shared_ptr<ImageBatch> batch;
+    size_t first = 0;  // position in the epoch of its first image
+    size_t next = 0;   // rows that were begun
+    size_t left = 0;   // rows that are not done
+  };
+
+  void BeginEpoch() {
+    MutexLock lock(mutex_);
+    BeginEpochLocked();
+  }
+
+  void BeginEpochLocked() REQUIRES(mutex_) {
+    ++epoch_;
+    begun_ = 0;
+    if (options_.shuffle) {
+      RandomStream random(options_.seed, epoch_, ~uint64_t{0});
+      std::iota(order_.begin(), order_.end(), size_t{0});
+      for (size_t i = order_.size() - 1; i > 0; --i) {
+        std::swap(order_[i],
+                  order_[static_cast<size_t>(random.Below(static_cast<int64_t>(i) + 1))]);
+      }
+    }
+    FillLocked();
+  }
+
+  // Begins batches as far ahead as there may be.
+  void FillLocked() REQUIRES(mutex_) {
+    const auto batch = static_cast<size_t>(options_.batch);
+    while (under_way_.size() <= static_cast<size_t>(options_.batches_ahead)) {
+      const size_t rows = std::min(batch, order_.size() - begun_);
+      if (rows == 0 || (rows < batch && options_.last == LastBatch::kDrop)) return;
+      auto made = std::make_shared<UnderWay>();
+      made->first = std::exchange(begun_, begun_ + rows);
+      made->left = rows;
+      made->batch = std::make_shared<ImageBatch>();
+      made->batch->shape = shape();
+      made->batch->is_float = is_float();
+      made->batch->data.resize(batch * pipeline_.writer().bytes());
+      made->batch->samples.resize(rows);
+      under_way_.push_back(std::move(made));
+    }
+  }
+
+  // The first batch with a row that nobody has begun; null where there is none.
+  std::shared_ptr<UnderWay> FreeLocked() REQUIRES(mutex_) {
+    for (const auto& one : under_way_) {
+      if (one->next < one->batch->samples.size()) return one;
+    }
+    return nullptr;
+  }
+
+  void Work() {
+    while (true) {
+      std::shared_ptr<UnderWay> under_way;
+      std::shared_ptr<ImageBatch> batch;
+      size_t row = 0, image = 0;
+      uint64_t epoch = 0;
+      {
+        MutexLock lock(mutex_);
+        while (!stops_ && failed_.ok() && (under_way = FreeLocked()) == nullptr) {
+          work_.Wait(mutex_);
+        }
+        if (stops_ || !failed_.ok()) return;
+        row = under_way->next++;
+        image = order_[under_way->first + row];
+        epoch = epoch_;
+        batch = under_way->batch;
+      }
+      absl::StatusOr<std::string> made = Make(image, epoch, row, *batch);
+      MutexLock lock(mutex_);
+      Note(made);
+      if (--under_way->left == 0 || !failed_.ok()) done_.NotifyAll();
+    }
+  }
+
+  void Note(const absl::StatusOr<std::string>& made) REQUIRES(mutex_) {
+    if (!made.ok()) {
+      if (failed_.ok()) failed_ = made.status();
+      work_.NotifyAll();
+      return;
+    }
+    ++made_;
+    if (made->empty()) return;
+    if (causes_.size() < kMostCauses || causes_.count(*made) > 0) ++causes_[*made];
+  }
+
+  // Writes the image into its row; why it took the plain path.
+  absl::StatusOr<std::string> Make(size_t image, uint64_t epoch, size_t row,
+                                   ImageBatch& batch) const {
+    const ImageEntry& entry = set_.images[image];
+    ImageSample& sample = batch.samples[row];
+    sample = {.entry = &entry, .boxes = entry.boxes};
+    const auto make = [&]() -> absl::StatusOr<std::string> {
+      ASSIGN_OR_RETURN(const std::string bytes, ReadFile(entry.path));
+      ASSIGN_OR_RETURN(Decoded decoded, DecodeImage(bytes, {.max_pixels = options_.max_pixels}));
+      RandomStream random(options_.seed, epoch, image);
+      return pipeline_.Apply(std::move(decoded), random, sample.boxes,
+                             batch.data.data() + row * pipeline_.writer().bytes());
+    };
+    absl::StatusOr<std::string> made;
+    try {
+      made = make();
+    } catch (const std::bad_alloc&) {
+      made = absl::ResourceExhaustedError("there is no memory for it");
+    }
+    if (made.ok()) return made;
+    return absl::Status(made.status().code(),
+                        absl::StrCat(entry.path, ": ", made.status().message()));
+  }
+
+  // Constant after construction.
+  const ImageSet set_;
+  const LoaderOptions options_;
+  const Pipeline pipeline_;
+  std::vector<std::thread> threads_;
+  // Guarded.
+  mutable Mutex mutex_;
+  CondVar work_, done_;
+  std::vector<size_t> order_ GUARDED_BY(mutex_);  // the epoch's, as positions in the set
+  uint64_t epoch_ GUARDED_BY(mutex_) = 0;
+  size_t begun_ GUARDED_BY(mutex_) = 0;  // images of the epoch whose batch was begun
+  std::deque<std::shared_ptr<UnderWay>> under_way_ GUARDED_BY(mutex_);
+  absl::Status failed_ GUARDED_BY(mutex_);
+  bool stops_ GUARDED_BY(mutex_) = false;
+  int64_t made_ GUARDED_BY(mutex_) = 0;
+  std::map<std::string, int64_t> causes_ GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ImageLoader>> ImageLoader::Open(ImageSet set,
+                                                               LoaderOptions options) {
+  if (set.images.empty()) return absl::InvalidArgumentError("there is no image");
+  if (options.batch < 1 || options.batches_ahead < 0 || options.batches_ahead > 1024 ||
+      options.threads < 0 || options.threads > kMostThreads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch is ", options.batch, ", batches_ahead ", options.batches_ahead,
+                     ", threads ", options.threads, " (at most ", kMostThreads, ")"));
+  }
+  if (options.threads == 0) options.threads = std::min(AvailableCpus(), kMostThreads);
+  ASSIGN_OR_RETURN(TransformList transforms, TransformList::Parse(options.transforms));
+  ASSIGN_OR_RETURN(Pipeline pipeline, Pipeline::Make(std::move(transforms), options.order));
+  const auto bytes = static_cast<int64_t>(pipeline.writer().bytes());
+  if (options.batch > kMostBatchBytes / bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("a batch of ", options.batch, " images of ",
+                                                   bytes, " bytes each is larger than ",
+                                                   kMostBatchBytes, " bytes"));
+  }
+  auto loader =
+      std::make_unique<ThreadedLoader>(std::move(set), std::move(options), std::move(pipeline));
+  RETURN_IF_ERROR(loader->StartThreads());
+  return std::unique_ptr<ImageLoader>(std::move(loader));
+}
+
+}  // namespace reprise::images

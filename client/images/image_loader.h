@@ -1,0 +1,84 @@
+// ImageLoader: images of a set as batches of one size, decoded and transformed by threads.
+//
+//   ASSIGN_OR_RETURN(ImageSet set, ReadImageSet("photos"));
+//   ASSIGN_OR_RETURN(auto loader, ImageLoader::Open(std::move(set), {.transforms =
+//       "Resize(256), CenterCrop(224), ToTensor, "
+//       "Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])"}));
+//   while (true) {
+//     ASSIGN_OR_RETURN(std::shared_ptr<const ImageBatch> batch, loader->Next());
+//     if (batch == nullptr) break;           // the epoch is over; the next call begins another
+//     Use(batch->values<float>(), batch->shape);   // [32, 3, 224, 224]
+//   }
+//
+// Every batch has the same shape, so that one recipe serves all. The last one of an epoch is
+// dropped, or padded with rows of zeros. Batches come in order, and hold the same bits for any
+// number of threads.
+//
+// Ownership: a batch is the caller's. Threads: Next and plain_causes from one at a time.
+// Errors:    of an image: its path in front of what is wrong with it; the loader is over then.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "client/images/image_set.h"
+#include "client/images/tensor_writer.h"
+
+namespace reprise::images {
+
+enum class LastBatch { kDrop, kPad };
+
+struct LoaderOptions {
+  std::string transforms;  // see transform.h
+  int64_t batch = 32;      // images of a batch
+  LastBatch last = LastBatch::kPad;
+  ChannelOrder order = ChannelOrder::kAuto;
+  bool shuffle = false;                     // anew in each epoch
+  uint64_t seed = 1;                        // decides the order and random transforms
+  int threads = 0;                          // 0: one for each CPU that the process may use
+  int batches_ahead = 2;                    // batches that are made while the caller uses one
+  int64_t max_pixels = int64_t{128} << 20;  // one image's, before its transforms
+};
+
+struct ImageSample {
+  const ImageEntry* entry = nullptr;  // the loader's
+  std::vector<Box> boxes;             // where they are in the element
+};
+
+struct ImageBatch {
+  std::vector<int64_t> shape;        // [batch, channels, height, width], or channels last
+  bool is_float = true;              // float32; else uint8
+  std::vector<std::byte> data;       // row-major
+  std::vector<ImageSample> samples;  // the rows that are no padding
+  int64_t rows() const { return static_cast<int64_t>(samples.size()); }
+  // The elements; `T` is float or uint8_t, as `is_float` says.
+  template <typename T>
+  absl::Span<const T> values() const {
+    return {reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T)};
+  }
+};
+
+class ImageLoader {
+ public:
+  // INVALID_ARGUMENT for transforms or sizes that cannot be.
+  static absl::StatusOr<std::unique_ptr<ImageLoader>> Open(ImageSet set, LoaderOptions options);
+  virtual ~ImageLoader() = default;
+
+  // The next batch; null at the end of an epoch.
+  virtual absl::StatusOr<std::shared_ptr<const ImageBatch>> Next() = 0;
+  // The shape of every batch.
+  virtual std::vector<int64_t> shape() const = 0;
+  virtual bool is_float() const = 0;
+  virtual const ImageSet& set() const = 0;
+  // Why images took the plain path so far, each cause once, with how many images: "7 of 100 images
+  // took the plain path: ...". At most 16.
+  virtual std::vector<std::string> plain_causes() const = 0;
+};
+
+}  // namespace reprise::images

@@ -1,0 +1,63 @@
+// TransformList: what is done to each image, declared as text.
+//
+//   Resize(256), CenterCrop(224), ToTensor, Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+//   RandomResizedCrop(224, scale=[0.08, 1]), RandomHorizontalFlip(0.5), ColorJitter(brightness=0.4)
+//
+// Transforms follow each other behind commas, semicolons or line ends; '#' begins a comment. Their
+// names, parameters and defaults are torchvision's, and so is what they do to an image of Pillow's;
+// kTransformRows has all of them. ToTensor and Normalize are last.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/images/resample.h"
+
+namespace reprise::images {
+
+enum class TransformKind {
+  kResize,
+  kCenterCrop,
+  kRandomResizedCrop,
+  kRandomHorizontalFlip,
+  kColorJitter,
+  kRandomIoUCrop,
+  kToTensor,
+  kNormalize,
+};
+
+// One transform; a kind reads the fields that its row names.
+struct Transform {
+  TransformKind kind = TransformKind::kToTensor;
+  std::string text;          // as it was declared: "Resize(256)"
+  std::vector<double> size;  // one: the shorter side, or a square; two: height and width
+  Filter filter = Filter::kBilinear;
+  double probability = 0.5;
+  std::vector<double> scale, ratio;  // two: least and most
+  // Least and most factor; {1, 1}, and {0, 0} of the hue: nothing is changed.
+  std::vector<double> brightness, contrast, saturation, hue;
+  std::vector<double> mean, std;  // one for all channels, or three
+};
+
+class TransformList {
+ public:
+  // INVALID_ARGUMENT names the transform and parameter, and says what there is.
+  static absl::StatusOr<TransformList> Parse(absl::string_view text);
+
+  const std::vector<Transform>& transforms() const { return transforms_; }
+  // Whether the result is float32, [channels, height, width]; else uint8, [height, width,
+  // channels].
+  bool makes_tensor() const { return makes_tensor_; }
+  // The size of each result, {height, width}. INVALID_ARGUMENT where images keep sizes of their
+  // own.
+  absl::StatusOr<std::pair<int, int>> ResultSize() const;
+
+ private:
+  std::vector<Transform> transforms_;
+  bool makes_tensor_ = false;
+};
+
+}  // namespace reprise::images

@@ -1,0 +1,125 @@
+#include "runtime/engine/load/live_loader.h"
+
+#include <iterator>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/passes/kit/pass.h"
+#include "runtime/passes/live/live_form.h"
+
+namespace reprise {
+
+std::vector<size_t> LiveLoader::Refused(const ModelDraft& model) {
+  std::vector<size_t> refused;
+  if (model.program->tail != nullptr || !model.signature->shape_inputs.empty()) return refused;
+  for (size_t i = 0; i < model.proof->axes.size(); ++i) {
+    const ModelAxis& axis = model.proof->axes[i];
+    const bool asked = model.options.no_padding.contains(axis.label);
+    if (!axis.is_batch && !axis.counts_rows && !axis.certificate.certified && !asked) {
+      refused.push_back(i);
+    }
+  }
+  return refused;
+}
+
+absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
+                                                 const std::vector<size_t>& refused) {
+  std::string batch;
+  std::set<std::string> symbols;
+  std::vector<std::string> wanted;
+  for (const ModelAxis& axis : model.proof->axes) {
+    if (axis.is_batch) {
+      batch = axis.symbol;
+    } else {
+      symbols.insert(axis.symbol);
+    }
+  }
+  for (const size_t i : refused) wanted.push_back(model.proof->axes[i].symbol);
+  ASSIGN_OR_RETURN(LiveForm form, MakeLiveForm(model.program->graph, batch, symbols, wanted));
+  RETURN_IF_ERROR(RunLoadPasses(form.graph));
+  ModelDraft draft = {.options = model.options};
+  *draft.signature = *model.signature;
+  draft.program->graph = std::move(form.graph);
+  draft.program->device_fingerprint = model.program->device_fingerprint;
+  draft.program->owner = model.program->owner;
+  for (const ModelAxis& axis : model.proof->axes) {
+    draft.proof->axes.push_back({.label = axis.label,
+                                 .symbol = axis.symbol,
+                                 .is_batch = axis.is_batch,
+                                 .counts_rows = axis.counts_rows});
+  }
+  for (LiveForm::Axis& live : form.axes) {
+    const auto axis = absl::c_find_if(
+        draft.proof->axes, [&](const ModelAxis& one) { return one.symbol == live.symbol; });
+    axis->extents = std::move(live.extents);
+    axis->whole_from = live.smallest;
+    if (!live.has_input) continue;
+    const std::string name = absl::StrCat(kLiveInput, live.symbol);
+    const Value& input = draft.program->graph.value(draft.program->graph.FindValue(name));
+    draft.signature->live_inputs.push_back(
+        {.name = name, .dtype = input.dtype, .dims = input.dims});
+    draft.signature->live_axes.push_back(axis - draft.proof->axes.begin());
+  }
+  draft.program->fingerprint = FingerprintGraph(draft.program->graph);
+  return draft;
+}
+
+void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) const {
+  std::vector<size_t> wanted = Refused(model);
+  const std::vector<size_t> refused = wanted;
+  // Once more where some of the axes gain nothing: the others have a form without them.
+  for (int round = 0; round < 2 && !wanted.empty(); ++round) {
+    absl::StatusOr<ModelDraft> draft = MakeDraft(model, wanted);
+    if (!draft.ok()) return;  // Windows are not what stands against padding.
+    Certifier::StoreLookup own_lookup;
+    if (const absl::Status status = Certifier(context_).FindOut(*draft, own_lookup); !status.ok()) {
+      context_.log(
+          absl::StrCat("model ", model.id().name,
+                       ": its form with live ends is not taken: ", std::string(status.message())));
+      return;
+    }
+    std::vector<size_t> gained;
+    absl::c_copy_if(wanted, std::back_inserter(gained),
+                    [&](size_t i) { return draft->proof->axes[i].certificate.certified; });
+    if (round == 0) TellWhy(*draft, refused, model);
+    if (gained.size() == wanted.size() && KeepsOthers(*draft, model)) {
+      draft->program->variants = std::move(model.program->variants);
+      model.signature = std::move(draft->signature);
+      model.program = std::move(draft->program);
+      model.proof = std::move(draft->proof);
+      lookup = own_lookup;
+      return;
+    }
+    if (gained.size() == wanted.size()) return;
+    wanted = std::move(gained);
+  }
+}
+
+bool LiveLoader::KeepsOthers(const ModelDraft& draft, const ModelDraft& model) {
+  for (size_t i = 0; i < model.proof->axes.size(); ++i) {
+    if (model.proof->axes[i].certificate.certified && !draft.proof->axes[i].certificate.certified)
+      return false;
+  }
+  return true;
+}
+
+// A reader wants to know of an obstacle that is left once strides are none.
+void LiveLoader::TellWhy(const ModelDraft& draft, const std::vector<size_t>& refused,
+                         ModelDraft& model) {
+  for (const size_t i : refused) {
+    const ModelAxis& tried = draft.proof->axes[i];
+    if (tried.extents.empty() || tried.certificate.certified) continue;
+    AxisCertificate& certificate = model.proof->axes[i].certificate;
+    const int runs = certificate.runs;
+    certificate = tried.certificate;
+    certificate.runs += runs;
+    std::erase_if(certificate.guards,
+                  [](const std::string& guard) { return guard.starts_with(kLiveInput); });
+  }
+}
+
+}  // namespace reprise

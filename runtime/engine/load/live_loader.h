@@ -1,0 +1,44 @@
+// LiveLoader: a model that may not be padded behind strides, in a form that may be.
+//
+// Where an axis has no certificate and windows slide along it (convolutions, pools), the model is
+// tried once more in its live form (passes/live): certified as any model is, and taken if that
+// gives an axis a certificate and takes none away.
+//
+// Ownership: borrows the context. Threads: one loader.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/engine/load/certifier.h"
+#include "runtime/engine/load/loader_context.h"
+#include "runtime/engine/load/model_draft.h"
+
+namespace reprise {
+
+class LiveLoader {
+ public:
+  explicit LiveLoader(const LoaderContext& context) : context_(context) {}
+
+  // `model` is certified as it is, and `lookup` says how that was found; both become those of the
+  // live form where that is taken.
+  void Improve(ModelDraft& model, Certifier::StoreLookup& lookup) const;
+
+ private:
+  // Positions of the axes that are refused, and not because somebody asked for that.
+  static std::vector<size_t> Refused(const ModelDraft& model);
+  // The model in its live form, not certified yet; NOT_FOUND where there is none.
+  static absl::StatusOr<ModelDraft> MakeDraft(const ModelDraft& model,
+                                              const std::vector<size_t>& refused);
+
+  // The axes that `model` may be padded along are axes of `draft` that may be too.
+  static bool KeepsOthers(const ModelDraft& draft, const ModelDraft& model);
+  // Has the certificates of `model` say why even `draft` is not padded.
+  static void TellWhy(const ModelDraft& draft, const std::vector<size_t>& refused,
+                      ModelDraft& model);
+
+  LoaderContext context_;
+};
+
+}  // namespace reprise

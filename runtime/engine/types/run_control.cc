@@ -1,0 +1,47 @@
+#include "runtime/engine/types/run_control.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace reprise {
+
+absl::Status RunControl::Ended(absl::string_view label) const {
+  constexpr int64_t kMillisecond = 1'000'000;
+  if (stopped()) {
+    return absl::CancelledError(absl::StrCat(label, ": nobody waits for the request any more"));
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      label, ": the request has computed for ", taken_ns() / kMillisecond, " ms, the limit is ",
+      limits_.max_ns / kMillisecond, " (reprise.max_request_ms)"));
+}
+
+int64_t RunControl::BytesLeft(int64_t most) const {
+  if (limits_.max_bytes == 0) return most;
+  return std::clamp<int64_t>(limits_.max_bytes - *made_bytes_, 0, most);
+}
+
+absl::Status RunControl::Admit(int64_t bytes, absl::string_view what) const {
+  if (bytes <= BytesLeft(std::numeric_limits<int64_t>::max())) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      what, " takes ", bytes, " bytes beside ", made_bytes_->load(),
+      " that the request has made, the limit is ", limits_.max_bytes, " (reprise.max_request_mb)"));
+}
+
+Tensor RunControl::Keep(Tensor made) {
+  const auto bytes = static_cast<int64_t>(made.bytes());
+  if (bytes == 0 || limits_.max_bytes == 0) return made;
+  const void* const data = made.data();
+  const DType dtype = made.dtype();
+  Shape shape = made.shape();
+  *made_bytes_ += bytes;
+  // Where there is no memory for it, the pointer calls this at once.
+  const auto give_back = [account = made_bytes_, bytes, kept = std::move(made)](const void*) {
+    *account -= bytes;
+  };
+  return Tensor(dtype, std::move(shape), std::shared_ptr<const void>(data, give_back));
+}
+
+}  // namespace reprise

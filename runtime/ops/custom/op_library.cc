@@ -1,0 +1,183 @@
+#include "runtime/ops/custom/op_library.h"
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/custom/registered_op.h"
+#include "runtime/ops/custom/reprise_op.h"
+#include "runtime/ops/kit/onnx_types.h"
+
+// A call as a library sees it.
+struct reprise_op_call {
+  const reprise::Attributes& attributes;
+  reprise::InferContext* shapes = nullptr;  // null in `compute`
+  std::string why;
+};
+
+namespace reprise {
+namespace {
+
+// As many dims as a shape rule may ask for: those that results may have are checked behind it.
+constexpr int32_t kMostDims = 64;
+
+template <typename T>
+const T* AttributeOf(const reprise_op_call* call, const char* name) {
+  return name == nullptr ? nullptr : call->attributes.Get<T>(name);
+}
+
+int AttributeInt(const reprise_op_call* call, const char* name, int64_t* value) {
+  const auto* found = AttributeOf<int64_t>(call, name);
+  if (found != nullptr) *value = *found;
+  return found != nullptr;
+}
+
+int AttributeFloat(const reprise_op_call* call, const char* name, float* value) {
+  const auto* found = AttributeOf<float>(call, name);
+  if (found != nullptr) *value = *found;
+  return found != nullptr;
+}
+
+int AttributeString(const reprise_op_call* call, const char* name, const char** value) {
+  const auto* found = AttributeOf<std::string>(call, name);
+  if (found != nullptr) *value = found->c_str();
+  return found != nullptr;
+}
+
+int AttributeInts(const reprise_op_call* call, const char* name, const int64_t** values,
+                  size_t* count) {
+  const auto* found = AttributeOf<std::vector<int64_t>>(call, name);
+  if (found == nullptr) return 0;
+  *values = found->data();
+  *count = found->size();
+  return 1;
+}
+
+int Fail(reprise_op_call* call, const char* why) {
+  call->why = why == nullptr ? "" : why;
+  return 1;
+}
+
+int SetOutput(reprise_op_call* call, int32_t index, int32_t dtype, int32_t rank,
+              const int64_t* dims) {
+  if (call->shapes == nullptr) return Fail(call, "sets the shape of an output while it computes");
+  const absl::StatusOr<DType> type = ops::DTypeFromOnnx(dtype);
+  const bool has_dims = rank == 0 || dims != nullptr;
+  if (index < 0 || static_cast<size_t>(index) >= call->shapes->num_outputs() || !type.ok() ||
+      rank < 0 || rank > kMostDims || !has_dims) {
+    return Fail(call, "sets an output that is none, or to a type that is none");
+  }
+  Shape shape;
+  for (int32_t d = 0; d < rank; ++d) {
+    if (dims[d] < 0) return Fail(call, "sets an output to a shape with a negative dim");
+    shape.push_back(dims[d]);
+  }
+  call->shapes->SetOutput(static_cast<size_t>(index), *type, std::move(shape));
+  return 0;
+}
+
+constexpr reprise_op_api kApi = {.version = REPRISE_OP_VERSION,
+                                 .attribute_int = AttributeInt,
+                                 .attribute_float = AttributeFloat,
+                                 .attribute_string = AttributeString,
+                                 .attribute_ints = AttributeInts,
+                                 .set_output = SetOutput,
+                                 .fail = Fail};
+
+using Tensors = absl::InlinedVector<reprise_tensor, 8>;
+
+reprise_tensor TensorOf(DType dtype, const Shape& shape, const void* data) {
+  if (dtype == DType::kUndefined) return {};
+  return {.dtype = static_cast<int32_t>(ops::OnnxNumber(dtype)),
+          .rank = static_cast<int32_t>(shape.size()),
+          .dims = shape.data(),
+          .data = const_cast<void*>(data)};
+}
+
+absl::Status ToStatus(int result, const reprise_op_call& call) {
+  if (result == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(call.why.empty() ? absl::StrCat("it failed with ", result)
+                                                     : call.why);
+}
+
+absl::Status RunShape(const reprise_op& op, InferContext& context) {
+  Tensors inputs;
+  for (size_t i = 0; i < context.num_inputs(); ++i) {
+    const Tensor* known = context.constant(i);
+    inputs.push_back(context.has_input(i) ? TensorOf(context.dtype(i), context.shape(i),
+                                                     known == nullptr ? nullptr : known->data())
+                                          : reprise_tensor{});
+  }
+  reprise_op_call call = {.attributes = context.attributes(), .shapes = &context};
+  return ToStatus(op.shape(&kApi, &call, static_cast<int32_t>(inputs.size()), inputs.data()), call);
+}
+
+absl::Status RunCompute(const reprise_op& op, const KernelContext& context) {
+  Tensors inputs, outputs;
+  for (const TensorView& view : context.inputs) {
+    inputs.push_back(TensorOf(view.dtype, view.shape, view.data));
+  }
+  for (const MutableTensorView& view : context.outputs) {
+    outputs.push_back(TensorOf(view.dtype, view.shape, view.data));
+  }
+  reprise_op_call call = {.attributes = context.node.attributes};
+  return ToStatus(op.compute(&kApi, &call, static_cast<int32_t>(inputs.size()), inputs.data(),
+                             static_cast<int32_t>(outputs.size()), outputs.data()),
+                  call);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> LoadOpLibrary(const std::string& path) {
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = dlerror();
+    return absl::NotFoundError(
+        absl::StrCat("op library '", path, "' cannot be loaded: ", why == nullptr ? "" : why));
+  }
+  using Entry = const reprise_op* const* (*)(uint32_t);
+  const auto entry = reinterpret_cast<Entry>(dlsym(library, "reprise_op_library"));
+  if (entry == nullptr) {
+    dlclose(library);
+    return absl::InvalidArgumentError(
+        absl::StrCat("op library '", path, "' has no function reprise_op_library"));
+  }
+  const reprise_op* const* ops = entry(REPRISE_OP_VERSION);
+  if (ops == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "op library '", path, "' does not know version ", REPRISE_OP_VERSION, " of the interface"));
+  }
+  std::vector<std::string> names;
+  for (; *ops != nullptr; ++ops) {
+    const reprise_op& op = **ops;
+    const auto text = [](const char* chars) { return std::string(chars == nullptr ? "" : chars); };
+    if (op.size < sizeof(reprise_op) || op.shape == nullptr || op.compute == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "op library '", path, "': op ", names.size(), " has ", op.size,
+          " bytes or lacks a function; version ", REPRISE_OP_VERSION, " has ", sizeof(reprise_op)));
+    }
+    const absl::Status registered = RegisterOp(
+        {.domain = text(op.domain),
+         .name = text(op.name),
+         .min_inputs = op.min_inputs,
+         .max_inputs = op.max_inputs,
+         .min_outputs = op.min_outputs,
+         .max_outputs = op.max_outputs,
+         .elementwise = op.elementwise != 0,
+         .shape = [&op](InferContext& context) { return RunShape(op, context); },
+         .kernel = [&op](const KernelContext& context) { return RunCompute(op, context); }});
+    if (!registered.ok()) {
+      return absl::Status(registered.code(),
+                          absl::StrCat("op library '", path, "': ", registered.message()));
+    }
+    names.push_back(text(op.domain).empty() ? text(op.name)
+                                            : absl::StrCat(text(op.domain), ".", text(op.name)));
+  }
+  return names;
+}
+
+}  // namespace reprise

@@ -1,0 +1,66 @@
+// RegisterOp: an op of the program's own, which models and captured graphs may name then.
+//
+//   absl::Status status = RegisterOp(
+//       {.domain = "acme",
+//        .name = "Clamp01",
+//        .elementwise = true,
+//        .shape = SameShapeAsFirst,
+//        .kernel = [](const KernelContext& context) {
+//          const absl::Span<const TensorView> in = context.inputs;
+//          for (int64_t i = 0; i < in[0].num_elements(); ++i) {
+//            context.outputs[0].as<float>()[i] = std::clamp(in[0].as<float>()[i], 0.f, 1.f);
+//          }
+//          return absl::OkStatus();
+//        }});
+//
+// Register before the first model that names the op is loaded. A model names it by its domain,
+// which it imports as any operator set, and a program as "acme.Clamp01".
+//
+// Where it runs: on the host, between recipes. A model is cut at the op: what lies before it and
+// behind it is captured, and nothing is padded or batched through it. With `elementwise` it stays
+// inside recipes, padded and batched as an Add is.
+//
+// Ownership: what is registered stays for the life of the process, since recipes refer to it.
+// Threads:   all functions from any thread; a kernel is called from several threads at once.
+// Errors:    what a shape rule returns refuses the model or the request, with the node's name; what
+// a
+//            kernel returns is the answer of that request. Nothing ends a kernel that does not end.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "runtime/ops/kit/op.h"
+
+namespace reprise {
+
+struct RegisteredOp {
+  std::string domain;  // "acme"; empty: ONNX's own domain, for an op of it that we lack
+  std::string name;    // "Clamp01"
+  int min_inputs = 1;
+  int max_inputs = 1;  // -1: any number
+  int min_outputs = 1;
+  int max_outputs = 1;
+  // Element i of every output depends on the elements i of the inputs alone (as numpy broadcasts
+  // them), and the op takes inputs of any shape. What is said here is believed.
+  bool elementwise = false;
+  // Sets dtype and shape of every output: InferContext::SetOutput. Called with the true shapes.
+  std::function<absl::Status(InferContext&)> shape;
+  // Computes the outputs, whose memory is there and which overlap no input.
+  std::function<absl::Status(const KernelContext&)> kernel;
+};
+
+// INVALID_ARGUMENT for an op without name, shape rule or kernel; ALREADY_EXISTS where the op table
+// or an earlier call has the name.
+absl::Status RegisterOp(RegisteredOp op);
+
+// The names of all that were registered, as graphs hold them: "acme.Clamp01".
+std::vector<std::string> RegisteredOps();
+
+// A shape rule: one output of the dtype and shape of input 0.
+absl::Status SameShapeAsFirst(InferContext& context);
+
+}  // namespace reprise

@@ -1,0 +1,114 @@
+#include "runtime/ops/windows/live.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/typed.h"
+
+namespace reprise::ops {
+namespace {
+
+Extent ExtentOf(const Node& node) {
+  return {.offset = node.attributes.Int("offset", 0), .stride = node.attributes.Int("stride", 1)};
+}
+
+float ValueOf(const Node& node) { return node.attributes.Float("value", 0); }
+
+}  // namespace
+
+absl::Status LiveExtentRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kBools));
+  RETURN_IF_ERROR(CheckRank(context, 0, 2));
+  RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt64)));
+  if (NumElements(context.shape(1)) != 1) {
+    return absl::InvalidArgumentError("the number of all positions is not one size");
+  }
+  RETURN_IF_ERROR(CheckRange("stride", ExtentOf(context.node()).stride, 1, int64_t{1} << 31));
+  context.SetOutput(0, DType::kInt32, {context.shape(0)[0]});
+  return absl::OkStatus();
+}
+
+int32_t LiveExtentOf(const uint8_t* live, int64_t size, int64_t all, const Extent& extent) {
+  const auto* const end = static_cast<const uint8_t*>(
+      size == 0 ? nullptr : std::memchr(live, 0, static_cast<size_t>(size)));
+  if (end == nullptr) return static_cast<int32_t>(all);
+  return static_cast<int32_t>(std::max<int64_t>(0, extent.At(end - live)));
+}
+
+absl::Status LiveExtentKernel(const KernelContext& context) {
+  const Shape& shape = context.inputs[0].shape;
+  const auto* live = context.inputs[0].as<uint8_t>();
+  const int64_t all = context.inputs[1].as<int64_t>()[0];
+  auto* out = context.outputs[0].as<int32_t>();
+  const Extent extent = ExtentOf(context.node);
+  for (int64_t row = 0; row < shape[0]; ++row, live += shape[1]) {
+    out[row] = LiveExtentOf(live, shape[1], all, extent);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LiveFillRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kFloats));
+  RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt32)));
+  RETURN_IF_ERROR(CheckRank(context, 1, 1));
+  RETURN_IF_ERROR(AxisAttribute(context.node(), "axis", -1, context.rank(0)).status());
+  const int64_t rows = context.shape(1)[0];
+  if (context.rank(0) == 0 || rows == 0 || context.shape(0)[0] % rows != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(rows, " extents are not those of the rows of ",
+                                                   ShapeToString(context.shape(0))));
+  }
+  context.SetOutput(0, context.dtype(0), context.shape(0));
+  return absl::OkStatus();
+}
+
+absl::Status LiveFillKernel(const KernelContext& context) {
+  const TensorView& x = context.inputs[0];
+  ASSIGN_OR_RETURN(const int64_t axis,
+                   AxisAttribute(context.node, "axis", -1, static_cast<int64_t>(x.shape.size())));
+  const auto* extents = context.inputs[1].as<int32_t>();
+  const int64_t rows = context.inputs[1].shape[0], size = x.shape[axis];
+  const int64_t inner = Strides(x.shape)[axis];
+  const int64_t lines = inner * size == 0 ? 0 : NumElements(x.shape) / (inner * size);
+  const float value = ValueOf(context.node);
+  return Dispatch(FloatList(), x.dtype, [&]<typename T>() {
+    const auto* from = x.as<T>();
+    auto* to = context.outputs[0].as<T>();
+    for (int64_t line = 0; line < lines; ++line) {
+      const int64_t live = LivePositions(extents[line * rows / lines], size) * inner;
+      std::copy_n(from + line * size * inner, live, to + line * size * inner);
+      std::fill_n(to + line * size * inner + live, size * inner - live, T(value));
+    }
+  });
+}
+
+absl::Status LiveMaskRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kInt32)));
+  RETURN_IF_ERROR(CheckRank(context, 0, 1));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> size, context.RequireInt64s(1));
+  const int64_t rank = context.node().attributes.Int("rank", 2);
+  RETURN_IF_ERROR(CheckRange("rank", rank, 2, 8));
+  if (size.size() != 1 || size[0] < 0) {
+    return absl::InvalidArgumentError("the number of positions is not one size");
+  }
+  Shape shape(static_cast<size_t>(rank), 1);
+  shape.front() = context.shape(0)[0];
+  shape.back() = size[0];
+  context.SetOutput(0, DType::kFloat32, std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status LiveMaskKernel(const KernelContext& context) {
+  const auto* extents = context.inputs[0].as<int32_t>();
+  const int64_t rows = context.inputs[0].shape[0], size = context.outputs[0].shape.back();
+  auto* out = context.outputs[0].as<float>();
+  const float value = ValueOf(context.node);
+  for (int64_t row = 0; row < rows; ++row, out += size) {
+    const int64_t live = LivePositions(extents[row], size);
+    std::fill_n(out, live, 0.0F);
+    std::fill_n(out + live, size - live, value);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reprise::ops

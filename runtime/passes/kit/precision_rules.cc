@@ -1,0 +1,163 @@
+#include "runtime/passes/kit/precision_rules.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "runtime/base/digest128.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/op_facts.h"
+
+namespace reprise {
+namespace {
+
+// The longest list of a file, and the most rules of a model: both are configuration.
+constexpr size_t kMostRules = 4096;
+
+bool IsPattern(absl::string_view what) {
+  return absl::StrContains(what, '*') || absl::StrContains(what, '/');
+}
+
+// Whether `name` is `pattern`, in which * stands for any text. Goes back to the last * only: linear
+// for the patterns that people write, and never worse than their product.
+bool Matches(absl::string_view pattern, absl::string_view name) {
+  size_t p = 0, n = 0;
+  size_t star = absl::string_view::npos, from = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      from = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p;
+      ++n;
+    } else if (star != absl::string_view::npos) {
+      p = star + 1;
+      n = ++from;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+absl::string_view WithoutDomain(absl::string_view op) {
+  const size_t dot = op.rfind('.');
+  return dot == absl::string_view::npos ? op : op.substr(dot + 1);
+}
+
+bool IsType(absl::string_view type, const std::string& op) {
+  return type == op || type == WithoutDomain(op);
+}
+
+absl::Status Add(Precision precision, absl::string_view entry,
+                 std::vector<PrecisionRules::Rule>& rules) {
+  if (rules.size() >= kMostRules) {
+    return absl::InvalidArgumentError(absl::StrCat("there are more than ", kMostRules, " entries"));
+  }
+  rules.push_back({precision, std::string(entry), IsPattern(entry)});
+  return absl::OkStatus();
+}
+
+absl::Status AddFile(Precision precision, const std::string& name,
+                     const PrecisionRules::ReadFile& read,
+                     std::vector<PrecisionRules::Rule>& rules) {
+  if (read == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("a file, '@", name, "', cannot be named here"));
+  }
+  ASSIGN_OR_RETURN(const std::string text, read(name));
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    line = absl::StripAsciiWhitespace(line.substr(0, line.find('#')));
+    if (!line.empty()) RETURN_IF_ERROR(Add(precision, line, rules));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<PrecisionRules> PrecisionRules::Parse(absl::string_view text, const ReadFile& read) {
+  PrecisionRules parsed;
+  for (absl::string_view part : absl::StrSplit(text, ';')) {
+    part = absl::StripAsciiWhitespace(part);
+    if (part.empty()) continue;
+    const size_t colon = part.find(':');
+    const absl::string_view name =
+        absl::StripAsciiWhitespace(part.substr(0, std::min(colon, part.size())));
+    const std::optional<Precision> precision = ParsePrecision(name);
+    if (colon == absl::string_view::npos || !precision.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", part, "' is no PRECISION: OP,...; precisions are exact and bf16"));
+    }
+    bool any = false;
+    for (absl::string_view entry : absl::StrSplit(part.substr(colon + 1), ',')) {
+      entry = absl::StripAsciiWhitespace(entry);
+      if (entry.empty()) continue;
+      any = true;
+      RETURN_IF_ERROR(entry[0] == '@'
+                          ? AddFile(*precision, std::string(entry.substr(1)), read, parsed.rules_)
+                          : Add(*precision, entry, parsed.rules_));
+    }
+    if (!any) {
+      return absl::InvalidArgumentError(absl::StrCat("'", part, "' names no op and no node"));
+    }
+  }
+  return parsed;
+}
+
+std::string PrecisionRules::ToString() const {
+  std::string text;
+  for (const Rule& rule : rules_) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", PrecisionName(rule.precision), ": ",
+                    rule.what);
+  }
+  return text;
+}
+
+std::optional<Precision> PrecisionRules::Of(const Node& node) const {
+  std::optional<Precision> by_type, by_name;
+  for (const Rule& rule : rules_) {
+    if (rule.is_pattern) {
+      if (Matches(rule.what, node.name)) by_name = rule.precision;
+    } else if (IsType(rule.what, node.op) || IsType(rule.what, SourceOp(node))) {
+      by_type = rule.precision;
+    }
+  }
+  return by_name.has_value() ? by_name : by_type;
+}
+
+NodePrecisions::NodePrecisions(Graph& graph, PrecisionRules rules, Precision otherwise)
+    : rules_(std::move(rules)), otherwise_(otherwise) {
+  std::string text = absl::StrCat(rules_.ToString(), "\n");
+  int position = 0;
+  for (const NodeId id : graph.NodeIds()) {
+    Node& node = graph.node(id);
+    ++position;
+    const std::optional<Precision> said = rules_.Of(node);
+    const OpFacts& facts = FactsOf(node.op);
+    if (!said.has_value() && !facts.Is(kMultipliesWeights)) continue;
+    if (node.name.empty()) node.name = absl::StrCat(node.op, "_", position);
+    const Precision precision = said.value_or(otherwise_);
+    by_name_.emplace(node.name, precision);
+    absl::StrAppend(&text, position, " ", PrecisionName(precision), "\n");
+  }
+  digest_ = HexDigest128(text);
+}
+
+void NodePrecisions::KeepExact(Graph& graph) const {
+  for (const NodeId id : graph.NodeIds()) {
+    Node& node = graph.node(id);
+    if (node.attributes.String(kPrecisionAttribute, "") != PrecisionName(Precision::kBf16))
+      continue;
+    if (Of(node) != Precision::kBf16) node.attributes.Erase(kPrecisionAttribute);
+  }
+}
+
+Precision NodePrecisions::Of(const Node& node) const {
+  if (const auto found = by_name_.find(node.name); found != by_name_.end()) return found->second;
+  return rules_.Of(node).value_or(otherwise_);
+}
+
+}  // namespace reprise

@@ -1,0 +1,76 @@
+// PrecisionRules: which nodes round, by op and by name.
+//
+//   bf16: MatMul,Gemm; exact: Attention,/encoder/layer.11/*
+//
+// A rule is a precision and what it holds for: types of ops ("MatMul", "com.microsoft.Gelu", or
+// without the domain) and patterns of node names, in which * stands for any text. An entry with a /
+// or a * is a pattern. A pattern counts more than a type, and of two that match a node the later
+// one counts. What no rule names has the precision of the model. "@FILE" stands for the entries of
+// a file: one a line, # begins a comment.
+//
+// Only products with weights and attention can round (Rounding in ops/kit/op_rules.h): a rule for
+// another op changes nothing.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/kit/precision.h"
+
+namespace reprise {
+
+class PrecisionRules {
+ public:
+  struct Rule {
+    Precision precision = Precision::kExact;
+    std::string what;
+    bool is_pattern = false;
+  };
+  // The text of a file that a rule names, or why it cannot be read.
+  using ReadFile = std::function<absl::StatusOr<std::string>(const std::string& name)>;
+
+  // INVALID_ARGUMENT naming the entry that cannot be read. `read`: null where no file may be named.
+  static absl::StatusOr<PrecisionRules> Parse(absl::string_view text,
+                                              const ReadFile& read = nullptr);
+
+  bool empty() const { return rules_.empty(); }
+  const std::vector<Rule>& rules() const { return rules_; }
+  // Files are gone from it: their entries stand in it.
+  std::string ToString() const;
+  // nullopt: no rule holds for a node of this op and name.
+  std::optional<Precision> Of(const Node& node) const;
+
+ private:
+  std::vector<Rule> rules_;
+};
+
+// The rules of a model, applied to each node of its graph.
+//
+// A recipe's key leaves names out, so that models share recipes; `digest` stands there for what the
+// rules came to, and two models whose rules come to the same go on sharing.
+class NodePrecisions {
+ public:
+  // Gives names to the nodes of `graph` that have none: passes keep them.
+  NodePrecisions(Graph& graph, PrecisionRules rules, Precision otherwise);
+
+  Precision Of(const Node& node) const;
+  // Takes the mark of rounding from the nodes of a compiled graph that are not to round: behind the
+  // passes, which mark all that can where their precision is kBf16.
+  void KeepExact(Graph& graph) const;
+  // 128 bits in hex.
+  const std::string& digest() const { return digest_; }
+
+ private:
+  const PrecisionRules rules_;
+  const Precision otherwise_;
+  std::map<std::string, Precision> by_name_;
+  std::string digest_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,99 @@
+// LiveExtents: which dims of which values lie along an axis of a model, and how many positions a
+// request has there.
+//
+// The model is specialised at a few sizes of the axis. Windows (convolutions, pools) say by
+// themselves what becomes of positions; behind any other node a dim lies along the axis where its
+// sizes are those of one of the operands. What is found is a guess where sizes happen to agree: the
+// walk of the certificate (certify/axis_flow.h) proves the form that is made of it.
+//
+// Threads: pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/extent.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/windows/windows.h"
+
+namespace reprise {
+
+// A dim that lies along the axis.
+struct LiveDim {
+  int64_t dim = 0;
+  Extent extent;
+  int64_t repeats = 1;  // this many lines of positions lie one after another
+};
+
+// The windows of a node along one dim; all of its pads are known.
+struct LiveWindows {
+  int64_t dim = 0;
+  Extent extent;            // the results' own
+  bool leaves_end = false;  // a request's last window may hold elements behind its end
+};
+
+// The axes of a model, by symbol.
+struct LiveAxes {
+  std::string axis;   // that is looked along
+  std::string batch;  // empty: none
+  std::set<std::string> others;
+};
+
+class LiveExtents {
+ public:
+  static constexpr int64_t kBatch = 3;  // rows of the batch that shapes are looked at with
+
+  // NOT_FOUND where the model takes no sizes at which it can be looked at.
+  static absl::StatusOr<LiveExtents> Find(const Graph& graph, const LiveAxes& axes);
+
+  const std::vector<LiveDim>& Of(ValueId value) const;
+  std::optional<LiveDim> At(ValueId value, int64_t dim) const;
+  // Nothing where pads follow the size.
+  const std::vector<LiveWindows>& WindowsOf(NodeId node) const;
+  // The pads of a node whose pads are the same at all sizes: begins, then ends. Null: others.
+  const std::vector<int64_t>* PadsOf(NodeId node) const;
+  // At one of the sizes; null where the value is not there.
+  const Shape* ShapeOf(ValueId value) const;
+  int64_t RankOf(ValueId value) const;
+  // Those that values have, ascending.
+  const std::set<Extent>& all() const { return all_; }
+  bool has_windows() const { return !windows_.empty(); }
+  // The size of the axis from which on every window of the model lies where it has elements.
+  int64_t smallest() const { return smallest_; }
+
+  // From now on `value` is taken for `like`, which it is but for what lies behind the ends.
+  void Alias(ValueId value, ValueId like) { aliases_[value] = Resolved(like); }
+
+ private:
+  using Shapes = std::vector<std::optional<Shape>>;
+
+  LiveExtents() = default;
+  ValueId Resolved(ValueId value) const;
+  bool Sample(const Graph& graph, const LiveAxes& axes);
+  void Walk(const Graph& graph, const LiveAxes& axes);
+  void VisitWindows(const Graph& graph, NodeId id);
+  void Visit(const Graph& graph, NodeId id);
+  std::optional<LiveDim> FindDim(const Graph& graph, const Node& node, ValueId output,
+                                 int64_t dim) const;
+  std::optional<std::vector<int64_t>> SizesOf(ValueId value, int64_t dim) const;
+  // Some dim of it has other sizes at other sizes of the axis.
+  bool Follows(ValueId value) const;
+  void Add(ValueId value, LiveDim dim);
+
+  bool has_others_ = false;     // the model has other axes
+  std::vector<int64_t> sizes_;  // sizes of the axis, one a sample
+  std::vector<Shapes> shapes_;  // indexed by sample and value
+  std::map<ValueId, std::vector<LiveDim>> dims_;
+  std::map<NodeId, std::vector<LiveWindows>> windows_;
+  std::map<NodeId, std::vector<int64_t>> pads_;
+  std::map<ValueId, ValueId> aliases_;
+  std::set<Extent> all_;
+  int64_t smallest_ = 1;
+};
+
+}  // namespace reprise

@@ -1,0 +1,54 @@
+// MakeLiveForm: a model whose nodes find the border of each request where its recipe has padding.
+//
+// Behind convolutions and pools with strides a request has fewer positions than it was sent with,
+// and nodes look ahead, average and normalise over them. The form has an input for each axis,
+// "reprise.live.<symbol>", bool [batch, axis]: ones for the positions of each row. From these it
+// knows where every value of a row ends (ops/windows/live.h), and behind that end a node reads what
+// its own border would hold:
+//
+//   Conv, LpPool, AveragePool that counts its pads   zeros
+//   MaxPool, ReduceMax, GlobalMaxPool, ReduceLogSumExp   minus infinity
+//   ReduceSum, ReduceL1, ReduceL2, ReduceSumSquare, a product over the axis   zeros
+//   ReduceMean, GlobalAveragePool, InstanceNormalization   zeros, and it divides by what is live
+//   Softmax, LogSoftmax   minus infinity
+//   LSTM, GRU, RNN   the lengths of the rows
+//
+// Nothing is changed that needs no change; a node that this does not know stays as it is. Whether
+// the form may be padded is for the certificate to say, as of any model. Where nothing is padded
+// its answers are those of the model.
+//
+// Threads: pure.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/extent.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+inline constexpr char kLiveInput[] = "reprise.live.";
+
+struct LiveForm {
+  struct Axis {
+    std::string symbol;
+    bool has_input = false;       // the graph has an input for it
+    std::vector<Extent> extents;  // that its values have, beside the size itself
+    int64_t smallest = 1;         // the size from which on they have these
+  };
+  Graph graph;             // inputs of the axes behind all others, in the order of `axes`
+  std::vector<Axis> axes;  // those that windows slide along
+};
+
+// `wanted`: symbols of the axes to make live; `batch` may be empty; `symbols`: all of the model's
+// axes but the batch. NOT_FOUND: windows slide along none of them. UNIMPLEMENTED: windows slide
+// over bytes.
+absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& batch,
+                                      const std::set<std::string>& symbols,
+                                      const std::vector<std::string>& wanted);
+
+}  // namespace reprise

@@ -1,0 +1,374 @@
+#include "runtime/passes/live/live_rewrite.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/ops/kit/onnx_types.h"
+#include "runtime/ops/kit/op_facts.h"
+#include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/live/live_form.h"
+
+namespace reprise {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// A value is followed back through this many nodes that only move elements.
+constexpr int kMostMoves = 16;
+
+// The padding of floats of the model's own inputs holds zeros.
+bool IsZeroBehind(const Graph& graph, ValueId value) {
+  for (int moves = 0; value != kNone && moves < kMostMoves; ++moves) {
+    if (graph.value(value).kind == Value::Kind::kInput) return true;
+    const NodeId producer = graph.value(value).producer;
+    if (producer == kNone) return false;
+    const std::string& op = graph.node(producer).op;
+    const bool keeps = op == "Unsqueeze" || op == "Squeeze" || op == "Reshape" ||
+                       op == "Transpose" || op == "Identity";
+    if (!keeps) return false;
+    value = graph.node(producer).input(0);
+  }
+  return false;
+}
+
+}  // namespace
+
+LiveRewrite::Handler LiveRewrite::HandlerOf(const Node& node) {
+  switch (FactsOf(node.op).border) {
+    case Border::kNone:
+      return nullptr;
+    case Border::kWindow:
+    case Border::kCountedWindow:
+    case Border::kLargestWindow:
+      return &LiveRewrite::VisitWindows;
+    case Border::kSum:
+      return &LiveRewrite::VisitSum;
+    case Border::kMean:
+      return &LiveRewrite::VisitMean;
+    case Border::kLargest:
+    case Border::kSmallest:
+      return &LiveRewrite::VisitExtreme;
+    case Border::kNorm:
+      return &LiveRewrite::VisitNorm;
+    case Border::kSoftmax:
+      return &LiveRewrite::VisitSoftmax;
+    case Border::kProduct:
+      return &LiveRewrite::VisitProduct;
+    case Border::kLengths:
+      return &LiveRewrite::VisitRecurrent;
+  }
+  return nullptr;
+}
+
+void LiveRewrite::Run() {
+  for (const NodeId id : graph_.NodeIds()) {
+    if (graph_.node(id).removed) continue;
+    const Handler handler = HandlerOf(graph_.node(id));
+    if (handler == nullptr) continue;
+    source_op_ = SourceOp(graph_.node(id));
+    source_name_ = graph_.node(id).name;
+    (this->*handler)(id);
+  }
+}
+
+ValueId LiveRewrite::Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes) {
+  const NodeId id = graph_.AddNode(op, std::move(inputs), std::move(attributes));
+  graph_.SetSource(id, source_op_, source_name_);
+  return graph_.node(id).outputs[0];
+}
+
+ValueId LiveRewrite::Ints(std::vector<int64_t> values) {
+  return graph_.AddConstant("", Tensor::Int64s(values));
+}
+
+ValueId LiveRewrite::Live() {
+  if (live_ != kNone) return live_;
+  const Dim rows = axes_.batch.empty() ? Dim{.size = 1} : Dim{.symbol = axes_.batch};
+  live_ = graph_.AddInput(absl::StrCat(kLiveInput, axes_.axis), DType::kBool,
+                          {rows, Dim{.symbol = axes_.axis}});
+  return live_;
+}
+
+ValueId LiveRewrite::SizeOf(ValueId value, int64_t dim) {
+  NodeId& shape = shapes_.emplace(value, kNone).first->second;
+  if (shape == kNone) shape = graph_.value(Add("Shape", {value})).producer;
+  return Add("Gather", {graph_.node(shape).outputs[0], Ints({dim})});
+}
+
+ValueId LiveRewrite::ExtentOf(const Extent& extent, ValueId value, int64_t dim) {
+  return Add("reprise.LiveExtent", {Live(), SizeOf(value, dim)},
+             {{"offset", extent.offset}, {"stride", extent.stride}});
+}
+
+ValueId LiveRewrite::FillNode(ValueId value, int64_t axis, const Extent& extent, float fill) {
+  return Add("reprise.LiveFill", {value, ExtentOf(extent, value, axis)},
+             {{"axis", axis}, {"value", fill}});
+}
+
+ValueId LiveRewrite::Filled(ValueId value, const LiveDim& dim, float fill) {
+  ValueId& known = filled_.emplace(std::tuple(value, dim.dim, fill), kNone).first->second;
+  if (known != kNone) return known;
+  const ValueId filled = FillNode(value, dim.dim, dim.extent, fill);
+  extents_.Alias(filled, value);
+  known = filled;
+  if (fill == 0 && graph_.value(value).kind == Value::Kind::kResult) {
+    graph_.ReplaceAllUses(value, filled);
+    graph_.SetInput(graph_.value(filled).producer, 0, value);
+    graph_.SetInput(shapes_.at(value), 0, value);  // The fill itself hangs on it.
+    filled_[std::tuple(filled, dim.dim, fill)] = filled;
+  }
+  return filled;
+}
+
+ValueId LiveRewrite::FilledLines(ValueId value, ValueId source, const Extent& extent) {
+  const ValueId apart = Add("Reshape", {value, Add("Shape", {source})});
+  const ValueId filled = FillNode(apart, extents_.RankOf(source) - 1, extent, 0);
+  return Add("Reshape", {filled, Add("Shape", {value})});
+}
+
+void LiveRewrite::ReplaceOutput(NodeId id, ValueId by) {
+  const ValueId output = graph_.node(id).outputs[0];
+  extents_.Alias(by, output);
+  Replace(graph_, output, by);
+}
+
+std::vector<LiveDim> LiveRewrite::LiveAmong(ValueId value, const std::vector<int64_t>& dims) const {
+  std::vector<LiveDim> live;
+  for (const LiveDim& one : extents_.Of(value)) {
+    if (absl::c_linear_search(dims, one.dim)) live.push_back(one);
+  }
+  return live;
+}
+
+bool LiveRewrite::HasRowsOfBatch(ValueId value) const {
+  const Shape* shape = extents_.ShapeOf(value);
+  if (shape == nullptr || shape->empty()) return false;
+  return axes_.batch.empty() || (*shape)[0] == LiveExtents::kBatch;
+}
+
+bool LiveRewrite::CanFill(ValueId value, const LiveDim& dim) const {
+  const Shape* shape = extents_.ShapeOf(value);
+  if (shape == nullptr || dim.dim == 0 || dim.repeats != 1) return false;
+  return axes_.batch.empty() || (*shape)[0] % LiveExtents::kBatch == 0;
+}
+
+void LiveRewrite::VisitWindows(NodeId id) {
+  const ValueId x = graph_.node(id).input(0);
+  const bool counts_pads = graph_.node(id).attributes.Int("count_include_pad", 0) != 0;
+  const Border border = FactsOf(graph_.node(id).op).border;
+  if (border == Border::kCountedWindow && !counts_pads) return;
+  // Pads that do not hang on the size can be said.
+  const std::string auto_pad = graph_.node(id).attributes.String("auto_pad", "NOTSET");
+  if (const auto* pads = extents_.PadsOf(id); pads != nullptr && auto_pad.starts_with("SAME")) {
+    graph_.node(id).attributes.Set("auto_pad", std::string("NOTSET"));
+    graph_.node(id).attributes.Set("pads", *pads);
+  }
+  for (const LiveWindows& windows : extents_.WindowsOf(id)) {
+    const auto in = extents_.At(x, windows.dim);
+    if (!windows.leaves_end || !in.has_value() || !CanFill(x, *in)) continue;
+    const ValueId now = graph_.node(id).inputs[0];
+    if (border != Border::kLargestWindow) {
+      if (!IsZeroBehind(graph_, now)) graph_.SetInput(id, 0, Filled(now, *in, 0));
+      continue;
+    }
+    graph_.SetInput(id, 0, Filled(now, *in, -kInfinity));
+    // Windows that lie behind the end hold nothing that anybody may compute with.
+    const ValueId pooled = graph_.node(id).outputs[0];
+    Filled(pooled, {.dim = windows.dim, .extent = windows.extent}, 0);
+  }
+}
+
+std::optional<std::vector<int64_t>> LiveRewrite::ReducedDims(const Node& node) const {
+  const int64_t rank = extents_.RankOf(node.input(0));
+  std::vector<int64_t> dims;
+  if (node.op.starts_with("Global")) {
+    for (int64_t d = 2; d < rank; ++d) dims.push_back(d);
+    return dims;
+  }
+  if (node.input(1) == kNone) {
+    if (node.attributes.Int("noop_with_empty_axes", 0) != 0) return std::nullopt;
+    for (int64_t d = 0; d < rank; ++d) dims.push_back(d);
+    return dims;
+  }
+  const Tensor* axes = KnownConstant(graph_, node.input(1));
+  const auto known = axes == nullptr ? absl::UnknownError("") : axes->ToInt64s();
+  if (!known.ok() || known->empty()) return std::nullopt;
+  for (const int64_t dim : *known) dims.push_back(dim < 0 ? dim + rank : dim);
+  absl::c_sort(dims);
+  return dims;
+}
+
+ValueId LiveRewrite::CountOf(ValueId value, const std::vector<LiveDim>& live) {
+  std::vector<int64_t> shape(static_cast<size_t>(extents_.RankOf(value)), 1);
+  shape[0] = -1;
+  ValueId count = kNone;
+  for (const LiveDim& one : live) {
+    const bool in_lines = one.repeats != 1;
+    const ValueId extent = in_lines ? ExtentOf(one.extent, lines_, extents_.RankOf(lines_) - 1)
+                                    : ExtentOf(one.extent, value, one.dim);
+    const ValueId own = Add("Cast", {extent}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
+    count = count == kNone ? own : Add("Mul", {count, own});
+    if (!in_lines) continue;
+    const ValueId repeats =
+        graph_.AddConstant("", Tensor::FloatScalar(static_cast<float>(one.repeats)));
+    count = Add("Mul", {count, repeats});
+  }
+  return Add("Reshape", {count, Ints(shape)});
+}
+
+ValueId LiveRewrite::MeanOver(ValueId value, const std::vector<int64_t>& dims,
+                              const std::vector<LiveDim>& live) {
+  std::vector<int64_t> others, ours;
+  for (const int64_t dim : dims) {
+    const bool is_live = absl::c_any_of(live, [&](const LiveDim& one) { return one.dim == dim; });
+    (is_live ? ours : others).push_back(dim);
+  }
+  // The dims that no row ends along first: what is filled then is small.
+  ValueId mean = value;
+  if (!others.empty()) mean = Add("ReduceMean", {mean, Ints(others)}, {{"keepdims", int64_t{1}}});
+  for (const LiveDim& one : live) {
+    if (one.repeats != 1) continue;
+    mean = others.empty() ? Filled(mean, one, 0) : FillNode(mean, one.dim, one.extent, 0);
+  }
+  const ValueId sum = Add("ReduceSum", {mean, Ints(ours)}, {{"keepdims", int64_t{1}}});
+  return Add("Div", {sum, CountOf(value, live)});
+}
+
+void LiveRewrite::VisitMean(NodeId id) {
+  const Node node = graph_.node(id);
+  const auto dims = ReducedDims(node);
+  if (!dims.has_value() || !HasRowsOfBatch(node.inputs[0])) return;
+  const std::vector<LiveDim> live = LiveAmong(node.inputs[0], *dims);
+  const bool plain =
+      absl::c_all_of(live, [&](const LiveDim& one) { return CanFill(node.inputs[0], one); });
+  if (live.empty() || !plain || absl::c_linear_search(*dims, 0)) return;
+  ValueId mean = MeanOver(node.inputs[0], *dims, live);
+  if (node.attributes.Int("keepdims", 1) == 0) mean = Add("Squeeze", {mean, Ints(*dims)});
+  ReplaceOutput(id, mean);
+}
+
+void LiveRewrite::VisitSum(NodeId id) {
+  const auto dims = ReducedDims(graph_.node(id));
+  if (!dims.has_value()) return;
+  for (const LiveDim& one : LiveAmong(graph_.node(id).inputs[0], *dims)) {
+    const ValueId x = graph_.node(id).inputs[0];
+    if (CanFill(x, one) && !IsZeroBehind(graph_, x)) graph_.SetInput(id, 0, Filled(x, one, 0));
+  }
+}
+
+void LiveRewrite::VisitExtreme(NodeId id) {
+  const Node node = graph_.node(id);
+  const auto dims = ReducedDims(node);
+  if (!dims.has_value()) return;
+  const bool smallest = FactsOf(node.op).border == Border::kSmallest;
+  const float fill = smallest ? kInfinity : -kInfinity;
+  const std::vector<LiveDim> live = LiveAmong(node.inputs[0], *dims);
+  for (const LiveDim& one : live) {
+    const ValueId x = graph_.node(id).inputs[0];
+    if (CanFill(x, one)) graph_.SetInput(id, 0, Filled(x, one, fill));
+  }
+  if (node.op != "GlobalMaxPool" || live.empty()) return;
+  ReplaceOutput(
+      id, Add("ReduceMax", {graph_.node(id).inputs[0], Ints(*dims)}, {{"keepdims", int64_t{1}}}));
+}
+
+// Statistics of each sample's channel, over what is live behind it.
+void LiveRewrite::VisitNorm(NodeId id) {
+  const Node node = graph_.node(id);
+  const int64_t rank = extents_.RankOf(node.inputs[0]);
+  std::vector<int64_t> dims;
+  for (int64_t d = 2; d < rank; ++d) dims.push_back(d);
+  const std::vector<LiveDim> live = LiveAmong(node.inputs[0], dims);
+  if (live.size() != 1 || !HasRowsOfBatch(node.inputs[0])) return;
+  ValueId source = kNone;  // whose lines lie one after another
+  if (live[0].repeats != 1) {
+    const Node* reshape = graph_.ProducerIf(node.inputs[0], "Reshape");
+    if (reshape == nullptr) return;
+    source = reshape->inputs[0];
+    const LiveDim line = {.dim = extents_.RankOf(source) - 1, .extent = live[0].extent};
+    if (!HasRowsOfBatch(source) || !CanFill(source, line)) return;
+    lines_ = Filled(source, line, 0);
+  }
+  const ValueId mean = MeanOver(node.inputs[0], dims, live);
+  const ValueId x = graph_.node(id).inputs[0];
+  const ValueId away = Add("Sub", {x, mean});
+  ValueId squares = Add("Mul", {away, away});
+  extents_.Alias(squares, node.inputs[0]);
+  if (source != kNone) {
+    squares = FilledLines(squares, source, live[0].extent);
+    extents_.Alias(squares, node.inputs[0]);
+  }
+  const ValueId variance = MeanOver(squares, dims, live);
+  const ValueId epsilon =
+      graph_.AddConstant("", Tensor::FloatScalar(node.attributes.Float("epsilon", 1e-5F)));
+  const ValueId deviation = Add("Sqrt", {Add("Add", {variance, epsilon})});
+  std::vector<int64_t> shape(static_cast<size_t>(rank), 1);
+  shape[1] = -1;
+  const ValueId scale = Add("Reshape", {node.inputs[1], Ints(shape)});
+  const ValueId bias = Add("Reshape", {node.inputs[2], Ints(shape)});
+  const ValueId normal = Add("Div", {away, deviation});
+  ReplaceOutput(id, Add("Add", {Add("Mul", {normal, scale}), bias}));
+}
+
+void LiveRewrite::VisitSoftmax(NodeId id) {
+  const ValueId x = graph_.node(id).inputs[0];
+  const int64_t rank = extents_.RankOf(x);
+  const int64_t axis = graph_.node(id).attributes.Int("axis", -1);
+  const auto live = extents_.At(x, axis < 0 ? axis + rank : axis);
+  if (!live.has_value() || !CanFill(x, *live)) return;
+  const bool last = live->dim == rank - 1;
+  if (!last || rank != 4 || !HasRowsOfBatch(x)) {
+    graph_.SetInput(id, 0, Filled(x, *live, -kInfinity));
+    return;
+  }
+  // A mask that is added is what attention is recognised by.
+  const ValueId mask =
+      Add("reprise.LiveMask", {ExtentOf(live->extent, x, live->dim), SizeOf(x, live->dim)},
+          {{"rank", rank}, {"value", -kInfinity}});
+  const ValueId masked = Add("Add", {x, mask});
+  extents_.Alias(masked, x);
+  graph_.SetInput(id, 0, masked);
+}
+
+void LiveRewrite::VisitProduct(NodeId id) {
+  const Node node = graph_.node(id);
+  const int64_t rank_a = extents_.RankOf(node.inputs[0]), rank_b = extents_.RankOf(node.inputs[1]);
+  if (rank_a < 2 || rank_b < 2) return;
+  const auto a = extents_.At(node.inputs[0], rank_a - 1);
+  const auto b = extents_.At(node.inputs[1], rank_b - 2);
+  // A softmax has made zeros of hidden elements already.
+  const NodeId producer = graph_.value(node.inputs[0]).producer;
+  if (producer != kNone && graph_.node(producer).op == "Softmax") return;
+  if (a.has_value() && CanFill(node.inputs[0], *a)) {
+    graph_.SetInput(id, 0, Filled(node.inputs[0], *a, 0));
+  } else if (b.has_value() && CanFill(node.inputs[1], *b)) {
+    graph_.SetInput(id, 1, Filled(node.inputs[1], *b, 0));
+  }
+}
+
+void LiveRewrite::VisitRecurrent(NodeId id) {
+  constexpr size_t kLengths = 4;
+  const Node node = graph_.node(id);
+  const auto time = extents_.At(node.inputs[0], node.attributes.Int("layout", 0) != 0 ? 1 : 0);
+  if (!time.has_value() || time->repeats != 1 || node.input(kLengths) != kNone) return;
+  std::vector<ValueId> inputs = node.inputs;
+  inputs.resize(std::max(inputs.size(), kLengths + 1), kNone);
+  inputs[kLengths] = ExtentOf(time->extent, node.inputs[0], time->dim);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const bool used = node.outputs[i] != kNone;
+    names.push_back(used ? absl::StrCat(graph_.value(node.outputs[i]).name, "/live") : "");
+  }
+  const NodeId lengths =
+      graph_.AddNodeWithOutputs(node.op, std::move(inputs), node.attributes, names, node.name);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kNone) continue;
+    extents_.Alias(graph_.node(lengths).outputs[i], node.outputs[i]);
+    graph_.ReplaceAllUses(node.outputs[i], graph_.node(lengths).outputs[i]);
+  }
+  graph_.RemoveNode(id);
+}
+
+}  // namespace reprise

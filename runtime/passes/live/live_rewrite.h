@@ -1,0 +1,75 @@
+// LiveRewrite: the nodes of a model that look along an axis, changed to see where each row ends.
+//
+// Ownership: borrows the graph, which it changes. Threads: one.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+#include "runtime/passes/live/live_extents.h"
+
+namespace reprise {
+
+class LiveRewrite {
+ public:
+  LiveRewrite(Graph& graph, LiveAxes axes, LiveExtents extents)
+      : graph_(graph), axes_(std::move(axes)), extents_(std::move(extents)) {}
+
+  void Run();
+  // The graph has got an input for the axis.
+  bool has_input() const { return live_ != kNone; }
+
+ private:
+  using Handler = void (LiveRewrite::*)(NodeId);
+  static Handler HandlerOf(const Node& node);
+
+  void VisitWindows(NodeId id);
+  void VisitMean(NodeId id);
+  void VisitSum(NodeId id);
+  void VisitExtreme(NodeId id);
+  void VisitNorm(NodeId id);
+  void VisitSoftmax(NodeId id);
+  void VisitProduct(NodeId id);
+  void VisitRecurrent(NodeId id);
+
+  // The dims that a reduction reduces, of those that are known; and those of them that are live.
+  std::optional<std::vector<int64_t>> ReducedDims(const Node& node) const;
+  std::vector<LiveDim> LiveAmong(ValueId value, const std::vector<int64_t>& dims) const;
+  // Its rows are those of the batch, or there is no batch.
+  bool HasRowsOfBatch(ValueId value) const;
+  // Rows lie in front of the dim, the same number for each row of the batch.
+  bool CanFill(ValueId value, const LiveDim& dim) const;
+
+  ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {});
+  ValueId Ints(std::vector<int64_t> values);
+  ValueId Live();
+  // How many positions of dim `dim` of `value` each row has.
+  ValueId ExtentOf(const Extent& extent, ValueId value, int64_t dim);
+  ValueId SizeOf(ValueId value, int64_t dim);
+  // `value` with `fill` behind the ends along `dim`. Filled with zeros it takes the place of
+  // `value` wherever that is read: nobody needs what padding became.
+  ValueId Filled(ValueId value, const LiveDim& dim, float fill);
+  ValueId FillNode(ValueId value, int64_t axis, const Extent& extent, float fill);
+  // The same where lines of positions lie one after another, as `source` has them apart.
+  ValueId FilledLines(ValueId value, ValueId source, const Extent& extent);
+  // The average of `value` over `dims`, kept as dims of 1, of which `live` count by their ends.
+  ValueId MeanOver(ValueId value, const std::vector<int64_t>& dims,
+                   const std::vector<LiveDim>& live);
+  ValueId CountOf(ValueId value, const std::vector<LiveDim>& live);
+  void ReplaceOutput(NodeId id, ValueId by);
+
+  Graph& graph_;
+  const LiveAxes axes_;
+  LiveExtents extents_;
+  ValueId live_ = kNone;
+  std::string source_op_, source_name_;  // the node that is looked at
+  ValueId lines_ = kNone;  // has the lines apart that lie one after another in what is averaged
+  std::map<ValueId, NodeId> shapes_;  // the Shape of a value
+  std::map<std::tuple<ValueId, int64_t, float>, ValueId> filled_;
+};
+
+}  // namespace reprise

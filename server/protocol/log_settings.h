@@ -1,0 +1,21 @@
+// The log settings of the protocol: what of the log is written, told and changed while serving.
+//
+//   log_info, log_warning, log_error   lines of this level are written
+//   log_verbose_level                  1 and above: debug lines of every module as well
+//   log_format, log_file               told, and not changed here
+//   reprise.log_level                  all of it: "info,capture=debug", as --log-level
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "proto/grpc_service.pb.h"
+#include "server/config/log_switch.h"
+
+namespace reprise {
+
+// Applies what the request sets, all of it or nothing, and tells what holds then. INVALID_ARGUMENT
+// names a setting that there is not or a value of the wrong kind, UNIMPLEMENTED one that cannot be
+// changed while the server serves.
+absl::StatusOr<inference::LogSettingsResponse> AnswerLogSettings(
+    const inference::LogSettingsRequest& request, LogSwitch& log);
+
+}  // namespace reprise

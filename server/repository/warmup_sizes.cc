@@ -1,0 +1,192 @@
+#include "server/repository/warmup_sizes.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/engine/batch/batch_plan.h"
+#include "runtime/graph/dim_expression.h"
+#include "server/repository/warmup.h"
+
+namespace reprise {
+namespace {
+
+// Sizes that requests had along axes without buckets, for which a warm-up captures.
+constexpr size_t kMostSeenSizes = 16;
+
+std::string AxesText(const Model& model) {
+  return absl::StrJoin(model.axes(), ", ", [](std::string* out, const ModelAxis& axis) {
+    absl::StrAppend(out, axis.label);
+  });
+}
+
+absl::Status CheckNames(const Model& model, const AxisSizes& sizes) {
+  std::set<std::string> known;
+  for (const ModelAxis& axis : model.axes()) {
+    known.insert(axis.label);
+    if (sizes.contains(axis.label)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("model '", model.id().name, "': the sizes to warm up name no axis ",
+                     axis.label, ", only ", absl::StrJoin(sizes, ",", absl::PairFormatter("="))));
+  }
+  for (const auto& [axis, size] : sizes) {
+    if (known.contains(axis)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("model '", model.id().name, "' has no axis '",
+                                                   axis, "' to warm up, only ", AxesText(model)));
+  }
+  return absl::OkStatus();
+}
+
+// Small values of a fixed seed: 0 and 1 in integers, so that every index is in range.
+void Fill(DType dtype, int64_t elements, std::mt19937_64& random, std::string& bytes) {
+  bytes.assign(static_cast<size_t>(elements) * DTypeSize(dtype), '\0');
+  if (dtype == DType::kFloat32) {
+    auto* values = reinterpret_cast<float*>(bytes.data());
+    for (int64_t i = 0; i < elements; ++i) {
+      values[i] = static_cast<float>(static_cast<int64_t>(random() % 257) - 128) / 128;
+    }
+    return;
+  }
+  if (dtype != DType::kBool && dtype != DType::kInt32 && dtype != DType::kInt64) return;
+  for (int64_t i = 0; i < elements; ++i) {
+    bytes[static_cast<size_t>(i) * DTypeSize(dtype)] = static_cast<char>(random() % 2);
+  }
+}
+
+struct MadeUp {
+  std::vector<std::string> bytes;
+  Request request;
+};
+
+absl::StatusOr<MadeUp> MakeUp(const Model& model, const AxisSizes& sizes) {
+  std::map<std::string, int64_t> by_symbol;
+  for (const ModelAxis& axis : model.axes()) by_symbol[axis.symbol] = sizes.at(axis.label);
+  std::mt19937_64 random(1);
+  MadeUp made;
+  made.bytes.resize(model.inputs().size());
+  for (size_t i = 0; i < model.inputs().size(); ++i) {
+    const ModelIo& input = model.inputs()[i];
+    InputTensor& tensor = made.request.inputs.emplace_back();
+    if (input.optional) continue;
+    for (const Dim& dim : input.dims) {
+      ASSIGN_OR_RETURN(const int64_t size, DimSize(dim, by_symbol));
+      tensor.shape.push_back(size);
+    }
+    ASSIGN_OR_RETURN(const int64_t elements, CheckedNumElements(tensor.shape));
+    Fill(input.dtype, elements, random, made.bytes[i]);
+    tensor.data = made.bytes[i].data();
+  }
+  return made;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<AxisSizes>> BindingsOfSizes(const Model& model,
+                                                       const std::vector<AxisSizes>& sizes) {
+  std::vector<AxisSizes> bindings;
+  if (sizes.empty()) return bindings;
+  if (model.has_shape_inputs()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model '", model.id().name,
+                     "': the value of an input decides its shapes, so that sizes name no recipe"));
+  }
+  for (const AxisSizes& one : sizes) {
+    RETURN_IF_ERROR(CheckNames(model, one));
+    const Packing* packing = model.packing();
+    if (packing == nullptr) {
+      bindings.push_back(one);
+      continue;
+    }
+    PackedSizes wanted = {.tokens = 1, .segments = 1};
+    for (const ModelAxis& axis : model.axes()) {
+      wanted.tokens *= one.at(axis.label);
+      if (axis.is_batch) wanted.segments = one.at(axis.label);
+    }
+    const auto fitted = packing->Fit(wanted);
+    if (!fitted.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model '", model.id().name, "': ", wanted.tokens, " tokens in ",
+                       wanted.segments, " rows are more than one of its replays holds"));
+    }
+    bindings.push_back({{kTokensAxis, fitted->tokens}});
+  }
+  return bindings;
+}
+
+absl::StatusOr<WarmupOfAll> EverythingOf(const Model& model, const ShapeTable* seen) {
+  WarmupOfAll all;
+  std::vector<size_t> open;  // axes without buckets
+  for (size_t i = 0; i < model.axes().size(); ++i) {
+    if (!model.CertificateOf(i).certified) open.push_back(i);
+  }
+  if (open.empty() || model.packing() != nullptr) {
+    ASSIGN_OR_RETURN(all.bindings, BindingsOf(model, {}));
+    return all;
+  }
+  // Sizes along the open axes, by how often they came.
+  std::map<AxisSizes, int64_t> counts;
+  if (seen != nullptr) {
+    for (const ShapeRow& row : seen->rows) {
+      AxisSizes sizes;
+      for (const size_t i : open) sizes[model.axes()[i].label] = row.sizes[i];
+      counts[sizes] += row.all.requests;
+    }
+  }
+  std::vector<std::pair<AxisSizes, int64_t>> order(counts.begin(), counts.end());
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  const size_t distinct = order.size();
+  if (order.size() > kMostSeenSizes) order.resize(kMostSeenSizes);
+  std::vector<AxisSizes> buckets = {{}};
+  if (open.size() < model.axes().size()) {
+    const auto known = model.AllBuckets();
+    if (!known.has_value()) return BindingsOf(model, {}).status();
+    buckets = *known;
+  }
+  for (const auto& [sizes, count] : order) {
+    for (AxisSizes binding : buckets) {
+      binding.insert(sizes.begin(), sizes.end());
+      all.bindings.push_back(std::move(binding));
+    }
+  }
+  const std::string& label = model.axes()[open[0]].label;
+  const std::string names = absl::StrJoin(
+      open, ", ", [&](std::string* out, size_t i) { absl::StrAppend(out, model.axes()[i].label); });
+  all.notes.push_back(absl::StrCat(open.size() == 1 ? "axis " : "axes ", names,
+                                   " may not be padded, so that no bucket holds its sizes (", label,
+                                   ": ", model.CertificateOf(open[0]).reason, ")"));
+  all.notes.push_back(
+      distinct == 0
+          ? absl::StrCat("no request came yet whose sizes could be captured: name them, as in "
+                         "`reprise warmup ",
+                         model.id().name, " --sizes ",
+                         absl::StrJoin(model.axes(), ",",
+                                       [](std::string* out, const ModelAxis& axis) {
+                                         absl::StrAppend(out, axis.label, "=SIZE");
+                                       }),
+                         "`")
+          : absl::StrCat("captured for ", order.size() == distinct ? "all " : "the most frequent ",
+                         order.size(), " of ", distinct, " sizes that requests have had"));
+  return all;
+}
+
+absl::Status Rehearse(Engine& engine, const Model& model, const AxisSizes& sizes, Stream& stream) {
+  if (model.tail() == nullptr) return absl::OkStatus();
+  for (const ModelAxis& axis : model.axes()) {
+    if (!sizes.contains(axis.label)) return absl::OkStatus();  // packed: no request's own sizes
+  }
+  ASSIGN_OR_RETURN(const MadeUp made, MakeUp(model, sizes));
+  ASSIGN_OR_RETURN(RequestShape shape, model.Measure(made.request));
+  shape.rehearsal = true;
+  BatchPlan plan(model);
+  if (!plan.TryAdd(shape)) return absl::OkStatus();  // it would be split: its parts are smaller
+  const Request* request = &made.request;
+  return engine.Run(plan, {&request, 1}, stream)[0].status;
+}
+
+}  // namespace reprise

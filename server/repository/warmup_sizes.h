@@ -1,0 +1,33 @@
+// WarmupSizes: the exact sizes that a warm-up asks for, and what "all" means where some axis has no
+// buckets.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/bucket/shape_recorder.h"
+#include "runtime/engine/engine.h"
+
+namespace reprise {
+
+// The bindings of sizes that name every axis of `model`, as Engine::CaptureAhead takes them: of a
+// packed model the tokens that hold such a request. INVALID_ARGUMENT names an axis that is missing,
+// or that the model does not have, and models whose recipes no sizes name.
+absl::StatusOr<std::vector<AxisSizes>> BindingsOfSizes(const Model& model,
+                                                       const std::vector<AxisSizes>& sizes);
+
+// The bindings that a warm-up of everything captures, and what it has to say.
+struct WarmupOfAll {
+  std::vector<AxisSizes> bindings;
+  std::vector<std::string> notes;
+};
+// All buckets; along an axis that may not be padded, the sizes that requests have had (`seen`, null
+// where none came yet), the most frequent first. INVALID_ARGUMENT where these are too many.
+absl::StatusOr<WarmupOfAll> EverythingOf(const Model& model, const ShapeTable* seen);
+
+// Runs the part of `model` behind its cuts at `sizes` with made-up values on `stream`, so that its
+// sections are captured for the sizes that these find: OK where the model has no cuts.
+absl::Status Rehearse(Engine& engine, const Model& model, const AxisSizes& sizes, Stream& stream);
+
+}  // namespace reprise

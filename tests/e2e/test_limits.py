@@ -1,0 +1,327 @@
+"""What a request may take: time, memory, and a stream only as long as somebody waits for it."""
+
+import concurrent.futures
+import ctypes
+import json
+import os
+import pathlib
+import signal
+import socket
+import time
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from tritonclient.utils import InferenceServerException
+
+from testing import models
+from testing.daemon import Daemon
+from testing.inference import infer, tensors
+from testing.metrics import Scrape
+
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+WIDTH = 256
+# A limit of the server for loops: some seconds of them, on any machine.
+MANY_TRIPS = (1 << 20) - 1
+
+
+def parameter(name, value):
+    return (f'parameters {{ key: "reprise.{name}" value {{ string_value: "{value}" }} }}\n')
+
+
+def graph(nodes, inputs, out, constants=()):
+    made = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info(*one) for one in inputs],
+        [helper.make_tensor_value_info("y", out, None)],
+        [numpy_helper.from_array(np.array(value), name) for name, value in constants])
+    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def looping():
+    """As many products as `trips` says."""
+    weight = np.eye(WIDTH, dtype=np.float32)
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["goes"]),
+         helper.make_node("MatMul", ["a", "w"], ["next"], name="product")], "body",
+        [helper.make_tensor_value_info("i", INT64, []), helper.make_tensor_value_info("go", BOOL, []),
+         helper.make_tensor_value_info("a", FLOAT, None)],
+        [helper.make_tensor_value_info("goes", BOOL, []),
+         helper.make_tensor_value_info("next", FLOAT, None)])
+    return graph([helper.make_node("Loop", ["trips", "", "x"], ["y"], name="rounds", body=body)],
+                 [("x", FLOAT, [WIDTH, WIDTH]), ("trips", INT64, [])], FLOAT, [("w", weight)])
+
+
+def long_chain(products=600):
+    """One long replay: products of squares, one after the other."""
+    nodes = [helper.make_node("MatMul", [f"h{i}" if i else "x", "w"],
+                              [f"h{i + 1}" if i + 1 < products else "y"], name=f"m{i}")
+             for i in range(products)]
+    return graph(nodes, [("x", FLOAT, [1024, 1024])], FLOAT, [("w", np.eye(1024, dtype=np.float32))])
+
+
+def collecting():
+    """A row of a million numbers an iteration, all of which are kept."""
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["goes"]),
+         helper.make_node("Expand", ["x", "wide"], ["row"])], "body",
+        [helper.make_tensor_value_info("i", INT64, []), helper.make_tensor_value_info("go", BOOL, [])],
+        [helper.make_tensor_value_info("goes", BOOL, []),
+         helper.make_tensor_value_info("row", FLOAT, None)])
+    return graph([helper.make_node("Loop", ["trips", ""], ["all"], name="collect", body=body),
+                  helper.make_node("ReduceSum", ["all"], ["y"])],
+                 [("x", FLOAT, [1]), ("trips", INT64, [])], FLOAT, [("wide", np.array([1 << 20]))])
+
+
+def sized(op, *rest):
+    """y = the sum of what `op` makes; how much of it `n`, a value of the request, says."""
+    constants = {"Range": [("zero", np.int64(0)), ("one", np.int64(1))], "Pad": [("front", [0])]}
+    nodes = {
+        "Range": [helper.make_node("Range", ["zero", "n", "one"], ["made"], name="make")],
+        "ConstantOfShape": [helper.make_node("ConstantOfShape", ["n"], ["made"], name="make")],
+        "Expand": [helper.make_node("Expand", ["x", "n"], ["made"], name="make")],
+        "Tile": [helper.make_node("Tile", ["x", "n"], ["made"], name="make")],
+        "Pad": [helper.make_node("Concat", ["front", "n"], ["pads"], axis=0),
+                helper.make_node("Pad", ["x", "pads"], ["made"], name="make")],
+    }[op]
+    nodes += [helper.make_node("Cast", ["made"], ["floats"], to=FLOAT),
+              helper.make_node("ReduceSum", ["floats"], ["sum"]),
+              helper.make_node("Add", ["sum", "x"], ["y"])]
+    return graph(nodes, [("x", FLOAT, [1]), ("n", INT64, [] if op == "Range" else [1])], FLOAT,
+                 constants.get(op, []))
+
+
+SIZED = ["Range", "ConstantOfShape", "Expand", "Tile", "Pad"]
+X = np.ones(1, np.float32)
+SQUARE = np.ones((WIDTH, WIDTH), np.float32)
+
+
+@pytest.fixture(scope="module")
+def daemon(module_repository):
+    repository = module_repository
+    repository.add("quick", models.elementwise())
+    repository.add("brief", looping(), config=parameter("max_request_ms", 300))
+    repository.add("looping", looping(), config=parameter("max_request_ms", 0))
+    repository.add("chain", long_chain(), config=parameter("max_request_ms", 0))
+    repository.add("short_chain", long_chain(), config=parameter("max_request_ms", 100))
+    repository.add("collecting", collecting(), config=parameter("max_request_mb", 64))
+    for op in SIZED:
+        repository.add(f"sized_{op.lower()}", sized(op), config=parameter("max_request_mb", 64))
+    with Daemon(repository, "--streams", "1") as running:
+        # Captured once, so that what is timed below computes.
+        infer(running.client(), "chain", {"x": np.ones((1024, 1024), np.float32)})
+        yield running
+
+
+def error_of(daemon, model, inputs, **arguments):
+    with pytest.raises(InferenceServerException) as error:
+        infer(daemon.client(), model, inputs, **arguments)
+    return error.value
+
+
+def assert_stream_is_free(daemon):
+    """The only stream takes a request at once, though what it ran would take much longer."""
+    begin = time.monotonic()
+    ones = np.ones((2, 5), np.float32)
+    assert (infer(daemon.client(), "quick", {"x": ones}, timeout_s=60).outputs["y"] == 3).all()
+    return time.monotonic() - begin
+
+
+def rounds(trips=MANY_TRIPS):
+    return {"x": SQUARE, "trips": np.array(trips, np.int64)}
+
+
+def test_loop_without_an_end_is_refused_by_its_time_and_its_node(daemon):
+    error = error_of(daemon, "brief", rounds())
+    assert error.status() == "StatusCode.RESOURCE_EXHAUSTED"
+    assert "reprise.max_request_ms" in error.message() and "the limit is 300" in error.message()
+    assert "product" in error.message() or "rounds" in error.message(), error.message()
+    assert (infer(daemon.client(), "brief", rounds(3)).outputs["y"] == 1).all()
+
+
+def test_replay_that_takes_too_long_is_refused_by_its_launch(daemon):
+    error = error_of(daemon, "short_chain", {"x": np.ones((1024, 1024), np.float32)})
+    assert error.status() == "StatusCode.RESOURCE_EXHAUSTED"
+    assert "MatMul 'm" in error.message() and "the limit is 100" in error.message()
+
+
+def test_what_iterations_keep_counts(daemon):
+    error = error_of(daemon, "collecting", {"x": X, "trips": np.array(1000, np.int64)})
+    assert error.status() == "StatusCode.RESOURCE_EXHAUSTED"
+    assert "reprise.max_request_mb" in error.message(), error.message()
+    few = infer(daemon.client(), "collecting", {"x": X, "trips": np.array(5, np.int64)})
+    assert few.outputs["y"] == 5 << 20
+
+
+@pytest.mark.parametrize("op", SIZED)
+def test_size_that_a_value_decides_is_checked_before_it_is_made(daemon, op):
+    shape = [] if op == "Range" else [1]
+    before = daemon.rss_bytes()
+    error = error_of(daemon, f"sized_{op.lower()}", {"x": X, "n": np.full(shape, 1 << 28, np.int64)})
+    assert error.status() == "StatusCode.RESOURCE_EXHAUSTED", error.message()
+    assert "reprise.max_request_mb" in error.message() and str(64 << 20) in error.message()
+    assert "make" in error.message() or "made" in error.message(), error.message()
+    assert daemon.rss_bytes() - before < 256 << 20
+    few = infer(daemon.client(), f"sized_{op.lower()}", {"x": X, "n": np.full(shape, 1000, np.int64)})
+    want = {"Range": 499501, "ConstantOfShape": 1, "Expand": 1001, "Tile": 1001, "Pad": 2}[op]
+    assert few.outputs["y"] == want
+
+
+def late_by(daemon, call, deadline_s):
+    """How long after its deadline `call` was answered."""
+    begin = time.monotonic()
+    with pytest.raises(InferenceServerException) as error:
+        call()
+    return time.monotonic() - begin - deadline_s, error.value
+
+
+@pytest.mark.parametrize("model, inputs", [
+    ("looping", rounds()), ("chain", {"x": np.ones((1024, 1024), np.float32)})])
+def test_deadline_ends_what_runs(daemon, model, inputs):
+    late, error = late_by(daemon, lambda: infer(daemon.client(), model, inputs, timeout_s=0.2), 0.2)
+    assert error.status() == "StatusCode.DEADLINE_EXCEEDED"
+    assert_stream_is_free(daemon)
+    # By the server's own account, which the client does not wait for.
+    scrape = Scrape(daemon.metrics_url)
+    codes = scrape.by("reprise_requests_total", "code", model=model)
+    assert codes.get("DEADLINE_EXCEEDED", 0) + codes.get("CANCELLED", 0) >= 1
+    assert late < 5
+
+
+def test_timeout_parameter_is_answered_while_the_request_runs(daemon):
+    client = daemon.client()
+    begin = time.monotonic()
+    with pytest.raises(InferenceServerException) as error:
+        client.infer("looping", tensors(rounds()), timeout=200_000, client_timeout=60)
+    took = time.monotonic() - begin
+    assert error.value.status() == "StatusCode.DEADLINE_EXCEEDED"
+    assert "after a stream had begun" in error.value.message()
+    # 50 ms late at most where nobody else wants the cores.
+    assert took < 5
+    assert_stream_is_free(daemon)
+
+
+def test_client_that_vanishes_frees_the_stream(daemon):
+    body = json.dumps({"inputs": [
+        {"name": "x", "shape": [WIDTH, WIDTH], "datatype": "FP32", "data": [1] * (WIDTH * WIDTH)},
+        {"name": "trips", "shape": [], "datatype": "INT64", "data": [MANY_TRIPS]}]})
+    with socket.create_connection(("127.0.0.1", daemon.http_port)) as connection:
+        connection.sendall((f"POST /v2/models/looping/infer HTTP/1.1\r\nHost: d\r\n"
+                            f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
+        wait_until_it_runs(daemon)
+    assert_stream_is_free(daemon)
+
+
+def wait_until_it_runs(daemon):
+    """Until a request has left the queue, with a stream that is busy with it."""
+    end = time.monotonic() + 30
+    ticks = busy_ticks(daemon)
+    while time.monotonic() < end:
+        if busy_ticks(daemon) - ticks > 20:
+            return
+        time.sleep(0.02)
+    raise AssertionError("nothing runs")
+
+
+def busy_ticks(daemon):
+    fields = pathlib.Path(f"/proc/{daemon.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def test_many_that_give_up_leave_nothing_behind(daemon):
+    def give_up(i):
+        with pytest.raises(InferenceServerException):
+            infer(daemon.client(), ("looping", "brief")[i % 2], rounds(), timeout_s=0.1)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(give_up, range(24)))
+    assert_stream_is_free(daemon)
+    assert Scrape(daemon.metrics_url).total("reprise_stuck_streams") == 0
+
+
+def test_what_runs_is_stopped_when_the_time_to_end_is_over(repository):
+    repository.add("looping", looping(), config=parameter("max_request_ms", 0))
+    daemon = Daemon(repository, "--streams", "1", "--exit-timeout-secs", "4",
+                    "--drain-grace-secs", "0")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with daemon:
+            asked = pool.submit(lambda: infer(daemon.client(), "looping", rounds(), timeout_s=60))
+            wait_until_it_runs(daemon)
+            begin = time.monotonic()
+            daemon.process.send_signal(signal.SIGTERM)
+            assert daemon.process.wait(30) == 0, daemon.log()
+            assert time.monotonic() - begin < 4.5
+            with pytest.raises(InferenceServerException) as error:
+                asked.result()
+            assert error.value.status() == "StatusCode.UNAVAILABLE"
+
+
+class Held:
+    """A thread of another process that does not go on: what hangs looks like this from outside."""
+
+    SEIZE, INTERRUPT, DETACH, WAIT_ALL = 0x4206, 0x4207, 17, 0x40000000
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+    def __init__(self, thread):
+        self._thread = thread
+
+    def __enter__(self):
+        if self.libc.ptrace(self.SEIZE, self._thread, None, None) != 0:
+            pytest.skip("the system does not let a process hold another one's thread")
+        self.libc.ptrace(self.INTERRUPT, self._thread, None, None)
+        os.waitpid(self._thread, self.WAIT_ALL)
+        return self
+
+    def __exit__(self, *_):
+        self.libc.ptrace(self.DETACH, self._thread, None, None)
+
+
+def busiest_thread(pid):
+    def ticks(task):
+        fields = (task / "stat").read_text().rsplit(")", 1)[1].split()
+        return int(fields[11])
+
+    return int(max(pathlib.Path(f"/proc/{pid}/task").iterdir(), key=ticks).name)
+
+
+def test_stuck_stream_is_told_of_and_does_not_keep_the_process(repository):
+    repository.add("looping", looping(), config=parameter("max_request_ms", 0))
+    daemon = Daemon(repository, "--streams", "1", "--exit-timeout-secs", "6",
+                    "--drain-grace-secs", "0")
+    daemon.start()
+    try:
+        daemon.wait_ready()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(
+                lambda: infer(daemon.client(), "looping", rounds(), timeout_s=2))
+            wait_until_it_runs(daemon)
+            with Held(busiest_thread(daemon.process.pid)):
+                with pytest.raises(InferenceServerException):
+                    asked.result()
+                end = time.monotonic() + 30
+                while daemon.http_status("/v2/health/ready") == 200 and time.monotonic() < end:
+                    time.sleep(0.1)
+                assert daemon.http_status("/v2/health/ready") == 503
+                assert not daemon.client().is_server_ready()
+                assert Scrape(daemon.metrics_url).total("reprise_stuck_streams") == 1
+                assert 'stream 0, which runs model "looping" version 1, is stuck' in daemon.log()
+            # It comes back by itself.
+            end = time.monotonic() + 30
+            while daemon.http_status("/v2/health/ready") != 200 and time.monotonic() < end:
+                time.sleep(0.1)
+            assert daemon.http_status("/v2/health/ready") == 200
+            assert Scrape(daemon.metrics_url).total("reprise_stuck_streams") == 0
+
+            asked = pool.submit(
+                lambda: infer(daemon.client(), "looping", rounds(), timeout_s=60))
+            wait_until_it_runs(daemon)
+            with Held(busiest_thread(daemon.process.pid)):
+                begin = time.monotonic()
+                daemon.process.send_signal(signal.SIGTERM)
+                assert daemon.process.wait(30) == 1
+                assert time.monotonic() - begin < 6.5
+            assert "there still are: streams that run" in daemon.log(), daemon.log()
+            with pytest.raises(InferenceServerException):
+                asked.result()
+    finally:
+        daemon.kill()

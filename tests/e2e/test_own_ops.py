@@ -1,0 +1,137 @@
+"""Ops from a library, models that run op by op, and precision by op, in the daemon."""
+
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from testing import models
+from testing.daemon import SOURCE, Daemon, reprise
+from testing.inference import assert_same_answer, infer, reference, text_inputs
+from testing.metrics import Scrape
+from testing.repository import MINILM
+
+BERT_INPUTS = ["input_ids", "attention_mask", "token_type_ids"]
+
+
+def parameter(name, value):
+    return f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}\n'
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """The example's library of ops, built by nothing but a C compiler."""
+    path = tmp_path_factory.mktemp("ops") / "libexample_ops.so"
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    subprocess.run([compiler, "-shared", "-fPIC", "-Wall", "-Werror", "-I", SOURCE,
+                    SOURCE / "examples/custom_op/ops.c", "-o", path], check=True)
+    return path
+
+
+def reversing():
+    """2 * reverse(x + 1), where `example.Reverse` is nobody's op but the library's."""
+    nodes = [helper.make_node("Add", ["x", "one"], ["a"]),
+             helper.make_node("Reverse", ["a"], ["r"], name="backwards", domain="example"),
+             helper.make_node("Mul", ["r", "two"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])],
+        [helper.make_tensor("one", TensorProto.FLOAT, [], [1.0]),
+         helper.make_tensor("two", TensorProto.FLOAT, [], [2.0])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17),
+                                                    helper.make_opsetid("example", 1)])
+    model.ir_version = 8
+    return model
+
+
+def test_a_library_brings_its_ops(repository, library):
+    repository.add("reversing", reversing())
+    with Daemon(repository, "--op-library", str(library)) as daemon:
+        assert f"op library {library} brings example.Reverse" in daemon.log()
+        for count in (1, 5, 30):
+            x = np.arange(count, dtype=np.float32)
+            answer = infer(daemon.client(), "reversing", {"x": x})
+            np.testing.assert_array_equal(answer.outputs["y"], 2 * (x + 1)[::-1])
+        explained = daemon.reprise("explain", "reversing")
+        assert "Reverse" in explained and "cannot be cut" in explained
+        assert Scrape(daemon.metrics_url).total("reprise_eager_nodes_total", model="reversing",
+                                                op="example.Reverse") == 3
+    checked = reprise("check", repository.path("reversing"), "--op-library", library)
+    assert "can be served" in checked
+
+
+def test_without_the_library_the_refusal_says_how_to_bring_it(repository):
+    repository.add("reversing", reversing())
+    repository.add("bert", models.bert())
+    with Daemon(repository) as daemon:
+        assert not daemon.client().is_model_ready("reversing")
+        assert re.search(r"op 'Reverse' .*domain 'example'.*'backwards'.*--op-library FILE.so",
+                         daemon.log())
+
+
+def test_a_file_that_is_no_library_ends_the_start(repository, tmp_path):
+    repository.add("bert", models.bert())
+    (tmp_path / "no.so").write_text("no library")
+    with pytest.raises(Exception):
+        with Daemon(repository, "--op-library", str(tmp_path / "no.so"), ready_within_s=10):
+            pass
+
+
+def test_op_by_op_agrees_with_captured_recipes_and_captures_nothing(repository, rng):
+    repository.add("captured", MINILM)
+    repository.add("eager", MINILM, config=parameter("reprise.capture", "off"))
+    with Daemon(repository) as daemon:
+        for rows, length in [(1, 5), (2, 17)]:
+            request = text_inputs(BERT_INPUTS, rows, length, rng)
+            expected = reference(MINILM, request)
+            for served in ("captured", "eager"):
+                assert_same_answer(infer(daemon.client(), served, request).outputs, expected)
+        scrape = Scrape(daemon.metrics_url)
+        assert scrape.total("reprise_cache_recipes", model="eager") == 0
+        assert "runs op by op" in daemon.log()
+        held = daemon.reprise("recipes", "--eager").splitlines()
+        assert held[0].split()[:3] == ["key", "op", "shapes"] and len(held) > 10
+        assert any("MatMul" in row for row in held)
+
+
+def test_the_flag_eager_holds_for_every_model(repository, rng):
+    repository.add("bert", models.bert())
+    with Daemon(repository, "--eager") as daemon:
+        request = text_inputs(BERT_INPUTS[:2], 1, 9, rng, 200)
+        first, again = (infer(daemon.client(), "bert", request).outputs for _ in range(2))
+        for name, array in first.items():
+            np.testing.assert_array_equal(array, again[name])
+        assert "no recipes yet" in daemon.reprise("recipes")
+
+
+def test_precision_by_op_is_counted_and_its_file_read(repository, rng):
+    config = parameter("reprise.precision_ops", "bf16: @rounded.txt; exact: node_MatMul_1*")
+    path = repository.add("ruled", MINILM, config=config)
+    # A list lies beside the file that the model is, which is no link here.
+    path.unlink()
+    shutil.copy(MINILM, path)
+    (path.parent / "rounded.txt").write_text("# products\nMatMul\n")
+    repository.add("lost", models.bert(),
+                   config=parameter("reprise.precision_ops", "bf16: @absent.txt"))
+    repository.add("wrong", models.bert(), config=parameter("reprise.precision_ops", "fp8: MatMul"))
+    with Daemon(repository) as daemon:
+        assert daemon.client().is_model_ready("ruled")
+        rounded, products = map(int, re.search(
+            r"model ruled: bf16 applies to (\d+) of (\d+) products", daemon.log()).groups())
+        assert 0 < rounded < products
+        assert "absent.txt" in daemon.log()
+        assert "precisions are exact and bf16" in daemon.log()
+        infer(daemon.client(), "ruled", text_inputs(BERT_INPUTS, 1, 12, rng))
+
+
+def test_check_measures_each_choice_of_precision():
+    checked = reprise("check", MINILM, "--precision", "--bucket", "batch=1,sequence=16",
+                      "--precision-ops", "bf16: node_MatMul_1*")
+    choices = dict(re.findall(r"^(bf16.*?) {2,}(\d+) of \d+", checked, re.M))
+    assert int(choices["bf16 (all)"]) == int(choices["bf16: MatMul"]) > 0
+    assert 0 < int(choices["bf16: node_MatMul_1*"]) < int(choices["bf16 (all)"])
+    assert re.search(r"^node_MatMul_1\d+ .* bf16$", checked, re.M)
+    assert re.search(r"^node_MatMul_2\d+ .* no$", checked, re.M)

@@ -1,0 +1,55 @@
+"""Axes behind convolutions and pools: audio, images, lines of text are padded to buckets."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from testing import windows
+from testing.daemon import Daemon
+from testing.inference import assert_same_answer, infer, reference
+from testing.metrics import Scrape
+
+SIZES = 40
+
+# Of one row, by size along each axis that moves.
+MODELS = {
+    "wav2vec": (windows.wav2vec, lambda n, _: (n + 400,), "900,2000"),
+    "wav2vec_large": (lambda: windows.wav2vec(large=True), lambda n, _: (n + 400,), "900,2000"),
+    "listener": (windows.listener, lambda n, _: (16, n), "256,1000"),
+    "conformer": (windows.conformer, lambda n, _: (n + 7, 16), "256,1000"),
+    "text_line": (windows.text_line, lambda n, _: (1, 16, n + 8), "256,1000"),
+    "resnet": (windows.resnet, lambda n, m: (3, 32 + n % 96, 32 + m % 96), "64,128"),
+    "detector": (windows.detector, lambda n, m: (3, 32 + n % 96, 32 + m % 96), "64,128"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_size_is_answered_from_few_captures(repository, rng, name):
+    make, shape_of, buckets = MODELS[name]
+    images = name in ("resnet", "detector")
+    keys = ("buckets.height", "buckets.width") if images else ("sequence_buckets",)
+    config = "".join(f'parameters {{ key: "reprise.{key}" value {{ string_value: "{buckets}" }} }}\n'
+                     for key in keys)
+    config += 'parameters { key: "reprise.max_batch_tokens" value { string_value: "131072" } }\n'
+    path = repository.add(name, make(), config=config)
+    shapes = [shape_of(*rng.integers(1, 800, 2)) for _ in range(SIZES)]
+    requests = [{"x": rng.standard_normal((int(rng.integers(1, 3)), *shape), np.float32)}
+                for shape in shapes]
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for inputs in requests:
+            answer = infer(client, name, inputs)
+            assert answer.bucket != "exact", inputs["x"].shape
+            assert_same_answer(answer.outputs, reference(path, inputs),
+                               f"{answer.bucket} of {inputs['x'].shape}")
+        # The same in batches of mixed sizes.
+        with ThreadPoolExecutor(8) as pool:
+            answers = pool.map(lambda inputs: infer(daemon.client(), name, inputs), requests)
+            for inputs, answer in zip(requests, answers):
+                assert_same_answer(answer.outputs, reference(path, inputs), answer.bucket)
+        scrape = Scrape(daemon.metrics_url)
+        axes = 2 if images else 1
+        rows = 6  # buckets of the batch, at most
+        assert scrape.total("reprise_compiles_total", model=name) <= rows * 2**axes
+        assert scrape.total("reprise_withheld_answers_total", model=name) == 0

@@ -1,0 +1,74 @@
+#include "runtime/engine/types/run_control.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+namespace reprise {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kMs = 1'000'000;
+
+Tensor Bytes(int64_t count) {
+  return Tensor::FromVector<uint8_t>(DType::kUInt8, {count}, std::vector<uint8_t>(count, 7));
+}
+
+TEST(RunControlTest, GoesOnUntilItsTimeIsOverOrNobodyWaits) {
+  FakeClock clock;
+  StopFlag gone;
+  RunControl control(clock, {.max_ns = 10 * kMs}, &gone);
+  clock.AdvanceNs(500 * kMs);  // what comes before the beginning does not count
+  control.Begin(3 * kMs);
+  const auto label = [] { return "Loop 'l'"; };
+  clock.AdvanceNs(7 * kMs);
+  EXPECT_TRUE(control.Check(label).ok());
+  clock.AdvanceNs(kMs);
+  const absl::Status late = control.Check(label);
+  EXPECT_TRUE(absl::IsResourceExhausted(late));
+  EXPECT_THAT(std::string(late.message()), HasSubstr("Loop 'l': the request has computed for 11"));
+  EXPECT_THAT(std::string(late.message()), HasSubstr("the limit is 10"));
+  gone.Stop();
+  EXPECT_TRUE(absl::IsCancelled(control.Check(label)));
+}
+
+TEST(RunControlTest, WithoutLimitsItGoesOn) {
+  FakeClock clock;
+  RunControl control(clock, {});
+  control.Begin();
+  clock.AdvanceNs(int64_t{1} << 60);
+  EXPECT_TRUE(control.Check([] { return "n"; }).ok());
+  EXPECT_TRUE(control.Admit(int64_t{1} << 60, "n").ok());
+  EXPECT_EQ(control.BytesLeft(100), 100);
+}
+
+TEST(RunControlTest, WhatIsMadeCountsUntilItsLastCopyIsGone) {
+  FakeClock clock;
+  std::optional<RunControl> control;
+  control.emplace(clock, RunControl::Limits{.max_bytes = 100});
+  std::optional<Tensor> one = control->Keep(Bytes(60));
+  EXPECT_EQ(control->BytesLeft(1000), 40);
+  EXPECT_EQ(control->BytesLeft(30), 30);
+  std::optional<Tensor> copy = one;
+  one.reset();
+  EXPECT_EQ(control->BytesLeft(1000), 40);
+  const absl::Status much = control->Admit(41, "'big'");
+  EXPECT_TRUE(absl::IsResourceExhausted(much));
+  EXPECT_EQ(much.message(),
+            "'big' takes 41 bytes beside 60 that the request has made, the limit is 100 "
+            "(reprise.max_request_mb)");
+  EXPECT_TRUE(control->Admit(40, "'big'").ok());
+  EXPECT_EQ(copy->span<uint8_t>()[59], 7);
+  copy.reset();
+  EXPECT_EQ(control->BytesLeft(1000), 100);
+  // An answer may outlive the run.
+  const Tensor last = control->Keep(Bytes(8));
+  control.reset();
+  EXPECT_EQ(last.span<uint8_t>()[7], 7);
+}
+
+}  // namespace
+}  // namespace reprise

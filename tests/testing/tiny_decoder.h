@@ -1,0 +1,67 @@
+// A decoder of one layer for tests: embeddings, causal attention with a cache, a head.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/runtime/onnx/model_builder.h"
+
+namespace reprise {
+
+inline constexpr int64_t kTinyVocabulary = 40;
+inline constexpr int64_t kTinyHidden = 32;
+// The scores behind this id are no numbers.
+inline constexpr int64_t kTinyPoison = 39;
+
+// Numbers in [-scale, scale], the same for each `seed`.
+inline std::vector<float> TinyNumbers(int64_t count, uint32_t seed, float scale) {
+  std::vector<float> numbers(static_cast<size_t>(count));
+  uint32_t state = seed * 2654435761u + 1;
+  for (float& number : numbers) {
+    state = state * 1664525u + 1013904223u;
+    number = scale * (static_cast<float>(state >> 8) / 8388608.0f - 1);
+  }
+  return numbers;
+}
+
+// input_ids [batch, sequence], past_key, past_value [batch, 2, past, 16] -> logits, present_key,
+// present_value.
+inline std::string TinyDecoderModel() {
+  ModelBuilder b;
+  auto* contrib = b.model().add_opset_import();
+  contrib->set_domain("com.microsoft");
+  contrib->set_version(1);
+  b.Input("input_ids", {"batch", "sequence"}, onnx::TensorProto::INT64);
+  b.Input("past_key", {"batch", "2", "past", "16"});
+  b.Input("past_value", {"batch", "2", "past", "16"});
+  std::vector<float> table = TinyNumbers(kTinyVocabulary * kTinyHidden, 1, 1);
+  table[kTinyPoison * kTinyHidden] = std::numeric_limits<float>::quiet_NaN();
+  b.Floats("table", {kTinyVocabulary, kTinyHidden}, table);
+  b.Node("Gather", {"table", "input_ids"}, {"x"}, "embed");
+  uint32_t seed = 2;
+  for (const std::string name : {"q", "k", "v"}) {
+    b.Floats("w_" + name, {kTinyHidden, kTinyHidden},
+             TinyNumbers(kTinyHidden * kTinyHidden, seed++, 0.4f));
+    b.Node("MatMul", {"x", "w_" + name}, {name}, "product_" + name);
+  }
+  auto& attention =
+      b.Node("MultiHeadAttention", {"q", "k", "v", "", "", "", "past_key", "past_value"},
+             {"attended", "present_key", "present_value"}, "attention", "com.microsoft");
+  for (const auto& [name, value] : {std::pair{"num_heads", 2}, std::pair{"unidirectional", 1}}) {
+    auto* attribute = attention.add_attribute();
+    attribute->set_name(name);
+    attribute->set_type(onnx::AttributeProto::INT);
+    attribute->set_i(value);
+  }
+  b.Node("Add", {"x", "attended"}, {"sum"}, "add");
+  b.Floats("w_head", {kTinyHidden, kTinyVocabulary},
+           TinyNumbers(kTinyHidden * kTinyVocabulary, seed, 0.6f));
+  b.Node("MatMul", {"sum", "w_head"}, {"logits"}, "head");
+  for (const char* output : {"logits", "present_key", "present_value"}) b.Output(output);
+  return b.Bytes();
+}
+
+}  // namespace reprise

@@ -1,0 +1,66 @@
+// NodeMaker: new nodes and constants of an ONNX graph, with names that nothing else has.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/onnx/file/onnx_proto.h"
+
+namespace reprise::cli {
+
+class NodeMaker {
+ public:
+  // `model` outlives the maker.
+  explicit NodeMaker(onnx::ModelProto& model);
+
+  // New names begin with it.
+  void SetPrefix(const std::string& prefix) { prefix_ = prefix; }
+  // `wanted`, or with a number behind it where a value of the graph is called so.
+  std::string Unique(const std::string& wanted);
+
+  // A node behind those that were made since TakeNodes; the name of its first output.
+  std::string Add(const std::string& op, const std::vector<std::string>& inputs, int outputs = 1);
+  // Attributes of the node that was added last.
+  void SetInt(const char* name, int64_t value);
+  void SetInts(const char* name, const std::vector<int64_t>& values);
+  // Another output of the node that makes `first`.
+  std::string OutputOf(const std::string& first, int output) const;
+  // The value that a node of these makes is called `name` from now on.
+  void Rename(const std::string& value, const std::string& name);
+  std::vector<onnx::NodeProto> TakeNodes();
+
+  // As the opset of the model wants them.
+  std::string Unsqueeze(const std::string& value, const std::vector<int64_t>& axes);
+  std::string Reduce(const std::string& op, const std::string& value,
+                     const std::vector<int64_t>& axes, bool keepdims);
+  // `constant` with the type of `value`.
+  std::string Like(float constant, const std::string& value);
+
+  std::string Int(int64_t value);                        // a scalar
+  std::string Ints(const std::vector<int64_t>& values);  // a list
+  // A number of no dims; of this TensorProto::DataType.
+  std::string Float(float value, int dtype = onnx::TensorProto::FLOAT);
+
+  // The integers of an initialiser or a Constant; nullopt where `value` is none.
+  std::optional<std::vector<int64_t>> ReadInts(const std::string& value) const;
+  std::optional<int> RankOfConstant(const std::string& value) const;
+  bool HasOneElement(const std::string& value) const;
+
+ private:
+  const onnx::TensorProto* FindConstant(const std::string& value) const;
+
+  onnx::GraphProto& graph_;
+  int64_t opset_ = 0;
+  std::string prefix_;
+  std::set<std::string> taken_;
+  std::vector<onnx::NodeProto> added_;
+};
+
+// An attribute of `node`; where it is absent `fallback`, or none.
+int64_t IntAttribute(const onnx::NodeProto& node, const char* name, int64_t fallback);
+std::vector<int64_t> IntsAttribute(const onnx::NodeProto& node, const char* name);
+
+}  // namespace reprise::cli

@@ -1,0 +1,211 @@
+#include "tools/precision.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/json_inputs.h"
+#include "client/cli/table.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/op_facts.h"
+#include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/kit/precision_rules.h"
+#include "tools/local_engine.h"
+#include "tools/made_up_request.h"
+
+namespace reprise::cli {
+namespace {
+
+struct Choice {
+  std::string name;
+  Precision precision = Precision::kExact;
+  PrecisionRules rules;
+};
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read '", path, "'"));
+  return std::string((std::istreambuf_iterator<char>(file)), {});
+}
+
+// The graph as its recipe has it, so that nodes are those that run.
+absl::StatusOr<Graph> GraphAt(const Model& model, const AxisSizes& sizes) {
+  Binding binding;
+  for (const ModelAxis& axis : model.axes()) binding.axes[axis.symbol] = sizes.at(axis.label);
+  ASSIGN_OR_RETURN(Graph graph, Specialize(Engine::SymbolicGraph(model, false), binding));
+  const NodePrecisions* nodes = model.program().nodes.get();
+  const Precision precision = nodes == nullptr ? model.options().precision : Precision::kBf16;
+  RETURN_IF_ERROR(RunCapturePasses(graph, {.precision = precision}));
+  if (nodes != nullptr) nodes->KeepExact(graph);
+  return graph;
+}
+
+// The types of ops that may round by themselves: products by the file's names, and attention.
+std::set<std::string> RoundingTypes(const Model& model, const Graph& compiled) {
+  std::set<std::string> types;
+  const Graph& symbolic = Engine::SymbolicGraph(model, false);
+  for (const NodeId id : symbolic.NodeIds()) {
+    const std::string& op = symbolic.node(id).op;
+    if (FactsOf(op).rounding == Rounding::kProduct || op == "Gemm") types.insert(op);
+  }
+  for (const NodeId id : compiled.NodeIds()) {
+    if (FactsOf(compiled.node(id).op).rounding == Rounding::kAttention) types.insert("Attention");
+  }
+  return types;
+}
+
+absl::StatusOr<std::vector<Choice>> ChoicesFor(const Model& exact, const Graph& compiled,
+                                               const PrecisionRules& given) {
+  std::vector<Choice> choices;
+  for (const std::string& type : RoundingTypes(exact, compiled)) {
+    Choice choice = {.name = absl::StrCat("bf16: ", type)};
+    ASSIGN_OR_RETURN(choice.rules, PrecisionRules::Parse(choice.name));
+    choices.push_back(std::move(choice));
+  }
+  choices.push_back({.name = "bf16 (all)", .precision = Precision::kBf16});
+  if (!given.empty()) choices.push_back({.name = given.ToString(), .rules = given});
+  return choices;
+}
+
+// The elements of an answer that are floats, one output behind the other.
+std::vector<float> FloatsOf(const Model& model, const Response& response) {
+  std::vector<float> all;
+  for (size_t i = 0; i < response.outputs.size(); ++i) {
+    if (model.outputs()[i].dtype != DType::kFloat32) continue;
+    const std::string& bytes = response.outputs[i].bytes;
+    const size_t begin = all.size();
+    all.resize(begin + bytes.size() / sizeof(float));
+    if (!bytes.empty()) std::memcpy(all.data() + begin, bytes.data(), bytes.size());
+  }
+  return all;
+}
+
+struct Answered {
+  std::shared_ptr<Model> model;
+  std::vector<float> values;
+};
+
+class Study {
+ public:
+  explicit Study(const PrecisionOptions& options) : options_(options), local_(options.max_isa) {}
+
+  absl::Status Run() {
+    const std::filesystem::path folder = std::filesystem::path(options_.path).parent_path();
+    ASSIGN_OR_RETURN(const PrecisionRules given,
+                     PrecisionRules::Parse(options_.rules, [&](const std::string& name) {
+                       return ReadText((folder / name).string());
+                     }));
+    ASSIGN_OR_RETURN(stream_, Stream::Create({.cores = &local_.cores}));
+    ASSIGN_OR_RETURN(const Answered exact, Answer({.name = "exact"}));
+    ASSIGN_OR_RETURN(const Graph compiled, GraphAt(*exact.model, sizes_));
+    std::printf("%s at %s, %s inputs\n\n", options_.path.c_str(), SizesText().c_str(),
+                options_.inputs_file.empty() ? "made-up" : "given");
+    ASSIGN_OR_RETURN(const std::vector<Choice> choices, ChoicesFor(*exact.model, compiled, given));
+    constexpr auto kRight = Table::Align::kRight;
+    Table table({{"choice"},
+                 {"products that round", kRight},
+                 {"attentions", kRight},
+                 {"largest error", kRight},
+                 {"of the largest element", kRight},
+                 {"mean error", kRight}});
+    for (const Choice& choice : choices) {
+      ASSIGN_OR_RETURN(const Answered answered, Answer(choice));
+      ASSIGN_OR_RETURN(const Graph graph, GraphAt(*answered.model, sizes_));
+      AddRow(choice, graph, exact.values, answered.values, table);
+      if (&choice == &choices.back()) PrintNodes(choice, graph);
+    }
+    std::printf("%s", table.Text().c_str());
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::StatusOr<Answered> Answer(const Choice& choice) {
+    Answered answered;
+    ASSIGN_OR_RETURN(answered.model, local_.engine.Load({.id = {.name = choice.name},
+                                                         .path = options_.path,
+                                                         .precision = choice.precision,
+                                                         .precision_ops = choice.rules,
+                                                         .confirm_padding_later = true}));
+    if (sizes_.empty()) {
+      ASSIGN_OR_RETURN(const RequestSizes sizes, SizesOf(*answered.model, options_.bucket));
+      sizes_ = sizes.sizes;
+    }
+    std::vector<OwnedTensor> given;
+    MadeUpRequest made;
+    Request request;
+    if (options_.inputs_file.empty()) {
+      ASSIGN_OR_RETURN(made, MakeUpRequest(*answered.model, sizes_, options_.max_id));
+      request = made.request;
+    } else {
+      ASSIGN_OR_RETURN(const std::string text, ReadText(options_.inputs_file));
+      ASSIGN_OR_RETURN(given, ParseJsonInputs(text, MetadataOf(*answered.model)));
+      request = RequestOfTensors(*answered.model, given);
+    }
+    const Response response = local_.engine.RunOne(*answered.model, request, *stream_);
+    RETURN_IF_ERROR(response.status);
+    answered.values = FloatsOf(*answered.model, response);
+    return answered;
+  }
+
+  std::string SizesText() const {
+    std::string text;
+    for (const auto& [axis, size] : sizes_) {
+      absl::StrAppend(&text, text.empty() ? "" : ", ", axis, " ", size);
+    }
+    return text.empty() ? "its only sizes" : text;
+  }
+
+  static void AddRow(const Choice& choice, const Graph& graph, const std::vector<float>& exact,
+                     const std::vector<float>& rounded, Table& table) {
+    const RoundedProducts count = CountRoundedProducts(graph);
+    double largest = 0, error = 0, sum = 0;
+    for (size_t i = 0; i < std::min(exact.size(), rounded.size()); ++i) {
+      const double difference = std::abs(static_cast<double>(exact[i]) - rounded[i]);
+      largest = std::max<double>(largest, std::abs(exact[i]));
+      error = std::max(error, difference);
+      sum += difference;
+    }
+    const auto number = [](double value) {
+      char text[32];
+      std::snprintf(text, sizeof(text), "%.3g", value);
+      return std::string(text);
+    };
+    table.AddRow({choice.name, absl::StrCat(count.rounded, " of ", count.all),
+                  absl::StrCat(count.attentions), number(error),
+                  number(largest == 0 ? 0 : error / largest),
+                  number(exact.empty() ? 0 : sum / static_cast<double>(exact.size()))});
+  }
+
+  // The nodes that could round, and whether they do.
+  static void PrintNodes(const Choice& choice, const Graph& graph) {
+    Table table({{"node"}, {"op"}, {"result"}, {"rounds"}});
+    for (const NodeId id : graph.NodeIds()) {
+      const Node& node = graph.node(id);
+      const OpFacts& facts = FactsOf(node.op);
+      if (facts.rounding == Rounding::kNone && !facts.Is(kMultipliesWeights)) continue;
+      const std::string precision = node.attributes.String(kPrecisionAttribute, "exact");
+      table.AddRow({node.name, node.op, ShapeToString(*graph.value(node.outputs[0]).shape),
+                    precision == "exact" ? "no" : precision});
+    }
+    std::printf("%s:\n\n%s\n", choice.name.c_str(), table.Text().c_str());
+  }
+
+  const PrecisionOptions& options_;
+  LocalEngine local_;
+  std::unique_ptr<Stream> stream_;
+  AxisSizes sizes_;  // found with the first model
+};
+
+}  // namespace
+
+absl::Status RunPrecision(const PrecisionOptions& options) { return Study(options).Run(); }
+
+}  // namespace reprise::cli

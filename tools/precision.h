@@ -1,0 +1,25 @@
+// reprise check --precision: which nodes of a model can round, and what each choice does to
+// answers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "runtime/base/cpu_info.h"
+
+namespace reprise::cli {
+
+struct PrecisionOptions {
+  std::string path;         // names a model.onnx
+  std::string rules;        // as `reprise.precision_ops`; empty: none
+  std::string bucket;       // see SizesOf
+  std::string inputs_file;  // as `reprise infer --inputs`; empty: made-up inputs
+  Isa max_isa = kHighestIsa;
+  int64_t max_id = 1000;
+};
+
+// Needs no server: answers the same request exactly and with every choice, and prints tables.
+absl::Status RunPrecision(const PrecisionOptions& options);
+
+}  // namespace reprise::cli

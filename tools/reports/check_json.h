@@ -1,0 +1,23 @@
+// The findings of `reprise check` about a model, as JSON; docs/cli.md has the fields.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/engine/engine.h"
+
+namespace reprise::cli {
+
+// Compiles every bucket, runs none of them. `path`: what the user called the model. `texts`: what
+// its folder says of texts, or nothing.
+absl::StatusOr<std::string> CheckJson(const Engine& engine, const Model& model,
+                                      const std::string& path, const std::string& texts,
+                                      int streams);
+// The same of a model that cannot be served.
+std::string RefusedJson(const std::string& path, const std::vector<std::string>& reasons);
+
+// The matrix of `check --ops`.
+std::string OpMatrixJson();
+
+}  // namespace reprise::cli

@@ -1,0 +1,37 @@
+// The recipes that `reprise check` compiles of a model: one a bucket, and sizes that stand for an
+// axis without buckets.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/engine/engine.h"
+
+namespace reprise::cli {
+
+struct CheckedRecipe {
+  std::string bucket;
+  std::vector<int64_t> sizes;            // one an axis; packed: tokens and segments
+  std::unique_ptr<const Recipe> recipe;  // nullptr: refused
+  absl::Status refused;
+
+  // "batch=1,sequence=16", "tokens=512,segments=32".
+  std::string BindingText(const Model& model) const;
+};
+
+// The buckets of an axis of `policy`; null where it has none.
+const AxisBuckets* BucketsOf(const BucketPolicy& policy, const ModelAxis& axis);
+
+// All of them. Not for a model with shape inputs.
+std::vector<CheckedRecipe> CompileBuckets(const Engine& engine, const Model& model);
+// A sentence where the sizes of all axes combine to more than are compiled; else empty.
+std::string LeftOutText(const Model& model);
+
+// The one whose kernels are shown: the smallest batch, and of its lengths (packed: tokens) the
+// largest up to 128. Null where all of them are refused.
+const CheckedRecipe* ShownOf(const Model& model, const std::vector<CheckedRecipe>& all);
+
+}  // namespace reprise::cli
