@@ -126,8 +126,7 @@ TEST_P(LiveModelsTest, AnswersAreThoseAtTheirOwnSizes) {
     ASSERT_TRUE(plan.TryAdd(*shape, nullptr, /*chosen=*/true));
     requests.push_back(&input->request);
   }
-  const std::vector<Response> together =
-      fixture_.engine.Run(plan, requests, *fixture_.stream);
+  const std::vector<Response> together = fixture_.engine.Run(plan, requests, *fixture_.stream);
   for (size_t i = 0; i < together.size(); ++i) {
     ASSERT_TRUE(together[i].status.ok()) << together[i].status;
     EXPECT_LT(LargestDifference(alone[i].outputs[0], together[i].outputs[0]), 2e-5)
