@@ -30,8 +30,9 @@ struct CheckFlags {
   std::string inputs_file;
   std::vector<std::string> op_libraries;
   std::string variant;  // "int8": the file model_int8.onnx of a folder
-  std::string max_isa = std::string(IsaName(kHighestIsa));
+  std::string max_isa = std::string(IsaName(kEveryIsa));
   std::vector<std::string> buckets;  // "sequence=16,32"
+  std::vector<std::string> ranks;    // "x=3"
   int64_t max_batch_tokens = ModelOptions().max_batch_tokens;
   std::string packing = "auto";
   int streams = AvailableCpus();
@@ -50,6 +51,29 @@ std::string AddBuckets(const std::string& text, ModelOptions& options) {
     }
   }
   return "";
+}
+
+// "x=3" into `ranks`; what is wrong with it, or nothing.
+std::string AddRank(const std::string& text, InputRanks& ranks) {
+  const size_t equals = text.rfind('=');
+  int64_t rank = -1;
+  const bool is_rank =
+      equals != std::string::npos && absl::SimpleAtoi(text.substr(equals + 1), &rank);
+  if (!is_rank || rank < 0) return absl::StrCat("'", text, "' is no INPUT=RANK");
+  ranks[text.substr(0, equals)] = rank;
+  return "";
+}
+
+// Says of inputs without a declared rank at which one the report shows them.
+void PrintRanks(const Model& model, const std::vector<std::string>& said) {
+  InputRanks asked;
+  for (const std::string& text : said) AddRank(text, asked);
+  for (const auto& [name, rank] : model.options().ranks) {
+    std::printf(
+        "\ninput '%s' has no declared rank, each request decides it: shown at rank %lld%s\n",
+        name.c_str(), static_cast<long long>(rank),
+        asked.contains(name) ? "" : "; --rank shows another");
+  }
 }
 
 // The model file that `flags` name: themselves, or the one in their folder.
@@ -102,11 +126,12 @@ absl::Status RunCheck(const CheckFlags& flags) {
                           .path = path,
                           .max_batch_tokens = flags.max_batch_tokens};
   for (const std::string& text : flags.buckets) AddBuckets(text, options);
+  for (const std::string& text : flags.ranks) AddRank(text, options.ranks);
   // As a server does it: named buckets are there to be padded to.
   if (flags.packing == "auto" && flags.buckets.empty()) options.packing = PackingMode::kAuto;
   TextLoad texts(path, {});
   options.extend = [&](ImportedModel& imported) { return texts.Extend(imported); };
-  const auto model = local.engine.Load(std::move(options));
+  const auto model = local.Load(std::move(options));
   if (!model.ok()) {
     const std::vector<std::string> reasons = ReasonsOf(model.status());
     if (flags.json) {
@@ -127,6 +152,7 @@ absl::Status RunCheck(const CheckFlags& flags) {
   } else {
     ASSIGN_OR_RETURN(const std::string report, CheckReport(local.engine, **model, flags.streams));
     std::printf("%s can be served\n\n%s", flags.path.c_str(), report.c_str());
+    PrintRanks(**model, flags.ranks);
     PrintTexts(texts, **model);
   }
   return flags.metrics_file.empty() ? absl::OkStatus() : local.engine.WriteMetrics();
@@ -158,6 +184,15 @@ void AddCheck(CLI::App& app, Action& action) {
       ->check([](const std::string& text) {
         ModelOptions ignored;
         return AddBuckets(text, ignored);
+      });
+  command
+      ->add_option("--rank", flags->ranks,
+                   "INPUT=RANK: the rank of an input whose shape the file leaves open")
+      ->type_name("INPUT=RANK")
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) {
+        InputRanks ignored;
+        return AddRank(text, ignored);
       });
   command
       ->add_option("--max-batch-tokens", flags->max_batch_tokens,

@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "client/cli/table.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/graph_diff.h"
 #include "runtime/graph/node_text.h"
 #include "tools/command.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/generate/generator.h"
@@ -86,7 +86,7 @@ void PrintSpeed(const GeneratorStats& stats, const std::vector<int64_t>& first,
 }
 
 absl::Status Generate(const GenerateOptions& options) {
-  LocalEngine local(kHighestIsa, options.threads);
+  LocalEngine local(kEveryIsa, options.threads);
   ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
                    local.LoadToStudy(options.path, Precision::kExact));
   std::vector<int64_t> first, next;

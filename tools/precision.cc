@@ -15,6 +15,7 @@
 #include "client/cli/json_inputs.h"
 #include "client/cli/table.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/precision_rules.h"

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model/tail.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/file/onnx_proto.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/recipe/record_file.h"
@@ -252,7 +253,7 @@ class Tracer {
 
 absl::StatusOr<Recompilations> TraceRecompilations(const std::string& path,
                                                    const std::vector<AxisSizes>& steps) {
-  LocalEngine local(kHighestIsa);
+  LocalEngine local(kEveryIsa);
   ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
                    local.engine.Load({.id = {.name = path}, .path = path}));
   for (const AxisSizes& sizes : steps) {

@@ -19,6 +19,7 @@
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/hide_bytes.h"
 #include "runtime/graph/text.h"
 #include "runtime/recipe/record_facts.h"
@@ -314,7 +315,7 @@ absl::Status Import(const StoreFlags& flags) {
   }
   ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/false));
   // As a server has it whose flags say nothing of the device.
-  const std::string device = CpuDevice({.max_isa = kHighestIsa}).fingerprint();
+  const std::string device = CpuDevice({.max_isa = kEveryIsa}).fingerprint();
   int64_t usable = 0;
   std::map<std::string, int64_t> refused;  // counts, keyed by reason
   for (const BundledRecord& record : *records) {

@@ -16,8 +16,10 @@
 #include "runtime/engine/session.h"
 #include "runtime/engine/tail/tail_run.h"
 #include "runtime/engine/types/data_error.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/graph_diff.h"
 #include "runtime/graph/text.h"
+#include "runtime/onnx/importer.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/recipe/compiler.h"
@@ -125,7 +127,7 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::LoadAs(ModelOptions options,
     usage_.Forget(*gone);
     if (has_past) {
       WhereMemoryAllows(
-          [&] { history_.Remember(gone->id().name, gone->program().graph, RecipesOf(*gone)); });
+          [&] { history_.Remember(gone->id().name, *gone->program().graph, RecipesOf(*gone)); });
     }
     const std::shared_ptr<const Model> heir = HeirOf(*gone);
     cache_.RemoveOwner(gone->owner(), heir == nullptr ? nullptr : heir->owner());
@@ -167,10 +169,10 @@ std::shared_ptr<const GraphChange> Engine::ChangeSince(const std::string& name,
     auto change = std::make_shared<GraphChange>();
     change->recipes = RecipesOf(*before);
     if (change->recipes.empty()) return nullptr;
-    change->causes = DiffGraphs(before->program().graph, program.graph).causes;
+    change->causes = DiffGraphs(*before->program().graph, *program.graph).causes;
     return change;
   }
-  return history_.ChangeOf(name, program.graph);
+  return history_.ChangeOf(name, *program.graph);
 }
 
 std::shared_ptr<const Model> Engine::HeirOf(const Model& gone) {
@@ -211,8 +213,8 @@ std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Reques
 
 void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> requests,
                       Stream& stream, StopFlag* stop, std::vector<Response>& responses) {
-  std::optional<BatchPlan::Resolution> prepared = plan.resolution_;
-  const RequestShape& first = plan.shapes_[0];
+  std::optional<BatchPlan::Resolution> prepared = plan.resolution();
+  const RequestShape& first = plan.shapes()[0];
   if (first.spread && !plan.packed()) {
     if (const absl::Status apart = slices_.CheckSpread(plan.model(), first); !apart.ok()) {
       prepared = BatchPlan::Resolution{.status = apart, .decided = true};
@@ -235,7 +237,7 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
   // The answers are there: what was learnt on the way is left out where there is no memory for it.
   WhereMemoryAllows([&] {
     if (first.in_new_slice) slices_.Await(plan.model(), first, CaptureUrgency::kBehind, nullptr);
-    plan.model().owner()->EarnRoom(run.replay_ns());
+    plan.model().owner()->CreditReplay(run.replay_ns());
     if (!eager) tuner_.Want(plan.model(), run.recipe());
     miss_policy_.NoteLosses(plan, run.target(), eager, run.replay_ns());
     FollowTraffic(plan.model());
@@ -300,7 +302,7 @@ Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stre
 }
 
 const Graph& Engine::SymbolicGraph(const Model& model, bool packed) {
-  return packed ? model.packing()->graph() : model.program().graph;
+  return packed ? model.packing()->graph() : *model.program().graph;
 }
 
 namespace {

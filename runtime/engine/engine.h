@@ -52,6 +52,8 @@
 
 namespace reprise {
 
+struct ImportedModel;
+
 // A recipe in the cache, for people: recipe->note says who captured it and why.
 struct CachedRecipe {
   std::shared_ptr<const Recipe> recipe;

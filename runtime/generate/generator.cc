@@ -8,7 +8,9 @@
 #include "runtime/base/format_text.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/types/data_error.h"
 #include "runtime/generate/sequence_pages.h"
+#include "runtime/graph/graph.h"
 #include "runtime/passes/paged/place_values.h"
 
 namespace reprise {
@@ -69,7 +71,7 @@ absl::Status Generator::Init() {
   context_ = form.context;
   vocabulary_ = form.vocabulary;
   caches_ = static_cast<int64_t>(form.caches.size());
-  id_rows_ = PositionsOfTables(form.graph, form.graph.FindValue(ids_input_));
+  id_rows_ = PositionsOfTables(*form.graph, form.graph->FindValue(ids_input_));
   if (id_rows_ <= 0) id_rows_ = vocabulary_;
   const auto page_bytes = static_cast<size_t>(form.page_floats) * sizeof(float);
   const size_t aligned = (page_bytes + 63) / 64 * 64;

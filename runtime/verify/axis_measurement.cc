@@ -47,7 +47,7 @@ AxisCertificate AxisMeasurement::Guess() const {
 }
 
 AxisFinding AxisMeasurement::Ask(const AxisCertificate& certificate) const {
-  return prober_.Mixing(position_, ranges_, largest_, certificate);
+  return prober_.FindLeak(position_, ranges_, largest_, certificate);
 }
 
 // Small lengths are looked at here in any case, so the model must take them.

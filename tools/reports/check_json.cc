@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/engine/metrics/json_writer.h"
 #include "runtime/engine/model/tail.h"
+#include "runtime/onnx/importer.h"
 #include "tools/reports/checked_recipes.h"
 #include "tools/reports/op_matrix.h"
 

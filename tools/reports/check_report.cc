@@ -12,6 +12,8 @@
 #include "client/cli/table.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model/tail.h"
+#include "runtime/graph/parameter_expr.h"
+#include "runtime/onnx/importer.h"
 #include "runtime/passes/paged/paged_form.h"
 #include "tools/reports/checked_recipes.h"
 

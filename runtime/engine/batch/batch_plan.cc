@@ -247,4 +247,12 @@ bool BatchPlan::full() const {
   return rows_ >= model_->LargestBatchAt(*buckets_, sizes_);
 }
 
+std::optional<BatchPlan::Wished> BatchPlan::wished() const {
+  if (wished_rows_ <= rows_) return std::nullopt;
+  absl::StatusOr<BatchTarget> wanted =
+      packed() ? PackedTargetFor(wished_sizes_) : TargetFor(wished_sizes_, /*exact=*/false);
+  if (!wanted.ok()) return std::nullopt;
+  return Wished{.target = *std::move(wanted), .rows = wished_rows_};
+}
+
 }  // namespace reprise

@@ -69,7 +69,7 @@ BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, EagerCache&
       stop_(stop),
       control_(*options.clock, {.max_ns = plan.model().options().max_request_ns}, stop),
       resolution_(std::move(resolution)),
-      target_(plan.target_) {
+      target_(plan.target()) {
   REPRISE_CHECK(requests.size() == plan.shapes().size());
   int64_t row = 0;
   for (const RequestShape& shape : plan.shapes()) {
@@ -159,7 +159,7 @@ std::vector<Response> BatchRun::Ended(int launch) const {
 
 bool BatchRun::IsMetered() const {
   if (plan_.packed()) return false;  // Costs of packed replays are not learnt.
-  return plan_.cost_->replays() < kKnownReplays ||
+  return plan_.cost().replays() < kKnownReplays ||
          plan_.ExpectedNs(target_, plan_.rows()) >= kMeteredNs;
 }
 
@@ -170,7 +170,7 @@ absl::Status BatchRun::FindRecipe() {
     RETURN_IF_ERROR(Capture());
   } else if (resolution_.outcome == CaptureOutcome::kEager) {
     if (!plan_.packed()) {
-      ASSIGN_OR_RETURN(target_, plan_.TargetFor(plan_.sizes_, /*exact=*/true));
+      ASSIGN_OR_RETURN(target_, plan_.ExactTarget());
     }
     const RecipeKey key = model_.KeyAt(target_, plan_.shapes()[0], variant_.get());
     const auto prepare = [&]() -> absl::StatusOr<std::unique_ptr<Recipe>> {
@@ -194,7 +194,7 @@ absl::Status BatchRun::Capture() {
   const int64_t since_ns = options_.clock->NowNs();
   ASSIGN_OR_RETURN(CaptureResult result,
                    CaptureRecipe(options_, cache_, model_,
-                                 plan_.CaptureTargetOf(plan_.target_, variant_), stream_));
+                                 plan_.CaptureTargetOf(plan_.target(), variant_), stream_));
   recipe_ = std::move(result.recipe);
   outcome_ = result.outcome;
   if (!result.record.has_value()) {
@@ -211,7 +211,7 @@ absl::Status BatchRun::Capture() {
 
 CaptureOutcome BatchRun::OutcomeOf(size_t i, bool first) {
   const bool own_bucket = resolution_.outcome == CaptureOutcome::kReplayed;
-  CaptureTicket* ticket = plan_.waited_[i].get();
+  CaptureTicket* ticket = plan_.waited(i);
   if (ticket != nullptr && ticket->of_capture()) {
     // Where there are many buckets, what was captured for it holds others as well.
     const bool its_own =
@@ -371,7 +371,7 @@ void BatchRun::Observe(int64_t busy_ns) const {
   // Along the batch axis an element is a row; along another it is a position of a live row.
   std::vector<AxisElements> axes(model_.axes().size());
   BucketLearner::Replay replay = {.rows = plan_.rows(), .valid = 0, .ns = busy_ns};
-  const bool was_new = model_.learner().IsNewShape(plan_.sizes_);
+  const bool was_new = model_.learner().IsNewShape(plan_.sizes());
   for (const RequestShape& shape : plan_.shapes()) {
     observer.OnRequestLengths(shape.sizes);
     RecordRequest(shape);
@@ -405,7 +405,7 @@ void BatchRun::Observe(int64_t busy_ns) const {
        .duration_ns = replay_ns_,
        .rows = plan_.rows(),
        .requests = static_cast<int64_t>(requests_.size()),
-       .saved_capture = was_new && target_.sizes != plan_.sizes_ &&
+       .saved_capture = was_new && target_.sizes != plan_.sizes() &&
                         (resolution_.decided || outcome_ == RecipeCache::Outcome::kHit),
        .axes = axes});
 }

@@ -70,7 +70,8 @@ std::string BucketFor(const Model& model, const CaptureTarget& target) {
         fitted = buckets.sizes.back();
         while (fitted < size) fitted *= 2;
         // A table of positions may end in between.
-        if (!PolicyMaker::TakesBucket(model.program().graph, model.axes(), axis.label, fitted).ok())
+        if (!PolicyMaker::TakesBucket(*model.program().graph, model.axes(), axis.label, fitted)
+                 .ok())
           fitted = size;
         lines.push_back(Line(BucketsParameter(axis),
                              absl::StrCat(absl::StrJoin(buckets.sizes, ","), ",", fitted)));

@@ -13,6 +13,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/load/model_packer.h"
 #include "runtime/engine/load/policy_maker.h"
+#include "runtime/graph/graph.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/probe_sizes.h"
 
@@ -52,7 +53,7 @@ absl::Status Certifier::FitShapes(ModelDraft& model) const {
     for (const ModelAxis& axis : model.proof->axes) {
       base.axes[axis.symbol] = axis.is_batch ? kFitBatch : std::max(length, axis.whole_from);
     }
-    fit = FitOutputShapes(model.program->graph, symbols, base, samples, extents);
+    fit = FitOutputShapes(*model.program->graph, symbols, base, samples, extents);
     if (fit.ok()) break;
   }
   if (!fit.ok()) {
@@ -71,7 +72,7 @@ absl::Status Certifier::FitShapes(ModelDraft& model) const {
 }
 
 absl::Status Certifier::DescribeOutputs(ModelDraft& model) const {
-  ASSIGN_OR_RETURN(const Graph specialized, Specialize(model.program->graph, {}));
+  ASSIGN_OR_RETURN(const Graph specialized, Specialize(*model.program->graph, {}));
   for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
     const Value& value = specialized.value(specialized.outputs()[i]);
     model.signature->recipe_outputs[i].dtype = value.dtype;
@@ -251,7 +252,7 @@ std::function<void(const std::string&)> Certifier::LogOf(const ModelId& id) cons
 }
 
 ModelRunners::Options Certifier::RunnersOf(const ModelView& model, HelperPool* cores) const {
-  ModelRunners::Options options = {.graph = &model.program.graph,
+  ModelRunners::Options options = {.graph = &*model.program.graph,
                                    .fingerprint = &model.program.fingerprint,
                                    .parameters = &model.program.owner->parameters(),
                                    .device = context_.device,

@@ -22,7 +22,9 @@
 #include "runtime/engine/load/size_check.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/graph/dim_expression.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/reshape_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/load_passes.h"
 #include "runtime/passes/kit/pass.h"
@@ -38,7 +40,7 @@ namespace {
 bool SizesDecideRanks(const Graph& graph) {
   return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
     const Node& node = graph.node(id);
-    return !node.removed && node.op == "Squeeze" &&
+    return !node.removed && node.op == SqueezeOp::kName &&
            (node.inputs.size() < 2 || node.inputs[1] == kNone);
   });
 }
@@ -99,9 +101,9 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
   if (!draft.options.fusion || draft.options.capture == CapturePolicy::kOff) {
     draft.options.packing = PackingMode::kOff;
   }
-  const auto explain = [path = given.has_value() ? ""
-                                                 : draft.options.path](const absl::Status& status) {
-    return path.empty() ? status : ExplainRefusal(path, status);
+  const auto explain = [path = given.has_value() ? "" : draft.options.path,
+                        ranks = draft.options.ranks](const absl::Status& status) {
+    return path.empty() ? status : ExplainRefusal(path, ranks, status);
   };
   const int64_t start = context_.clock->NowNs();
   const auto name_of = [&](absl::string_view step) {
@@ -121,7 +123,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
   if (const absl::Status status = FindAxes(draft, std::move(as_imported), *budget); !status.ok()) {
     return explain(status);
   }
-  draft.program->fingerprint = FingerprintGraph(draft.program->graph);
+  draft.program->fingerprint = FingerprintGraph(*draft.program->graph);
   draft.program->device_fingerprint = context_.device->fingerprint();
   axes.End();
   const int64_t analysed = context_.clock->NowNs();
@@ -169,7 +171,7 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
     imported = *std::move(given);
   } else {
     LoadBudget of_import(file_bytes);
-    ASSIGN_OR_RETURN(imported, ImportOnnxFile(model.options.path, &of_import));
+    ASSIGN_OR_RETURN(imported, ImportOnnxFile(model.options.path, &of_import, model.options.ranks));
   }
   // The model keeps its options, and whatever this points into goes when the load is over.
   if (const auto extend = std::exchange(model.options.extend, nullptr)) {
@@ -195,20 +197,20 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
   // Without a request that overrides them, initialisers are constants.
   if (absl::c_any_of(model.signature->inputs,
                      [](const ModelIo& input) { return input.optional; })) {
-    as_imported = model.program->graph;
+    as_imported = *model.program->graph;
     for (const ModelIo& input : model.signature->inputs) {
-      const ValueId value = model.program->graph.FindValue(input.name);
-      if (value != kNone) model.program->graph.value(value).overridable = false;
+      const ValueId value = model.program->graph->FindValue(input.name);
+      if (value != kNone) model.program->graph->value(value).overridable = false;
     }
   }
   PipelineOptions passes;
   if (!model.options.fusion) passes.disabled = FusionPassNames();
-  RETURN_IF_ERROR(RunLoadPassesWithin(model.program->graph, *budget, passes));
+  RETURN_IF_ERROR(RunLoadPassesWithin(*model.program->graph, *budget, passes));
   if (!model.options.precision_ops.empty()) {
     model.program->nodes = std::make_shared<const NodePrecisions>(
-        model.program->graph, model.options.precision_ops, model.options.precision);
+        *model.program->graph, model.options.precision_ops, model.options.precision);
   }
-  model.signature->shape_inputs = FindShapeInputs(model.program->graph, model.signature->inputs);
+  model.signature->shape_inputs = FindShapeInputs(*model.program->graph, model.signature->inputs);
   RETURN_IF_ERROR(CutAtData(model));
   for (size_t i = 0; i < model.signature->inputs.size(); ++i) {
     const auto& shape_inputs = model.signature->shape_inputs;
@@ -222,7 +224,7 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
 
 absl::Status ModelLoader::CutAtData(ModelDraft& model) const {
   const std::shared_ptr<const Tail> tail =
-      CutModel(model.program->graph, model.signature->inputs, model.signature->shape_inputs,
+      CutModel(*model.program->graph, model.signature->inputs, model.signature->shape_inputs,
                model.signature->recipe_outputs, model.options.capture == CapturePolicy::kOff);
   if (tail == nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(CheckOutputTypes(*tail));
@@ -264,11 +266,11 @@ absl::Status ModelLoader::FindAxes(ModelDraft& model, Graph as_imported,
   absl::Status first_error;
   const auto accepts = [&](const std::map<std::string, int64_t>& sizes) {
     if (!can_try) return true;
-    const absl::Status status = SpecializeWithin(budget, model.program->graph, sizes);
+    const absl::Status status = SpecializeWithin(budget, *model.program->graph, sizes);
     if (first_error.ok()) first_error = status;
     return status.ok();
   };
-  const MergedSymbols merged = MergeSymbols(dims, accepts, BroadcastSizes(model.program->graph));
+  const MergedSymbols merged = MergeSymbols(dims, accepts, BroadcastSizes(*model.program->graph));
   RETURN_IF_ERROR(budget.CheckTime("finding the axes"));
   if (!merged.note.empty()) {
     context_.log(absl::StrCat("model ", model.id().name, ": ", merged.note,
@@ -277,13 +279,13 @@ absl::Status ModelLoader::FindAxes(ModelDraft& model, Graph as_imported,
   if (absl::IsFailedPrecondition(first_error) || absl::IsUnimplemented(first_error)) {
     return first_error;  // No binding will do better.
   }
-  if (can_try && !merged.note.empty() && !SizesDecideRanks(model.program->graph)) {
+  if (can_try && !merged.note.empty() && !SizesDecideRanks(*model.program->graph)) {
     std::vector<ModelIo> wanted;
     absl::c_copy_if(model.signature->inputs, std::back_inserter(wanted),
                     [](const ModelIo& input) { return !input.optional; });
     const absl::Status some =
         CheckSomeSizes(wanted, [&](const std::map<std::string, int64_t>& sizes) {
-          return SpecializeWithin(budget, model.program->graph, sizes);
+          return SpecializeWithin(budget, *model.program->graph, sizes);
         });
     RETURN_IF_ERROR(budget.CheckTime("finding sizes that the model takes"));
     RETURN_IF_ERROR(some);
@@ -296,8 +298,8 @@ absl::Status ModelLoader::FindAxes(ModelDraft& model, Graph as_imported,
   for (ModelIo& input : model.signature->inputs) {
     input.dims = merged.Apply(input.dims);
     if (input.optional) continue;
-    const ValueId value = model.program->graph.FindValue(input.name);
-    if (value != kNone) model.program->graph.value(value).dims = input.dims;
+    const ValueId value = model.program->graph->FindValue(input.name);
+    if (value != kNone) model.program->graph->value(value).dims = input.dims;
   }
   if (absl::c_any_of(model.signature->inputs,
                      [](const ModelIo& input) { return input.optional; })) {
@@ -317,8 +319,8 @@ absl::Status ModelLoader::FindAxes(ModelDraft& model, Graph as_imported,
   }
   model.signature->measure = MeasureOf(model);
   for (size_t i = 0; i < model.signature->inputs.size(); ++i) {
-    const ValueId value = model.program->graph.FindValue(model.signature->inputs[i].name);
-    if (value != kNone && IsMaskInput(model.program->graph, value))
+    const ValueId value = model.program->graph->FindValue(model.signature->inputs[i].name);
+    if (value != kNone && IsMaskInput(*model.program->graph, value))
       model.signature->mask_inputs.insert(i);
   }
   return absl::OkStatus();
@@ -356,7 +358,7 @@ void ModelLoader::LogCertificates(const ModelView& model) const {
 void ModelLoader::LogRounding(const ModelView& model) const {
   if (!MayRound(model.options)) return;
   absl::StatusOr<Graph> graph = Specialize(
-      model.program.graph, PolicyMaker::SmallSizes(model.program.graph, model.proof.axes));
+      *model.program.graph, PolicyMaker::SmallSizes(*model.program.graph, model.proof.axes));
   if (!graph.ok() || !RunCapturePasses(*graph, {.precision = Precision::kBf16}).ok()) return;
   if (model.program.nodes != nullptr) model.program.nodes->KeepExact(*graph);
   const RoundedProducts products = CountRoundedProducts(*graph);

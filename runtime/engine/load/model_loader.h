@@ -10,6 +10,7 @@
 #include "runtime/engine/load/loader_context.h"
 #include "runtime/engine/load/model_draft.h"
 #include "runtime/engine/model/model.h"
+#include "runtime/onnx/importer.h"
 
 namespace reprise {
 

@@ -13,6 +13,7 @@
 #include "runtime/bucket/policy.h"
 #include "runtime/engine/types/bucket_report.h"
 #include "runtime/engine/types/observer.h"
+#include "runtime/onnx/model_io.h"
 #include "runtime/ops/kit/precision.h"
 #include "runtime/passes/kit/precision_rules.h"
 
@@ -43,6 +44,9 @@ struct ImportedModel;
 struct ModelOptions {
   ModelId id;
   std::string path;  // the file model.onnx
+  // Ranks of inputs whose shape the file leaves open, by name. A model is one for each choice of
+  // them: what it is specialised to, certified and bucketed by hangs on them.
+  InputRanks ranks;
 
   // Buckets by axis label ("batch", "sequence", a symbol), which stay.
   std::map<std::string, std::vector<int64_t>> buckets;

@@ -10,14 +10,15 @@
 #include "runtime/engine/model/model_owner.h"
 #include "runtime/engine/model/model_variants.h"
 #include "runtime/engine/model/tail.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/held_graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/passes/kit/precision_rules.h"
 #include "runtime/recipe/key.h"
 
 namespace reprise {
 
 struct ModelProgram {
-  Graph graph;  // as after the load passes; a cut model's ends at its cuts
+  HeldGraph graph;  // as after the load passes; a cut model's ends at its cuts
   GraphFingerprint fingerprint;
   std::string device_fingerprint;
   std::shared_ptr<const Tail> tail;         // null: the graph is all of the model

@@ -9,6 +9,7 @@
 #include "runtime/base/go_on.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/parameter_expr.h"
 
 namespace reprise {
 namespace {

@@ -11,9 +11,11 @@
 #include "runtime/engine/replay/gather.h"
 #include "runtime/engine/tail/scanned_values.h"
 #include "runtime/engine/types/data_error.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 
 namespace reprise {
@@ -210,7 +212,7 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
     if (node.inputs[i].empty()) continue;
     ASSIGN_OR_RETURN(inputs[i], ValueOf(graph, node.inputs[i]));
     // A tensor that is looked up in is not read as a whole.
-    if (i > 0 || node.node.op != "Gather") bytes += inputs[i]->bytes();
+    if (i > 0 || node.node.op != GatherOp::kName) bytes += inputs[i]->bytes();
   }
   const int64_t start_ns = context_.options.clock->NowNs();
   // Where nothing is captured every op on data has a recipe of its own, however little it reads.
@@ -304,8 +306,8 @@ absl::Status TailRun::RunLoop(const CutGraph& graph, const EagerNode& node) {
 }
 
 absl::Status TailRun::RunSection(const GraphSection& section) {
-  for (const ValueId id : section.graph.inputs()) {
-    const std::string& name = section.graph.value(id).name;
+  for (const ValueId id : section.graph->inputs()) {
+    const std::string& name = section.graph->value(id).name;
     if (values_.contains(name)) continue;
     return absl::InternalError(absl::StrCat("nothing made the value '", name, "'"));
   }
@@ -327,8 +329,8 @@ absl::Status TailRun::RunAsRecipe(const GraphSection& section) {
 
 size_t TailRun::BytesRead(const GraphSection& section) const {
   size_t bytes = 0;
-  for (const ValueId id : section.graph.inputs()) {
-    const std::string& name = section.graph.value(id).name;
+  for (const ValueId id : section.graph->inputs()) {
+    const std::string& name = section.graph->value(id).name;
     if (!section.shape_only.contains(name)) bytes += values_.at(name).bytes();
   }
   return bytes;
@@ -352,7 +354,7 @@ bool TailRun::RunPrepared(const GraphSection& section) {
 }
 
 absl::Status TailRun::RunNodeByNode(const GraphSection& section) {
-  const Graph& graph = section.graph;
+  const Graph& graph = *section.graph;
   std::vector<std::optional<Tensor>> values(graph.num_values());
   const auto value_of = [&](ValueId id) -> absl::StatusOr<Tensor> {
     const Value& value = graph.value(id);

@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/graph_diff.h"
 #include "runtime/graph/text.h"
 

@@ -15,7 +15,7 @@
 
 #include "absl/strings/string_view.h"
 #include "runtime/base/mutex.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/recipe/key.h"
 
 namespace reprise {

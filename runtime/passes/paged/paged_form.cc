@@ -8,10 +8,19 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
+#include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/attention/paged.h"
+#include "runtime/ops/attention/paged_op.h"
+#include "runtime/ops/attention/segment_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/shape_op.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/pack/pack_tokens.h"
@@ -65,7 +74,7 @@ class FormMaker {
     PlaceCaches(form);
     ASSIGN_OR_RETURN(form.graph, Build(kPast, &form));
     RETURN_IF_ERROR(Check(form));
-    RETURN_IF_ERROR(RunLoadPasses(form.graph));
+    RETURN_IF_ERROR(RunLoadPasses(*form.graph));
     return form;
   }
 
@@ -116,11 +125,11 @@ class FormMaker {
     const auto ints = [&](const std::vector<int64_t>& values) {
       return graph.AddConstant("", Tensor::Int64s(values));
     };
-    const ValueId tokens = Add(graph, "Shape", {positions});
+    const ValueId tokens = Add(graph, ShapeOp::kName, {positions});
     if (const std::string& name = decoder_.positions; !name.empty()) {
-      ValueId rows = Add(graph, "Reshape", {positions, ints({-1, 1})});
+      ValueId rows = Add(graph, ReshapeOp::kName, {positions, ints({-1, 1})});
       if (graph.value(graph.FindValue(name)).dtype == DType::kInt32) {
-        rows = Add(graph, "Cast", {rows}, {{"to", ops::OnnxNumber(DType::kInt32)}});
+        rows = Add(graph, CastOp::kName, {rows}, {{"to", ops::OnnxNumber(DType::kInt32)}});
       }
       Take(graph, name, rows);
     }
@@ -128,13 +137,13 @@ class FormMaker {
       const DType dtype = graph.value(graph.FindValue(name)).dtype;
       const ValueId one = graph.AddConstant("", Whole(dtype, {1, 1}, 1));
       const ValueId shape =
-          Add(graph, "Concat", {tokens, ints({past + 1})}, {{"axis", int64_t{0}}});
-      Take(graph, name, Add(graph, "Expand", {one, shape}));
+          Add(graph, ConcatOp::kName, {tokens, ints({past + 1})}, {{"axis", int64_t{0}}});
+      Take(graph, name, Add(graph, ExpandOp::kName, {one, shape}));
     }
     if (const std::string& name = decoder_.last_keys; !name.empty()) {
       const DType dtype = graph.value(graph.FindValue(name)).dtype;
       const ValueId last = graph.AddConstant("", Whole(dtype, {1}, past));
-      Take(graph, name, Add(graph, "Expand", {last, tokens}));
+      Take(graph, name, Add(graph, ExpandOp::kName, {last, tokens}));
     }
     if (const std::string& name = decoder_.length; !name.empty()) {
       const Value& input = graph.value(graph.FindValue(name));
@@ -155,19 +164,20 @@ class FormMaker {
                                {"size", cache.size},
                                {"past", past}};
       if (form != nullptr) Describe(*form, i, attributes);
-      ValueId rows = Add(graph, "reprise.CachedRows", {positions}, std::move(attributes));
+      ValueId rows = Add(graph, CachedRowsOp::kName, {positions}, std::move(attributes));
       // Pages hold float32, whatever clients would carry.
       if (const DType dtype = graph.value(graph.FindValue(cache.input)).dtype;
           dtype != DType::kFloat32) {
-        rows = Add(graph, "Cast", {rows}, {{"to", ops::OnnxNumber(dtype)}});
+        rows = Add(graph, CastOp::kName, {rows}, {{"to", ops::OnnxNumber(dtype)}});
       }
       Take(graph, cache.input, rows);
     }
     const ValueId logits = graph.outputs()[decoder_.logits];
     graph.ClearOutputs();
-    const ValueId wanted = Add(graph, "reprise.SegmentReduce", {logits, segments},
+    const ValueId wanted = Add(graph, SegmentReduceOp::kName, {logits, segments},
                                {{"reduction", std::string("last")}, {"often_fewer", int64_t{1}}});
-    graph.AddOutput(Add(graph, "Cast", {wanted}, {{"to", ops::OnnxNumber(DType::kFloat32)}}));
+    graph.AddOutput(
+        Add(graph, CastOp::kName, {wanted}, {{"to", ops::OnnxNumber(DType::kFloat32)}}));
     if (!graph.Compact()) return absl::InternalError("the paged form has a cycle");
     return graph;
   }
@@ -207,7 +217,7 @@ class FormMaker {
     std::vector<Attended> all;
     for (const NodeId id : graph.NodeIds()) {
       const Node& node = graph.node(id);
-      if (node.op != "reprise.Attention") continue;
+      if (node.op != AttentionOp::kName) continue;
       const auto key = FindCached(graph, node.input(1)), value = FindCached(graph, node.input(2));
       if (!key.has_value() || !value.has_value()) continue;
       const auto refuse = [&](absl::string_view why) {
@@ -281,7 +291,7 @@ class FormMaker {
     RETURN_IF_ERROR(RunCapturePasses(at));
     for (const NodeId id : at.NodeIds()) {
       const Node& node = at.node(id);
-      if (node.op != "reprise.CachedRows") continue;
+      if (node.op != CachedRowsOp::kName) continue;
       const auto cache = static_cast<size_t>(node.attributes.Int("cache", 0));
       const Value& value = at.value(node.outputs[0]);
       const std::string reader =

@@ -26,7 +26,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/held_graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/passes/paged/decoder.h"
 
 namespace reprise {
@@ -44,7 +45,7 @@ struct PagedCache {
 };
 
 struct PagedForm {
-  Graph graph;  // symbolic, over tokens and segments
+  HeldGraph graph;  // symbolic, over tokens and segments
   Decoder decoder;
   std::vector<PagedCache> caches;  // as in `decoder`
   int64_t page_floats = 0;

@@ -11,6 +11,7 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/silent_observer.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/recipe/compiler.h"

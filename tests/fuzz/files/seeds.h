@@ -6,6 +6,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/graph/graph.h"
 #include "runtime/recipe/compiler.h"
 #include "runtime/recipe/record_name.h"
 

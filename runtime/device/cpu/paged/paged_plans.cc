@@ -1,12 +1,14 @@
 #include "runtime/device/cpu/paged/paged_plans.h"
 
+#include "runtime/ops/attention/paged_op.h"
+
 namespace reprise::cpu {
 namespace {
 
 // The ops that have kernels here; the rows of one op are asked in order.
 // clang-format off
 constexpr OpPlan kPlans[] = {
-    {"reprise.PagedAttention", PlanPagedAttention},
+    {PagedAttentionOp::kName, PlanPagedAttention},
 };
 // clang-format on
 
