@@ -275,6 +275,13 @@ class Held:
     def __exit__(self, *_):
         self.libc.ptrace(self.DETACH, self._thread, None, None)
 
+    def wait_end(self, within_s):
+        """Until the thread has ended: nobody can wait for its process before its holder knows."""
+        end = time.monotonic() + within_s
+        while os.waitpid(self._thread, self.WAIT_ALL | os.WNOHANG)[0] == 0:
+            assert time.monotonic() < end, "the process of the held thread does not end"
+            time.sleep(0.02)
+
 
 def busiest_thread(pid):
     def ticks(task):
@@ -315,9 +322,10 @@ def test_stuck_stream_is_told_of_and_does_not_keep_the_process(repository):
             asked = pool.submit(
                 lambda: infer(daemon.client(), "looping", rounds(), timeout_s=60))
             wait_until_it_runs(daemon)
-            with Held(busiest_thread(daemon.process.pid)):
+            with Held(busiest_thread(daemon.process.pid)) as held:
                 begin = time.monotonic()
                 daemon.process.send_signal(signal.SIGTERM)
+                held.wait_end(30)
                 assert daemon.process.wait(30) == 1
                 assert time.monotonic() - begin < 6.5
             assert "there still are: streams that run" in daemon.log(), daemon.log()
