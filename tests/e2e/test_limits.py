@@ -303,7 +303,9 @@ def busiest_thread(pid):
 
 def test_stuck_stream_is_told_of_and_does_not_keep_the_process(repository):
     repository.add("looping", looping(), config=parameter("max_request_ms", 0))
-    daemon = Daemon(repository, "--streams", "1", "--exit-timeout-secs", "6",
+    # A stream of one thread, so that no helper of it is the one that is held.
+    daemon = Daemon(repository, "--streams", "1", "--threads-per-stream", "1",
+                    "--exit-timeout-secs", "6",
                     "--drain-grace-secs", "0")
     daemon.start()
     try:
