@@ -82,6 +82,7 @@ class ThreadedLoader final : public ImageLoader {
       if (under_way_.empty()) {  // all batches of the epoch were handed over
         BeginEpochLocked();
       } else {
+        CountLocked(*under_way_.front());
         batch = std::move(under_way_.front()->batch);
         under_way_.pop_front();
         FillLocked();
@@ -105,7 +106,8 @@ class ThreadedLoader final : public ImageLoader {
     MutexLock lock(mutex_);
     std::vector<std::string> lines;
     for (const auto& [cause, count] : causes_) {
-      lines.push_back(absl::StrCat(count, " of ", made_, " images took the plain path: ", cause));
+      lines.push_back(
+          absl::StrCat(count, " of ", handed_over_, " images took the plain path: ", cause));
     }
     return lines;
   }
@@ -114,9 +116,10 @@ class ThreadedLoader final : public ImageLoader {
   // A batch that threads fill.
   struct UnderWay {
     std::shared_ptr<ImageBatch> batch;
-    size_t first = 0;  // position in the epoch of its first image
-    size_t next = 0;   // rows that were begun
-    size_t left = 0;   // rows that are not done
+    size_t first = 0;                 // position in the epoch of its first image
+    size_t next = 0;                  // rows that were begun
+    size_t left = 0;                  // rows that are not done
+    std::vector<std::string> causes;  // why rows of it took the plain path
   };
 
   void BeginEpoch() {
@@ -183,20 +186,26 @@ class ThreadedLoader final : public ImageLoader {
       }
       absl::StatusOr<std::string> made = Make(image, epoch, row, *batch);
       MutexLock lock(mutex_);
-      Note(made);
+      Note(std::move(made), *under_way);
       if (--under_way->left == 0 || !failed_.ok()) done_.NotifyAll();
     }
   }
 
-  void Note(const absl::StatusOr<std::string>& made) REQUIRES(mutex_) {
+  void Note(absl::StatusOr<std::string> made, UnderWay& under_way) REQUIRES(mutex_) {
     if (!made.ok()) {
       if (failed_.ok()) failed_ = made.status();
       work_.NotifyAll();
-      return;
+    } else if (!made->empty()) {
+      under_way.causes.push_back(*std::move(made));
     }
-    ++made_;
-    if (made->empty()) return;
-    if (causes_.size() < kMostCauses || causes_.count(*made) > 0) ++causes_[*made];
+  }
+
+  // Counts a batch that is handed over: images that are made ahead are nobody's yet.
+  void CountLocked(const UnderWay& done) REQUIRES(mutex_) {
+    handed_over_ += static_cast<int64_t>(done.batch->samples.size());
+    for (const std::string& cause : done.causes) {
+      if (causes_.size() < kMostCauses || causes_.contains(cause)) ++causes_[cause];
+    }
   }
 
   // Writes the image into its row; why it took the plain path.
@@ -237,7 +246,7 @@ class ThreadedLoader final : public ImageLoader {
   std::deque<std::shared_ptr<UnderWay>> under_way_ GUARDED_BY(mutex_);
   absl::Status failed_ GUARDED_BY(mutex_);
   bool stops_ GUARDED_BY(mutex_) = false;
-  int64_t made_ GUARDED_BY(mutex_) = 0;
+  int64_t handed_over_ GUARDED_BY(mutex_) = 0;  // images
   std::map<std::string, int64_t> causes_ GUARDED_BY(mutex_);
 };
 

@@ -76,8 +76,8 @@ class ImageLoader {
   virtual std::vector<int64_t> shape() const = 0;
   virtual bool is_float() const = 0;
   virtual const ImageSet& set() const = 0;
-  // Why images took the plain path so far, each cause once, with how many images: "7 of 100 images
-  // took the plain path: ...". At most 16.
+  // Why images of the batches so far took the plain path, each cause once, with how many images:
+  // "7 of 100 images took the plain path: ...". At most 16.
   virtual std::vector<std::string> plain_causes() const = 0;
 };
 

@@ -25,21 +25,33 @@ std::string AxesText(const Model& model) {
   });
 }
 
-absl::Status CheckNames(const Model& model, const AxisSizes& sizes) {
-  std::set<std::string> known;
+// The sizes under the labels of their axes, which may also go by the names that the file gives
+// them.
+absl::StatusOr<AxisSizes> ByLabel(const Model& model, const AxisSizes& sizes) {
+  const auto is_label = [&model](const std::string& name) {
+    return std::any_of(model.axes().begin(), model.axes().end(),
+                       [&name](const ModelAxis& axis) { return axis.label == name; });
+  };
+  AxisSizes labelled;
+  for (const auto& [name, size] : sizes) {
+    const std::string& label = is_label(name) ? name : model.LabelOf(name);
+    if (!is_label(label)) {
+      return absl::InvalidArgumentError(absl::StrCat("model '", model.id().name, "' has no axis '",
+                                                     name, "' to warm up, only ", AxesText(model)));
+    }
+    if (!labelled.emplace(label, size).second) {
+      return absl::InvalidArgumentError(absl::StrCat("model '", model.id().name, "': '", name,
+                                                     "' is another name of axis ", label,
+                                                     ", whose size to warm up is given twice"));
+    }
+  }
   for (const ModelAxis& axis : model.axes()) {
-    known.insert(axis.label);
-    if (sizes.contains(axis.label)) continue;
+    if (labelled.contains(axis.label)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("model '", model.id().name, "': the sizes to warm up name no axis ",
                      axis.label, ", only ", absl::StrJoin(sizes, ",", absl::PairFormatter("="))));
   }
-  for (const auto& [axis, size] : sizes) {
-    if (known.contains(axis)) continue;
-    return absl::InvalidArgumentError(absl::StrCat("model '", model.id().name, "' has no axis '",
-                                                   axis, "' to warm up, only ", AxesText(model)));
-  }
-  return absl::OkStatus();
+  return labelled;
 }
 
 // Small values of a fixed seed: 0 and 1 in integers, so that every index is in range.
@@ -95,11 +107,11 @@ absl::StatusOr<std::vector<AxisSizes>> BindingsOfSizes(const Model& model,
         absl::StrCat("model '", model.id().name,
                      "': the value of an input decides its shapes, so that sizes name no recipe"));
   }
-  for (const AxisSizes& one : sizes) {
-    RETURN_IF_ERROR(CheckNames(model, one));
+  for (const AxisSizes& given : sizes) {
+    ASSIGN_OR_RETURN(AxisSizes one, ByLabel(model, given));
     const Packing* packing = model.packing();
     if (packing == nullptr) {
-      bindings.push_back(one);
+      bindings.push_back(std::move(one));
       continue;
     }
     PackedSizes wanted = {.tokens = 1, .segments = 1};

@@ -279,7 +279,9 @@ def classifier(size, classes, dtype=TensorProto.FLOAT):
 
 def test_a_model_answers_for_each_image(repository, folder, tmp_path):
     transforms = "Resize(40), CenterCrop(32), ToTensor, " + NORMALIZE
-    path = repository.add("pixels", classifier(32, 5))
+    # Two batches that wait together would be one of eight.
+    path = repository.add("pixels", classifier(32, 5), config=(
+        'parameters { key: "reprise.batch_buckets" value { string_value: "4" } }\n'))
     repository.add("bytes", classifier(32, 5, TensorProto.UINT8))
     expected = reference(path, {"image": np.stack(
         [normalized(center(resized(opened(p), 40), 32)) for p in paths_of(folder)])})["scores"]

@@ -31,17 +31,24 @@ def ask(served, name, **inputs):
 def test_recordings_of_one_length_share_a_batch(served, rng, length):
     """Their lengths are exact, as the frames come in steps; the batch of them is not."""
     most = 4096 // length  # `reprise.max_batch_tokens`
+    recipes = {}
     for batch in (1, 3, 4):
         samples = rng.standard_normal((batch, length), np.float32)
-        bucket = ask(served, "recording", samples=samples).bucket
-        assert bucket == ("b4" if 1 < batch <= most else "b1")
+        answer = ask(served, "recording", samples=samples)
+        assert answer.bucket == "exact"
+        recipes[batch] = answer.recipe
+    assert (recipes[3] == recipes[4]) and (recipes[1] == recipes[3]) == (most < 3)
 
 
 @pytest.mark.parametrize("side", [224, 240])
 def test_pictures_of_the_only_side_share_a_batch(served, rng, side):
-    for batch, bucket in [(1, "b1"), (5, "b8")]:
+    recipes = {}
+    for batch in (1, 5, 8):
         picture = rng.standard_normal((batch, 3, side, side), np.float32)
-        assert ask(served, "one_side", picture=picture).bucket == bucket
+        answer = ask(served, "one_side", picture=picture)
+        assert answer.bucket == "exact"
+        recipes[batch] = answer.recipe
+    assert recipes[1] != recipes[5] == recipes[8]
 
 
 @pytest.mark.parametrize("texts,pictures", [(1, 1), (3, 1), (1, 3), (17, 5), (33, 2)])
@@ -65,9 +72,13 @@ def test_ends_of_texts_are_those_of_each_row(served, rng, length):
 
 @pytest.mark.parametrize("height,width", [(32, 32), (40, 24)])
 def test_a_mask_that_the_model_makes_does_not_part_a_batch(served, rng, height, width):
-    for batch, bucket in [(1, "b1"), (3, "b4")]:
+    recipes = {}
+    for batch in (1, 3, 4):
         picture = rng.standard_normal((batch, 3, height, width), np.float32)
-        assert ask(served, "masked", picture=picture).bucket == bucket
+        answer = ask(served, "masked", picture=picture)
+        assert answer.bucket == "exact"
+        recipes[batch] = answer.recipe
+    assert recipes[1] != recipes[3] == recipes[4]
 
 
 def test_assignments_to_parts_share_a_batch(served, rng):

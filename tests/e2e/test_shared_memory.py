@@ -3,6 +3,7 @@
 import os
 import threading
 import uuid
+from multiprocessing import resource_tracker
 
 import grpc
 import numpy as np
@@ -30,6 +31,13 @@ def daemon(module_repository, paths):
     with Daemon(module_repository, "--system-shared-memory", "--in-flight-memory-mb",
                 "64") as running:
         yield running
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_tracker_stays():
+    """The clients' library starts a process of Python's own, which would end with the interpreter."""
+    yield
+    resource_tracker._resource_tracker._stop()
 
 
 @pytest.fixture(params=sorted(FACES))

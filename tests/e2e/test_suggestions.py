@@ -98,8 +98,22 @@ def images(*shapes):
              "mask": np.ones(shape, np.float32)} for shape in shapes]
 
 
-# As many buckets as need between one and two megabytes, each of them twice.
-MANY = 2 * [(rows, length) for rows in (1, 2, 4, 8, 16, 32) for length in (16, 32, 64, 128)]
+# Buckets of which each is asked for twice.
+MANY = [(rows, length) for rows in (1, 2, 4, 8, 16, 32) for length in (16, 32, 64, 128)]
+
+
+def fills_a_megabyte(repository):
+    """A model whose recipes for the buckets of MANY need one and a half megabytes: too many for a
+    limit of one, and not for the limit of two that is suggested then."""
+    repository.add("model", models.bert(layers=6), config=Setting({"tune": "off"}).config())
+    try:
+        with Daemon(repository) as daemon:
+            infer(daemon.client(), "model", text((1, 16))[0])
+            size = Scrape(daemon.metrics_url).total("reprise_cache_bytes", model="model")
+    finally:
+        repository.remove("model")
+    return models.bert(layers=max(1, round(6 * 1.5 * 2**20 / (size * len(MANY)))))
+
 
 CASES = {
     "first_request": (models.bert(), {}, {}, text((1, 9))),
@@ -119,16 +133,18 @@ CASES = {
     "two axes, one too large": (models.masked_image(), {}, {}, images((1, 700, 30))),
     "evicted, exact shapes": (models.mixes_sequence(), {"max_exact": "3"}, {},
                               floats(*[(1, n) for n in [5, 6, 7, 8, 8, 5, 5, 8]])),
-    "evicted, room of the model": (models.bert(layers=6), {"max_recipe_mb": "1", "capture": "inline",
-                                                   "tune": "off"}, {}, text(*MANY)),
-    "evicted, room of the server": (models.bert(layers=6), {"capture": "inline", "tune": "off"},
-                                    {"--recipe-cache-memory-mb": "1"}, text(*MANY)),
+    "evicted, room of the model": (fills_a_megabyte, {
+        "max_recipe_mb": "1", "capture": "inline", "tune": "off"}, {}, text(*2 * MANY)),
+    "evicted, room of the server": (fills_a_megabyte, {"capture": "inline", "tune": "off"},
+                                    {"--recipe-cache-memory-mb": "1"}, text(*2 * MANY)),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_suggested_avoids_the_miss(repository, case):
     model, parameters, flags, requests = CASES[case]
+    if callable(model):
+        model = model(repository)
     setting = Setting(parameters, flags)
     _, found = serve(repository, model, setting, requests)
     wanted = case.split(",")[0]

@@ -167,7 +167,7 @@ def test_exact_sizes_are_captured_ahead_where_no_bucket_can_be(repository):
                                                   "batch=1,sequence=14")
         assert infer(client, "mixes", row(14)).capture == "replayed"
         told = daemon.reprise("warmup", "mixes", "--all")
-        assert "may not be padded" in told and "3 of 3 sizes that requests have had" not in told
+        assert "may not be padded" in told
         assert "captured for all 3 of 3 sizes that requests have had" in told
         wrong = daemon.reprise("warmup", "mixes", "--sizes", "sequence=14", check=False)
         assert wrong.returncode == 1 and "no axis batch" in wrong.stderr

@@ -31,21 +31,24 @@ TEST(ImporterTest, DimsKeepSizesSymbolsAndGetNamesWhereTheyHaveNone) {
   EXPECT_EQ(model->outputs[0].name, "y");
 }
 
-TEST(ImporterTest, LargeFloatsAreParametersTheRestConstants) {
+TEST(ImporterTest, WeightsAreParametersTheRestConstants) {
   ModelBuilder builder;
   builder.Input("x", {"n", "16"}).Output("y");
   std::vector<float> weights(256);
   std::iota(weights.begin(), weights.end(), 0.0f);
   builder.Floats("w", {16, 16}, weights);
   builder.Floats("b", {16}, std::vector<float>(16, 2.0f));
-  builder.Node("Gemm", {"x", "w", "b"}, {"y"});
+  builder.Floats("low", {}, {-2.0f});
+  builder.Node("Gemm", {"x", "w", "b"}, {"product"});
+  builder.Node("Clip", {"product", "low"}, {"y"});
   const auto model = Import(builder);
   ASSERT_TRUE(model.ok()) << model.status();
-  ASSERT_EQ(model->parameters.size(), 1u);
+  ASSERT_EQ(model->parameters.size(), 2u);
   EXPECT_THAT(model->parameters[0].Aligned().span<float>(), ::testing::ElementsAreArray(weights));
-  const ValueId b = model->graph.FindValue("b");
-  ASSERT_NE(b, kNone);
-  EXPECT_EQ(model->graph.ConstantOf(b)->span<float>()[15], 2.0f);
+  EXPECT_THAT(model->parameters[1].Aligned().span<float>(), ::testing::Each(2.0f));
+  const ValueId low = model->graph.FindValue("low");
+  ASSERT_NE(low, kNone);
+  EXPECT_EQ(model->graph.ConstantOf(low)->span<float>()[0], -2.0f);
 }
 
 TEST(ImporterTest, TypedFieldsHoldTheSameValuesAsRawBytes) {

@@ -57,6 +57,9 @@ TEST_F(ExecuteTest, StatisticsCountRequestsRowsAndBatches) {
 }
 
 TEST_F(ExecuteTest, CancelledWhileItRunsIsAnsweredAtOnceAndItsMateGetsItsOwnAnswer) {
+  // The bucket of both is ready: else they would not wait for its capture together.
+  auto both = Ask(2, 30);
+  ASSERT_EQ(RunNext(), 1u);
   auto alone = Ask(1, 30);
   ASSERT_EQ(RunNext(), 1u);
   auto gone = Ask(1, 20), mate = Ask(1, 30);

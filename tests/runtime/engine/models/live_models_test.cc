@@ -82,7 +82,8 @@ class LiveModelsTest : public testing::TestWithParam<LiveCase> {
     auto model = fixture_.engine.Load({.id = {id, 1},
                                        .path = folder_.Write("m.onnx", GetParam().bytes()),
                                        .max_batch_tokens = int64_t{1} << 17,
-                                       .no_padding = std::move(no_padding)});
+                                       .no_padding = std::move(no_padding),
+                                       .capture = CapturePolicy::kInline});
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *std::move(model) : nullptr;
   }

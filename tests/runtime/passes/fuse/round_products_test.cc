@@ -9,9 +9,9 @@ namespace {
 
 TEST(RoundProductsTest, ProductsOfWeightsAreMarkedAndNothingElse) {
   EXPECT_EQ(RunPass(*RoundProducts(), R"(graph {
-    input %x: f32[2, 4]
-    input %z: f32[4, 4]
-    param %w: f32[4, 4] = p0
+    input %x: f32[2, 16]
+    input %z: f32[16, 16]
+    param %w: f32[16, 16] = p0
     %a: ? = MatMul(%x, %w)
     %b: ? = Gemm(%a, %w) {transB = 1}
     %c: ? = reprise.Linear(%b, %w)
@@ -22,9 +22,9 @@ TEST(RoundProductsTest, ProductsOfWeightsAreMarkedAndNothingElse) {
     output %f
   })"),
             RunPass(*EliminateDead(), R"(graph {
-    input %x: f32[2, 4]
-    input %z: f32[4, 4]
-    param %w: f32[4, 4] = p0
+    input %x: f32[2, 16]
+    input %z: f32[16, 16]
+    param %w: f32[16, 16] = p0
     %a: ? = MatMul(%x, %w) {precision = "bf16"}
     %b: ? = Gemm(%a, %w) {precision = "bf16", transB = 1}
     %c: ? = reprise.Linear(%b, %w) {precision = "bf16"}
@@ -36,12 +36,22 @@ TEST(RoundProductsTest, ProductsOfWeightsAreMarkedAndNothingElse) {
   })"));
 }
 
+TEST(RoundProductsTest, WeightsOfFewElementsStayExact) {
+  constexpr absl::string_view kGraph = R"(graph {
+    input %x: f32[2, 16]
+    param %w: f32[16, 15] = p0
+    %y: ? = MatMul(%x, %w)
+    output %y
+  })";
+  EXPECT_EQ(RunPass(*RoundProducts(), kGraph), RunPass(*EliminateDead(), kGraph));
+}
+
 TEST(RoundProductsTest, WhatRoundsIsCountedAmongAllThatMultipliesWeights) {
   Graph graph = ParseSpecialized(R"(graph {
-    input %x: f32[2, 4]
+    input %x: f32[2, 16]
     input %q: f32[2, 3, 8]
     input %image: f32[1, 4, 5, 5]
-    param %w: f32[4, 4] = p0
+    param %w: f32[16, 16] = p0
     param %kernel: f32[4, 4, 3, 3] = p1
     %a: ? = MatMul(%x, %w)
     %b: ? = Gemm(%w, %a) {transB = 1}
@@ -75,9 +85,9 @@ TEST(RoundProductsTest, AttentionMayRound) {
 
 TEST(RoundProductsTest, CaptureRoundsOnlyWhereItIsAskedFor) {
   constexpr absl::string_view kProduct = R"(graph {
-    input %x: f32[2, 4]
-    param %w: f32[4, 4] = p0
-    param %b: f32[4] = p1
+    input %x: f32[2, 16]
+    param %w: f32[16, 16] = p0
+    param %b: f32[16] = p1
     %m: ? = MatMul(%x, %w)
     %y: ? = Add(%m, %b)
     output %y

@@ -106,6 +106,7 @@ inline const PaddingCase kPlaceTraps[] = {
          },
      .batch = true,
      .sequence = true,  // In its live form, which ends with zeros where the request does.
+     .guards = {"reprise.live.sequence"},
      .proved = true},
     {.name = "CausalConvolution",
      .build =

@@ -118,11 +118,13 @@ inline const PaddingCase kPlainCases[] = {
     {.name = "StridedConvolution",
      .build = [](ModelBuilder& b) { AddConv(b, "x", 2); },
      .batch = true,
-     .sequence = false},
+     .sequence = true,
+     .guards = {"reprise.live.sequence"}},
     {.name = "ConvolutionOverTheEdge",
      .build = [](ModelBuilder& b) { AddConv(b, "x", 1); },
      .batch = true,
-     .sequence = false},
+     .sequence = true,
+     .guards = {"reprise.live.sequence"}},
     {.name = "ConvolutionOfMaskedTokens",
      .build =
          [](ModelBuilder& b) {
