@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/padding_leak.h"
 #include "runtime/verify/probe_sizes.h"

@@ -106,6 +106,10 @@ const Shape& AxisContext::output_shape(size_t i) const {
   return has_output(i) ? *graph_.value(node_.outputs[i]).shape : kScalar;
 }
 
+const Shape& AxisContext::larger_output_shape(size_t i) const {
+  return *larger_.value(larger_node_.outputs[i]).shape;
+}
+
 DType AxisContext::dtype(size_t i) const {
   return has_input(i) ? graph_.value(node_.inputs[i]).dtype : DType::kUndefined;
 }

@@ -188,9 +188,7 @@ class AxisContext {
   DType dtype(size_t i) const;
   int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
   const Shape& output_shape(size_t i = 0) const;
-  const Shape& larger_output_shape(size_t i = 0) const {
-    return *larger_.value(larger_node_.outputs[i]).shape;
-  }
+  const Shape& larger_output_shape(size_t i = 0) const;
   int64_t output_rank(size_t i = 0) const { return static_cast<int64_t>(output_shape(i).size()); }
   // The output's dim has the axis' size in both graphs.
   bool OutputGrows(int64_t dim, size_t output = 0) const;
