@@ -215,11 +215,6 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
                       Stream& stream, StopFlag* stop, std::vector<Response>& responses) {
   std::optional<BatchPlan::Resolution> prepared = plan.resolution();
   const RequestShape& first = plan.shapes()[0];
-  if (first.spread && !plan.packed()) {
-    if (const absl::Status apart = slices_.CheckSpread(plan.model(), first); !apart.ok()) {
-      prepared = BatchPlan::Resolution{.status = apart, .decided = true};
-    }
-  }
   BatchPlan::Resolution resolution =
       prepared.has_value() ? *std::move(prepared) : miss_policy_.Resolve(plan);
   if (!resolution.decided && !miss_policy_.MayCaptureFor(plan)) {
@@ -279,6 +274,8 @@ Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stre
   if (!shape.ok()) return {.status = shape.status()};
   if (shape->in_new_slice && options_.captures == nullptr) {
     slices_.Await(model, *shape, CaptureUrgency::kUrgent, nullptr);
+    request = as_sent;
+    model.SpreadRows(request);
     shape = model.Measure(request);
     if (!shape.ok()) return {.status = shape.status()};
   }
@@ -354,6 +351,10 @@ absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& requ
   ASSIGN_OR_RETURN(const RequestShape shape, model.Measure(request));
   if (!shape.overrides.empty()) {
     return absl::InvalidArgumentError("a recipe by itself takes no value for an initialiser");
+  }
+  if (shape.splits_axes()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a recipe by itself takes sizes that fit the axes: ", shape.misfit));
   }
   if (packed && !model.Packs(shape)) {
     return absl::InvalidArgumentError(

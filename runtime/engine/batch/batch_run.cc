@@ -12,6 +12,7 @@
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/capture/capture.h"
+#include "runtime/engine/model/split_axes.h"
 #include "runtime/engine/replay/gather.h"
 #include "runtime/recipe/index_sources.h"
 
@@ -90,14 +91,14 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   std::vector<Response> responses(requests_.size());
   const absl::Status ready = FindRecipe();
   if (!ready.ok()) {
-    for (Response& response : responses) response.status = ready;
+    for (size_t i = 0; i < responses.size(); ++i) {
+      responses[i].status = WithMisfit(ready, plan_.shapes()[i].misfit);
+    }
     return responses;
   }
   FirstDataError error(*recipe_);
   Frame frame = stream_.MakeFrame(*recipe_, parameters_->addresses(), &error);
-  frame.live_rows = plan_.packed()            ? plan_.live_tokens()
-                    : model_.batch_axis() < 0 ? 0
-                                              : plan_.rows();
+  frame.live_rows = plan_.packed() ? plan_.live_tokens() : HasRows() ? plan_.rows() : 0;
   if (plan_.packed()) frame.live_segments = plan_.rows();
   BeginComputing();
   const int64_t start = options_.clock->NowNs();
@@ -144,6 +145,10 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   }
   Observe(static_cast<int64_t>(static_cast<double>(replay_ns_) * busy));
   return responses;
+}
+
+bool BatchRun::HasRows() const {
+  return model_.batch_axis() >= 0 && !plan_.shapes()[0].splits_axes();
 }
 
 void BatchRun::BeginComputing() {

@@ -88,6 +88,7 @@ void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) cons
     if (round == 0) TellWhy(*draft, refused, model);
     if (gained.size() == wanted.size() && KeepsOthers(*draft, model)) {
       draft->program->variants = std::move(model.program->variants);
+      draft->program->split_axes = std::move(model.program->split_axes);
       model.signature = std::move(draft->signature);
       model.program = std::move(draft->program);
       model.proof = std::move(draft->proof);

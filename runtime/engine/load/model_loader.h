@@ -29,9 +29,6 @@ class ModelLoader {
                       std::optional<LoadBudget>& budget) const;
   // A graph that data decides shapes in becomes what comes before that, and a tail.
   absl::Status CutAtData(ModelDraft& model) const;
-  static SizeMeasure MeasureOf(const ModelDraft& model);
-  // Merges symbols and names the axes; an axis that only takes one size becomes a constant dim.
-  absl::Status FindAxes(ModelDraft& model, Graph as_imported, const LoadBudget& budget) const;
   // Prepares for sizes at which certificates have to be looked at anew.
   static void MakeSlices(ModelDraft& model);
   // Logs how many products round, where the model's precision lets them: as captures will have it,
