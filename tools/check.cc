@@ -11,6 +11,7 @@
 #include "runtime/ops/custom/op_library.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
+#include "tools/cache_error.h"
 #include "tools/command.h"
 #include "tools/local_engine.h"
 #include "tools/precision.h"
@@ -153,6 +154,9 @@ absl::Status RunCheck(const CheckFlags& flags) {
     ASSIGN_OR_RETURN(const std::string report, CheckReport(local.engine, **model, flags.streams));
     std::printf("%s can be served\n\n%s", flags.path.c_str(), report.c_str());
     PrintRanks(**model, flags.ranks);
+    if (const std::string text = CacheErrorText(local.engine, *model); !text.empty()) {
+      std::printf("\n%s", text.c_str());
+    }
     PrintTexts(texts, **model);
   }
   return flags.metrics_file.empty() ? absl::OkStatus() : local.engine.WriteMetrics();

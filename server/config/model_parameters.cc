@@ -304,6 +304,16 @@ constexpr Parameter kParameters[] = {
        settings.cache_bytes <<= 20;
        return absl::OkStatus();
      }},
+    {"reprise.cache_dtype", "", "f32|bf16|int8", "f32",
+     "How pages hold keys and values: bf16 takes half of the memory and int8 (with a scale for "
+     "each "
+     "position and head) a quarter; both round, and reprise check measures by how much",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       const std::optional<ops::CacheDType> dtype = ops::ParseCacheDType(value);
+       if (!dtype.has_value()) return absl::InvalidArgumentError("must be f32, bf16 or int8");
+       settings.cache_dtype = *dtype;
+       return absl::OkStatus();
+     }},
     {"reprise.context", "", "integer", "what the model has",
      "Positions of a sequence, prompt and answer together",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {

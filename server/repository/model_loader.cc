@@ -98,6 +98,7 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
   ModelEvents& events = *version.events;
   GeneratorOptions options = {
       .page_bytes = settings.cache_bytes,
+      .cache_dtype = settings.cache_dtype,
       .context = settings.context,
       .max_running = settings.max_sequences,
       .max_stall_ns = settings.max_stall_ms * 1'000'000,

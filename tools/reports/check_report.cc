@@ -94,8 +94,8 @@ std::string PagingText(const Model& model) {
         form.status().message(), "\n\n");
   }
   return absl::StrCat("makes tokens: the server keeps ", form->caches.size(),
-                      " caches in pages of ", form->page_floats * int64_t{sizeof(float)},
-                      " bytes, for up to ", form->context, " positions of a sequence\n\n");
+                      " caches in pages of ", form->page_bytes, " bytes, for up to ", form->context,
+                      " positions of a sequence\n\n");
 }
 
 std::string KernelsText(const Model& model, const CheckedRecipe& shown) {
