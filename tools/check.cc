@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/onnx/kit/reasons.h"
 #include "runtime/ops/custom/op_library.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"

@@ -46,7 +46,7 @@ class StoredRecipeTest : public testing::Test {
     return *std::move(recipe);
   }
 
-  CpuDevice device_{{}};
+  CpuDevice device_;
   SteadyClock clock_;
   Graph graph_;
   RecipeKey key_;
