@@ -57,9 +57,9 @@ def test_rows_of_one_rank_are_batched_and_padded(repository, rng):
     with Daemon(repository) as daemon:
         client = daemon.client()
         x = rng.standard_normal((3, 16), np.float32)
-        infer(client, "any", {"x": x})
         # Rows are batched; the dim of a softmax without a mask is not padded.
-        assert infer(client, "any", {"x": x}).bucket.startswith("b4")
+        recipes = {infer(client, "any", {"x": rows}).recipe for rows in (x, x, np.concatenate([x, x[:1]]))}
+        assert len(recipes) == 1
 
 
 def test_a_fifth_rank_is_refused_by_name(repository, rng):

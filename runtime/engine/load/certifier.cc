@@ -29,6 +29,27 @@ bool AsksOfMasks(const ModelProof& proof) {
   });
 }
 
+// Gives outputs whose shape the file leaves open the one that was found.
+void DeclareOutputs(ModelDraft& model) {
+  const std::vector<ModelAxis>& axes = model.proof->axes;
+  for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
+    ModelIo& output = model.signature->recipe_outputs[i];
+    if (!output.dims.empty()) continue;
+    for (const AffineDim& dim : model.proof->output_shapes[i].dims) {
+      Dim& declared = output.dims.emplace_back();
+      for (size_t axis = 0; axis < axes.size(); ++axis) {
+        if (dim.IsAxis(axis)) declared.symbol = axes[axis].symbol;
+      }
+      if (!declared.symbol.empty()) continue;
+      if (!dim.open && absl::c_all_of(dim.factors, [](int64_t factor) { return factor == 0; })) {
+        declared.size = dim.constant;
+      } else {
+        declared.symbol = absl::StrCat(output.name, ":", output.dims.size() - 1);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 absl::Status Certifier::FitShapes(ModelDraft& model) const {
@@ -68,6 +89,7 @@ absl::Status Certifier::FitShapes(ModelDraft& model) const {
   for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
     model.signature->recipe_outputs[i].dtype = model.proof->output_shapes[i].dtype;
   }
+  DeclareOutputs(model);
   return absl::OkStatus();
 }
 
@@ -141,6 +163,7 @@ Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, ModelDraft&
       for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
         model.signature->recipe_outputs[i].dtype = findings->output_dtypes[i];
       }
+      DeclareOutputs(model);
       if (!findings->packing_refusal.empty()) {
         ModelPacker(context_).Refuse(model, findings->packing_refusal);
       } else if (!findings->packing_reason.empty()) {

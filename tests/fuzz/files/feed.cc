@@ -53,7 +53,7 @@ class Loader {
  private:
   SteadyClock clock_;
   HelperPool cores_{1};
-  CpuDevice device_{{}};
+  CpuDevice device_;
   SilentObserver observer_;
   Engine engine_;
   std::string folder_;

@@ -30,7 +30,7 @@ class StoredRecipeOfATest {
   std::string payload() const;
 
  private:
-  const CpuDevice device_{{}};
+  const CpuDevice device_;
   const SteadyClock clock_;
   Graph graph_;
   RecipeKey key_;
