@@ -220,6 +220,7 @@ class Model : public std::enable_shared_from_this<Model> {
   absl::StatusOr<std::vector<const Shape*>> TakeInputs(const Request& request,
                                                        RequestShape& result) const;
   absl::Status TakeSize(const ModelAxis& axis, int64_t size, RequestShape& result) const;
+  static void TakeOwnValue(const ModelIo& input, const InputTensor& tensor, RequestShape& result);
   absl::Status TakeShapeInput(const ModelIo& input, const InputTensor& tensor,
                               RequestShape& result) const;
   // The name of the first input that has the axis.

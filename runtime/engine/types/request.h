@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "runtime/base/stop_flag.h"
 #include "runtime/bucket/policy.h"
+#include "runtime/engine/types/own_value.h"
 #include "runtime/graph/tensor.h"
 #include "runtime/graph/vocabulary.h"
 
@@ -51,6 +52,7 @@ struct RequestShape {
   std::map<std::string, Tensor> shape_inputs;
   std::vector<int> overrides;  // positions of the initialisers that the request has values for
   std::map<std::string, int64_t> override_sizes;  // keyed by symbols that only they have
+  std::vector<OwnValue> own_values;  // those of promoted constants: the same in all of a batch
   bool exact = false;  // must not be padded, whatever the certificates say: see must_count
   // In force when it was measured: what it was admitted under holds for it.
   std::shared_ptr<const BucketPolicy> buckets;
