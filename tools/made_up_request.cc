@@ -120,9 +120,14 @@ absl::StatusOr<RequestSizes> SizesOf(const Model& model, const std::string& text
     if (absl::SimpleAtoi(pair.second, &size) && size > 0) sizes[pair.first] = size;
   }
   if (names_all(sizes)) return RequestSizes{.sizes = sizes};
+  const std::string form = absl::StrJoin(axes, ",");
+  const std::vector<std::string> labels = model.BucketLabels();
+  if (labels.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is not ", form, " (the model has no buckets)"));
+  }
   return absl::InvalidArgumentError(absl::StrCat("'", text, "' is neither a bucket of the model (",
-                                                 absl::StrJoin(model.BucketLabels(), ", "),
-                                                 ") nor ", absl::StrJoin(axes, ",")));
+                                                 absl::StrJoin(labels, ", "), ") nor ", form));
 }
 
 absl::StatusOr<MadeUpRequest> MakeUpRequest(const Model& model, const AxisSizes& sizes,

@@ -48,8 +48,9 @@ TEST_F(ProfileTest, WhatIsNoBucketIsRefusedWithWhatThereIs) {
   for (const char* text : {"b1_s128", "batch=3", "batch=3,sequence=0", "batch=3,sequence=4,z=5"}) {
     const auto sizes = SizesOf(*Load(), text);
     EXPECT_EQ(sizes.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(sizes.status().message()),
-                AllOf(HasSubstr(text), HasSubstr("b32"), HasSubstr("batch=SIZE,sequence=SIZE")));
+    EXPECT_THAT(
+        std::string(sizes.status().message()),
+        AllOf(HasSubstr(text), HasSubstr("no buckets"), HasSubstr("batch=SIZE,sequence=SIZE")));
   }
 }
 
@@ -61,6 +62,8 @@ TEST_F(ProfileTest, BucketsAreNamedByTheirLabel) {
   const auto model = Load();
   EXPECT_EQ(SizesOf(*model, "b8")->sizes, (AxisSizes{{"batch", 8}}));
   EXPECT_EQ(SizesOf(*model, "")->sizes, (AxisSizes{{"batch", 1}}));
+  EXPECT_THAT(std::string(SizesOf(*model, "b3").status().message()),
+              AllOf(HasSubstr("'b3'"), HasSubstr("b4, b8"), HasSubstr("batch=SIZE")));
 }
 
 TEST_F(ProfileTest, EveryLaunchIsListedWithItsShareOfTheRoofline) {

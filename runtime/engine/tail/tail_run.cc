@@ -268,6 +268,12 @@ absl::Status TailRun::RunLoop(const CutGraph& graph, const EagerNode& node) {
   };
   std::vector<ScannedValues> scanned;
   for (const LoopBody::Scanned& declared : body.scanned) scanned.emplace_back(label, declared);
+  const auto admit = [&](size_t i) {
+    const std::string& output = node.outputs[carried.size() + i];
+    if (output.empty()) return absl::OkStatus();
+    return context_.control.Admit(scanned[i].bytes(),
+                                  absl::StrCat(label, ": its result '", output, "'"));
+  };
   for (int64_t trip = 0; condition != 0 && trip < trips; ++trip) {
     if (trip == kMostTrips) {
       return absl::ResourceExhaustedError(
@@ -287,6 +293,8 @@ absl::Status TailRun::RunLoop(const CutGraph& graph, const EagerNode& node) {
     for (size_t i = 0; i < scanned.size(); ++i) {
       ASSIGN_OR_RETURN(Tensor value, ValueOf(*body.graph, results[1 + carried.size() + i]));
       RETURN_IF_ERROR(scanned[i].Add(std::move(value), kMaxResultBytes));
+      // They will be joined: an end that is in sight is not waited for.
+      RETURN_IF_ERROR(admit(i));
     }
   }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -294,10 +302,8 @@ absl::Status TailRun::RunLoop(const CutGraph& graph, const EagerNode& node) {
     if (i < carried.size()) {
       values_[node.outputs[i]] = std::move(carried[i]);
     } else {
-      const ScannedValues& all = scanned[i - carried.size()];
-      RETURN_IF_ERROR(context_.control.Admit(
-          all.bytes(), absl::StrCat(label, ": its result '", node.outputs[i], "'")));
-      ASSIGN_OR_RETURN(Tensor joined, all.Join());
+      RETURN_IF_ERROR(admit(i - carried.size()));
+      ASSIGN_OR_RETURN(Tensor joined, scanned[i - carried.size()].Join());
       values_[node.outputs[i]] = context_.control.Keep(std::move(joined));
     }
   }
