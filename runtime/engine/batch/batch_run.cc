@@ -189,8 +189,9 @@ absl::Status BatchRun::FindRecipe() {
   ParameterStore& parameters = model_.owner()->parameters();
   ASSIGN_OR_RETURN(parameters_, parameters.TableFor(recipe_));
   const std::vector<OwnValue>& own = plan_.shapes()[0].own_values;
-  if (!own.empty())
+  if (!own.empty()) {
     ASSIGN_OR_RETURN(parameters_, parameters.TableWith(*recipe_, *parameters_, own));
+  }
   return absl::OkStatus();
 }
 
