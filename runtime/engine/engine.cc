@@ -112,6 +112,7 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::LoadAs(ModelOptions options,
   context.change_since = [this, has_past](const std::string& name, const ModelProgram& program) {
     return has_past ? ChangeSince(name, program) : nullptr;
   };
+  context.graph_before = [this](const std::string& name) { return GraphBefore(name); };
   const ModelLoader loader(context);
   const ModelId id = options.id;
   ASSIGN_OR_RETURN(
@@ -153,16 +154,27 @@ std::set<std::string> Engine::RecipesOf(const Model& model) const {
   return recipes;
 }
 
+std::shared_ptr<const Model> Engine::LoadedBefore(const std::string& name) {
+  // The last user of a model may be this function: it then lets go behind the lock, which the end
+  // of a model takes.
+  std::vector<std::shared_ptr<const Model>> held;
+  MutexLock lock(models_mutex_);
+  std::shared_ptr<const Model> before;
+  for (const auto& one : models_) {
+    held.push_back(one.lock());
+    if (held.back() != nullptr && held.back()->id().name == name) before = held.back();
+  }
+  return before;
+}
+
+std::optional<Graph> Engine::GraphBefore(const std::string& name) {
+  if (const auto before = LoadedBefore(name)) return before->program().graph;
+  return history_.GraphOf(name);
+}
+
 std::shared_ptr<const GraphChange> Engine::ChangeSince(const std::string& name,
                                                        const ModelProgram& program) {
-  std::shared_ptr<const Model> before;
-  {
-    MutexLock lock(models_mutex_);
-    for (const auto& one : models_) {
-      const std::shared_ptr<const Model> known = one.lock();
-      if (known != nullptr && known->id().name == name) before = known;
-    }
-  }
+  const std::shared_ptr<const Model> before = LoadedBefore(name);
   // It may serve still, while this one takes its place.
   if (before != nullptr) {
     if (before->fingerprint().digest == program.fingerprint.digest) return nullptr;
@@ -176,9 +188,10 @@ std::shared_ptr<const GraphChange> Engine::ChangeSince(const std::string& name,
 }
 
 std::shared_ptr<const Model> Engine::HeirOf(const Model& gone) {
+  std::vector<std::shared_ptr<const Model>> held;  // see LoadedBefore
   MutexLock lock(models_mutex_);
   for (const auto& one : models_) {
-    std::shared_ptr<const Model> model = one.lock();
+    const std::shared_ptr<const Model>& model = held.emplace_back(one.lock());
     if (model == nullptr || model->fingerprint().hash != gone.fingerprint().hash) continue;
     if (*model->fingerprint().text == *gone.fingerprint().text) return model;
   }

@@ -277,6 +277,23 @@ constexpr Parameter kParameters[] = {
        const auto read = [](const std::string&) { return std::string("any"); };
        return PrecisionRules::Parse(value, read).status();
      }},
+    {"reprise.promote", "", "auto, or names", "nothing",
+     "Constants that become optional inputs, the file's value where a request leaves them out: "
+     "requests with values of their own are padded and batched, and nothing is captured for them. "
+     "auto: those that another version of the model has differently, and small initialisers that "
+     "the file lists as inputs",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       for (absl::string_view name : absl::StrSplit(value, ',')) {
+         name = absl::StripAsciiWhitespace(name);
+         if (name.empty()) return absl::InvalidArgumentError("must be auto, or names of constants");
+         if (name == "auto") {
+           settings.promote_found = true;
+         } else {
+           settings.promote.emplace_back(name);
+         }
+       }
+       return absl::OkStatus();
+     }},
     {"reprise.fusion", "", "auto|off", "auto",
      "off: each node is computed as the file has it, by one kernel, so that its bits hang on the "
      "node alone; slow, to see what joining nodes changes",

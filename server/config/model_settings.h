@@ -76,6 +76,8 @@ struct ModelSettings {
   int64_t state_bytes = int64_t{1} << 30;  // the state of all sequences together
   std::optional<bool> packing;  // where the model can be packed; absent: see WantsPacking
   Precision precision = Precision::kExact;
+  std::vector<std::string> promote;     // constants that requests may send
+  bool promote_found = false;           // and those that versions have differently
   std::string precision_ops;            // see PrecisionRules; files are in the model's folder
   bool fusion = true;                   // nodes are joined where that is faster
   std::set<std::string> padding_off;    // axis labels

@@ -191,7 +191,12 @@ absl::Status BatchRun::FindRecipe() {
   }
   RETURN_IF_ERROR(model_.CheckArena(*recipe_));
   RETURN_IF_ERROR(stream_.Reserve(*recipe_));
-  ASSIGN_OR_RETURN(parameters_, model_.owner()->parameters().TableFor(recipe_));
+  ParameterStore& parameters = model_.owner()->parameters();
+  ASSIGN_OR_RETURN(parameters_, parameters.TableFor(recipe_));
+  const std::vector<OwnValue>& own = plan_.shapes()[0].own_values;
+  if (!own.empty()) {
+    ASSIGN_OR_RETURN(parameters_, parameters.TableWith(*recipe_, *parameters_, own));
+  }
   return absl::OkStatus();
 }
 

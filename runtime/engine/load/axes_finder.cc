@@ -194,7 +194,7 @@ absl::Status AxesFinder::Find(ModelDraft& model, Graph as_imported,
     if (value != kNone) model.program->graph->value(value).dims = input.dims;
   }
   if (absl::c_any_of(model.signature->inputs,
-                     [](const ModelIo& input) { return input.optional; })) {
+                     [](const ModelIo& input) { return input.has_variants(); })) {
     const std::vector<ModelIo>& outputs = model.program->tail == nullptr
                                               ? model.signature->recipe_outputs
                                               : model.program->tail->outputs();

@@ -18,6 +18,7 @@
 #include "runtime/engine/load/live_loader.h"
 #include "runtime/engine/load/model_draft.h"
 #include "runtime/engine/load/policy_maker.h"
+#include "runtime/engine/load/promotion.h"
 #include "runtime/engine/load/refusal.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/graph/dim_expression.h"
@@ -79,10 +80,10 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
     return absl::StrCat(step, " of model ", draft.id().name);
   };
   const Phase load(context_.debug, LogModule::kLoad, [&] { return name_of("load"); });
-  Graph as_imported;
+  Graph as_imported, plain;
   std::optional<LoadBudget> budget;
   Phase importing(context_.debug, LogModule::kLoad, [&] { return name_of("phase import"); });
-  if (const absl::Status status = Import(draft, std::move(given), as_imported, budget);
+  if (const absl::Status status = Import(draft, std::move(given), as_imported, plain, budget);
       !status.ok()) {
     return explain(status);
   }
@@ -102,6 +103,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
   Certifier::StoreLookup lookup;
   RETURN_IF_ERROR(Certifier(context_).FindOut(draft, lookup));
   LiveLoader(context_).Improve(draft, lookup);
+  RETURN_IF_ERROR(CheckCertificates(draft, plain));
   // Measurements ran exactly; recipes want other forms of the parameters.
   if (MayRound(draft.options)) draft.program->owner->parameters().DropUnused();
   certificate.End();
@@ -134,7 +136,8 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
 }
 
 absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel> given,
-                                 Graph& as_imported, std::optional<LoadBudget>& budget) const {
+                                 Graph& as_imported, Graph& plain,
+                                 std::optional<LoadBudget>& budget) const {
   const int64_t file_bytes = given.has_value() ? 0 : FileBytesOf(model.options.path);
   ImportedModel imported;
   if (given.has_value()) {
@@ -147,6 +150,7 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
   if (const auto extend = std::exchange(model.options.extend, nullptr)) {
     RETURN_IF_ERROR(extend(imported));
   }
+  RETURN_IF_ERROR(PromoteConstants(model, imported, plain));
   model.program->graph = std::move(imported.graph);
   model.signature->inputs = std::move(imported.inputs);
   model.signature->recipe_outputs = std::move(imported.outputs);
@@ -166,7 +170,7 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
   budget.emplace(std::max(file_bytes, model.program->owner->parameters().leaf_bytes()));
   // Without a request that overrides them, initialisers are constants.
   if (absl::c_any_of(model.signature->inputs,
-                     [](const ModelIo& input) { return input.optional; })) {
+                     [](const ModelIo& input) { return input.has_variants(); })) {
     as_imported = *model.program->graph;
     for (const ModelIo& input : model.signature->inputs) {
       const ValueId value = model.program->graph->FindValue(input.name);
@@ -190,6 +194,70 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
       model.signature->recipe_inputs.push_back(i);
   }
   return absl::OkStatus();
+}
+
+absl::Status ModelLoader::PromoteConstants(ModelDraft& model, ImportedModel& imported,
+                                           Graph& plain) const {
+  ModelOptions& options = model.options;
+  const auto note = [&](const std::string& text) {
+    context_.log(absl::StrCat("model ", model.id().name, ": ", text));
+  };
+  if (options.promote_found) {
+    const std::optional<Graph> before =
+        context_.graph_before == nullptr ? std::nullopt : context_.graph_before(model.id().name);
+    for (std::string& name :
+         FindPromotable(imported, options, before.has_value() ? &*before : nullptr, note)) {
+      if (!absl::c_linear_search(options.promote, name)) options.promote.push_back(std::move(name));
+    }
+  }
+  if (options.promote.empty()) return absl::OkStatus();
+  plain = imported.graph;
+  RETURN_IF_ERROR(Promote(imported, options.promote));
+  note(absl::StrCat("requests may send ", absl::StrJoin(options.promote, ", "),
+                    ", which are no part of any key; who does not gets the file's values"));
+  return absl::OkStatus();
+}
+
+absl::Status ModelLoader::CheckCertificates(ModelDraft& model, const Graph& plain) const {
+  if (model.options.promote.empty()) return absl::OkStatus();
+  const auto& axes = model.proof->axes;
+  const bool refused = absl::c_any_of(axes, [&](const ModelAxis& axis) {
+    return !axis.certificate.certified && !model.options.no_padding.contains(axis.label);
+  });
+  const bool unpacked = model.options.packing == PackingMode::kAuto &&
+                        model.proof->packing == nullptr && axes.size() > 1;
+  if (!refused && !unpacked) return absl::OkStatus();
+  ModelDraft other = {.options = model.options};
+  *other.signature = *model.signature;
+  other.signature->live_inputs.clear();
+  other.signature->live_axes.clear();
+  other.program->graph = plain;
+  other.program->device_fingerprint = model.program->device_fingerprint;
+  other.program->owner = model.program->owner;
+  for (const ModelIo& input : other.signature->inputs) {
+    const ValueId value = other.program->graph->FindValue(input.name);
+    if (value == kNone) continue;
+    other.program->graph->value(value).overridable = false;
+    if (!input.optional) other.program->graph->value(value).dims = input.dims;
+  }
+  RETURN_IF_ERROR(RunLoadPasses(*other.program->graph));
+  CutModel(*other.program->graph, other.signature->inputs, other.signature->shape_inputs,
+           model.program->tail == nullptr ? other.signature->recipe_outputs
+                                          : model.program->tail->outputs());
+  for (const ModelAxis& axis : axes) {
+    other.proof->axes.push_back({.label = axis.label,
+                                 .symbol = axis.symbol,
+                                 .is_batch = axis.is_batch,
+                                 .counts_rows = axis.counts_rows});
+  }
+  other.program->fingerprint = FingerprintGraph(*other.program->graph);
+  Certifier::StoreLookup lookup;
+  RETURN_IF_ERROR(Certifier(context_).FindOut(other, lookup));
+  LiveLoader(context_).Improve(other, lookup);
+  const std::string lost = CertificateLost(*other.proof, *model.proof);
+  if (lost.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "reprise.promote: constant '", absl::StrJoin(model.options.promote, "', '"), "': ", lost));
 }
 
 absl::Status ModelLoader::CutAtData(ModelDraft& model) const {

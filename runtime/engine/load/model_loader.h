@@ -23,10 +23,16 @@ class ModelLoader {
       ModelOptions options, std::optional<ImportedModel> given = std::nullopt) const;
 
  private:
-  // `as_imported`: the graph before any pass, if requests may override initialisers. `budget`: set
+  // `as_imported`: the graph before any pass, if requests may override initialisers; `plain`: the
+  // same without promoted constants, empty where there are none. `budget`: set
   // to that of all that follows the import, whose own is that of the file.
   absl::Status Import(ModelDraft& model, std::optional<ImportedModel> given, Graph& as_imported,
-                      std::optional<LoadBudget>& budget) const;
+                      Graph& plain, std::optional<LoadBudget>& budget) const;
+  // Promotes the constants that the options name.
+  absl::Status PromoteConstants(ModelDraft& model, ImportedModel& imported, Graph& plain) const;
+  // Promoted constants are refused where padding or packing is lost by that. `plain`: the graph
+  // without them.
+  absl::Status CheckCertificates(ModelDraft& model, const Graph& plain) const;
   // A graph that data decides shapes in becomes what comes before that, and a tail.
   absl::Status CutAtData(ModelDraft& model) const;
   // Prepares for sizes at which certificates have to be looked at anew.

@@ -22,6 +22,8 @@ constexpr int64_t kMostElements = int64_t{1} << 50;
 // no byte, and each would be split off, packed or walked over. A request may have as many as it has
 // bytes in other inputs.
 constexpr int64_t kMostEmptyPlaces = 4096;
+// No promoted constant has more elements.
+constexpr int64_t kMostOwnElements = 1024;
 // The limit for one input, when its row is repeated.
 constexpr int64_t kMostSpreadBytes = int64_t{64} << 20;
 
@@ -128,8 +130,10 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
         shapes.push_back(nullptr);
         continue;
       }
-      result.overrides.push_back(i);
-      result.exact = true;
+      if (signature_->inputs[i].has_variants()) {
+        result.overrides.push_back(i);
+        result.exact = true;
+      }
     }
     const absl::StatusOr<int64_t> counted = CheckedNumElements(tensor.shape);
     if (!counted.ok()) {
@@ -143,6 +147,7 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
     }
     result.bytes += elements * DTypeSize(signature_->inputs[i].dtype);
     shapes.push_back(&tensor.shape);
+    if (signature_->inputs[i].parameter >= 0) TakeOwnValue(signature_->inputs[i], tensor, result);
     if (elements > 0) continue;
     if (const int64_t empty = EmptyPlaces(signature_->inputs[i], tensor.shape);
         empty > empty_places) {
@@ -158,6 +163,18 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
                      " bytes may have ", std::max(result.bytes, kMostEmptyPlaces)));
   }
   return shapes;
+}
+
+void Model::TakeOwnValue(const ModelIo& input, const InputTensor& tensor, RequestShape& result) {
+  // One of a wrong shape is refused behind this.
+  const int64_t elements = CheckedNumElements(tensor.shape).value_or(0);
+  if (elements > kMostOwnElements) return;
+  // A copy: the client's bytes need not be aligned.
+  Tensor value = Tensor::Make(input.dtype, tensor.shape, [&](void* data) {
+    const size_t bytes = elements * DTypeSize(input.dtype);
+    if (bytes > 0) std::memcpy(data, tensor.data, bytes);
+  });
+  result.own_values.push_back({.parameter = input.parameter, .value = std::move(value)});
 }
 
 absl::StatusOr<std::map<std::string, int64_t>> Model::MatchSizes(

@@ -227,6 +227,7 @@ class Model : public std::enable_shared_from_this<Model> {
   // the axes even with as many as `rows`.
   bool RunsAsSent(const Request& request, int64_t rows) const;
   absl::Status TakeSize(const ModelAxis& axis, int64_t size, RequestShape& result) const;
+  static void TakeOwnValue(const ModelIo& input, const InputTensor& tensor, RequestShape& result);
   absl::Status TakeShapeInput(const ModelIo& input, const InputTensor& tensor,
                               RequestShape& result) const;
   // The name of the first input that has the axis.

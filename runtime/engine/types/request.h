@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "runtime/base/stop_flag.h"
 #include "runtime/bucket/policy.h"
+#include "runtime/engine/types/own_value.h"
 #include "runtime/graph/tensor.h"
 #include "runtime/graph/vocabulary.h"
 
@@ -55,6 +56,7 @@ struct RequestShape {
   std::string misfit;
   // The sizes of the variant that the request needs, by symbol.
   std::map<std::string, int64_t> own_sizes;
+  std::vector<OwnValue> own_values;  // those of promoted constants: the same in all of a batch
   bool exact = false;  // must not be padded, whatever the certificates say: see must_count
   // In force when it was measured: what it was admitted under holds for it.
   std::shared_ptr<const BucketPolicy> buckets;
