@@ -31,6 +31,8 @@ constexpr seconds kIdleTime(75);
 constexpr seconds kHeaderTime(10);
 constexpr seconds kSpareTime(1);  // each step of a connection above the limit
 constexpr seconds kLingerTime(2);
+// A request may be on its way for so long after the connection, or the answer before it.
+constexpr seconds kAskingTime(1);
 // A body or an answer may take this time, and a second for each kLeastBytesPerSecond of its bytes.
 constexpr seconds kMoveTime(30);
 constexpr int64_t kLeastBytesPerSecond = 64 << 10;
@@ -187,13 +189,19 @@ void HttpConnection::Start() {
 }
 
 void HttpConnection::LeaveIfIdle() {
+  if (!is_idle_) return;
+  // A client that has just connected is about to ask something: it is answered, and the last time.
+  if (std::chrono::steady_clock::now() - idle_since_ < kAskingTime) {
+    return stream_.ExpireAfter(kAskingTime);
+  }
   // The step that reads goes on until the client closes its side as well.
-  if (is_idle_) stream_.CloseSending();
+  stream_.CloseSending();
 }
 
 void HttpConnection::ReadRequest() {
   held_body_.Release();
   reader_.reset();
+  idle_since_ = std::chrono::steady_clock::now();
   parser_.emplace();
   parser_->header_limit(kMostHeaderBytes);
   parser_->body_limit(std::numeric_limits<uint64_t>::max());  // ours is with numbers
