@@ -468,7 +468,7 @@ void HttpConnection::WriteSome() {
 }
 
 void HttpConnection::Compress(HttpReply& reply) const {
-  if (!wants_gzip_ || reply.body.size() < kLeastCompressed) return;
+  if (!wants_gzip_ || !reply.compress || reply.body.size() < kLeastCompressed) return;
   std::string smaller = Gzip(reply.body);
   if (smaller.empty() || smaller.size() >= reply.body.size()) return;
   reply.body = std::move(smaller);
