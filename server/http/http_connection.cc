@@ -31,7 +31,7 @@ constexpr seconds kIdleTime(75);
 constexpr seconds kHeaderTime(10);
 constexpr seconds kSpareTime(1);  // each step of a connection above the limit
 constexpr seconds kLingerTime(2);
-// A request may be on its way for so long after the connection, or the answer before it.
+// After its connection, or the answer before it, a request may be on its way within this time.
 constexpr seconds kAskingTime(1);
 // A body or an answer may take this time, and a second for each kLeastBytesPerSecond of its bytes.
 constexpr seconds kMoveTime(30);

@@ -20,8 +20,8 @@ constexpr size_t kKeptBytes = 4 << 10;  // the buffer keeps them while nothing i
 constexpr size_t kMostWaitingFrames = 256;
 // A client that has sent something within this time may have a call on its way.
 constexpr std::chrono::seconds kCallingTime(1);
-// The news that a connection will end wait so long for an answer that they can go with, and the
-// news which calls are the last come so much later.
+// The time in which the news that a connection will end can go with an answer, and the time from
+// then to the news which calls are the last.
 constexpr std::chrono::milliseconds kAnswerTime(500);
 constexpr std::chrono::milliseconds kLastStreamTime(500);
 // Spare connections are for one question.

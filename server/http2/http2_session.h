@@ -104,7 +104,7 @@ class Http2Session {
   void Ping() { nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr); }
   // An answer, or a part of a stream's, has left as far as the client's windows let it.
   void OnAnswerTaken();
-  // Lets the client have twice as many streams open, once it has heard of the last such offer.
+  // Doubles the streams that the client may have open, if it has acknowledged the last offer.
   void AllowMoreStreams();
   // Frames that wait to be sent, but for the bodies of answers.
   size_t waiting_frames() const { return nghttp2_session_get_outbound_queue_size(session_); }
@@ -148,7 +148,7 @@ class Http2Session {
   std::unordered_map<int32_t, std::unique_ptr<Entry>> streams_;
   // A client may open more streams as it takes answers: one that reads none makes us keep few.
   uint32_t allowed_streams_;
-  uint32_t answers_taken_ = 0;       // since the last offer
+  uint32_t answers_taken_ = 0;       // answers that have left after the last offer
   bool has_heard_of_offer_ = false;  // it has acknowledged our last settings
   bool goes_with_answer_ = false;
   bool goes_ = false;

@@ -31,7 +31,7 @@ struct ByteTotals {
   std::atomic<int64_t> used{0};
   std::atomic<int64_t> most{0};  // the most of them since that was last asked for
   std::atomic<int64_t> connections{0};
-  std::atomic<int64_t> most_connections{0};  // since that was last asked for
+  std::atomic<int64_t> most_connections{0};  // the same of connections
 };
 
 // The part of the account that one connection holds.
