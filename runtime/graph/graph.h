@@ -5,8 +5,8 @@
 // parameters and constants know their shapes, and inputs may have symbolic dims; in a specialised
 // graph every value has a constant shape and a dtype (`is_specialized`).
 //
-// Parameter: a large floating or int8/uint8 initialiser, a weight by its use, a promoted constant.
-//   Passes know dtype and shape, never its bytes, which the model version has. See ParameterExpr.
+// Parameter: a floating or int8/uint8 initialiser of 256 elements or more. Passes know its dtype
+//   and shape, never its bytes; those stay with the model version. See ParameterExpr.
 // Constant: every other known value; its bytes are here, and are part of a recipe's key.
 //
 // Ids of nodes and values stay valid until Compact(). Removed nodes and values leave holes that
