@@ -29,7 +29,7 @@ bool IsMadeOfScores(const Graph& graph, ValueId id, int steps = kMostSteps) {
   });
 }
 
-// The node adds the line `value` to products with weights, which have as many columns.
+// The node adds the line `value` to products with weights, a number to each column.
 bool AddsBias(const Graph& graph, const Node& node, ValueId value, ValueId other) {
   const NodeId producer = graph.value(other).producer;
   if (node.op != "Add" || producer == kNone) return false;
