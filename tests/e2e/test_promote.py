@@ -193,12 +193,15 @@ def layer_norm():
     """Layer norm written out, with its epsilon; then rows of a shape that a constant says."""
     g = models.Graph(13)
     g.initializers += [numpy_helper.from_array(np.array(1e-5, np.float32), "epsilon"),
-                       numpy_helper.from_array(np.array([-1, 8], np.int64), "shape")]
+                       numpy_helper.from_array(np.array([-1, 8], np.int64), "shape"),
+                       numpy_helper.from_array(np.ones(16, np.float32), "scale"),
+                       numpy_helper.from_array(np.zeros(16, np.float32), "shift")]
     centred = g.node("Sub", "x", g.node("ReduceMean", "x", axes=[-1], keepdims=1))
     squares = g.node("Pow", centred, g.scalar(2.0))
     spread = g.node("Sqrt", g.node("Add", g.node("ReduceMean", squares, axes=[-1], keepdims=1),
                                    "epsilon"))
-    g.rename(g.node("Reshape", g.node("Div", centred, spread), "shape"), "y")
+    normal = g.node("Add", g.node("Mul", g.node("Div", centred, spread), "scale"), "shift")
+    g.rename(g.node("Reshape", normal, "shape"), "y")
     return g.model([("x", TensorProto.FLOAT, ["batch", 16])],
                    [("y", TensorProto.FLOAT, ["halves", 8])])
 

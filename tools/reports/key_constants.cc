@@ -3,7 +3,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/passes/specialize/specialize.h"
+#include "absl/strings/str_join.h"
+#include "runtime/graph/tensor.h"
 
 namespace reprise::cli {
 namespace {
@@ -14,7 +15,11 @@ constexpr int64_t kMostShown = 4;
 
 std::string KeyConstant::ValueText() const {
   const int64_t elements = value.num_elements();
-  return elements <= kMostShown ? ElementsText(value) : absl::StrCat(elements, " elements");
+  if (elements > kMostShown) return absl::StrCat(elements, " elements");
+  const auto integers = value.ToInt64s();
+  if (integers.ok()) return absl::StrJoin(*integers, ",");
+  // As people write them: six digits.
+  return absl::StrJoin(value.ToDoubles(), ",");
 }
 
 std::vector<KeyConstant> KeyConstants(const Model& model) {
