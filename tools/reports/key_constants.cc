@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/graph/tensor.h"
+#include "runtime/engine/engine.h"
 
 namespace reprise::cli {
 namespace {
@@ -23,7 +23,7 @@ std::string KeyConstant::ValueText() const {
 }
 
 std::vector<KeyConstant> KeyConstants(const Model& model) {
-  const Graph& graph = model.program().graph;
+  const Graph& graph = Engine::SymbolicGraph(model, /*packed=*/false);
   std::vector<KeyConstant> constants;
   for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
     const Value& value = graph.value(id);
