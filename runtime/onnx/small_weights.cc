@@ -7,7 +7,8 @@
 namespace reprise {
 namespace {
 
-constexpr int kMostSteps = 6;
+// Scores are scaled, biased and masked before anything else is made of them.
+constexpr int kMostSteps = 5;
 
 bool IsKnown(const Graph& graph, ValueId id) {
   const Value::Kind kind = graph.value(id).kind;
@@ -17,7 +18,7 @@ bool IsKnown(const Graph& graph, ValueId id) {
 // The value is a product of data with data, or made of one: scores, to which masks are added.
 bool IsMadeOfScores(const Graph& graph, ValueId id, int steps = kMostSteps) {
   const NodeId producer = graph.value(id).producer;
-  if (producer == kNone || steps == 0) return steps == 0;
+  if (producer == kNone || steps == 0) return false;
   const Node& node = graph.node(producer);
   const OpFacts& facts = FactsOf(node.op);
   const auto known = [&](ValueId input) { return input != kNone && IsKnown(graph, input); };
