@@ -54,8 +54,8 @@ struct MergedSymbols {
 };
 
 // The dims of `inputs`, with those unnamed (`ids:0`) whose name one input gives to several of its
-// dims. Exporters call every dim `dynamic`, `?` or `N`; which of them are equal only the shape rules
-// say. A name that stands in an expression is one.
+// dims. Exporters call every dim `dynamic`, `?` or `N`; which of them are equal only the shape
+// rules say. A name that stands in an expression is one.
 std::vector<std::vector<Dim>> WithoutPlaceholders(absl::Span<const std::string> names,
                                                   absl::Span<const std::vector<Dim>> inputs);
 

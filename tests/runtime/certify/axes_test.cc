@@ -81,8 +81,8 @@ TEST(MergeSymbolsTest, WhatTheModelCallsABatchCountsRowsWhereverItStands) {
 }
 
 TEST(WithoutPlaceholdersTest, ANameThatAnInputHasTwiceIsNone) {
-  const std::vector<std::vector<Dim>> inputs = {
-      {Symbol("dynamic"), Symbol("dynamic")}, {Symbol("dynamic"), Symbol("width")}};
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("dynamic"), Symbol("dynamic")},
+                                                {Symbol("dynamic"), Symbol("width")}};
   EXPECT_THAT(WithoutPlaceholders({"x", "y"}, inputs),
               ElementsAre(ElementsAre(Symbol("x:0"), Symbol("x:1")),
                           ElementsAre(Symbol("y:0"), Symbol("width"))));
