@@ -44,12 +44,13 @@ bool AddsBias(const Graph& graph, const Node& node, ValueId value, ValueId other
   });
 }
 
-// The node scales or shifts data by the numbers of `value`, several of them: the scale of a norm
-// that is written out, positions, a slope for each channel. Scalars and single numbers are what
-// forms are made of (an epsilon, the 0.5 of a GELU), and masks are numbers that certificates read.
+// The node scales or shifts data by a line of numbers, one for each feature: the scale of a norm
+// that is written out. Scalars and single numbers are what forms are made of (an epsilon, the 0.5
+// of a GELU), and masks and slopes of positions are numbers that certificates read.
 bool ScalesOrShifts(const Graph& graph, const Node& node, ValueId value, ValueId other) {
   if (node.op != "Mul" && node.op != "Add" && node.op != "Sub" && node.op != "Div") return false;
-  return NumElements(*graph.value(value).shape) > 1 && !IsMadeOfScores(graph, other);
+  const Shape& shape = *graph.value(value).shape;
+  return shape.back() > 1 && NumElements(shape) == shape.back() && !IsMadeOfScores(graph, other);
 }
 
 bool IsWeightOf(const Graph& graph, const Node& node, ValueId value) {
