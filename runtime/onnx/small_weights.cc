@@ -44,12 +44,25 @@ bool AddsBias(const Graph& graph, const Node& node, ValueId value, ValueId other
   });
 }
 
-// The node scales or shifts data by the numbers of `value`, several of them: the scale of a norm
-// that is written out, positions, a slope for each channel. Scalars and single numbers are what
-// forms are made of (an epsilon, the 0.5 of a GELU), and masks are numbers that certificates read.
+// Sines are taken of the value: its numbers are those of positions, which passes may read.
+bool MakesAngles(const Graph& graph, ValueId id, int steps = kMostSteps) {
+  return absl::c_any_of(graph.value(id).users, [&](NodeId user) {
+    const Node& node = graph.node(user);
+    if (node.op == "Sin" || node.op == "Cos") return true;
+    const bool moves = node.op == "Concat" || node.op == "Unsqueeze" || node.op == "Reshape" ||
+                       node.op == "Transpose" || node.op == "Cast" || node.op == "Expand";
+    return moves && steps > 0 && MakesAngles(graph, node.outputs[0], steps - 1);
+  });
+}
+
+// The node scales or shifts data by a line of numbers, one for each feature: the scale of a norm
+// that is written out. Scalars and single numbers are what forms are made of (an epsilon, the 0.5
+// of a GELU), and masks and slopes of positions are numbers that certificates read.
 bool ScalesOrShifts(const Graph& graph, const Node& node, ValueId value, ValueId other) {
   if (node.op != "Mul" && node.op != "Add" && node.op != "Sub" && node.op != "Div") return false;
-  return NumElements(*graph.value(value).shape) > 1 && !IsMadeOfScores(graph, other);
+  const Shape& shape = *graph.value(value).shape;
+  if (shape.back() <= 1 || NumElements(shape) != shape.back()) return false;
+  return !IsMadeOfScores(graph, other) && !MakesAngles(graph, node.outputs[0]);
 }
 
 bool IsWeightOf(const Graph& graph, const Node& node, ValueId value) {

@@ -98,6 +98,17 @@ TEST(SmallWeightsTest, ScalesBehindManyLayersAreWeights) {
   EXPECT_EQ(GraphOf(stack(1)), GraphOf(stack(2)));
 }
 
+TEST(SmallWeightsTest, FrequenciesOfPositionsStayConstants) {
+  ModelBuilder b;
+  b.Input("places", {"batch", "length", "1"}).Output("y");
+  b.Floats("frequencies", {4}, {1, 0.1F, 0.01F, 0.001F});
+  b.Node("Mul", {"places", "frequencies"}, {"angles"});
+  b.Node("Cos", {"angles"}, {"y"});
+  const auto imported = ImportOnnxBytes(b.Bytes());
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_TRUE(imported->parameters.empty());
+}
+
 TEST(SmallWeightsTest, LinesThatScaleOrMaskScoresStayConstants) {
   for (const char* op : {"Mul", "Add"}) {
     ModelBuilder b;
