@@ -105,14 +105,15 @@ def test_concurrent_requests_of_different_lengths_share_replays_and_counters_agr
     assert len(ids) < 128
 
 
-@pytest.mark.parametrize("model, names, config, bucket", [
-    (MINILM, ["input_ids", "attention_mask", "token_type_ids"], "", "t4096"),
-    (models.bert(), ["input_ids", "attention_mask"], PADDED, "b32_s128")], ids=["packed", "padded"])
+@pytest.mark.parametrize("model, names, config, kind", [
+    (MINILM, ["input_ids", "attention_mask", "token_type_ids"], "", "t"),
+    (models.bert(), ["input_ids", "attention_mask"], PADDED, "b32_s")], ids=["packed", "padded"])
 def test_sixty_four_clients_at_one_cold_length_cause_one_compile(repository, rng, model, names,
-                                                                 config, bucket):
+                                                                 config, kind):
     repository.add("model", model, config=config)
     with Daemon(repository) as daemon:
-        inputs = text_inputs(names, 32, 100, rng, 200)
+        # All together stay below the largest queue: 20 replays of the largest bucket.
+        inputs = text_inputs(names, 32, 35, rng, 200)
         answers, start = [], threading.Barrier(64)
 
         def work(_):
@@ -124,7 +125,8 @@ def test_sixty_four_clients_at_one_cold_length_cause_one_compile(repository, rng
         captures = [answer.capture for answer in answers]
         assert captures.count("captured") == 1, captures
         assert set(captures) <= {"captured", "waited", "replayed"}, captures
-        assert {answer.bucket for answer in answers} == {bucket}
+        (bucket,) = {answer.bucket for answer in answers}
+        assert bucket.startswith(kind)
         scrape = Scrape(daemon.metrics_url)
         assert scrape.total("reprise_compiles_total", model="model") == 1
         ids = {i for answer in answers for i in answer.batches}
