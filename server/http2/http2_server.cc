@@ -70,14 +70,13 @@ class Http2Server::Impl {
       leaves_already = std::exchange(draining_, true);
     }
     if (!leaves_already) {
-      listener_.Close();
-      ForEach([](Http2Connection& connection) { connection.Drain(false); });
+      boost::asio::post(io_, [this] { listener_.Close(); });
+      ForEach([](Http2Connection& connection) { connection.Drain("shutdown"); });
     }
     return WaitUntilNone(deadline);
   }
 
   void Shutdown(std::chrono::steady_clock::time_point deadline) {
-    ForEach([](Http2Connection& connection) { connection.Drain(true); });
     if (!Leave(deadline)) {
       ForEach([](Http2Connection& connection) { connection.End(); });
       WaitUntilNone(std::chrono::steady_clock::now() + kCutTime);
@@ -89,23 +88,18 @@ class Http2Server::Impl {
 
   void TakeOver(ClientStream stream) {
     const auto connection = std::make_shared<Http2Connection>(std::move(stream), context_);
-    // Clients that connected just before the port closed have their call answered.
-    bool leaves = false;
     {
       MutexLock lock(mutex_);
-      leaves = draining_;
+      if (draining_) return;
       connections_.insert(connection);
     }
-    boost::asio::post(connection->executor(), [this, connection, leaves] {
+    boost::asio::post(connection->executor(), [this, connection] {
       const auto ended = [this, weak = std::weak_ptr<Http2Connection>(connection)] {
         MutexLock lock(mutex_);
         if (const Connection gone = weak.lock()) connections_.erase(gone);
         if (connections_.empty()) none_.NotifyAll();
       };
-      if (!WhereMemoryAllows([&] {
-            connection->Start(ended);
-            if (leaves) connection->Drain(false);
-          })) {
+      if (!WhereMemoryAllows([&] { connection->Start(ended); })) {
         connection->End();
         ended();
       }
@@ -145,14 +139,12 @@ class Http2Server::Impl {
     });
   }
 
-  // Memory of clients that are gone, whichever port they came by, goes back to the system, where it
-  // was much.
+  // Memory of clients that are gone goes back to the system, where it was much.
   void GiveBackMemory() {
-    const ByteAccount& account = *context_.account;
-    const int64_t held = account.used() + account.connections() * kConnectionBytes;
+    const int64_t of_connections = connections() * kConnectionBytes;
+    const int64_t held = context_.account->used() + of_connections;
     // A crowd that comes and goes between two checks leaves as much behind as one that stays.
-    most_held_ =
-        std::max(most_held_, account.TakeMost() + account.TakeMostConnections() * kConnectionBytes);
+    most_held_ = std::max(most_held_, context_.account->TakeMost() + of_connections);
     if (most_held_ < kMuchBytes || held > most_held_ / 2) return;
     most_held_ = held;
     ReturnFreedMemory();

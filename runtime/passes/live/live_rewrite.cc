@@ -25,8 +25,6 @@ namespace reprise {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// Less than the share of a window that one element is.
-constexpr float kLeastShare = 1e-9F;
 // A value is followed back through this many nodes that only move elements.
 constexpr int kMostMoves = 16;
 
@@ -171,7 +169,7 @@ void LiveRewrite::VisitWindows(NodeId id) {
   const ValueId x = graph_.node(id).input(0);
   const bool counts_pads = graph_.node(id).attributes.Int("count_include_pad", 0) != 0;
   const Border border = FactsOf(graph_.node(id).op).border;
-  if (border == Border::kCountedWindow && !counts_pads) return VisitAverage(id);
+  if (border == Border::kCountedWindow && !counts_pads) return;
   // Pads that do not hang on the size can be said.
   const std::string auto_pad = graph_.node(id).attributes.String("auto_pad", "NOTSET");
   if (const auto* pads = extents_.PadsOf(id); pads != nullptr && auto_pad.starts_with("SAME")) {
@@ -191,33 +189,6 @@ void LiveRewrite::VisitWindows(NodeId id) {
     const ValueId pooled = graph_.node(id).outputs[0];
     Filled(pooled, {.dim = windows.dim, .extent = windows.extent}, 0);
   }
-}
-
-// Averages of what is there: the sum over windows, by as many elements as are live.
-void LiveRewrite::VisitAverage(NodeId id) {
-  const Node node = graph_.node(id);
-  const ValueId x = node.inputs[0];
-  std::vector<LiveDim> live;
-  for (const LiveWindows& windows : extents_.WindowsOf(id)) {
-    const auto in = extents_.At(x, windows.dim);
-    if (!windows.leaves_end || !in.has_value()) continue;
-    if (!CanFill(x, *in)) return;
-    live.push_back(*in);
-  }
-  // Rounded up, a window may begin behind the pads, which then count in no other way.
-  if (live.empty() || node.attributes.Int("ceil_mode", 0) != 0) return;
-  ValueId kept = x;
-  for (const LiveDim& one : live) kept = Filled(kept, one, 0);
-  const Tensor one = Tensor::FromVector<float>(DType::kFloat32, {1}, {1});
-  ValueId count = Add(ConstantOfShapeOp::kName, {Add(ShapeOp::kName, {x})}, {{"value", one}});
-  for (const LiveDim& dim : live) count = FillNode(count, dim.dim, dim.extent, 0);
-  Attributes attributes = node.attributes;
-  attributes.Set("count_include_pad", int64_t{1});
-  const ValueId sums = Add(node.op, {kept}, attributes);
-  // Windows behind the end have nothing to be divided by.
-  const ValueId some = graph_.AddConstant("", Tensor::FloatScalar(kLeastShare));
-  const ValueId shares = Add(MaxOp::kName, {Add(node.op, {count}, attributes), some});
-  ReplaceOutput(id, Add(DivOp::kName, {sums, shares}));
 }
 
 std::optional<std::vector<int64_t>> LiveRewrite::ReducedDims(const Node& node) const {

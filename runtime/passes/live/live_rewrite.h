@@ -28,7 +28,6 @@ class LiveRewrite {
   static Handler HandlerOf(const Node& node);
 
   void VisitWindows(NodeId id);
-  void VisitAverage(NodeId id);
   void VisitMean(NodeId id);
   void VisitSum(NodeId id);
   void VisitExtreme(NodeId id);
