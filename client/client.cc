@@ -95,7 +95,8 @@ struct Client::State {
   int in_flight = 0;  // guarded by mutex: callbacks that have not returned
 };
 
-Client::Client(ClientOptions options) : Client(options, MakeChannel(options.target, options.tls)) {}
+Client::Client(const ClientOptions& options)
+    : Client(options, MakeChannel(options.target, options.tls)) {}
 
 Client::Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel)
     : options_(std::move(options)), state_(std::make_unique<State>(std::move(channel))) {}

@@ -117,7 +117,7 @@ using InferCallback = std::function<void(absl::StatusOr<InferResult>)>;
 
 class Client {
  public:
-  explicit Client(ClientOptions options);
+  explicit Client(const ClientOptions& options);
   // Over a channel that exists, such as one inside the process.
   Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel);
   ~Client();

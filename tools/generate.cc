@@ -83,7 +83,7 @@ void PrintSpeed(const GeneratorStats& stats, const std::vector<int64_t>& first,
       static_cast<double>(stats.generated_tokens) * 1e9 / static_cast<double>(ns), median(first),
       median(next), static_cast<long long>(stats.steps), static_cast<long long>(stats.set_backs),
       static_cast<long long>(stats.drafts_right),
-      static_cast<long long>(stats.drafts_right + stats.drafts_wrong));
+      static_cast<long long>(stats.drafts_right) + static_cast<long long>(stats.drafts_wrong));
 }
 
 absl::Status Generate(const GenerateOptions& options) {

@@ -38,6 +38,7 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
       symbols.insert(axis.symbol);
     }
   }
+  wanted.reserve(refused.size());
   for (const size_t i : refused) wanted.push_back(model.proof->axes[i].symbol);
   ASSIGN_OR_RETURN(LiveForm form, MakeLiveForm(*model.program->graph, batch, symbols, wanted));
   RETURN_IF_ERROR(RunLoadPasses(form.graph));
