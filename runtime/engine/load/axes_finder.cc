@@ -72,18 +72,6 @@ bool AskForSizes(const MergedSymbols& merged, const std::vector<ModelIo>& inputs
   return false;
 }
 
-// `dims`: those of each input that is not optional.
-void SetDims(const std::vector<std::vector<Dim>>& dims, std::vector<ModelIo>& inputs,
-             Graph& graph) {
-  size_t next = 0;
-  for (ModelIo& input : inputs) {
-    if (input.optional) continue;
-    input.dims = dims[next++];
-    const ValueId value = graph.FindValue(input.name);
-    if (value != kNone) graph.value(value).dims = input.dims;
-  }
-}
-
 }  // namespace
 
 SizeMeasure AxesFinder::MeasureOf(const ModelDraft& model) {
@@ -101,11 +89,9 @@ SizeMeasure AxesFinder::MeasureOf(const ModelDraft& model) {
 
 MergedSymbols AxesFinder::MergeAxes(ModelDraft& model, bool can_try, const LoadBudget& budget,
                                     absl::Status& first_error) const {
-  std::vector<std::string> names;
   std::vector<std::vector<Dim>> dims;
   for (const ModelIo& input : model.signature->inputs) {
     if (input.optional) continue;
-    names.push_back(input.name);
     dims.push_back(input.dims);
   }
   const auto accepts = [&](const std::map<std::string, int64_t>& sizes) {
@@ -114,21 +100,7 @@ MergedSymbols AxesFinder::MergeAxes(ModelDraft& model, bool can_try, const LoadB
     if (first_error.ok()) first_error = status;
     return status.ok();
   };
-  const std::vector<int64_t> constant_sizes = BroadcastSizes(*model.program->graph);
-  const auto merge = [&](const std::vector<std::vector<Dim>>& symbols) {
-    first_error = absl::OkStatus();
-    SetDims(symbols, model.signature->inputs, *model.program->graph);
-    return MergeSymbols(symbols, accepts, constant_sizes);
-  };
-  if (can_try) {
-    const std::vector<std::vector<Dim>> unnamed = WithoutPlaceholders(names, dims);
-    if (unnamed != dims) {
-      MergedSymbols merged = merge(unnamed);
-      merged.TakeNames(dims, unnamed);
-      if (merged.note.empty()) return merged;
-    }
-  }
-  return merge(dims);
+  return MergeSymbols(dims, accepts, BroadcastSizes(*model.program->graph));
 }
 
 void AxesFinder::SplitAtSizes(ModelDraft& model, std::vector<ModelIo> declared,
