@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/mutex.h"
 #include "runtime/engine/engine.h"
+#include "runtime/generate/carried_steps.h"
 #include "runtime/generate/generation.h"
 #include "runtime/generate/sequence.h"
 #include "runtime/generate/speculation.h"
@@ -93,6 +94,10 @@ class Generator {
   int64_t vocabulary() const { return vocabulary_; }
   const std::string& ids_input() const { return ids_input_; }
   const StepRecipes& recipes() const { return runner_->recipes(); }
+  // Computes requests whose clients carry the cache; null: they are served as by any model, and
+  // `carried_refusal` says why.
+  const CarriedSteps* carried() const { return carried_.get(); }
+  const std::string& carried_refusal() const { return carried_refusal_; }
   // The paged form of the model in words for the log.
   std::string Describe() const;
 
@@ -143,6 +148,8 @@ class Generator {
   GeneratorOptions options_;
   // Constant after Init.
   std::unique_ptr<StepRunner> runner_;
+  std::unique_ptr<CarriedSteps> carried_;  // borrows the recipes of the runner
+  std::string carried_refusal_;
   std::unique_ptr<PagePool> pages_;
   std::string ids_input_;
   int64_t context_ = 0, vocabulary_ = 0, id_rows_ = 0;

@@ -69,22 +69,34 @@ class Sequence {
 
   float Next() { return std::normal_distribution<float>()(random_); }
 
-  // Rows at `positions`, computed `tile` at a time.
+  // Rows at `positions`, computed `tile` at a time. `carried`: as a client carries the keys and
+  // values, rather than in pages.
   std::vector<float> Run(const PagedKernels& kernels, const std::vector<float>& q,
-                         const std::vector<int64_t>& positions, int64_t tile) {
+                         const std::vector<int64_t>& positions, int64_t tile,
+                         bool carried = false) {
     AlignedBuffer scratch(kMostPagedRows * PagedScratchStride(of_.keys) * sizeof(float));
-    const PagedArgs args = {.pages = pages_.data(),
-                            .k_offset = 0,
-                            .v_offset = kPage * of_.size,
-                            .k_scales = scales_,
-                            .v_scales = scales_ + kPage,
-                            .head_dim = of_.size,
-                            .v_head_dim = of_.size_v,
-                            .scale = 0.3f,
-                            .softcap = of_.softcap,
-                            .window = of_.window,
-                            .scratch = reinterpret_cast<float*>(scratch.data()),
-                            .scratch_stride = PagedScratchStride(of_.keys)};
+    std::vector<float> keys(PagedTileFloats(of_.size)), values = v_;
+    values.resize(values.size() + kPage, std::nanf(""));
+    PagedArgs args = {.pages = pages_.data(),
+                      .k_offset = 0,
+                      .v_offset = kPage * of_.size,
+                      .k_scales = scales_,
+                      .v_scales = scales_ + kPage,
+                      .head_dim = of_.size,
+                      .v_head_dim = of_.size_v,
+                      .scale = 0.3f,
+                      .softcap = of_.softcap,
+                      .window = of_.window,
+                      .scratch = reinterpret_cast<float*>(scratch.data()),
+                      .scratch_stride = PagedScratchStride(of_.keys)};
+    if (carried) {
+      args.pages = nullptr;
+      args.keys = k_.data();
+      args.values = values.data();
+      args.positions = of_.keys;
+      args.tile = keys.data();
+      args.transpose = TransposeFor(UsableIsa(Isa::kAvx512));
+    }
     std::vector<float> out(positions.size() * of_.size_v);
     for (size_t first = 0; first < positions.size(); first += tile) {
       const size_t count = std::min<size_t>(tile, positions.size() - first);
@@ -160,6 +172,12 @@ TEST_P(PagedAttentionTest, RowsAreThoseOfTheDefinitionWhateverStandsBesideThem) 
       EXPECT_EQ(std::memcmp(alone.data(), beside.data(), alone.size() * sizeof(float)), 0)
           << one.keys << " keys, tiles of " << tile;
     }
+    if (dtype != ops::CacheDType::kFloat32) continue;
+    const PagedKernels& carried = CarriedKernelsFor(UsableIsa(wanted));
+    const std::vector<float> read =
+        sequence.Run(carried, q, positions, carried.most_rows, /*carried=*/true);
+    EXPECT_EQ(std::memcmp(alone.data(), read.data(), alone.size() * sizeof(float)), 0)
+        << one.keys << " keys that a client carries";
   }
 }
 
