@@ -22,7 +22,7 @@ class CarriedBatch {
     int ids = 0;
     const std::vector<int>& caches;    // inputs
     int logits = 0;                    // output
-    const std::vector<int>& presents;  // by output, the cache: see FindPresents
+    const std::vector<int>& presents;  // the cache of each output: see FindPresents
     const std::vector<DecoderCache>& sizes;
     int64_t vocabulary = 0;
   };
@@ -46,7 +46,7 @@ class CarriedBatch {
   // One row of a request: a sequence.
   struct Row {
     size_t request = 0;
-    int64_t row = 0;   // of the request
+    int64_t row = 0;   // its place in the request
     int64_t done = 0;  // its new tokens that are computed, or in this step
     int64_t count = 0;
     std::vector<ops::CarriedCache> caches;
@@ -54,7 +54,7 @@ class CarriedBatch {
   };
   struct StepToken {
     size_t row = 0;
-    int64_t token = 0;  // of the row
+    int64_t token = 0;  // its place in the row
     ops::CarriedToken carried;
   };
 

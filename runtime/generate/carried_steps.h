@@ -26,10 +26,10 @@
 
 namespace reprise {
 
-// What a batch computed and copied.
+// The work of a batch.
 struct CarriedCounts {
   int64_t tokens = 0;
-  int64_t bytes = 0;  // of keys and values, written to answers
+  int64_t bytes = 0;  // keys and values that were written to answers
 };
 
 class CarriedSteps {
@@ -84,7 +84,7 @@ class CarriedSteps {
   const Clock& clock_;
   Decoder decoder_;
   Inputs inputs_{};
-  std::vector<int> presents_;  // by output: see FindPresents
+  std::vector<int> presents_;  // the cache of each output: see FindPresents
   int64_t most_tokens_ = 0;
 };
 

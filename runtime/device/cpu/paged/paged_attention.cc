@@ -292,7 +292,7 @@ const PagedKernels& PagedKernelsFor(Isa isa, ops::CacheDType dtype) {
 }
 
 const PagedKernels& CarriedKernelsFor(Isa isa) {
-  constexpr size_t kCarried = 3;  // behind those by CacheDType
+  constexpr size_t kCarried = 3;  // they follow those by CacheDType
   const PagedTable& table = REPRISE_CHOOSE_TARGET(isa, kPagedKernels);
   return table.kernels[kCarried];
 }

@@ -21,8 +21,8 @@ constexpr size_t kQuery = 0, kKey = 1, kValue = 2, kPositions = 3, kTables = 4, 
 struct PagedParams {
   const PagedKernels* kernels = nullptr;
   const PagedKernels* carried = nullptr;  // those of what clients carry
-  int64_t k_cache = 0, v_cache = 0;       // among the caches of a client
-  int64_t scratch_floats = 0;             // of a part
+  int64_t k_cache = 0, v_cache = 0;       // positions among the caches of a client
+  int64_t scratch_floats = 0;             // the scratch of a part
   PagedArgs args;                         // sizes; offsets are those of head 0
   int64_t tokens = 0, batch_rows = 0, heads = 0, kv_heads = 0, group = 0;
   int64_t tile = 1;  // tokens of a unit
