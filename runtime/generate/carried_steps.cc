@@ -143,8 +143,9 @@ absl::Status CarriedSteps::CheckNumbers(const Request& request, const Sizes& siz
 
 absl::Status CarriedSteps::Takes(const Request& request) const {
   for (size_t i = 0; i < request.inputs.size(); ++i) {
-    const bool optional = model_->inputs()[i].optional;
-    if (optional != (request.inputs[i].data == nullptr)) {
+    const InputTensor& input = request.inputs[i];
+    const bool given = input.data != nullptr || NumElements(input.shape) == 0;
+    if (model_->inputs()[i].optional ? input.data != nullptr : !given) {
       return NotHere(model_->inputs()[i].name, "is one that recipes do not take");
     }
   }

@@ -5,6 +5,9 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/movement/append_rows_op.h"
+#include "runtime/ops/movement/concat_op.h"
 #include "runtime/passes/kit/rewrite.h"
 
 namespace reprise {
@@ -15,10 +18,11 @@ ValueId PastOf(const Graph& graph, ValueId value) {
   const NodeId producer = ProducerOf(graph, value);
   if (producer == kNone) return kNone;
   const Node& node = graph.node(producer);
-  if (node.op == "Identity") return PastOf(graph, node.inputs[0]);
+  if (node.op == IdentityOp::kName) return PastOf(graph, node.inputs[0]);
   const int64_t axis = node.attributes.Int("axis", 0);
-  const bool joined = node.op == "Concat" && node.inputs.size() == 2 && (axis == 2 || axis == -2);
-  if (!joined && node.op != "reprise.AppendRows") return kNone;
+  const bool joined =
+      node.op == ConcatOp::kName && node.inputs.size() == 2 && (axis == 2 || axis == -2);
+  if (!joined && node.op != AppendRowsOp::kName) return kNone;
   return node.inputs[0];
 }
 
