@@ -13,7 +13,8 @@ namespace reprise {
 inline constexpr int kNoCache = -1;
 
 // For each output of the graph the position of its cache in Decoder::caches, kNoCache for the
-// scores. UNIMPLEMENTED naming an output that is neither, or a cache that no output continues.
+// scores. UNIMPLEMENTED naming an output that is neither, or has not a row for each token, or a
+// cache that no output continues.
 absl::StatusOr<std::vector<int>> FindPresents(const Graph& symbolic, const Decoder& decoder,
                                               const std::vector<std::string>& outputs);
 
