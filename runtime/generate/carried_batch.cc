@@ -32,21 +32,24 @@ void CarriedBatch::AddRequest(const Layout& layout, size_t request) {
   outputs.resize(layout.presents.size());
   OutputTensor& logits = outputs[layout.logits];
   logits.shape = {rows, count, layout.vocabulary};
-  logits.bytes.resize(sizeof(float) * static_cast<size_t>(NumElements(logits.shape)));
+  logits.bytes.resize(DTypeSize(layout.logits_dtype) *
+                      static_cast<size_t>(NumElements(logits.shape)));
   const size_t first = rows_.size();
   for (int64_t row = 0; row < rows; ++row) {
-    rows_.push_back({.request = request,
-                     .row = row,
-                     .count = count,
-                     .caches = std::vector<ops::CarriedCache>(layout.caches.size()),
-                     .sequence = {.past = past, .total = total}});
+    rows_.push_back(
+        {.request = request,
+         .row = row,
+         .count = count,
+         .caches = std::vector<ops::CarriedCache>(layout.caches.size()),
+         .sequence = {.past = past, .total = total, .half = layout.dtype == DType::kFloat16}});
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const int cache = layout.presents[i];
     if (cache < 0) continue;
     const DecoderCache& size = layout.sizes[cache];
     outputs[i].shape = {rows, size.heads, total, size.size};
-    const size_t bytes = sizeof(float) * static_cast<size_t>(NumElements(outputs[i].shape));
+    const auto cell = static_cast<int64_t>(DTypeSize(layout.dtype));
+    const auto bytes = static_cast<size_t>(cell * NumElements(outputs[i].shape));
     outputs[i].bytes.reserve(bytes + kVectorBytes);
     outputs[i].bytes.resize(bytes);
     cache_bytes_ += static_cast<int64_t>(bytes);
@@ -54,8 +57,9 @@ void CarriedBatch::AddRequest(const Layout& layout, size_t request) {
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t width = size.heads * size.size;
       rows_[first + row].caches[cache] = {
-          .past = data + row * width * past * static_cast<int64_t>(sizeof(float)),
-          .present = reinterpret_cast<float*>(outputs[i].bytes.data()) + row * width * total};
+          .past = data + row * width * past * cell,
+          .present =
+              reinterpret_cast<std::byte*>(outputs[i].bytes.data()) + row * width * total * cell};
     }
   }
   tokens_ += rows * count;
@@ -108,12 +112,20 @@ void CarriedBatch::Fill(const Recipe& recipe, std::byte* base) const {
 }
 
 void CarriedBatch::TakeScores(const float* scores) {
-  const auto width = static_cast<size_t>(layout_.vocabulary) * sizeof(float);
+  const auto width = static_cast<size_t>(layout_.vocabulary);
+  const size_t cell = DTypeSize(layout_.logits_dtype);
   for (size_t i = 0; i < step_.size(); ++i) {
     const Row& row = rows_[step_[i].row];
     OutputTensor& logits = responses_[row.request].outputs[layout_.logits];
-    std::memcpy(logits.bytes.data() + (row.row * row.count + step_[i].token) * width,
-                scores + i * static_cast<size_t>(layout_.vocabulary), width);
+    char* const to = logits.bytes.data() + (row.row * row.count + step_[i].token) * width * cell;
+    if (layout_.logits_dtype == DType::kFloat32) {
+      std::memcpy(to, scores + i * width, width * cell);
+      continue;
+    }
+    for (size_t column = 0; column < width; ++column) {
+      const uint16_t half = FloatToHalf(scores[i * width + column]);
+      std::memcpy(to + column * cell, &half, cell);
+    }
   }
 }
 

@@ -23,6 +23,13 @@ int PositionOf(const Model& model, const std::string& name) {
   return kAbsent;
 }
 
+bool IsCarried(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat16; }
+
+DType DTypeOf(const Model& model, const std::string& input) {
+  const int position = PositionOf(model, input);
+  return position == kAbsent ? DType::kUndefined : model.inputs()[position].dtype;
+}
+
 absl::Status NotHere(absl::string_view input, absl::string_view why) {
   return absl::UnimplementedError(absl::StrCat("input '", input, "' ", why));
 }
@@ -53,13 +60,15 @@ absl::StatusOr<std::vector<int>> CarriedSteps::CheckModel(const Model& model, co
   for (const ModelIo& output : model.outputs()) outputs.push_back(output.name);
   for (const DecoderCache& cache : decoder.caches) {
     const int position = PositionOf(model, cache.input);
-    if (position == kAbsent || model.inputs()[position].dtype != DType::kFloat32) {
-      return NotHere(cache.input, "is no float32");
+    if (position == kAbsent || !IsCarried(model.inputs()[position].dtype) ||
+        model.inputs()[position].dtype != DTypeOf(model, decoder.caches[0].input)) {
+      return NotHere(cache.input, "is neither float32 nor float16, as all caches are");
     }
   }
   const ModelIo& logits = model.outputs()[decoder.logits];
-  if (logits.dtype != DType::kFloat32) {
-    return absl::UnimplementedError(absl::StrCat("output '", logits.name, "' is no float32"));
+  if (!IsCarried(logits.dtype)) {
+    return absl::UnimplementedError(
+        absl::StrCat("output '", logits.name, "' is neither float32 nor float16"));
   }
   return FindPresents(symbolic, decoder, outputs);
 }
@@ -163,7 +172,9 @@ std::vector<Response> CarriedSteps::Run(absl::Span<const Request* const> request
                       .logits = static_cast<int>(decoder_.logits),
                       .presents = presents_,
                       .sizes = decoder_.caches,
-                      .vocabulary = limits_.vocabulary},
+                      .vocabulary = limits_.vocabulary,
+                      .dtype = model_->inputs()[inputs_.caches[0]].dtype,
+                      .logits_dtype = model_->outputs()[decoder_.logits].dtype},
                      requests);
   counts = {.tokens = batch.tokens(), .bytes = batch.cache_bytes()};
   RunControl control(clock_, {.max_ns = model_->options().max_request_ns}, stop);

@@ -29,16 +29,17 @@ std::optional<CacheDType> ParseCacheDType(absl::string_view name);  // "f32", "b
 absl::string_view CacheDTypeName(CacheDType dtype);
 
 // A sequence whose keys and values a client carries: they are read where the client has them, and
-// written once, into the answer. Both are of float32, row-major.
+// written once, into the answer. Both are row-major, of float32 or float16, which is widened.
 struct CarriedCache {
   const std::byte* past = nullptr;  // [heads, past, size], at any alignment
-  float* present = nullptr;         // [heads, past + new, size]; vectors behind it can be read
+  std::byte* present = nullptr;     // [heads, past + new, size]; vectors behind it can be read
 };
 struct CarriedSequence {
   const CarriedCache* caches = nullptr;  // one for each cache input of the model
   int64_t past = 0;
   int64_t total = 0;
   bool begins = false;  // nothing of it was computed yet: its past is to be written
+  bool half = false;    // keys and values are of float16
 };
 // One token of it. The address of a token's table is that of one of these, plus 1.
 struct alignas(8) CarriedToken {

@@ -21,12 +21,17 @@ ValueId PastOf(const Graph& graph, ValueId value) {
   const NodeId producer = ProducerOf(graph, value);
   if (producer == kNone) return kNone;
   const Node& node = graph.node(producer);
-  if (node.op == IdentityOp::kName) return PastOf(graph, node.inputs[0]);
+  // A cast is that of a cache of halves, whose rows are computed in float32.
+  if (node.op == IdentityOp::kName || node.op == CastOp::kName) {
+    return PastOf(graph, node.inputs[0]);
+  }
   const int64_t axis = node.attributes.Int("axis", 0);
   const bool joined =
       node.op == ConcatOp::kName && node.inputs.size() == 2 && (axis == 2 || axis == -2);
   if (!joined && node.op != AppendRowsOp::kName) return kNone;
-  return node.inputs[0];
+  ValueId past = node.inputs[0];
+  while (const Node* cast = graph.ProducerIf(past, CastOp::kName)) past = cast->inputs[0];
+  return past;
 }
 
 // Sizes at which the outputs are looked at.

@@ -94,11 +94,22 @@ HWY_INLINE VF Finished(const PagedArgs& args, const PagedRow& row, int64_t posit
   return hn::IfThenElse(seen, score, hn::Set(kF32, -std::numeric_limits<float>::infinity()));
 }
 
+// The rows of page `page` as floats, `size` each: those of a client, or a copy of them.
+const float* RowsOf(const PagedArgs& args, const std::byte* rows, int64_t size, int64_t page) {
+  const int64_t base = page * kPage, count = std::min(kPage, args.positions - base);
+  if (args.widen == nullptr) return reinterpret_cast<const float*>(rows) + base * size;
+  constexpr int64_t kHalf = 2;  // bytes
+  float* const wide = args.tile + 2 * args.head_dim * kPage;
+  args.widen(rows + base * size * kHalf, wide, count * size);
+  return wide;
+}
+
 // Writes the keys of page `page` to `to`, as a page holds them; those that there are not are zeros.
 void CopyKeys(const PagedArgs& args, int64_t page, float* to) {
-  const int64_t base = page * kPage, count = std::min(kPage, args.positions - base);
+  const int64_t count = std::min(kPage, args.positions - page * kPage);
   if (count < kPage) std::fill_n(to, args.head_dim * kPage, 0.0f);
-  args.transpose(args.keys + base * args.head_dim, args.head_dim, count, args.head_dim, to, kPage);
+  args.transpose(RowsOf(args, args.keys, args.head_dim, page), args.head_dim, count, args.head_dim,
+                 to, kPage);
 }
 
 // Scores of `Pages` pages from `page` on, for all rows.
@@ -185,7 +196,7 @@ HWY_INLINE void Values(const PagedArgs& args, const PagedRow* rows, const Range&
     const Cell* values = nullptr;
     const float* scales = nullptr;
     if constexpr (Carried) {
-      values = args.values + base * stride + column;
+      values = RowsOf(args, args.values, args.v_head_dim, page) + column;
     } else {
       values = reinterpret_cast<const Cell*>(args.pages[page]) + args.v_offset + column;
       scales = reinterpret_cast<const float*>(args.pages[page]) + args.v_scales;

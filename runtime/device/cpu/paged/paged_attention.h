@@ -30,10 +30,12 @@ struct PagedArgs {
   std::byte* const* pages = nullptr;  // those of the sequence
   // Where a client carries the keys and values of the head: `positions` rows of each, one behind
   // another. Null: they lie in pages.
-  const float* keys = nullptr;
-  const float* values = nullptr;
+  const std::byte* keys = nullptr;
+  const std::byte* values = nullptr;
+  // They are of float16, which this makes floats of; null: they are floats.
+  void (*widen)(const void* x, float* y, int64_t count) = nullptr;
   int64_t positions = 0;
-  float* tile = nullptr;          // PagedTileFloats(head_dim) floats for them
+  float* tile = nullptr;          // PagedTileFloats(head_dim, v_head_dim) floats for them
   Transpose transpose = nullptr;  // writes these
   int64_t k_offset = 0;           // elements from a page's begin to the head's keys
   int64_t v_offset = 0;
@@ -67,7 +69,11 @@ const PagedKernels& CarriedKernelsFor(Isa isa);
 // Scores of one row, for sequences of up to `context` positions.
 constexpr int64_t PagedScratchStride(int64_t context) { return (context + 15) / 16 * 16 + 16; }
 inline constexpr int64_t kMostPagedRows = 8;
-// Keys of the pages whose scores are summed side by side, as a page holds them.
-constexpr int64_t PagedTileFloats(int64_t head_dim) { return 2 * head_dim * ops::kPagePositions; }
+// Keys of the pages whose scores are summed side by side, as a page holds them; then the rows of a
+// page that are widened, and a vector that may be read behind them.
+constexpr int64_t PagedTileFloats(int64_t head_dim, int64_t v_head_dim) {
+  const int64_t width = head_dim > v_head_dim ? head_dim : v_head_dim;
+  return (2 * head_dim + width + 1) * ops::kPagePositions;
+}
 
 }  // namespace reprise::cpu

@@ -9,6 +9,7 @@
 #include "runtime/device/cpu/paged/paged_attention.h"
 #include "runtime/device/cpu/paged/paged_plans.h"
 #include "runtime/device/cpu/plan/plan.h"
+#include "runtime/device/cpu/simd/half.h"
 #include "runtime/ops/attention/paged.h"
 
 namespace reprise::cpu {
@@ -21,6 +22,7 @@ constexpr size_t kQuery = 0, kKey = 1, kValue = 2, kPositions = 3, kTables = 4, 
 struct PagedParams {
   const PagedKernels* kernels = nullptr;
   const PagedKernels* carried = nullptr;  // those of what clients carry
+  const HalfKernels* half = nullptr;      // and what makes its float16 floats
   int64_t k_cache = 0, v_cache = 0;       // positions among the caches of a client
   int64_t scratch_floats = 0;             // the scratch of a part
   PagedArgs args;                         // sizes; offsets are those of head 0
@@ -67,24 +69,32 @@ static_assert(sizeof(std::byte* const*) == sizeof(int64_t));
 // One cache of a client's sequence, which takes the new rows of a token.
 struct CarriedRows {
   CarriedRows(const ops::CarriedToken& token, int64_t cache, int64_t size)
-      : sequence(*token.sequence), cache(sequence.caches[cache]), place(token.place), size(size) {}
+      : sequence(*token.sequence),
+        cache(sequence.caches[cache]),
+        place(token.place),
+        size(size),
+        row_bytes(size * static_cast<int64_t>(sequence.half ? sizeof(uint16_t) : sizeof(float))) {}
 
-  float* head(int64_t h) const { return cache.present + h * sequence.total * size; }
+  std::byte* head(int64_t h) const { return cache.present + h * sequence.total * row_bytes; }
 
   // The past of all heads is written where the sequence begins; then the token's `rows`.
-  void Write(const float* rows, int64_t heads) const {
-    const auto row_bytes = static_cast<size_t>(size) * sizeof(float);
-    const size_t past_bytes = static_cast<size_t>(sequence.past) * row_bytes;
+  void Write(const float* rows, int64_t heads, const HalfKernels& half) const {
+    const int64_t past_bytes = sequence.past * row_bytes;
     const bool first = sequence.begins && place == sequence.past;
     for (int64_t h = 0; h < heads; ++h) {
       if (first && past_bytes > 0) std::memcpy(head(h), cache.past + h * past_bytes, past_bytes);
-      std::memcpy(head(h) + place * size, rows + h * size, row_bytes);
+      std::byte* const to = head(h) + place * row_bytes;
+      if (sequence.half) {
+        half.narrow(rows + h * size, reinterpret_cast<uint16_t*>(to), size);
+      } else {
+        std::memcpy(to, rows + h * size, row_bytes);
+      }
     }
   }
 
   const ops::CarriedSequence& sequence;
   const ops::CarriedCache& cache;
-  const int64_t place, size;
+  const int64_t place, size, row_bytes;
 };
 
 // Writes `count` numbers `stride` cells apart, as a page of that dtype holds them. The scale of
@@ -132,8 +142,8 @@ void Append(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
     const float* value =
         static_cast<const float*>(launch.operands[kValue]) + t * p.kv_heads * size_v;
     if (const ops::CarriedToken* carried = all.carried(t); carried != nullptr) {
-      CarriedRows(*carried, p.k_cache, size).Write(key, p.kv_heads);
-      CarriedRows(*carried, p.v_cache, size_v).Write(value, p.kv_heads);
+      CarriedRows(*carried, p.k_cache, size).Write(key, p.kv_heads, *p.half);
+      CarriedRows(*carried, p.v_cache, size_v).Write(value, p.kv_heads, *p.half);
       continue;
     }
     auto* const page = reinterpret_cast<Cell*>(all.page(t));
@@ -173,6 +183,7 @@ void RunUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int6
     kernels = p.carried;
     args.keys = CarriedRows(*carried, p.k_cache, args.head_dim).head(kv_head);
     args.values = CarriedRows(*carried, p.v_cache, args.v_head_dim).head(kv_head);
+    if (carried->sequence->half) args.widen = p.half->widen;
     args.positions = all.positions[end - 1] + 1;  // Those behind are not written yet.
     args.tile = args.scratch + kMostPagedRows * args.scratch_stride;
   } else {
@@ -246,6 +257,7 @@ std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeVie
   const auto dtype = static_cast<ops::CacheDType>(attributes.Int("cache_dtype", 0));
   p.kernels = &PagedKernelsFor(target.isa, dtype);
   p.carried = &CarriedKernelsFor(target.isa);
+  p.half = &HalfKernelsFor(target.isa, DType::kFloat16);
   p.k_cache = attributes.Int("k_cache", 0);
   p.v_cache = attributes.Int("v_cache", 0);
   p.append = dtype == ops::CacheDType::kFloat32    ? Append<float>
@@ -266,7 +278,8 @@ std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeVie
             .window = attributes.Int("window", 0),
             .scratch_stride = PagedScratchStride(context)};
   if (const auto* slopes = attributes.Get<std::vector<float>>("slopes")) p.slopes = *slopes;
-  p.scratch_floats = kMostPagedRows * p.args.scratch_stride + PagedTileFloats(p.args.head_dim);
+  p.scratch_floats =
+      kMostPagedRows * p.args.scratch_stride + PagedTileFloats(p.args.head_dim, p.args.v_head_dim);
   const double pairs = static_cast<double>(p.tokens * p.heads) * static_cast<double>(context) / 2;
   Candidate candidate =
       MakeCandidate(target, node, "paged_attention", RunPagedAttention, p,

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "runtime/base/aligned_buffer.h"
+#include "runtime/device/cpu/simd/half.h"
+#include "runtime/graph/tensor.h"
 #include "runtime/ops/attention/paged.h"
 
 namespace reprise::cpu {
@@ -72,11 +74,12 @@ class Sequence {
   // Rows at `positions`, computed `tile` at a time. `carried`: as a client carries the keys and
   // values, rather than in pages.
   std::vector<float> Run(const PagedKernels& kernels, const std::vector<float>& q,
-                         const std::vector<int64_t>& positions, int64_t tile,
-                         bool carried = false) {
+                         const std::vector<int64_t>& positions, int64_t tile, bool carried = false,
+                         bool half = false) {
     AlignedBuffer scratch(kMostPagedRows * PagedScratchStride(of_.keys) * sizeof(float));
-    std::vector<float> keys(PagedTileFloats(of_.size)), values = v_;
+    std::vector<float> keys(PagedTileFloats(of_.size, of_.size_v)), values = v_;
     values.resize(values.size() + kPage, std::nanf(""));
+    std::vector<uint16_t> halves_k, halves_v;
     PagedArgs args = {.pages = pages_.data(),
                       .k_offset = 0,
                       .v_offset = kPage * of_.size,
@@ -91,8 +94,13 @@ class Sequence {
                       .scratch_stride = PagedScratchStride(of_.keys)};
     if (carried) {
       args.pages = nullptr;
-      args.keys = k_.data();
-      args.values = values.data();
+      args.keys = reinterpret_cast<const std::byte*>(k_.data());
+      args.values = reinterpret_cast<const std::byte*>(values.data());
+      if (half) {
+        args.keys = Narrowed(k_, halves_k);
+        args.values = Narrowed(v_, halves_v);
+        args.widen = HalfKernelsFor(UsableIsa(Isa::kAvx512), DType::kFloat16).widen;
+      }
       args.positions = of_.keys;
       args.tile = keys.data();
       args.transpose = TransposeFor(UsableIsa(Isa::kAvx512));
@@ -110,6 +118,11 @@ class Sequence {
       kernels.rows(args, rows.data(), static_cast<int64_t>(count));
     }
     return out;
+  }
+
+  static const std::byte* Narrowed(const std::vector<float>& from, std::vector<uint16_t>& to) {
+    for (const float number : from) to.push_back(FloatToHalf(number));
+    return reinterpret_cast<const std::byte*>(to.data());
   }
 
   // The definition, in double.
@@ -172,12 +185,19 @@ TEST_P(PagedAttentionTest, RowsAreThoseOfTheDefinitionWhateverStandsBesideThem) 
       EXPECT_EQ(std::memcmp(alone.data(), beside.data(), alone.size() * sizeof(float)), 0)
           << one.keys << " keys, tiles of " << tile;
     }
-    if (dtype != ops::CacheDType::kFloat32) continue;
     const PagedKernels& carried = CarriedKernelsFor(UsableIsa(wanted));
     const std::vector<float> read =
         sequence.Run(carried, q, positions, carried.most_rows, /*carried=*/true);
-    EXPECT_EQ(std::memcmp(alone.data(), read.data(), alone.size() * sizeof(float)), 0)
-        << one.keys << " keys that a client carries";
+    if (dtype != ops::CacheDType::kInt8) {  // Scales are multiplied with at another place.
+      EXPECT_EQ(std::memcmp(alone.data(), read.data(), alone.size() * sizeof(float)), 0)
+          << one.keys << " keys that a client carries";
+    }
+    if (dtype == ops::CacheDType::kFloat32) continue;
+    // The numbers are float16 as they are.
+    const std::vector<float> widened =
+        sequence.Run(carried, q, positions, carried.most_rows, /*carried=*/true, /*half=*/true);
+    EXPECT_EQ(std::memcmp(widened.data(), read.data(), read.size() * sizeof(float)), 0)
+        << one.keys << " keys of float16 that a client carries";
   }
 }
 
