@@ -210,11 +210,12 @@ absl::StatusOr<inference::ModelMetadataResponse> Client::RequiredMetadata(
   inference::ModelConfigRequest request;
   request.set_name(std::string(model));
   request.set_version(std::string(version));
-  ASSIGN_OR_RETURN(const inference::ModelConfigResponse known,
-                   state_->Call(options_, *state_->inference,
-                                &inference::GRPCInferenceService::Stub::ModelConfig, request));
+  // Not every server has it, and not every key may ask for it: all inputs are sent then.
+  const absl::StatusOr<inference::ModelConfigResponse> known = state_->Call(
+      options_, *state_->inference, &inference::GRPCInferenceService::Stub::ModelConfig, request);
+  if (!known.ok()) return metadata;
   std::set<std::string> optional;
-  for (const auto& input : known.config().input()) {
+  for (const auto& input : known->config().input()) {
     if (input.optional()) optional.insert(input.name());
   }
   auto& inputs = *metadata.mutable_inputs();

@@ -42,8 +42,17 @@ ArenaKeeper::~ArenaKeeper() {
 }
 
 void ArenaKeeper::Add(std::unique_ptr<Stream> stream) {
-  lanes_.push_back(std::make_unique<Lane>());
-  lanes_.back()->stream = std::move(stream);
+  auto lane = std::make_unique<Lane>();
+  lane->stream = std::move(stream);
+  MutexLock lock(mutex_);
+  lanes_.push_back(std::move(lane));
+}
+
+std::vector<ArenaKeeper::Lane*> ArenaKeeper::Lanes() const {
+  MutexLock lock(mutex_);
+  std::vector<Lane*> lanes;
+  for (const auto& lane : lanes_) lanes.push_back(lane.get());
+  return lanes;
 }
 
 void ArenaKeeper::ReleaseAfter(int64_t idle_ns) {
@@ -74,7 +83,7 @@ void ArenaKeeper::Run(size_t i, const std::function<void(Stream&)>& work) {
 }
 
 void ArenaKeeper::ReleaseUnused() {
-  for (const auto& lane : lanes_) {
+  for (Lane* const lane : Lanes()) {
     if (!lane->TryTake()) continue;
     const Taken taken(*lane);
     if (lane->stream->held_bytes() == 0) continue;
@@ -84,7 +93,7 @@ void ArenaKeeper::ReleaseUnused() {
 }
 
 void ArenaKeeper::Touch(size_t bytes) {
-  for (const auto& lane : lanes_) {
+  for (Lane* const lane : Lanes()) {
     if (bytes > kLargeBytes) lane->large_ns = clock_.NowNs();
     lane->stream->Touch(bytes);
     Used(*lane, bytes);
@@ -93,7 +102,7 @@ void ArenaKeeper::Touch(size_t bytes) {
 
 int64_t ArenaKeeper::held_bytes() const {
   int64_t bytes = 0;
-  for (const auto& lane : lanes_) bytes += static_cast<int64_t>(lane->stream->held_bytes());
+  for (Lane* const lane : Lanes()) bytes += static_cast<int64_t>(lane->stream->held_bytes());
   return bytes;
 }
 
@@ -108,7 +117,7 @@ int64_t ArenaKeeper::DueNs(const Lane& lane) const {
 
 int64_t ArenaKeeper::ReleaseIdle() {
   int64_t next = kNever;
-  for (const auto& lane : lanes_) {
+  for (Lane* const lane : Lanes()) {
     if (const int64_t due = DueNs(*lane); due > clock_.NowNs()) {
       next = std::min(next, due);
       continue;

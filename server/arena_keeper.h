@@ -85,6 +85,8 @@ class ArenaKeeper {
    private:
     Lane& lane_;
   };
+  // Those that were added so far: the keeper's thread looks while they are.
+  std::vector<Lane*> Lanes() const;
   void Used(Lane& lane, size_t bytes);
   // When the lane's memory is to go back; INT64_MAX: it holds none that is.
   int64_t DueNs(const Lane& lane) const;
@@ -93,12 +95,12 @@ class ArenaKeeper {
   // Constant after construction.
   const Clock& clock_;
   const std::function<void()> on_release_;
-  std::vector<std::unique_ptr<Lane>> lanes_;
   // Self-synchronised.
   std::atomic<int64_t> idle_ns_{0};  // 0: never
   std::atomic<bool> asleep_{false};  // the thread waits for work
-  // Guarded.
-  Mutex mutex_;
+  // Guarded. Lanes are added before any of them runs work, which then needs no lock.
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
   CondVar changed_;
   bool stopping_ GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -168,7 +168,7 @@ std::shared_ptr<const Model> Engine::LoadedBefore(const std::string& name) {
 }
 
 std::optional<Graph> Engine::GraphBefore(const std::string& name) {
-  if (const auto before = LoadedBefore(name)) return before->program().graph;
+  if (const auto before = LoadedBefore(name)) return *before->program().graph;
   return history_.GraphOf(name);
 }
 

@@ -7,7 +7,8 @@
 namespace reprise {
 namespace {
 
-constexpr int kMostSteps = 6;
+// Scores are scaled, biased and masked before anything else is made of them.
+constexpr int kMostSteps = 5;
 
 bool IsKnown(const Graph& graph, ValueId id) {
   const Value::Kind kind = graph.value(id).kind;
@@ -17,7 +18,7 @@ bool IsKnown(const Graph& graph, ValueId id) {
 // The value is a product of data with data, or made of one: scores, to which masks are added.
 bool IsMadeOfScores(const Graph& graph, ValueId id, int steps = kMostSteps) {
   const NodeId producer = graph.value(id).producer;
-  if (producer == kNone || steps == 0) return steps == 0;
+  if (producer == kNone || steps == 0) return false;
   const Node& node = graph.node(producer);
   const OpFacts& facts = FactsOf(node.op);
   const auto known = [&](ValueId input) { return input != kNone && IsKnown(graph, input); };
@@ -29,7 +30,7 @@ bool IsMadeOfScores(const Graph& graph, ValueId id, int steps = kMostSteps) {
   });
 }
 
-// The node adds the line `value` to products with weights, which have as many columns.
+// The node adds the line `value` to products with weights, a number to each column.
 bool AddsBias(const Graph& graph, const Node& node, ValueId value, ValueId other) {
   const NodeId producer = graph.value(other).producer;
   if (node.op != "Add" || producer == kNone) return false;

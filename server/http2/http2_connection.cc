@@ -179,7 +179,7 @@ void Http2Connection::Check(Clock::time_point now) {
   }
   if (session_ != nullptr && drained_.has_value()) {
     if (passed(*drained_, kAnswerTime)) session_->BeginGoAway();
-    if (!last_stream_told_ && passed(*drained_, kAnswerTime + kLastStreamTime)) {
+    if (!last_stream_told_ && passed(session_->goaway_began(), kLastStreamTime)) {
       last_stream_told_ = true;
       session_->FinishGoAway(NGHTTP2_NO_ERROR, "");
     }

@@ -274,7 +274,9 @@ absl::Status Http2Session::Respond(int32_t id, const Http2Fields& fields, bool h
 
 void Http2Session::BeginGoAway() {
   goes_with_answer_ = false;
-  if (!std::exchange(goes_, true)) nghttp2_submit_shutdown_notice(session_);
+  if (goaway_began_ != Clock::time_point::max()) return;
+  goaway_began_ = Clock::now();
+  nghttp2_submit_shutdown_notice(session_);
 }
 
 void Http2Session::OnAnswerTaken() {

@@ -100,6 +100,8 @@ class Http2Session {
   // BeginGoAway, in one packet with the next answer that is whole: a client that waits for an
   // answer learns both at once, while it has no other call on its way.
   void BeginGoAwayWithAnswer() { goes_with_answer_ = true; }
+  // Max: not yet.
+  Clock::time_point goaway_began() const { return goaway_began_; }
   void FinishGoAway(uint32_t code, absl::string_view why);
   void Ping() { nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr); }
   // An answer, or a part of a stream's, has left as far as the client's windows let it.
@@ -151,7 +153,7 @@ class Http2Session {
   uint32_t answers_taken_ = 0;       // answers that have left after the last offer
   bool has_heard_of_offer_ = false;  // it has acknowledged our last settings
   bool goes_with_answer_ = false;
-  bool goes_ = false;
+  Clock::time_point goaway_began_ = Clock::time_point::max();
   std::string why_;  // the client was cut off; empty: it was not
   Clock::time_point header_began_ = Clock::time_point::max();
   bool has_begun_ = false;

@@ -78,6 +78,46 @@ def test_a_value_of_its_own_is_padded_and_compiles_nothing(repository):
                 infer(client, "model", {"x": x, "ceiling": wrong})
 
 
+def test_weights_that_hang_on_a_value_are_made_of_it(repository):
+    """y = x (W factor): the product of weights is prepared once, but for who sends a factor."""
+    g = models.Graph(17)
+    g.initializers += [numpy_helper.from_array(WEIGHTS, "w"),
+                       numpy_helper.from_array(np.array(2, np.float32), "factor")]
+    g.rename(g.node("MatMul", "x", g.node("Mul", "w", "factor")), "y")
+    repository.add("model", g.model([("x", TensorProto.FLOAT, ["batch", 16])],
+                                    [("y", TensorProto.FLOAT, ["batch", 16])]),
+                   config=config("factor"))
+    with Daemon(repository) as daemon:
+        client, x = daemon.client(), rows(3)
+        for factor in (None, 0.5, None, -3.0):
+            sent = {} if factor is None else {"factor": scalar(factor)}
+            answer = infer(client, "model", {"x": x, **sent})
+            assert_same_answer(answer.outputs, {"y": x @ (WEIGHTS * np.float32(factor or 2))})
+        assert compiles(daemon) == 1
+
+
+def selected():
+    """The sum of what lies above a bound: the bound is read behind what data decide."""
+    g = models.Graph(17)
+    g.initializers.append(numpy_helper.from_array(np.array(2, np.float32), "factor"))
+    found = g.node("GatherND", "x", g.node("Transpose", g.node("NonZero", g.node(
+        "Greater", "x", g.scalar(0.0))), perm=[1, 0]))
+    g.rename(g.node("ReduceSum", g.node("Mul", found, "factor"), keepdims=0), "y")
+    return g.model([("x", TensorProto.FLOAT, ["batch"])], [("y", TensorProto.FLOAT, [])])
+
+
+def test_behind_what_data_decide_values_count_as_well(repository):
+    repository.add("model", selected(), config=config("factor"))
+    with Daemon(repository) as daemon:
+        for size in (40, 40_000):
+            x = np.random.default_rng(size).normal(size=size).astype(np.float32)
+            for factor in (2.0, 0.25):
+                sent = {} if factor == 2.0 else {"factor": scalar(factor)}
+                answer = infer(daemon.client(), "model", {"x": x, **sent})
+                want = np.float32(factor) * x[x > 0]
+                assert abs(answer.outputs["y"] - want.sum(dtype=np.float64)) < 1e-2 * len(want) ** 0.5
+
+
 def test_mates_have_the_same_value(repository):
     repository.add("model", clipped(), config=config("ceiling")
                    + "\ndynamic_batching { max_queue_delay_microseconds: 2000 }")
@@ -153,12 +193,15 @@ def layer_norm():
     """Layer norm written out, with its epsilon; then rows of a shape that a constant says."""
     g = models.Graph(13)
     g.initializers += [numpy_helper.from_array(np.array(1e-5, np.float32), "epsilon"),
-                       numpy_helper.from_array(np.array([-1, 8], np.int64), "shape")]
+                       numpy_helper.from_array(np.array([-1, 8], np.int64), "shape"),
+                       numpy_helper.from_array(np.ones(16, np.float32), "scale"),
+                       numpy_helper.from_array(np.zeros(16, np.float32), "shift")]
     centred = g.node("Sub", "x", g.node("ReduceMean", "x", axes=[-1], keepdims=1))
     squares = g.node("Pow", centred, g.scalar(2.0))
     spread = g.node("Sqrt", g.node("Add", g.node("ReduceMean", squares, axes=[-1], keepdims=1),
                                    "epsilon"))
-    g.rename(g.node("Reshape", g.node("Div", centred, spread), "shape"), "y")
+    normal = g.node("Add", g.node("Mul", g.node("Div", centred, spread), "scale"), "shift")
+    g.rename(g.node("Reshape", normal, "shape"), "y")
     return g.model([("x", TensorProto.FLOAT, ["batch", 16])],
                    [("y", TensorProto.FLOAT, ["halves", 8])])
 

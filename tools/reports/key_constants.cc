@@ -3,7 +3,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/passes/specialize/specialize.h"
+#include "absl/strings/str_join.h"
+#include "runtime/engine/engine.h"
 
 namespace reprise::cli {
 namespace {
@@ -14,11 +15,15 @@ constexpr int64_t kMostShown = 4;
 
 std::string KeyConstant::ValueText() const {
   const int64_t elements = value.num_elements();
-  return elements <= kMostShown ? ElementsText(value) : absl::StrCat(elements, " elements");
+  if (elements > kMostShown) return absl::StrCat(elements, " elements");
+  const auto integers = value.ToInt64s();
+  if (integers.ok()) return absl::StrJoin(*integers, ",");
+  // As people write them: six digits.
+  return absl::StrJoin(value.ToDoubles(), ",");
 }
 
 std::vector<KeyConstant> KeyConstants(const Model& model) {
-  const Graph& graph = model.program().graph;
+  const Graph& graph = Engine::SymbolicGraph(model, /*packed=*/false);
   std::vector<KeyConstant> constants;
   for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
     const Value& value = graph.value(id);

@@ -209,15 +209,15 @@ void LiveRewrite::VisitAverage(NodeId id) {
   ValueId kept = x;
   for (const LiveDim& one : live) kept = Filled(kept, one, 0);
   const Tensor one = Tensor::FromVector<float>(DType::kFloat32, {1}, {1});
-  ValueId count = Add("ConstantOfShape", {Add("Shape", {x})}, {{"value", one}});
+  ValueId count = Add(ConstantOfShapeOp::kName, {Add(ShapeOp::kName, {x})}, {{"value", one}});
   for (const LiveDim& dim : live) count = FillNode(count, dim.dim, dim.extent, 0);
   Attributes attributes = node.attributes;
   attributes.Set("count_include_pad", int64_t{1});
   const ValueId sums = Add(node.op, {kept}, attributes);
   // Windows behind the end have nothing to be divided by.
   const ValueId some = graph_.AddConstant("", Tensor::FloatScalar(kLeastShare));
-  const ValueId shares = Add("Max", {Add(node.op, {count}, attributes), some});
-  ReplaceOutput(id, Add("Div", {sums, shares}));
+  const ValueId shares = Add(MaxOp::kName, {Add(node.op, {count}, attributes), some});
+  ReplaceOutput(id, Add(DivOp::kName, {sums, shares}));
 }
 
 std::optional<std::vector<int64_t>> LiveRewrite::ReducedDims(const Node& node) const {

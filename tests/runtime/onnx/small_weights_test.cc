@@ -2,6 +2,7 @@
 // alone are one graph.
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/graph/text.h"
 #include "runtime/onnx/importer.h"
 #include "tests/runtime/onnx/model_builder.h"
@@ -79,6 +80,22 @@ ModelBuilder NormWrittenOut(float number, float epsilon) {
 TEST(SmallWeightsTest, ScalesAndShiftsOfNormsThatAreWrittenOutAreWeights) {
   EXPECT_EQ(GraphOf(NormWrittenOut(1, 1)), GraphOf(NormWrittenOut(2, 1)));
   EXPECT_NE(GraphOf(NormWrittenOut(1, 1)), GraphOf(NormWrittenOut(1, 2)));
+}
+
+// Each layer adds to what came before, so that the way back to the input is long.
+TEST(SmallWeightsTest, ScalesBehindManyLayersAreWeights) {
+  const auto stack = [](float number) {
+    ModelBuilder b;
+    b.Input("x0", {"batch", "4"}).Output("x8");
+    b.Floats("scale", {4}, {number, 1, 1, 1});
+    for (int i = 0; i < 8; ++i) {
+      const std::string x = absl::StrCat("x", i), y = absl::StrCat("y", i);
+      b.Node("Mul", {x, "scale"}, {y});
+      b.Node("Add", {x, y}, {absl::StrCat("x", i + 1)});
+    }
+    return b;
+  };
+  EXPECT_EQ(GraphOf(stack(1)), GraphOf(stack(2)));
 }
 
 TEST(SmallWeightsTest, LinesThatScaleOrMaskScoresStayConstants) {
