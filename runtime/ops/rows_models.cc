@@ -57,6 +57,8 @@ constexpr OpEntry kRows[] = {
     {{"reprise.CachedRows", 1, 1, 1, 1, kInternal | kNoFold, 0, CachedRowsRule, CachedRowsKernel, UnknownAxis, kFloat32}},
     {{"reprise.PagedAttention", 5, 5, 1, 1, kInternal | kNoFold, 0, PagedAttentionRule, PagedAttentionKernel, UnknownAxis},
      {.rows = RowRule::kSegmentAttention}},
+    {{"reprise.PagedCrossAttention", 3, 3, 1, 1, kInternal | kNoFold, 0, PagedCrossAttentionRule, PagedAttentionKernel, UnknownAxis},
+     {.rows = RowRule::kSegmentAttention}},
     // Packed tokens.
     {{"reprise.SegmentAttention", 1, 7, 1, 1, kInternal, 0, SegmentAttentionRule, SegmentAttentionKernel, UnknownAxis},
      {.rows = RowRule::kSegmentAttention, .rounding = Rounding::kAttention, .marks = kOfSegments}},

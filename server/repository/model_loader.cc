@@ -2,16 +2,18 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/generate/encoder_decoder.h"
 #include "runtime/generate/generator.h"
+#include "server/hub/generation_files.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
-#include "server/repository/generation_files.h"
 #include "server/repository/generation_loop.h"
 
 namespace reprise {
@@ -78,10 +80,25 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .confirm_padding_later = !frozen && !settings.frozen && !WantsWarmup(settings.warmup)};
 }
 
+// The models beside an encoder that make tokens of what it computes; none where `path` is no file
+// of an encoder-decoder.
+absl::StatusOr<std::shared_ptr<const Model>> LoadBesideEncoder(Engine& engine,
+                                                               const std::string& path,
+                                                               const Servable& servable,
+                                                               EncoderModels& encoder) {
+  const std::optional<EncoderDecoderFiles> files = FindEncoderDecoder(path);
+  if (!files.has_value()) return servable.model;
+  const ModelOptions& options = servable.model->options();
+  ASSIGN_OR_RETURN(const std::shared_ptr<Model> decoder, LoadDecoder(engine, *files, options));
+  ASSIGN_OR_RETURN(encoder.cross, LoadCrossModel(engine, *files, options));
+  encoder.encoder = servable.model;
+  return decoder;
+}
+
 // Tokens are made where the model is a decoder that can be paged. All recipes of its steps are
 // captured here, before the model is ready.
 void StartGeneration(Engine& engine, const ModelVersion& version, const std::string& folder,
-                     const ModelSettings& settings, Servable& servable) {
+                     const std::string& path, const ModelSettings& settings, Servable& servable) {
   if (servable.stateful != nullptr) {
     servable.generation_refusal = "sequence_batching says what its state is";
     return;
@@ -98,12 +115,17 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
       .max_running = settings.max_sequences,
       .max_stall_ns = settings.max_stall_ms * 1'000'000,
       .eos_ids = settings.eos_ids.empty() ? facts.eos_ids : settings.eos_ids,
+      .rules = facts.rules,
       .speculate = settings.speculation,
       .max_threads = engine.options().cores == nullptr ? 1 : engine.options().cores->cores(),
       .events = {.on_first_token = [&events](int64_t ns) { events.OnFirstToken(ns); },
                  .on_token = [&events](int64_t ns) { events.OnNextToken(ns); }}};
-  absl::StatusOr<std::unique_ptr<Generator>> generator =
-      Generator::Create(engine, servable.model, std::move(options));
+  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Generator>> {
+    ASSIGN_OR_RETURN(std::shared_ptr<const Model> decoder,
+                     LoadBesideEncoder(engine, path, servable, options.encoder));
+    return Generator::Create(engine, std::move(decoder), std::move(options));
+  };
+  absl::StatusOr<std::unique_ptr<Generator>> generator = make();
   if (!generator.ok()) {
     servable.generation_refusal = std::string(generator.status().message());
     if (absl::IsNotFound(generator.status())) return;
@@ -192,9 +214,12 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
                                                        const ServerState& state,
                                                        TextModels* texts) {
   const std::string path =
-      ResolveModelFile(std::filesystem::path(folder) / settings.model_filename).string();
+      ChooseModelFile(std::filesystem::path(folder) / settings.model_filename).string();
   auto servable = std::make_shared<Servable>();
-  TextLoad text(path, TextSettingsOf(settings));
+  TextSettings texts_of = TextSettingsOf(settings);
+  // A decoder beside it reads the encoder's result.
+  texts_of.keep_outputs = texts_of.keep_outputs || FindEncoderDecoder(path).has_value();
+  TextLoad text(path, std::move(texts_of));
   ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(path, settings));
   ModelOptions options =
       EngineOptionsOf(version, path, settings, std::move(rules), engine.options().frozen);
@@ -227,7 +252,7 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const Mod
   ASSIGN_OR_RETURN(const std::vector<AxisSizes> bindings,
                    WarmupBindings(model, settings.warmup, model_folder));
   servable->warmup->RunUntilReady(bindings, UsedBefore(model));
-  StartGeneration(engine, version, folder, settings, *servable);
+  StartGeneration(engine, version, folder, path, settings, *servable);
   return servable;
 }
 

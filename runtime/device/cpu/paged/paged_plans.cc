@@ -7,6 +7,7 @@ namespace {
 // clang-format off
 constexpr OpPlan kPlans[] = {
     {"reprise.PagedAttention", PlanPagedAttention},
+    {"reprise.PagedCrossAttention", PlanPagedCrossAttention},
 };
 // clang-format on
 

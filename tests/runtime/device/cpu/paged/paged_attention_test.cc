@@ -18,6 +18,7 @@ constexpr int64_t kPage = ops::kPagePositions;
 struct Case {
   int64_t keys, size, size_v, window;
   float softcap, slope;
+  int64_t bias_span = 0;
 };
 
 // A sequence of random keys and values, in pages and plain.
@@ -30,6 +31,12 @@ class Sequence {
     memory_.assign(pages * floats, std::nanf(""));
     for (int64_t p = 0; p < pages; ++p) {
       pages_.push_back(reinterpret_cast<std::byte*>(memory_.data() + p * floats));
+    }
+    for (int64_t i = 0; i < of.bias_span; ++i) biases_.push_back(Next());
+    if (!biases_.empty()) {
+      // In front stands the one of the farthest distance, behind anything.
+      biases_.insert(biases_.begin(), kPagePad, biases_.front());
+      biases_.insert(biases_.end(), kPagePad, std::nanf(""));
     }
     for (int64_t key = 0; key < of.keys; ++key) {
       float* page = memory_.data() + key / kPage * floats;
@@ -58,6 +65,7 @@ class Sequence {
                             .v_head_dim = of_.size_v,
                             .scale = 0.3f,
                             .softcap = of_.softcap,
+                            .bias_span = of_.bias_span,
                             .window = of_.window,
                             .scratch = reinterpret_cast<float*>(scratch.data()),
                             .scratch_stride = PagedScratchStride(of_.keys)};
@@ -69,7 +77,8 @@ class Sequence {
         rows.push_back({.q = q.data() + i * of_.size,
                         .out = out.data() + i * of_.size_v,
                         .position = positions[i],
-                        .slope = of_.slope});
+                        .slope = of_.slope,
+                        .biases = biases_.empty() ? nullptr : biases_.data() + kPagePad});
       }
       kernels.rows(args, rows.data(), static_cast<int64_t>(count));
     }
@@ -87,6 +96,10 @@ class Sequence {
       score *= 0.3f;
       if (of_.softcap != 0) score = of_.softcap * std::tanh(score / of_.softcap);
       score += of_.slope * static_cast<double>(key - position);
+      if (of_.bias_span > 0) {
+        const int64_t distance = std::min(position - key, of_.bias_span - 1);
+        score += biases_[kPagePad + of_.bias_span - 1 - distance];
+      }
       weights.push_back(score);
       highest = std::max(highest, score);
     }
@@ -102,7 +115,7 @@ class Sequence {
  private:
   const Case of_;
   std::mt19937 random_;
-  std::vector<float> memory_, k_, v_;
+  std::vector<float> memory_, k_, v_, biases_;
   std::vector<std::byte*> pages_;
 };
 
@@ -111,9 +124,11 @@ class PagedAttentionTest : public testing::TestWithParam<Isa> {};
 TEST_P(PagedAttentionTest, RowsAreThoseOfTheDefinitionWhateverStandsBesideThem) {
   const Isa isa = UsableIsa(GetParam());
   const PagedKernels& kernels = PagedKernelsFor(isa);
-  const Case cases[] = {{1, 8, 8, 0, 0, 0},      {17, 16, 16, 0, 0, 0}, {100, 64, 64, 0, 0, 0},
-                        {100, 20, 12, 0, 0, 0},  {90, 64, 80, 7, 0, 0}, {70, 16, 16, 40, 5, 0},
-                        {64, 16, 16, 0, 0, 0.2f}};
+  const Case cases[] = {{1, 8, 8, 0, 0, 0},       {17, 16, 16, 0, 0, 0},
+                        {100, 64, 64, 0, 0, 0},   {100, 20, 12, 0, 0, 0},
+                        {90, 64, 80, 7, 0, 0},    {70, 16, 16, 40, 5, 0},
+                        {64, 16, 16, 0, 0, 0.2f}, {100, 16, 16, 0, 0, 0, 33},
+                        {70, 16, 16, 0, 0, 0, 1}, {90, 16, 16, 20, 0, 0, 128}};
   for (const Case& one : cases) {
     Sequence sequence(one, 3);
     std::vector<int64_t> positions;
