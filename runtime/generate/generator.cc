@@ -9,6 +9,7 @@
 #include "runtime/base/format_text.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/parameters/parameter_store.h"
 #include "runtime/generate/sequence_pages.h"
 #include "runtime/passes/paged/place_values.h"
 

@@ -6,7 +6,8 @@ or beside decoder_model.onnx and decoder_with_past_model.onnx. Forms:
   t5       relative positions by buckets of distance, RMS norm, no scale; `places` of queries counted
            from 0 and cut ("cut"), or from the length of the past ("counted")
   bart     learnt positions behind an offset of 2, layer norm behind each sum
-  whisper  convolutions over a spectrum, no mask of the encoder's result
+  whisper  convolutions over a spectrum, no mask of the encoder's result; the file of later steps has an
+           input `cache_position`
 """
 
 import numpy as np
@@ -213,6 +214,9 @@ class EncoderDecoder:
         before = g.dim(own, 2) if past else g.ints(0)
         total = g.node("Add", before, new)
         query, key = g.range(before, total), g.range(g.ints(0), total)
+        if self.form == "whisper" and past and not branch:
+            query = "cache_position"
+            g.inputs.append((query, I64, ["decoder_sequence_length"]))
         seen = g.node("LessOrEqual", g.node("Unsqueeze", key, g.ints(0)), g.node("Unsqueeze", query, g.ints(1)))
         mask = g.node("Where", seen, g.const(0.0, np.float32), g.const(-3.4e38, np.float32))
         mask = g.node("Unsqueeze", g.node("Unsqueeze", mask, g.ints(0)), g.ints(0))
@@ -346,6 +350,8 @@ class Stepper:
         feeds = {"input_ids": np.array([ids], np.int64), "encoder_hidden_states": self.states,
                  "encoder_attention_mask": np.ones(self.states.shape[:2], np.int64),
                  "use_cache_branch": np.array([bool(past)])}
+        own = past.get("past_key_values.0.decoder.key")
+        feeds["cache_position"] = np.array([0 if own is None else own.shape[2]], np.int64)
         for one in run.get_inputs():
             if one.name.startswith("past"):
                 empty = np.zeros((1, one.shape[1], 0, one.shape[3]), np.float32)
