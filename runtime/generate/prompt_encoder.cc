@@ -98,6 +98,8 @@ absl::StatusOr<std::unique_ptr<PromptEncoder>> PromptEncoder::Create(Engine& eng
       new PromptEncoder(engine, std::move(models), std::move(stream)));
   RETURN_IF_ERROR(made->FindInputs());
   RETURN_IF_ERROR(made->FindOutputs(form));
+  // Lengths whose padding is not proved would be captured one by one.
+  engine.ConfirmPadding(*made->encoder_.model);
   CaptureBuckets(engine, *made->encoder_.model);
   CaptureBuckets(engine, *made->cross_);
   return made;
