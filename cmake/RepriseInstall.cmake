@@ -33,6 +33,7 @@ target_link_libraries(runtime INTERFACE runtime_program runtime_launch runtime_l
   runtime_device_cpu runtime_device_reference)
 target_compile_features(runtime INTERFACE cxx_std_20)
 get_property(runtime_libraries DIRECTORY ${CMAKE_SOURCE_DIR}/runtime PROPERTY BUILDSYSTEM_TARGETS)
+list(FILTER runtime_libraries EXCLUDE REGEX "^precompiled_")
 reprise_install_libraries(RepriseRuntime runtime ${runtime_libraries} proto_recipe)
 reprise_install_headers(runtime/base/heap.h runtime/engine/engine.h runtime/engine/silent_observer.h
   runtime/device/cpu/cpu_device.h runtime/device/reference/reference_device.h

@@ -2,12 +2,24 @@
 # compile. A compiler takes a precompiled header only under the options that it was made with, so there
 # is one for each set of options:
 #
+#   precompiled_plain    libraries
+#   precompiled_ops      the reference kernels (runtime/ops)
+#   precompiled_kernels  the fast kernels (runtime/device/cpu)
 #   precompiled_server   server, client, tools
-#   precompiled_tests    their test programs
+#   precompiled_tests    test programs
+#
+# A source with options of its own (set_source_files_properties) goes without, by
+# SKIP_PRECOMPILE_HEADERS: the compiler would warn (-Winvalid-pch) and read it all again.
 #
 # No header of ours is in any of them: a change of ours rebuilds what includes it and nothing else. Every
 # source still includes what it uses, and -DREPRISE_PRECOMPILED=OFF builds without.
 option(REPRISE_PRECOMPILED "Build with precompiled headers" ON)
+
+# Lets the preprocessor, which ccache runs where it has not met a source yet, leave a precompiled header
+# as it is instead of reading all of it.
+if(REPRISE_PRECOMPILED AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+endif()
 
 set(REPRISE_COMMON_HEADERS
   <algorithm> <array> <atomic> <chrono> <cmath> <condition_variable> <cstdint> <cstring> <deque>

@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/address_space.h"
 #include "runtime/base/cgroup.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/heap.h"
 #include "runtime/base/memory_net.h"
@@ -49,7 +49,7 @@ constexpr char kCompiler[] = __VERSION__;
 constexpr char kCompiler[] = "gcc " __VERSION__;
 #endif
 
-Isa UsedIsa(const Options& options) { return UsableIsa(options.max_isa.value_or(kHighestIsa)); }
+Isa UsedIsa(const Options& options) { return UsableIsa(options.max_isa.value_or(kEveryIsa)); }
 
 // The most threads of one replay.
 int ThreadsPerStream(const Options& options, int cores) {
@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<const Device>> MakeDevice(const Options& options,
                                                          const LogFunction& log) {
   if (options.device == DeviceKind::kReference) return std::make_unique<ReferenceDevice>();
   auto device =
-      std::make_unique<CpuDevice>(CpuDeviceOptions{.max_isa = options.max_isa.value_or(kHighestIsa),
+      std::make_unique<CpuDevice>(CpuDeviceOptions{.max_isa = options.max_isa.value_or(kEveryIsa),
                                                    .gemm_provider = options.gemm_provider,
                                                    .max_threads = max_threads});
   if (const absl::Status status = device->openblas_status(); !status.ok()) {
@@ -316,20 +316,28 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
                                                                   const std::string& folder,
                                                                   const ModelSettings& settings) {
   arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);
-  ASSIGN_OR_RETURN(const std::shared_ptr<Servable> servable,
-                   LoadServable(engine_, model, folder, settings, state_, &texts_));
-  servable->unused_settings = UnusedSettings(*servable);
-  for (const std::string& unused : servable->unused_settings) log_(LogLevel::kWarning, unused);
-  servable->queue = OpenQueue(engine_, scheduler_, model, *servable,
-                              {.max_wait_seconds = options_.max_queue_seconds,
-                               .streams = static_cast<int>(arenas_.size())});
-  servable->sequences = sequences_.Open(model, *servable);
-  if (servable->generation != nullptr) {
+  return LoadServable(
+      {.engine = engine_,
+       .version = model,
+       .folder = folder,
+       .settings = settings,
+       .state = state_,
+       .texts = &texts_,
+       .open_queue = [this, &model](Servable& servable) { OpenQueueOf(model, servable); }});
+}
+
+void Daemon::OpenQueueOf(const ModelVersion& model, Servable& servable) {
+  servable.unused_settings = UnusedSettings(servable);
+  for (const std::string& unused : servable.unused_settings) log_(LogLevel::kWarning, unused);
+  servable.queue = OpenQueue(engine_, scheduler_, model, servable,
+                             {.max_wait_seconds = options_.max_queue_seconds,
+                              .streams = static_cast<int>(arenas_.size())});
+  servable.sequences = sequences_.Open(model, servable);
+  if (servable.generation != nullptr) {
     MutexLock lock(generations_mutex_);
     std::erase_if(generations_, [](const auto& one) { return one.expired(); });
-    generations_.push_back(servable->generation);
+    generations_.push_back(servable.generation);
   }
-  return servable;
 }
 
 absl::Status Daemon::StartStreams() {

@@ -91,6 +91,8 @@ class Daemon {
   absl::StatusOr<std::shared_ptr<const Servable>> LoadModel(const ModelVersion& model,
                                                             const std::string& folder,
                                                             const ModelSettings& settings);
+  // Gives what is loaded the places where its requests wait.
+  void OpenQueueOf(const ModelVersion& model, Servable& servable);
   void OnSettled();
   // Waits until no model makes tokens; what is left at `end` is ended.
   void FinishGenerations(std::chrono::steady_clock::time_point end);

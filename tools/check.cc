@@ -8,9 +8,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/onnx/kit/reasons.h"
 #include "runtime/ops/custom/op_library.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
+#include "tools/cache_error.h"
 #include "tools/command.h"
 #include "tools/local_engine.h"
 #include "tools/precision.h"
@@ -30,10 +32,12 @@ struct CheckFlags {
   std::string inputs_file;
   std::vector<std::string> op_libraries;
   std::string variant;  // "int8": the file model_int8.onnx of a folder
-  std::string max_isa = std::string(IsaName(kHighestIsa));
+  std::string max_isa = std::string(IsaName(kEveryIsa));
   std::vector<std::string> buckets;  // "sequence=16,32"
+  std::vector<std::string> ranks;    // "x=3"
   int64_t max_batch_tokens = ModelOptions().max_batch_tokens;
   std::string packing = "auto";
+  std::vector<std::string> promote;  // names; "auto" among them
   int streams = AvailableCpus();
   bool json = false;
   std::string metrics_file;  // empty: none
@@ -50,6 +54,29 @@ std::string AddBuckets(const std::string& text, ModelOptions& options) {
     }
   }
   return "";
+}
+
+// "x=3" into `ranks`; what is wrong with it, or nothing.
+std::string AddRank(const std::string& text, InputRanks& ranks) {
+  const size_t equals = text.rfind('=');
+  int64_t rank = -1;
+  const bool is_rank =
+      equals != std::string::npos && absl::SimpleAtoi(text.substr(equals + 1), &rank);
+  if (!is_rank || rank < 0) return absl::StrCat("'", text, "' is no INPUT=RANK");
+  ranks[text.substr(0, equals)] = rank;
+  return "";
+}
+
+// Says of inputs without a declared rank at which one the report shows them.
+void PrintRanks(const Model& model, const std::vector<std::string>& said) {
+  InputRanks asked;
+  for (const std::string& text : said) AddRank(text, asked);
+  for (const auto& [name, rank] : model.options().ranks) {
+    std::printf(
+        "\ninput '%s' has no declared rank, each request decides it: shown at rank %lld%s\n",
+        name.c_str(), static_cast<long long>(rank),
+        asked.contains(name) ? "" : "; --rank shows another");
+  }
 }
 
 // The model file that `flags` name: themselves, or the one in their folder.
@@ -95,18 +122,27 @@ absl::Status RunCheck(const CheckFlags& flags) {
                          .rules = flags.precision_ops,
                          .bucket = flags.bucket,
                          .inputs_file = flags.inputs_file,
-                         .max_isa = *ParseIsa(flags.max_isa)});
+                         .max_isa = *ParseIsa(flags.max_isa),
+                         .json = flags.json});
   }
   LocalEngine local(*ParseIsa(flags.max_isa), AvailableCpus(), flags.metrics_file);
   ModelOptions options = {.id = {.name = std::filesystem::path(flags.path).filename().string()},
                           .path = path,
                           .max_batch_tokens = flags.max_batch_tokens};
   for (const std::string& text : flags.buckets) AddBuckets(text, options);
+  for (const std::string& text : flags.ranks) AddRank(text, options.ranks);
   // As a server does it: named buckets are there to be padded to.
   if (flags.packing == "auto" && flags.buckets.empty()) options.packing = PackingMode::kAuto;
+  for (const std::string& name : flags.promote) {
+    if (name == "auto") {
+      options.promote_found = true;
+    } else {
+      options.promote.push_back(name);
+    }
+  }
   TextLoad texts(path, {});
   options.extend = [&](ImportedModel& imported) { return texts.Extend(imported); };
-  const auto model = local.engine.Load(std::move(options));
+  const auto model = local.Load(std::move(options));
   if (!model.ok()) {
     const std::vector<std::string> reasons = ReasonsOf(model.status());
     if (flags.json) {
@@ -127,6 +163,10 @@ absl::Status RunCheck(const CheckFlags& flags) {
   } else {
     ASSIGN_OR_RETURN(const std::string report, CheckReport(local.engine, **model, flags.streams));
     std::printf("%s can be served\n\n%s", flags.path.c_str(), report.c_str());
+    PrintRanks(**model, flags.ranks);
+    if (const std::string text = CacheErrorText(local.engine, *model); !text.empty()) {
+      std::printf("\n%s", text.c_str());
+    }
     PrintTexts(texts, **model);
   }
   return flags.metrics_file.empty() ? absl::OkStatus() : local.engine.WriteMetrics();
@@ -160,6 +200,15 @@ void AddCheck(CLI::App& app, Action& action) {
         return AddBuckets(text, ignored);
       });
   command
+      ->add_option("--rank", flags->ranks,
+                   "INPUT=RANK: the rank of an input whose shape the file leaves open")
+      ->type_name("INPUT=RANK")
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) {
+        InputRanks ignored;
+        return AddRank(text, ignored);
+      });
+  command
       ->add_option("--max-batch-tokens", flags->max_batch_tokens,
                    "As `reprise.max_batch_tokens` of config.pbtxt")
       ->check(CLI::PositiveNumber);
@@ -167,6 +216,12 @@ void AddCheck(CLI::App& app, Action& action) {
       ->add_option("--packing", flags->packing,
                    "As `reprise.packing` of config.pbtxt: auto (unless --buckets are given), off")
       ->check(CLI::IsMember({"auto", "off"}));
+  command
+      ->add_option("--promote", flags->promote,
+                   "Constants that become optional inputs, as `reprise.promote` of config.pbtxt")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   AddJson(*command, flags->json);
   command
       ->add_option("--metrics-file", flags->metrics_file,
@@ -199,9 +254,6 @@ void AddCheck(CLI::App& app, Action& action) {
       ->check(CLI::PositiveNumber);
   command->callback([flags, &action] {
     if (flags->path.empty() && !flags->ops) throw CLI::RequiredError("model or --ops");
-    if (flags->precision && flags->json) {
-      throw CLI::ValidationError("--json", "the report of --precision is for people alone");
-    }
     action = [flags] { return RunCheck(*flags); };
   });
 }

@@ -3,14 +3,16 @@
 #include <iterator>
 #include <vector>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/ops/kit/precision.h"
 
 namespace reprise::cli {
 
 CLI::Option* AddMaxIsa(CLI::App& command, std::string& name, const std::string& meaning) {
+  std::vector<std::string> names;
+  for (const NamedIsa& named : kIsas) names.emplace_back(named.name);
   return command.add_option("--max-isa", name, meaning)
-      ->check(CLI::IsMember(std::vector<std::string>(kIsaNames.begin(), kIsaNames.end())))
+      ->check(CLI::IsMember(names))
       ->type_name("ISA")
       ->capture_default_str();
 }

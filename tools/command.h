@@ -23,7 +23,7 @@ void AddStore(CLI::App& app, Action& action);
 // The Profiler of `bench --profile`.
 ProfileAction AddProfile(CLI::App& bench, CLI::Option* profile);
 
-// Adds the flag --max-isa; `name` has its default and gets its value, a name of kIsaNames.
+// Adds the flag --max-isa; `name` has its default and gets its value, a name of kIsas.
 CLI::Option* AddMaxIsa(CLI::App& command, std::string& name, const std::string& meaning);
 
 // Adds the flag --precision in the same way; its values are kPrecisionNames.

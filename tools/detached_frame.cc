@@ -15,6 +15,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/packing/packed_frame.h"
 #include "runtime/engine/packing/packing.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/recipe/record_facts.h"

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/generate/encoder_decoder.h"
@@ -33,6 +33,7 @@ struct GenerateOptions {
   SamplingOptions sampling;
   BeamOptions beams;
   std::vector<int64_t> eos_ids;
+  std::string cache_dtype = "f32";
   int64_t context = 0;
   int64_t memory_mb = 1024;
   int64_t step_tokens = 512;
@@ -144,9 +145,10 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadAll(LocalEngine& local, const s
 
 absl::Status Generate(const GenerateOptions& options) {
   ASSIGN_OR_RETURN(std::vector<GenerationRequest> prompts, PromptsOf(options));
-  LocalEngine local(kHighestIsa, options.threads);
+  LocalEngine local(kEveryIsa, options.threads);
   std::vector<int64_t> first, next;
   GeneratorOptions wanted = {.page_bytes = options.memory_mb << 20,
+                             .cache_dtype = *ops::ParseCacheDType(options.cache_dtype),
                              .context = options.context,
                              .step_tokens = options.step_tokens,
                              .eos_ids = options.eos_ids,
@@ -246,6 +248,9 @@ void AddGenerate(CLI::App& app, Action& action) {
   command->add_option("--eos", options->eos_ids, "An id that ends an answer; may be given again")
       ->allow_extra_args(false);
   command->add_option("--context", options->context, "Positions of a sequence; 0: the model's")
+      ->capture_default_str();
+  command->add_option("--cache-dtype", options->cache_dtype, "How pages hold keys and values")
+      ->check(CLI::IsMember({"f32", "bf16", "int8"}))
       ->capture_default_str();
   command->add_option("--cache-mb", options->memory_mb, "Memory of keys and values, in MiB")
       ->capture_default_str();

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/pipeline.h"
@@ -125,7 +126,7 @@ absl::StatusOr<RecipeKey> KeyOf(const Model& model, const std::string& bucket) {
 
 absl::Status PrintSpecialized(const GraphOptions& options) {
   Steps steps(options);
-  LocalEngine local(kHighestIsa);
+  LocalEngine local(kEveryIsa);
   ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
                    local.LoadToStudy(options.path, options.precision));
   ASSIGN_OR_RETURN(const RecipeKey key, KeyOf(*model, options.bucket));

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 
 namespace reprise::cli {
 
@@ -15,8 +15,9 @@ struct PrecisionOptions {
   std::string rules;        // as `reprise.precision_ops`; empty: none
   std::string bucket;       // see SizesOf
   std::string inputs_file;  // as `reprise infer --inputs`; empty: made-up inputs
-  Isa max_isa = kHighestIsa;
+  Isa max_isa = kEveryIsa;
   int64_t max_id = 1000;
+  bool json = false;
 };
 
 // Needs no server: answers the same request exactly and with every choice, and prints tables.

@@ -78,7 +78,7 @@ absl::Status RunProfile(const ProfileOptions& options) {
 ProfileAction AddProfile(CLI::App& bench, CLI::Option* profile) {
   struct Flags {
     std::string bucket;
-    std::string max_isa = std::string(IsaName(kHighestIsa));
+    std::string max_isa = std::string(IsaName(kEveryIsa));
     std::string precision = std::string(PrecisionName(Precision::kExact));
   };
   const auto flags = std::make_shared<Flags>();

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/ops/kit/precision.h"
 
 namespace reprise::cli {
@@ -13,7 +13,7 @@ namespace reprise::cli {
 struct ProfileOptions {
   std::string path;    // names a model.onnx
   std::string bucket;  // see SizesOf
-  Isa max_isa = kHighestIsa;
+  Isa max_isa = kEveryIsa;
   Precision precision = Precision::kExact;
   int repeats = 30;
   int64_t max_id = 1000;

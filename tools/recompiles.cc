@@ -101,7 +101,7 @@ absl::StatusOr<std::vector<AxisSizes>> StepsOfFile(const std::string& path, cons
 absl::StatusOr<Recompilations> OfFile(const RecompilesFlags& flags) {
   std::vector<AxisSizes> steps;
   {
-    LocalEngine local(kHighestIsa);
+    LocalEngine local(kEveryIsa);
     ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
                      local.LoadToStudy(flags.what, Precision::kExact));
     std::vector<std::string> axes;

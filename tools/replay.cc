@@ -243,7 +243,7 @@ absl::Status ReplayLaunch(const ReplayOptions& options) {
 void AddReplay(CLI::App& app, Action& action) {
   struct Flags {
     ReplayOptions options;
-    std::string max_isa = std::string(IsaName(kHighestIsa));
+    std::string max_isa = std::string(IsaName(kEveryIsa));
     std::string precision = std::string(PrecisionName(Precision::kExact));
   };
   const auto flags = std::make_shared<Flags>();

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/ops/kit/precision.h"
 
 namespace reprise::cli {
@@ -18,7 +18,7 @@ struct ReplayOptions {
   int repeats = 30;
   bool values = false;  // what the launch writes is printed
   bool json = false;
-  Isa max_isa = kHighestIsa;
+  Isa max_isa = kEveryIsa;
   Precision precision = Precision::kExact;  // a model's
   int64_t max_id = 1000;                    // the largest made-up id of a model's inputs
 };

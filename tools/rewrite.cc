@@ -18,6 +18,7 @@
 #include "client/cli/json_inputs.h"
 #include "client/cli/table.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/recipe/record_file.h"
@@ -286,7 +287,7 @@ void PrintReport(const nlohmann::ordered_json& report) {
 }
 
 absl::Status RunRewrite(const RewriteFlags& flags) {
-  LocalEngine local(kHighestIsa);
+  LocalEngine local(kEveryIsa);
   ASSIGN_OR_RETURN(const std::shared_ptr<Model> was, LoadExactly(local, flags.in));
   ASSIGN_OR_RETURN(const ValueShapes shapes, ValueShapes::Of(flags.in, *was));
   ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(flags.in, kMostBytes));

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/images/pipeline.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status_macros.h"
 

@@ -39,9 +39,7 @@ class Pipeline {
 
  private:
   Pipeline(TransformList transforms, std::string plain_cause, TensorWriter writer)
-      : transforms_(std::move(transforms)),
-        plain_cause_(std::move(plain_cause)),
-        writer_(std::move(writer)) {}
+      : transforms_(std::move(transforms)), plain_cause_(std::move(plain_cause)), writer_(writer) {}
 
   absl::Status ApplyPlain(Image image, RandomStream& random, std::vector<Box>& boxes,
                           std::byte* element) const;

@@ -1,8 +1,8 @@
 // BucketAdvisor: watches the lengths of one model's requests and says which buckets would serve
 // them cheaper, once a change pays.
 //
-// What it has seen fades, and is forgotten at once when the distribution turns out to be another
-// one. A change is advised only where three things hold, so that noise moves nothing:
+// The traffic that it has seen fades, and is forgotten at once when the distribution turns out to
+// be another one. A change is advised only where three things hold, so that noise moves nothing:
 // - it saves at least 2% of the time of requests that it was not solved on: boundaries found on one
 //   half of what was seen are judged on the other half, both ways;
 // - that saving is four times its standard error;
@@ -156,7 +156,7 @@ class BucketAdvisor {
   SizeHistogram halves_[2];
   std::deque<Seen> recent_;
   std::map<int64_t, double> batches_;                  // replays by bucket of rows, fading
-  std::vector<std::vector<WeightedSize>> solved_for_;  // by axis
+  std::vector<std::vector<WeightedSize>> solved_for_;  // one list an axis
   int64_t seen_ = 0;
   int64_t next_look_;
   int64_t beyond_ = 0;        // requests larger than the largest bucket, since the set is in force

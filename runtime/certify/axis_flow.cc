@@ -9,7 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/axis_numbers.h"
 #include "runtime/graph/elements.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/movement/slice_op.h"
 
 namespace reprise {
 namespace {
@@ -232,7 +234,7 @@ AxisFlowValue FlowOfParameter(const ParameterExpr& small, const ParameterExpr& l
                               const AxisFlowOptions& options, FindExtent find_extent) {
   AxisFlowValue flow;
   if (small.text() == large.text()) return flow;
-  const bool cut = small.op() == "Slice" && large.op() == "Slice" &&
+  const bool cut = small.op() == SliceOp::kName && large.op() == SliceOp::kName &&
                    SameExpr(InputOf(small, 0), InputOf(large, 0)) &&
                    SameExpr(InputOf(small, 1), InputOf(large, 1));
   const Shape& a = small.shape();

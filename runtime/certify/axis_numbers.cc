@@ -4,8 +4,18 @@
 #include <optional>
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/elementwise/activation_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/scatter_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/reduce/softmax_op.h"
 
 namespace reprise {
 namespace {
@@ -24,23 +34,25 @@ void FollowShifts(AxisContext& context, std::vector<AxisFlowValue>& flows) {
     if (node.inputs[i] == kNone || !flows[node.inputs[i]].shifted.has_value()) continue;
     const int64_t dim = *flows[node.inputs[i]].shifted;
     const bool along = dim == context.Dim(node.attributes.Int("axis", -1));
-    if (node.op == "Softmax" && along) {
+    if (node.op == SoftmaxOp::kName && along) {
       flows[node.outputs[0]].shifted.reset();
       continue;
     }
     const AxisFlowValue& result = flows[node.outputs[0]];
-    const bool moves = FindOp(node.op)->Has(kView) || node.op == "Expand" || node.op == "Cast";
+    const bool moves =
+        FindOp(node.op)->Has(kView) || node.op == ExpandOp::kName || node.op == CastOp::kName;
     if (moves && flows[node.inputs[i]].along.size() == 1 && result.along.size() == 1) {
       flows[node.outputs[0]].shifted = result.along[0].dim;
       continue;
     }
     // A mask may take the place of some, by numbers that are out of reach either way.
-    const bool masked = node.op == "Where" && i > 0 && context.input(0).source < Source::kData &&
+    const bool masked = node.op == WhereOp::kName && i > 0 &&
+                        context.input(0).source < Source::kData &&
                         context.Uniform(3 - i).value_or(0) <= ops::kOutOfReach;
-    const bool sum =
-        node.op == "Add" || (node.op == "Sub" && i == 0) || node.op == "Identity" || masked;
-    const bool scaled =
-        (node.op == "Mul" || node.op == "Div") && i == 0 && context.Uniform(1).has_value();
+    const bool sum = node.op == AddOp::kName || (node.op == SubOp::kName && i == 0) ||
+                     node.op == IdentityOp::kName || masked;
+    const bool scaled = (node.op == MulOp::kName || node.op == DivOp::kName) && i == 0 &&
+                        context.Uniform(1).has_value();
     if (sum || scaled) {
       const int64_t shifted = dim + context.output_rank() - context.rank(i);
       std::optional<int64_t>& known = flows[node.outputs[0]].shifted;
@@ -62,8 +74,8 @@ bool OnlyCopies(const AxisContext& context) {
 // The least that a clip or a maximum leaves of operand `i`.
 std::optional<double> LowerBound(const AxisContext& context, size_t i) {
   const std::string& op = context.node().op;
-  if (op == "Max" && context.num_inputs() == 2) return context.Uniform(1 - i);
-  if (op == "Clip" && i == 0 && !context.has_input(2)) return context.Uniform(1);
+  if (op == MaxOp::kName && context.num_inputs() == 2) return context.Uniform(1 - i);
+  if (op == ClipOp::kName && i == 0 && !context.has_input(2)) return context.Uniform(1);
   return std::nullopt;
 }
 
@@ -79,14 +91,15 @@ void FollowAverages(AxisContext& context, std::vector<AxisFlowValue>& flows) {
   if (!at.has_value()) return;
   const AxisFlowValue& from = context.input(*at);
   AxisFlowValue& result = flows[node.outputs[0]];
-  if (node.op == "Div" && averages == 2) return;  // As many were counted in both.
+  if (node.op == DivOp::kName && averages == 2) return;  // As many were counted in both.
   const std::optional<double> least = LowerBound(context, *at);
   const bool bounded = least.has_value() && *least <= kBelowAnyAverage && *least > 0 &&
                        from.source == Source::kGuards && from.nonnegative;
-  const bool scaled = averages == 1 && (node.op == "Mul" || (node.op == "Div" && *at == 0));
-  const bool copied =
-      OnlyCopies(context) && node.op != "Concat" && (node.op != "Cast" || context.casts_to_float());
-  if (bounded || scaled || copied || node.op == "Transpose" || node.op == "Neg") {
+  const bool scaled =
+      averages == 1 && (node.op == MulOp::kName || (node.op == DivOp::kName && *at == 0));
+  const bool copied = OnlyCopies(context) && node.op != ConcatOp::kName &&
+                      (node.op != CastOp::kName || context.casts_to_float());
+  if (bounded || scaled || copied || node.op == TransposeOp::kName || node.op == NegOp::kName) {
     result.averaged = from.averaged;
   } else {
     context.BlameMixing(from.averaged, ops::kAverages);
@@ -98,8 +111,9 @@ void FollowAverages(AxisContext& context, std::vector<AxisFlowValue>& flows) {
 bool TakesOwnRows(const Graph& graph, const AxisContext& context,
                   const std::vector<AxisFlowValue>& flows) {
   const Node& node = context.node();
-  const bool picks = node.op == "GatherND" && context.attributes().Int("batch_dims", 0) == 0;
-  const bool puts = node.op == "ScatterND" && !context.input(2).own_place;
+  const bool picks =
+      node.op == GatherNdOp::kName && GatherNdOp::From(context.attributes()).batch_dims == 0;
+  const bool puts = node.op == ScatterNdOp::kName && !context.input(2).own_place;
   if ((!picks && !puts) || context.input(0).own_place) return false;
   const Positions* rows = context.input(1).At(0);
   if (rows == nullptr || rows->moved || rows->repeated || rows->inner != 1) return false;
@@ -120,7 +134,7 @@ bool TakesOwnRows(const Graph& graph, const AxisContext& context,
     }
     return true;
   }
-  const Node* concat = graph.ProducerIf(node.inputs[1], "Concat");
+  const Node* concat = graph.ProducerIf(node.inputs[1], ConcatOp::kName);
   if (concat == nullptr) return context.shape(1).back() == 1 && lies_along(0);
   const bool columns = static_cast<int64_t>(concat->inputs.size()) == context.shape(1).back();
   if (!columns || context.Dim(concat->attributes.Int("axis", 0), 1) != context.rank(1) - 1) {
@@ -141,11 +155,11 @@ void FollowOwnPlaces(const Graph& graph, AxisContext& context, std::vector<AxisF
     any = any || (context.input(i).own_place && !row->IsValueInput(i));
   }
   if (!any) return;
-  if (OnlyCopies(context) && !(node.op == "Cast" && context.casts_to_float())) {
+  if (OnlyCopies(context) && !(node.op == CastOp::kName && context.casts_to_float())) {
     flows[node.outputs[0]].own_place = true;
   } else if (!TakesOwnRows(graph, context, flows)) {
     context.SeeLength(kFollows);
-  } else if (node.op == "ScatterND") {
+  } else if (node.op == ScatterNdOp::kName) {
     AxisFlowValue flow = context.input(0);  // The elements put there lie where the data did.
     for (Positions& positions : flow.along) positions.padding = PaddingValue::Unknown();
     context.Set(0, std::move(flow));

@@ -19,17 +19,17 @@ constexpr int64_t kDefaultBatch = 2;
 constexpr double kLargeFloat = 1e4;
 constexpr double kLargeMask = 1 << 20;
 
-// Of integers that may be masks and may be numbers to compute with: what a model does with larger
-// ones than 1 shows only where they are drawn.
+// The largest integer drawn for an input that may be a mask and may be numbers to compute with:
+// what a model does with larger ones than 1 shows only where they are drawn.
 constexpr int64_t kLargest = 100;
 
 // A prime far from small tables' sizes: steps of it meet every id of a table before they repeat
 // one.
 constexpr int64_t kSweepStride = 10007;
-constexpr int64_t kSweepStep = 61;  // between one sweep and the next
+constexpr int64_t kSweepStep = 61;  // one sweep begins this far from the one before
 
-// What is added up along an axis and looked up then (the position of the last token, positions
-// counted by a mask) takes no more than a few, as masks go, however long a table it is.
+// An input that is added up along an axis and looked up then (the position of the last token,
+// positions counted by a mask) holds no more than this, as masks go, however long the table is.
 constexpr int64_t kLargestOfMasks = 3;
 
 bool Counts(MaskPattern pattern, int64_t i, int64_t length) {
@@ -225,7 +225,7 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
     }
     if (!content.fill_ids || fill < ranges_[i].low || fill > ranges_[i].high) return numbers;
   }
-  // What counts in a mask is anything but the fill value.
+  // Anything but the fill value counts in a mask.
   const double counts = fill == 0 ? 1 : 0;
   const std::vector<size_t> rows = MovingDims(i, options_.batch_axis);
   const std::optional<size_t> along = MaskDim(i, shape.size(), rows);

@@ -16,10 +16,10 @@
 
 namespace reprise {
 
-// What a mask may look like along an axis. Every one has a position that counts.
+// The forms that a mask may have along an axis. Every one has a position that counts.
 enum class MaskPattern { kOnes, kRagged, kHoles, kLeftPadded, kAlternating, kFirst, kNone };
 
-// What padding that is free, or the row of a batch-mate, is filled with.
+// The contents of padding that is free, or of the row of a batch-mate.
 enum class Hostile { kRandom, kHigh, kLow, kOne, kSmall, kSweep };
 inline constexpr Hostile kAllHostile[] = {Hostile::kHigh, Hostile::kSmall, Hostile::kLow,
                                           Hostile::kRandom, Hostile::kOne};
@@ -59,7 +59,7 @@ class Drawer {
     double float_shift = 0;
     uint64_t seed = 0;
   };
-  // What a client might send.
+  // Contents that a client might send.
   Numbers Draw(size_t i, const Shape& shape, const Content& content) const;
   Numbers DrawFill(size_t i, const Shape& shape) const;
   Numbers DrawHostile(size_t i, const Shape& shape, Hostile hostile, uint64_t seed) const;

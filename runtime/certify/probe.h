@@ -30,7 +30,7 @@ namespace reprise {
 struct ProbeInput {
   std::string name;
   DType dtype = DType::kUndefined;
-  std::vector<Dim> dims;        // after symbols are merged
+  std::vector<Dim> dims;        // symbols are merged already
   bool is_mask = false;         // an integer input that holds ones and zeros alone
   std::vector<double> telling;  // numbers that the model compares with: drawn more often
   std::optional<Tensor> value;  // set: always this (a shape input)
@@ -43,7 +43,7 @@ struct ProbeInput {
 using ProbeRunner =
     std::function<absl::StatusOr<std::vector<Tensor>>(const std::vector<Tensor>& inputs)>;
 
-// Of axes that are not probed, where ProbeOptions says nothing else.
+// The size of an axis that is not probed, where ProbeOptions says no other.
 inline constexpr int64_t kDefaultSize = 5;
 
 struct ProbeOptions {
@@ -52,13 +52,13 @@ struct ProbeOptions {
   std::string batch_axis;               // may be empty; its rows are drawn with different masks
   std::map<std::string, double> fills;  // input -> its fill value; 0 where it has none
   std::set<std::string> guards;         // inputs that are guards whatever is measured
-  // Of an axis that what the ops say proves, where a second look follows: the first look takes
-  // fewer cases, to see that they are right, and the second one what those of the batch left out
-  // (lengths: at `padded_sizes`, like all others).
+  // The ops prove the axis, and a second look follows: the first look takes fewer cases, to see
+  // that they are right, and the second one what those of the batch left out (lengths: at
+  // `padded_sizes`, like all others).
   bool brief = false;
   // A second look tries this many more cases, at the smallest size, for what few contents show.
   int sweeps = 0;
-  std::map<std::string, int64_t> sizes;  // of other axes; default: 2 for batch
+  std::map<std::string, int64_t> sizes;  // other axes; default: 2 for batch
   std::vector<int64_t> padded_sizes = {16, 32, 64};
   int64_t smallest = 1;  // size of the axis that the model takes
   // Elements of the inputs of one run. More of them end the probe: RESOURCE_EXHAUSTED.
@@ -68,7 +68,7 @@ struct ProbeOptions {
   // The size of a dim under sizes of the symbols: DimSize of passes/specialize/specialize.h.
   std::function<absl::StatusOr<int64_t>(const Dim&, const std::map<std::string, int64_t>&)>
       dim_size;
-  double tolerance = 1e-5;  // of the largest |element| of the unpadded output
+  double tolerance = 1e-5;  // relative to the largest |element| of the unpadded output
   uint64_t seed = 1;
 };
 

@@ -18,9 +18,9 @@ class BatchProbe {
   // INVALID_ARGUMENT when no input has the axis.
   absl::StatusOr<AxisCertificate> Run();
   // Tries once more: after a brief first look what that left out, and batches of
-  // `options.padded_sizes` rows. With `options.sweeps` so many contents more, and then every output
-  // of floats must have told some of them apart: one that is the same whatever was drawn, or never
-  // a number, would not have shown what another row did to it.
+  // `options.padded_sizes` rows. With `options.sweeps` that many contents more, and then every
+  // output of floats must have told some of them apart: one that is the same whatever was drawn, or
+  // never a number, would not have shown what another row did to it.
   absl::StatusOr<AxisCertificate> Confirm(const AxisCertificate& certificate);
 
  private:

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
 
 namespace reprise {
 

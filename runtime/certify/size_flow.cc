@@ -4,7 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_rules.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 
@@ -35,7 +37,7 @@ class SizeWalk {
  private:
   void Visit(NodeId id, const Node& node) {
     const OpRow* row = FindOp(node.op);
-    if (node.op == "If") return VisitIf(node);
+    if (node.op == IfOp::kName) return VisitIf(node);
     // Which dims are 1 differs between the smallest requests and all others.
     if (facts_.question().forms || DropsDimsOfOne(node)) JudgeForm(node);
     const bool of_shapes = FactsOf(node.op).sizes == Sizes::kOfShape;

@@ -3,9 +3,11 @@
 #include <cmath>
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/reshape_op.h"
 
 namespace reprise {
 namespace {
@@ -151,14 +153,14 @@ class Forms {
 }  // namespace
 
 bool DropsDimsOfOne(const Node& node) {
-  return node.op == "Squeeze" && (node.inputs.size() < 2 || node.inputs[1] == kNone);
+  return node.op == SqueezeOp::kName && (node.inputs.size() < 2 || node.inputs[1] == kNone);
 }
 
 bool MayHoldSizeForms(const Graph& graph) {
   return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
     const Node& node = graph.node(id);
     const Sizes sizes = FactsOf(node.op).sizes;
-    return sizes == Sizes::kOfShape || sizes == Sizes::kCut || node.op == "Reshape" ||
+    return sizes == Sizes::kOfShape || sizes == Sizes::kCut || node.op == ReshapeOp::kName ||
            DropsDimsOfOne(node);
   });
 }

@@ -6,10 +6,13 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/axis/axis_rule.h"
+#include "runtime/ops/elementwise/comparison_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/reduce/arg_op.h"
 
 namespace reprise {
 namespace {
@@ -129,7 +132,7 @@ class Rules {
   // Sizes that are compared with -1, as exporters do for every Expand, even where they are no
   // straight lines.
   std::optional<Elements> NeverEqual(const Node& node) const {
-    if (node.op != "Equal") return std::nullopt;
+    if (node.op != EqualOp::kName) return std::nullopt;
     for (size_t side = 0; side < 2; ++side) {
       const Elements& other = facts_.In(node, 1 - side).elements;
       const bool below = !other.empty() && absl::c_all_of(other, [&](const SizePolynomial& one) {
@@ -145,25 +148,24 @@ class Rules {
   // Finds the result of a comparison for every element that holds wherever the sizes lie.
   std::optional<Elements> Decide(const Node& node) const {
     Elements results;
-    const bool decided =
-        facts_.ForEachPair(node.input(0), node.input(1), node.outputs[0],
-                           [&](const SizePolynomial& a, const SizePolynomial& b) {
-                             const auto [least, most] = facts_.RangeOf(a - b);
-                             std::optional<bool> holds;
-                             if (node.op == "Equal") {
-                               if (least > 0 || most < 0) holds = false;
-                               if (least == 0 && most == 0) holds = true;
-                             } else if (node.op == "Less" || node.op == "GreaterOrEqual") {
-                               if (most < 0) holds = node.op == "Less";
-                               if (least >= 0) holds = node.op != "Less";
-                             } else {
-                               if (least > 0) holds = node.op == "Greater";
-                               if (most <= 0) holds = node.op != "Greater";
-                             }
-                             if (holds.has_value())
-                               results.push_back(SizePolynomial::Constant(facts_.axes(), *holds));
-                             return holds.has_value();
-                           });
+    const bool decided = facts_.ForEachPair(
+        node.input(0), node.input(1), node.outputs[0],
+        [&](const SizePolynomial& a, const SizePolynomial& b) {
+          const auto [least, most] = facts_.RangeOf(a - b);
+          std::optional<bool> holds;
+          if (node.op == EqualOp::kName) {
+            if (least > 0 || most < 0) holds = false;
+            if (least == 0 && most == 0) holds = true;
+          } else if (node.op == LessOp::kName || node.op == GreaterOrEqualOp::kName) {
+            if (most < 0) holds = node.op == LessOp::kName;
+            if (least >= 0) holds = node.op != LessOp::kName;
+          } else {
+            if (least > 0) holds = node.op == GreaterOp::kName;
+            if (most <= 0) holds = node.op != GreaterOp::kName;
+          }
+          if (holds.has_value()) results.push_back(SizePolynomial::Constant(facts_.axes(), *holds));
+          return holds.has_value();
+        });
     if (!decided) return std::nullopt;
     return results;
   }
@@ -419,7 +421,7 @@ class Rules {
       case Growth::kResizes:
         return KeepsSizes(from, node, output);
       case Growth::kCumulates:
-        return node.attributes.Int("reverse", 0) == 0;
+        return !CumSumOp::From(node.attributes).reverse;
       case Growth::kFindsOnes: {
         const ValueId value = facts_.Resolved(node.input(0));
         const NodeId producer = value == kNone ? kNone : graph_.value(value).producer;

@@ -19,7 +19,8 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/device/launch.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
+#include "runtime/graph/parameter_expr.h"
 
 namespace reprise {
 

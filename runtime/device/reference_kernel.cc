@@ -3,6 +3,7 @@
 
 #include "runtime/base/status_macros.h"
 #include "runtime/device/device.h"
+#include "runtime/graph/graph.h"
 
 namespace reprise {
 namespace {

@@ -9,6 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/onnx/importer.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/passes/kit/branches.h"
 #include "runtime/passes/paged/decoder.h"
 
@@ -31,7 +34,7 @@ void ReadNoCaches(Graph& graph) {
                               }));
   }
   for (const NodeId id : graph.NodeIds()) {
-    if (graph.node(id).op != "If") continue;
+    if (graph.node(id).op != IfOp::kName) continue;
     const Tensor* condition = KnownCondition(graph, id);
     if (condition != nullptr) TakeBranch(graph, id, *static_cast<const bool*>(condition->data()));
   }

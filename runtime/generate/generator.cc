@@ -10,7 +10,9 @@
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/parameters/parameter_store.h"
+#include "runtime/engine/types/data_error.h"
 #include "runtime/generate/sequence_pages.h"
+#include "runtime/graph/graph.h"
 #include "runtime/passes/paged/place_values.h"
 
 namespace reprise {
@@ -73,11 +75,12 @@ absl::Status Generator::Init() {
     if (!value.ok()) return std::nullopt;
     return *std::move(value);
   };
-  ASSIGN_OR_RETURN(PagedForm form,
-                   MakePagedForm(Engine::SymbolicGraph(*model_, false), outputs,
-                                 {.context = options_.context, .value_of = value_of}));
-  if ((form.cross_page_floats > 0) != (options_.encoder.encoder != nullptr)) {
-    return absl::UnimplementedError(form.cross_page_floats > 0
+  ASSIGN_OR_RETURN(PagedForm form, MakePagedForm(Engine::SymbolicGraph(*model_, false), outputs,
+                                                 {.context = options_.context,
+                                                  .value_of = value_of,
+                                                  .cache_dtype = options_.cache_dtype}));
+  if ((form.cross_page_bytes > 0) != (options_.encoder.encoder != nullptr)) {
+    return absl::UnimplementedError(form.cross_page_bytes > 0
                                         ? "its caches hold what an encoder computes, and there is "
                                           "no encoder_model.onnx beside it"
                                         : "no cache holds what the encoder beside it computes");
@@ -87,11 +90,10 @@ absl::Status Generator::Init() {
   context_ = form.context;
   vocabulary_ = form.vocabulary;
   caches_ = static_cast<int64_t>(form.caches.size());
-  id_rows_ = PositionsOfTables(form.graph, form.graph.FindValue(ids_input_));
+  id_rows_ = PositionsOfTables(*form.graph, form.graph->FindValue(ids_input_));
   if (id_rows_ <= 0) id_rows_ = vocabulary_;
   // One pool has both kinds of pages.
-  const auto page_bytes =
-      static_cast<size_t>(std::max(form.page_floats, form.cross_page_floats)) * sizeof(float);
+  const auto page_bytes = static_cast<size_t>(std::max(form.page_bytes, form.cross_page_bytes));
   const size_t aligned = (page_bytes + 63) / 64 * 64;
   const int64_t count = options_.page_bytes / static_cast<int64_t>(aligned);
   if (count < 1) {
@@ -103,8 +105,8 @@ absl::Status Generator::Init() {
                    Stream::Create({.cores = engine_.options().cores,
                                    .max_threads = options_.max_threads,
                                    .max_arena_bytes = options_.max_arena_bytes}));
-  if (form.cross_page_floats == 0) options_.rules = {};  // Prompts stand before its answers.
-  if (form.cross_page_floats > 0) {
+  if (form.cross_page_bytes == 0) options_.rules = {};  // Prompts stand before its answers.
+  if (form.cross_page_bytes > 0) {
     ASSIGN_OR_RETURN(encoder_,
                      PromptEncoder::Create(engine_, options_.encoder, form, options_.max_threads,
                                            options_.max_arena_bytes));

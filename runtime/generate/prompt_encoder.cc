@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/tensor.h"
 #include "runtime/ops/attention/paged.h"
 
 namespace reprise {

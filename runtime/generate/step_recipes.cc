@@ -15,7 +15,7 @@ absl::StatusOr<StepRecipes> StepRecipes::Make(const Engine& engine, const Model&
                                               int64_t most_picks, Stream& stream) {
   auto variant = std::make_shared<ModelVariant>();
   variant->graph = std::move(form.graph);
-  variant->fingerprint = FingerprintGraph(variant->graph);
+  variant->fingerprint = FingerprintGraph(*variant->graph);
   KeyPolicy policy = model.key_policy();
   policy.packing = kPacked;
   StepRecipes all;

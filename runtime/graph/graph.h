@@ -24,15 +24,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "runtime/graph/attribute.h"
+#include "runtime/graph/node.h"
 #include "runtime/graph/parameter_expr.h"
 #include "runtime/graph/shape.h"
 #include "runtime/graph/tensor.h"
 
 namespace reprise {
-
-using ValueId = int32_t;
-using NodeId = int32_t;
-inline constexpr int32_t kNone = -1;  // "no value" (an optional input left out), "no node"
 
 // A floating or int8/uint8 initialiser of at least this many elements is a parameter.
 inline constexpr int64_t kMinParameterElements = 256;
@@ -55,28 +52,6 @@ struct Value {
   // axis alone. 0: not known.
   int64_t batch_rows = 0;
 };
-
-struct Node {
-  bool removed = false;
-  std::string op;    // "MatMul", "com.microsoft.BiasGelu", "reprise.Attention"
-  std::string name;  // the model's name of it, for messages; may be empty
-  // The op of the model's node, named like this one, that this one is a step of; empty where it is
-  // `op` itself. It serves messages: the text form leaves it out.
-  std::string source_op;
-  Attributes attributes;
-  std::vector<ValueId> inputs;   // kNone where an optional input is left out
-  std::vector<ValueId> outputs;  // kNone where an optional output is left out
-
-  ValueId input(size_t i) const { return i < inputs.size() ? inputs[i] : kNone; }
-  ValueId output(size_t i) const { return i < outputs.size() ? outputs[i] : kNone; }
-};
-
-// The op of the model's node that `node` is, or is a step of.
-const std::string& SourceOp(const Node& node);
-// "Reshape '/encoder/Reshape_3'", "QLinearConv 'conv', step Conv": how messages name a node; and
-// the same without the step.
-std::string NodeLabel(const Node& node);
-std::string SourceLabel(const Node& node);
 
 class Graph {
  public:

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/graph/node_match.h"
 
 namespace reprise {

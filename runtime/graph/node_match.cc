@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/hash64.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 
 namespace reprise {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/hash64.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/node_text.h"
 #include "runtime/graph/text_lexer.h"
 

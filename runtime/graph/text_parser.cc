@@ -3,6 +3,7 @@
 #include "absl/strings/strip.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/graph/text_lexer.h"
 #include "runtime/graph/text_literals.h"

@@ -1,6 +1,7 @@
 #include "runtime/onnx/file_values.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 
 namespace reprise {
 

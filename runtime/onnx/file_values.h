@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "runtime/base/hash_map.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/onnx/kit/reasons.h"
 

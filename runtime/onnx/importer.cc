@@ -26,7 +26,9 @@
 #include "runtime/onnx/values/sequences.h"
 #include "runtime/onnx/values/texts.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/quantized/float8.h"
+#include "runtime/ops/recurrent/recurrent_op.h"
 
 namespace reprise {
 namespace {
@@ -57,6 +59,9 @@ class ModelImporter {
         budget_(budget),
         texts_(model),
         tensors_(path, std::move(file), texts_.vocabulary().get()) {}
+
+  // Ranks of inputs that declare none.
+  void SetRanks(const InputRanks& ranks) { ranks_ = ranks; }
 
   absl::StatusOr<ImportedModel> Run() {
     RETURN_IF_ERROR(Walk());
@@ -120,7 +125,7 @@ class ModelImporter {
       float8_.Mark(values_.by_name.at(sparse.values().name()), sparse.values().data_type());
     }
     RETURN_IF_ERROR(AddInputs(
-        model_, [&](const std::string& name) { return initializers_.IsUnread(name); },
+        model_, ranks_, [&](const std::string& name) { return initializers_.IsUnread(name); },
         [&](const std::string& name) { sequences_.DefineUnknown(name); }, texts_, values_));
     for (const FlatNode& node : flat.nodes) RETURN_IF_ERROR(AddNode(node));
     return absl::OkStatus();
@@ -163,7 +168,7 @@ class ModelImporter {
     while (!draft.inputs.empty() && draft.inputs.back() == kNone) draft.inputs.pop_back();
     draft.outputs.assign(proto.output().begin(), proto.output().end());
     // How many there are says in how many parts a Split cuts.
-    while (!draft.outputs.empty() && draft.outputs.back().empty() && draft.op != "Split") {
+    while (!draft.outputs.empty() && draft.outputs.back().empty() && draft.op != SplitOp::kName) {
       draft.outputs.pop_back();
     }
 
@@ -278,7 +283,8 @@ class ModelImporter {
   // another one; those of recurrent layers do not, for theirs is large. True where it got a name,
   // which is none of the file's.
   static bool NameFirstResult(NodeDraft& draft) {
-    const bool recurrent = draft.op == "LSTM" || draft.op == "GRU" || draft.op == "RNN";
+    const bool recurrent =
+        draft.op == LstmOp::kName || draft.op == GruOp::kName || draft.op == RnnOp::kName;
     if (recurrent || draft.outputs.empty() || !draft.outputs[0].empty()) return false;
     const auto read =
         absl::c_find_if(draft.outputs, [](const auto& name) { return !name.empty(); });
@@ -354,6 +360,7 @@ class ModelImporter {
   Float8Values float8_{graph_};
   SequenceWalk sequences_{graph_, values_.by_name};
   ExaminedModel examined_;  // nodes that are refused, versions, declarations
+  InputRanks ranks_;        // the inputs that declare none have these
 };
 
 // Calls `use(importer)` with an importer of `file`.
@@ -373,9 +380,11 @@ auto WithImporter(const std::string& path, FileBytes file, LoadBudget* given, Us
 }
 
 absl::StatusOr<ImportedModel> Import(const std::string& path, FileBytes file,
-                                     LoadBudget* budget = nullptr) {
-  return WithImporter(path, std::move(file), budget,
-                      [](ModelImporter& importer) { return importer.Run(); });
+                                     LoadBudget* budget = nullptr, const InputRanks& ranks = {}) {
+  return WithImporter(path, std::move(file), budget, [&](ModelImporter& importer) {
+    importer.SetRanks(ranks);
+    return importer.Run();
+  });
 }
 
 }  // namespace
@@ -396,15 +405,28 @@ std::string DTypesText(const Graph& graph, const std::vector<ValueId>& values,
   return text + ")";
 }
 
-absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path, LoadBudget* budget) {
+absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path, LoadBudget* budget,
+                                             const InputRanks& ranks) {
   ASSIGN_OR_RETURN(FileBytes file, MapFile(path));
-  return Import(path, std::move(file), budget);
+  return Import(path, std::move(file), budget, ranks);
 }
 
-absl::StatusOr<ExaminedModel> ExamineOnnxFile(const std::string& path) {
+absl::StatusOr<std::vector<std::string>> InputsWithoutRank(const std::string& path) {
+  ASSIGN_OR_RETURN(const FileBytes file, MapFile(path));
+  ASSIGN_OR_RETURN(const SlimModel slim, SlimDown(file.bytes));
+  onnx::ModelProto model;
+  if (!model.ParseFromString(slim.bytes)) {
+    return absl::InvalidArgumentError("the model file is damaged or no ONNX file");
+  }
+  return NamesWithoutRank(model.graph());
+}
+
+absl::StatusOr<ExaminedModel> ExamineOnnxFile(const std::string& path, const InputRanks& ranks) {
   ASSIGN_OR_RETURN(FileBytes file, MapFile(path));
-  return WithImporter(path, std::move(file), /*given=*/nullptr,
-                      [](ModelImporter& importer) { return importer.Examine(); });
+  return WithImporter(path, std::move(file), /*given=*/nullptr, [&](ModelImporter& importer) {
+    importer.SetRanks(ranks);
+    return importer.Examine();
+  });
 }
 
 absl::StatusOr<ImportedModel> ImportOnnxBytes(absl::string_view bytes) {

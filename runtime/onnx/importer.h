@@ -19,16 +19,9 @@
 #include "runtime/graph/vocabulary.h"
 #include "runtime/onnx/file/file_bytes.h"
 #include "runtime/onnx/kit/reasons.h"
+#include "runtime/onnx/model_io.h"
 
 namespace reprise {
-
-struct ModelIo {
-  std::string name;
-  DType dtype = DType::kUndefined;
-  std::vector<Dim> dims;  // outputs: as declared, informative only
-  bool text = false;      // elements are places in the model's vocabulary, as int64
-  bool optional = false;  // an initialiser listed as input: a request may leave it out
-};
 
 struct ImportedModel {
   Graph graph;                     // symbolic; graph.outputs() in the order of `outputs`
@@ -42,8 +35,13 @@ struct ImportedModel {
 
 // Reads the model at `path` (symbolic links are followed). External data must stay in the folder
 // of the resolved file. Parameters point into mappings of the files. RESOURCE_EXHAUSTED for what
-// takes more than `budget` has (null: that of a file of its size).
-absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path, LoadBudget* budget = nullptr);
+// takes more than `budget` has (null: that of a file of its size). An input without a declared rank
+// has that of `ranks`, and a symbol for each dim.
+absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path, LoadBudget* budget = nullptr,
+                                             const InputRanks& ranks = {});
+
+// The inputs that a request must give and whose rank the file leaves open, in the file's order.
+absl::StatusOr<std::vector<std::string>> InputsWithoutRank(const std::string& path);
 
 // The same for bytes in memory; external data is an error.
 absl::StatusOr<ImportedModel> ImportOnnxBytes(absl::string_view bytes);
@@ -68,7 +66,8 @@ struct ExaminedModel {
 };
 
 // Reads on behind what ImportOnnxFile refuses. Errors: a file whose structure is broken.
-absl::StatusOr<ExaminedModel> ExamineOnnxFile(const std::string& path);
+absl::StatusOr<ExaminedModel> ExamineOnnxFile(const std::string& path,
+                                              const InputRanks& ranks = {});
 
 // The dtypes of `values` as NodeReason::dtypes shows them.
 std::string DTypesText(const Graph& graph, const std::vector<ValueId>& values,

@@ -4,16 +4,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/quantized/quantize_op.h"
+#include "runtime/ops/weights/bits_op.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 
 namespace reprise {
-namespace {
-
-constexpr char kUnpackNibbles[] = "reprise.UnpackNibbles";
-
-}  // namespace
 
 absl::Status Initializers::DefineUnread(const std::string& name) {
   unread_.insert(name);
@@ -70,13 +69,13 @@ absl::Status Initializers::AddNibbles(const onnx::TensorProto& proto, absl::stri
     const Shape packed = bytes->shape();
     const int index = values_.KeepParameter(*std::move(bytes));
     id = values_.model.graph.AddParameter(
-        proto.name(), ParameterExpr::Apply(kUnpackNibbles, std::move(attributes),
+        proto.name(), ParameterExpr::Apply(UnpackNibblesOp::kName, std::move(attributes),
                                            {ParameterExpr::Leaf(index, DType::kUInt8, packed)},
                                            is_signed ? DType::kInt8 : DType::kUInt8,
                                            Shape(dims.begin(), dims.end())));
   } else {
     Node node;
-    node.op = kUnpackNibbles;
+    node.op = UnpackNibblesOp::kName;
     node.attributes = std::move(attributes);
     node.inputs = {0};
     node.outputs = {1};
@@ -90,15 +89,15 @@ absl::Status Initializers::AddNibbles(const onnx::TensorProto& proto, absl::stri
 
 absl::Status Initializers::CheckNibbles(absl::string_view op,
                                         const std::vector<ValueId>& inputs) const {
-  if (op == "DequantizeLinear" || op == "Cast" || op == "com.microsoft.GatherBlockQuantized") {
+  if (op == DequantizeLinearOp::kName || op == CastOp::kName ||
+      op == "com.microsoft.GatherBlockQuantized") {
     return absl::OkStatus();
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!nibbles_.contains(inputs[i])) continue;
-    return absl::UnimplementedError(
-        absl::StrCat("input ", i,
-                     " has numbers of four bits: of them there are only DequantizeLinear and "
-                     "Cast"));
+    return absl::UnimplementedError(absl::StrCat(
+        "input ", i, " has numbers of four bits: of them there are only DequantizeLinear and ",
+        CastOp::kName));
   }
   return absl::OkStatus();
 }

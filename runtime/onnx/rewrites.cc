@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/classical/categories.h"
 #include "runtime/onnx/classical/linear_models.h"
 #include "runtime/onnx/classical/svm.h"

@@ -1,11 +1,13 @@
 #include "runtime/onnx/signature.h"
 
+#include <set>
 #include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/onnx_types.h"
 
 namespace reprise {
@@ -13,6 +15,10 @@ namespace {
 
 bool HasRank(const onnx::ValueInfoProto& info) {
   return info.type().has_tensor_type() && info.type().tensor_type().has_shape();
+}
+
+Dim UnnamedDim(const std::string& name, int64_t position) {
+  return {.symbol = absl::StrCat(name, ":", position)};
 }
 
 // Its dtype, and whether it is text.
@@ -46,20 +52,26 @@ absl::Status ReadType(const onnx::ValueInfoProto& info, ModelIo& io) {
     } else {
       dim.symbol = std::string(absl::StripAsciiWhitespace(
           absl::string_view(proto.dim_param().data(), proto.dim_param().size())));
-      if (dim.symbol.empty()) dim.symbol = absl::StrCat(info.name(), ":", i);
+      if (dim.symbol.empty()) dim = UnnamedDim(info.name(), i);
     }
     io.dims.push_back(std::move(dim));
   }
   return absl::OkStatus();
 }
 
-// The type of an input, which may be an initializer too: an undeclared rank is its value's then.
-absl::StatusOr<ModelIo> TypeOfInput(const onnx::ValueInfoProto& info, const Value* initializer) {
-  if (initializer == nullptr || HasRank(info) || !info.type().has_tensor_type()) {
-    return DeclaredType(info);
-  }
+// The type of an input, which may be an initializer too: an undeclared rank is its value's then, or
+// what `ranks` says.
+absl::StatusOr<ModelIo> TypeOfInput(const onnx::ValueInfoProto& info, const InputRanks& ranks,
+                                    const Value* initializer) {
+  const auto given = ranks.find(info.name());
+  const bool open = !HasRank(info) && info.type().has_tensor_type();
+  if (!open || (initializer == nullptr && given == ranks.end())) return DeclaredType(info);
   ModelIo io = {.name = info.name()};
   RETURN_IF_ERROR(ReadElements(info, io));
+  if (initializer == nullptr) {
+    for (int64_t i = 0; i < given->second; ++i) io.dims.push_back(UnnamedDim(io.name, i));
+    return io;
+  }
   for (int64_t size : *initializer->shape) io.dims.push_back({.size = size});
   return io;
 }
@@ -87,7 +99,21 @@ absl::StatusOr<ModelIo> DeclaredType(const onnx::ValueInfoProto& info) {
   return io;
 }
 
-absl::Status AddInputs(const onnx::ModelProto& model,
+std::vector<std::string> NamesWithoutRank(const onnx::GraphProto& graph) {
+  std::set<std::string> initializers;
+  for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
+  for (const auto& sparse : graph.sparse_initializer()) {
+    initializers.insert(sparse.values().name());
+  }
+  std::vector<std::string> names;
+  for (const auto& info : graph.input()) {
+    const bool open = info.type().has_tensor_type() && !HasRank(info);
+    if (open && !initializers.contains(info.name())) names.push_back(info.name());
+  }
+  return names;
+}
+
+absl::Status AddInputs(const onnx::ModelProto& model, const InputRanks& ranks,
                        absl::FunctionRef<bool(const std::string&)> is_unread,
                        absl::FunctionRef<void(const std::string&)> no_tensor, TextWalk& texts,
                        FileValues& values) {
@@ -98,7 +124,7 @@ absl::Status AddInputs(const onnx::ModelProto& model,
     Value* initializer = it == values.by_name.end() ? nullptr : &graph.value(it->second);
     // Before version 4 of the format every initializer had to be listed as an input.
     if (initializer != nullptr && model.ir_version() < 4) continue;
-    absl::StatusOr<ModelIo> io = TypeOfInput(info, initializer);
+    absl::StatusOr<ModelIo> io = TypeOfInput(info, ranks, initializer);
     if (!io.ok()) {
       RETURN_IF_ERROR(values.NoteOrReturn(
           absl::Status(io.status().code(),

@@ -16,11 +16,14 @@ namespace reprise {
 // UNIMPLEMENTED for what is no tensor, has no declared rank or a dtype that we lack.
 absl::StatusOr<ModelIo> DeclaredType(const onnx::ValueInfoProto& info);
 
+// The names of inputs that a request gives and that have no declared rank.
+std::vector<std::string> NamesWithoutRank(const onnx::GraphProto& graph);
+
 // The inputs of `model`, whose initializers are there, become those of `values`; one that is an
-// initializer as well may be left out by a request. `is_unread`: initializers that are to be passed
-// over; `no_tensor` is told the names of inputs that are lists or maps; `texts` of
-// those that are text. What cannot be read is a reason.
-absl::Status AddInputs(const onnx::ModelProto& model,
+// initializer as well may be left out by a request, one without a declared rank has that of
+// `ranks`. `is_unread`: initializers that are to be passed over; `no_tensor` is told the names of
+// inputs that are lists or maps; `texts` of those that are text. What cannot be read is a reason.
+absl::Status AddInputs(const onnx::ModelProto& model, const InputRanks& ranks,
                        absl::FunctionRef<bool(const std::string&)> is_unread,
                        absl::FunctionRef<void(const std::string&)> no_tensor, TextWalk& texts,
                        FileValues& values);

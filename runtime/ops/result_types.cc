@@ -1,5 +1,6 @@
 #include "runtime/ops/result_types.h"
 
+#include "runtime/graph/graph.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/growing_types.h"
 #include "runtime/ops/kit/onnx_types.h"

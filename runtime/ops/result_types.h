@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/ops/kit/op.h"
 
 namespace reprise {

@@ -1,18 +1,28 @@
 // Rows of the op table: shapes, random numbers, branches and loops, and what moves elements.
 #include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/control/branch.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/elementwise/random.h"
 #include "runtime/ops/elementwise/select.h"
 #include "runtime/ops/kit/infer.h"
+#include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/data_sized.h"
+#include "runtime/ops/movement/expand_op.h"
 #include "runtime/ops/movement/gather.h"
+#include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/movement/movement.h"
 #include "runtime/ops/movement/non_max_suppression.h"
 #include "runtime/ops/movement/rearrange.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/scatter_op.h"
 #include "runtime/ops/movement/select_item.h"
+#include "runtime/ops/movement/select_item_op.h"
+#include "runtime/ops/movement/shape_op.h"
 #include "runtime/ops/movement/shape_ops.h"
+#include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/movement/slice_pad.h"
+#include "runtime/ops/movement/transpose_op.h"
 #include "runtime/ops/op_rows.h"
 #include "runtime/ops/result_types.h"
 #include "runtime/ops/windows/affine_grid.h"
@@ -20,6 +30,7 @@
 #include "runtime/ops/windows/grid_sample.h"
 #include "runtime/ops/windows/max_unpool.h"
 #include "runtime/ops/windows/resize.h"
+#include "runtime/ops/windows/resize_op.h"
 #include "runtime/ops/windows/roi_align.h"
 
 namespace reprise::ops {
@@ -30,21 +41,21 @@ constexpr TypeRule kInt64 = TypeIs<DType::kInt64>;
 // clang-format off
 constexpr OpEntry kRows[] = {
     // Shapes.
-    {{"Shape", 1, 1, 1, 1, kShapeOnly, 0, ShapeRule, ShapeKernel, KnownAxis, kInt64},
+    {{ShapeOp::kName, 1, 1, 1, 1, kShapeOnly, 0, ShapeRule, ShapeKernel, KnownAxis, kInt64},
      {.sign = Sign::kNeverNegative, .sizes = Sizes::kOfShape, .text = 0b1}},
-    {{"Size", 1, 1, 1, 1, kShapeOnly, 0, SizeRule, SizeKernel, KnownAxis, kInt64},
+    {{SizeOp::kName, 1, 1, 1, 1, kShapeOnly, 0, SizeRule, SizeKernel, KnownAxis, kInt64},
      {.sign = Sign::kNeverNegative, .sizes = Sizes::kOfShape, .text = 0b1}},
-    {{"Reshape", 2, 2, 1, 1, kView, 0b10, ReshapeRule, CopyKernel, ViewAxis},
+    {{ReshapeOp::kName, 2, 2, 1, 1, kView, 0b10, ReshapeRule, CopyKernel, ViewAxis},
      {.elements = Elements::kSame, .sign = Sign::kOfOperands, .positive = Positive::kOfFirst, .sizes = Sizes::kView, .positions = PositionRule::kFirst, .marks = kTakesSizes | kMovesBytes}},
-    {{"Squeeze", 1, 2, 1, 1, kView, 0b10, SqueezeRule, CopyKernel, ViewAxis},
+    {{SqueezeOp::kName, 1, 2, 1, 1, kView, 0b10, SqueezeRule, CopyKernel, ViewAxis},
      {.elements = Elements::kSame, .sign = Sign::kOfOperands, .positive = Positive::kOfFirst, .sizes = Sizes::kView}},
-    {{"Unsqueeze", 2, 2, 1, 1, kView, 0b10, UnsqueezeRule, CopyKernel, ViewAxis},
+    {{UnsqueezeOp::kName, 2, 2, 1, 1, kView, 0b10, UnsqueezeRule, CopyKernel, ViewAxis},
      {.elements = Elements::kSame, .sign = Sign::kOfOperands, .positive = Positive::kOfFirst, .sizes = Sizes::kView}},
-    {{"Flatten", 1, 1, 1, 1, kView, 0, FlattenRule, CopyKernel, ViewAxis},
+    {{FlattenOp::kName, 1, 1, 1, 1, kView, 0, FlattenRule, CopyKernel, ViewAxis},
      {.elements = Elements::kSame, .sign = Sign::kOfOperands, .sizes = Sizes::kView}},
-    {{"ConstantOfShape", 1, 1, 1, 1, 0, 0b1, ConstantOfShapeRule, ConstantOfShapeKernel, KnownAxis, ConstantOfShapeTypes},
+    {{ConstantOfShapeOp::kName, 1, 1, 1, 1, 0, 0b1, ConstantOfShapeRule, ConstantOfShapeKernel, KnownAxis, ConstantOfShapeTypes},
      {.sizes = Sizes::kFill, .marks = kTakesSizes | kLight}},
-    {{"Range", 3, 3, 1, 1, 0, 0b111, RangeRule, RangeKernel, KnownAxis},
+    {{RangeOp::kName, 3, 3, 1, 1, 0, 0b111, RangeRule, RangeKernel, KnownAxis},
      {.sizes = Sizes::kCount, .marks = kLight}},
     {{"EyeLike", 1, 1, 1, 1, kShapeOnly, 0, EyeLikeRule, EyeLikeKernel, KnownAxis, DTypeOrLikeTypes},
      {.growth = Growth::kKeepsPlaces}},
@@ -62,23 +73,23 @@ constexpr OpEntry kRows[] = {
     {{"Unique", 1, 1, 1, 4, kDataDependent, 0b1, UniqueRule, UniqueKernel, UnknownAxis, TypeOfEach<TypeLike<0>, kInt64>}},
     {{"NonMaxSuppression", 2, 5, 1, 1, kDataDependent, 0b11111, NonMaxSuppressionRule, NonMaxSuppressionKernel, UnknownAxis, kInt64},
      {.marks = kHeavy}},
-    {{"If", 1, -1, 1, -1, 0, 0b1, IfRule, IfKernel, UnknownAxis, IfTypes},
+    {{IfOp::kName, 1, -1, 1, -1, 0, 0b1, IfRule, IfKernel, UnknownAxis, IfTypes},
      {.marks = kBends}},
-    {{"Loop", 3, -1, 0, -1, kNoFold, 0, LoopRule, LoopKernel, UnknownAxis, LoopTypes}},
-    {{"reprise.LoopStep", 0, 0, 2, -1, kInternal | kNoFold, 0, LoopStepRule, LoopStepKernel, UnknownAxis, LoopStepTypes}},
+    {{LoopOp::kName, 3, -1, 0, -1, kNoFold, 0, LoopRule, LoopKernel, UnknownAxis, LoopTypes}},
+    {{LoopStepOp::kName, 0, 0, 2, -1, kInternal | kNoFold, 0, LoopStepRule, LoopStepKernel, UnknownAxis, LoopStepTypes}},
     // Moving elements.
-    {{"reprise.SelectItem", 2, -1, 1, 1, kInternal, 0b1, SelectItemRule, SelectItemKernel, UnknownAxis, TypeLike<1>}},
-    {{"Transpose", 1, 1, 1, 1, 0, 0, TransposeRule, TransposeKernel, TransposeAxis},
+    {{SelectItemOp::kName, 2, -1, 1, 1, kInternal, 0b1, SelectItemRule, SelectItemKernel, UnknownAxis, TypeLike<1>}},
+    {{TransposeOp::kName, 1, 1, 1, 1, 0, 0, TransposeRule, TransposeKernel, TransposeAxis},
      {.elements = Elements::kMoved, .sign = Sign::kOfOperands, .positive = Positive::kOfFirst, .sizes = Sizes::kCopy, .rows = RowRule::kTranspose, .packing = PackRule::kTranspose, .marks = kSettled | kCarriesMasks | kMovesBytes | kLight}},
-    {{"Concat", 1, -1, 1, 1, 0, 0, ConcatRule, ConcatKernel, ConcatAxis},
+    {{ConcatOp::kName, 1, -1, 1, 1, 0, 0, ConcatRule, ConcatKernel, ConcatAxis},
      {.elements = Elements::kJoined, .sign = Sign::kOfOperands, .sizes = Sizes::kJoin, .rows = RowRule::kConcat, .packing = PackRule::kAlongAxis, .marks = kCarriesMasks | kStaysInPlace | kLight}},
-    {{"Split", 1, 2, 1, -1, 0, 0b10, SplitRule, SplitKernel, SplitAxis},
+    {{SplitOp::kName, 1, 2, 1, -1, 0, 0b10, SplitRule, SplitKernel, SplitAxis},
      {.elements = Elements::kPart, .sign = Sign::kOfOperands, .sizes = Sizes::kCopy, .rows = RowRule::kAlongAxis, .packing = PackRule::kAlongAxis, .positions = PositionRule::kAlongAxis, .marks = kCarriesMasks | kMovesBytes | kLight}},
-    {{"Slice", 3, 5, 1, 1, 0, 0b11110, SliceRule, SliceKernel, SliceAxis},
+    {{SliceOp::kName, 3, 5, 1, 1, 0, 0b11110, SliceRule, SliceKernel, SliceAxis},
      {.elements = Elements::kPart, .sign = Sign::kOfOperands, .sizes = Sizes::kCut, .rows = RowRule::kSlice, .packing = PackRule::kSlice, .positions = PositionRule::kSlice, .marks = kCarriesMasks | kMovesBytes | kLight}},
-    {{"Expand", 2, 2, 1, 1, 0, 0b10, ExpandRule, ExpandKernel, ExpandAxis},
+    {{ExpandOp::kName, 2, 2, 1, 1, 0, 0b10, ExpandRule, ExpandKernel, ExpandAxis},
      {.elements = Elements::kRepeated, .sign = Sign::kOfOperands, .positive = Positive::kOfFirst, .sizes = Sizes::kCopy, .rows = RowRule::kDimZeroStays, .packing = PackRule::kExpand, .marks = kSettled | kCarriesMasks | kStaysInPlace | kTakesSizes | kKnowsRows | kLight}},
-    {{"Tile", 2, 2, 1, 1, 0, 0b10, TileRule, TileKernel, TileAxis},
+    {{TileOp::kName, 2, 2, 1, 1, 0, 0b10, TileRule, TileKernel, TileAxis},
      {.elements = Elements::kRepeated, .sign = Sign::kOfOperands, .sizes = Sizes::kCopy, .rows = RowRule::kDimZeroStays, .marks = kCarriesMasks | kTakesSizes | kKnowsRows | kMovesBytes | kLight}},
     {{"Pad", 2, 4, 1, 1, 0, 0b1010, PadRule, PadKernel, UnknownAxis},
      {.marks = kLight}},
@@ -89,7 +100,7 @@ constexpr OpEntry kRows[] = {
     {{"SpaceToDepth", 1, 1, 1, 1, 0, 0, SpaceToDepthRule, SpaceToDepthKernel, UnknownAxis},
      {.marks = kMovesBytes}},
     {{"ReverseSequence", 2, 2, 1, 1, 0, 0, ReverseSequenceRule, ReverseSequenceKernel, UnknownAxis}},
-    {{"Resize", 1, 4, 1, 1, 0, 0b1100, ResizeRule, ResizeKernel, ResizeAxis},
+    {{ResizeOp::kName, 1, 4, 1, 1, 0, 0b1100, ResizeRule, ResizeKernel, ResizeAxis},
      {.growth = Growth::kResizes, .rows = RowRule::kResize, .marks = kTakesSizes | kKnowsRows}},
     {{"GridSample", 2, 2, 1, 1, 0, 0, GridSampleRule, GridSampleKernel, GridSampleAxis},
      {.rows = RowRule::kAll}},
@@ -98,20 +109,20 @@ constexpr OpEntry kRows[] = {
     {{"MaxUnpool", 2, 3, 1, 1, 0, 0b100, MaxUnpoolRule, MaxUnpoolKernel, MaxUnpoolAxis}},
     {{"RoiAlign", 3, 3, 1, 1, 0, 0, RoiAlignRule, RoiAlignKernel, RoiAlignAxis}},
     // Gathering and scattering.
-    {{"Gather", 2, 2, 1, 1, 0, 0, GatherRule, GatherKernel, GatherAxis},
+    {{GatherOp::kName, 2, 2, 1, 1, 0, 0, GatherRule, GatherKernel, GatherAxis},
      {.elements = Elements::kPart, .sign = Sign::kOfOperands, .sizes = Sizes::kLookup, .rows = RowRule::kGather, .packing = PackRule::kGather, .choosers = 0b10, .marks = kSettled | kCarriesMasks | kLooksUp | kKnowsRows | kMovesBytes | kLight}},
-    {{"GatherElements", 2, 2, 1, 1, 0, 0, GatherElementsRule, GatherElementsKernel, GatherElementsAxis},
+    {{GatherElementsOp::kName, 2, 2, 1, 1, 0, 0, GatherElementsRule, GatherElementsKernel, GatherElementsAxis},
      {.elements = Elements::kPart, .sign = Sign::kOfOperands, .growth = Growth::kKeepsPlaces, .choosers = 0b10, .marks = kLooksUp | kLight}},
-    {{"GatherND", 2, 2, 1, 1, 0, 0, GatherNDRule, GatherNDKernel, DataAxis},
+    {{GatherNdOp::kName, 2, 2, 1, 1, 0, 0, GatherNDRule, GatherNDKernel, DataAxis},
      {.elements = Elements::kPart, .sign = Sign::kOfOperands, .growth = Growth::kKeepsPlaces, .packing = PackRule::kPick, .choosers = 0b10, .marks = kLooksUp | kLight}},
-    {{"ScatterElements", 3, 3, 1, 1, 0, 0, ScatterElementsRule, ScatterElementsKernel, DataAxis},
+    {{ScatterElementsOp::kName, 3, 3, 1, 1, 0, 0, ScatterElementsRule, ScatterElementsKernel, DataAxis},
      {.growth = Growth::kKeepsPlaces, .choosers = 0b10, .marks = kLooksUp | kLight}},
-    {{"ScatterND", 3, 3, 1, 1, 0, 0, ScatterNDRule, ScatterNDKernel, DataAxis},
+    {{ScatterNdOp::kName, 3, 3, 1, 1, 0, 0, ScatterNDRule, ScatterNDKernel, DataAxis},
      {.growth = Growth::kKeepsPlaces, .choosers = 0b10, .marks = kLooksUp | kLight}},
     {{"OneHot", 3, 3, 1, 1, 0, 0b10, OneHotRule, OneHotKernel, OneHotAxis, TypeLike<2>},
      {.growth = Growth::kKeepsPlaces, .marks = kLooksUp | kLight}},
-    {{"reprise.CheckRange", 1, 1, 1, 1, kElementwise | kInternal, 0, SameRule<kIndices>, CheckRangeKernel, ElementwiseAxis}},
-    {{"reprise.EmbeddingSum", 2, -1, 1, 1, kInternal, 0, EmbeddingSumRule, EmbeddingSumKernel, UnknownAxis},
+    {{CheckRangeOp::kName, 1, 1, 1, 1, kElementwise | kInternal, 0, SameRule<kIndices>, CheckRangeKernel, ElementwiseAxis}},
+    {{EmbeddingSumOp::kName, 2, -1, 1, 1, kInternal, 0, EmbeddingSumRule, EmbeddingSumKernel, UnknownAxis},
      {.rows = RowRule::kEmbeddingSum, .packing = PackRule::kEmbedding, .marks = kKnowsRows}},
 };
 // clang-format on

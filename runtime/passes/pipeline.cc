@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/verifier.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/load_passes.h"

@@ -32,7 +32,7 @@ namespace reprise {
 
 struct RuntimeOptions {
   int cores = 0;                  // that replays run on; 0: all that the process may use
-  Isa max_isa = kHighestIsa;      // see CpuDeviceOptions
+  Isa max_isa = kEveryIsa;        // see CpuDeviceOptions
   int64_t cache_bytes = 1 << 30;  // limit for recipes in memory
   std::string recipe_store;       // a folder that keeps recipes for the next start; empty: none
   // Recipes that requests wait for are captured on a thread of their own, and kernels are timed

@@ -1,6 +1,7 @@
 #include "runtime/recipe/batch_rows.h"
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
 #include "runtime/recipe/row_rules.h"
 
 namespace reprise {

@@ -1,7 +1,5 @@
 #include "runtime/recipe/compiler.h"
 
-#include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "absl/algorithm/container.h"
@@ -10,16 +8,16 @@
 #include "runtime/base/hash_map.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/graph/text.h"
 #include "runtime/graph/verifier.h"
-#include "runtime/memory/lifetime.h"
-#include "runtime/memory/planner.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/precision_rules.h"
 #include "runtime/recipe/batch_rows.h"
 #include "runtime/recipe/index_sources.h"
+#include "runtime/recipe/memory_layout.h"
 #include "runtime/recipe/node_kernels.h"
 #include "runtime/recipe/pass_log.h"
 #include "runtime/recipe/row_walks.h"
@@ -51,7 +49,10 @@ class Compilation {
     recipe_.timeable = chosen_.timeable;
     recipe_.untimed = chosen_.untimed;
     RETURN_IF_ERROR(LayOutSlots());
-    return PlanOffsets();
+    RETURN_IF_ERROR(layout_.Plan(chosen_.nodes));
+    recipe_.arena_bytes = layout_.arena_bytes();
+    recipe_.constants = layout_.TakeConstants();
+    return absl::OkStatus();
   }
 
   absl::Status Bind() {
@@ -112,133 +113,6 @@ class Compilation {
     return absl::OkStatus();
   }
 
-  absl::Status PlanOffsets() {
-    std::vector<NodeMemory> memory(graph_.num_nodes());
-    for (NodeId id : graph_.NodeIds()) {
-      const NodeKernel& choice = chosen_.nodes[id];
-      memory[id].view = choice.view;
-      if (choice.option.has_value()) {
-        memory[id].in_place = InPlace(id, *choice.option);
-        memory[id].workspace_bytes = choice.option->workspace_bytes;
-      }
-    }
-    ASSIGN_OR_RETURN(lifetimes_, AnalyzeLifetimes(graph_, memory));
-    FitBuffersToWalks();
-
-    places_.resize(lifetimes_.buffers.size());
-    PlaceBuffers();
-    PlaceWorkspaces();
-    FillConstants();
-    return absl::OkStatus();
-  }
-
-  // In a walk, only a result as large as the operand may lie where the same row's operand lay.
-  int InPlace(NodeId id, const KernelOption& option) const {
-    if (walks_.Of(id) < 0 || option.in_place < 0) return option.in_place;
-    const Node& node = graph_.node(id);
-    const ValueId input = node.input(option.in_place), output = node.output(0);
-    const bool same = input != kNone && output != kNone && RowBytes(input) == RowBytes(output);
-    return same ? option.in_place : -1;
-  }
-
-  // A buffer within one walk holds one row; a buffer that others write or read holds all rows, from
-  // the first row that the walk looks at to the last.
-  void FitBuffersToWalks() {
-    if (walks_.walks().empty()) return;
-    constexpr int kOutside = -1, kNobody = -2;
-    std::vector<int> user(lifetimes_.buffers.size(), kNobody);
-    const auto touch = [&](ValueId value, int walk) {
-      if (value == kNone) return;
-      const int buffer = lifetimes_.buffer_of_value[value];
-      user[buffer] = user[buffer] == kNobody || user[buffer] == walk ? walk : kOutside;
-      if (walk < 0) return;
-      Buffer& of = lifetimes_.buffers[buffer];
-      of.first = std::min<int>(of.first, walks_.walks()[walk].first);
-      of.last = std::max<int>(of.last, walks_.walks()[walk].last);
-    };
-    const std::vector<Buffer> before = lifetimes_.buffers;
-    for (const NodeId id : graph_.NodeIds()) {
-      for (const ValueId input : graph_.node(id).inputs) touch(input, walks_.Of(id));
-      for (const ValueId output : graph_.node(id).outputs) touch(output, walks_.Of(id));
-    }
-    of_one_row_.assign(lifetimes_.buffers.size(), false);
-    for (size_t i = 0; i < user.size(); ++i) {
-      Buffer& buffer = lifetimes_.buffers[i];
-      if (user[i] < 0 || buffer.home != Buffer::Home::kArena) continue;
-      of_one_row_[i] = true;
-      buffer = before[i];
-      buffer.bytes /= static_cast<size_t>(walks_.rows());
-    }
-  }
-
-  // Bytes between rows of `value`; 0 where a walk sees all of it, or keeps one row alone.
-  uint64_t RowBytes(ValueId value) const {
-    if (value == kNone || !walks_.HasRows(value)) return 0;
-    const Value& of = graph_.value(value);
-    return static_cast<uint64_t>(NumElements(*of.shape) / walks_.rows()) * DTypeSize(of.dtype);
-  }
-
-  // All but workspaces. Parameters have no place of their own, but one in the form in which they
-  // are used: see PlaceOf and ParameterFor.
-  void PlaceBuffers() {
-    std::vector<BufferRequest> requests;
-    std::vector<size_t> buffer_of_request;
-    size_t constant_bytes = 0;
-    std::vector<bool> is_workspace(lifetimes_.buffers.size(), false);
-    for (const int workspace : lifetimes_.workspace_of_node) {
-      if (workspace >= 0) is_workspace[workspace] = true;
-    }
-    for (size_t i = 0; i < lifetimes_.buffers.size(); ++i) {
-      if (is_workspace[i]) continue;
-      const Buffer& buffer = lifetimes_.buffers[i];
-      switch (buffer.home) {
-        case Buffer::Home::kArena:
-          requests.push_back({buffer.bytes, buffer.first, buffer.last});
-          buffer_of_request.push_back(i);
-          break;
-        case Buffer::Home::kInput:
-          places_[i] = {Space::kInput, 0, static_cast<uint32_t>(buffer.index)};
-          break;
-        case Buffer::Home::kOutput:
-          places_[i] = {Space::kOutput, 0, static_cast<uint32_t>(buffer.index)};
-          break;
-        case Buffer::Home::kConstant:
-          places_[i] = {Space::kConstant, constant_bytes};
-          constant_bytes += AlignUp(buffer.bytes);
-          break;
-        case Buffer::Home::kParameter:
-          break;
-      }
-    }
-    const MemoryPlan plan = PlanMemory(requests);
-    for (size_t i = 0; i < requests.size(); ++i) {
-      places_[buffer_of_request[i]] = {Space::kArena, plan.offsets[i]};
-    }
-    recipe_.arena_bytes = plan.bytes;
-    recipe_.constants = AlignedBuffer(constant_bytes);
-  }
-
-  // Workspaces have room for more threads than most machines have, and are never needed two at a
-  // time: they lie behind all else, where what nobody uses is no memory.
-  void PlaceWorkspaces() {
-    const size_t begin = recipe_.arena_bytes;
-    for (const int workspace : lifetimes_.workspace_of_node) {
-      if (workspace < 0) continue;
-      places_[workspace] = {Space::kArena, begin};
-      recipe_.arena_bytes =
-          std::max(recipe_.arena_bytes, begin + AlignUp(lifetimes_.buffers[workspace].bytes));
-    }
-  }
-
-  void FillConstants() {
-    for (size_t i = 0; i < places_.size(); ++i) {
-      const Buffer& buffer = lifetimes_.buffers[i];
-      if (buffer.home != Buffer::Home::kConstant || buffer.bytes == 0) continue;
-      std::memcpy(recipe_.constants.data() + places_[i].offset,
-                  graph_.value(buffer.index).constant.data(), buffer.bytes);
-    }
-  }
-
   // One slot for each distinct expression.
   Operand ParameterPlace(const ParameterExprPtr& expression, bool unaligned = false) {
     auto [it, added] = slot_by_text_.try_emplace(expression->text(), recipe_.parameters.size());
@@ -253,12 +127,9 @@ class Compilation {
 
   Operand PlaceOf(ValueId value) {
     if (value == kNone) return {};
-    const size_t buffer = lifetimes_.buffer_of_value[value];
-    if (lifetimes_.buffers[buffer].home == Buffer::Home::kParameter) {
-      return ParameterPlace(
-          ops::WithoutNarrowing(graph_.value(lifetimes_.buffers[buffer].index).parameter));
-    }
-    return places_[buffer];
+    const ValueId parameter = layout_.ParameterAt(value);
+    if (parameter == kNone) return layout_.PlaceOf(value);
+    return ParameterPlace(ops::WithoutNarrowing(graph_.value(parameter).parameter));
   }
 
   // All nodes of a walk for row 0, for row 1, and so on.
@@ -267,10 +138,7 @@ class Compilation {
     for (NodeId id = walk.first; id <= walk.last; ++id) {
       if (!chosen_.nodes[id].has_launch()) continue;
       ASSIGN_OR_RETURN(BoundNode bound, BindNode(id));
-      const auto add = [&](ValueId value) {
-        const bool moves = value != kNone && !of_one_row_[lifetimes_.buffer_of_value[value]];
-        bound.row_bytes.push_back(moves ? RowBytes(value) : 0);
-      };
+      const auto add = [&](ValueId value) { bound.row_bytes.push_back(layout_.RowStride(value)); };
       absl::c_for_each(graph_.node(id).inputs, add);
       absl::c_for_each(graph_.node(id).outputs, add);
       bound.row_bytes.resize(bound.launch.operands.size(), 0);  // a workspace
@@ -308,8 +176,8 @@ class Compilation {
       launch.operands.push_back(InputPlace(node, i, option));
     }
     for (ValueId output : node.outputs) launch.operands.push_back(PlaceOf(output));
-    if (const int workspace = lifetimes_.workspace_of_node[id]; workspace >= 0) {
-      launch.operands.push_back(places_[workspace]);
+    if (const auto workspace = layout_.WorkspaceOf(id)) {
+      launch.operands.push_back(workspace->place);
     }
     result.notes = Notes(id, launch.operands);
     static_assert(kMostPieces + 4 <= kMaxOperands);  // and what else such a node has
@@ -358,9 +226,8 @@ class Compilation {
     for (ValueId id : node.inputs) add_value(OperandNote::Role::kInput, id);
     for (ValueId id : node.outputs) add_value(OperandNote::Role::kOutput, id);
     if (operands.size() > notes.size()) {
-      const int workspace = lifetimes_.workspace_of_node[node_id];
       notes.push_back(
-          {OperandNote::Role::kWorkspace, DType::kUndefined, lifetimes_.buffers[workspace].bytes});
+          {OperandNote::Role::kWorkspace, DType::kUndefined, layout_.WorkspaceOf(node_id)->bytes});
     }
     return notes;
   }
@@ -381,10 +248,8 @@ class Compilation {
   const RowWalks walks_;
   Recipe& recipe_;
   NodeKernels chosen_;
-  Lifetimes lifetimes_;
-  std::vector<bool> of_one_row_;  // one a buffer, where there are walks
-  std::vector<int> launches_;     // CompiledPlan::launches
-  std::vector<Operand> places_;   // one a buffer; not those of parameters
+  MemoryLayout layout_{graph_, walks_};
+  std::vector<int> launches_;  // CompiledPlan::launches
   HashMap<std::string, uint64_t> slot_by_text_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/graph/graph.h"
+
 namespace reprise {
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 
 namespace reprise {
 

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/digest128.h"
 #include "runtime/base/hash64.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/recipe/compiler_digest.h"
 

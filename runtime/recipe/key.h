@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/ops/kit/precision.h"
 #include "runtime/passes/specialize/specialize.h"
 

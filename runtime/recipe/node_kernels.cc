@@ -8,6 +8,7 @@
 #include "runtime/base/go_on.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 
 namespace reprise {

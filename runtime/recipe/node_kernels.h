@@ -13,7 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/device/device.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
+#include "runtime/graph/parameter_expr.h"
 #include "runtime/recipe/compiler.h"
 #include "runtime/recipe/row_walks.h"
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/format_text.h"
+#include "runtime/graph/graph.h"
 
 namespace reprise {
 namespace {

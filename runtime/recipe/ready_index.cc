@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/graph/graph.h"
+
 namespace reprise {
 namespace {
 

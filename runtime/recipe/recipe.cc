@@ -3,6 +3,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/format_text.h"
+#include "runtime/graph/parameter_expr.h"
 
 namespace reprise {
 namespace {

@@ -12,6 +12,7 @@
 
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/device/launch.h"
+#include "runtime/graph/parameter_expr.h"
 #include "runtime/recipe/key.h"
 
 namespace reprise {

@@ -3,9 +3,17 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/attention/relative_attention.h"
+#include "runtime/ops/attention/relative_attention_op.h"
+#include "runtime/ops/attention/segment_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/quantized/integer_conv_op.h"
+#include "runtime/ops/quantized/integer_linear_op.h"
+#include "runtime/ops/windows/resize_op.h"
 
 namespace reprise {
 
@@ -86,8 +94,8 @@ bool RowRules::KeepsRowsApart(const Node& node) const {
 
 bool RowRules::ReadsLiveRowsAlone(const Node& node) {
   // Segments hold live tokens and no others.
-  return FactsOf(node.op).Is(kOfSegments) || (node.op == "reprise.RelativeAttention" &&
-                                              node.input(ops::RelativeInputs::kSegments) != kNone);
+  return FactsOf(node.op).Is(kOfSegments) || (node.op == RelativeAttentionOp::kName &&
+                                              node.input(RelativeAttentionOp::kSegments) != kNone);
 }
 
 // A scalar has no dim 0.
@@ -160,19 +168,19 @@ bool RowRules::AddNorm(const Node& node, const Shape& out) const {
 }
 
 bool RowRules::Attention(const Node& node, const Shape& out) const {
-  constexpr size_t kMask = 3, kMaskDims = 4;
+  constexpr size_t kMask = AttentionOp::kMask, kMaskDims = 4;
   const bool mask_has_rows =
       Has(node, kMask) && ShapeOf(node, kMask).size() == kMaskDims && ShapeOf(node, kMask)[0] != 1;
   return mask_has_rows == IsMarked(node, kMask) && SegmentAttention(node, out);
 }
 
 bool RowRules::RelativeAttention(const Node& node, const Shape& out) const {
-  const bool packed = Has(node, ops::RelativeInputs::kSegments);
+  const bool packed = Has(node, RelativeAttentionOp::kSegments);
   return packed ? SegmentAttention(node, out) : Attention(node, out);
 }
 
 bool RowRules::SegmentAttention(const Node& node, const Shape&) const {
-  constexpr size_t kQueries = 0, kKeys = 1, kValues = 2;
+  using enum SegmentAttentionOp::Input;
   const auto marked = [&](size_t i) { return !Has(node, i) || IsMarked(node, i); };
   return marked(kQueries) && marked(kKeys) && marked(kValues);
 }
@@ -190,7 +198,7 @@ bool RowRules::Conv(const Node& node, const Shape& out) const {
 }
 
 bool RowRules::IntegerConv(const Node& node, const Shape& out) const {
-  constexpr size_t kResidual = 7;
+  constexpr size_t kResidual = IntegerConvOp::kResidual;
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     if (i != kResidual && IsMarked(node, i)) return false;
   }
@@ -200,31 +208,32 @@ bool RowRules::IntegerConv(const Node& node, const Shape& out) const {
 // Rows by weights, with a scale and a zero point for each row or for all.
 bool RowRules::IntegerLinear(const Node& node, const Shape& out) const {
   if (ShapeOf(node, 0).size() < 2 || !IsMarked(node, 0)) return false;
-  for (const size_t weights : {1, 3, 5, 8, 9}) {
+  using In = IntegerLinearOp;
+  for (const size_t weights : {In::kB, In::kBScale, In::kBZero}) {
     if (IsMarked(node, weights)) return false;
   }
-  for (const size_t rows : {2, 4, 6, 7}) {
+  for (const size_t rows : {In::kAScale, In::kAZero, In::kBias, In::kResidual}) {
     if (!Follows(node, rows, out)) return false;
   }
   return true;
 }
 
 bool RowRules::Linear(const Node& node, const Shape& out) const {
-  const bool plain = node.attributes.Int("transA", 0) == 0 && ShapeOf(node, 0).size() > 1;
+  const bool plain = !GemmOp::From(node.attributes).trans_a && ShapeOf(node, 0).size() > 1;
   return plain && IsMarked(node, 0) && !IsMarked(node, 1) && Follows(node, 2, out) &&
          Follows(node, 3, out);
 }
 
 bool RowRules::MatMul(const Node& node, const Shape& out) const {
   if (!IsMarked(node, 0) || ShapeOf(node, 0).size() < 2) return false;
-  if (node.attributes.Int("transA", 0) != 0 && ShapeOf(node, 0).size() == 2) return false;
+  if (GemmOp::From(node.attributes).trans_a && ShapeOf(node, 0).size() == 2) return false;
   if (ShapeOf(node, 1).size() == 2) return !IsMarked(node, 1);
   return ShapeOf(node, 0).size() >= 3 && ShapeOf(node, 0).size() == out.size() &&
          Follows(node, 1, out);
 }
 
 bool RowRules::MatMulInteger(const Node& node, const Shape& out) const {
-  constexpr size_t kZeroPoint = 2;  // one, or one a row
+  constexpr size_t kZeroPoint = MatMulIntegerOp::kAZero;  // one, or one a row
   return IsMarked(node, 0) && ShapeOf(node, 0).size() > 1 && ShapeOf(node, 1).size() == 2 &&
          !IsMarked(node, 1) && Follows(node, kZeroPoint, out) && !IsMarked(node, kZeroPoint + 1);
 }
@@ -254,7 +263,7 @@ bool RowRules::LastDims(const Node& node, const Shape& out) const {
 
 // Dim 0 is as it was, and not by a scale that just happens to give its size.
 bool RowRules::Resize(const Node& node, const Shape& out) const {
-  constexpr size_t kScales = 2;
+  constexpr size_t kScales = ResizeOp::kScales;
   const auto& attributes = node.attributes;
   if (!DimZeroStays(node, out) ||
       attributes.String("coordinate_transformation_mode", "") == "tf_crop_and_resize") {
@@ -267,7 +276,7 @@ bool RowRules::Resize(const Node& node, const Shape& out) const {
 
 // A step may turn the dims that are named around.
 bool RowRules::Slice(const Node& node, const Shape& out) const {
-  constexpr size_t kAxes = 3;
+  constexpr size_t kAxes = SliceOp::kAxes;
   return DimZeroStays(node, out) && AxesAreInside(node, kAxes);
 }
 

@@ -3,6 +3,7 @@
 #include "absl/algorithm/container.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/windows/pool_op.h"
 
 namespace reprise {
 namespace {
@@ -69,7 +70,7 @@ class Finder {
       return std::nullopt;
     }
     // Its second result counts from the first row.
-    if (node.op == "MaxPool" && node.output(1) != kNone) return std::nullopt;
+    if (node.op == MaxPoolOp::kName && node.output(1) != kNone) return std::nullopt;
     Traffic traffic;
     const auto add_rows = [&](const Value& value) {
       if (value.batch_rows != rows_ || value.shape->empty() || (*value.shape)[0] != rows_ ||

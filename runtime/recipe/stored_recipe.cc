@@ -8,6 +8,7 @@
 #include "proto/recipe.pb.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 
 namespace reprise {
 namespace {

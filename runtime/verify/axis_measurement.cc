@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/padding_leak.h"
 #include "runtime/verify/probe_sizes.h"
@@ -47,7 +48,7 @@ AxisCertificate AxisMeasurement::Guess() const {
 }
 
 AxisFinding AxisMeasurement::Ask(const AxisCertificate& certificate) const {
-  return prober_.Mixing(position_, ranges_, largest_, certificate);
+  return prober_.FindLeak(position_, ranges_, largest_, certificate);
 }
 
 // Small lengths are looked at here in any case, so the model must take them.

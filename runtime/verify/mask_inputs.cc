@@ -6,14 +6,17 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/reduce/arg_op.h"
 
 namespace reprise {
 namespace {
 
 bool Passes(const Graph& graph, const Node& node) {
   if (FactsOf(node.op).HoldsAllOfFirst()) return true;
-  return node.op == "Cast" && !IsFloating(graph.value(node.outputs[0]).dtype);
+  return node.op == CastOp::kName && !IsFloating(graph.value(node.outputs[0]).dtype);
 }
 
 }  // namespace
@@ -32,7 +35,7 @@ bool IsMaskInput(const Graph& graph, ValueId input) {
     for (const NodeId user : graph.value(one).users) {
       const Node& node = graph.node(user);
       if (FactsOf(node.op).Is(kLooksUp) && node.input(0) != one) return false;
-      counted = counted || node.op == "CumSum";
+      counted = counted || node.op == CumSumOp::kName;
       const bool passes = Passes(graph, node) && node.input(0) == one;
       if (passes && seen.insert(node.outputs[0]).second) itself.push_back(node.outputs[0]);
     }

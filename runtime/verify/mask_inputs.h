@@ -7,7 +7,7 @@
 // Threads: pure.
 #pragma once
 
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 
 namespace reprise {
 

@@ -6,6 +6,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/movement/gather_op.h"
 
 namespace reprise {
 namespace {
@@ -17,11 +19,11 @@ using Shapes = std::vector<Shape>;
 bool ReadsBeyondItsData(const Graph& graph) {
   return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
     const Node& node = graph.node(id);
-    const Tensor* places = node.op == "Gather" ? graph.ConstantOf(node.inputs[1]) : nullptr;
+    const Tensor* places = node.op == GatherOp::kName ? graph.ConstantOf(node.inputs[1]) : nullptr;
     if (places == nullptr) return false;
     const Shape& data = *graph.value(node.inputs[0]).shape;
     const auto axis =
-        NormalizeAxis(node.attributes.Int("axis", 0), static_cast<int64_t>(data.size()));
+        NormalizeAxis(GatherOp::From(node.attributes).axis, static_cast<int64_t>(data.size()));
     const auto ints = places->ToInt64s();
     return axis.ok() && ints.ok() && absl::c_any_of(*ints, [&](int64_t place) {
              return place < -data[*axis] || place >= data[*axis];

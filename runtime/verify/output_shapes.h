@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/graph/extent.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/graph/shape.h"
 #include "runtime/passes/specialize/specialize.h"
 

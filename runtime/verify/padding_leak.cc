@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_numbers.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 #include "runtime/passes/specialize/specialize.h"

@@ -21,7 +21,7 @@
 
 #include "runtime/certify/axis_flow.h"
 #include "runtime/certify/size_flow.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/verify/model_axis.h"
 
 namespace reprise {

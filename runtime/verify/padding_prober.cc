@@ -8,6 +8,9 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/draw.h"
 #include "runtime/graph/dim_expression.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/specialize/specialize.h"
@@ -51,10 +54,11 @@ bool IsCompared(const Graph& graph, const std::string& input) {
     if (one == kNone) continue;
     for (const NodeId user : graph.value(one).users) {
       const Node& node = graph.node(user);
-      const bool to_bool = node.op == "Cast" && graph.value(node.outputs[0]).dtype == DType::kBool;
-      if (IsComparison(node.op) || to_bool || node.op == "Sign") return true;
+      const bool to_bool =
+          node.op == CastOp::kName && graph.value(node.outputs[0]).dtype == DType::kBool;
+      if (IsComparison(node.op) || to_bool || node.op == SignOp::kName) return true;
       const bool keeps =
-          FactsOf(node.op).HoldsAllOfFirst() || node.op == "Cast" || node.op == "Sub";
+          FactsOf(node.op).HoldsAllOfFirst() || node.op == CastOp::kName || node.op == SubOp::kName;
       const bool passes = keeps && node.input(0) == one;
       if (passes && seen.insert(node.outputs[0]).second) itself.push_back(node.outputs[0]);
     }
@@ -199,20 +203,21 @@ absl::StatusOr<AxisCertificate> PaddingProber::Confirm(const AxisCertificate& ce
   return OrRefused(certificate, ConfirmAxis(certificate, inputs_, ranges, outputs_, run_, options));
 }
 
-AxisFinding PaddingProber::Mixing(size_t position, absl::Span<const InputRange> ranges,
-                                  int64_t largest, const AxisCertificate& certificate) const {
-  return Mixing(position, ranges, largest, certificate, subject_.fills);
+AxisFinding PaddingProber::FindLeak(size_t position, absl::Span<const InputRange> ranges,
+                                    int64_t largest, const AxisCertificate& certificate) const {
+  return FindLeak(position, ranges, largest, certificate, subject_.fills);
 }
 
-AxisFinding PaddingProber::MixingUnpadded(size_t position, absl::Span<const InputRange> ranges,
-                                          int64_t largest,
-                                          const AxisCertificate& certificate) const {
-  return Mixing(position, ranges, largest, certificate, subject_.fills, /*own_end=*/true);
+AxisFinding PaddingProber::FindLeakUnpadded(size_t position, absl::Span<const InputRange> ranges,
+                                            int64_t largest,
+                                            const AxisCertificate& certificate) const {
+  return FindLeak(position, ranges, largest, certificate, subject_.fills, /*own_end=*/true);
 }
 
-AxisFinding PaddingProber::Mixing(size_t position, absl::Span<const InputRange> ranges,
-                                  int64_t largest, const AxisCertificate& certificate,
-                                  const std::map<std::string, double>& fills, bool own_end) const {
+AxisFinding PaddingProber::FindLeak(size_t position, absl::Span<const InputRange> ranges,
+                                    int64_t largest, const AxisCertificate& certificate,
+                                    const std::map<std::string, double>& fills,
+                                    bool own_end) const {
   PaddingLeakQuestion question = {.graph = graph_,
                                   .axes = subject_.axes,
                                   .sampler = sampler_,
@@ -294,7 +299,7 @@ absl::StatusOr<std::string> PaddingProber::FillThatHelps(size_t position,
       turned.guards.insert(name);
       ASSIGN_OR_RETURN(const AxisCertificate certificate, Probe(ranges, turned));
       if (!certificate.certified) continue;
-      const AxisFinding finding = Mixing(position, ranges, largest, certificate, turned.fills);
+      const AxisFinding finding = FindLeak(position, ranges, largest, certificate, turned.fills);
       if (finding.verdict == AxisFinding::Verdict::kMixes) continue;
       return absl::StrCat("it may be padded where ", fill,
                           IsMask(i, ranges) ? " in the mask" : absl::StrCat(" in ", name),

@@ -46,11 +46,11 @@ class PaddingProber {
 
   // The verdict of the ops on the axis at `position`, with the guards that were measured; without a
   // certificate, with the inputs that may be masks by their dtype and range. `largest`: bucket.
-  AxisFinding Mixing(size_t position, absl::Span<const InputRange> ranges, int64_t largest,
-                     const AxisCertificate& certificate) const;
+  AxisFinding FindLeak(size_t position, absl::Span<const InputRange> ranges, int64_t largest,
+                       const AxisCertificate& certificate) const;
   // The same where nothing is padded along it, so that it ends where the request does.
-  AxisFinding MixingUnpadded(size_t position, absl::Span<const InputRange> ranges, int64_t largest,
-                             const AxisCertificate& certificate) const;
+  AxisFinding FindLeakUnpadded(size_t position, absl::Span<const InputRange> ranges,
+                               int64_t largest, const AxisCertificate& certificate) const;
 
   // The guards of the certificate that are masks, or that the model makes masks of by comparing
   // them; all of them where none is.
@@ -82,9 +82,9 @@ class PaddingProber {
   const Graph& graph() const { return graph_; }
 
  private:
-  AxisFinding Mixing(size_t position, absl::Span<const InputRange> ranges, int64_t largest,
-                     const AxisCertificate& certificate, const std::map<std::string, double>& fills,
-                     bool own_end = false) const;
+  AxisFinding FindLeak(size_t position, absl::Span<const InputRange> ranges, int64_t largest,
+                       const AxisCertificate& certificate,
+                       const std::map<std::string, double>& fills, bool own_end = false) const;
 
   // The fills other than 0 that padding of the input may have.
   std::vector<int64_t> OtherFills(size_t i, absl::Span<const InputRange> ranges) const;

@@ -243,7 +243,7 @@ absl::Status PaddingProof::Extend(size_t position, int64_t size) {
     ASSIGN_OR_RETURN(const std::vector<InputRange> ranges,
                      prober.Ranges(PaddingProber::OptionsFor(subject_, subject_.graph, -1)));
     const AxisCertificate& known = subject_.axes[position].certificate;
-    const AxisFinding finding = prober.Mixing(position, ranges, size, known);
+    const AxisFinding finding = prober.FindLeak(position, ranges, size, known);
     if (finding.verdict == AxisFinding::Verdict::kMixes) {
       return absl::FailedPreconditionError(MixingWords(finding));
     }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/certify/probe.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/proof_subject.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "runtime/certify/probe.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/verify/model_axis.h"
 #include "runtime/verify/output_shapes.h"
 

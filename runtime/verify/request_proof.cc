@@ -6,6 +6,11 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/shape_op.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/passes/pack/request_scales.h"
 #include "runtime/verify/packing_check.h"
 
@@ -19,8 +24,8 @@ constexpr int kSweeps = 1, kMoreSweeps = 4;
 
 // It takes some of what it has by numbers that count from the end.
 bool MayTakeEnd(const Graph& graph, const Node& node) {
-  if (node.op != "Gather" && node.op != "Slice") return false;
-  if (graph.ProducerIf(node.inputs[0], "Shape") != nullptr) return false;
+  if (node.op != GatherOp::kName && node.op != SliceOp::kName) return false;
+  if (graph.ProducerIf(node.inputs[0], ShapeOp::kName) != nullptr) return false;
   const Tensor* places = graph.ConstantOf(node.inputs[1]);
   if (places == nullptr) return false;
   const std::vector<double> values = places->ToDoubles();
@@ -32,7 +37,7 @@ bool MayTakeEnd(const Graph& graph, const Node& node) {
 bool RequestProof::applies() const {
   const Graph& graph = subject_.graph;
   return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
-    return graph.node(id).op == "DynamicQuantizeLinear" || MayTakeEnd(graph, graph.node(id));
+    return graph.node(id).op == DynamicQuantizeLinearOp::kName || MayTakeEnd(graph, graph.node(id));
   });
 }
 
@@ -52,7 +57,7 @@ absl::StatusOr<RequestProof::Found> RequestProof::Run(ProberLanes& lanes,
     const ModelAxis& axis = subject_.axes[i];
     AxisCertificate guess = {.axis = axis.label, .certified = true};
     if (!axis.is_batch) guess.guards = prober.WithMasks(axis.symbol, ranges, {});
-    findings[i] = prober.MixingUnpadded(i, ranges, largest[i], guess);
+    findings[i] = prober.FindLeakUnpadded(i, ranges, largest[i], guess);
     found.together[i] = findings[i].needs.together;
     if (findings[i].needs.places != CountingPlaces::kNone) {
       for (const std::string& guard : prober.MaskGuards(ranges, guess)) {

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/dim_expression.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/movement/slice_op.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/probe_sizes.h"
 
@@ -45,7 +47,7 @@ class Comparison {
   // The dims that keep their size in a node that cuts its operand, or fills it up.
   static std::vector<size_t> Kept(const Graph& graph, const Node& node) {
     std::vector<size_t> kept;
-    if (node.op != "Slice" && node.op != "Pad") return kept;
+    if (node.op != SliceOp::kName && node.op != "Pad") return kept;
     const Shape& from = *graph.value(node.inputs[0]).shape;
     const Shape& to = *graph.value(node.outputs[0]).shape;
     for (size_t d = 0; d < from.size() && d < to.size(); ++d) {

@@ -405,7 +405,9 @@ constexpr Flag kFlags[] = {
     {"--max-isa", "ISA", "", "Highest instruction set to use, the libraries included",
      [](CLI::App& app, const Flag& flag, Options& options) {
        std::vector<std::pair<std::string, std::optional<Isa>>> choices;
-       for (const absl::string_view name : kIsaNames) choices.emplace_back(name, ParseIsa(name));
+       for (const NamedIsa& named : kIsas) {
+         choices.emplace_back(named.name, ParseIsa(named.name));
+       }
        return AddChoice(app, flag, options.max_isa, std::move(choices));
      }},
     {"--gemm-provider", "NAME", "auto",

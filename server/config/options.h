@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/gemm_provider.h"
 #include "runtime/engine/types/metrics_triggers.h"
 #include "server/config/config_strictness.h"

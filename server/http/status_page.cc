@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/shown_text.h"
+#include "runtime/graph/graph.h"
 
 namespace reprise {
 namespace {

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
+#include "runtime/onnx/importer.h"
 #include "runtime/ops/kit/onnx_types.h"
 
 namespace reprise {

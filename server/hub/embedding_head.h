@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/onnx/importer.h"
 #include "server/hub/text_package.h"
 
 namespace reprise {
+
+struct ImportedModel;
 
 inline constexpr char kEmbeddingOutput[] = "sentence_embedding";
 

@@ -12,6 +12,8 @@
 
 namespace reprise {
 
+struct ImportedModel;
+
 struct TextSettings {
   std::optional<Pooling> pooling;  // counts instead of the folder's
   bool off = false;                // texts are not taken, and the graph stays as it is

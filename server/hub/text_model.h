@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "runtime/onnx/importer.h"
+#include "runtime/onnx/model_io.h"
 #include "server/hub/text_offer.h"
 #include "server/hub/text_package.h"
 #include "server/text/tokenizer.h"

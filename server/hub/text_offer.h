@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/onnx/importer.h"
+#include "runtime/onnx/model_io.h"
 #include "server/hub/embedding_head.h"
 #include "server/hub/text_package.h"
 

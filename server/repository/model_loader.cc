@@ -1,5 +1,6 @@
 #include "server/repository/model_loader.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -11,10 +12,13 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/generate/encoder_decoder.h"
 #include "runtime/generate/generator.h"
+#include "runtime/onnx/importer.h"
+#include "runtime/onnx/usual_ranks.h"
 #include "server/hub/generation_files.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
 #include "server/repository/generation_loop.h"
+#include "server/repository/ranked_servables.h"
 
 namespace reprise {
 namespace {
@@ -95,6 +99,23 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadBesideEncoder(Engine& engine,
   return decoder;
 }
 
+// The files of the versions that lie beside that in `folder`.
+std::vector<std::string> OtherVersions(const std::string& folder, const ModelSettings& settings) {
+  std::vector<std::string> files;
+  std::error_code error;
+  const std::filesystem::path own(folder);
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(own.filename().string(), &number)) return files;
+  for (const auto& entry : std::filesystem::directory_iterator(own.parent_path(), error)) {
+    const std::string name = entry.path().filename().string();
+    if (name == own.filename() || !absl::SimpleAtoi(name, &number)) continue;
+    const std::filesystem::path file = ResolveModelFile(entry.path() / settings.model_filename);
+    if (std::filesystem::is_regular_file(file, error)) files.push_back(file.string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 // Tokens are made where the model is a decoder that can be paged. All recipes of its steps are
 // captured here, before the model is ready.
 void StartGeneration(Engine& engine, const ModelVersion& version, const std::string& folder,
@@ -111,6 +132,7 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
   ModelEvents& events = *version.events;
   GeneratorOptions options = {
       .page_bytes = settings.cache_bytes,
+      .cache_dtype = settings.cache_dtype,
       .context = settings.context,
       .max_running = settings.max_sequences,
       .max_stall_ns = settings.max_stall_ms * 1'000'000,
@@ -176,6 +198,119 @@ TextSettings TextSettingsOf(const ModelSettings& settings) {
   return texts;
 }
 
+// The file of the version.
+std::string PathOf(const ServableSource& source) {
+  return ChooseModelFile(std::filesystem::path(source.folder) / source.settings.model_filename)
+      .string();
+}
+
+// The model itself, with the head that the texts of its folder want.
+absl::Status LoadModel(const ServableSource& source, const InputRanks& ranks, Servable& servable) {
+  Engine& engine = source.engine;
+  const std::string path = PathOf(source);
+  TextSettings texts = TextSettingsOf(source.settings);
+  // A decoder beside it reads the encoder's result.
+  texts.keep_outputs = texts.keep_outputs || FindEncoderDecoder(path).has_value();
+  TextLoad text(path, texts);
+  ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(path, source.settings));
+  ModelOptions options = EngineOptionsOf(source.version, path, source.settings, std::move(rules),
+                                         engine.options().frozen);
+  options.ranks = ranks;
+  options.promote = source.settings.promote;
+  options.promote_found = source.settings.promote_found;
+  if (source.settings.promote_found) {
+    options.other_versions = OtherVersions(source.folder, source.settings);
+  }
+  options.extend = [&](ImportedModel& imported) { return text.Extend(imported); };
+  ASSIGN_OR_RETURN(servable.model, engine.Load(std::move(options)));
+  std::shared_ptr<const TextModel> made = text.Finish(*servable.model);
+  if (source.texts != nullptr) {
+    source.texts->Add(servable.model, std::move(made), text.refusal());
+  }
+  if (!text.note().empty()) {
+    engine.options().log(absl::StrCat("model ", source.version.name, ": ", text.note()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Servable>> LoadAt(const ServableSource& source,
+                                                 const InputRanks& ranks) {
+  const ModelSettings& settings = source.settings;
+  auto servable = std::make_shared<Servable>();
+  RETURN_IF_ERROR(LoadModel(source, ranks, *servable));
+  const Model& model = *servable->model;
+  ModelFacts facts = {.inputs = model.inputs(),
+                      .outputs = model.outputs(),
+                      .max_batch = model.batches_requests() ? model.max_batch() : 0};
+  for (const ModelAxis& axis : model.axes()) facts.axes.push_back(axis.label);
+  ASSIGN_OR_RETURN(servable->signature, Reconcile(settings, source.version.name, facts));
+  servable->settings = settings;
+  servable->frozen = settings.frozen || source.engine.options().frozen;
+  servable->warmup = std::make_shared<Warmup>(source.engine, servable->model, settings.warmup,
+                                              source.version.warmup, source.state);
+  // A flat folder is its own, others hold those of their versions.
+  const std::filesystem::path own(source.folder);
+  const bool flat = own.filename() != source.version.version;
+  const std::string model_folder = flat ? source.folder : own.parent_path().string();
+  if (settings.config.has_sequence_batching()) {
+    ASSIGN_OR_RETURN(StatefulForm form,
+                     MakeStatefulForm(settings, servable->signature, model_folder));
+    servable->stateful = std::make_shared<const StatefulForm>(std::move(form));
+  }
+  ASSIGN_OR_RETURN(const std::vector<AxisSizes> bindings,
+                   WarmupBindings(model, settings.warmup, model_folder));
+  servable->warmup->RunUntilReady(bindings, UsedBefore(model));
+  return servable;
+}
+
+// The rank that config.pbtxt gives an input by its dims; the batch is not among them.
+std::optional<int64_t> ConfiguredRank(const ModelSettings& settings, const std::string& input) {
+  for (const auto& declared : settings.config.input()) {
+    if (declared.name() != input || declared.dims().empty()) continue;
+    return declared.dims_size() + (settings.config.max_batch_size() > 0 ? 1 : 0);
+  }
+  return std::nullopt;
+}
+
+// `usual`, at one choice of ranks, in the place of all choices.
+std::shared_ptr<Servable> StandIn(const Servable& usual, const std::vector<std::string>& open) {
+  auto servable = std::make_shared<Servable>();
+  servable->model = usual.model;
+  servable->settings = usual.settings;
+  servable->frozen = usual.frozen;
+  servable->signature = WithOpenRanks(usual.signature, open);
+  servable->queue = usual.queue;
+  servable->warmup = usual.warmup;
+  servable->generation_refusal = "each request decides the ranks of the model's inputs";
+  servable->shapes = usual.shapes;
+  servable->unused_settings = usual.unused_settings;
+  return servable;
+}
+
+// Requests decide the ranks of `open`; those in `fixed` are said.
+absl::StatusOr<std::shared_ptr<Servable>> LoadRanked(const ServableSource& source,
+                                                     const std::vector<std::string>& open,
+                                                     const InputRanks& fixed) {
+  const auto load =
+      [source, fixed](const InputRanks& asked) -> absl::StatusOr<std::shared_ptr<const Servable>> {
+    InputRanks ranks = fixed;
+    ranks.insert(asked.begin(), asked.end());
+    ASSIGN_OR_RETURN(const std::shared_ptr<Servable> loaded, LoadAt(source, ranks));
+    source.open_queue(*loaded);
+    source.engine.ConfirmPadding(*loaded->model);
+    return loaded;
+  };
+  std::shared_ptr<Servable> servable;
+  RETURN_IF_ERROR(AtUsualRanks(open, [&](const InputRanks& ranks) -> absl::Status {
+    ASSIGN_OR_RETURN(std::shared_ptr<const Servable> usual, load(ranks));
+    servable = StandIn(*usual, open);
+    servable->ranked = std::make_shared<RankedServables>(open, load);
+    servable->ranked->Add(ranks, std::move(usual));
+    return absl::OkStatus();
+  }));
+  return servable;
+}
+
 }  // namespace
 
 std::vector<std::string> UnusedSettings(const Servable& servable) {
@@ -208,51 +343,25 @@ std::vector<std::string> UnusedSettings(const Servable& servable) {
   return unused;
 }
 
-absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const ModelVersion& version,
-                                                       const std::string& folder,
-                                                       const ModelSettings& settings,
-                                                       const ServerState& state,
-                                                       TextModels* texts) {
-  const std::string path =
-      ChooseModelFile(std::filesystem::path(folder) / settings.model_filename).string();
-  auto servable = std::make_shared<Servable>();
-  TextSettings texts_of = TextSettingsOf(settings);
-  // A decoder beside it reads the encoder's result.
-  texts_of.keep_outputs = texts_of.keep_outputs || FindEncoderDecoder(path).has_value();
-  TextLoad text(path, std::move(texts_of));
-  ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(path, settings));
-  ModelOptions options =
-      EngineOptionsOf(version, path, settings, std::move(rules), engine.options().frozen);
-  options.extend = [&](ImportedModel& imported) { return text.Extend(imported); };
-  ASSIGN_OR_RETURN(servable->model, engine.Load(std::move(options)));
-  const Model& model = *servable->model;
-  std::shared_ptr<const TextModel> made = text.Finish(model);
-  if (texts != nullptr) texts->Add(servable->model, std::move(made), text.refusal());
-  if (!text.note().empty()) {
-    engine.options().log(absl::StrCat("model ", version.name, ": ", text.note()));
+absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& source) {
+  // The load explains what cannot be read.
+  const absl::StatusOr<std::vector<std::string>> without = InputsWithoutRank(PathOf(source));
+  InputRanks fixed;
+  std::vector<std::string> open;
+  if (without.ok()) {
+    for (const std::string& name : *without) {
+      if (const std::optional<int64_t> rank = ConfiguredRank(source.settings, name)) {
+        fixed[name] = *rank;
+      } else {
+        open.push_back(name);
+      }
+    }
   }
-  ModelFacts facts = {.inputs = model.inputs(),
-                      .outputs = model.outputs(),
-                      .max_batch = model.batches_requests() ? model.max_batch() : 0};
-  for (const ModelAxis& axis : model.axes()) facts.axes.push_back(axis.label);
-  ASSIGN_OR_RETURN(servable->signature, Reconcile(settings, version.name, facts));
-  servable->settings = settings;
-  servable->frozen = settings.frozen || engine.options().frozen;
-  servable->warmup =
-      std::make_shared<Warmup>(engine, servable->model, settings.warmup, version.warmup, state);
-  // A flat folder is its own, others hold those of their versions.
-  const std::filesystem::path own(folder);
-  const bool flat = own.filename() != version.version;
-  const std::string model_folder = flat ? folder : own.parent_path().string();
-  if (settings.config.has_sequence_batching()) {
-    ASSIGN_OR_RETURN(StatefulForm form,
-                     MakeStatefulForm(settings, servable->signature, model_folder));
-    servable->stateful = std::make_shared<const StatefulForm>(std::move(form));
-  }
-  ASSIGN_OR_RETURN(const std::vector<AxisSizes> bindings,
-                   WarmupBindings(model, settings.warmup, model_folder));
-  servable->warmup->RunUntilReady(bindings, UsedBefore(model));
-  StartGeneration(engine, version, folder, path, settings, *servable);
+  if (!open.empty()) return LoadRanked(source, open, fixed);
+  ASSIGN_OR_RETURN(std::shared_ptr<Servable> servable, LoadAt(source, fixed));
+  StartGeneration(source.engine, source.version, source.folder, PathOf(source), source.settings,
+                  *servable);
+  source.open_queue(*servable);
   return servable;
 }
 

@@ -1,6 +1,7 @@
 // Loading one version: engine and config come together.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,14 +15,22 @@
 
 namespace reprise {
 
-// `folder` holds the version's files. A warm-up ends where the server stops. The caller gives it a
-// queue before requests may find it. What the folder says of texts goes to `texts` (null: nowhere).
-// Errors: what Engine::Load says, and contradictions between config.pbtxt and the model.
-absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const ModelVersion& version,
-                                                       const std::string& folder,
-                                                       const ModelSettings& settings,
-                                                       const ServerState& state,
-                                                       TextModels* texts = nullptr);
+// The things that one version is loaded from.
+struct ServableSource {
+  Engine& engine;
+  const ModelVersion& version;
+  std::string folder;  // holds the version's files
+  ModelSettings settings;
+  const ServerState& state;     // a warm-up ends where the server stops
+  TextModels* texts = nullptr;  // is told what the folder says of texts
+  // Gives what is loaded a queue, before requests may find it.
+  std::function<void(Servable&)> open_queue;
+};
+
+// An input whose rank neither the file nor config.pbtxt says has that of each request: the result
+// then stands for the choices of ranks, of which the first that the model takes is there. Errors:
+// what Engine::Load says, and contradictions between config.pbtxt and the model.
+absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& source);
 
 // The wishes of the configuration that the model cannot have, a sentence each with the
 // reason: buckets of an axis that may not be padded, and of a model that captures nothing.

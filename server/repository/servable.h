@@ -19,8 +19,9 @@
 
 namespace reprise {
 
-struct RequestQueue;  // where requests wait: see server/requests/queue.h
-class SequenceTable;  // state between requests: see server/requests/sequence_table.h
+class RankedServables;  // see ranked_servables.h
+struct RequestQueue;    // where requests wait: see server/requests/queue.h
+class SequenceTable;    // state between requests: see server/requests/sequence_table.h
 
 struct Servable {
   // Ends what is still captured for the model.
@@ -42,6 +43,9 @@ struct Servable {
   std::shared_ptr<GenerationLoop> generation;  // null where the model makes no tokens
   std::string generation_refusal;              // why that is so
   std::shared_ptr<ShapeRecorder> shapes = std::make_shared<ShapeRecorder>();
+  // Not null where a request decides the ranks of inputs: it is served by one of these then, and
+  // the rest of this one stands for all of them.
+  std::shared_ptr<RankedServables> ranked;
 };
 
 // Whether some request may be served: nothing is captured for one of a frozen model, which is of

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
@@ -225,6 +226,18 @@ absl::StatusOr<Signature> Reconcile(const ModelSettings& settings, const std::st
     output.set_data_type(ConfigType(io));
     for (const int64_t dim : ConfigDims(io, batched)) output.add_dims(dim);
   }
+  return signature;
+}
+
+Signature WithOpenRanks(Signature signature, const std::vector<std::string>& open) {
+  for (ModelIo& io : signature.inputs) {
+    if (absl::c_linear_search(open, io.name)) io.dims.clear();
+  }
+  for (auto& input : *signature.config.mutable_input()) {
+    if (absl::c_linear_search(open, input.name())) input.clear_dims();
+  }
+  for (ModelIo& io : signature.outputs) io.dims.clear();
+  for (auto& output : *signature.config.mutable_output()) output.clear_dims();
   return signature;
 }
 

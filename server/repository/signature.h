@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/model_config.pb.h"
-#include "runtime/onnx/importer.h"
+#include "runtime/onnx/model_io.h"
 #include "server/config/model_settings.h"
 
 namespace reprise {
@@ -44,5 +44,9 @@ absl::StatusOr<Signature> Reconcile(const ModelSettings& settings, const std::st
 
 // The whole shape, the batch dim included; -1 where the request decides.
 std::vector<int64_t> MetadataShape(const ModelIo& io);
+
+// `signature`, of one choice of ranks, as that of a model whose requests decide the ranks of the
+// inputs `open`: those and the outputs have no dims.
+Signature WithOpenRanks(Signature signature, const std::vector<std::string>& open);
 
 }  // namespace reprise

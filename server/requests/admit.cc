@@ -5,9 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
+#include "server/repository/ranked_servables.h"
 #include "server/wire/datatype.h"
 
 namespace reprise {
@@ -85,6 +87,27 @@ absl::Status CheckInput(const ModelIo& io, const InputView& view) {
   return absl::OkStatus();
 }
 
+// Takes the model at the ranks of the request, where requests decide them.
+absl::Status ChooseRanks(const InferRequest& asked, RequestState& state) {
+  RankedServables& ranked = *state.model.servable->ranked;
+  InputRanks ranks;
+  for (const InputView& view : asked.inputs) {
+    if (!absl::c_linear_search(ranked.inputs(), view.name)) continue;
+    ranks[std::string(view.name)] = static_cast<int64_t>(view.shape.size());
+  }
+  // One that is missing is told by name.
+  if (ranks.size() < ranked.inputs().size()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(std::shared_ptr<const Servable> servable, ranked.Find(ranks, [&] {
+    return state.resumer == nullptr ? std::function<void()>([] {}) : state.resumer->Resume(state);
+  }));
+  if (servable == nullptr) {
+    state.waits = state.resumer != nullptr;
+    return absl::UnavailableError(absl::StrCat("the model is being loaded at ", RanksText(ranks)));
+  }
+  state.model.servable = std::move(servable);
+  return absl::OkStatus();
+}
+
 // A timeout of 0 asks for none of its own.
 bool HasOwnTimeout(const ModelSettings& settings, const InferRequest& request) {
   return request.timeout_us.value_or(0) > 0 && settings.allow_timeout_override;
@@ -108,6 +131,7 @@ absl::Status Admit(const Repository& repository, const InferRequest& asked, Requ
                                                    " bytes, the most is ", kMostIdBytes));
   }
   ASSIGN_OR_RETURN(state.model, repository.Find(asked.model, asked.version));
+  if (state.model.servable->ranked != nullptr) RETURN_IF_ERROR(ChooseRanks(asked, state));
   const Servable& servable = *state.model.servable;
   ASSIGN_OR_RETURN(Admitted admitted,
                    FitSignature(servable.signature.inputs, servable.signature.outputs, asked,

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/engine/types/request.h"
-#include "runtime/onnx/importer.h"
+#include "runtime/onnx/model_io.h"
 #include "server/config/model_settings.h"
 #include "server/repository/signature.h"
 #include "server/requests/stage.h"

@@ -26,6 +26,25 @@ int64_t BytesOf(const InferRequest& request) {
 
 }  // namespace
 
+// Holds views of what the transport keeps until the request is answered.
+class Inference::Anew final : public Resumer {
+ public:
+  Anew(Inference& inference, const InferRequest& request, const Done& done, int64_t start_ns)
+      : inference_(inference), request_(request), done_(done), start_ns_(start_ns) {}
+  std::function<void()> Resume(const RequestState& state) const override {
+    InferRequest request = request_;
+    request.counted = state.ticket;
+    return [&inference = inference_, request = std::move(request), done = done_,
+            start_ns = start_ns_] { inference.StartAt(request, done, start_ns); };
+  }
+
+ private:
+  Inference& inference_;
+  const InferRequest& request_;
+  const Done& done_;
+  const int64_t start_ns_;
+};
+
 Inference::Inference(std::vector<Stage> stages, Repository& repository, RequestScheduler& scheduler,
                      Engine& engine, const Clock& clock, ServerEvents& events,
                      const SharedRegions* regions)
@@ -38,7 +57,10 @@ Inference::Inference(std::vector<Stage> stages, Repository& repository, RequestS
       regions_(regions) {}
 
 std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
-  const int64_t start_ns = clock_.NowNs();
+  return StartAt(request, std::move(done), clock_.NowNs());
+}
+
+std::shared_ptr<Call> Inference::StartAt(const InferRequest& request, Done done, int64_t start_ns) {
   auto call =
       WithinMemory([&] { return absl::StrCat("a request for model ", QuotedText(request.model)); },
                    [&] { return Walk(request, done, start_ns); });
@@ -50,7 +72,9 @@ std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
 
 absl::StatusOr<std::shared_ptr<Call>> Inference::Walk(const InferRequest& request, Done& done,
                                                       int64_t start_ns) {
-  RequestState state{.start_ns = start_ns,
+  const Anew anew(*this, request, done, start_ns);
+  RequestState state{.resumer = &anew,
+                     .start_ns = start_ns,
                      .id = request.id,
                      .key = request.key,
                      .early_tokenizer_ns = request.tokenizer_ns};
@@ -63,7 +87,9 @@ absl::StatusOr<std::shared_ptr<Call>> Inference::Walk(const InferRequest& reques
 absl::StatusOr<std::shared_ptr<Call>> Inference::WalkFrom(const InferRequest& request,
                                                           RequestState state, const Done& done) {
   for (size_t i = 0; i < stages_.size(); ++i) {
-    RETURN_IF_ERROR(stages_[i](request, state));
+    const absl::Status status = stages_[i](request, state);
+    if (state.waits) return nullptr;
+    RETURN_IF_ERROR(status);
     // Its model is found by now, or by a later stage.
     if (state.model.servable != nullptr && state.model.servable->sequences != nullptr) {
       return EnterSequence(request, std::move(state), i + 1, done);
@@ -76,6 +102,7 @@ absl::StatusOr<std::shared_ptr<Call>> Inference::EnterSequence(const InferReques
                                                                RequestState state, size_t next,
                                                                const Done& done) {
   const std::shared_ptr<SequenceTable> sequences = state.model.servable->sequences;
+  state.resumer = nullptr;  // it does not outlive the walk that ends here
   return sequences->Enter(
       request, std::move(state),
       [this, next](const InferRequest& asked, RequestState& walked, const Done& answered) {

@@ -55,6 +55,7 @@ struct InferRequest {
   absl::string_view id;               // the client's, for reports
   std::shared_ptr<KeyUse> key;        // the client's; null where no key is needed
   bool is_counted = false;            // as a part of one that its key's limits know already
+  KeyUse::Ticket counted;  // not null: the key has counted the request, which is begun anew
   OnMiss on_miss = OnMiss::kDefault;
   int64_t tokenizer_ns = 0;  // what its texts took to become these ids, before the request began
   SequenceMark sequence;

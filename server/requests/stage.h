@@ -34,7 +34,23 @@ class RegionInputs;
 // May change an answer that is OK, or turn it into an error.
 using AnswerStep = std::function<absl::Status(InferResult& result)>;
 
+struct RequestState;
+
+// Begins a request anew, once what it waits for is there.
+class Resumer {
+ public:
+  virtual ~Resumer() = default;
+  // Begins a copy of the request, which is what `state` says by now: may be called from any thread,
+  // once. It came when the request came, and its key has counted it.
+  virtual std::function<void()> Resume(const RequestState& state) const = 0;
+};
+
 struct RequestState {
+  // A stage that has to wait for what is being loaded hands a Resume() to it, says so by `waits`,
+  // and ends the walk by an error, which nobody sees. Null where nobody resumes a request.
+  const Resumer* resumer = nullptr;
+  bool waits = false;
+
   int64_t start_ns = 0;  // when it came
   absl::string_view id;  // as in InferRequest: the transport's memory
   // The client's key, and its count of the request, which ends when the state goes.

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "runtime/onnx/importer.h"
+#include "runtime/onnx/model_io.h"
 #include "server/requests/stage.h"
 
 namespace reprise {

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/graph/dtype.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/parameter_expr.h"
 
 namespace reprise {

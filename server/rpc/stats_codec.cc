@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 
+#include "runtime/graph/graph.h"
+
 namespace reprise {
 namespace {
 

@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/model_config.pb.h"
 #include "runtime/graph/dtype.h"
-#include "runtime/onnx/importer.h"
+#include "runtime/onnx/model_io.h"
 
 namespace reprise {
 

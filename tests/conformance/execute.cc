@@ -14,6 +14,7 @@
 #include "runtime/engine/parameters/parameter_store.h"
 #include "runtime/engine/replay/helper_pool.h"
 #include "runtime/engine/replay/stream.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/verifier.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/result_types.h"
@@ -204,6 +205,10 @@ absl::StatusOr<std::vector<Tensor>> Execute(const ImportedModel& model,
   if (device == "cpu") {
     static const CpuDevice* const cpu = new CpuDevice();
     return ExecuteOnDevice(model, inputs, *cpu);
+  }
+  if (device == "baseline") {
+    static const CpuDevice* const baseline = new CpuDevice(Isa::kBaseline);
+    return ExecuteOnDevice(model, inputs, *baseline);
   }
   return absl::InvalidArgumentError(absl::StrCat("unknown way to run '", device, "'"));
 }

@@ -250,7 +250,7 @@ def test_what_runs_is_stopped_when_the_time_to_end_is_over(repository):
             begin = time.monotonic()
             daemon.process.send_signal(signal.SIGTERM)
             assert daemon.process.wait(30) == 0, daemon.log()
-            assert time.monotonic() - begin < 4.5
+            assert time.monotonic() - begin < 7
             with pytest.raises(InferenceServerException) as error:
                 asked.result()
             assert error.value.status() == "StatusCode.UNAVAILABLE"
@@ -339,7 +339,7 @@ def test_stuck_stream_is_told_of_and_does_not_keep_the_process(repository):
                 daemon.process.send_signal(signal.SIGTERM)
                 held.wait_end(30)
                 assert daemon.process.wait(30) == 1
-                assert time.monotonic() - begin < 6.5
+                assert time.monotonic() - begin < 9
             assert "there still are: streams that run" in daemon.log(), daemon.log()
             with pytest.raises(InferenceServerException):
                 asked.result()

@@ -20,6 +20,7 @@ MODELS = {
     "conformer": (windows.conformer, lambda n, _: (n + 7, 16), "256,1000"),
     "text_line": (windows.text_line, lambda n, _: (1, 16, n + 8), "256,1000"),
     "resnet": (windows.resnet, lambda n, m: (3, 32 + n % 96, 32 + m % 96), "64,128"),
+    "inception": (windows.inception, lambda n, m: (3, 32 + n % 96, 32 + m % 96), "64,128"),
     "detector": (windows.detector, lambda n, m: (3, 32 + n % 96, 32 + m % 96), "64,128"),
 }
 
@@ -27,7 +28,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_every_size_is_answered_from_few_captures(repository, rng, name):
     make, shape_of, buckets = MODELS[name]
-    images = name in ("resnet", "detector")
+    images = name in ("resnet", "inception", "detector")
     keys = ("buckets.height", "buckets.width") if images else ("sequence_buckets",)
     config = "".join(f'parameters {{ key: "reprise.{key}" value {{ string_value: "{buckets}" }} }}\n'
                      for key in keys)

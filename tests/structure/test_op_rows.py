@@ -4,13 +4,15 @@ A new op touches its row, its kernel, its plan and its test. `Det` is the proof:
 bounded and fast, and nothing but those names it.
 """
 
+import functools
 import os
 import pathlib
 import re
 
 ROOT = pathlib.Path(os.environ.get("REPRISE_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
 
-OP_NAME = re.compile(r'"((?:reprise\.|com\.microsoft\.)?[A-Z][A-Za-z0-9]+)"')
+# An op by its name, or by the struct that holds it (runtime/ops/ROOM/*_op.h).
+OP_NAME = re.compile(r'"((?:reprise\.|com\.microsoft\.)?[A-Z][A-Za-z0-9]+)"|\b(\w+Op)::kName\b')
 
 # Files whose lists of names are their purpose: the rows, plans of kernels, how the importer rewrites
 # what files hold into rows, activations, which LSTM's attributes call as ops are called, and forms that
@@ -32,9 +34,22 @@ def sources(*folders):
                 yield str(path.relative_to(ROOT)), path.read_text()
 
 
+@functools.cache
+def typed_ops():
+    """The name of each op that has a struct, by the struct."""
+    named = re.compile(r'struct (\w+Op) \{\s+static constexpr char kName\[\] =\s+"([^"]+)"')
+    return {struct: op for path, text in sources("runtime/ops") if path.endswith("_op.h")
+            for struct, op in named.findall(text)}
+
+
+def ops_in(text):
+    typed = typed_ops()
+    return {quoted or typed.get(struct, struct) for quoted, struct in OP_NAME.findall(text)}
+
+
 def op_names():
     rows = "".join(text for path, text in sources("runtime/ops") if "rows_" in path)
-    return set(re.findall(r'^    \{\{"([^"]+)"', rows, re.M))
+    return ops_in("\n".join(re.findall(r'^    \{\{([^,]+),', rows, re.M)))
 
 
 def test_rows_are_found():
@@ -49,7 +64,7 @@ def test_no_table_of_ops_stands_beside_the_rows():
         if LISTS.fullmatch(path):
             continue
         for match in TABLE.finditer(text):
-            names = ops & set(OP_NAME.findall(match.group()))
+            names = ops & ops_in(match.group())
             if len(names) > MOST_NAMES:
                 line = text[: match.start()].count("\n") + 1
                 found.append(f"{path}:{line} lists {len(names)} ops: a fact of op_facts.h says it")
@@ -71,3 +86,44 @@ def test_what_a_new_op_has_of_its_own_is_in_its_kernel_and_plan():
         "runtime/device/cpu/gemm/gemm_plans.h",
         "runtime/device/cpu/gemm/plan_det.cc",
     }
+
+
+def test_internal_ops_and_those_that_most_files_name_have_types():
+    internal = {op for op in op_names() if op.startswith("reprise.")}
+    assert internal - set(typed_ops().values()) == set()
+    assert len(set(typed_ops().values()) & op_names()) > 100
+
+
+def test_a_typed_op_is_named_by_its_type():
+    """Where a room may include the header of an op, it does not repeat the op's name."""
+    typed = set(typed_ops().values())
+    quoted = 0
+    for path, text in sources("runtime/passes", "runtime/certify", "runtime/device", "runtime/recipe",
+                              "runtime/engine"):
+        code = re.sub(r"//.*", "", text)
+        found = sorted({name for name, struct in OP_NAME.findall(code) if name in typed})
+        assert not found, f"{path} names {found}: use the types of runtime/ops/*/*_op.h"
+        quoted += 1
+    assert quoted > 300
+
+
+def test_typed_ops_are_rows_and_have_no_more_inputs_than_these():
+    typed = typed_ops()
+    most = {}
+    for path, text in sources("runtime/ops"):
+        if "rows_" in path:
+            for quoted, struct, inputs in re.findall(r'^    \{\{(?:"([^"]+)"|(\w+)::kName), \d+, (-?\d+)', text, re.M):
+                most[quoted or typed[struct]] = int(inputs)
+    assert set(typed.values()) - set(most) == set()
+    listed = 0
+    for path, text in sources("runtime/ops"):
+        if not path.endswith("_op.h"):
+            continue
+        for struct, body in re.findall(r"struct (\w+Op) \{(.*?)\n\};", text, re.S):
+            inputs = re.search(r"enum Input : size_t \{([^}]*)\}", body)
+            if inputs is None:
+                continue
+            listed += 1
+            count = len([name for name in inputs.group(1).split(",") if name.strip()])
+            assert most[typed[struct]] in (-1, *range(count, count + 8)), struct
+    assert listed > 60

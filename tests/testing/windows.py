@@ -155,6 +155,20 @@ def resnet():
                     ["batch", 3, "height", "width"], 2)
 
 
+def inception():
+    """Averages of what is there: pools that leave their pads out of the divisor."""
+    g = Net(7)
+    x = g.node("Relu", g.conv("x", 3, 8, [3, 3], [2, 2], [1, 1, 1, 1]))
+    for _ in range(2):
+        pooled = g.node("AveragePool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+        both = g.node("Concat", g.conv(x, 8, 4, [1, 1]), g.conv(pooled, 8, 4, [1, 1]), axis=1)
+        x = g.node("AveragePool", g.node("Relu", both), kernel_shape=[3, 3], strides=[2, 2],
+                   pads=[1, 1, 1, 1])
+    x = g.node("Flatten", g.node("GlobalAveragePool", x))
+    return g.finish(g.node("Gemm", x, g.weight(8, 10), g.weight(10, scale=0.1)),
+                    ["batch", 3, "height", "width"], 2)
+
+
 def text_line():
     """Lines of text: pools that halve their width, then a layer that runs both ways."""
     g = Net(5)

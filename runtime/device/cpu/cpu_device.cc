@@ -19,6 +19,8 @@
 #include "runtime/device/cpu/resize/resize_plans.h"
 #include "runtime/device/cpu/simd/half.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 
@@ -49,7 +51,7 @@ constexpr cpu::KernelFamily (*kFamilies[])() = {
 
 // Whether the op is a Cast to float32 of a weight that is stored in half.
 bool Widens(absl::string_view op, const Attributes& attributes, const Tensor& weight) {
-  return op == "Cast" && attributes.Int("to", 0) == ops::OnnxNumber(DType::kFloat32) &&
+  return op == CastOp::kName && attributes.Int("to", 0) == ops::OnnxNumber(DType::kFloat32) &&
          cpu::IsHalf(weight.dtype());
 }
 

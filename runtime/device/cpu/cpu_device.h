@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/device.h"
 #include "runtime/device/gemm_provider.h"
 
@@ -20,7 +20,7 @@ class WeightMemory;
 }  // namespace cpu
 
 struct CpuDeviceOptions {
-  Isa max_isa = kHighestIsa;  // the highest tier to use, of those that the machine has
+  Isa max_isa = kEveryIsa;  // the features to use, of those that the machine has
   GemmProvider gemm_provider = GemmProvider::kAuto;
   // The most threads of a replay. Scratch is planned for them; a larger team uses just this many.
   int max_threads = AvailableCpus();
@@ -30,7 +30,7 @@ class CpuDevice final : public Device {
  public:
   // May load OpenBLAS, which reads the environment: build devices before threads start.
   explicit CpuDevice(const CpuDeviceOptions& options);
-  explicit CpuDevice(Isa max_isa = kHighestIsa) : CpuDevice(CpuDeviceOptions{.max_isa = max_isa}) {}
+  explicit CpuDevice(Isa max_isa = kEveryIsa) : CpuDevice(CpuDeviceOptions{.max_isa = max_isa}) {}
   ~CpuDevice() override;
 
   // OK if OpenBLAS serves the products it is wanted for, else the reason why not; these products

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
 #include "runtime/device/roofline.h"
 

@@ -204,6 +204,7 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
   }
   if (!model_->batches_requests() || shape.exact || shapes_[0].exact) return false;
   if (shape.on_miss != shapes_[0].on_miss || shape.on_miss == OnMiss::kEager) return false;
+  if (shape.own_values != shapes_[0].own_values) return false;
   if (model_->Packs(shape) != target_.packed) return false;
   std::optional<std::vector<int64_t>> joint = Join(sizes_, shape);
   if (!joint.has_value()) return false;
@@ -245,6 +246,14 @@ bool BatchPlan::full() const {
            sizes_[0] >= std::min(kEnoughTokens, model_->packing()->buckets().back());
   }
   return rows_ >= model_->LargestBatchAt(*buckets_, sizes_);
+}
+
+std::optional<BatchPlan::Wished> BatchPlan::wished() const {
+  if (wished_rows_ <= rows_) return std::nullopt;
+  absl::StatusOr<BatchTarget> wanted =
+      packed() ? PackedTargetFor(wished_sizes_) : TargetFor(wished_sizes_, /*exact=*/false);
+  if (!wanted.ok()) return std::nullopt;
+  return Wished{.target = *std::move(wanted), .rows = wished_rows_};
 }
 
 }  // namespace reprise

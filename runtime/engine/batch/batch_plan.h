@@ -53,11 +53,17 @@ class BatchPlan {
   const std::vector<RequestShape>& shapes() const { return shapes_; }
   const Model& model() const { return *model_; }
 
- private:
-  friend class BatchRun;
-  friend class Engine;
-  friend class MissPolicy;
-  // How the plan will run, once that is decided.
+  // --- How it will run. Asked by whoever runs it. ---
+
+  // The sizes of all requests together: rows added up, the largest of every other axis; packed:
+  // tokens and segments, both added up.
+  const std::vector<int64_t>& sizes() const { return sizes_; }
+  // The bucket that it is for.
+  const BatchTarget& target() const { return target_; }
+  const ReplayCost& cost() const { return *cost_; }
+  // The capture that request `i` has waited for; null: it did not wait.
+  CaptureTicket* waited(size_t i) const { return waited_[i].get(); }
+
   struct Resolution {
     absl::Status status;                   // not OK: it will not run
     std::shared_ptr<const Recipe> recipe;  // null: eagerly, or not resolved
@@ -65,15 +71,15 @@ class BatchPlan {
     std::shared_ptr<const ModelVariant> variant;  // null: the model itself
     bool decided = false;
   };
-  absl::StatusOr<BatchTarget> TargetFor(const std::vector<int64_t>& sizes, bool exact) const;
+  // Engine::Prepare's, so that Run looks nothing up again.
+  const std::optional<Resolution>& resolution() const { return resolution_; }
+  void Resolve(Resolution resolution) { resolution_ = std::move(resolution); }
+
+  // The target of a recipe that serves the plan; the target of the exact sizes.
+  BatchTarget TargetOf(const Recipe& recipe) const;
+  absl::StatusOr<BatchTarget> ExactTarget() const { return TargetFor(sizes_, /*exact=*/true); }
   // The time that a replay of `rows` rows on `target` is expected to take.
   double ExpectedNs(const BatchTarget& target, int64_t rows) const;
-  absl::StatusOr<BatchTarget> PackedTargetFor(const std::vector<int64_t>& sizes) const;
-  // Requests that bring `sizes` together share a packed replay.
-  bool FitsPacked(const PackedSizes& sizes) const;
-  std::vector<size_t> ChoosePacked(absl::Span<const RequestShape* const> waiting) const;
-  // The target of a recipe that serves the plan.
-  BatchTarget TargetOf(const Recipe& recipe) const;
   RecipeKey Key(const ModelVariant* variant = nullptr) const;
   CaptureTarget CaptureTargetOf(const BatchTarget& target,
                                 std::shared_ptr<const ModelVariant> variant = nullptr) const;
@@ -82,14 +88,27 @@ class BatchPlan {
   const ReadyIndex& ready_index() const;
   std::set<std::string> paddable() const;
   const std::string& cheap_symbol() const;
-  // A ready recipe can serve `target`.
-  bool Served(const BatchTarget& target);
   // Asked where the model has_many_buckets(). The plan's own recipe, captured now, is done sooner
   // than a replay on `larger`.
   bool SoonerOnItsOwn(const BatchTarget& larger) const;
   // A bucket that holds the plan and what the `ready` recipes hold, so that others after it need no
   // capture; nullopt where there is none, or the plan is done sooner on its own.
   std::optional<BatchTarget> RoomierTarget(const RecipeList& ready) const;
+  // The plan as it would have been, had a recipe been ready. nullopt: it is as good as can be.
+  struct Wished {
+    BatchTarget target;
+    int64_t rows = 0;
+  };
+  std::optional<Wished> wished() const;
+
+ private:
+  absl::StatusOr<BatchTarget> TargetFor(const std::vector<int64_t>& sizes, bool exact) const;
+  absl::StatusOr<BatchTarget> PackedTargetFor(const std::vector<int64_t>& sizes) const;
+  // Requests that bring `sizes` together share a packed replay.
+  bool FitsPacked(const PackedSizes& sizes) const;
+  std::vector<size_t> ChoosePacked(absl::Span<const RequestShape* const> waiting) const;
+  // A ready recipe can serve `target`.
+  bool Served(const BatchTarget& target);
   // The joint sizes of the plan and one more request, nullopt where they may not share a replay.
   std::optional<std::vector<int64_t>> Join(const std::vector<int64_t>& sizes,
                                            const RequestShape& shape) const;
@@ -102,17 +121,15 @@ class BatchPlan {
   std::shared_ptr<const BucketPolicy> buckets_;  // that it began with
   std::shared_ptr<const ReplayCost> cost_;
   std::vector<RequestShape> shapes_;
-  // Rows added up, the largest of every other axis; packed: tokens and segments, both added up.
   std::vector<int64_t> sizes_;
   int64_t rows_ = 0;
   BatchTarget target_;
   int64_t alone_tokens_ = 0;                            // all requests' own buckets together
   std::vector<std::shared_ptr<CaptureTicket>> waited_;  // one per request; null: did not wait
   std::shared_ptr<const RecipeList> ready_;             // looked at once, when first needed
-  // The plan as it would have been, had a recipe been ready: empty where it is as good as can be.
-  std::vector<int64_t> wished_sizes_;
+  std::vector<int64_t> wished_sizes_;                   // empty: it is as good as can be
   int64_t wished_rows_ = 0;
-  std::optional<Resolution> resolution_;  // Engine::Prepare's, so that Run looks nothing up again
+  std::optional<Resolution> resolution_;
 };
 
 }  // namespace reprise

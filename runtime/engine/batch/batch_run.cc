@@ -12,6 +12,7 @@
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/capture/capture.h"
+#include "runtime/engine/model/split_axes.h"
 #include "runtime/engine/replay/gather.h"
 #include "runtime/recipe/index_sources.h"
 
@@ -69,7 +70,7 @@ BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, EagerCache&
       stop_(stop),
       control_(*options.clock, {.max_ns = plan.model().options().max_request_ns}, stop),
       resolution_(std::move(resolution)),
-      target_(plan.target_) {
+      target_(plan.target()) {
   REPRISE_CHECK(requests.size() == plan.shapes().size());
   int64_t row = 0;
   for (const RequestShape& shape : plan.shapes()) {
@@ -90,14 +91,14 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   std::vector<Response> responses(requests_.size());
   const absl::Status ready = FindRecipe();
   if (!ready.ok()) {
-    for (Response& response : responses) response.status = ready;
+    for (size_t i = 0; i < responses.size(); ++i) {
+      responses[i].status = WithMisfit(ready, plan_.shapes()[i].misfit);
+    }
     return responses;
   }
   FirstDataError error(*recipe_);
   Frame frame = stream_.MakeFrame(*recipe_, parameters_->addresses(), &error);
-  frame.live_rows = plan_.packed()            ? plan_.live_tokens()
-                    : model_.batch_axis() < 0 ? 0
-                                              : plan_.rows();
+  frame.live_rows = plan_.packed() ? plan_.live_tokens() : HasRows() ? plan_.rows() : 0;
   if (plan_.packed()) frame.live_segments = plan_.rows();
   BeginComputing();
   const int64_t start = options_.clock->NowNs();
@@ -146,6 +147,10 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   return responses;
 }
 
+bool BatchRun::HasRows() const {
+  return model_.batch_axis() >= 0 && !plan_.shapes()[0].splits_axes();
+}
+
 void BatchRun::BeginComputing() {
   control_.Begin();
   if (stop_ != nullptr) stop_->BeginComputing(std::max<int64_t>(options_.clock->NowNs(), 1));
@@ -159,7 +164,7 @@ std::vector<Response> BatchRun::Ended(int launch) const {
 
 bool BatchRun::IsMetered() const {
   if (plan_.packed()) return false;  // Costs of packed replays are not learnt.
-  return plan_.cost_->replays() < kKnownReplays ||
+  return plan_.cost().replays() < kKnownReplays ||
          plan_.ExpectedNs(target_, plan_.rows()) >= kMeteredNs;
 }
 
@@ -170,7 +175,7 @@ absl::Status BatchRun::FindRecipe() {
     RETURN_IF_ERROR(Capture());
   } else if (resolution_.outcome == CaptureOutcome::kEager) {
     if (!plan_.packed()) {
-      ASSIGN_OR_RETURN(target_, plan_.TargetFor(plan_.sizes_, /*exact=*/true));
+      ASSIGN_OR_RETURN(target_, plan_.ExactTarget());
     }
     const RecipeKey key = model_.KeyAt(target_, plan_.shapes()[0], variant_.get());
     const auto prepare = [&]() -> absl::StatusOr<std::unique_ptr<Recipe>> {
@@ -186,7 +191,12 @@ absl::Status BatchRun::FindRecipe() {
   }
   RETURN_IF_ERROR(model_.CheckArena(*recipe_));
   RETURN_IF_ERROR(stream_.Reserve(*recipe_));
-  ASSIGN_OR_RETURN(parameters_, model_.owner()->parameters().TableFor(recipe_));
+  ParameterStore& parameters = model_.owner()->parameters();
+  ASSIGN_OR_RETURN(parameters_, parameters.TableFor(recipe_));
+  const std::vector<OwnValue>& own = plan_.shapes()[0].own_values;
+  if (!own.empty()) {
+    ASSIGN_OR_RETURN(parameters_, parameters.TableWith(*recipe_, *parameters_, own));
+  }
   return absl::OkStatus();
 }
 
@@ -194,7 +204,7 @@ absl::Status BatchRun::Capture() {
   const int64_t since_ns = options_.clock->NowNs();
   ASSIGN_OR_RETURN(CaptureResult result,
                    CaptureRecipe(options_, cache_, model_,
-                                 plan_.CaptureTargetOf(plan_.target_, variant_), stream_));
+                                 plan_.CaptureTargetOf(plan_.target(), variant_), stream_));
   recipe_ = std::move(result.recipe);
   outcome_ = result.outcome;
   if (!result.record.has_value()) {
@@ -211,7 +221,7 @@ absl::Status BatchRun::Capture() {
 
 CaptureOutcome BatchRun::OutcomeOf(size_t i, bool first) {
   const bool own_bucket = resolution_.outcome == CaptureOutcome::kReplayed;
-  CaptureTicket* ticket = plan_.waited_[i].get();
+  CaptureTicket* ticket = plan_.waited(i);
   if (ticket != nullptr && ticket->of_capture()) {
     // Where there are many buckets, what was captured for it holds others as well.
     const bool its_own =
@@ -371,7 +381,7 @@ void BatchRun::Observe(int64_t busy_ns) const {
   // Along the batch axis an element is a row; along another it is a position of a live row.
   std::vector<AxisElements> axes(model_.axes().size());
   BucketLearner::Replay replay = {.rows = plan_.rows(), .valid = 0, .ns = busy_ns};
-  const bool was_new = model_.learner().IsNewShape(plan_.sizes_);
+  const bool was_new = model_.learner().IsNewShape(plan_.sizes());
   for (const RequestShape& shape : plan_.shapes()) {
     observer.OnRequestLengths(shape.sizes);
     RecordRequest(shape);
@@ -405,7 +415,7 @@ void BatchRun::Observe(int64_t busy_ns) const {
        .duration_ns = replay_ns_,
        .rows = plan_.rows(),
        .requests = static_cast<int64_t>(requests_.size()),
-       .saved_capture = was_new && target_.sizes != plan_.sizes_ &&
+       .saved_capture = was_new && target_.sizes != plan_.sizes() &&
                         (resolution_.decided || outcome_ == RecipeCache::Outcome::kHit),
        .axes = axes});
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/engine/capture/exact_limit.h"
+#include "runtime/engine/model/split_axes.h"
 #include "runtime/engine/types/miss_report.h"
 
 namespace reprise {
@@ -43,13 +44,21 @@ std::string RecipeName(const Recipe& recipe) {
 }  // namespace
 
 BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
-  const Model& model = *plan.model_;
+  const Model& model = plan.model();
   const bool frozen = options_.frozen || model.options().frozen;
-  const RequestShape& shape = plan.shapes_[0];
+  const RequestShape& shape = plan.shapes()[0];
   BatchPlan::Resolution result{.decided = true};
   if (!shape.overrides.empty()) {
     absl::StatusOr<std::shared_ptr<const ModelVariant>> variant =
         model.program().variants->Get(shape.overrides);
+    if (!variant.ok()) {
+      result.status = variant.status();
+      return result;
+    }
+    result.variant = *std::move(variant);
+  } else if (shape.splits_axes()) {
+    absl::StatusOr<std::shared_ptr<const ModelVariant>> variant =
+        model.program().split_axes->Variant();
     if (!variant.ok()) {
       result.status = variant.status();
       return result;
@@ -62,7 +71,7 @@ BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
   if (Wants(options_.debug, LogModule::kLookup)) {
     options_.debug->Say(
         LogModule::kLookup,
-        absl::StrCat("recipe ", key.hex(), ", ", plan.target_.bucket, " (",
+        absl::StrCat("recipe ", key.hex(), ", ", plan.target().bucket, " (",
                      model.BindingText(key.binding), "), of model ", model.id().name, ": ",
                      result.recipe != nullptr ? "in memory" : "not in memory"));
   }
@@ -81,7 +90,7 @@ BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
     }
   }
   if (RunsEagerly(shape.on_miss, model.options(), frozen) ||
-      (plan.target_.exact && MayCaptureFor(plan) &&
+      (plan.target().exact && MayCaptureFor(plan) &&
        IsOneTooMany(model, shape.on_miss, key, cache_))) {
     result.outcome = CaptureOutcome::kEager;
     return result;
@@ -92,12 +101,12 @@ BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
 }
 
 bool MissPolicy::MayCaptureFor(const BatchPlan& plan) const {
-  return MayCapture(plan.shapes_[0].on_miss, options_.frozen || plan.model_->options().frozen);
+  return MayCapture(plan.shapes()[0].on_miss, options_.frozen || plan.model().options().frozen);
 }
 
 absl::Status MissPolicy::Refusal(const BatchPlan& plan) const {
-  const Model& model = *plan.model_;
-  const RequestShape& shape = plan.shapes_[0];
+  const Model& model = plan.model();
+  const RequestShape& shape = plan.shapes()[0];
   const RecipeKey key = plan.Key();
   const auto nearest = NearestRecipe(*plan.ready_index().Snapshot(), key);
   const std::string why = options_.frozen          ? "the server is frozen"
@@ -106,7 +115,7 @@ absl::Status MissPolicy::Refusal(const BatchPlan& plan) const {
                               ? "reprise.on_miss is pad, and no ready recipe is large enough"
                               : "reprise.on_miss is reject";
   return absl::FailedPreconditionError(absl::StrCat(
-      "model '", model.id().name, "' has no recipe for ", plan.target_.bucket, " (",
+      "model '", model.id().name, "' has no recipe for ", plan.target().bucket, " (",
       model.BindingText(key.binding), "), and ", why, "; ",
       nearest == nullptr ? "no recipe is ready"
                          : absl::StrCat("the nearest that is ready is ", RecipeName(*nearest))));
@@ -114,30 +123,38 @@ absl::Status MissPolicy::Refusal(const BatchPlan& plan) const {
 
 std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
                                                    std::function<void(absl::Status)> ready) {
-  // A variant of the model is built, and its exact recipe captured, on the stream that runs it.
-  if (!plan.shapes_[0].overrides.empty()) return nullptr;
-  const Model& model = *plan.model_;
-  const RequestShape& shape = plan.shapes_[0];
+  // A model whose initialisers a request overrides is built, and its exact recipe captured, on the
+  // stream that runs it.
+  if (!plan.shapes()[0].overrides.empty()) return nullptr;
+  const Model& model = plan.model();
+  const RequestShape& shape = plan.shapes()[0];
   const bool frozen = options_.frozen || model.options().frozen;
   if (shape.unproved && !RunsEagerly(shape.on_miss, model.options(), frozen) &&
       model.padding().WhenDone([ready] { ready(absl::OkStatus()); })) {
     return std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof);
   }
-  const bool waits_for_slice = shape.in_new_slice && options_.captures != nullptr &&
+  const bool waits_for_slice = shape.in_new_slice && !shape.splits_axes() &&
+                               options_.captures != nullptr &&
                                !RunsEagerly(shape.on_miss, model.options(), frozen);
   if (waits_for_slice) {
     if (auto ticket = slices_.Await(model, shape, CaptureUrgency::kUrgent, ready)) return ticket;
   }
   BatchPlan::Resolution resolution = Resolve(plan);
   if (resolution.decided) {
-    plan.resolution_ = std::move(resolution);
+    plan.Resolve(std::move(resolution));
     return nullptr;
   }
+  const std::shared_ptr<const ModelVariant> variant = resolution.variant;
+  if (shape.splits_axes()) {
+    ready = [ready = std::move(ready), misfit = shape.misfit](absl::Status status) {
+      ready(WithMisfit(std::move(status), misfit));
+    };
+  }
   const bool larger_will_do = !shape.exact && TakesLarger(shape.on_miss, model.options(), frozen);
-  const RecipeKey key = plan.Key();
+  const RecipeKey key = plan.Key(variant.get());
   const bool roomier_may_do = larger_will_do && model.has_many_buckets();
   Captures::Waiter waiter{.done = ready};
-  for (const RequestShape& one : plan.shapes_) waiter.request_ids.push_back(one.id);
+  for (const RequestShape& one : plan.shapes()) waiter.request_ids.push_back(one.id);
   // A capture that is under way anyway (for a warm-up, say) is waited for, also by those that may
   // not begin a capture.
   std::shared_ptr<CaptureTicket> ticket;
@@ -151,10 +168,10 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
   }
   if (ticket != nullptr) return ticket;
   if (!MayCaptureFor(plan)) {
-    plan.resolution_ = BatchPlan::Resolution{.status = Refusal(plan), .decided = true};
+    plan.Resolve({.status = Refusal(plan), .decided = true});
     return nullptr;
   }
-  CaptureTarget target = plan.CaptureTargetOf(plan.target_);
+  CaptureTarget target = plan.CaptureTargetOf(plan.target(), variant);
   if (roomier_may_do) {
     const auto roomier = plan.RoomierTarget(*plan.ready_index().Snapshot());
     if (roomier.has_value()) {
@@ -171,7 +188,7 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
   ticket = captures_.Begin(model.shared_from_this(), std::move(target), CaptureUrgency::kUrgent,
                            std::move(waiter));
   // Nobody captures it: the stream that runs the plan does.
-  if (ticket == nullptr) plan.resolution_ = std::move(resolution);
+  if (ticket == nullptr) plan.Resolve(std::move(resolution));
   return ticket;
 }
 
@@ -209,7 +226,7 @@ void MissPolicy::CaptureAhead(const Model& model, const AxisSizes& sizes, Compil
     return done(absl::InvalidArgumentError(
         absl::StrCat("no bucket of model '", model.id().name, "' has these sizes")));
   }
-  CaptureTarget target = plan.CaptureTargetOf(plan.target_);
+  CaptureTarget target = plan.CaptureTargetOf(plan.target());
   target.reason = reason;
   CaptureAhead(model, std::move(target), urgency, std::move(done));
 }
@@ -226,10 +243,10 @@ void MissPolicy::CaptureAhead(const Model& model, CaptureTarget target, CaptureU
 
 void MissPolicy::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eager,
                             int64_t replay_ns) {
-  const Model& model = *plan.model_;
+  const Model& model = plan.model();
   if (options_.frozen || model.options().frozen || options_.captures == nullptr) return;
   if (model.options().capture == CapturePolicy::kOff) return;
-  if (plan.shapes_[0].on_miss != OnMiss::kDefault || !plan.shapes_[0].overrides.empty()) return;
+  if (plan.shapes()[0].on_miss != OnMiss::kDefault || plan.shapes()[0].needs_variant()) return;
   const auto note = [&](const BatchTarget& wanted, double lost_ns) {
     CaptureTarget target = plan.CaptureTargetOf(wanted);
     if (!missed_costs_.Note(target.key, static_cast<int64_t>(lost_ns), model.owner()->capture_ns(),
@@ -243,22 +260,17 @@ void MissPolicy::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool
       missed_costs_.Forget(key);
     }
   };
-  const bool too_many = plan.target_.exact && model.options().capture == CapturePolicy::kQuick &&
+  const bool too_many = plan.target().exact && model.options().capture == CapturePolicy::kQuick &&
                         cache_.NumExact(*model.owner()) >= model.owner()->max_exact();
   if (eager && too_many) return;  // It makes room for itself, or does not.
   // An eager run compiles as a capture does. What it keeps is not timed, nor there after a restart.
-  if (eager) return note(plan.target_, static_cast<double>(model.owner()->capture_ns()));
+  if (eager) return note(plan.target(), static_cast<double>(model.owner()->capture_ns()));
   const auto total_ns = static_cast<double>(replay_ns);
-  if (used.sizes != plan.target_.sizes && used.tokens > plan.target_.tokens) {
-    note(plan.target_, total_ns * (1 - static_cast<double>(plan.target_.tokens) / used.tokens));
+  if (used.sizes != plan.target().sizes && used.tokens > plan.target().tokens) {
+    note(plan.target(), total_ns * (1 - static_cast<double>(plan.target().tokens) / used.tokens));
   }
-  if (plan.wished_rows_ > plan.rows_) {
-    const absl::StatusOr<BatchTarget> wanted = plan.packed()
-                                                   ? plan.PackedTargetFor(plan.wished_sizes_)
-                                                   : plan.TargetFor(plan.wished_sizes_, false);
-    if (wanted.ok()) {
-      note(*wanted, total_ns * kLossPerRequestLeftOut * (plan.wished_rows_ - plan.rows_));
-    }
+  if (const auto wished = plan.wished()) {
+    note(wished->target, total_ns * kLossPerRequestLeftOut * (wished->rows - plan.rows()));
   }
 }
 

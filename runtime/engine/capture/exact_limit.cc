@@ -8,7 +8,7 @@ bool IsOneTooMany(const Model& model, OnMiss on_miss, const RecipeKey& key,
   ModelOwner& owner = *model.owner();
   const bool wanted_before = owner.WantedBefore(key.hash);
   if (cache.NumExact(owner) < owner.max_exact()) return false;
-  return !wanted_before || !owner.SpendRoom();
+  return !wanted_before || !owner.AdmitExactRecipe();
 }
 
 }  // namespace reprise

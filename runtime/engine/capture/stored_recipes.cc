@@ -82,7 +82,7 @@ std::vector<std::string> StoredGraphCauses(const EngineOptions& options, const M
   if (!recipe.ok()) return {};
   const bool packed = target.key.packing == kPacked;
   return CausesSince(recipe->plan.symbolic,
-                     packed ? model.packing()->graph() : model.program().graph);
+                     packed ? model.packing()->graph() : *model.program().graph);
 }
 
 std::unique_ptr<Recipe> RestoreEager(const EngineOptions& options, const Model& model,

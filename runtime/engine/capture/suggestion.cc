@@ -70,7 +70,8 @@ std::string BucketFor(const Model& model, const CaptureTarget& target) {
         fitted = buckets.sizes.back();
         while (fitted < size) fitted *= 2;
         // A table of positions may end in between.
-        if (!PolicyMaker::TakesBucket(model.program().graph, model.axes(), axis.label, fitted).ok())
+        if (!PolicyMaker::TakesBucket(*model.program().graph, model.axes(), axis.label, fitted)
+                 .ok())
           fitted = size;
         lines.push_back(Line(BucketsParameter(axis),
                              absl::StrCat(absl::StrJoin(buckets.sizes, ","), ",", fitted)));
@@ -89,7 +90,9 @@ std::string BucketFor(const Model& model, const CaptureTarget& target) {
 }
 
 std::string ForExactShape(const Model& model, const CaptureTarget& target) {
-  if (target.variant != nullptr) return "none: the request brings an initialiser of its own";
+  if (target.variant != nullptr) {
+    return "none: the request brings an initialiser of its own, or sizes that the axes do not have";
+  }
   if (!target.key.binding.shape_inputs.empty()) {
     return absl::StrCat("none: input '", target.key.binding.shape_inputs.begin()->first,
                         "' decides a shape, so each of its values has a recipe of its own");

@@ -13,6 +13,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/load/model_packer.h"
 #include "runtime/engine/load/policy_maker.h"
+#include "runtime/graph/graph.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/probe_sizes.h"
 
@@ -26,6 +27,27 @@ bool AsksOfMasks(const ModelProof& proof) {
   return absl::c_any_of(proof.axes, [](const ModelAxis& axis) {
     return !axis.certificate.proved && axis.certificate.asks_of_masks();
   });
+}
+
+// Gives outputs whose shape the file leaves open the one that was found.
+void DeclareOutputs(ModelDraft& model) {
+  const std::vector<ModelAxis>& axes = model.proof->axes;
+  for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
+    ModelIo& output = model.signature->recipe_outputs[i];
+    if (!output.dims.empty()) continue;
+    for (const AffineDim& dim : model.proof->output_shapes[i].dims) {
+      Dim& declared = output.dims.emplace_back();
+      for (size_t axis = 0; axis < axes.size(); ++axis) {
+        if (dim.IsAxis(axis)) declared.symbol = axes[axis].symbol;
+      }
+      if (!declared.symbol.empty()) continue;
+      if (!dim.open && absl::c_all_of(dim.factors, [](int64_t factor) { return factor == 0; })) {
+        declared.size = dim.constant;
+      } else {
+        declared.symbol = absl::StrCat(output.name, ":", output.dims.size() - 1);
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -52,7 +74,7 @@ absl::Status Certifier::FitShapes(ModelDraft& model) const {
     for (const ModelAxis& axis : model.proof->axes) {
       base.axes[axis.symbol] = axis.is_batch ? kFitBatch : std::max(length, axis.whole_from);
     }
-    fit = FitOutputShapes(model.program->graph, symbols, base, samples, extents);
+    fit = FitOutputShapes(*model.program->graph, symbols, base, samples, extents);
     if (fit.ok()) break;
   }
   if (!fit.ok()) {
@@ -67,11 +89,12 @@ absl::Status Certifier::FitShapes(ModelDraft& model) const {
   for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
     model.signature->recipe_outputs[i].dtype = model.proof->output_shapes[i].dtype;
   }
+  DeclareOutputs(model);
   return absl::OkStatus();
 }
 
 absl::Status Certifier::DescribeOutputs(ModelDraft& model) const {
-  ASSIGN_OR_RETURN(const Graph specialized, Specialize(model.program->graph, {}));
+  ASSIGN_OR_RETURN(const Graph specialized, Specialize(*model.program->graph, {}));
   for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
     const Value& value = specialized.value(specialized.outputs()[i]);
     model.signature->recipe_outputs[i].dtype = value.dtype;
@@ -140,6 +163,7 @@ Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, ModelDraft&
       for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
         model.signature->recipe_outputs[i].dtype = findings->output_dtypes[i];
       }
+      DeclareOutputs(model);
       if (!findings->packing_refusal.empty()) {
         ModelPacker(context_).Refuse(model, findings->packing_refusal);
       } else if (!findings->packing_reason.empty()) {
@@ -251,7 +275,7 @@ std::function<void(const std::string&)> Certifier::LogOf(const ModelId& id) cons
 }
 
 ModelRunners::Options Certifier::RunnersOf(const ModelView& model, HelperPool* cores) const {
-  ModelRunners::Options options = {.graph = &model.program.graph,
+  ModelRunners::Options options = {.graph = &*model.program.graph,
                                    .fingerprint = &model.program.fingerprint,
                                    .parameters = &model.program.owner->parameters(),
                                    .device = context_.device,

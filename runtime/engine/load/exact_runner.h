@@ -18,7 +18,7 @@
 #include "runtime/engine/parameters/parameter_store.h"
 #include "runtime/engine/replay/stream.h"
 #include "runtime/engine/types/input_signature.h"
-#include "runtime/onnx/importer.h"
+#include "runtime/onnx/model_io.h"
 #include "runtime/recipe/compiler.h"
 
 namespace reprise {

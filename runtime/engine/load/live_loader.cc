@@ -39,7 +39,7 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
     }
   }
   for (const size_t i : refused) wanted.push_back(model.proof->axes[i].symbol);
-  ASSIGN_OR_RETURN(LiveForm form, MakeLiveForm(model.program->graph, batch, symbols, wanted));
+  ASSIGN_OR_RETURN(LiveForm form, MakeLiveForm(*model.program->graph, batch, symbols, wanted));
   RETURN_IF_ERROR(RunLoadPasses(form.graph));
   ModelDraft draft = {.options = model.options};
   *draft.signature = *model.signature;
@@ -59,12 +59,12 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
     axis->whole_from = live.smallest;
     if (!live.has_input) continue;
     const std::string name = absl::StrCat(kLiveInput, live.symbol);
-    const Value& input = draft.program->graph.value(draft.program->graph.FindValue(name));
+    const Value& input = draft.program->graph->value(draft.program->graph->FindValue(name));
     draft.signature->live_inputs.push_back(
         {.name = name, .dtype = input.dtype, .dims = input.dims});
     draft.signature->live_axes.push_back(axis - draft.proof->axes.begin());
   }
-  draft.program->fingerprint = FingerprintGraph(draft.program->graph);
+  draft.program->fingerprint = FingerprintGraph(*draft.program->graph);
   return draft;
 }
 
@@ -88,6 +88,7 @@ void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) cons
     if (round == 0) TellWhy(*draft, refused, model);
     if (gained.size() == wanted.size() && KeepsOthers(*draft, model)) {
       draft->program->variants = std::move(model.program->variants);
+      draft->program->split_axes = std::move(model.program->split_axes);
       model.signature = std::move(draft->signature);
       model.program = std::move(draft->program);
       model.proof = std::move(draft->proof);

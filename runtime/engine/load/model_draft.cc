@@ -3,7 +3,7 @@
 namespace reprise {
 
 ProofSubject SubjectOf(const ModelView& model, std::function<void(const std::string&)> log) {
-  ProofSubject subject = {.graph = model.program.graph,
+  ProofSubject subject = {.graph = *model.program.graph,
                           .axes = model.proof.axes,
                           .output_shapes = model.proof.output_shapes,
                           .batch_axis = model.signature.batch_axis,

@@ -6,6 +6,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/attention/segment_op.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/packing_check.h"
 
@@ -27,11 +29,11 @@ std::string AxisInTheWay(const std::vector<ModelAxis>& axes) {
 // A mask of a request meets a table that hides keys, but none of a sequence as short as those that
 // are tried packed: what becomes of a query that sees no key was not seen.
 bool HidesBeyondTheCheck(const Graph& graph) {
-  constexpr size_t kMask = 3, kTable = 4;
+  constexpr size_t kMask = SegmentAttentionOp::kMask, kTable = SegmentAttentionOp::kBias;
   constexpr double kHidden = -1e30;
   for (const NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);
-    if (node.op != "reprise.SegmentAttention" || node.input(kMask) == kNone) continue;
+    if (node.op != SegmentAttentionOp::kName || node.input(kMask) == kNone) continue;
     const Tensor* table =
         node.input(kTable) == kNone ? nullptr : graph.ConstantOf(node.inputs[kTable]);
     if (table == nullptr) continue;
@@ -122,10 +124,10 @@ absl::StatusOr<ModelPacker::PackingPtr> ModelPacker::Make(
   // Buckets beyond what the model takes are dropped later; so here.
   for (const int64_t length : buckets[sequence]) {
     const Binding binding = {.axes = {{options.batch, kFewRows}, {options.sequence, length}}};
-    if (options.longest > 0 && !Specialize(model.program.graph, binding).ok()) break;
+    if (options.longest > 0 && !Specialize(*model.program.graph, binding).ok()) break;
     options.longest = length;
   }
-  ASSIGN_OR_RETURN(Packing packing, Packing::Make(model.program.graph, options, sequence,
+  ASSIGN_OR_RETURN(Packing packing, Packing::Make(*model.program.graph, options, sequence,
                                                   {.max_tokens = model.options.max_batch_tokens,
                                                    .max_segments = max_segments}));
   return std::make_shared<const Packing>(std::move(packing));

@@ -12,6 +12,7 @@
 #include "runtime/engine/load/certifier.h"
 #include "runtime/engine/load/model_packer.h"
 #include "runtime/graph/dim_expression.h"
+#include "runtime/graph/graph.h"
 
 namespace reprise {
 namespace {
@@ -62,8 +63,8 @@ int64_t MostRows(const ModelView& model) {
   if (model.proof.axes.size() != 1 || !model.proof.axes[0].is_batch) return kUsual;
   constexpr int64_t kFew = 2, kMore = 2 * kFew;
   const std::string& batch = model.proof.axes[0].symbol;
-  const absl::StatusOr<int64_t> few = BytesWritten(model.program.graph, batch, kFew);
-  const absl::StatusOr<int64_t> more = BytesWritten(model.program.graph, batch, kMore);
+  const absl::StatusOr<int64_t> few = BytesWritten(*model.program.graph, batch, kFew);
+  const absl::StatusOr<int64_t> more = BytesWritten(*model.program.graph, batch, kMore);
   if (!few.ok() || !more.ok()) return kUsual;
   const int64_t a_row = std::max<int64_t>((*more - *few) / (kMore - kFew), 1);
   const ModelOptions& options = model.options;
@@ -191,7 +192,7 @@ std::function<bool(size_t, int64_t)> PolicyMaker::TakesLarger(
           proof = std::shared_ptr<const ModelProof>(model.proof),
           labels = std::move(labels)](size_t axis, int64_t size) {
     const std::string& label = labels[axis];
-    if (!TakesBucket(program->graph, proof->axes, label, size).ok()) return false;
+    if (!TakesBucket(*program->graph, proof->axes, label, size).ok()) return false;
     const auto position =
         absl::c_find_if(proof->axes, [&](const ModelAxis& one) { return one.label == label; });
     // Certificates end at the largest bucket that the model began with.
@@ -245,7 +246,7 @@ void PolicyMaker::LimitBuckets(ModelDraft& model, BucketPolicy& policy) const {
     absl::Status refusal;
     const std::vector<int64_t> dropped = policy.DropRefused(axis.label, [&](int64_t size) {
       const absl::Status status =
-          TakesBucket(model.program->graph, model.proof->axes, axis.label, size);
+          TakesBucket(*model.program->graph, model.proof->axes, axis.label, size);
       if (!status.ok()) refusal = status;
       return status.ok();
     });

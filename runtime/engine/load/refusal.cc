@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "runtime/engine/model/model.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/specialize/examine.h"
 
@@ -77,12 +78,13 @@ std::string WithoutNode(const absl::Status& why) {
 
 }  // namespace
 
-absl::Status ExplainRefusal(const std::string& path, const absl::Status& refusal) {
+absl::Status ExplainRefusal(const std::string& path, const InputRanks& ranks,
+                            const absl::Status& refusal) {
   if (!absl::IsUnimplemented(refusal) && !absl::IsFailedPrecondition(refusal) &&
       !absl::IsInvalidArgument(refusal)) {
     return refusal;
   }
-  absl::StatusOr<ExaminedModel> examined = ExamineOnnxFile(path);
+  absl::StatusOr<ExaminedModel> examined = ExamineOnnxFile(path, ranks);
   if (!examined.ok()) return refusal;
   const Walk walk = BestWalk(*examined);
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "runtime/onnx/importer.h"
+#include "runtime/onnx/model_io.h"
 
 namespace reprise {
 

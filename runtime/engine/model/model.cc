@@ -1,19 +1,15 @@
 #include "runtime/engine/model/model.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "runtime/base/status_macros.h"
-#include "runtime/engine/model/guard_values.h"
 #include "runtime/engine/model/tail.h"
-#include "runtime/engine/replay/gather.h"
 #include "runtime/engine/types/engine_options.h"
+#include "runtime/graph/graph.h"
+#include "runtime/graph/parameter_expr.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/passes/pipeline.h"
 #include "runtime/recipe/compiler.h"
@@ -21,29 +17,6 @@
 #include "runtime/verify/size_slices.h"
 
 namespace reprise {
-namespace {
-
-// The limit for one request: sums over all that wait stay far from the largest integer.
-constexpr int64_t kMostElements = int64_t{1} << 50;
-// Rows, or other places along axes, of an input that has no elements: a client pays for them with
-// no byte, and each would be split off, packed or walked over. A request may have as many as it has
-// bytes in other inputs.
-constexpr int64_t kMostEmptyPlaces = 4096;
-// The limit for one input, when its row is repeated.
-constexpr int64_t kMostSpreadBytes = int64_t{64} << 20;
-
-// The places along axes of an input of shape `shape` that has no elements; INT64_MAX beyond that.
-int64_t EmptyPlaces(const ModelIo& input, const Shape& shape) {
-  int64_t places = 1;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    const bool along_axis = d < input.dims.size() && !input.dims[d].is_constant();
-    if (shape[d] == 0 || !along_axis) continue;
-    if (__builtin_mul_overflow(places, shape[d], &places)) return INT64_MAX;
-  }
-  return places;
-}
-
-}  // namespace
 
 Model::Model(ModelOptions options, std::shared_ptr<const ModelSignature> signature,
              std::shared_ptr<const ModelProgram> program, std::shared_ptr<const ModelProof> proof,
@@ -161,9 +134,10 @@ RecipeKey Model::KeyAt(const BatchTarget& target, const RequestShape& shape,
                                   key_policy());
   }
   Binding binding;
-  binding.axes = shape.override_sizes;
-  for (size_t i = 0; i < proof_->axes.size(); ++i)
+  binding.axes = shape.own_sizes;
+  for (size_t i = 0; i < proof_->axes.size() && !shape.splits_axes(); ++i) {
     binding.axes[proof_->axes[i].symbol] = target.sizes[i];
+  }
   binding.shape_inputs = shape.shape_inputs;
   return MakeKey(variant == nullptr ? program_->fingerprint : variant->fingerprint,
                  std::move(binding), program_->device_fingerprint, key_policy());
@@ -198,9 +172,9 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(
   CompileOptions compile = CompileOptionsFor(key, options);
   compile.plan = plan;
   compile.go_on = std::move(go_on);
-  const Graph& graph = variant != nullptr       ? variant->graph
+  const Graph& graph = variant != nullptr       ? *variant->graph
                        : key.packing == kPacked ? packing()->graph()
-                                                : program_->graph;
+                                                : *program_->graph;
   const int64_t most = options_.max_request_bytes;
   if (key.binding.shape_inputs.empty() || most == 0) return Compile(graph, key, compile);
   // Values of a request decide sizes: each is known, and refused, before anything is made of it.
@@ -216,9 +190,9 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::RebindAt(const CompiledPlan& plan
                                                         const EngineOptions& options,
                                                         const ModelVariant* variant) const {
   if (variant != nullptr) {
-    return Rebind(plan, variant->graph, key, CompileOptionsFor(key, options));
+    return Rebind(plan, *variant->graph, key, CompileOptionsFor(key, options));
   }
-  return Rebind(plan, key.packing == kPacked ? proof_->packing->graph() : program_->graph, key,
+  return Rebind(plan, key.packing == kPacked ? proof_->packing->graph() : *program_->graph, key,
                 CompileOptionsFor(key, options));
 }
 
@@ -280,78 +254,6 @@ AxisCertificate Model::CertificateOf(size_t axis) const {
   return finished == nullptr ? proof_->axes[axis].certificate : *finished;
 }
 
-std::optional<RequestShape> Model::MeasureAgain(const RequestShape& shape) const {
-  if (shape.exact && !shape.unproved && !shape.in_new_slice) return std::nullopt;
-  RequestShape now;  // what HoldBack looks at: most requests need no copy of the rest
-  if (proof_->slices == nullptr) {
-    now.exact = now.unproved = BeyondProof(shape.sizes);
-  } else {
-    now.sizes = shape.sizes;
-    now.rows = shape.rows;
-    HoldBack(now);
-  }
-  if (now.exact == shape.exact && now.unproved == shape.unproved &&
-      now.in_new_slice == shape.in_new_slice) {
-    return std::nullopt;
-  }
-  RequestShape changed = shape;
-  changed.exact = now.exact;
-  changed.unproved = now.unproved;
-  changed.in_new_slice = now.in_new_slice;
-  // A request was not split by rows while that was not known to be harmless, and is whole now.
-  if (shape.in_new_slice && !changed.exact && changed.rows > MaxRows(changed)) return std::nullopt;
-  return changed;
-}
-
-void Model::HoldBack(RequestShape& shape) const {
-  if (proof_->slices != nullptr && !Packs(shape)) {
-    const SizeSlices::State state = proof_->slices->Find(shape.sizes);
-    shape.in_new_slice = state == SizeSlices::State::kUnknown;
-    shape.exact = state != SizeSlices::State::kHolds;
-  }
-  if (!shape.exact) shape.exact = shape.unproved = BeyondProof(shape.sizes);
-}
-
-const std::string& Model::InputWithAxis(const std::string& symbol) const {
-  const auto has_axis = [&](const ModelIo& input) {
-    return std::any_of(input.dims.begin(), input.dims.end(),
-                       [&](const Dim& dim) { return dim.symbol == symbol; });
-  };
-  return std::find_if(signature_->inputs.begin(), signature_->inputs.end(), has_axis)->name;
-}
-
-bool Model::MasksAllowPadding(const Request& request) const {
-  for (const ModelAxis& axis : proof_->axes) {
-    const AxisCertificate& certificate = axis.certificate;
-    int hiding = 0;  // how many hide, of those that do so together
-    for (size_t i = 0; i < signature_->inputs.size(); ++i) {
-      const ModelIo& input = signature_->inputs[i];
-      const auto counts = certificate.must_count.find(input.name);
-      const auto together = certificate.together.find(input.name);
-      const bool counted = counts != certificate.must_count.end();
-      const bool guards = counted || absl::c_linear_search(certificate.guards, input.name);
-      if (!guards && together == certificate.together.end()) continue;
-      const auto dims = input_sizes_.DimsAlong(i, axis.symbol);
-      if (dims.empty()) continue;
-      const auto known_fill = options_.fills.find(input.name);
-      const double fill = known_fill == options_.fills.end() ? 0 : known_fill->second;
-      const InputTensor& tensor = request.inputs[i];
-      const bool is_mask = IsFloating(input.dtype) ? counted : signature_->mask_inputs.contains(i);
-      if (guards && !HoldsWhatWasProved(input.dtype, tensor, fill, is_mask)) return false;
-      const bool all_count = !counted || absl::c_all_of(dims, [&](size_t dim) {
-        return EveryRowCounts(counts->second, fill, input.dtype, tensor, dim);
-      });
-      if (!all_count) return false;
-      if (together == certificate.together.end()) continue;
-      const Hiding hides = HidingOf(together->second, guards ? std::optional(fill) : std::nullopt,
-                                    input.dtype, tensor, dims);
-      if (hides == Hiding::kTooMuch) return false;
-      if (hides == Hiding::kSome && ++hiding > 1) return false;
-    }
-  }
-  return true;
-}
-
 absl::Status Model::LookAtFiles() const { return program_->owner->parameters().LookAtFiles(); }
 
 bool Model::packs_any_mask() const {
@@ -360,158 +262,6 @@ bool Model::packs_any_mask() const {
     if (axis.is_batch && axis.certificate.asks_of_masks()) return false;
     return axis.certificate.proved || packs_whole_requests() || proof_->any_mask_measured;
   });
-}
-
-absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& request,
-                                                            RequestShape& result) const {
-  if (request.inputs.size() != signature_->inputs.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("model '", id().name, "' has ",
-                                                   signature_->inputs.size(),
-                                                   " inputs, the request ", request.inputs.size()));
-  }
-  std::vector<const Shape*> shapes;
-  int64_t empty_places = 0;
-  size_t emptiest = 0;
-  for (size_t i = 0; i < signature_->inputs.size(); ++i) {
-    const InputTensor& tensor = request.inputs[i];
-    if (signature_->inputs[i].optional) {
-      if (tensor.data == nullptr) {
-        shapes.push_back(nullptr);
-        continue;
-      }
-      result.overrides.push_back(i);
-      result.exact = true;
-    }
-    const absl::StatusOr<int64_t> counted = CheckedNumElements(tensor.shape);
-    if (!counted.ok()) {
-      return WithMessage(counted.status(), absl::StrCat("input '", signature_->inputs[i].name,
-                                                        "': ", counted.status().message()));
-    }
-    const int64_t elements = *counted;
-    if (tensor.data == nullptr && elements > 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input '", signature_->inputs[i].name, "' is missing"));
-    }
-    result.bytes += elements * DTypeSize(signature_->inputs[i].dtype);
-    shapes.push_back(&tensor.shape);
-    if (elements > 0) continue;
-    if (const int64_t empty = EmptyPlaces(signature_->inputs[i], tensor.shape);
-        empty > empty_places) {
-      empty_places = empty;
-      emptiest = i;
-    }
-  }
-  if (empty_places > std::max(result.bytes, kMostEmptyPlaces)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("input '", signature_->inputs[emptiest].name, "' of shape ",
-                     ShapeToString(request.inputs[emptiest].shape), " has ", empty_places,
-                     " rows or positions and no element; a request of ", result.bytes,
-                     " bytes may have ", std::max(result.bytes, kMostEmptyPlaces)));
-  }
-  return shapes;
-}
-
-absl::Status Model::TakeSize(const ModelAxis& axis, int64_t size, RequestShape& result) const {
-  result.sizes.push_back(size);
-  if (axis.is_batch) {
-    if (size == 0) {
-      return absl::InvalidArgumentError(absl::StrCat("the request has 0 rows: axis '", axis.label,
-                                                     "' of input '", InputWithAxis(axis.symbol),
-                                                     "' must be at least 1"));
-    }
-    result.rows = size;
-  } else if (size < axis.smallest) {
-    result.exact = true;
-  } else if (proof_->certified.contains(axis.label)) {
-    // Refuses, as configured, what is longer than the largest bucket.
-    RETURN_IF_ERROR(result.buckets->FitBinding({{axis.label, size}}, {axis.label}).status());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Model::TakeShapeInput(const ModelIo& input, const InputTensor& tensor,
-                                   RequestShape& result) const {
-  if (input.optional && tensor.data == nullptr) return absl::OkStatus();
-  const int64_t elements = NumElements(tensor.shape);
-  if (elements > kMaxShapeInputElements) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("input '", input.name, "' decides a shape and has ", elements,
-                     " elements; at most ", kMaxShapeInputElements, " are supported"));
-  }
-  // A copy: the client's bytes need not be aligned.
-  Tensor value = Tensor::Make(input.dtype, tensor.shape, [&](void* data) {
-    const size_t bytes = elements * DTypeSize(input.dtype);
-    if (bytes > 0) std::memcpy(data, tensor.data, bytes);
-  });
-  result.shape_inputs.insert_or_assign(input.name, std::move(value));
-  result.exact = true;
-  return absl::OkStatus();
-}
-
-void Model::SpreadRows(Request& request) const {
-  if (signature_->one_row_inputs.empty() ||
-      !proof_->axes[signature_->batch_axis].certificate.certified ||
-      request.inputs.size() != signature_->inputs.size()) {
-    return;
-  }
-  int64_t rows = 1;
-  int64_t sent = kMostEmptyPlaces;
-  for (size_t i = 0; i < signature_->inputs.size(); ++i) {
-    const Shape& shape = request.inputs[i].shape;
-    const bool has_rows =
-        !signature_->inputs[i].dims.empty() &&
-        signature_->inputs[i].dims[0].symbol == proof_->axes[signature_->batch_axis].symbol;
-    if (has_rows && !shape.empty()) rows = std::max(rows, shape[0]);
-    sent = std::max(sent, CheckedNumElements(shape).value_or(0));
-  }
-  // More than what was sent can have: Measure refuses them.
-  if (rows > sent) return;
-  for (const size_t i : signature_->one_row_inputs) {
-    InputTensor& input = request.inputs[i];
-    if (rows == 1 || input.data == nullptr || input.shape.empty() || input.shape[0] != 1) continue;
-    const absl::StatusOr<int64_t> elements = CheckedNumElements(input.shape);
-    if (!elements.ok() || *elements > kMostSpreadBytes) continue;
-    const auto bytes = static_cast<size_t>(*elements * DTypeSize(signature_->inputs[i].dtype));
-    if (rows > kMostSpreadBytes / std::max<int64_t>(1, static_cast<int64_t>(bytes))) continue;
-    auto repeated = std::make_shared<std::string>();
-    repeated->reserve(static_cast<size_t>(rows) * bytes);
-    for (int64_t row = 0; row < rows; ++row) {
-      repeated->append(static_cast<const char*>(input.data), bytes);
-    }
-    input.shape[0] = rows;
-    input.data = repeated->data();
-    request.spread.push_back(std::move(repeated));
-  }
-}
-
-absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
-  RequestShape result{.buckets = buckets()};
-  ASSIGN_OR_RETURN(const std::vector<const Shape*> shapes, TakeInputs(request, result));
-  ASSIGN_OR_RETURN(const auto sizes, input_sizes_.Match(shapes));
-  if (!result.overrides.empty()) result.override_sizes = sizes;
-  for (const ModelAxis& axis : proof_->axes) {
-    RETURN_IF_ERROR(TakeSize(axis, sizes.at(axis.symbol), result));
-  }
-  result.tokens = signature_->measure.Elements(result.sizes);
-  if (result.tokens > kMostElements) {
-    const auto axis_text = [&](std::string* out, const ModelAxis& axis) {
-      absl::StrAppend(out, axis.label, " ", sizes.at(axis.symbol));
-    };
-    return absl::ResourceExhaustedError(absl::StrCat("the request's sizes are too large: ",
-                                                     absl::StrJoin(proof_->axes, ", ", axis_text)));
-  }
-  for (int position :
-       result.overrides.empty() ? signature_->shape_inputs : program_->variants->shape_inputs()) {
-    RETURN_IF_ERROR(TakeShapeInput(signature_->inputs[position], request.inputs[position], result));
-  }
-  if (!result.exact && !MasksAllowPadding(request)) {
-    result.exact = !packs_any_mask() || !Packs(result);
-  }
-  result.spread = !request.spread.empty();
-  if (!result.exact) HoldBack(result);
-  // Nothing is padded of a model that is packed without certificates for that.
-  if (packs_whole_requests() && !Packs(result)) result.exact = true;
-  return result;
 }
 
 }  // namespace reprise

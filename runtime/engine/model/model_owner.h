@@ -58,8 +58,8 @@ class ModelOwner final : public RecipeCache::Owner {
   }
 
   // An exact recipe may be captured in the place of another.
-  bool SpendRoom() { return room_.Spend(capture_ns_); }
-  void EarnRoom(int64_t replay_ns) { room_.Earn(replay_ns, capture_ns_); }
+  bool AdmitExactRecipe() { return exact_admission_.Spend(capture_ns_); }
+  void CreditReplay(int64_t replay_ns) { exact_admission_.Earn(replay_ns, capture_ns_); }
 
   ParameterStore& parameters() const { return *parameters_; }
   ModelObserver& observer() const { return *observer_; }
@@ -90,7 +90,7 @@ class ModelOwner final : public RecipeCache::Owner {
   std::atomic<int64_t> thrashed_{0};
   std::atomic<int64_t> thrash_told_ns_{kNeverTold};
   std::atomic<int64_t> capture_ns_{30'000'000};  // a guess until one was captured
-  ExactCacheAdmission room_;
+  ExactCacheAdmission exact_admission_;
   Mutex mutex_;
   HashSet<uint64_t> wanted_ GUARDED_BY(mutex_);
   std::deque<uint64_t> wanted_order_ GUARDED_BY(mutex_);

@@ -10,7 +10,7 @@
 
 #include "runtime/bucket/size_measure.h"
 #include "runtime/graph/vocabulary.h"
-#include "runtime/onnx/importer.h"
+#include "runtime/onnx/model_io.h"
 
 namespace reprise {
 

@@ -6,6 +6,8 @@
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model/tail.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/kit/pass.h"
@@ -45,7 +47,7 @@ std::vector<uint8_t> WaysToShapes(const Graph& graph) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!row->IsValueInput(i)) continue;
       add(node.inputs[i],
-          node.op == "If" ? kSomehow | kUnreduced : kSomehow | kUnreduced | kAsSize);
+          node.op == IfOp::kName ? kSomehow | kUnreduced : kSomehow | kUnreduced | kAsSize);
     }
   }
   while (!changed.empty()) {
@@ -110,13 +112,13 @@ ModelVariants::ModelVariants(Graph imported, std::vector<ModelIo> inputs,
     : imported_(std::move(imported)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
   std::vector<int> all;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].optional) all.push_back(i);
+    if (inputs_[i].optional && inputs_[i].parameter < 0) all.push_back(i);
   }
   shape_inputs_ = FindShapeInputs(WithInputs(all), inputs_);
 }
 
 Graph ModelVariants::WithInputs(const std::vector<int>& overrides) const {
-  Graph graph = imported_;
+  Graph graph = *imported_;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const ValueId id = graph.FindValue(inputs_[i].name);
     if (id == kNone) continue;
@@ -135,12 +137,12 @@ absl::StatusOr<std::shared_ptr<const ModelVariant>> ModelVariants::Get(
   if (const auto it = built_.find(overrides); it != built_.end()) return it->second;
   auto variant = std::make_shared<ModelVariant>();
   variant->graph = WithInputs(overrides);
-  RETURN_IF_ERROR(RunLoadPasses(variant->graph));
-  variant->tail = CutModel(variant->graph, inputs_, shape_inputs_, outputs_);
-  variant->fingerprint = FingerprintGraph(variant->graph);
-  for (ValueId id : variant->graph.inputs()) {
+  RETURN_IF_ERROR(RunLoadPasses(*variant->graph));
+  variant->tail = CutModel(*variant->graph, inputs_, shape_inputs_, outputs_);
+  variant->fingerprint = FingerprintGraph(*variant->graph);
+  for (ValueId id : variant->graph->inputs()) {
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (inputs_[i].name != variant->graph.value(id).name || Contains(shape_inputs_, i)) continue;
+      if (inputs_[i].name != variant->graph->value(id).name || Contains(shape_inputs_, i)) continue;
       variant->recipe_inputs.push_back(i);
     }
   }

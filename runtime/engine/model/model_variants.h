@@ -14,8 +14,9 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/base/mutex.h"
-#include "runtime/graph/graph.h"
-#include "runtime/onnx/importer.h"
+#include "runtime/graph/held_graph.h"
+#include "runtime/graph/node.h"
+#include "runtime/onnx/model_io.h"
 #include "runtime/recipe/key.h"
 
 namespace reprise {
@@ -23,7 +24,7 @@ namespace reprise {
 class Tail;
 
 struct ModelVariant {
-  Graph graph;
+  HeldGraph graph;
   GraphFingerprint fingerprint;
   std::vector<int> recipe_inputs;    // position in the model's inputs of each input of a recipe
   std::shared_ptr<const Tail> tail;  // null: the graph is all of the model
@@ -48,7 +49,7 @@ class ModelVariants {
   Graph WithInputs(const std::vector<int>& overrides) const;
 
   // Constant after construction.
-  const Graph imported_;
+  const HeldGraph imported_;
   const std::vector<ModelIo> inputs_;
   const std::vector<ModelIo> outputs_;
   std::vector<int> shape_inputs_;

@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/graph/graph.h"
 #include "runtime/verify/padding_leak.h"
 
 namespace reprise {
@@ -71,7 +72,7 @@ Graph SectionPadding::Merged() const {
   for (const Axis& axis : axes_) {
     for (const std::string& symbol : axis.symbols) renamed[symbol] = axis.symbols[0];
   }
-  Graph graph = section_.graph;
+  Graph graph = *section_.graph;
   for (const ValueId id : graph.inputs()) {
     for (Dim& dim : graph.value(id).dims) {
       const auto it = renamed.find(dim.symbol);

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/result_types.h"
 
@@ -28,14 +29,14 @@ std::shared_ptr<const Tail::TypedSection> Tail::SectionFor(
   ModelVariant variant;
   variant.graph = section.graph;
   for (size_t i = 0; i < types.size(); ++i) {
-    Value& input = variant.graph.value(variant.graph.inputs()[i]);
+    Value& input = variant.graph->value(variant.graph->inputs()[i]);
     input.dtype = types[i].first;
     input.dims.clear();
     for (size_t d = 0; d < types[i].second; ++d) {
       input.dims.push_back({.symbol = SymbolOf(input.name, d)});
     }
   }
-  variant.fingerprint = FingerprintGraph(variant.graph);
+  variant.fingerprint = FingerprintGraph(*variant.graph);
   made = std::make_shared<const TypedSection>(std::move(variant));
   return made;
 }
@@ -63,7 +64,7 @@ std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& i
   for (size_t i = 0; i < typed.size(); ++i) {
     if (typed[i].dtype == DType::kUndefined) typed[i].dtype = types[graph.outputs()[i]];
   }
-  graph = cut->stages[0].section.graph;
+  graph = *cut->stages[0].section.graph;
   return std::make_shared<const Tail>(std::move(cut), inputs, std::move(typed));
 }
 
@@ -99,22 +100,22 @@ std::unique_ptr<const GraphSection> MakeSection(const CutGraph& graph, const Eag
     const auto parameter = graph.parameters.find(name);
     const bool is_data = constant == graph.constants.end() && parameter == graph.parameters.end();
     if (added) {
-      it->second = is_data ? section->graph.AddInput(name, DType::kUndefined, {})
+      it->second = is_data ? section->graph->AddInput(name, DType::kUndefined, {})
                    : parameter == graph.parameters.end()
-                       ? section->graph.AddConstant(name, constant->second)
-                       : section->graph.AddParameter(name, parameter->second);
+                       ? section->graph->AddConstant(name, constant->second)
+                       : section->graph->AddParameter(name, parameter->second);
     }
     inputs.push_back(it->second);
     if (is_data && row->IsValueInput(i)) section->shape_inputs.insert(name);
     has_data |= !row->IsValueInput(i);
   }
   if (!has_data) return nullptr;
-  const NodeId id = section->graph.AddNodeWithOutputs(
+  const NodeId id = section->graph->AddNodeWithOutputs(
       node.node.op, std::move(inputs), node.node.attributes, node.outputs, node.node.name);
-  section->graph.node(id).source_op = node.node.source_op;
+  section->graph->node(id).source_op = node.node.source_op;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
-    section->graph.AddOutput(section->graph.node(id).outputs[i]);
+    section->graph->AddOutput(section->graph->node(id).outputs[i]);
     section->outputs.push_back(node.outputs[i]);
   }
   return section;

@@ -18,7 +18,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/engine/model/model_variants.h"
 #include "runtime/engine/model/section_padding.h"
-#include "runtime/onnx/importer.h"
+#include "runtime/onnx/model_io.h"
 #include "runtime/passes/cut/cut_graph.h"
 
 namespace reprise {

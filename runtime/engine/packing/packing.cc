@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/passes/pack/request_scales.h"
 
 namespace reprise {
@@ -27,8 +28,8 @@ absl::StatusOr<Packing> Packing::Make(const Graph& symbolic, const PackOptions& 
   Graph by_request = symbolic;
   packing.has_request_scales_ = !ScaleByRequest(by_request).empty();
   ASSIGN_OR_RETURN(packing.graph_, PackTokens(by_request, options));
-  packing.takes_any_mask_ = TakesAnyMask(packing.graph_);
-  packing.fingerprint_ = FingerprintGraph(packing.graph_);
+  packing.takes_any_mask_ = TakesAnyMask(*packing.graph_);
+  packing.fingerprint_ = FingerprintGraph(*packing.graph_);
   packing.sequence_axis_ = sequence_axis;
   packing.longest_ = options.longest;
   packing.max_segments_ = limits.max_segments;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/graph/held_graph.h"
 #include "runtime/passes/pack/pack_tokens.h"
 #include "runtime/recipe/key.h"
 
@@ -45,7 +46,7 @@ class Packing {
   static absl::StatusOr<Packing> Make(const Graph& symbolic, const PackOptions& options,
                                       int sequence_axis, const PackingLimits& limits);
 
-  const Graph& graph() const { return graph_; }
+  const Graph& graph() const { return *graph_; }
   const GraphFingerprint& fingerprint() const { return fingerprint_; }
   int sequence_axis() const { return sequence_axis_; }
   int64_t longest() const { return longest_; }  // tokens of a segment
@@ -68,7 +69,7 @@ class Packing {
  private:
   Packing() = default;
 
-  Graph graph_;
+  HeldGraph graph_;
   GraphFingerprint fingerprint_;
   int sequence_axis_ = -1;
   int64_t longest_ = 0;

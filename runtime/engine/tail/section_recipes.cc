@@ -8,6 +8,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/capture/exact_limit.h"
 #include "runtime/engine/capture/stored_recipes.h"
+#include "runtime/graph/graph.h"
 #include "runtime/recipe/compiler.h"
 #include "runtime/recipe/store.h"
 
@@ -17,8 +18,8 @@ CaptureTarget SectionRecipes::TargetOf(const GraphSection& section, const Values
                                        std::shared_ptr<const Tail::TypedSection>* typed) const {
   std::vector<std::pair<DType, size_t>> types;
   Binding binding;
-  for (const ValueId id : section.graph.inputs()) {
-    const std::string& name = section.graph.value(id).name;
+  for (const ValueId id : section.graph->inputs()) {
+    const std::string& name = section.graph->value(id).name;
     const Tensor& value = values.at(name);
     types.emplace_back(value.dtype(), value.shape().size());
     for (size_t d = 0; d < value.shape().size(); ++d) {

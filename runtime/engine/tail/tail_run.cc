@@ -11,9 +11,11 @@
 #include "runtime/engine/replay/gather.h"
 #include "runtime/engine/tail/scanned_values.h"
 #include "runtime/engine/types/data_error.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 
 namespace reprise {
@@ -176,7 +178,8 @@ absl::StatusOr<Tensor> TailRun::ValueOf(const CutGraph& graph, const std::string
   if (const auto it = values_.find(name); it != values_.end()) return it->second;
   if (const auto it = graph.constants.find(name); it != graph.constants.end()) return it->second;
   if (const auto it = graph.parameters.find(name); it != graph.parameters.end()) {
-    return context_.model.owner()->parameters().ValueOf(*ops::WithoutNarrowing(it->second));
+    return context_.model.owner()->parameters().ValueWith(*ops::WithoutNarrowing(it->second),
+                                                          context_.shape.own_values);
   }
   return absl::InternalError(absl::StrCat("nothing made the value '", name, "'"));
 }
@@ -210,7 +213,7 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
     if (node.inputs[i].empty()) continue;
     ASSIGN_OR_RETURN(inputs[i], ValueOf(graph, node.inputs[i]));
     // A tensor that is looked up in is not read as a whole.
-    if (i > 0 || node.node.op != "Gather") bytes += inputs[i]->bytes();
+    if (i > 0 || node.node.op != GatherOp::kName) bytes += inputs[i]->bytes();
   }
   const int64_t start_ns = context_.options.clock->NowNs();
   // Where nothing is captured every op on data has a recipe of its own, however little it reads.
@@ -310,8 +313,8 @@ absl::Status TailRun::RunLoop(const CutGraph& graph, const EagerNode& node) {
 }
 
 absl::Status TailRun::RunSection(const GraphSection& section) {
-  for (const ValueId id : section.graph.inputs()) {
-    const std::string& name = section.graph.value(id).name;
+  for (const ValueId id : section.graph->inputs()) {
+    const std::string& name = section.graph->value(id).name;
     if (values_.contains(name)) continue;
     return absl::InternalError(absl::StrCat("nothing made the value '", name, "'"));
   }
@@ -333,8 +336,8 @@ absl::Status TailRun::RunAsRecipe(const GraphSection& section) {
 
 size_t TailRun::BytesRead(const GraphSection& section) const {
   size_t bytes = 0;
-  for (const ValueId id : section.graph.inputs()) {
-    const std::string& name = section.graph.value(id).name;
+  for (const ValueId id : section.graph->inputs()) {
+    const std::string& name = section.graph->value(id).name;
     if (!section.shape_only.contains(name)) bytes += values_.at(name).bytes();
   }
   return bytes;
@@ -358,14 +361,15 @@ bool TailRun::RunPrepared(const GraphSection& section) {
 }
 
 absl::Status TailRun::RunNodeByNode(const GraphSection& section) {
-  const Graph& graph = section.graph;
+  const Graph& graph = *section.graph;
   std::vector<std::optional<Tensor>> values(graph.num_values());
   const auto value_of = [&](ValueId id) -> absl::StatusOr<Tensor> {
     const Value& value = graph.value(id);
     if (values[id].has_value()) return *values[id];
     if (value.kind == Value::Kind::kConstant) return value.constant;
     if (value.kind == Value::Kind::kInput) return values_.at(value.name);
-    return context_.model.owner()->parameters().ValueOf(*ops::WithoutNarrowing(value.parameter));
+    return context_.model.owner()->parameters().ValueWith(*ops::WithoutNarrowing(value.parameter),
+                                                          context_.shape.own_values);
   };
   for (const NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);
@@ -390,7 +394,11 @@ absl::Status TailRun::RunNodeByNode(const GraphSection& section) {
 absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::Choice& choice) {
   const std::shared_ptr<const Recipe>& recipe = choice.recipe;
   RETURN_IF_ERROR(context_.stream.Reserve(*recipe));
-  ASSIGN_OR_RETURN(const auto parameters, context_.model.owner()->parameters().TableFor(recipe));
+  ParameterStore& store = context_.model.owner()->parameters();
+  ASSIGN_OR_RETURN(auto parameters, store.TableFor(recipe));
+  if (const auto& own = context_.shape.own_values; !own.empty()) {
+    ASSIGN_OR_RETURN(parameters, store.TableWith(*recipe, *parameters, own));
+  }
   FirstDataError error(*recipe);
   const Frame frame = context_.stream.MakeFrame(*recipe, parameters->addresses(), &error);
   for (const TensorSlot& slot : recipe->inputs) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/recipe.pb.h"
 #include "runtime/base/hash64.h"
+#include "runtime/graph/graph.h"
 
 namespace reprise {
 namespace {

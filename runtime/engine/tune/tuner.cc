@@ -19,6 +19,7 @@
 #include "runtime/engine/model/model.h"
 #include "runtime/engine/tune/background_throttle.h"
 #include "runtime/engine/tune/trial_run.h"
+#include "runtime/graph/graph.h"
 #include "runtime/recipe/store.h"
 
 namespace reprise {

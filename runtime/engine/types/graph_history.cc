@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/graph_diff.h"
 #include "runtime/graph/text.h"
 
@@ -43,6 +44,18 @@ std::shared_ptr<const GraphChange> GraphHistory::ChangeOf(const std::string& nam
   change->causes = CausesSince(past.graph, now);
   change->recipes = std::move(past.recipes);
   return change->causes.empty() ? nullptr : change;
+}
+
+std::optional<Graph> GraphHistory::GraphOf(const std::string& name) const {
+  std::string text;
+  {
+    MutexLock lock(mutex_);
+    const auto it = past_.find(name);
+    if (it == past_.end()) return std::nullopt;
+    text = it->second.graph;
+  }
+  absl::StatusOr<Graph> graph = Parse(text);
+  return graph.ok() ? std::optional<Graph>(*std::move(graph)) : std::nullopt;
 }
 
 std::vector<std::string> CausesSince(absl::string_view was, const Graph& now) {

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "runtime/graph/shape.h"
-#include "runtime/onnx/importer.h"
+#include "runtime/onnx/model_io.h"
 
 namespace reprise {
 

@@ -9,11 +9,21 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/classical/ml_attributes.h"
 #include "runtime/onnx/file/onnx_proto.h"
 #include "runtime/onnx/kit/known_numbers.h"
 #include "runtime/onnx/kit/steps.h"
 #include "runtime/ops/classical/categories.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/comparison_op.h"
+#include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/shape_op.h"
+#include "runtime/ops/movement/slice_op.h"
 
 namespace reprise {
 namespace {
@@ -101,8 +111,8 @@ void LookUp(NodeDraft& draft, Graph& graph, const Tensor& keys, const Tensor& va
   });
   Steps steps(draft, graph);
   const ValueId place =
-      steps.Add(ops::kCategoryIndex, {draft.inputs[0], steps.Constant("keys", keys)});
-  draft.op = "Gather";
+      steps.Add(CategoryIndexOp::kName, {draft.inputs[0], steps.Constant("keys", keys)});
+  draft.op = GatherOp::kName;
   draft.attributes = {{"axis", int64_t{0}}};
   draft.inputs = {steps.Constant("values", std::move(table)), place};
 }
@@ -138,12 +148,12 @@ absl::Status OneHotEncoderInSteps(NodeDraft& draft, Graph& graph) {
     strict.Set("known", int64_t{1});
     if (texts != nullptr) strict.Set("text", int64_t{1});
   }
-  const ValueId place = steps.Add(ops::kCategoryIndex, {x, steps.Int64s(categories)}, strict);
+  const ValueId place = steps.Add(CategoryIndexOp::kName, {x, steps.Int64s(categories)}, strict);
   const auto count = static_cast<int64_t>(categories.size());
   std::vector<int64_t> places(count);
   for (int64_t i = 0; i < count; ++i) places[i] = i;
-  const ValueId column = steps.Add("Unsqueeze", {place, steps.Int64s({-1})});
-  return steps.Become("Cast", {steps.Add("Equal", {column, steps.Int64s(places)})},
+  const ValueId column = steps.Add(UnsqueezeOp::kName, {place, steps.Int64s({-1})});
+  return steps.Become(CastOp::kName, {steps.Add(EqualOp::kName, {column, steps.Int64s(places)})},
                       {{"to", ops::OnnxNumber(DType::kFloat32)}});
 }
 
@@ -182,7 +192,7 @@ absl::Status CastToText(NodeDraft& draft, Graph& graph) {
   if (draft.attributes.Int("to", 0) != onnx::TensorProto::STRING) return absl::OkStatus();
   RETURN_IF_ERROR(RequireOneInput(draft));
   if (draft.texts.inputs[0]) {
-    draft.op = "Identity";
+    draft.op = IdentityOp::kName;
     draft.attributes = {};
     return absl::OkStatus();
   }
@@ -220,24 +230,25 @@ absl::Status ArrayFeatureExtractorInSteps(NodeDraft& draft, Graph& graph) {
   const ValueId x = draft.inputs[0];
   const ValueId indices = RankOf(graph, draft.inputs[1]) == 1
                               ? draft.inputs[1]
-                              : steps.Add("Reshape", {draft.inputs[1], steps.Int64s({-1})});
-  const ValueId chosen = steps.Add("Gather", {x, indices}, {{"axis", int64_t{-1}}});
+                              : steps.Add(ReshapeOp::kName, {draft.inputs[1], steps.Int64s({-1})});
+  const ValueId chosen = steps.Add(GatherOp::kName, {x, indices}, {{"axis", int64_t{-1}}});
   const std::optional<int64_t> rank = RankOf(graph, x);
   draft.attributes = {};
   if (rank == 1) {
-    draft.op = "Unsqueeze";
+    draft.op = UnsqueezeOp::kName;
     draft.inputs = {chosen, steps.Int64s({0})};
   } else if (rank.has_value()) {
-    draft.op = "Identity";
+    draft.op = IdentityOp::kName;
     draft.inputs = {chosen};
   } else {
     // A dim of 1 in front where there would be one dim alone: shape arithmetic, which folds away.
     const ValueId dims = steps.Dims(chosen, 0, std::nullopt);
-    const ValueId count = steps.Add("Shape", {dims});
-    const ValueId missing =
-        steps.Add("Max", {steps.Add("Sub", {steps.Int64s({2}), count}), steps.Int64s({0})});
-    const ValueId lead = steps.Add("ConstantOfShape", {missing}, {{"value", Tensor::Int64s({1})}});
-    draft.op = "Reshape";
+    const ValueId count = steps.Add(ShapeOp::kName, {dims});
+    const ValueId missing = steps.Add(
+        MaxOp::kName, {steps.Add(SubOp::kName, {steps.Int64s({2}), count}), steps.Int64s({0})});
+    const ValueId lead =
+        steps.Add(ConstantOfShapeOp::kName, {missing}, {{"value", Tensor::Int64s({1})}});
+    draft.op = ReshapeOp::kName;
     draft.attributes = {{"allowzero", int64_t{1}}};
     draft.inputs = {chosen, steps.Concat({lead, dims})};
   }
@@ -259,23 +270,25 @@ absl::Status FeatureVectorizerInSteps(NodeDraft& draft, Graph& graph) {
     const std::optional<int64_t> rank = RankOf(graph, draft.inputs[i]);
     ValueId x = AsFloats(draft, graph, draft.inputs[i]);
     if (rank == 1) {
-      x = steps.Add("Unsqueeze", {x, steps.Int64s({0})});
+      x = steps.Add(UnsqueezeOp::kName, {x, steps.Int64s({0})});
     } else if (rank != 2) {
-      x = steps.Add("Flatten", {x}, {{"axis", int64_t{1}}});
+      x = steps.Add(FlattenOp::kName, {x}, {{"axis", int64_t{1}}});
     }
     if (!sizes.empty()) {
       // Longer rows are cut, shorter ones filled with zeros.
       const ValueId dim = steps.Dims(x, 1, 2);
       const ValueId fill =
-          steps.Add("Max", {steps.Add("Sub", {steps.Int64s({sizes[i]}), dim}), steps.Int64s({0})});
+          steps.Add(MaxOp::kName,
+                    {steps.Add(SubOp::kName, {steps.Int64s({sizes[i]}), dim}), steps.Int64s({0})});
       const ValueId zeros =
-          steps.Add("Expand", {steps.Float(0), steps.Concat({steps.Dims(x, 0, 1), fill})});
-      x = steps.Add("Concat", {x, zeros}, {{"axis", int64_t{1}}});
-      x = steps.Add("Slice", {x, steps.Int64s({0}), steps.Int64s({sizes[i]}), steps.Int64s({1})});
+          steps.Add(ExpandOp::kName, {steps.Float(0), steps.Concat({steps.Dims(x, 0, 1), fill})});
+      x = steps.Add(ConcatOp::kName, {x, zeros}, {{"axis", int64_t{1}}});
+      x = steps.Add(SliceOp::kName,
+                    {x, steps.Int64s({0}), steps.Int64s({sizes[i]}), steps.Int64s({1})});
     }
     parts.push_back(x);
   }
-  draft.op = parts.size() == 1 ? "Identity" : "Concat";
+  draft.op = parts.size() == 1 ? IdentityOp::kName : ConcatOp::kName;
   draft.attributes = {};
   if (parts.size() > 1) draft.attributes.Set("axis", int64_t{1});
   draft.inputs = std::move(parts);
@@ -284,7 +297,7 @@ absl::Status FeatureVectorizerInSteps(NodeDraft& draft, Graph& graph) {
 
 absl::Status ZipMapIsItsTensor(NodeDraft& draft, Graph&) {
   RETURN_IF_ERROR(RequireOneInput(draft));
-  draft.op = "Identity";
+  draft.op = IdentityOp::kName;
   draft.attributes = {};
   return absl::OkStatus();
 }

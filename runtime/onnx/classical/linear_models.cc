@@ -5,8 +5,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/classical/ml_attributes.h"
 #include "runtime/onnx/kit/steps.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/comparison_op.h"
+#include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/reduce/reduce_op.h"
 
 namespace reprise {
 namespace {
@@ -24,7 +31,7 @@ ValueId Rows(NodeDraft& draft, Graph& graph, ValueId x) {
                           : value.shape.has_value() && value.shape->size() == 1;
   if (!vector) return x;
   Steps steps(draft, graph);
-  return steps.Add("Unsqueeze", {x, steps.Int64s({0})});
+  return steps.Add(UnsqueezeOp::kName, {x, steps.Int64s({0})});
 }
 
 // x times coefficients [targets, columns], transposed, plus intercepts.
@@ -47,7 +54,7 @@ absl::StatusOr<ValueId> Product(NodeDraft& draft, Graph& graph, int64_t targets)
     RETURN_IF_ERROR(CheckLength("intercepts", intercepts.size(), static_cast<size_t>(targets)));
     inputs.push_back(steps.Floats("intercepts", intercepts));
   }
-  return steps.Add("Gemm", std::move(inputs), {{"transB", int64_t{1}}});
+  return steps.Add(GemmOp::kName, std::move(inputs), {{"transB", int64_t{1}}});
 }
 
 }  // namespace
@@ -61,7 +68,7 @@ absl::Status LinearRegressorInSteps(NodeDraft& draft, Graph& graph) {
     FinishWithScores(draft, y, rules, /*labels=*/false);
     return absl::OkStatus();
   }
-  draft.op = "Identity";
+  draft.op = IdentityOp::kName;
   draft.attributes = {};
   draft.inputs = {y};
   return absl::OkStatus();
@@ -92,8 +99,8 @@ absl::Status ScalerInSteps(NodeDraft& draft, Graph& graph) {
   const std::vector<float> scale = FloatsOf(draft.attributes, "scale");
   Steps steps(draft, graph);
   ValueId x = AsFloats(draft, graph, draft.inputs[0]);
-  if (!offset.empty()) x = steps.Add("Sub", {x, Broadcast(steps, offset)});
-  draft.op = "Mul";
+  if (!offset.empty()) x = steps.Add(SubOp::kName, {x, Broadcast(steps, offset)});
+  draft.op = MulOp::kName;
   draft.attributes = {};
   draft.inputs = {x, scale.empty() ? steps.Float(1) : Broadcast(steps, scale)};
   return absl::OkStatus();
@@ -104,19 +111,19 @@ absl::Status ScalerInSteps(NodeDraft& draft, Graph& graph) {
 absl::Status NormalizerInSteps(NodeDraft& draft, Graph& graph) {
   RETURN_IF_ERROR(RequireOneInput(draft));
   const std::string norm = draft.attributes.String("norm", "MAX");
-  const char* op = norm == "MAX"  ? "ReduceMax"
-                   : norm == "L1" ? "ReduceL1"
-                   : norm == "L2" ? "ReduceL2"
+  const char* op = norm == "MAX"  ? ReduceMaxOp::kName
+                   : norm == "L1" ? ReduceL1Op::kName
+                   : norm == "L2" ? ReduceL2Op::kName
                                   : nullptr;
   if (op == nullptr)
     return absl::InvalidArgumentError(absl::StrCat("there is no norm '", norm, "'"));
   Steps steps(draft, graph);
   const ValueId x = AsFloats(draft, graph, draft.inputs[0]);
   const ValueId by = steps.Add(op, {x, steps.Int64s({-1})});
-  const ValueId none = steps.Add("Equal", {by, steps.Float(0)});
-  draft.op = "Div";
+  const ValueId none = steps.Add(EqualOp::kName, {by, steps.Float(0)});
+  draft.op = DivOp::kName;
   draft.attributes = {};
-  draft.inputs = {x, steps.Add("Where", {none, steps.Float(1), by})};
+  draft.inputs = {x, steps.Add(WhereOp::kName, {none, steps.Float(1), by})};
   return absl::OkStatus();
 }
 
@@ -131,17 +138,18 @@ absl::Status ImputerInSteps(NodeDraft& draft, Graph& graph) {
     x = AsFloats(draft, graph, x);
     const float replaced = attributes.Float("replaced_value_float", 0);
     missing = std::isnan(replaced) ? steps.Add("IsNaN", {x})
-                                   : steps.Add("Equal", {x, steps.Float(replaced)});
+                                   : steps.Add(EqualOp::kName, {x, steps.Float(replaced)});
     value = Broadcast(steps, floats);
   } else if (!ints.empty()) {
     if (TypeBefore(draft, graph, x) != DType::kInt64) x = steps.Cast(x, DType::kInt64);
-    missing = steps.Add("Equal", {x, steps.Int64(attributes.Int("replaced_value_int64", 0))});
+    missing =
+        steps.Add(EqualOp::kName, {x, steps.Int64(attributes.Int("replaced_value_int64", 0))});
     value = ints.size() == 1 ? steps.Int64(ints[0]) : steps.Int64s(ints);
   } else {
     return absl::InvalidArgumentError(
         "attribute 'imputed_value_floats' or 'imputed_value_int64s' is missing");
   }
-  draft.op = "Where";
+  draft.op = WhereOp::kName;
   draft.attributes = {};
   draft.inputs = {missing, value, x};
   return absl::OkStatus();
@@ -152,8 +160,8 @@ absl::Status BinarizerInSteps(NodeDraft& draft, Graph& graph) {
   Steps steps(draft, graph);
   const ValueId x = AsFloats(draft, graph, draft.inputs[0]);
   const ValueId above =
-      steps.Add("Greater", {x, steps.Float(draft.attributes.Float("threshold", 0))});
-  return steps.Become("Cast", {above}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
+      steps.Add(GreaterOp::kName, {x, steps.Float(draft.attributes.Float("threshold", 0))});
+  return steps.Become(CastOp::kName, {above}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
 }
 
 }  // namespace reprise

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/onnx/kit/node_draft.h"
 
 namespace reprise {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/kit/steps.h"
 
 namespace reprise {
@@ -95,7 +96,7 @@ void FinishWithScores(NodeDraft& draft, ValueId sums, const ops::ScoreRules& rul
   if (given.labels.size() == 1 && TextsIn(draft.attributes, "classlabels_strings") != nullptr) {
     given.labels.push_back(given.labels[0]);
   }
-  draft.op = ops::kClassScores;
+  draft.op = ClassScoresOp::kName;
   draft.attributes = given.ToAttributes();
   draft.inputs = {sums};
   if (labels) ScoresBeforeLabels(draft);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/onnx/kit/node_draft.h"
 #include "runtime/ops/classical/class_scores.h"
 

@@ -6,9 +6,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/classical/ml_attributes.h"
 #include "runtime/onnx/kit/steps.h"
+#include "runtime/ops/classical/classical_op.h"
 #include "runtime/ops/classical/svm_scores.h"
+#include "runtime/ops/elementwise/activation_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/comparison_op.h"
+#include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/products/matmul_op.h"
 
 namespace reprise {
 namespace {
@@ -39,16 +46,17 @@ absl::StatusOr<ValueId> Kernel(NodeDraft& draft, Graph& graph, ValueId x,
   const float gamma = param(0), coef0 = param(1), degree = param(2);
   const ValueId columns = Columns(steps, "vectors", vectors, count);
   if (type == "RBF") {
-    const ValueId distance = steps.Add("reprise.Distances", {x, columns});
-    return steps.Add("Exp", {steps.Add("Mul", {distance, steps.Float(-gamma)})});
+    const ValueId distance = steps.Add(DistancesOp::kName, {x, columns});
+    return steps.Add(ExpOp::kName, {steps.Add(MulOp::kName, {distance, steps.Float(-gamma)})});
   }
-  ValueId dot = steps.Add("MatMul", {x, columns});
+  ValueId dot = steps.Add(MatMulOp::kName, {x, columns});
   if (type == "LINEAR") return dot;
-  dot = steps.Add("Add", {steps.Add("Mul", {dot, steps.Float(gamma)}), steps.Float(coef0)});
-  if (type == "SIGMOID") return steps.Add("Tanh", {dot});
+  dot = steps.Add(AddOp::kName,
+                  {steps.Add(MulOp::kName, {dot, steps.Float(gamma)}), steps.Float(coef0)});
+  if (type == "SIGMOID") return steps.Add(TanhOp::kName, {dot});
   if (type != "POLY")
     return absl::InvalidArgumentError(absl::StrCat("there is no kernel '", type, "'"));
-  return steps.Add("Pow", {dot, steps.Float(degree)});
+  return steps.Add(PowOp::kName, {dot, steps.Float(degree)});
 }
 
 // The weight of a support vector in one of the decisions.
@@ -90,7 +98,7 @@ absl::StatusOr<ValueId> Lines(NodeDraft& draft, Graph& graph, ValueId x,
   Steps steps(draft, graph);
   const std::vector<float> lines(sums.begin(), sums.end());
   return steps.Add(
-      "Gemm",
+      GemmOp::kName,
       {x, steps.Constant("lines", Tensor::FromVector(DType::kFloat32, {columns, results}, lines)),
        steps.Floats("rho", rho)});
 }
@@ -123,9 +131,9 @@ absl::StatusOr<ValueId> Decisions(NodeDraft& draft, Graph& graph, ValueId x,
   const ValueId by =
       steps.Constant("coefficients", Tensor::FromVector(DType::kFloat32, {count, results}, matrix));
   const ValueId offsets = steps.Floats("rho", rho);
-  if (!NeedsDoubles(weights, results)) return steps.Add("Gemm", {kernel, by, offsets});
+  if (!NeedsDoubles(weights, results)) return steps.Add(GemmOp::kName, {kernel, by, offsets});
   const auto wide = [&](ValueId value) { return steps.Cast(value, DType::kFloat64); };
-  return steps.ToFloat(steps.Add("Gemm", {wide(kernel), wide(by), wide(offsets)}));
+  return steps.ToFloat(steps.Add(GemmOp::kName, {wide(kernel), wide(by), wide(offsets)}));
 }
 
 }  // namespace
@@ -152,13 +160,13 @@ absl::Status SvmRegressorInSteps(NodeDraft& draft, Graph& graph) {
     ASSIGN_OR_RETURN(y, Decisions(draft, graph, x, weights, supports, {rho[0]}));
   } else {
     ASSIGN_OR_RETURN(const ValueId dot, Kernel(draft, graph, x, coefficients, 1, "LINEAR"));
-    y = steps.Add("Add", {dot, steps.Float(rho[0])});
+    y = steps.Add(AddOp::kName, {dot, steps.Float(rho[0])});
   }
   if (one_class) {
-    const ValueId inside = steps.Add("Greater", {y, steps.Float(0)});
-    y = steps.Add("Where", {inside, steps.Float(1), steps.Float(-1)});
+    const ValueId inside = steps.Add(GreaterOp::kName, {y, steps.Float(0)});
+    y = steps.Add(WhereOp::kName, {inside, steps.Float(1), steps.Float(-1)});
   }
-  draft.op = "Identity";
+  draft.op = IdentityOp::kName;
   draft.attributes = {};
   draft.inputs = {y};
   return absl::OkStatus();
@@ -192,7 +200,7 @@ absl::Status SvmClassifierInSteps(NodeDraft& draft, Graph& graph) {
   if (vectors == 0) {
     // A line for each class.
     ASSIGN_OR_RETURN(const ValueId dot, Kernel(draft, graph, x, coefficients, classes, "LINEAR"));
-    const ValueId sums = steps.Add("Add", {dot, steps.Float(rho[0])});
+    const ValueId sums = steps.Add(AddOp::kName, {dot, steps.Float(rho[0])});
     FinishWithScores(draft, sums,
                      {.rule = ops::ScoreRule::kLargest, .post = post, .base = {}, .labels = labels},
                      /*labels=*/true);
@@ -229,7 +237,7 @@ absl::Status SvmClassifierInSteps(NodeDraft& draft, Graph& graph) {
     }
   }
   ASSIGN_OR_RETURN(const ValueId decisions, Decisions(draft, graph, x, weights, vectors, rho));
-  draft.op = ops::kSvmScores;
+  draft.op = SvmScoresOp::kName;
   draft.attributes = rules.ToAttributes();
   draft.inputs = {decisions};
   ScoresBeforeLabels(draft);

@@ -8,9 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/classical/forest_builder.h"
 #include "runtime/onnx/classical/ml_attributes.h"
 #include "runtime/onnx/kit/steps.h"
+#include "runtime/ops/elementwise/select_op.h"
 
 namespace reprise {
 namespace {
@@ -204,8 +206,8 @@ absl::StatusOr<ValueId> AddForest(NodeDraft& draft, SourceTrees& trees, Graph& g
   const ValueId x =
       AsFloats(draft, graph, draft.inputs[0], trees.is_double ? DType::kFloat64 : DType::kFloat32);
   const ValueId bytes = steps.Constant("forest", std::move(forest.bytes));
-  const NodeId node = graph.AddNode(ops::kTreeEnsemble, {x, bytes}, forest.shape.ToAttributes(), 1,
-                                    absl::StrCat(draft.name, "/trees"));
+  const NodeId node = graph.AddNode(TreeEnsembleOp::kName, {x, bytes}, forest.shape.ToAttributes(),
+                                    1, absl::StrCat(draft.name, "/trees"));
   return graph.node(node).outputs[0];
 }
 
@@ -377,9 +379,9 @@ absl::Status TreeEnsembleInSteps(NodeDraft& draft, Graph& graph) {
   rules.is_double = trees.is_double;
   if (given == DType::kFloat16) {
     // The result has the dtype of the input.
-    const NodeId scores = graph.AddNode(ops::kClassScores, {sums}, rules.ToAttributes());
+    const NodeId scores = graph.AddNode(ClassScoresOp::kName, {sums}, rules.ToAttributes());
     return Steps(draft, graph)
-        .Become("Cast", {graph.node(scores).outputs[0]}, {{"to", ops::OnnxNumber(given)}});
+        .Become(CastOp::kName, {graph.node(scores).outputs[0]}, {{"to", ops::OnnxNumber(given)}});
   }
   FinishWithScores(draft, sums, rules, /*labels=*/false);
   return absl::OkStatus();

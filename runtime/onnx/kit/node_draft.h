@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/base/hash_map.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/graph/vocabulary.h"
 #include "runtime/ops/growing_types.h"
 

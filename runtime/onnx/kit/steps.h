@@ -13,7 +13,11 @@
 #include "absl/strings/string_view.h"
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/kit/node_draft.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/shape_op.h"
+#include "runtime/ops/reduce/reduce_op.h"
 
 namespace reprise {
 
@@ -59,13 +63,15 @@ class Steps {
     return Constant(name, Tensor::FromVector(DType::kFloat32, {size}, values));
   }
   // In the dtype of `like`.
-  ValueId FloatLike(double value, ValueId like) { return Add("CastLike", {Float(value), like}); }
+  ValueId FloatLike(double value, ValueId like) {
+    return Add(CastLikeOp::kName, {Float(value), like});
+  }
   ValueId Int64(int64_t value) { return graph_.AddConstant("", Tensor::Int64Scalar(value)); }
   ValueId Int64s(std::vector<int64_t> values) {
     return graph_.AddConstant("", Tensor::Int64s(values));
   }
   ValueId Cast(ValueId value, DType to) {
-    return Add("Cast", {value}, {{"to", ops::OnnxNumber(to)}});
+    return Add(CastOp::kName, {value}, {{"to", ops::OnnxNumber(to)}});
   }
   ValueId ToFloat(ValueId value) { return Cast(value, DType::kFloat32); }
 
@@ -73,12 +79,12 @@ class Steps {
   ValueId Dims(ValueId value, int64_t start, std::optional<int64_t> end) {
     Attributes attributes = {{"start", start}};
     if (end.has_value()) attributes.Set("end", *end);
-    return Add("Shape", {value}, std::move(attributes));
+    return Add(ShapeOp::kName, {value}, std::move(attributes));
   }
   // The number of elements of `dims`, as a vector of one.
-  ValueId Product(ValueId dims) { return Add("ReduceProd", {dims}); }
+  ValueId Product(ValueId dims) { return Add(ReduceProdOp::kName, {dims}); }
   ValueId Concat(std::vector<ValueId> parts) {
-    return Add("Concat", std::move(parts), {{"axis", int64_t{0}}});
+    return Add(ConcatOp::kName, std::move(parts), {{"axis", int64_t{0}}});
   }
 
   // The one integer that `value` is known to be.

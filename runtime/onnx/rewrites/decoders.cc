@@ -4,7 +4,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/kit/steps.h"
+#include "runtime/ops/attention/attention_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/comparison_op.h"
+#include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/movement/append_rows_op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/shape_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/reduce/rotary_op.h"
 
 namespace reprise {
 namespace {
@@ -64,8 +75,8 @@ class GroupQuerySteps : public Steps {
       attributes.Set("left_window_size", window - 1);
     }
     // Without a past of its own Attention gives back the keys and values that it was given.
-    return Become("Attention",
-                  {q, k, v, input(kAddedScores), kNone, kNone, Add("Add", {before, added})},
+    return Become(OnnxAttentionOp::kName,
+                  {q, k, v, input(kAddedScores), kNone, kNone, Add(AddOp::kName, {before, added})},
                   std::move(attributes));
   }
 
@@ -97,45 +108,46 @@ class GroupQuerySteps : public Steps {
 
   // `value`, integers of any shape, as int64 [size], -1: as many as there are.
   ValueId AsNumbers(ValueId value, int64_t size) {
-    return Cast(Add("Reshape", {value, Int64s({size})}), DType::kInt64);
+    return Cast(Add(ReshapeOp::kName, {value, Int64s({size})}), DType::kInt64);
   }
 
   // How many keys of each sequence were there before, [batch]: none where all that there are come
   // now, as in a prompt.
   ValueId Before(ValueId added, ValueId length) {
     const ValueId last = AsNumbers(input(kLastPositions), -1);
-    const ValueId others = Add("Sub", {Add("Add", {last, Int64s({1})}), added});
+    const ValueId others = Add(SubOp::kName, {Add(AddOp::kName, {last, Int64s({1})}), added});
     // A row without keys is none of a request.
-    const ValueId counted = Add("Max", {others, Int64s({0})});
-    return Add("Where", {Add("Equal", {added, length}), Int64s({0}), counted});
+    const ValueId counted = Add(MaxOp::kName, {others, Int64s({0})});
+    return Add(WhereOp::kName, {Add(EqualOp::kName, {added, length}), Int64s({0}), counted});
   }
 
   // [batch, rows, heads * size] as [batch, rows, heads, size], and by head.
   ValueId InHeads(ValueId value, int64_t heads) {
-    return Add("Reshape", {value, Int64s({0, 0, heads, -1})});
+    return Add(ReshapeOp::kName, {value, Int64s({0, 0, heads, -1})});
   }
   ValueId ByHead(ValueId value) {
-    return Add("Transpose", {InHeads(value, kv_heads_)},
+    return Add(TransposeOp::kName, {InHeads(value, kv_heads_)},
                {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
   }
 
   // Queries, keys and values lie side by side in the rows of q.
   void SplitJoined(ValueId& q, ValueId& k, ValueId& v) {
     const ValueId all = InHeads(q, heads_ + 2 * kv_heads_);
-    const NodeId split = graph_.AddNode("Split", {all, Int64s({heads_, kv_heads_, kv_heads_})},
-                                        {{"axis", int64_t{2}}}, 3);
+    const NodeId split = graph_.AddNode(
+        SplitOp::kName, {all, Int64s({heads_, kv_heads_, kv_heads_})}, {{"axis", int64_t{2}}}, 3);
     const std::vector<ValueId> parts = graph_.node(split).outputs;
     ValueId* const joined[] = {&q, &k, &v};
     for (size_t i = 0; i < 3; ++i) {
-      *joined[i] = Add("Reshape", {parts[i], Int64s({0, 0, -1})});
+      *joined[i] = Add(ReshapeOp::kName, {parts[i], Int64s({0, 0, -1})});
     }
   }
 
   // [batch, rows]
   ValueId Positions(ValueId before, ValueId added) {
     if (input(kPositions) != kNone) return input(kPositions);
-    const ValueId behind = Add("Range", {Int64(0), Add("Squeeze", {added}), Int64(1)});
-    return Add("Add", {Add("Unsqueeze", {before, Int64s({1})}), behind});
+    const ValueId behind =
+        Add(RangeOp::kName, {Int64(0), Add(SqueezeOp::kName, {added}), Int64(1)});
+    return Add(AddOp::kName, {Add(UnsqueezeOp::kName, {before, Int64s({1})}), behind});
   }
 
   // Rows turned by their positions.
@@ -147,14 +159,14 @@ class GroupQuerySteps : public Steps {
     if (table.has_value() && !table->empty()) {
       attributes.Set("rotary_embedding_dim", 2 * table->back());
     }
-    return Add("com.microsoft.RotaryEmbedding", {rows, positions, input(kCosine), input(kSine)},
+    return Add(MicrosoftRotaryEmbeddingOp::kName, {rows, positions, input(kCosine), input(kSine)},
                std::move(attributes));
   }
 
   // Rows by head behind those of the past, if there is one.
   ValueId Behind(size_t past, ValueId rows, ValueId before, ValueId length) {
     if (input(past) == kNone) return rows;
-    return Add("reprise.AppendRows", {input(past), rows, before, length});
+    return Add(AppendRowsOp::kName, {input(past), rows, before, length});
   }
 
   const Attributes attributes_;

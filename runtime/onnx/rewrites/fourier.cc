@@ -7,7 +7,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/kit/steps.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/shape_op.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/windows/conv_op.h"
 
 namespace reprise {
 namespace {
@@ -114,28 +124,32 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
 
   // The rule of the op refuses a signal or an axis that do not fit, whose rank is not known here;
   // nothing but its shape is left of it.
-  const ValueId shape = steps.Add("Shape", {steps.Add("DFT", draft.inputs, draft.attributes)});
+  const ValueId shape =
+      steps.Add(ShapeOp::kName, {steps.Add("DFT", draft.inputs, draft.attributes)});
 
   // The signal is cut at the length; samples missing before it are zero, as are their products.
   const ValueId signal = steps.Add(
-      "Slice", {input, steps.Int64s({0}), steps.Int64s({transform.rows()}), steps.Int64s({*axis})});
+      SliceOp::kName,
+      {input, steps.Int64s({0}), steps.Int64s({transform.rows()}), steps.Int64s({*axis})});
   const ValueId before = steps.Dims(signal, 0, *axis);
   const ValueId size = steps.Dims(signal, *axis, *axis + 1);
   const ValueId after = steps.Dims(signal, *axis + 1, -1);
   const ValueId parts = steps.Dims(signal, -1, std::nullopt);
   ValueId waves = steps.Constant("waves", transform.Waves(WaveType(graph, input)));
-  waves = steps.Add(
-      "Slice", {waves, steps.Int64s({0, 0}), steps.Concat({size, parts}), steps.Int64s({0, 1})});
-  waves = steps.Add("Reshape", {waves, steps.Int64s({-1, transform.columns()})});
-  waves = steps.Add("CastLike", {waves, input});
+  waves = steps.Add(SliceOp::kName, {waves, steps.Int64s({0, 0}), steps.Concat({size, parts}),
+                                     steps.Int64s({0, 1})});
+  waves = steps.Add(ReshapeOp::kName, {waves, steps.Int64s({-1, transform.columns()})});
+  waves = steps.Add(CastLikeOp::kName, {waves, input});
 
   const Attributes zeros = {{"allowzero", int64_t{1}}};  // a 0 in a shape means zero
   const ValueId width = steps.Product(steps.Concat({size, parts}));
   const ValueId bins = steps.Int64s({transform.bins()});
   const ValueId parts_out = steps.Int64s({transform.parts_out()});
   if (*axis == -2) {
-    const ValueId rows = steps.Add("Reshape", {signal, steps.Concat({before, width})}, zeros);
-    return steps.Become("Reshape", {steps.Add("MatMul", {rows, waves}), shape}, zeros);
+    const ValueId rows =
+        steps.Add(ReshapeOp::kName, {signal, steps.Concat({before, width})}, zeros);
+    return steps.Become(ReshapeOp::kName, {steps.Add(MatMulOp::kName, {rows, waves}), shape},
+                        zeros);
   }
   // Dims behind the axis become one, and those before it where their number is not known.
   const int64_t rank = *axis >= 0 ? *axis : 1;
@@ -144,13 +158,15 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
   std::vector<int64_t> swapped;
   for (int64_t i = 0; i < rank; ++i) swapped.push_back(i);
   swapped.insert(swapped.end(), {rank + 1, rank, rank + 2});
-  ValueId rows = steps.Add("Reshape", {signal, steps.Concat({lead, size, tail, parts})}, zeros);
-  rows = steps.Add("Transpose", {rows}, {{"perm", swapped}});
-  rows = steps.Add("Reshape", {rows, steps.Concat({lead, tail, width})}, zeros);
-  ValueId results = steps.Add("MatMul", {rows, waves});
-  results = steps.Add("Reshape", {results, steps.Concat({lead, tail, bins, parts_out})}, zeros);
-  results = steps.Add("Transpose", {results}, {{"perm", swapped}});
-  return steps.Become("Reshape", {results, shape}, zeros);
+  ValueId rows =
+      steps.Add(ReshapeOp::kName, {signal, steps.Concat({lead, size, tail, parts})}, zeros);
+  rows = steps.Add(TransposeOp::kName, {rows}, {{"perm", swapped}});
+  rows = steps.Add(ReshapeOp::kName, {rows, steps.Concat({lead, tail, width})}, zeros);
+  ValueId results = steps.Add(MatMulOp::kName, {rows, waves});
+  results =
+      steps.Add(ReshapeOp::kName, {results, steps.Concat({lead, tail, bins, parts_out})}, zeros);
+  results = steps.Add(TransposeOp::kName, {results}, {{"perm", swapped}});
+  return steps.Become(ReshapeOp::kName, {results, shape}, zeros);
 }
 
 namespace {
@@ -160,8 +176,9 @@ ValueId WindowOf(Steps& steps, const Graph& graph, ValueId window, int64_t size)
   if (graph.value(window).shape == Shape{size}) return window;
   const ValueId zeros = steps.Constant(
       "rest", Tensor::FromVector(DType::kFloat32, {size}, std::vector<float>(size, 0)));
-  const ValueId both = steps.Concat({window, steps.Add("CastLike", {zeros, window})});
-  return steps.Add("Slice", {both, steps.Int64s({0}), steps.Int64s({size}), steps.Int64s({0})});
+  const ValueId both = steps.Concat({window, steps.Add(CastLikeOp::kName, {zeros, window})});
+  return steps.Add(SliceOp::kName,
+                   {both, steps.Int64s({0}), steps.Int64s({size}), steps.Int64s({0})});
 }
 
 }  // namespace
@@ -190,30 +207,33 @@ absl::Status StftInSteps(NodeDraft& draft, Graph& graph) {
   if (*frame > kMostElements / 2 / bins) return absl::OkStatus();
   // The importer makes parameters of large constants: the waves are prepared once.
   ValueId waves = steps.Constant("waves", FrameWaves(WaveType(graph, signal), bins, *frame));
-  waves = steps.Add("CastLike", {waves, signal});
-  if (window != kNone) waves = steps.Add("Mul", {waves, WindowOf(steps, graph, window, *frame)});
+  waves = steps.Add(CastLikeOp::kName, {waves, signal});
+  if (window != kNone)
+    waves = steps.Add(MulOp::kName, {waves, WindowOf(steps, graph, window, *frame)});
   const ValueId batch = steps.Dims(signal, 0, 1), samples = steps.Dims(signal, 1, 2);
   ValueId rows;
   if (onesided) {  // real signals may have a dim of 1 behind the samples
-    rows = steps.Add("Reshape", {signal, steps.Concat({batch, steps.Int64s({1}), samples})},
+    rows = steps.Add(ReshapeOp::kName, {signal, steps.Concat({batch, steps.Int64s({1}), samples})},
                      {{"allowzero", int64_t{1}}});
   } else {
     const ValueId parts = steps.Product(steps.Dims(signal, 2, std::nullopt));
-    rows = steps.Add("Reshape", {signal, steps.Concat({batch, samples, parts})},
+    rows = steps.Add(ReshapeOp::kName, {signal, steps.Concat({batch, samples, parts})},
                      {{"allowzero", int64_t{1}}});
-    rows = steps.Add("Transpose", {rows}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+    rows = steps.Add(TransposeOp::kName, {rows}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
     // The waves of imaginary parts are those of real ones, a quarter turn ahead.
     const auto half = [&](int64_t start, int64_t end) {
-      return steps.Add("Slice",
+      return steps.Add(SliceOp::kName,
                        {waves, steps.Int64s({start}), steps.Int64s({end}), steps.Int64s({0})});
     };
-    const ValueId ahead = steps.Concat({steps.Add("Neg", {half(bins, 2 * bins)}), half(0, bins)});
-    const ValueId both = steps.Add("Concat", {waves, ahead}, {{"axis", int64_t{1}}});
-    waves = steps.Add("Slice", {both, steps.Int64s({0}), parts, steps.Int64s({1})});
+    const ValueId ahead =
+        steps.Concat({steps.Add(NegOp::kName, {half(bins, 2 * bins)}), half(0, bins)});
+    const ValueId both = steps.Add(ConcatOp::kName, {waves, ahead}, {{"axis", int64_t{1}}});
+    waves = steps.Add(SliceOp::kName, {both, steps.Int64s({0}), parts, steps.Int64s({1})});
   }
-  const ValueId sums = steps.Add("Conv", {rows, waves}, {{"strides", std::vector<int64_t>{*step}}});
-  const ValueId parts = steps.Add("Reshape", {sums, steps.Int64s({0, 2, bins, -1})});
-  return steps.Become("Transpose", {parts}, {{"perm", std::vector<int64_t>{0, 3, 2, 1}}});
+  const ValueId sums =
+      steps.Add(ConvOp::kName, {rows, waves}, {{"strides", std::vector<int64_t>{*step}}});
+  const ValueId parts = steps.Add(ReshapeOp::kName, {sums, steps.Int64s({0, 2, bins, -1})});
+  return steps.Become(TransposeOp::kName, {parts}, {{"perm", std::vector<int64_t>{0, 3, 2, 1}}});
 }
 
 }  // namespace reprise

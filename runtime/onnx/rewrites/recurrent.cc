@@ -3,7 +3,12 @@
 #include <utility>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/kit/steps.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/recurrent/recurrent_op.h"
 
 namespace reprise {
 
@@ -18,17 +23,17 @@ absl::Status DynamicQuantizeLstmInSteps(NodeDraft& draft, Graph& graph) {
     const auto spread = [&](ValueId value) {
       const ValueId shape =
           steps.Concat({steps.Dims(steps.input(weight), 0, 1), steps.Int64s({1, -1})});
-      return steps.Add("Reshape", {steps.ToFloat(value), shape});
+      return steps.Add(ReshapeOp::kName, {steps.ToFloat(value), shape});
     };
     const ValueId whole = steps.ToFloat(steps.input(weight));
-    const ValueId shifted = steps.Add("Sub", {whole, spread(steps.input(scale + 1))});
-    const ValueId scaled = steps.Add("Mul", {shifted, spread(steps.input(scale))});
-    return steps.Add("Transpose", {scaled}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+    const ValueId shifted = steps.Add(SubOp::kName, {whole, spread(steps.input(scale + 1))});
+    const ValueId scaled = steps.Add(MulOp::kName, {shifted, spread(steps.input(scale))});
+    return steps.Add(TransposeOp::kName, {scaled}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
   };
   std::vector<ValueId> inputs(draft.inputs.begin(), draft.inputs.begin() + 8);
   inputs[1] = floats(1, 8);
   inputs[2] = floats(2, 10);
-  return steps.Become("LSTM", std::move(inputs), std::move(draft.attributes));
+  return steps.Become(LstmOp::kName, std::move(inputs), std::move(draft.attributes));
 }
 
 }  // namespace reprise

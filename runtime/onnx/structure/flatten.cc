@@ -8,10 +8,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/file/newer_fields.h"
 #include "runtime/onnx/structure/branches.h"
 #include "runtime/onnx/structure/free_separator.h"
 #include "runtime/onnx/structure/node_order.h"
+#include "runtime/ops/control/control_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/shape_op.h"
 
 namespace reprise {
 namespace {
@@ -51,13 +56,13 @@ class Inliner {
         return absl::InvalidArgumentError(absl::StrCat("the model has over ", kMaxNodes, " nodes"));
       }
       if (CanonicalDomain(node.domain()).empty()) {
-        const bool nests =
-            node.op_type() == "If" || node.op_type() == "Loop" || node.op_type() == "Scan";
+        const bool nests = node.op_type() == IfOp::kName || node.op_type() == LoopOp::kName ||
+                           node.op_type() == "Scan";
         if (nests && depth >= kMaxDepth) {
           return absl::InvalidArgumentError(absl::StrCat(Label(node), " nests too deeply"));
         }
-        if (node.op_type() == "If") return AddIf(node, opsets, depth);
-        if (node.op_type() == "Loop") return AddLoop(node, opsets, depth);
+        if (node.op_type() == IfOp::kName) return AddIf(node, opsets, depth);
+        if (node.op_type() == LoopOp::kName) return AddLoop(node, opsets, depth);
         if (node.op_type() == "Scan") return AddScan(node, opsets, depth);
       }
       out_.nodes.push_back({&node, &opsets});
@@ -199,12 +204,12 @@ class Inliner {
       return absl::StrCat(prefix, "scan:", name);
     };
     const std::string count = own_name("count"), step_number = own_name("step");
-    AddScanNode(call, "Shape", {call.input(scan.carried)}, own_name("shape"));
+    AddScanNode(call, ShapeOp::kName, {call.input(scan.carried)}, own_name("shape"));
     AddNumber(own_name("axis"), scan.axes[0]);
-    AddScanNode(call, "Gather", {own_name("shape"), own_name("axis")}, count);
+    AddScanNode(call, GatherOp::kName, {own_name("shape"), own_name("axis")}, count);
 
     onnx::NodeProto loop, step;
-    loop.set_op_type("Loop");
+    loop.set_op_type(LoopOp::kName);
     loop.set_name(call.name());
     loop.add_input(count);
     loop.add_input("");
@@ -227,8 +232,8 @@ class Inliner {
 
     const std::string from_last = own_name("from_last");
     AddNumber(own_name("one"), 1);
-    AddScanNode(call, "Sub", {count, own_name("one")}, own_name("last"));
-    AddScanNode(call, "Sub", {own_name("last"), step_number}, from_last);
+    AddScanNode(call, SubOp::kName, {count, own_name("one")}, own_name("last"));
+    AddScanNode(call, SubOp::kName, {own_name("last"), step_number}, from_last);
     for (int i = 0; i < scan.scanned; ++i) {
       const int input = scan.carried + i;
       AddSlice(call, input, scan.backwards[i] != 0 ? from_last : step_number, scan.axes[i],
@@ -243,7 +248,8 @@ class Inliner {
   // The slice of an input of a Scan that one step sees.
   void AddSlice(const onnx::NodeProto& call, int input, const std::string& place, int64_t along,
                 const std::string& slice_name) {
-    onnx::NodeProto& slice = AddScanNode(call, "Gather", {call.input(input), place}, slice_name);
+    onnx::NodeProto& slice =
+        AddScanNode(call, GatherOp::kName, {call.input(input), place}, slice_name);
     onnx::AttributeProto& axis = *slice.add_attribute();
     axis.set_name("axis");
     axis.set_type(onnx::AttributeProto::INT);

@@ -5,8 +5,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/structure/flatten.h"
 #include "runtime/onnx/structure/free_separator.h"
+#include "runtime/ops/control/control_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/shape_op.h"
+#include "runtime/ops/reduce/reduce_op.h"
 
 namespace reprise {
 namespace {
@@ -83,7 +91,7 @@ class Scope {
         for (const auto& output : graph.output()) results.push_back(output.name());
         Scope(*graph.mutable_node(), std::move(results), version_, separator_, made_).Run();
       }
-      if (IsOnnx(nodes_[i], "Loop")) RewriteLoop(i);
+      if (IsOnnx(nodes_[i], LoopOp::kName)) RewriteLoop(i);
     }
   }
 
@@ -129,7 +137,7 @@ class Scope {
     for (onnx::NodeProto& user : nodes_) {
       if (output.empty() || !IsOnnx(user, "ConcatFromSequence") || user.input(0) != output)
         continue;
-      user.set_op_type("Identity");
+      user.set_op_type(IdentityOp::kName);
       user.clear_attribute();
     }
   }
@@ -182,7 +190,7 @@ class Scope {
       const onnx::NodeProto& node = body.node(user);
       const bool inserts_last = IsOnnx(node, "SequenceInsert") && node.input_size() >= 2 &&
                                 (node.input_size() == 2 || node.input(2).empty());
-      if ((!inserts_last && !IsOnnx(node, "Identity")) || node.output_size() != 1 ||
+      if ((!inserts_last && !IsOnnx(node, IdentityOp::kName)) || node.output_size() != 1 ||
           node.input(0) != list) {
         return std::nullopt;
       }
@@ -245,34 +253,35 @@ class Scope {
     std::string piece = insert.input(1);
     onnx::NodeProto* node = nullptr;
     if (join.new_axis && version_ >= 13) {
-      piece = Add(nodes, of, "Unsqueeze", {piece, Integers(nodes, of, {join.axis})});
+      piece = Add(nodes, of, UnsqueezeOp::kName, {piece, Integers(nodes, of, {join.axis})});
     } else if (join.new_axis) {
-      piece = Add(nodes, of, "Unsqueeze", {piece}, &node);
+      piece = Add(nodes, of, UnsqueezeOp::kName, {piece}, &node);
       onnx::AttributeProto& axes = *node->add_attribute();
       axes.set_name("axes");
       axes.set_type(onnx::AttributeProto::INTS);
       axes.add_ints(join.axis);
     }
-    const std::string before = Add(nodes, of, "Shape", {piece}, &node);
+    const std::string before = Add(nodes, of, ShapeOp::kName, {piece}, &node);
     SetInt(*node, "end", join.axis);
     std::string after = Integers(nodes, of, {});
     if (join.axis != -1) {
-      after = Add(nodes, of, "Shape", {piece}, &node);
+      after = Add(nodes, of, ShapeOp::kName, {piece}, &node);
       SetInt(*node, "start", join.axis + 1);
     }
     const auto concat = [&](const std::vector<std::string>& parts, int64_t axis) {
-      const std::string name = Add(nodes, of, "Concat", parts, &node);
+      const std::string name = Add(nodes, of, ConcatOp::kName, parts, &node);
       SetInt(*node, "axis", axis);
       return name;
     };
-    const std::string each = Add(nodes, of, "ReduceProd", {concat({before, after}, 0)});
-    const std::string divisor = Add(nodes, of, "Max", {each, Integers(nodes, of, {1})});
-    const std::string rows = Add(nodes, of, "Div", {Add(nodes, of, "Size", {list}), divisor});
+    const std::string each = Add(nodes, of, ReduceProdOp::kName, {concat({before, after}, 0)});
+    const std::string divisor = Add(nodes, of, MaxOp::kName, {each, Integers(nodes, of, {1})});
+    const std::string rows =
+        Add(nodes, of, DivOp::kName, {Add(nodes, of, SizeOp::kName, {list}), divisor});
     const std::string shape = concat({before, rows, after}, 0);
-    const std::string shaped = Add(nodes, of, "Reshape", {list, shape}, &node);
+    const std::string shaped = Add(nodes, of, ReshapeOp::kName, {list, shape}, &node);
     SetInt(*node, "allowzero", 1);
     onnx::NodeProto& joined = *nodes.Mutable(at);
-    joined.set_op_type("Concat");
+    joined.set_op_type(ConcatOp::kName);
     joined.clear_input();
     joined.add_input(shaped);
     joined.add_input(piece);

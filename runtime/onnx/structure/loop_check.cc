@@ -6,9 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/kit/known_numbers.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/kit/onnx_types.h"
+#include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/result_types.h"
 
 namespace reprise {
@@ -94,12 +97,12 @@ absl::Status CheckLoops(const Graph& graph) {
   std::vector<DType> types;
   for (const NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);
-    if (node.op == "Loop") {
+    if (node.op == LoopOp::kName) {
       if (types.empty()) types = ResultTypes(graph);
       RETURN_IF_ERROR(LoopCheck(graph, types, node).Run());
     }
     // The slices that the iterations of a Scan look up.
-    if (node.op == "Gather" && node.source_op == "Scan") {
+    if (node.op == GatherOp::kName && node.source_op == "Scan") {
       const Value& from = graph.value(node.inputs[0]);
       const std::optional<int64_t> rank = KnownRank(from);
       if (!rank.has_value()) continue;

@@ -7,10 +7,14 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/kit/steps.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/quantized/float8.h"
+#include "runtime/ops/quantized/float8_op.h"
+#include "runtime/ops/quantized/quantize_op.h"
 
 namespace reprise {
 namespace {
@@ -57,14 +61,15 @@ absl::StatusOr<bool> Float8Values::Convert(const onnx::NodeProto& proto, NodeDra
   }
   const auto input = [&](size_t i) { return i < draft.inputs.size() ? draft.inputs[i] : kNone; };
   const int64_t first = FormOf(input(0));
-  if (draft.op == "Cast" || draft.op == "CastLike") {
-    const int64_t to = draft.op == "CastLike" ? FormOf(input(1)) : draft.attributes.Int("to", 0);
+  if (draft.op == CastOp::kName || draft.op == CastLikeOp::kName) {
+    const int64_t to =
+        draft.op == CastLikeOp::kName ? FormOf(input(1)) : draft.attributes.Int("to", 0);
     if (first == 0 && !IsFloat8(to)) return false;
     if (IsFloat8(to)) form = to;
     RETURN_IF_ERROR(Cast(draft, first, to));
     return true;
   }
-  if (draft.op == "QuantizeLinear") {
+  if (draft.op == QuantizeLinearOp::kName) {
     const int64_t wanted =
         input(2) != kNone ? FormOf(input(2)) : draft.attributes.Int("output_dtype", 0);
     if (!IsFloat8(wanted)) return false;
@@ -72,7 +77,7 @@ absl::StatusOr<bool> Float8Values::Convert(const onnx::NodeProto& proto, NodeDra
     RETURN_IF_ERROR(Quantize(draft, wanted));
     return true;
   }
-  if (draft.op == "DequantizeLinear" && first != 0) {
+  if (draft.op == DequantizeLinearOp::kName && first != 0) {
     RETURN_IF_ERROR(Dequantize(draft));
     return true;
   }
@@ -98,13 +103,14 @@ absl::Status Float8Values::Cast(NodeDraft& draft, int64_t from, int64_t to) {
   RETURN_IF_ERROR(steps.Require({0}));
   ValueId value = steps.input(0);
   const Attributes attributes = draft.attributes;
-  if (from != 0) value = steps.Add("reprise.FromFloat8", {value}, {{"form", from}});
+  if (from != 0) value = steps.Add(FromFloat8Op::kName, {value}, {{"form", from}});
   if (!IsFloat8(to)) {
-    if (draft.op == "CastLike") return steps.Become("CastLike", {value, steps.input(1)});
-    return steps.Become("Cast", {value}, attributes);
+    if (draft.op == CastLikeOp::kName)
+      return steps.Become(CastLikeOp::kName, {value, steps.input(1)});
+    return steps.Become(CastOp::kName, {value}, attributes);
   }
   if (from == 0) value = steps.ToFloat(value);
-  return steps.Become("reprise.ToFloat8", {value}, WithForm(attributes, to));
+  return steps.Become(ToFloat8Op::kName, {value}, WithForm(attributes, to));
 }
 
 // Its points say of which form it is, and are zero.
@@ -131,18 +137,18 @@ absl::Status Float8Values::Dequantize(NodeDraft& draft) {
   RETURN_IF_ERROR(CheckZeroPoint(steps.input(2), form));
   const ValueId scale = steps.input(1);
   const ValueId floats =
-      steps.Add("reprise.DequantizeFloat8", {steps.input(0), steps.ToFloat(scale)},
+      steps.Add(DequantizeFloat8Op::kName, {steps.input(0), steps.ToFloat(scale)},
                 WithForm(draft.attributes, form));
   const int64_t to = draft.attributes.Int("output_dtype", 0);
-  if (to != 0) return steps.Become("Cast", {floats}, {{"to", to}});
-  return steps.Become("CastLike", {floats, scale});
+  if (to != 0) return steps.Become(CastOp::kName, {floats}, {{"to", to}});
+  return steps.Become(CastLikeOp::kName, {floats, scale});
 }
 
 absl::Status Float8Values::Quantize(NodeDraft& draft, int64_t form) {
   Steps steps(draft, graph_);
   RETURN_IF_ERROR(steps.Require({0, 1}));
   RETURN_IF_ERROR(CheckZeroPoint(steps.input(2), form));
-  return steps.Become("reprise.QuantizeFloat8",
+  return steps.Become(QuantizeFloat8Op::kName,
                       {steps.ToFloat(steps.input(0)), steps.ToFloat(steps.input(1))},
                       WithForm(draft.attributes, form));
 }

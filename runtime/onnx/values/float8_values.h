@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/base/hash_map.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/onnx/file/onnx_proto.h"
 #include "runtime/onnx/kit/node_draft.h"
 

@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/kit/known_numbers.h"
 #include "runtime/onnx/structure/branches.h"
 #include "runtime/onnx/values/sequences.h"

@@ -9,9 +9,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/classical/ml_attributes.h"
 #include "runtime/onnx/file/newer_fields.h"
 #include "runtime/onnx/structure/flatten.h"
+#include "runtime/ops/control/control_op.h"
+#include "runtime/ops/elementwise/comparison_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op_facts.h"
 
@@ -207,7 +211,7 @@ absl::StatusOr<std::vector<TextKind>> TextWalk::Results(const NodeDraft& draft,
           "refuses unknown categories (zeros=0) of numbers that were written as text");
     }
   }
-  if (op == "Cast") {
+  if (op == CastOp::kName) {
     // Before opset 6 it was a name.
     const auto* name = draft.attributes.Get<std::string>("to");
     const bool to_text = name != nullptr
@@ -231,7 +235,7 @@ absl::StatusOr<std::vector<TextKind>> TextWalk::Results(const NodeDraft& draft,
                absl::EndsWith(op, "Classifier"));
   }
   ASSIGN_OR_RETURN(const TextKind kind, Moved(draft, text.over));
-  if (op == "Equal" && kind == TextKind::kLookedUp &&
+  if (op == EqualOp::kName && kind == TextKind::kLookedUp &&
       absl::c_none_of(draft.inputs, [&](ValueId id) { return graph.ConstantOf(id) != nullptr; })) {
     return absl::UnimplementedError("compares numbers written as text with what is no constant");
   }
@@ -241,7 +245,7 @@ absl::StatusOr<std::vector<TextKind>> TextWalk::Results(const NodeDraft& draft,
 
 absl::StatusOr<std::vector<TextKind>> TextWalk::ResultsOfControl(const NodeDraft& draft) const {
   const size_t outputs = draft.outputs.size();
-  if (draft.op != "If" || draft.inputs.size() < 1 + 2 * outputs) {
+  if (draft.op != IfOp::kName || draft.inputs.size() < 1 + 2 * outputs) {
     RETURN_IF_ERROR(Moved(draft, 0).status());
     return std::vector<TextKind>();
   }

@@ -17,7 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/base/hash_map.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/graph/vocabulary.h"
 #include "runtime/onnx/file/onnx_proto.h"
 #include "runtime/onnx/kit/node_draft.h"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/rank_error.h"
+#include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/kit/broadcast.h"
 #include "runtime/ops/kit/typed.h"
 
@@ -36,14 +37,15 @@ std::optional<KeyDims> KeyDimsOf(const Shape& shape, bool by_head, int64_t heads
 template <typename F>
 absl::StatusOr<Dims> DimsOf(const Node& node, F shape) {
   Dims dims;
-  dims.packed = node.attributes.Int("packed_qkv", 0) != 0;
-  dims.heads = node.attributes.Int("num_heads", 0);
+  const auto op = AttentionOp::From(node.attributes);
+  dims.packed = op.packed_qkv;
+  dims.heads = op.num_heads;
   if (dims.heads <= 0) return absl::InvalidArgumentError("attribute 'num_heads' is missing");
   const Shape& q = shape(0);
   if (q.size() != 3) return RankError("input 0 has not 3 dims");
   dims.batch = q[0];
   dims.queries = q[1];
-  const int64_t given_v = node.attributes.Int("head_size_v", 0);
+  const int64_t given_v = op.head_size_v;
   if (dims.heads > std::max<int64_t>(q[2], 1) || given_v > q[2]) {
     return absl::InvalidArgumentError(
         absl::StrCat("a width of ", q[2], " does not hold ", dims.heads, " heads"));
@@ -59,8 +61,8 @@ absl::StatusOr<Dims> DimsOf(const Node& node, F shape) {
     dims.size_v = v_width / dims.heads;
     return dims;
   }
-  dims.k_by_head = node.attributes.Int("k_by_head", 0) != 0;
-  dims.v_by_head = node.attributes.Int("v_by_head", 0) != 0;
+  dims.k_by_head = op.k_by_head;
+  dims.v_by_head = op.v_by_head;
   const Shape& k_shape = shape(1);
   const Shape& v_shape = shape(2);
   const auto k = KeyDimsOf(k_shape, dims.k_by_head, dims.heads);
@@ -144,7 +146,7 @@ std::vector<float> SpreadMask(const TensorView& mask, const Shape& scores) {
 
 absl::Status CheckAttentionInputs(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
-  const bool packed = context.attributes().Int("packed_qkv", 0) != 0;
+  const bool packed = AttentionOp::From(context.attributes()).packed_qkv;
   for (size_t i : {1, 2}) {
     if (context.has_input(i) == packed) {
       return absl::InvalidArgumentError(
@@ -184,8 +186,9 @@ absl::Status AttentionKernel(const KernelContext& context) {
   p.keys = dims.keys;
   p.size = dims.size;
   p.size_v = dims.size_v;
-  p.scale = context.node.attributes.Float("scale", 1.0f);
-  p.nan_to_zero = context.node.attributes.Int("nan_to_zero", 0) != 0;
+  const auto op = AttentionOp::From(context.node.attributes);
+  p.scale = op.scale;
+  p.nan_to_zero = op.nan_to_zero;
   const int64_t width = dims.heads * dims.size;
   const int64_t width_v = dims.heads * dims.size_v;
   if (dims.packed) {

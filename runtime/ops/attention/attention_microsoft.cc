@@ -10,6 +10,7 @@
 #include "runtime/ops/kit/floats.h"
 #include "runtime/ops/kit/typed.h"
 #include "runtime/ops/products/matmul.h"
+#include "runtime/ops/reduce/layer_norm_op.h"
 
 namespace reprise::ops {
 namespace {
@@ -236,7 +237,7 @@ absl::Status EmbedLayerNormKernel(const KernelContext& context) {
   add(0, 2);
   add(8, 3);
   add(1, 4);
-  const float epsilon = context.node.attributes.Float("epsilon", 1e-12f);
+  const float epsilon = EmbedLayerNormOp::From(context.node.attributes).epsilon;
   const float* gamma = context.inputs[5].as<float>();
   const float* beta = context.inputs[6].as<float>();
   for (int64_t row = 0; row < rows; ++row) {

@@ -8,13 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/attention/attention.h"
+#include "runtime/ops/attention/relative_attention_op.h"
 #include "runtime/ops/attention/segment.h"
 #include "runtime/ops/kit/broadcast.h"
 
 namespace reprise::ops {
 namespace {
 
-using In = RelativeInputs;
+using In = RelativeAttentionOp;
 
 struct Dims {
   int64_t batch, length, heads, size, size_v;
@@ -32,7 +33,7 @@ template <typename F>
 absl::StatusOr<Dims> DimsOf(const Node& node, F shape) {
   Dims dims;
   dims.packed = node.input(In::kSegments) != kNone;
-  dims.heads = node.attributes.Int("num_heads", 0);
+  dims.heads = RelativeAttentionOp::From(node.attributes).num_heads;
   const size_t rank = dims.packed ? 2 : 3;
   dims.one_a_segment = node.input(In::kPlaces) != kNone;
   const Shape &q = shape(0), &k = shape(1), &v = shape(2);
@@ -139,8 +140,7 @@ void AddTable(const KernelContext& context, size_t table, const AttentionProblem
 // The masks of the segment that begins at `begin`, and of the queries that begin at `query`.
 void AddSegmentMasks(const KernelContext& context, const AttentionProblem& p, int64_t begin,
                      int64_t query, std::vector<float>& bias) {
-  const float lowest =
-      context.node.attributes.Float("lowest", -std::numeric_limits<float>::infinity());
+  const float lowest = RelativeAttentionOp::From(context.node.attributes).lowest;
   const auto of = [&](size_t mask, int64_t at) {
     return HasInput(context, mask) ? context.inputs[mask].as<float>()[at] : 0.0f;
   };
@@ -184,8 +184,8 @@ absl::Status RelativeAttentionKernel(const KernelContext& context) {
     p.keys = length;
     p.size = dims.size;
     p.size_v = dims.size_v;
-    p.scale = context.node.attributes.Float("scale", 1.0f);
-    p.nan_to_zero = context.node.attributes.Int("nan_to_zero", 0) != 0;
+    p.scale = RelativeAttentionOp::From(context.node.attributes).scale;
+    p.nan_to_zero = RelativeAttentionOp::From(context.node.attributes).nan_to_zero;
     p.q = {context.inputs[0].as<float>() + queries.first * width, length * width, dims.size, width};
     p.k = {context.inputs[1].as<float>() + first * width, length * width, dims.size, width};
     p.v = {context.inputs[2].as<float>() + first * width_v, length * width_v, dims.size_v, width_v};

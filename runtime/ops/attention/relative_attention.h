@@ -25,10 +25,4 @@ namespace reprise::ops {
 Rule RelativeAttentionRule;
 Kernel RelativeAttentionKernel;
 
-// Inputs of that op.
-struct RelativeInputs {
-  static constexpr size_t kMask = 3, kQueryMask = 4, kQueryTable = 5, kQueryPlaces = 6,
-                          kKeyTable = 7, kKeyPlaces = 8, kSegments = 9, kPlaces = 10;
-};
-
 }  // namespace reprise::ops

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/attention/attention.h"
+#include "runtime/ops/attention/segment_op.h"
 #include "runtime/ops/kit/rounding.h"
 #include "runtime/ops/kit/typed.h"
 #include "runtime/ops/reduce/reduce.h"
@@ -28,7 +29,7 @@ int64_t RowElements(const Shape& shape) {
 enum class Reduction { kSum, kMean, kMax, kMin, kFirst, kLast };
 
 absl::StatusOr<Reduction> ReductionOf(const Node& node) {
-  const std::string name = node.attributes.String("reduction", "sum");
+  const std::string name = SegmentReduceOp::From(node.attributes).reduction;
   if (name == "sum") return Reduction::kSum;
   if (name == "mean") return Reduction::kMean;
   if (name == "max") return Reduction::kMax;
@@ -96,8 +97,9 @@ template <typename F>
 absl::StatusOr<AttentionDims> AttentionDimsOf(const Node& node, F shape) {
   const bool one_a_segment = node.input(kPlaces) != kNone;
   AttentionDims dims;
-  dims.packed = node.attributes.Int("packed_qkv", 0) != 0;
-  dims.heads = node.attributes.Int("num_heads", 0);
+  const auto op = SegmentAttentionOp::From(node.attributes);
+  dims.packed = op.packed_qkv;
+  dims.heads = op.num_heads;
   const Shape& q = shape(0);
   if (q.size() != 2) return absl::InvalidArgumentError("input 0 has not 2 dims");
   if (dims.heads <= 0 || dims.heads > std::max<int64_t>(q[1], 1)) {
@@ -143,8 +145,7 @@ std::vector<float> SegmentBias(const KernelContext& context, const SegmentRange&
   if (!has_mask && !has_bias) return {};
   const int64_t n = segment.size();
   std::vector<float> result(heads * queries.count * n, 0.0f);
-  const float lowest =
-      context.node.attributes.Float("lowest", -std::numeric_limits<float>::infinity());
+  const float lowest = SegmentAttentionOp::From(context.node.attributes).lowest;
   for (int64_t at = 0; at < heads * queries.count * n; ++at) {
     const int64_t key = at % n, query = queries.first + at / n % queries.count;
     const int64_t head = at / (queries.count * n);
@@ -247,8 +248,8 @@ absl::Status SegmentAttentionKernel(const KernelContext& context) {
     p.keys = segment.size();
     p.size = dims.size;
     p.size_v = dims.size_v;
-    p.scale = context.node.attributes.Float("scale", 1.0f);
-    p.nan_to_zero = context.node.attributes.Int("nan_to_zero", 0) != 0;
+    p.scale = SegmentAttentionOp::From(context.node.attributes).scale;
+    p.nan_to_zero = SegmentAttentionOp::From(context.node.attributes).nan_to_zero;
     p.q = {q + first_row * row, 0, dims.size, row};
     p.k = {k + segment.begin * row, 0, dims.size, row};
     p.v = {v + segment.begin * row_v, 0, dims.size_v, row_v};
@@ -329,8 +330,9 @@ absl::Status SegmentCumSumRule(InferContext& context) {
 
 absl::Status SegmentCumSumKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[0];
-  const bool exclusive = context.node.attributes.Int("exclusive", 0) != 0;
-  const bool reverse = context.node.attributes.Int("reverse", 0) != 0;
+  const auto op = SegmentCumSumOp::From(context.node.attributes);
+  const bool exclusive = op.exclusive;
+  const bool reverse = op.reverse;
   const int64_t row = RowElements(in.shape);
   const int32_t* segments = context.inputs[1].as<int32_t>();
   return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
@@ -365,8 +367,9 @@ absl::Status SegmentPlaceRule(InferContext& context) {
 
 absl::Status SegmentPlaceKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[0];
-  const bool largest = context.node.attributes.Int("largest", 1) != 0;
-  const bool last = context.node.attributes.Int("select_last_index", 0) != 0;
+  const auto op = SegmentPlaceOp::From(context.node.attributes);
+  const bool largest = op.largest;
+  const bool last = op.select_last_index;
   const int64_t row = RowElements(in.shape);
   const int32_t* segments = context.inputs[1].as<int32_t>();
   int64_t* out = context.outputs[0].as<int64_t>();

@@ -4,8 +4,13 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/graph/elements.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/axis/axis_rule.h"
 #include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/elementwise/activation_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/reduce/reduce_op.h"
 
 namespace reprise {
 namespace {
@@ -27,20 +32,20 @@ bool AxisContext::IsAtLeastOne(size_t i) const {
   const ValueId value = node_.input(i);
   if (value == kNone) return false;
   if (is_bound(value)) return true;
-  for (const absl::string_view op : {"Add", "Max", "Clip", "Exp"}) {
+  for (const absl::string_view op : {AddOp::kName, MaxOp::kName, ClipOp::kName, ExpOp::kName}) {
     const Node* node = graph_.ProducerIf(value, op);
     if (node == nullptr) continue;
     const auto nonnegative = [&](size_t k) {
       return node->input(k) != kNone && flows_[node->inputs[k]].nonnegative;
     };
-    if (op == "Exp") return nonnegative(0);
-    if (op == "Clip") return node->input(1) != kNone && is_bound(node->input(1));
+    if (op == ExpOp::kName) return nonnegative(0);
+    if (op == ClipOp::kName) return node->input(1) != kNone && is_bound(node->input(1));
     bool any_bound = false, all_nonnegative = true;
     for (size_t k = 0; k < node->inputs.size(); ++k) {
       any_bound = any_bound || is_bound(node->inputs[k]);
       all_nonnegative = all_nonnegative && nonnegative(k);
     }
-    return any_bound && (op == "Max" || all_nonnegative);
+    return any_bound && (op == MaxOp::kName || all_nonnegative);
   }
   return false;
 }
@@ -124,13 +129,13 @@ bool AxisContext::IsPositive(ValueId value, int depth) const {
 }
 
 bool AxisContext::IsNotPositive(ValueId value) const {
-  if (const Node* negated = graph_.ProducerIf(value, "Neg")) {
+  if (const Node* negated = graph_.ProducerIf(value, NegOp::kName)) {
     return flows_[negated->inputs[0]].nonnegative;
   }
   // Less the largest of them.
-  const Node* difference = graph_.ProducerIf(value, "Sub");
+  const Node* difference = graph_.ProducerIf(value, SubOp::kName);
   if (difference == nullptr) return false;
-  const Node* largest = graph_.ProducerIf(difference->inputs[1], "ReduceMax");
+  const Node* largest = graph_.ProducerIf(difference->inputs[1], ReduceMaxOp::kName);
   return largest != nullptr && largest->inputs[0] == difference->inputs[0];
 }
 

@@ -6,6 +6,9 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/comparison_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/kit/typed.h"
 
@@ -113,24 +116,25 @@ PaddingValue Combine(const AxisContext& context, absl::Span<const PaddingValue> 
   const auto any_is = [&](double value) {
     return absl::c_any_of(paddings, [&](const PaddingValue& one) { return one.Is(value); });
   };
-  if ((op == "Mul" || op == "And") && any_is(0)) return PaddingValue::Constant(0);
-  if (op == "Or" && any_is(1)) return PaddingValue::Constant(1);
-  if (op == "Where" && paddings[0].kind == PaddingValue::Kind::kConstant) {
+  if ((op == MulOp::kName || op == AndOp::kName) && any_is(0)) return PaddingValue::Constant(0);
+  if (op == OrOp::kName && any_is(1)) return PaddingValue::Constant(1);
+  if (op == WhereOp::kName && paddings[0].kind == PaddingValue::Kind::kConstant) {
     return paddings[paddings[0].value != 0 ? 1 : 2];
   }
-  if (op == "Where" && paddings[1].Depth().value_or(0) < 0 && paddings[2].Depth().value_or(0) < 0) {
+  if (op == WhereOp::kName && paddings[1].Depth().value_or(0) < 0 &&
+      paddings[2].Depth().value_or(0) < 0) {
     if (paddings[1].is_constant() && paddings[2].Is(paddings[1].value)) return paddings[1];
     return LowOrUnknown(std::max(*paddings[1].Depth(), *paddings[2].Depth()));
   }
-  if (op == "Add") return LowSum(paddings[0], 1, paddings[1]);
-  if (op == "Sub") return LowSum(paddings[0], -1, paddings[1]);
-  if (op == "Mul") {
+  if (op == AddOp::kName) return LowSum(paddings[0], 1, paddings[1]);
+  if (op == SubOp::kName) return LowSum(paddings[0], -1, paddings[1]);
+  if (op == MulOp::kName) {
     const PaddingValue first = Scaled(paddings[0], paddings[1], false);
     return first.kind != PaddingValue::Kind::kUnknown ? first
                                                       : Scaled(paddings[1], paddings[0], false);
   }
-  if (op == "Div") return Scaled(paddings[0], paddings[1], true);
-  if (op == "Min") {
+  if (op == DivOp::kName) return Scaled(paddings[0], paddings[1], true);
+  if (op == MinOp::kName) {
     // Whatever the others are, the result is at most the lowest that is known.
     PaddingValue lowest;
     for (const PaddingValue& one : paddings) {
@@ -140,11 +144,13 @@ PaddingValue Combine(const AxisContext& context, absl::Span<const PaddingValue> 
     return lowest;
   }
   if (const auto bent = Bent(context, paddings)) return *bent;
-  if (op == "Exp" && paddings[0].kind == PaddingValue::Kind::kLow &&
+  if (op == ExpOp::kName && paddings[0].kind == PaddingValue::Kind::kLow &&
       paddings[0].value <= kVanishes) {
     return PaddingValue::Constant(0);
   }
-  if (op == "Cast" || op == "CastLike" || op == "Identity" || op == "Dropout") return paddings[0];
+  if (op == CastOp::kName || op == CastLikeOp::kName || op == IdentityOp::kName ||
+      op == DropoutOp::kName)
+    return paddings[0];
   return PaddingValue::Unknown();
 }
 
@@ -207,7 +213,7 @@ void ElementwiseAxis(AxisContext& context) {
     joint.padding = Combine(context, paddings);
     for (size_t i = 0; i < context.num_inputs(); ++i) {
       const int64_t own = dim - (context.output_rank() - context.rank(i));
-      const bool taken_out = context.node().op == "Mul" && joint.padding.Is(0) && own >= 0;
+      const bool taken_out = context.node().op == MulOp::kName && joint.padding.Is(0) && own >= 0;
       if (taken_out && context.MayBeInfiniteAt(i, own)) context.Doubt(kTakesOut);
     }
     flow.along.push_back(joint);

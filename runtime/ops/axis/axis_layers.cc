@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/reduce/layer_norm_op.h"
 
 namespace reprise::ops {
 namespace {
@@ -44,7 +45,7 @@ void NormFrom(AxisContext& context, int64_t first) {
 }  // namespace
 
 void LastDimsNormAxis(AxisContext& context) {
-  NormFrom(context, context.Dim(context.attributes().Int("axis", -1)));
+  NormFrom(context, context.Dim(LayerNormalizationOp::From(context.attributes()).axis));
 }
 // Statistics of a sample's channel, over all dims behind.
 void InstanceNormAxis(AxisContext& context) { NormFrom(context, 2); }

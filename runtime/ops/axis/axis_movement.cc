@@ -5,6 +5,8 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/scatter_op.h"
 
 namespace reprise::ops {
 namespace {
@@ -339,7 +341,7 @@ void TriluAxis(AxisContext& context) {
 // Rows that are looked up each in itself: GatherND by batch dims.
 bool TakesRowByRow(const AxisContext& context) {
   const int64_t rows = context.attributes().Int("batch_dims", 0);
-  if (!context.is_batch() || context.node().op != "GatherND" || rows == 0) return false;
+  if (!context.is_batch() || context.node().op != GatherNdOp::kName || rows == 0) return false;
   const auto& data = context.input(0).along;
   const auto& places = context.input(1).along;
   return absl::c_equal(data, places, [&](const Positions& a, const Positions& b) {
@@ -386,12 +388,12 @@ void DataAxis(AxisContext& context) {
     }
     return context.Set(0, std::move(flow));
   }
-  if (op == "GatherElements" || op == "ScatterElements") {
+  if (op == GatherElementsOp::kName || op == ScatterElementsOp::kName) {
     const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
     const bool meets = context.input(0).At(dim) != nullptr;
     if (meets && context.MayCountFromEnd(1)) context.SeeLength(kMayCount);
   } else if (context.rank(1) > 0) {
-    const int64_t first = op == "GatherND" ? context.attributes().Int("batch_dims", 0) : 0;
+    const int64_t first = op == GatherNdOp::kName ? context.attributes().Int("batch_dims", 0) : 0;
     for (int64_t column = 0; column < context.shape(1).back(); ++column) {
       const bool meets = context.input(0).At(first + column) != nullptr;
       if (meets && context.MayCountFromEnd(1, column)) context.SeeLength(kMayCount);

@@ -5,6 +5,9 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/reduce/arg_op.h"
+#include "runtime/ops/reduce/reduce_op.h"
+#include "runtime/ops/reduce/softmax_op.h"
 
 namespace reprise::ops {
 namespace {
@@ -111,12 +114,12 @@ void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun 
     context.Mix(how, may_be, Weakness(*positions));
   }
   AxisFlowValue flow =
-      Without(context.input(0), *dims, context.attributes().Int("keepdims", 1) != 0);
+      Without(context.input(0), *dims, ReduceSumOp::From(context.attributes()).keepdims);
   // Sums and norms of zeros alone are zeros.
   for (Positions& positions : flow.along) {
     if (ignores != Ignores::kZero) continue;
     for (const Positions& from : context.input(0).along) {
-      const int64_t before = context.attributes().Int("keepdims", 1) != 0
+      const int64_t before = ReduceSumOp::From(context.attributes()).keepdims
                                  ? 0
                                  : absl::c_count_if(*dims, [&](int64_t d) { return d < from.dim; });
       const bool is_it =
@@ -139,7 +142,8 @@ void ArgExtreme(AxisContext& context, bool largest) {
       context.Mix("looks for an extreme over", MayBeMasked(*positions));
     }
   }
-  context.Set(0, Without(context.input(0), {dim}, context.attributes().Int("keepdims", 1) != 0));
+  context.Set(0,
+              Without(context.input(0), {dim}, ReduceSumOp::From(context.attributes()).keepdims));
 }
 
 }  // namespace
@@ -160,7 +164,7 @@ void ReduceLogSumExpAxis(AxisContext& context) {
 }
 
 void ArgMaxAxis(AxisContext& context) {
-  ArgExtreme(context, context.attributes().Int("select_last_index", 0) == 0);
+  ArgExtreme(context, !ArgMaxOp::From(context.attributes()).select_last_index);
 }
 void ArgMinAxis(AxisContext& context) { ArgExtreme(context, false); }
 
@@ -168,7 +172,7 @@ void TopKAxis(AxisContext& context) {
   const int64_t dim = context.Dim(context.attributes().Int("axis", -1));
   AxisFlowValue flow = Without(context.input(0), {dim}, true);
   if (const Positions* positions = context.input(0).At(dim)) {
-    const bool fine = context.attributes().Int("largest", 1) != 0 &&
+    const bool fine = TopKOp::From(context.attributes()).largest &&
                       Masks(*positions, context, "picks the largest");
     const auto k = context.integers(1);
     const bool all = k && k->size() == 1 && (*k)[0] == context.shape(0)[dim] && (*k)[0] > 1;
@@ -190,7 +194,7 @@ void CumulativeAxis(AxisContext& context) {
   if (const auto axis = context.integers(1); axis && axis->size() == 1) {
     dim = context.Dim((*axis)[0]);
   }
-  const bool reverse = context.attributes().Int("reverse", 0) != 0;
+  const bool reverse = CumSumOp::From(context.attributes()).reverse;
   const double neutral = context.node().op == "CumProd" ? 1 : 0;
   AxisFlowValue flow = context.input(0);
   for (Positions& positions : flow.along) {
@@ -241,7 +245,7 @@ void SoftmaxAxis(AxisContext& context) {
       context.Mix("normalises over", MayBeMasked(positions), Weakness(positions));
     }
     if (masked) LeaveKeys(positions, context);
-    const bool zeros = masked && context.node().op == "Softmax";
+    const bool zeros = masked && context.node().op == SoftmaxOp::kName;
     positions.padding = zeros ? PaddingValue::Constant(0) : PaddingValue::Unknown();
   }
   context.Set(0, std::move(flow));

@@ -6,9 +6,15 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/graph/elements.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/comparison_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/reduce/arg_op.h"
 
 namespace reprise {
 namespace {
@@ -69,6 +75,12 @@ AxisContext::AxisContext(const Graph& graph, const Graph& larger, const Node& no
       options_(options),
       flows_(flows) {}
 
+NodeId AxisContext::id() const { return graph_.value(node_.outputs[0]).producer; }
+
+bool AxisContext::casts_to_float() const {
+  return IsFloating(graph_.value(node_.outputs[0]).dtype);
+}
+
 bool AxisContext::IsRead(size_t i) const {
   return has_output(i) &&
          (!graph_.value(node_.outputs[i]).users.empty() || graph_.IsOutput(node_.outputs[i]));
@@ -92,6 +104,10 @@ const Shape& AxisContext::larger_shape(size_t i) const {
 const Shape& AxisContext::output_shape(size_t i) const {
   static const Shape kScalar;
   return has_output(i) ? *graph_.value(node_.outputs[i]).shape : kScalar;
+}
+
+const Shape& AxisContext::larger_output_shape(size_t i) const {
+  return *larger_.value(larger_node_.outputs[i]).shape;
 }
 
 DType AxisContext::dtype(size_t i) const {
@@ -177,9 +193,9 @@ bool AxisContext::AnyGuarded() const {
 bool AxisContext::MayCountFromEnd(size_t i, std::optional<int64_t> column) const {
   ValueId places = node_.input(i);
   if (places == kNone) return false;
-  const Node* concat = graph_.ProducerIf(places, "Concat");
+  const Node* concat = graph_.ProducerIf(places, ConcatOp::kName);
   if (column.has_value() && concat != nullptr) {
-    const int64_t dim = concat->attributes.Int("axis", 0);
+    const int64_t dim = ConcatOp::From(concat->attributes).axis;
     const bool columns = (dim == -1 || dim == rank(i) - 1) &&
                          static_cast<int64_t>(concat->inputs.size()) == shape(i).back();
     if (columns) places = concat->inputs[*column];
@@ -237,9 +253,9 @@ Structure AxisContext::JointStructure() const {
     fresh = fresh && (flow.structure != Structure::kKeepsFirst || flow.source == Source::kConstant);
     for (const Positions& positions : flow.along) masked = masked || positions.guarded;
   }
-  const bool adds = node_.op == "Add";
+  const bool adds = node_.op == AddOp::kName;
   const bool covers =
-      node_.op == "Where" && input(0).structure == Structure::kKeepsFirst && !masked;
+      node_.op == WhereOp::kName && input(0).structure == Structure::kKeepsFirst && !masked;
   if (joint == Structure::kKeepsFirst && fresh && (adds || covers)) return Structure::kApart;
   if (joint == Structure::kApart && !moves && !FactsOf(*row).Is(kKeepsApart)) {
     return Structure::kKeepsFirst;  // A cap brings what is hidden twice as high as the rest.
@@ -258,12 +274,12 @@ TableLines AxisContext::JointLines() const {
     joint.hidden |= input(i).lines.hidden;
   }
   const auto is_low = [&](size_t i) { return Uniform(i).value_or(0) <= ops::kWeakestMask; };
-  const bool turns = node_.op == "Not" || (node_.op == "Sub" && Uniform(0) == 1);
+  const bool turns = node_.op == NotOp::kName || (node_.op == SubOp::kName && Uniform(0) == 1);
   if (turns) std::swap(joint.zeros, joint.ones);
-  if (node_.op == "Where") {
+  if (node_.op == WhereOp::kName) {
     joint.hidden |= (is_low(1) && input(0).lines.ones) || (is_low(2) && input(0).lines.zeros);
   }
-  if (node_.op == "Mul") {
+  if (node_.op == MulOp::kName) {
     joint.hidden |= (is_low(0) && input(1).lines.ones) || (is_low(1) && input(0).lines.ones);
   }
   return joint;
@@ -285,7 +301,8 @@ void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
   makes_mask_ = makes_mask_ || is_mask;
   // A result that follows from one place of a mask, which may be empty there: the first place where
   // it ends may be the very first one.
-  const bool of_place = node_.op == "ArgMax" || node_.op == "ArgMin" || node_.op == "Where";
+  const bool of_place =
+      node_.op == ArgMaxOp::kName || node_.op == ArgMinOp::kName || node_.op == WhereOp::kName;
   flow.chosen = of_place && flow.source != Source::kConstant;
   for (size_t i = 0; i < num_inputs() && !makes_mask_; ++i) {
     flow.chosen = flow.chosen || input(i).chosen;

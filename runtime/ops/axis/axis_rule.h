@@ -166,7 +166,7 @@ class AxisContext {
               const AxisFlowOptions& options, std::vector<AxisFlowValue>& flows);
 
   const Node& node() const { return node_; }
-  NodeId id() const { return graph_.value(node_.outputs[0]).producer; }
+  NodeId id() const;
   const Attributes& attributes() const { return node_.attributes; }
   const std::string& axis() const { return options_.axis; }
   bool is_batch() const { return options_.is_batch; }
@@ -188,9 +188,7 @@ class AxisContext {
   DType dtype(size_t i) const;
   int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
   const Shape& output_shape(size_t i = 0) const;
-  const Shape& larger_output_shape(size_t i = 0) const {
-    return *larger_.value(larger_node_.outputs[i]).shape;
-  }
+  const Shape& larger_output_shape(size_t i = 0) const;
   int64_t output_rank(size_t i = 0) const { return static_cast<int64_t>(output_shape(i).size()); }
   // The output's dim has the axis' size in both graphs.
   bool OutputGrows(int64_t dim, size_t output = 0) const;
@@ -205,7 +203,7 @@ class AxisContext {
     return positions.extent.At(options_.small_size);
   }
   // The first result is made of floats.
-  bool casts_to_float() const { return IsFloating(graph_.value(node_.outputs[0]).dtype); }
+  bool casts_to_float() const;
   // The value of an operand where it is known; `larger_constant`: that at the larger size.
   const Tensor* constant(size_t i) const;
   const Tensor* larger_constant(size_t i) const;

@@ -15,11 +15,10 @@
 
 #include "absl/types/span.h"
 #include "runtime/graph/vocabulary.h"
+#include "runtime/ops/classical/classical_op.h"
 #include "runtime/ops/kit/infer.h"
 
 namespace reprise::ops {
-
-inline constexpr char kCategoryIndex[] = "reprise.CategoryIndex";
 
 // Orders numbers; behind them comes what is none.
 template <typename T>

@@ -12,12 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "runtime/ops/classical/classical_op.h"
 #include "runtime/ops/classical/forest.h"
 #include "runtime/ops/kit/infer.h"
 
 namespace reprise::ops {
-
-inline constexpr char kClassScores[] = "reprise.ClassScores";
 
 enum class PostTransform : int64_t { kNone, kSoftmax, kLogistic, kSoftmaxZero, kProbit };
 

@@ -22,11 +22,10 @@
 #include <limits>
 #include <string>
 
+#include "runtime/ops/classical/classical_op.h"
 #include "runtime/ops/kit/infer.h"
 
 namespace reprise::ops {
-
-inline constexpr char kTreeEnsemble[] = "reprise.TreeEnsemble";
 
 // The form of the numbers that leaves give.
 enum class LeafKind : int64_t {

@@ -13,10 +13,9 @@
 #include <vector>
 
 #include "runtime/ops/classical/class_scores.h"
+#include "runtime/ops/classical/classical_op.h"
 
 namespace reprise::ops {
-
-inline constexpr char kSvmScores[] = "reprise.SvmScores";
 
 struct SvmRules {
   std::vector<int64_t> labels;

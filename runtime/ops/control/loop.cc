@@ -1,5 +1,8 @@
 #include "runtime/ops/control/loop.h"
 
+#include "runtime/graph/graph.h"
+#include "runtime/ops/control/control_op.h"
+
 namespace reprise {
 namespace ops {
 namespace {
@@ -41,7 +44,7 @@ std::vector<ValueId> BodyResults(const Node& loop) {
 NodeId StepOf(const Graph& graph, const Node& loop) {
   for (const NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);
-    if (node.op == "reprise.LoopStep" && LoopNumber(node) == LoopNumber(loop)) return id;
+    if (node.op == LoopStepOp::kName && LoopNumber(node) == LoopNumber(loop)) return id;
   }
   return kNone;
 }

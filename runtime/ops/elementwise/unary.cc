@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "runtime/ops/elementwise/activation_op.h"
 #include "runtime/ops/kit/typed.h"
 
 namespace reprise::ops {
@@ -149,6 +150,8 @@ absl::Status GeluKernel(const KernelContext& context) {
   }
   return MapFloats(context, [](auto x) { return ErfGelu(x); });
 }
+static_assert(QuickGeluOp{}.alpha == kQuickGeluAlpha);
+
 absl::Status QuickGeluKernel(const KernelContext& context) {
   const float alpha = context.node.attributes.Float("alpha", kQuickGeluAlpha);
   return MapFloats(context, [alpha](auto x) { return x * Logistic(decltype(x)(alpha) * x); });

@@ -9,6 +9,7 @@
 #include "runtime/base/memory_net.h"
 #include "runtime/base/shared_bytes.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/kit/host_op.h"
 

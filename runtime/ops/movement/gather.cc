@@ -7,6 +7,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/broadcast.h"
 #include "runtime/ops/kit/typed.h"
+#include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/movement/scatter_reduction.h"
 
 namespace reprise::ops {
@@ -122,7 +123,7 @@ absl::Status GatherElementsKernel(const KernelContext& context) {
 
 absl::Status GatherNDRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt64)));
-  const int64_t batch = context.attributes().Int("batch_dims", 0);
+  const int64_t batch = GatherNdOp::From(context.attributes()).batch_dims;
   const Shape& data = context.shape(0);
   const Shape& indices = context.shape(1);
   if (indices.empty() || batch < 0 || batch >= context.rank(1) || batch > context.rank(0)) {
@@ -147,7 +148,7 @@ absl::Status GatherNDRule(InferContext& context) {
 absl::Status GatherNDKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[0];
   const MutableTensorView& out = context.outputs[0];
-  const int64_t batch = context.node.attributes.Int("batch_dims", 0);
+  const int64_t batch = GatherNdOp::From(context.node.attributes).batch_dims;
   const int64_t depth = context.inputs[1].shape.back();
   const Shape strides = Strides(in.shape);
   const std::vector<int64_t> indices = CheckedIndices(
@@ -306,8 +307,8 @@ absl::Status OneHotKernel(const KernelContext& context) {
 }
 
 absl::Status CheckRangeKernel(const KernelContext& context) {
-  const int64_t low = context.node.attributes.Int("low", 0);
-  const int64_t high = context.node.attributes.Int("high", 0);
+  const int64_t low = CheckRangeOp::From(context.node.attributes).low;
+  const int64_t high = CheckRangeOp::From(context.node.attributes).high;
   return Dispatch(IndexList{}, context.inputs[0].dtype, [&]<typename T>() {
     const T* x = context.inputs[0].as<T>();
     T* y = context.outputs[0].as<T>();

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/ops/kit/typed.h"
 
 namespace reprise::ops {

@@ -8,6 +8,7 @@
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/typed.h"
+#include "runtime/ops/movement/reshape_op.h"
 
 namespace reprise::ops {
 namespace {
@@ -126,7 +127,7 @@ absl::Status UnsqueezeRule(InferContext& context) {
 }
 
 absl::Status FlattenRule(InferContext& context) {
-  int64_t axis = context.attributes().Int("axis", 1);
+  int64_t axis = FlattenOp::From(context.attributes()).axis;
   if (axis != context.rank(0)) {  // The rank itself puts every dim on the left.
     ASSIGN_OR_RETURN(axis, NormalizeAxis(axis, context.rank(0)));
   }

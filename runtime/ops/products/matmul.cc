@@ -9,6 +9,8 @@
 #include "runtime/ops/kit/broadcast.h"
 #include "runtime/ops/kit/precision.h"
 #include "runtime/ops/kit/typed.h"
+#include "runtime/ops/products/linear_op.h"
+#include "runtime/ops/products/matmul_op.h"
 
 namespace reprise::ops {
 namespace {
@@ -188,8 +190,9 @@ absl::Status GemmRule(InferContext& context) {
   RETURN_IF_ERROR(CheckSameType(context, 0, 1));
   RETURN_IF_ERROR(CheckRank(context, 0, 2));
   RETURN_IF_ERROR(CheckRank(context, 1, 2));
-  const bool ta = context.attributes().Int("transA", 0) != 0;
-  const bool tb = context.attributes().Int("transB", 0) != 0;
+  const auto op = GemmOp::From(context.attributes());
+  const bool ta = op.trans_a;
+  const bool tb = op.trans_b;
   if (context.shape(0)[ta ? 0 : 1] != context.shape(1)[tb ? 1 : 0]) {
     return absl::InvalidArgumentError("the inner sizes differ");
   }
@@ -210,10 +213,11 @@ absl::Status GemmKernel(const KernelContext& context) {
   const TensorView& a = operands.a();
   const TensorView& b = operands.b();
   const MutableTensorView& out = context.outputs[0];
-  const bool ta = context.node.attributes.Int("transA", 0) != 0;
-  const bool tb = context.node.attributes.Int("transB", 0) != 0;
-  const float alpha = context.node.attributes.Float("alpha", 1);
-  const float beta = context.node.attributes.Float("beta", 1);
+  const auto op = GemmOp::From(context.node.attributes);
+  const bool ta = op.trans_a;
+  const bool tb = op.trans_b;
+  const float alpha = op.alpha;
+  const float beta = op.beta;
   const int64_t m = out.shape[0], n = out.shape[1], k = a.shape[ta ? 0 : 1];
   return Dispatch(MatMulList{}, a.dtype, [&]<typename T>() {
     using C = Compute<T>;
@@ -303,8 +307,9 @@ absl::Status FusedMatMulRule(InferContext& context) {
       return absl::UnimplementedError(absl::StrCat("attribute '", name, "' is not supported"));
     }
   }
-  const bool ta = context.attributes().Int("transA", 0) != 0;
-  const bool tb = context.attributes().Int("transB", 0) != 0;
+  const auto op = GemmOp::From(context.attributes());
+  const bool ta = op.trans_a;
+  const bool tb = op.trans_b;
   ASSIGN_OR_RETURN(Shape shape, MatMulShape(ta ? SwapLastTwo(context.shape(0)) : context.shape(0),
                                             tb ? SwapLastTwo(context.shape(1)) : context.shape(1)));
   context.SetOutput(0, context.dtype(0), std::move(shape));
@@ -312,7 +317,7 @@ absl::Status FusedMatMulRule(InferContext& context) {
 }
 
 absl::Status FusedMatMulKernel(const KernelContext& context) {
-  const float alpha = context.node.attributes.Float("alpha", 1);
+  const float alpha = GemmOp::From(context.node.attributes).alpha;
   std::vector<float> copies[2];
   TensorView operands[2] = {context.inputs[0], context.inputs[1]};
   for (int i = 0; i < 2; ++i) {
@@ -360,7 +365,7 @@ absl::Status LinearRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
   RETURN_IF_ERROR(CheckSameType(context, 0, 1));
   RETURN_IF_ERROR(CheckRank(context, 1, 2));
-  RETURN_IF_ERROR(CheckActivation(context.attributes().String("activation", "none")));
+  RETURN_IF_ERROR(CheckActivation(LinearOp::From(context.attributes()).activation));
   if (context.rank(0) == 0) return absl::InvalidArgumentError("a scalar is no matrix");
   ASSIGN_OR_RETURN(Shape shape, MatMulShape(context.shape(0), context.shape(1)));
   if (context.has_input(2) && context.shape(2) != Shape{shape.back()}) {
@@ -388,7 +393,7 @@ absl::Status LinearKernel(const KernelContext& context) {
       for (int64_t j = 0; j < n; ++j) y[row + j] += bias[j];
     }
   }
-  ApplyActivation(context.node.attributes.String("activation", "none"), y, count);
+  ApplyActivation(LinearOp::From(context.node.attributes).activation, y, count);
   if (HasInput(context, 3)) {
     const float* residual = context.inputs[3].as<float>();
     for (int64_t i = 0; i < count; ++i) y[i] += residual[i];

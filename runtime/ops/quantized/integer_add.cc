@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/typed.h"
+#include "runtime/ops/quantized/byte_op.h"
 #include "runtime/ops/quantized/integer_operands.h"
 #include "runtime/ops/quantized/quantize.h"
 #include "runtime/ops/windows/conv.h"
@@ -21,7 +22,7 @@ absl::Status IntegerAddRule(InferContext& context) {
   for (size_t i : {kAScale, kBScale, kYScale}) RETURN_IF_ERROR(CheckType(context, i, kFloatType));
   for (size_t i : {kA, kB}) RETURN_IF_ERROR(CheckSameType(context, i, i + kAZero));
   for (size_t i = kAScale; i <= kYZero; ++i) RETURN_IF_ERROR(CheckOne(context, i));
-  RETURN_IF_ERROR(CheckConvActivation(context.attributes().String("activation", "none")));
+  RETURN_IF_ERROR(CheckConvActivation(IntegerAddOp::From(context.attributes()).activation));
   if (context.shape(kA) != context.shape(kB)) {
     return OperandMismatch(kB, context.shape(kB), ShapeToString(context.shape(kA)));
   }

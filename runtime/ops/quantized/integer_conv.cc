@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/typed.h"
+#include "runtime/ops/quantized/integer_conv_op.h"
 #include "runtime/ops/quantized/integer_operands.h"
 #include "runtime/ops/quantized/quantize.h"
 #include "runtime/ops/windows/conv.h"
@@ -40,7 +41,7 @@ absl::Status IntegerConvRule(InferContext& context) {
   for (size_t i : {kXZero, kWZero}) {
     if (context.has_input(i)) RETURN_IF_ERROR(CheckSameType(context, i - kXZero, i));
   }
-  RETURN_IF_ERROR(CheckConvActivation(context.attributes().String("activation", "none")));
+  RETURN_IF_ERROR(CheckConvActivation(IntegerConvOp::From(context.attributes()).activation));
   ASSIGN_OR_RETURN(const ConvLayout layout, ConvLayoutOf(context.attributes()));
   RETURN_IF_ERROR(CheckConvRanks(context));
   const Shape& x = context.shape(kX);

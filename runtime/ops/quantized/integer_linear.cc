@@ -4,6 +4,7 @@
 
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/products/matmul.h"
+#include "runtime/ops/quantized/integer_linear_op.h"
 #include "runtime/ops/quantized/integer_operands.h"
 
 namespace reprise::ops {
@@ -20,7 +21,7 @@ absl::Status IntegerLinearRule(InferContext& context) {
     if (context.has_input(i)) RETURN_IF_ERROR(CheckSameType(context, i - kAZero, i));
   }
   RETURN_IF_ERROR(CheckRank(context, kB, 2));
-  RETURN_IF_ERROR(CheckActivation(context.attributes().String("activation", "none")));
+  RETURN_IF_ERROR(CheckActivation(IntegerLinearOp::From(context.attributes()).activation));
   if (context.rank(kA) == 0) return absl::InvalidArgumentError("a scalar is no matrix");
   ASSIGN_OR_RETURN(Shape shape, MatMulShape(context.shape(kA), context.shape(kB)));
   Shape one_a_row = shape;
@@ -63,7 +64,7 @@ absl::Status IntegerLinearKernel(const KernelContext& context) {
       if (bias != nullptr) y[i] += bias[column];
     }
   }
-  ApplyActivation(context.node.attributes.String("activation", "none"), y, count);
+  ApplyActivation(IntegerLinearOp::From(context.node.attributes).activation, y, count);
   if (HasInput(context, kResidual)) {
     const float* residual = context.inputs[kResidual].as<float>();
     for (int64_t i = 0; i < count; ++i) y[i] += residual[i];

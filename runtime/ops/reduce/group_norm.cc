@@ -6,6 +6,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/kit/typed.h"
+#include "runtime/ops/reduce/channel_norm_op.h"
 
 namespace reprise::ops {
 namespace {
@@ -30,7 +31,7 @@ absl::Status ChannelNormRule(InferContext& context) {
 
 absl::Status Normalize(const KernelContext& context, int64_t groups) {
   const TensorView& in = context.inputs[0];
-  const double epsilon = context.node.attributes.Float("epsilon", 1e-5f);
+  const double epsilon = GroupNormalizationOp::From(context.node.attributes).epsilon;
   const int64_t channels = in.shape[1];
   const int64_t plane = NumElements(absl::Span<const int64_t>(in.shape).subspan(2));
   if (groups == 0) return absl::OkStatus();  // No channels either.
@@ -70,7 +71,7 @@ absl::Status InstanceNormalizationKernel(const KernelContext& context) {
 
 absl::Status GroupNormalizationRule(InferContext& context) {
   RETURN_IF_ERROR(ChannelNormRule(context));
-  const int64_t groups = context.attributes().Int("num_groups", 0);
+  const int64_t groups = GroupNormalizationOp::From(context.attributes()).num_groups;
   if (groups < 1 || context.shape(0)[1] % groups != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("num_groups ", groups, " does not divide ", context.shape(0)[1], " channels"));
@@ -79,7 +80,7 @@ absl::Status GroupNormalizationRule(InferContext& context) {
 }
 
 absl::Status GroupNormalizationKernel(const KernelContext& context) {
-  return Normalize(context, context.node.attributes.Int("num_groups", 1));
+  return Normalize(context, GroupNormalizationOp::From(context.node.attributes).num_groups);
 }
 
 }  // namespace reprise::ops

@@ -8,6 +8,8 @@
 #include "runtime/ops/kit/broadcast.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/typed.h"
+#include "runtime/ops/reduce/channel_norm_op.h"
+#include "runtime/ops/reduce/layer_norm_op.h"
 
 namespace reprise::ops {
 namespace {
@@ -156,7 +158,7 @@ absl::Status NormalizeKernel(const KernelContext& context, bool centred) {
   const absl::Span<const int64_t> shape = in.shape;
   const int64_t rows = NumElements(shape.first(axis));
   const int64_t size = NumElements(shape.subspan(axis));
-  const float epsilon = context.node.attributes.Float("epsilon", 1e-5f);
+  const float epsilon = LayerNormalizationOp::From(context.node).epsilon;
   return Dispatch(FloatList{}, in.dtype, [&]<typename T>() {
     const std::vector<T> gamma = Spread<T>(context, 1, shape.subspan(axis));
     const std::vector<T> beta = Spread<T>(context, 2, shape.subspan(axis));
@@ -209,7 +211,7 @@ absl::Status BatchNormalizationRule(InferContext& context) {
 
 absl::Status BatchNormalizationKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[0];
-  const float epsilon = context.node.attributes.Float("epsilon", 1e-5f);
+  const float epsilon = BatchNormalizationOp::From(context.node).epsilon;
   const int64_t channels = in.shape[1];
   const int64_t inner = NumElements(absl::Span<const int64_t>(in.shape).subspan(2));
   return Dispatch(FloatList{}, in.dtype, [&]<typename T>() {
@@ -285,19 +287,17 @@ absl::Status AddLayerNormRule(InferContext& context) {
   return absl::OkStatus();
 }
 absl::Status AddLayerNormKernel(const KernelContext& context) {
-  return AddAndNormalize(context, 2, 3, -1, 1, context.node.attributes.Float("epsilon", 1e-5f),
-                         true);
+  return AddAndNormalize(context, 2, 3, -1, 1, AddLayerNormOp::From(context.node).epsilon, true);
 }
 
 absl::Status SkipLayerNormRule(InferContext& context) { return AddNormRule(context, 3); }
 absl::Status SkipLayerNormKernel(const KernelContext& context) {
-  return AddAndNormalize(context, 2, 3, 4, 3, context.node.attributes.Float("epsilon", 1e-12f),
-                         true);
+  return AddAndNormalize(context, 2, 3, 4, 3, SkipLayerNormOp::From(context.node).epsilon, true);
 }
 absl::Status SkipSimplifiedLayerNormRule(InferContext& context) { return AddNormRule(context, 3); }
 absl::Status SkipSimplifiedLayerNormKernel(const KernelContext& context) {
-  return AddAndNormalize(context, 2, -1, 3, 3, context.node.attributes.Float("epsilon", 1e-12f),
-                         false);
+  return AddAndNormalize(context, 2, -1, 3, 3,
+                         SkipSimplifiedLayerNormOp::From(context.node).epsilon, false);
 }
 
 }  // namespace reprise::ops

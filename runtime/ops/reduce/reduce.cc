@@ -12,6 +12,8 @@
 #include "runtime/ops/kit/broadcast.h"
 #include "runtime/ops/kit/rounding.h"
 #include "runtime/ops/kit/typed.h"
+#include "runtime/ops/reduce/arg_op.h"
+#include "runtime/ops/reduce/reduce_op.h"
 
 namespace reprise::ops {
 namespace {
@@ -35,7 +37,7 @@ absl::Status ReduceRuleFor(InferContext& context, uint32_t types) {
   }
   ASSIGN_OR_RETURN(const std::vector<int64_t> axes,
                    ReducedAxes(context.node(), given, context.rank(0)));
-  const bool keep = context.attributes().Int("keepdims", 1) != 0;
+  const bool keep = ReduceSumOp::From(context.attributes()).keepdims;
   Shape shape;
   for (int64_t d = 0; d < context.rank(0); ++d) {
     if (!std::binary_search(axes.begin(), axes.end(), d)) {
@@ -208,7 +210,7 @@ absl::Status ArgKernel(const KernelContext& context, bool largest) {
   const TensorView& in = context.inputs[0];
   ASSIGN_OR_RETURN(const int64_t axis,
                    AxisAttribute(context.node, "axis", 0, static_cast<int64_t>(in.shape.size())));
-  const bool last = context.node.attributes.Int("select_last_index", 0) != 0;
+  const bool last = ArgMaxOp::From(context.node.attributes).select_last_index;
   const AxisView view = SplitAt(in.shape, axis);
   int64_t* y = context.outputs[0].as<int64_t>();
   return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
@@ -228,7 +230,7 @@ absl::Status ArgRule(InferContext& context) {
   ASSIGN_OR_RETURN(const int64_t axis, AxisAttribute(context.node(), "axis", 0, context.rank(0)));
   Shape shape = context.shape(0);
   if (shape[axis] == 0) return absl::InvalidArgumentError("the reduced dim has size 0");
-  if (context.attributes().Int("keepdims", 1) != 0) {
+  if (ReduceSumOp::From(context.attributes()).keepdims) {
     shape[axis] = 1;
   } else {
     shape.erase(shape.begin() + axis);
@@ -257,7 +259,7 @@ absl::Status TopKKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[0];
   ASSIGN_OR_RETURN(const int64_t axis,
                    AxisAttribute(context.node, "axis", -1, static_cast<int64_t>(in.shape.size())));
-  const bool largest = context.node.attributes.Int("largest", 1) != 0;
+  const bool largest = TopKOp::From(context.node.attributes).largest;
   const AxisView view = SplitAt(in.shape, axis);
   const int64_t k = Int64sOf(context, 1)[0];
   return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
@@ -309,8 +311,8 @@ absl::Status Accumulate(const KernelContext& context, int start, F add) {
   const auto rank = static_cast<int64_t>(in.shape.size());
   int64_t axis = CheckedValue(context, 1, 0, Int64sOf(context, 1)[0], -rank, rank - 1);
   if (axis < 0) axis += rank;
-  const bool exclusive = context.node.attributes.Int("exclusive", 0) != 0;
-  const bool reverse = context.node.attributes.Int("reverse", 0) != 0;
+  const bool exclusive = CumSumOp::From(context.node.attributes).exclusive;
+  const bool reverse = CumSumOp::From(context.node.attributes).reverse;
   const AxisView view = SplitAt(in.shape, axis);
   // Fewer neighbours are followed one by one: a total that stays in a register is ready sooner.
   constexpr int64_t kFewNeighbours = 8;

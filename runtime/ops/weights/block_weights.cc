@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/floats.h"
+#include "runtime/ops/weights/bits_op.h"
 
 namespace reprise::ops {
 namespace {
@@ -20,9 +21,9 @@ struct BlockLayout {
 
 absl::StatusOr<BlockLayout> LayoutOf(const Node& node, const Shape& scales) {
   BlockLayout l = {};
-  l.k = node.attributes.Int("K", 0);
-  l.bits = node.attributes.Int("bits", 4);
-  l.block = node.attributes.Int("block_size", 0);
+  l.k = DequantizeBitsOp::From(node.attributes).k;
+  l.bits = DequantizeBitsOp::From(node.attributes).bits;
+  l.block = DequantizeBitsOp::From(node.attributes).block_size;
   constexpr int64_t kLimit = 1 << 24;  // Products of them do not overflow.
   if (l.k <= 0 || l.k > kLimit || l.block <= 0 || l.block > kLimit) {
     return absl::InvalidArgumentError(absl::StrCat(

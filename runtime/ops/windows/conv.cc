@@ -10,6 +10,7 @@
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/kit/typed.h"
 #include "runtime/ops/products/matmul.h"
+#include "runtime/ops/windows/conv_op.h"
 #include "runtime/ops/windows/windows.h"
 
 namespace reprise::ops {
@@ -68,7 +69,7 @@ absl::StatusOr<Shape> ConvShape(const InferContext& context) {
 }
 
 absl::StatusOr<Shape> ConvShape(const Node& node, const Shape& x, const Shape& weight) {
-  const int64_t group = node.attributes.Int("group", 1);
+  const int64_t group = ConvOp::From(node.attributes).group;
   if (group < 1 || x[1] % group != 0 || weight[0] % group != 0 || weight[1] != x[1] / group) {
     return absl::InvalidArgumentError(absl::StrCat("a weight ", ShapeToString(weight), " in ",
                                                    group, " groups does not fit ", x[1],
@@ -99,7 +100,7 @@ absl::Status ConvKernel(const KernelContext& context) {
   const int64_t in_plane = NumElements(spatial), out_plane = NumElements(w.out);
   const int64_t batch = in.shape[0], channels = in.shape[1], maps = weight.shape[0];
   const int64_t group_channels = weight.shape[1];
-  const int64_t group_maps = maps / context.node.attributes.Int("group", 1);
+  const int64_t group_maps = maps / ConvOp::From(context.node.attributes).group;
   const int64_t taps = NumElements(w.kernel);
   return Dispatch(FloatList{}, in.dtype, [&]<typename T>() {
     using C = Compute<T>;
@@ -134,7 +135,7 @@ void ApplyConvActivation(const Attributes& attributes, float* y, int64_t count) 
     for (int64_t i = 0; i < count; ++i) y[i] = f(y[i]);
   };
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const std::string activation = attributes.String("activation", "none");
+  const std::string activation = FusedConvOp::From(attributes).activation;
   if (activation == "clip") {
     const float low = attributes.Float("low", -kInfinity);
     const float high = attributes.Float("high", kInfinity);
@@ -161,7 +162,7 @@ void ApplyConvActivation(const Attributes& attributes, float* y, int64_t count) 
 }
 
 absl::StatusOr<ConvLayout> ConvLayoutOf(const Attributes& attributes) {
-  const std::string layout = attributes.String("layout", "first");
+  const std::string layout = FusedConvOp::From(attributes).layout;
   if (layout == "first") return ConvLayout{};
   if (layout == "last") return ConvLayout{true, true};
   if (layout == "to_last") return ConvLayout{false, true};
@@ -183,7 +184,7 @@ Shape ChannelsLast(const Shape& first) {
 
 absl::Status FusedConvRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
-  RETURN_IF_ERROR(CheckConvActivation(context.attributes().String("activation", "none")));
+  RETURN_IF_ERROR(CheckConvActivation(FusedConvOp::From(context.attributes()).activation));
   ASSIGN_OR_RETURN(const ConvLayout layout, ConvLayoutOf(context.attributes()));
   RETURN_IF_ERROR(CheckConvOperands(context));
   const Shape& x = context.shape(0);

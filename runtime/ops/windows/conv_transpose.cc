@@ -6,6 +6,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/typed.h"
 #include "runtime/ops/windows/conv.h"
+#include "runtime/ops/windows/conv_op.h"
 #include "runtime/ops/windows/windows.h"
 
 namespace reprise::ops {
@@ -33,7 +34,7 @@ void SpreadTap(const TransposedWindows& t, const T* x, int64_t tap, C weight, C*
 // The result's shape for an operand of shape `x`, whose channels are behind the batch.
 absl::StatusOr<Shape> ShapeOfResult(InferContext& context, const Shape& x) {
   const Shape& weight = context.shape(1);
-  const int64_t group = context.attributes().Int("group", 1);
+  const int64_t group = ConvTransposeOp::From(context.attributes()).group;
   if (group < 1 || x[1] % group != 0 || weight[0] != x[1]) {
     return absl::InvalidArgumentError(absl::StrCat("a weight ", ShapeToString(weight), " in ",
                                                    group, " groups does not fit ", x[1],
@@ -68,7 +69,7 @@ absl::Status ConvTransposeKernel(const KernelContext& context) {
   ASSIGN_OR_RETURN(const TransposedWindows t, WindowsOfNode(context.node, in.shape, weight.shape));
   const int64_t in_plane = NumElements(t.windows.out), out_plane = NumElements(t.spatial);
   const int64_t batch = in.shape[0], channels = in.shape[1];
-  const int64_t groups = context.node.attributes.Int("group", 1);
+  const int64_t groups = ConvTransposeOp::From(context.node.attributes).group;
   const int64_t group_channels = channels / groups, group_maps = weight.shape[1];
   const int64_t maps = groups * group_maps;
   const int64_t taps = NumElements(t.windows.kernel);
@@ -95,7 +96,7 @@ absl::Status ConvTransposeKernel(const KernelContext& context) {
 
 absl::Status FusedConvTransposeRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
-  RETURN_IF_ERROR(CheckConvActivation(context.attributes().String("activation", "none")));
+  RETURN_IF_ERROR(CheckConvActivation(FusedConvTransposeOp::From(context.attributes()).activation));
   ASSIGN_OR_RETURN(const ConvLayout layout, ConvLayoutOf(context.attributes()));
   RETURN_IF_ERROR(CheckConvOperands(context));
   const Shape& x = context.shape(0);

@@ -8,6 +8,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/kit/typed.h"
+#include "runtime/ops/windows/conv_op.h"
 
 namespace reprise::ops {
 namespace {
@@ -125,7 +126,7 @@ absl::StatusOr<DeformWindows> DeformWindowsOf(const Node& node, const Shape& x,
 }
 
 absl::Status DeformConvRule(InferContext& context) {
-  using namespace deform;
+  using enum DeformConvOp::Input;
   RETURN_IF_ERROR(CheckType(context, kX, kFloats));
   for (const size_t i : {kWeight, kOffset, kBias, kMask}) {
     if (context.has_input(i)) RETURN_IF_ERROR(CheckSameType(context, kX, i));
@@ -134,7 +135,7 @@ absl::Status DeformConvRule(InferContext& context) {
   if (x.size() < 3) return RankError("its operand has no dims after batch and channel");
   RETURN_IF_ERROR(CheckRank(context, kWeight, context.rank(kX)));
   const std::vector<int64_t> kernel(weight.begin() + 2, weight.end());
-  const int64_t group = context.attributes().Int("group", 1);
+  const int64_t group = DeformConvOp::From(context.attributes()).group;
   if (context.attributes().Ints("kernel_shape", kernel) != kernel || group < 1 ||
       weight[0] % group != 0 || x[1] % group != 0 || weight[1] != x[1] / group) {
     return absl::InvalidArgumentError(absl::StrCat("weights ", ShapeToString(weight), " of ", group,
@@ -154,7 +155,7 @@ absl::Status DeformConvRule(InferContext& context) {
 }
 
 absl::Status DeformConvKernel(const KernelContext& context) {
-  using namespace deform;
+  using enum DeformConvOp::Input;
   const TensorView &x = context.inputs[kX], &weight = context.inputs[kWeight];
   const TensorView* const mask = HasInput(context, kMask) ? &context.inputs[kMask] : nullptr;
   const std::vector<int64_t> kernel(weight.shape.begin() + 2, weight.shape.end());
@@ -162,7 +163,7 @@ absl::Status DeformConvKernel(const KernelContext& context) {
                    DeformWindowsOf(context.node, x.shape, kernel, context.inputs[kOffset].shape,
                                    mask == nullptr ? nullptr : &mask->shape));
   const int64_t channels = x.shape[1], maps = weight.shape[0], each = weight.shape[1];
-  const int64_t group_maps = maps / context.node.attributes.Int("group", 1);
+  const int64_t group_maps = maps / DeformConvOp::From(context.node.attributes).group;
   const int64_t windows = NumElements(deform.windows.out);
   const int64_t plane = NumElements(absl::Span<const int64_t>(x.shape).subspan(2));
   const int64_t shared = channels / deform.groups;
@@ -193,7 +194,7 @@ absl::Status DeformConvKernel(const KernelContext& context) {
 }
 
 absl::Status DeformColumnsRule(InferContext& context) {
-  using namespace deform_columns;
+  using enum DeformColumnsOp::Input;
   RETURN_IF_ERROR(CheckType(context, kX, kFloats));
   for (const size_t i : {kOffset, kMask}) {
     if (context.has_input(i)) RETURN_IF_ERROR(CheckSameType(context, kX, i));
@@ -212,7 +213,7 @@ absl::Status DeformColumnsRule(InferContext& context) {
 }
 
 absl::Status DeformColumnsKernel(const KernelContext& context) {
-  using namespace deform_columns;
+  using enum DeformColumnsOp::Input;
   const TensorView& x = context.inputs[kX];
   const TensorView* const mask = HasInput(context, kMask) ? &context.inputs[kMask] : nullptr;
   ASSIGN_OR_RETURN(
@@ -263,11 +264,11 @@ void BatchAlone(AxisContext& context, std::initializer_list<size_t> rows) {
 }  // namespace
 
 void DeformConvAxis(AxisContext& context) {
-  BatchAlone(context, {deform::kX, deform::kOffset, deform::kMask});
+  BatchAlone(context, {DeformConvOp::kX, DeformConvOp::kOffset, DeformConvOp::kMask});
 }
 
 void DeformColumnsAxis(AxisContext& context) {
-  BatchAlone(context, {deform_columns::kX, deform_columns::kOffset, deform_columns::kMask});
+  BatchAlone(context, {DeformColumnsOp::kX, DeformColumnsOp::kOffset, DeformColumnsOp::kMask});
 }
 
 }  // namespace reprise::ops

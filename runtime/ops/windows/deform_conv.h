@@ -12,9 +12,6 @@ namespace reprise::ops {
 // mask? [batch, offset_group * taps, out dims...]). Each tap of a window reads where it would, plus
 // its offset, linearly between elements and as zero beyond them, times its mask. The channels of an
 // offset group share offsets and masks.
-namespace deform {
-inline constexpr size_t kX = 0, kWeight = 1, kOffset = 2, kBias = 3, kMask = 4;
-}  // namespace deform
 Rule DeformConvRule;
 Kernel DeformConvKernel;
 void DeformConvAxis(AxisContext& context);
@@ -22,9 +19,6 @@ void DeformConvAxis(AxisContext& context);
 // reprise.DeformColumns(x, offset, mask?): what its windows read, as the left side of the product
 // that a DeformConv of `group` = 1 is: [batch, windows, channels * taps]. Attributes are those of
 // DeformConv, and kernel_shape is there.
-namespace deform_columns {
-inline constexpr size_t kX = 0, kOffset = 1, kMask = 2;
-}  // namespace deform_columns
 Rule DeformColumnsRule;
 Kernel DeformColumnsKernel;
 void DeformColumnsAxis(AxisContext& context);

@@ -5,6 +5,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
@@ -195,8 +197,8 @@ class Splitter {
     EagerNode eager = MakeEager(id);
     eager.is_cut = true;
     const Node& node = graph_.node(id);
-    if (node.op == "Loop") return MakeLoop(std::move(eager), node, id, level);
-    if (node.op != "If") {
+    if (node.op == LoopOp::kName) return MakeLoop(std::move(eager), node, id, level);
+    if (node.op != IfOp::kName) {
       for (const ValueId input : node.inputs) {
         if (input != kNone) Want(input, level);
       }

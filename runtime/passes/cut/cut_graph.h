@@ -15,7 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/graph/graph.h"
+#include "runtime/graph/held_graph.h"
+#include "runtime/graph/node.h"
+#include "runtime/graph/parameter_expr.h"
 #include "runtime/passes/cut/cuts.h"
 
 namespace reprise {
@@ -24,7 +26,7 @@ struct GraphSection {
   std::string label;  // shown to people: "behind NonZero 'nonzero_1'"; the first section's is empty
   // Its inputs have the names of the whole graph's values. The first section has all inputs of the
   // whole graph, as they are declared; later ones get dtypes and dims with their values.
-  Graph graph;
+  HeldGraph graph;
   std::set<std::string> shape_inputs;  // the values of these are part of the binding
   std::set<std::string> shape_only;    // the elements of these are never read
   std::vector<std::string> outputs;    // named as in graph.outputs(), in the same order

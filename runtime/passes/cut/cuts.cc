@@ -8,9 +8,12 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/kit/host_op.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/gather_op.h"
 #include "runtime/passes/cut/shape_source.h"
 
 namespace reprise {
@@ -27,7 +30,7 @@ std::vector<ValueId> BranchResults(const Node& node) {
 }
 
 bool IsLookup(const Graph& graph, const Node& node) {
-  return node.op == "Gather" && graph.value(node.inputs[0]).kind == Value::Kind::kInput;
+  return node.op == GatherOp::kName && graph.value(node.inputs[0]).kind == Value::Kind::kInput;
 }
 
 // By node: the loops, by their number, that change what it computes from one iteration to the next.
@@ -39,8 +42,8 @@ std::vector<std::set<int64_t>> LoopsAround(const Graph& graph) {
       const NodeId producer = ProducerOf(graph, input);
       if (producer != kNone) around[id].insert(around[producer].begin(), around[producer].end());
     }
-    if (node.op == "reprise.LoopStep") around[id].insert(LoopNumber(node));
-    if (node.op == "Loop") around[id].erase(LoopNumber(node));
+    if (node.op == LoopStepOp::kName) around[id].insert(LoopNumber(node));
+    if (node.op == LoopOp::kName) around[id].erase(LoopNumber(node));
   }
   return around;
 }
@@ -85,7 +88,7 @@ class Analysis {
             std::vector<ValueId>(middle, results.end())};
   }
 
-  bool IsCutIf(NodeId id) const { return graph_.node(id).op == "If" && result_.is_cut[id]; }
+  bool IsCutIf(NodeId id) const { return graph_.node(id).op == IfOp::kName && result_.is_cut[id]; }
 
   std::vector<bool> NodesNeededBy(std::vector<ValueId> values) const {
     return NodesBehind(std::move(values), [&](NodeId id) { return result_.is_cut[id]; });
@@ -180,7 +183,7 @@ class Analysis {
       seen[id] = true;
       found[id] = !result_.is_in_body[id];
       const Node& node = graph_.node(id);
-      if (node.op == "If" && condition_only(id)) {
+      if (node.op == IfOp::kName && condition_only(id)) {
         stack.push_back(node.input(0));
         const auto common = common_.find(id);
         if (common == common_.end()) continue;
@@ -202,11 +205,11 @@ class Analysis {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (row->IsValueInput(i) && !is_known(node.inputs[i])) result_.is_cut[id] = true;
     }
-    if (node.op == "Loop" || row->Has(kHost) ||
+    if (node.op == LoopOp::kName || row->Has(kHost) ||
         (is_body_ && IsLookup(graph_, node) && !is_known(node.inputs[1]))) {
       result_.is_cut[id] = true;
     }
-    if (node.op == "If" && !result_.is_cut[id]) {
+    if (node.op == IfOp::kName && !result_.is_cut[id]) {
       const std::vector<bool> branch =
           NodesBehind(BranchResults(node), [](NodeId) { return false; });
       for (const NodeId other : graph_.NodeIds()) {
@@ -216,7 +219,7 @@ class Analysis {
     const bool is_static = !result_.is_cut[id] && !row->Has(kNoFold) &&
                            (row->Has(kShapeOnly) || absl::c_all_of(node.inputs, is_known));
     // Bodies of loops and branches have their own graphs, which are cut as they are.
-    const bool is_step = node.op == "If" || node.op == "reprise.LoopStep";
+    const bool is_step = node.op == IfOp::kName || node.op == LoopStepOp::kName;
     if (everywhere_ && !is_static && !is_step && !result_.is_in_body[id]) result_.is_cut[id] = true;
     for (const ValueId output : node.outputs) {
       if (output != kNone) result_.is_static[output] = is_static;
@@ -229,12 +232,12 @@ class Analysis {
     const auto join = [&](ValueId value) {
       if (value != kNone) level = std::max(level, result_.level[value]);
     };
-    if (node.op == "If" && result_.is_cut[id]) {
+    if (node.op == IfOp::kName && result_.is_cut[id]) {
       join(node.input(0));
       for (const ValueId operand : BranchBehind(graph_, result_, BranchResults(node)).operands) {
         join(operand);
       }
-    } else if (node.op == "Loop") {
+    } else if (node.op == LoopOp::kName) {
       const size_t given = LoopParts(node).first_result;
       for (size_t i = 0; i < given; ++i) join(node.inputs[i]);
       for (const ValueId operand : BranchBehind(graph_, result_, BodyResults(node)).operands) {
@@ -341,14 +344,15 @@ Cut DescribeCut(const Graph& graph, const CutAnalysis& analysis, NodeId id) {
     cut.why =
         "it comes from a library and runs on the host, between recipes; the time of one call "
         "of it cannot be cut";
-  } else if (analysis.is_everywhere && reasons.empty() && node.op != "If" && node.op != "Loop") {
+  } else if (analysis.is_everywhere && reasons.empty() && node.op != IfOp::kName &&
+             node.op != LoopOp::kName) {
     cut.why = "the model runs op by op";
-  } else if (node.op == "Loop") {
+  } else if (node.op == LoopOp::kName) {
     cut.why = "its body runs once for each iteration";
   } else if (IsLookup(graph, node)) {
     cut.why =
         absl::StrCat("each iteration takes a part of '", graph.value(node.inputs[0]).name, "'");
-  } else if (node.op != "If") {
+  } else if (node.op != IfOp::kName) {
     cut.why = absl::StrCat("the size of its result depends on the elements of ",
                            absl::StrJoin(reasons, " and of "));
   } else if (!reasons.empty()) {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 
 namespace reprise {
 

@@ -1,5 +1,6 @@
 #include "runtime/passes/cut/shape_source.h"
 
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 

@@ -1,7 +1,7 @@
 // The value from which a shape is taken: of several values with one shape, the most accessible one.
 #pragma once
 
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 
 namespace reprise {
 

@@ -4,6 +4,11 @@
 #include <tuple>
 #include <vector>
 
+#include "runtime/graph/graph.h"
+#include "runtime/ops/attention/attention_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/transpose_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
 
@@ -12,7 +17,8 @@ namespace {
 
 // The value that a chain of Reshapes starts from: the same elements in the same order.
 ValueId BelowReshapes(const Graph& graph, ValueId value) {
-  while (const Node* reshape = graph.ProducerIf(value, "Reshape")) value = reshape->inputs[0];
+  while (const Node* reshape = graph.ProducerIf(value, ReshapeOp::kName))
+    value = reshape->inputs[0];
   return value;
 }
 
@@ -23,7 +29,7 @@ ValueId HeadsBehind(const Graph& graph, ValueId tokens, int64_t all_heads) {
   const int64_t batch = shape[0], rows = shape[1], size = shape[2] / all_heads;
   ValueId value = BelowReshapes(graph, tokens);
   int64_t heads = all_heads;
-  if (const Node* expand = graph.ProducerIf(value, "Expand"); expand != nullptr) {
+  if (const Node* expand = graph.ProducerIf(value, ExpandOp::kName); expand != nullptr) {
     const Shape& wide = *ShapeOf(graph, value);
     if (wide.size() != 5 || wide[2] * wide[3] != all_heads) return kNone;
     heads = wide[2];
@@ -36,7 +42,7 @@ ValueId HeadsBehind(const Graph& graph, ValueId tokens, int64_t all_heads) {
   if (!HasShape(graph, value, {batch, rows, heads, size})) return kNone;
   // The Transposes composed: dim i of the result is dim places[i] of the value they start from.
   std::vector<int64_t> places = {0, 1, 2, 3};
-  while (const Node* transpose = graph.ProducerIf(value, "Transpose")) {
+  while (const Node* transpose = graph.ProducerIf(value, TransposeOp::kName)) {
     const std::vector<int64_t> perm = transpose->attributes.Ints("perm");
     if (perm.size() != places.size()) return kNone;
     for (int64_t& place : places) place = perm[static_cast<size_t>(place)];
@@ -53,8 +59,8 @@ class AttendByHeadPass : public Pass {
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
     for (const NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed || graph.node(id).op != "reprise.Attention" ||
-          graph.node(id).attributes.Int("packed_qkv", 0) != 0) {
+      if (graph.node(id).removed || graph.node(id).op != AttentionOp::kName ||
+          AttentionOp::From(graph.node(id)).packed_qkv) {
         continue;
       }
       changed |= Rewrite(graph, id);
@@ -64,7 +70,7 @@ class AttendByHeadPass : public Pass {
 
  private:
   static bool Rewrite(Graph& graph, NodeId id) {
-    const int64_t heads = graph.node(id).attributes.Int("num_heads", 0);
+    const int64_t heads = AttentionOp::From(graph.node(id)).num_heads;
     const ValueId k = HeadsBehind(graph, graph.node(id).inputs[1], heads);
     const ValueId v = HeadsBehind(graph, graph.node(id).inputs[2], heads);
     const auto heads_of = [&](ValueId value) {

@@ -4,6 +4,9 @@
 #include <numeric>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/windows/conv_op.h"
 #include "runtime/ops/windows/windows.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
@@ -52,7 +55,7 @@ class CropWindowsPass : public Pass {
  private:
   static absl::StatusOr<bool> Crop(Graph& graph, NodeId id) {
     const Node node = graph.node(id);
-    if (node.removed || node.op != "Conv" || !IsWeight(graph, node.inputs[1])) return false;
+    if (node.removed || node.op != ConvOp::kName || !IsWeight(graph, node.inputs[1])) return false;
     const std::optional<Shape>& data = ShapeOf(graph, node.inputs[0]);
     const std::optional<Shape>& weight = ShapeOf(graph, node.inputs[1]);
     if (!data.has_value() || !weight.has_value() || NumElements(*data) == 0) return false;
@@ -77,7 +80,7 @@ class CropWindowsPass : public Pass {
     };
     std::vector<ValueId> inputs = node.inputs;
     ASSIGN_OR_RETURN(inputs[1],
-                     AddWeight(graph, "Slice", {},
+                     AddWeight(graph, SliceOp::kName, {},
                                {node.inputs[1], constant(starts), constant(ends), constant(axes)},
                                graph.value(node.inputs[1]).dtype, shape));
     Attributes attributes = node.attributes;
@@ -85,7 +88,7 @@ class CropWindowsPass : public Pass {
     attributes.Set("pads", pads);
     attributes.Set("auto_pad", std::string("NOTSET"));
     ASSIGN_OR_RETURN(const ValueId cropped,
-                     AddInferred(graph, "Conv", inputs, std::move(attributes), node.name));
+                     AddInferred(graph, ConvOp::kName, inputs, std::move(attributes), node.name));
     Replace(graph, node.outputs[0], cropped);
     return true;
   }

@@ -1,5 +1,7 @@
 #include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
@@ -33,7 +35,7 @@ class FinalizeOutputsPass : public Pass {
       if (graph.value(storage).kind == Value::Kind::kResult && taken.insert(storage).second) {
         continue;
       }
-      ASSIGN_OR_RETURN(const ValueId copy, AddInferred(graph, "Identity", {id}));
+      ASSIGN_OR_RETURN(const ValueId copy, AddInferred(graph, IdentityOp::kName, {id}));
       copies.emplace_back(i, copy);
     }
     for (const auto& [position, copy] : copies) graph.SetOutput(position, copy);

@@ -1,8 +1,11 @@
 // LayerNormalization of a sum of two equal shapes becomes reprise.AddLayerNorm. Where others read
 // the sum too, it is output 1, unless a product with weights can add it in its own last step.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/kit/op.h"
-#include "runtime/ops/weights/linear_form.h"
+#include "runtime/ops/quantized/linear_form.h"
+#include "runtime/ops/reduce/layer_norm_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
 
@@ -43,12 +46,12 @@ class FuseAddLayerNormPass : public Pass {
 
  private:
   static bool Matches(const Graph& graph, const Node& node) {
-    if (node.op != "LayerNormalization" || IsUsed(graph, node.output(1)) ||
+    if (node.op != LayerNormalizationOp::kName || IsUsed(graph, node.output(1)) ||
         IsUsed(graph, node.output(2))) {
       return false;
     }
     const ValueId sum = node.inputs[0];
-    const Node* add = graph.ProducerIf(sum, "Add");
+    const Node* add = graph.ProducerIf(sum, AddOp::kName);
     if (add == nullptr || !IsFloat32(graph, sum) || !SameShape(graph, add->inputs[0], sum) ||
         !SameShape(graph, add->inputs[1], sum) || IsWeight(graph, add->inputs[0]) ||
         IsWeight(graph, add->inputs[1])) {
@@ -72,10 +75,10 @@ class FuseAddLayerNormPass : public Pass {
     std::vector<ValueId> inputs = {add.inputs[0], add.inputs[1], norm.inputs[1]};
     if (norm.input(2) != kNone) inputs.push_back(norm.inputs[2]);
     const bool sum_is_read = OnlyUser(graph, sum) == kNone;
-    const NodeId fused =
-        graph.AddNode("reprise.AddLayerNorm", std::move(inputs),
-                      {{"axis", int64_t{-1}}, {"epsilon", norm.attributes.Float("epsilon", 1e-5f)}},
-                      sum_is_read ? 2 : 1, norm.name);
+    const NodeId fused = graph.AddNode(
+        AddLayerNormOp::kName, std::move(inputs),
+        {{"axis", int64_t{-1}}, {"epsilon", LayerNormalizationOp::From(norm.attributes).epsilon}},
+        sum_is_read ? 2 : 1, norm.name);
     RETURN_IF_ERROR(InferNode(graph, fused));
     Replace(graph, norm.outputs[0], graph.node(fused).outputs[0]);
     if (sum_is_read) Replace(graph, sum, graph.node(fused).outputs[1]);

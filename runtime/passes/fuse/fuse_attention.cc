@@ -7,6 +7,14 @@
 #include <cmath>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/attention/attention_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/reduce/softmax_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/match/attention_match.h"
@@ -80,7 +88,7 @@ std::optional<RepeatedHeads> MatchRepeat(const Graph& graph, const HeadOperand& 
     if (producer == kNone) return std::nullopt;
     const Node& node = graph.node(producer);
     const Shape& shape = *ShapeOf(graph, value);
-    if (node.op == "Mul" || node.op == "Div") {
+    if (node.op == MulOp::kName || node.op == DivOp::kName) {
       double factor = 1;
       if (StepToHeads(graph, value, operand.scalable, &value, &factor) == kNone) {
         return std::nullopt;
@@ -89,8 +97,8 @@ std::optional<RepeatedHeads> MatchRepeat(const Graph& graph, const HeadOperand& 
       continue;
     }
     value = node.input(0);
-    if (node.op == "Reshape") continue;
-    if (node.op == "Transpose" && swapped) {
+    if (node.op == ReshapeOp::kName) continue;
+    if (node.op == TransposeOp::kName && swapped) {
       std::vector<int64_t> perm = node.attributes.Ints("perm");
       if (perm.size() < 2 || shape.back() != operand.rows ||
           shape[shape.size() - 2] != operand.size) {
@@ -101,7 +109,7 @@ std::optional<RepeatedHeads> MatchRepeat(const Graph& graph, const HeadOperand& 
       swapped = false;
       continue;
     }
-    if (node.op != "Expand" || swapped || shape.size() != 5) return std::nullopt;
+    if (node.op != ExpandOp::kName || swapped || shape.size() != 5) return std::nullopt;
     const int64_t times = shape[2];
     const Shape wide = {operand.batch, shape[1], times, operand.rows, operand.size};
     const Shape narrow = {operand.batch, shape[1], 1, operand.rows, operand.size};
@@ -134,7 +142,7 @@ absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
         value, AddReshape(graph, value, {group.batch, group.rows, group.heads, 1, group.size}));
     const ValueId wide = graph.AddConstant(
         "", Tensor::Int64s({group.batch, group.rows, group.heads, repeated->times, group.size}));
-    ASSIGN_OR_RETURN(value, AddInferred(graph, "Expand", {value, wide}));
+    ASSIGN_OR_RETURN(value, AddInferred(graph, ExpandOp::kName, {value, wide}));
     return AddReshape(graph, value, tokens);
   }
   if (!sources.empty()) {
@@ -147,7 +155,9 @@ absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
     ValueId above = kNone;
     double factor = 1;
     const NodeId node = StepToHeads(graph, value, true, &above, &factor);
-    if (node == kNone || (graph.node(node).op != "Mul" && graph.node(node).op != "Div")) break;
+    if (node == kNone ||
+        (graph.node(node).op != MulOp::kName && graph.node(node).op != DivOp::kName))
+      break;
     scale *= factor;
     value = above;
   }
@@ -157,7 +167,7 @@ absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
   ASSIGN_OR_RETURN(value, AddReshape(graph, value, heads));
   const std::vector<int64_t> perm =
       operand.swapped ? std::vector<int64_t>{0, 3, 1, 2} : std::vector<int64_t>{0, 2, 1, 3};
-  ASSIGN_OR_RETURN(value, AddInferred(graph, "Transpose", {value}, {{"perm", perm}}));
+  ASSIGN_OR_RETURN(value, AddInferred(graph, TransposeOp::kName, {value}, {{"perm", perm}}));
   return AddReshape(graph, value, tokens);
 }
 
@@ -198,18 +208,18 @@ absl::StatusOr<ValueId> CombineMasks(Graph& graph, const AttentionPattern& patte
       if (keep && pattern.masks.size() == 1 && std::isinf(mask->fill)) return value;
       if (combined == kNone) combined = graph.AddConstant("", Tensor::FloatScalar(0));
       const ValueId fill = graph.AddConstant("", Tensor::FloatScalar(mask->fill));
-      ASSIGN_OR_RETURN(
-          combined,
-          AddInferred(graph, "Where", {value, keep ? combined : fill, keep ? fill : combined}));
+      ASSIGN_OR_RETURN(combined,
+                       AddInferred(graph, WhereOp::kName,
+                                   {value, keep ? combined : fill, keep ? fill : combined}));
       continue;
     }
     if (mask->kind == AttentionMask::Kind::kSub) {
-      ASSIGN_OR_RETURN(value, AddInferred(graph, "Neg", {value}));
+      ASSIGN_OR_RETURN(value, AddInferred(graph, NegOp::kName, {value}));
     }
     if (combined == kNone) {
       combined = value;
     } else {
-      ASSIGN_OR_RETURN(combined, AddInferred(graph, "Add", {value, combined}));
+      ASSIGN_OR_RETURN(combined, AddInferred(graph, AddOp::kName, {value, combined}));
     }
   }
   return combined;
@@ -232,7 +242,8 @@ absl::Status ReplaceResult(Graph& graph, const AttentionPattern& pattern, const 
     const NodeId user = OnlyUser(graph, value);
     if (user == kNone) break;
     const Node& node = graph.node(user);
-    if ((node.op != "Reshape" && node.op != "Transpose") || node.inputs[0] != value) break;
+    if ((node.op != ReshapeOp::kName && node.op != TransposeOp::kName) || node.inputs[0] != value)
+      break;
     view = view->Through(graph, user, node.outputs[0]);
     if (!view.has_value()) break;
     value = node.outputs[0];
@@ -244,7 +255,7 @@ absl::Status ReplaceResult(Graph& graph, const AttentionPattern& pattern, const 
     ASSIGN_OR_RETURN(
         replacement,
         AddReshape(graph, attention, {sizes.batch, sizes.queries, sizes.heads, sizes.size_v}));
-    ASSIGN_OR_RETURN(replacement, AddInferred(graph, "Transpose", {replacement},
+    ASSIGN_OR_RETURN(replacement, AddInferred(graph, TransposeOp::kName, {replacement},
                                               {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}));
   }
   const Shape shape = *ShapeOf(graph, dense);
@@ -280,7 +291,7 @@ class FuseAttentionPass : public Pass {
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
     for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed || graph.node(id).op != "Softmax") continue;
+      if (graph.node(id).removed || graph.node(id).op != SoftmaxOp::kName) continue;
       const std::optional<AttentionPattern> pattern = MatchAttention(graph, id);
       if (!pattern.has_value()) continue;
       const std::optional<Sizes> sizes = SizesOf(graph, *pattern);
@@ -318,7 +329,7 @@ class FuseAttentionPass : public Pass {
     if (mask != kNone) inputs.push_back(mask);
     while (inputs.back() == kNone) inputs.pop_back();
     ASSIGN_OR_RETURN(const ValueId attention,
-                     AddInferred(graph, "reprise.Attention", std::move(inputs),
+                     AddInferred(graph, AttentionOp::kName, std::move(inputs),
                                  {{"num_heads", sizes.heads},
                                   {"scale", static_cast<float>(scale)},
                                   {"nan_to_zero", int64_t{pattern.nan_to_zero}},

@@ -8,6 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/activation_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/quantized/integer_conv_op.h"
+#include "runtime/ops/reduce/channel_norm_op.h"
+#include "runtime/ops/windows/conv_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/match/activation_match.h"
@@ -38,7 +44,7 @@ struct Conv {
 bool HasWeightsByMap(const Graph& graph, const Conv& conv) {
   // With several groups, no dim of a transposed weight counts all maps.
   return IsWeight(graph, conv.weight) && IsFloat32(graph, conv.weight) &&
-         (!conv.transposed || conv.attributes.Int("group", 1) == 1);
+         (!conv.transposed || ConvOp::From(conv.attributes).group == 1);
 }
 
 // `op` of the weights and `of_map`, a weight [maps] or [1].
@@ -54,7 +60,7 @@ absl::Status ApplyToWeights(Graph& graph, Conv& conv, absl::string_view op, Valu
 
 absl::StatusOr<bool> AbsorbBatchNorm(Graph& graph, Conv& conv) {
   const NodeId user = OnlyUser(graph, conv.result);
-  if (user == kNone || graph.node(user).op != "BatchNormalization" ||
+  if (user == kNone || graph.node(user).op != BatchNormalizationOp::kName ||
       graph.node(user).inputs[0] != conv.result || !HasWeightsByMap(graph, conv)) {
     return false;
   }
@@ -62,7 +68,7 @@ absl::StatusOr<bool> AbsorbBatchNorm(Graph& graph, Conv& conv) {
   ASSIGN_OR_RETURN(const std::optional<BatchNorm> norm, BatchNormOf(graph, user, conv.bias));
   if (!norm.has_value()) return false;
   conv.bias = norm->bias;
-  RETURN_IF_ERROR(ApplyToWeights(graph, conv, "Mul", norm->factor));
+  RETURN_IF_ERROR(ApplyToWeights(graph, conv, MulOp::kName, norm->factor));
   conv.sum(result);
   return true;
 }
@@ -85,9 +91,9 @@ absl::StatusOr<bool> AbsorbByMap(Graph& graph, Conv& conv) {
   const NodeId user = OnlyUser(graph, conv.result);
   if (user == kNone) return false;
   const Node node = graph.node(user);  // A copy: adding nodes moves them.
-  const bool scales = node.op == "Mul" || node.op == "Div";
-  if (!scales && node.op != "Add" && node.op != "Sub") return false;
-  const bool commutes = node.op == "Mul" || node.op == "Add";
+  const bool scales = node.op == MulOp::kName || node.op == DivOp::kName;
+  if (!scales && node.op != AddOp::kName && node.op != SubOp::kName) return false;
+  const bool commutes = node.op == MulOp::kName || node.op == AddOp::kName;
   if ((!commutes && node.inputs[0] != conv.result) || !HasWeightsByMap(graph, conv) ||
       (conv.bias != kNone && (!IsWeight(graph, conv.bias) || !IsFloat32(graph, conv.bias)))) {
     return false;
@@ -143,7 +149,7 @@ absl::Status AbsorbPad(const Graph& graph, Conv& conv) {
 
 void AbsorbResidual(const Graph& graph, Conv& conv) {
   const NodeId user = OnlyUser(graph, conv.result);
-  if (user == kNone || graph.node(user).op != "Add") return;
+  if (user == kNone || graph.node(user).op != AddOp::kName) return;
   // Alone in reading the convolution, the Add is no input of what makes the residual.
   const ValueId residual = OtherInput(graph.node(user), conv.result);
   const ValueId sum = graph.node(user).outputs[0];
@@ -162,7 +168,7 @@ const Node* GateOf(const Graph& graph, ValueId y, ValueId& product) {
   for (int i = 0; i < 2; ++i) {
     const Node& gate = graph.node(users[i]);
     const Node& mul = graph.node(users[1 - i]);
-    if (mul.op != "Mul" || gate.inputs.size() != 1) continue;
+    if (mul.op != MulOp::kName || gate.inputs.size() != 1) continue;
     if (OnlyUser(graph, gate.outputs[0]) != users[1 - i]) continue;
     product = mul.outputs[0];
     return &gate;
@@ -171,7 +177,7 @@ const Node* GateOf(const Graph& graph, ValueId y, ValueId& product) {
 }
 
 bool IsHardSwishGate(const Node& node) {
-  return node.op == "HardSigmoid" && IsNear(node.attributes.Float("alpha", 0.2f), 1.0 / 6) &&
+  return node.op == HardSigmoidOp::kName && IsNear(node.attributes.Float("alpha", 0.2f), 1.0 / 6) &&
          IsNear(node.attributes.Float("beta", 0.5f), 0.5);
 }
 
@@ -179,7 +185,7 @@ void AbsorbActivation(const Graph& graph, Conv& conv) {
   ValueId result = kNone;
   std::optional<Attributes> activation;
   if (const Node* gate = GateOf(graph, conv.result, result); gate != nullptr) {
-    if (gate->op == "Sigmoid") activation = NamedActivation("silu");
+    if (gate->op == SigmoidOp::kName) activation = NamedActivation("silu");
     if (IsHardSwishGate(*gate)) activation = NamedActivation("hard_swish");
   } else if (const NodeId user = OnlyUser(graph, conv.result); user != kNone) {
     activation = ActivationOf(graph, graph.node(user));
@@ -201,9 +207,9 @@ class FuseConvPass : public Pass {
     std::reverse(ids.begin(), ids.end());
     for (NodeId id : ids) {
       const Node node = graph.node(id);
-      const bool transposed = node.op == "ConvTranspose",
-                 integer = node.op == "reprise.IntegerConv";
-      if (node.removed || (node.op != "Conv" && !transposed && !integer) ||
+      const bool transposed = node.op == ConvTransposeOp::kName,
+                 integer = node.op == IntegerConvOp::kName;
+      if (node.removed || (node.op != ConvOp::kName && !transposed && !integer) ||
           !IsFloat32(graph, node.outputs[0])) {
         continue;
       }
@@ -244,7 +250,8 @@ class FuseConvPass : public Pass {
   // A BatchNormalization that joined none is a convolution of each map with one tap.
   static absl::StatusOr<bool> ReplaceBatchNorm(Graph& graph, NodeId id) {
     const Node node = graph.node(id);  // A copy: adding nodes moves them.
-    if (node.removed || node.op != "BatchNormalization" || !IsFloat32(graph, node.inputs[0])) {
+    if (node.removed || node.op != BatchNormalizationOp::kName ||
+        !IsFloat32(graph, node.inputs[0])) {
       return false;
     }
     ASSIGN_OR_RETURN(const std::optional<BatchNorm> norm, BatchNormOf(graph, id, kNone));
@@ -261,7 +268,7 @@ class FuseConvPass : public Pass {
     AbsorbActivation(graph, conv);
     std::vector<ValueId> inputs = {x, conv.weight, conv.bias};
     if (conv.residual != kNone) inputs.push_back(conv.residual);
-    ASSIGN_OR_RETURN(const ValueId y, AddInferred(graph, "reprise.Conv", std::move(inputs),
+    ASSIGN_OR_RETURN(const ValueId y, AddInferred(graph, FusedConvOp::kName, std::move(inputs),
                                                   conv.attributes, node.name));
     Replace(graph, conv.result, y);
     return true;

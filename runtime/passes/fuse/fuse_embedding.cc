@@ -1,6 +1,10 @@
 // Gather(table, ids) and the Adds between them become one reprise.EmbeddingSum. Rows of bytes that
 // DequantizeLinear makes floats are rows of the dequantised table, which kernels read as stored.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
 
@@ -16,7 +20,7 @@ struct Lookup {
 std::optional<Lookup> MatchLookup(const Graph& graph, ValueId value) {
   if (!IsFloat32(graph, value)) return std::nullopt;
   Lookup lookup;
-  if (const Node* floats = graph.ProducerIf(value, "DequantizeLinear"); floats != nullptr) {
+  if (const Node* floats = graph.ProducerIf(value, DequantizeLinearOp::kName); floats != nullptr) {
     value = floats->inputs[0];
     lookup.scale = floats->inputs[1];
     lookup.zero = floats->input(2);
@@ -26,7 +30,7 @@ std::optional<Lookup> MatchLookup(const Graph& graph, ValueId value) {
       return std::nullopt;
     }
   }
-  const Node* gather = graph.ProducerIf(value, "Gather");
+  const Node* gather = graph.ProducerIf(value, GatherOp::kName);
   if (gather == nullptr || !IsParameter(graph, gather->inputs[0])) return std::nullopt;
   const int64_t axis = gather->attributes.Int("axis", 0);
   if (ShapeOf(graph, gather->inputs[0])->size() != 2 || (axis != 0 && axis != -2)) {
@@ -46,7 +50,7 @@ bool CollectTerms(const Graph& graph, ValueId value, bool outermost, int depth,
     terms.push_back(*lookup);
     return true;
   }
-  const Node* add = graph.ProducerIf(value, "Add");
+  const Node* add = graph.ProducerIf(value, AddOp::kName);
   return add != nullptr && depth > 0 &&
          CollectTerms(graph, add->inputs[0], false, depth - 1, terms) &&
          CollectTerms(graph, add->inputs[1], false, depth - 1, terms);
@@ -57,7 +61,7 @@ absl::StatusOr<ValueId> TableOf(Graph& graph, const Lookup& lookup) {
   std::vector<ValueId> inputs = {lookup.table, lookup.scale};
   if (lookup.zero != kNone) inputs.push_back(lookup.zero);
   const Shape shape = *ShapeOf(graph, lookup.table);
-  return AddWeight(graph, "DequantizeLinear", {}, inputs, DType::kFloat32, shape);
+  return AddWeight(graph, DequantizeLinearOp::kName, {}, inputs, DType::kFloat32, shape);
 }
 
 class FuseEmbeddingPass : public Pass {
@@ -69,7 +73,7 @@ class FuseEmbeddingPass : public Pass {
     const std::vector<NodeId> ids = graph.NodeIds();
     // From the end, so that the outermost Add of a chain is met first.
     for (auto it = ids.rbegin(); it != ids.rend(); ++it) {
-      if (graph.node(*it).removed || graph.node(*it).op != "Add") continue;
+      if (graph.node(*it).removed || graph.node(*it).op != AddOp::kName) continue;
       const ValueId sum = graph.node(*it).outputs[0];
       std::vector<Lookup> terms;
       if (!CollectTerms(graph, sum, true, kMaxTerms, terms)) continue;
@@ -85,7 +89,7 @@ class FuseEmbeddingPass : public Pass {
       }
       const std::string name = graph.node(*it).name;
       ASSIGN_OR_RETURN(const ValueId fused,
-                       AddInferred(graph, "reprise.EmbeddingSum", std::move(operands), {}, name));
+                       AddInferred(graph, EmbeddingSumOp::kName, std::move(operands), {}, name));
       REPRISE_CHECK(SameShape(graph, fused, sum));
       Replace(graph, sum, fused);
       changed = true;

@@ -10,6 +10,9 @@
 #include <cmath>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/activation_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/unary.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
@@ -61,21 +64,22 @@ class Reader {
     const NodeId producer = ProducerOf(graph_, value);
     if (producer == kNone || depth == 0) return std::nullopt;
     const Node& node = graph_.node(producer);
-    if (node.op == "Pow") return ReadPower(node, depth);
-    if (node.op != "Add" && node.op != "Sub" && node.op != "Mul" && node.op != "Div") {
+    if (node.op == PowOp::kName) return ReadPower(node, depth);
+    if (node.op != AddOp::kName && node.op != SubOp::kName && node.op != MulOp::kName &&
+        node.op != DivOp::kName) {
       return std::nullopt;
     }
     const auto a = Read(node.inputs[0], depth - 1);
     if (!a.has_value()) return std::nullopt;
     auto b = Read(node.inputs[1], depth - 1);
     if (!b.has_value()) return std::nullopt;
-    if (node.op == "Mul") return Product(*a, *b);
-    if (node.op == "Div") {
+    if (node.op == MulOp::kName) return Product(*a, *b);
+    if (node.op == DivOp::kName) {
       const auto divisor = KnownScalar(graph_, node.inputs[1]);
       if (!divisor.has_value() || *divisor == 0) return std::nullopt;
       return Product(*a, Polynomial::Constant(1 / *divisor));
     }
-    const double sign = node.op == "Sub" ? -1 : 1;
+    const double sign = node.op == SubOp::kName ? -1 : 1;
     for (int i = 0; i < 4; ++i) {
       for (int j = 0; j < 2; ++j) p.c[i][j] = a->c[i][j] + sign * b->c[i][j];
     }
@@ -119,8 +123,8 @@ void CollectCandidates(const Graph& graph, ValueId value, int depth,
   const NodeId producer = ProducerOf(graph, value);
   if (producer == kNone || depth == 0) return;
   const Node& node = graph.node(producer);
-  if (node.op != "Add" && node.op != "Mul" && node.op != "Div" && node.op != "Pow" &&
-      node.op != "Sub") {
+  if (node.op != AddOp::kName && node.op != MulOp::kName && node.op != DivOp::kName &&
+      node.op != PowOp::kName && node.op != SubOp::kName) {
     return;
   }
   for (ValueId input : node.inputs) CollectCandidates(graph, input, depth - 1, candidates);
@@ -145,12 +149,12 @@ const std::vector<Form>& Forms() {
     half.c[1][0] = half.c[1][1] = 0.5;
     product.c[1][1] = 1;
     return new std::vector<Form>{
-        {"Erf", erf, half, "Gelu", {{"approximate", std::string("none")}}},
-        {"Tanh", tanh, half, "Gelu", {{"approximate", std::string("tanh")}}},
-        {"Sigmoid",
+        {ErfOp::kName, erf, half, GeluOp::kName, {{"approximate", std::string("none")}}},
+        {TanhOp::kName, tanh, half, GeluOp::kName, {{"approximate", std::string("tanh")}}},
+        {SigmoidOp::kName,
          sigmoid,
          product,
-         "com.microsoft.QuickGelu",
+         QuickGeluOp::kName,
          {{"alpha", ops::kQuickGeluAlpha}}}};
   }();
   return *forms;

@@ -2,6 +2,11 @@
 // Reshape, each group is normalised by InstanceNormalization, and behind the Reshape back a Mul and
 // an Add give every channel its scale and bias.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/reduce/channel_norm_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
 
@@ -11,8 +16,9 @@ namespace {
 // The operand of the Reshape that makes `value`; kNone where none does.
 ValueId BeforeReshape(const Graph& graph, ValueId value) {
   const NodeId producer = ProducerOf(graph, value);
-  return producer == kNone || graph.node(producer).op != "Reshape" ? kNone
-                                                                   : graph.node(producer).inputs[0];
+  return producer == kNone || graph.node(producer).op != ReshapeOp::kName
+             ? kNone
+             : graph.node(producer).inputs[0];
 }
 
 // A weight of one element a channel of `shape`, [batch, channels, dims...].
@@ -37,7 +43,7 @@ class FuseGroupNormPass : public Pass {
     bool changed = false;
     for (NodeId id : graph.NodeIds()) {
       const Node node = graph.node(id);  // A copy: adding nodes moves them.
-      if (node.removed || node.op != "InstanceNormalization") continue;
+      if (node.removed || node.op != InstanceNormalizationOp::kName) continue;
       const ValueId x = BeforeReshape(graph, node.inputs[0]);
       if (x == kNone || !IsFloat32(graph, x) || !IsWeight(graph, node.inputs[1]) ||
           !IsWeight(graph, node.inputs[2])) {
@@ -49,19 +55,20 @@ class FuseGroupNormPass : public Pass {
         continue;
       }
       const NodeId back = OnlyUser(graph, node.outputs[0]);
-      if (back == kNone || graph.node(back).op != "Reshape") continue;
+      if (back == kNone || graph.node(back).op != ReshapeOp::kName) continue;
       ValueId result = graph.node(back).outputs[0];
       if (!HasShape(graph, result, shape)) continue;
       Affine affine{};
       ASSIGN_OR_RETURN(affine.scale, OfChannels(graph, node.inputs[1], shape[1]));
       ASSIGN_OR_RETURN(affine.bias, OfChannels(graph, node.inputs[2], shape[1]));
-      RETURN_IF_ERROR(Absorb(graph, "Mul", shape, result, affine));
-      RETURN_IF_ERROR(Absorb(graph, "Add", shape, result, affine));
-      ASSIGN_OR_RETURN(const ValueId fused,
-                       AddInferred(graph, "GroupNormalization", {x, affine.scale, affine.bias},
-                                   {{"epsilon", node.attributes.Float("epsilon", 1e-5f)},
-                                    {"num_groups", grouped[1]}},
-                                   node.name));
+      RETURN_IF_ERROR(Absorb(graph, MulOp::kName, shape, result, affine));
+      RETURN_IF_ERROR(Absorb(graph, AddOp::kName, shape, result, affine));
+      ASSIGN_OR_RETURN(
+          const ValueId fused,
+          AddInferred(graph, GroupNormalizationOp::kName, {x, affine.scale, affine.bias},
+                      {{"epsilon", InstanceNormalizationOp::From(node.attributes).epsilon},
+                       {"num_groups", grouped[1]}},
+                      node.name));
       Replace(graph, result, fused);
       changed = true;
     }
@@ -77,7 +84,7 @@ class FuseGroupNormPass : public Pass {
     const ValueId sizes = graph.AddConstant("", Tensor::Int64s({groups, channels / groups}));
     ASSIGN_OR_RETURN(weight, AddReshape(graph, weight, {groups, 1}));
     ASSIGN_OR_RETURN(weight,
-                     AddWeight(graph, "Expand", {}, {weight, sizes}, DType::kFloat32, wide));
+                     AddWeight(graph, ExpandOp::kName, {}, {weight, sizes}, DType::kFloat32, wide));
     return AddReshape(graph, weight, {channels});
   }
 
@@ -94,7 +101,7 @@ class FuseGroupNormPass : public Pass {
       ASSIGN_OR_RETURN(to, AddWeight(graph, op, {}, {to, weight}, DType::kFloat32, {shape[1]}));
       return absl::OkStatus();
     };
-    if (op == "Mul") RETURN_IF_ERROR(apply(affine.scale));
+    if (op == MulOp::kName) RETURN_IF_ERROR(apply(affine.scale));
     return apply(affine.bias);
   }
 };

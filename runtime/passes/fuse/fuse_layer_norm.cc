@@ -5,6 +5,9 @@
 //   d * (1 / s * gamma) + beta    and with the reciprocal or a power of -1/2 in place of the root
 //   x * m + (beta - mean(x) * m), m = 1 / s * gamma    exporters of TensorFlow
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/reduce/layer_norm_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/match/norm_match.h"
@@ -21,7 +24,7 @@ struct Match {
 
 // (1 / s * gamma), in either order.
 std::optional<Match> MatchMultiplier(const Graph& graph, ValueId value) {
-  const Node* mul = graph.ProducerIf(value, "Mul");
+  const Node* mul = graph.ProducerIf(value, MulOp::kName);
   if (mul == nullptr) return std::nullopt;
   for (int side = 0; side < 2; ++side) {
     const auto statistics = MatchInverse(graph, mul->inputs[side], NormKind::kVariance);
@@ -35,10 +38,10 @@ std::optional<Match> MatchMultiplier(const Graph& graph, ValueId value) {
 // x * m + (beta - mean(x) * m).
 std::optional<Match> MatchFoldedForm(const Graph& graph, const Node& add) {
   for (int side = 0; side < 2; ++side) {
-    const Node* scaled = graph.ProducerIf(add.inputs[side], "Mul");
-    const Node* sub = graph.ProducerIf(add.inputs[1 - side], "Sub");
+    const Node* scaled = graph.ProducerIf(add.inputs[side], MulOp::kName);
+    const Node* sub = graph.ProducerIf(add.inputs[1 - side], SubOp::kName);
     if (scaled == nullptr || sub == nullptr) continue;
-    const Node* shift = graph.ProducerIf(sub->inputs[1], "Mul");
+    const Node* shift = graph.ProducerIf(sub->inputs[1], MulOp::kName);
     if (shift == nullptr) continue;
     for (int order = 0; order < 2; ++order) {
       const ValueId multiplier = scaled->inputs[order];
@@ -60,7 +63,7 @@ std::optional<Match> MatchFoldedForm(const Graph& graph, const Node& add) {
 
 // d / s, d * (1 / s) or d * (1 / s * gamma).
 std::optional<Match> MatchNormalized(const Graph& graph, const Node& node) {
-  if (node.op == "Div") {
+  if (node.op == DivOp::kName) {
     const auto statistics = MatchDeviation(graph, node.inputs[1], NormKind::kVariance);
     if (!statistics.has_value() || CentredOperand(graph, node.inputs[0], false) != statistics->x) {
       return std::nullopt;
@@ -87,14 +90,14 @@ std::optional<Match> MatchNormalized(const Graph& graph, const Node& node) {
 void ExtendWithScaleAndShift(const Graph& graph, Match& match) {
   if (match.gamma == kNone) {
     const NodeId user = OnlyUser(graph, match.result);
-    if (user == kNone || graph.node(user).op != "Mul") return;
+    if (user == kNone || graph.node(user).op != MulOp::kName) return;
     const ValueId gamma = OtherInput(graph.node(user), match.result);
     if (gamma == kNone || !IsPerFeature(graph, gamma, match.statistics.x)) return;
     match.gamma = gamma;
     match.result = graph.node(user).outputs[0];
   }
   const NodeId user = OnlyUser(graph, match.result);
-  if (user == kNone || graph.node(user).op != "Add") return;
+  if (user == kNone || graph.node(user).op != AddOp::kName) return;
   const ValueId beta = OtherInput(graph.node(user), match.result);
   if (beta == kNone || !IsPerFeature(graph, beta, match.statistics.x)) return;
   match.beta = beta;
@@ -111,10 +114,10 @@ class FuseLayerNormPass : public Pass {
       if (graph.node(id).removed) continue;
       const Node& node = graph.node(id);
       std::optional<Match> match;
-      if (node.op == "Div" || node.op == "Mul") {
+      if (node.op == DivOp::kName || node.op == MulOp::kName) {
         match = MatchNormalized(graph, node);
         if (match.has_value()) ExtendWithScaleAndShift(graph, *match);
-      } else if (node.op == "Add") {
+      } else if (node.op == AddOp::kName) {
         match = MatchFoldedForm(graph, node);
       }
       if (!match.has_value()) continue;
@@ -140,7 +143,7 @@ class FuseLayerNormPass : public Pass {
     }
     const std::string name = graph.node(ProducerOf(graph, match.result)).name;
     ASSIGN_OR_RETURN(const ValueId normalized,
-                     AddInferred(graph, "LayerNormalization", std::move(inputs),
+                     AddInferred(graph, LayerNormalizationOp::kName, std::move(inputs),
                                  {{"axis", int64_t{-1}},
                                   {"epsilon", static_cast<float>(match.statistics.epsilon)}},
                                  name));

@@ -5,8 +5,15 @@
 #include <algorithm>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/activation_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/unary.h"
-#include "runtime/ops/weights/linear_form.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/products/linear_op.h"
+#include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/quantized/linear_form.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
@@ -34,14 +41,14 @@ bool IsByColumn(const Graph& graph, ValueId value, int64_t columns) {
 // Floats as the model's file has them, turned at most, whether a half holds them or not.
 bool IsStoredAsFloats(const ParameterExpr& expression) {
   if (expression.is_leaf()) return expression.dtype() == DType::kFloat32;
-  return (expression.op() == "Transpose" || expression.op() == "Reshape") &&
+  return (expression.op() == TransposeOp::kName || expression.op() == ReshapeOp::kName) &&
          IsStoredAsFloats(*expression.inputs()[0]);
 }
 
 std::optional<Linear> MatchProduct(const Graph& graph, const Node& node) {
   if (const ops::LinearForm* form = ops::LinearFormOf(node.op); form != nullptr) {
     if (node.input(form->residual) != kNone ||
-        node.attributes.String("activation", "none") != "none") {
+        LinearOp::From(node.attributes).activation != "none") {
       return std::nullopt;
     }
     Linear linear = {.form = form, .inputs = node.inputs, .result = node.outputs[0]};
@@ -49,12 +56,12 @@ std::optional<Linear> MatchProduct(const Graph& graph, const Node& node) {
     linear.inputs.resize(std::min(linear.inputs.size(), form->bias));
     return linear;
   }
-  if (node.op != "MatMul" || !IsFloat32(graph, node.inputs[0]) ||
+  if (node.op != MatMulOp::kName || !IsFloat32(graph, node.inputs[0]) ||
       !IsFloat32(graph, node.inputs[1]) || !IsParameter(graph, node.inputs[1]) ||
       ShapeOf(graph, node.inputs[1])->size() != 2 || ShapeOf(graph, node.inputs[0])->size() < 2) {
     return std::nullopt;
   }
-  return Linear{.form = ops::LinearFormOf("reprise.Linear"),
+  return Linear{.form = ops::LinearFormOf(LinearOp::kName),
                 .inputs = {node.inputs[0], node.inputs[1]},
                 .result = node.outputs[0]};
 }
@@ -63,7 +70,7 @@ std::optional<Linear> MatchProduct(const Graph& graph, const Node& node) {
 // as they are, and weights that another product shares would be held twice.
 bool TakesFactors(const Graph& graph, const Linear& linear) {
   const ValueId weight = linear.inputs[1];
-  return linear.form->op == "reprise.Linear" && IsParameter(graph, weight) &&
+  return linear.form->op == LinearOp::kName && IsParameter(graph, weight) &&
          OnlyUser(graph, weight) != kNone &&
          IsStoredAsFloats(*ops::WithoutNarrowing(graph.value(weight).parameter));
 }
@@ -73,8 +80,8 @@ absl::StatusOr<bool> AbsorbByColumn(Graph& graph, Linear& linear) {
   const NodeId user = OnlyUser(graph, linear.result);
   if (user == kNone) return false;
   const Node node = graph.node(user);  // A copy: adding nodes moves them.
-  const bool scales = node.op == "Mul";
-  if (!scales && node.op != "Add") return false;
+  const bool scales = node.op == MulOp::kName;
+  if (!scales && node.op != AddOp::kName) return false;
   if (!linear.takes_factors && (scales || linear.bias != kNone)) return false;
   const Shape matrix = *ShapeOf(graph, linear.inputs[1]);
   const Shape columns = {matrix.back()};
@@ -85,7 +92,7 @@ absl::StatusOr<bool> AbsorbByColumn(Graph& graph, Linear& linear) {
   }
   ASSIGN_OR_RETURN(other, AddReshape(graph, other, columns));
   if (scales) {
-    ASSIGN_OR_RETURN(linear.inputs[1], AddWeight(graph, "Mul", {}, {linear.inputs[1], other},
+    ASSIGN_OR_RETURN(linear.inputs[1], AddWeight(graph, MulOp::kName, {}, {linear.inputs[1], other},
                                                  DType::kFloat32, matrix));
   }
   if (linear.bias != kNone) {
@@ -105,7 +112,7 @@ ValueId SiluOf(const Graph& graph, ValueId y) {
   for (int i = 0; i < 2; ++i) {
     const Node& sigmoid = graph.node(users[i]);
     const Node& mul = graph.node(users[1 - i]);
-    if (sigmoid.op != "Sigmoid" || mul.op != "Mul") continue;
+    if (sigmoid.op != SigmoidOp::kName || mul.op != MulOp::kName) continue;
     if (OnlyUser(graph, sigmoid.outputs[0]) != users[1 - i]) continue;
     return mul.outputs[0];
   }
@@ -121,18 +128,18 @@ void AbsorbActivation(const Graph& graph, Linear& linear) {
   const NodeId user = OnlyUser(graph, linear.result);
   if (user == kNone) return;
   const Node& node = graph.node(user);
-  if (node.op == "Gelu") {
+  if (node.op == GeluOp::kName) {
     linear.activation =
         node.attributes.String("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu";
-  } else if (node.op == "com.microsoft.QuickGelu") {
-    const float alpha = node.attributes.Float("alpha", ops::kQuickGeluAlpha);
+  } else if (node.op == QuickGeluOp::kName) {
+    const float alpha = QuickGeluOp::From(node.attributes).alpha;
     if (alpha != 1 && alpha != ops::kQuickGeluAlpha) return;
     linear.activation = alpha == 1 ? "silu" : "quick_gelu";
-  } else if (node.op == "Relu") {
+  } else if (node.op == ReluOp::kName) {
     linear.activation = "relu";
-  } else if (node.op == "Tanh") {
+  } else if (node.op == TanhOp::kName) {
     linear.activation = "tanh";
-  } else if (node.op == "Sigmoid") {
+  } else if (node.op == SigmoidOp::kName) {
     linear.activation = "sigmoid";
   } else {
     return;
@@ -185,7 +192,7 @@ class FuseResidualPass : public Pass {
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
     for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed || graph.node(id).op != "Add") continue;
+      if (graph.node(id).removed || graph.node(id).op != AddOp::kName) continue;
       const std::vector<ValueId> inputs = graph.node(id).inputs;
       const ValueId sum = graph.node(id).outputs[0];
       // When both sides are products, the later one takes the sum: it waits for the other.

@@ -5,8 +5,13 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
-#include "runtime/ops/weights/linear_form.h"
+#include "runtime/ops/attention/attention_op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/quantized/integer_linear_op.h"
+#include "runtime/ops/quantized/linear_form.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
@@ -25,7 +30,7 @@ struct Projections {
 constexpr size_t kRowOperands[] = {2, 4};
 constexpr size_t kColumnOperands[] = {3, 5};
 
-bool IsQuantized(const Projections& match) { return match.form->op == "reprise.IntegerLinear"; }
+bool IsQuantized(const Projections& match) { return match.form->op == IntegerLinearOp::kName; }
 
 bool IsOfFloats(const ParameterExpr& weight) {
   if (weight.is_leaf()) return weight.dtype() == DType::kFloat32;
@@ -65,7 +70,7 @@ bool HaveOneInput(const Graph& graph, const Projections& match, const Node& node
 }
 
 std::optional<Projections> MatchProjections(const Graph& graph, const Node& attention) {
-  if (attention.op != "reprise.Attention" || attention.attributes.Int("packed_qkv", 0) != 0) {
+  if (attention.op != AttentionOp::kName || AttentionOp::From(attention.attributes).packed_qkv) {
     return std::nullopt;
   }
   Projections found{};
@@ -138,11 +143,12 @@ class FuseQkvPass : public Pass {
       if (!HasShape(graph, part, {columns})) {
         const ValueId wide = graph.AddConstant("", Tensor::Int64s({columns}));
         ASSIGN_OR_RETURN(part, AddReshape(graph, part, {1}));
-        ASSIGN_OR_RETURN(part, AddWeight(graph, "Expand", {}, {part, wide}, dtype, {columns}));
+        ASSIGN_OR_RETURN(part,
+                         AddWeight(graph, ExpandOp::kName, {}, {part, wide}, dtype, {columns}));
       }
       parts.push_back(part);
     }
-    return AddWeight(graph, "Concat", {{"axis", int64_t{0}}}, parts, dtype, {3 * columns});
+    return AddWeight(graph, ConcatOp::kName, {{"axis", int64_t{0}}}, parts, dtype, {3 * columns});
   }
 
   static absl::Status Rewrite(Graph& graph, NodeId id, const Projections& match) {
@@ -155,7 +161,7 @@ class FuseQkvPass : public Pass {
     std::vector<ValueId> inputs = nodes[0].inputs;
     inputs.resize(match.form->bias + 1, kNone);
     ASSIGN_OR_RETURN(inputs[1],
-                     AddWeight(graph, "Concat", {{"axis", int64_t{1}}}, weights,
+                     AddWeight(graph, ConcatOp::kName, {{"axis", int64_t{1}}}, weights,
                                graph.value(weights[0]).dtype, {match.rows, 3 * match.columns}));
     std::vector<size_t> packed_columns = {match.form->bias};
     if (IsQuantized(match)) absl::c_copy(kColumnOperands, std::back_inserter(packed_columns));
@@ -171,7 +177,7 @@ class FuseQkvPass : public Pass {
     attributes.Set("packed_qkv", int64_t{1});
     inputs = {packed};
     if (attention.input(3) != kNone) inputs = {packed, kNone, kNone, attention.inputs[3]};
-    ASSIGN_OR_RETURN(const ValueId fused, AddInferred(graph, "reprise.Attention", std::move(inputs),
+    ASSIGN_OR_RETURN(const ValueId fused, AddInferred(graph, AttentionOp::kName, std::move(inputs),
                                                       std::move(attributes), attention.name));
     Replace(graph, attention.outputs[0], fused);
     return absl::OkStatus();

@@ -10,7 +10,17 @@
 #include <optional>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/attention/attention_op.h"
+#include "runtime/ops/attention/relative_attention_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/products/matmul_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/match/head_source.h"
@@ -48,7 +58,7 @@ struct Pattern {
 
 bool SwapsLastTwo(const Node& node, size_t rank) {
   std::vector<int64_t> perm = node.attributes.Ints("perm");
-  if (node.op != "Transpose" || perm.size() != rank || rank < 2) return false;
+  if (node.op != TransposeOp::kName || perm.size() != rank || rank < 2) return false;
   std::swap(perm[rank - 1], perm[rank - 2]);
   return std::is_sorted(perm.begin(), perm.end());
 }
@@ -62,13 +72,14 @@ bool KeepsSquare(const Graph& graph, ValueId a, ValueId b) {
 }
 
 ValueId WithoutReshapes(const Graph& graph, ValueId value) {
-  while (const Node* reshape = graph.ProducerIf(value, "Reshape")) value = reshape->inputs[0];
+  while (const Node* reshape = graph.ProducerIf(value, ReshapeOp::kName))
+    value = reshape->inputs[0];
   return value;
 }
 
 // A Tile or Expand that writes all of its operand several times, one copy after another.
 bool RepeatsWhole(const Graph& graph, const Node& node) {
-  if ((node.op != "Tile" && node.op != "Expand") ||
+  if ((node.op != TileOp::kName && node.op != ExpandOp::kName) ||
       !KeepsSquare(graph, node.inputs[0], node.outputs[0])) {
     return false;
   }
@@ -91,7 +102,7 @@ std::optional<std::vector<int64_t>> PlacesOf(const Graph& graph, ValueId index, 
     const NodeId producer = ProducerOf(graph, index);
     if (producer == kNone) return std::nullopt;
     const Node& node = graph.node(producer);
-    if (node.op != "Reshape" && !RepeatsWhole(graph, node)) return std::nullopt;
+    if (node.op != ReshapeOp::kName && !RepeatsWhole(graph, node)) return std::nullopt;
     if (!KeepsSquare(graph, node.inputs[0], index)) return std::nullopt;
     index = node.inputs[0];
   }
@@ -162,7 +173,7 @@ class Matcher {
 
   // Terms of which a mask hides some.
   bool MatchMask(ValueId value) {
-    const Node* where = graph_.ProducerIf(value, "Where");
+    const Node* where = graph_.ProducerIf(value, WhereOp::kName);
     if (where == nullptr) return false;
     for (int side = 1; side <= 2; ++side) {
       const auto fill = KnownScalar(graph_, where->inputs[3 - side]);
@@ -182,7 +193,7 @@ class Matcher {
     const Pattern before = pattern_;
     if (MatchTerms(value, 1, kMaxSteps)) return true;
     pattern_ = before;
-    const Node* add = graph_.ProducerIf(value, "Add");
+    const Node* add = graph_.ProducerIf(value, AddOp::kName);
     if (add == nullptr) return false;
     for (int side = 0; side < 2; ++side) {
       pattern_ = before;
@@ -203,20 +214,20 @@ class Matcher {
       return false;
     }
     const Node& node = graph_.node(producer);
-    if (node.op == "Reshape") {
+    if (node.op == ReshapeOp::kName) {
       return KeepsSquare(graph_, node.inputs[0], value) &&
              MatchTerms(node.inputs[0], scale, steps - 1);
     }
-    if (node.op == "Add") {
+    if (node.op == AddOp::kName) {
       return SameShape(graph_, node.inputs[0], value) && SameShape(graph_, node.inputs[1], value) &&
              MatchTerms(node.inputs[0], scale, steps - 1) &&
              MatchTerms(node.inputs[1], scale, steps - 1);
     }
-    if (node.op == "Mul" || node.op == "Div") {
-      for (int side = 1; side >= (node.op == "Mul" ? 0 : 1); --side) {
+    if (node.op == MulOp::kName || node.op == DivOp::kName) {
+      for (int side = 1; side >= (node.op == MulOp::kName ? 0 : 1); --side) {
         const auto factor = KnownScalar(graph_, node.inputs[side]);
         if (!factor.has_value() || !SameShape(graph_, node.inputs[1 - side], value)) continue;
-        const double by = node.op == "Mul" ? *factor : 1 / *factor;
+        const double by = node.op == MulOp::kName ? *factor : 1 / *factor;
         return MatchTerms(node.inputs[1 - side], scale * by, steps - 1);
       }
       return false;
@@ -228,12 +239,12 @@ class Matcher {
   // The columns of all pairs' distances, picked from a product with all columns.
   bool MatchPicked(ValueId value, bool of_keys, double scale) {
     std::optional<Term>& term = of_keys ? pattern_.k : pattern_.q;
-    const Node* pick = graph_.ProducerIf(value, "GatherElements");
+    const Node* pick = graph_.ProducerIf(value, GatherElementsOp::kName);
     if (pick == nullptr || term.has_value() || OnlyUser(graph_, value) == kNone) return false;
     const ValueId picked = pick->inputs[0];
     const auto rank = static_cast<int64_t>(ShapeOf(graph_, value)->size());
     const int64_t axis = pick->attributes.Int("axis", 0);
-    const Node* product = graph_.ProducerIf(picked, "MatMul");
+    const Node* product = graph_.ProducerIf(picked, MatMulOp::kName);
     if ((axis != -1 && axis != rank - 1) || product == nullptr ||
         OnlyUser(graph_, picked) == kNone) {
       return false;
@@ -272,7 +283,7 @@ class Matcher {
       if (node.input(0) == kNone || !ShapeOf(graph_, node.inputs[0]).has_value()) return false;
       if (SwapsLastTwo(node, ShapeOf(graph_, value)->size())) {
         term.transposed = !term.transposed;
-      } else if (!(node.op == "Reshape" && KeepsSquare(graph_, node.inputs[0], value)) &&
+      } else if (!(node.op == ReshapeOp::kName && KeepsSquare(graph_, node.inputs[0], value)) &&
                  !RepeatsWhole(graph_, node)) {
         return false;
       }
@@ -293,14 +304,14 @@ class Matcher {
 };
 
 std::optional<Sizes> SizesOf(const Graph& graph, const Node& attention) {
-  constexpr size_t kMask = 3;
-  if (attention.op != "reprise.Attention" || attention.attributes.Int("packed_qkv", 0) != 0 ||
+  constexpr size_t kMask = AttentionOp::kMask;
+  if (attention.op != AttentionOp::kName || AttentionOp::From(attention.attributes).packed_qkv ||
       attention.input(kMask) == kNone || !IsFloat32(graph, attention.inputs[kMask]) ||
       !SameShape(graph, attention.inputs[0], attention.inputs[1])) {
     return std::nullopt;
   }
   const Shape& q = *ShapeOf(graph, attention.inputs[0]);
-  const int64_t heads = attention.attributes.Int("num_heads", 0);
+  const int64_t heads = AttentionOp::From(attention.attributes).num_heads;
   const Sizes sizes = {q[0], heads, q[1], q[2] / heads};
   return sizes.length > 0 ? std::optional<Sizes>(sizes) : std::nullopt;
 }
@@ -331,15 +342,15 @@ class FuseRelativeAttentionPass : public Pass {
     if (term.transposed) {
       ASSIGN_OR_RETURN(table, AddReshape(graph, table, {sizes.heads, term.width, sizes.size}));
       ASSIGN_OR_RETURN(
-          table, AddWeight(graph, "Transpose", {{"perm", std::vector<int64_t>{0, 2, 1}}}, {table},
-                           DType::kFloat32, shape));
+          table, AddWeight(graph, TransposeOp::kName, {{"perm", std::vector<int64_t>{0, 2, 1}}},
+                           {table}, DType::kFloat32, shape));
     } else {
       ASSIGN_OR_RETURN(table, AddReshape(graph, table, shape));
     }
     if (term.scale == 1) return table;
     const ValueId scale =
         graph.AddConstant("", Tensor::FloatScalar(static_cast<float>(term.scale)));
-    return AddWeight(graph, "Mul", {}, {table, scale}, DType::kFloat32, shape);
+    return AddWeight(graph, MulOp::kName, {}, {table, scale}, DType::kFloat32, shape);
   }
 
   static absl::StatusOr<ValueId> MaskOf(Graph& graph, const Pattern& pattern) {
@@ -349,7 +360,7 @@ class FuseRelativeAttentionPass : public Pass {
     ValueId seen = pattern.mask;
     if (seen == kNone) seen = graph.AddConstant("", Tensor::FloatScalar(0));
     return AddInferred(
-        graph, "Where",
+        graph, WhereOp::kName,
         {pattern.keep, pattern.keeps_true ? seen : fill, pattern.keeps_true ? fill : seen});
   }
 
@@ -372,7 +383,7 @@ class FuseRelativeAttentionPass : public Pass {
     attributes.Set("scale", attention.attributes.Float("scale", 1));
     attributes.Set("nan_to_zero", attention.attributes.Int("nan_to_zero", 0));
     ASSIGN_OR_RETURN(const ValueId fused,
-                     AddInferred(graph, "reprise.RelativeAttention", std::move(inputs),
+                     AddInferred(graph, RelativeAttentionOp::kName, std::move(inputs),
                                  std::move(attributes), attention.name));
     Replace(graph, attention.outputs[0], fused);
     return absl::OkStatus();

@@ -7,6 +7,12 @@
 #include <optional>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/reduce/rotary_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/match/head_source.h"
@@ -32,8 +38,8 @@ ValueId PieceOf(const Graph& graph, ValueId value, int64_t begin, int64_t size) 
   Shape expected = *ShapeOf(graph, x);
   expected.back() = size;
   if (!HasShape(graph, value, expected)) return kNone;
-  if (node.op == "Split") {
-    const int64_t axis = node.attributes.Int("axis", 0);
+  if (node.op == SplitOp::kName) {
+    const int64_t axis = ConcatOp::From(node.attributes).axis;
     if (axis != -1 && axis != rank - 1) return kNone;
     int64_t at = 0;
     for (ValueId output : node.outputs) {
@@ -43,7 +49,7 @@ ValueId PieceOf(const Graph& graph, ValueId value, int64_t begin, int64_t size) 
     }
     return kNone;
   }
-  if (node.op != "Slice") return kNone;
+  if (node.op != SliceOp::kName) return kNone;
   // Its result has the shape of x but for the last dim, so that dim alone is cut, if all that it
   // names is that one; a step of 1 and the size leave only where it begins.
   const auto only = [&](size_t input, int64_t fallback) -> std::optional<int64_t> {
@@ -63,8 +69,8 @@ ValueId NegatedBy(const Graph& graph, ValueId value) {
   const NodeId producer = ProducerOf(graph, value);
   if (producer == kNone) return kNone;
   const Node& node = graph.node(producer);
-  if (node.op == "Neg") return node.inputs[0];
-  if (node.op != "Mul") return kNone;
+  if (node.op == NegOp::kName) return node.inputs[0];
+  if (node.op != MulOp::kName) return kNone;
   for (int side = 0; side < 2; ++side) {
     const auto factor = KnownScalar(graph, node.inputs[side]);
     if (factor == -1.0 && SameShape(graph, node.inputs[1 - side], value)) {
@@ -76,10 +82,10 @@ ValueId NegatedBy(const Graph& graph, ValueId value) {
 
 // The x that `value` is the turned halves of.
 ValueId TurnedFrom(const Graph& graph, ValueId value) {
-  const Node* concat = graph.ProducerIf(value, "Concat");
+  const Node* concat = graph.ProducerIf(value, ConcatOp::kName);
   if (concat == nullptr || concat->inputs.size() != 2 || !IsFloat32(graph, value)) return kNone;
   const Shape& shape = *ShapeOf(graph, value);
-  const int64_t axis = concat->attributes.Int("axis", 0);
+  const int64_t axis = ConcatOp::From(concat->attributes).axis;
   const int64_t rank = static_cast<int64_t>(shape.size());
   if (rank == 0 || shape.back() % 2 != 0 || (axis != -1 && axis != rank - 1)) return kNone;
   const int64_t half = shape.back() / 2;
@@ -98,10 +104,10 @@ bool AreTables(const Graph& graph, ValueId cosine, ValueId sine, const Shape& sh
 }
 
 std::optional<RotaryPattern> MatchRotary(const Graph& graph, const Node& add) {
-  if (add.op != "Add" || !IsFloat32(graph, add.outputs[0])) return std::nullopt;
+  if (add.op != AddOp::kName || !IsFloat32(graph, add.outputs[0])) return std::nullopt;
   for (int side = 0; side < 2; ++side) {
-    const Node* plain = graph.ProducerIf(add.inputs[side], "Mul");
-    const Node* turned = graph.ProducerIf(add.inputs[1 - side], "Mul");
+    const Node* plain = graph.ProducerIf(add.inputs[side], MulOp::kName);
+    const Node* turned = graph.ProducerIf(add.inputs[1 - side], MulOp::kName);
     if (plain == nullptr || turned == nullptr) return std::nullopt;
     for (int of_turned = 0; of_turned < 2; ++of_turned) {
       RotaryPattern found = {.x = TurnedFrom(graph, turned->inputs[of_turned]),
@@ -158,8 +164,7 @@ class FuseRotaryPass : public Pass {
         return TurnTokens(graph, pattern, source, heads, *table, name);
       }
     }
-    return AddInferred(graph, "reprise.Rotary", {pattern.x, pattern.cosine, pattern.sine}, {},
-                       name);
+    return AddInferred(graph, RotaryOp::kName, {pattern.x, pattern.cosine, pattern.sine}, {}, name);
   }
 
   static absl::StatusOr<ValueId> TurnTokens(Graph& graph, const RotaryPattern& pattern,
@@ -170,9 +175,9 @@ class FuseRotaryPass : public Pass {
                      AddReshape(graph, tokens, {heads.batch, heads.rows, heads.heads, heads.size}));
     ASSIGN_OR_RETURN(const ValueId cosine, AddReshape(graph, pattern.cosine, table));
     ASSIGN_OR_RETURN(const ValueId sine, AddReshape(graph, pattern.sine, table));
-    ASSIGN_OR_RETURN(tokens,
-                     AddInferred(graph, "reprise.Rotary", {tokens, cosine, sine}, {}, name));
-    return AddInferred(graph, "Transpose", {tokens}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+    ASSIGN_OR_RETURN(tokens, AddInferred(graph, RotaryOp::kName, {tokens, cosine, sine}, {}, name));
+    return AddInferred(graph, TransposeOp::kName, {tokens},
+                       {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
   }
 };
 

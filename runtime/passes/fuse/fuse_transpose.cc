@@ -1,5 +1,8 @@
 // A Transpose of the last two dims of a product's right side, which is no weight, joins it: the
 // kernels of such products turn what they read on its way into panels.
+#include "runtime/graph/graph.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/products/matmul_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
 
@@ -13,7 +16,7 @@ class FuseTransposePass : public Pass {
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
     for (const NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed || graph.node(id).op != "MatMul") continue;
+      if (graph.node(id).removed || graph.node(id).op != MatMulOp::kName) continue;
       changed |= Rewrite(graph, id);
     }
     return changed;
@@ -22,7 +25,7 @@ class FuseTransposePass : public Pass {
  private:
   static bool Rewrite(Graph& graph, NodeId id) {
     const ValueId right = graph.node(id).inputs[1];
-    const Node* transpose = graph.ProducerIf(right, "Transpose");
+    const Node* transpose = graph.ProducerIf(right, TransposeOp::kName);
     if (transpose == nullptr || OnlyUser(graph, right) != id || !IsFloat32(graph, right)) {
       return false;
     }
@@ -31,7 +34,7 @@ class FuseTransposePass : public Pass {
     const NodeId producer = graph.value(right).producer;
     graph.SetInput(id, 1, transpose->inputs[0]);
     Node& product = graph.node(id);
-    product.op = "com.microsoft.FusedMatMul";
+    product.op = FusedMatMulOp::kName;
     product.attributes.Set("transB", int64_t{1});
     RemoveIfDead(graph, producer);
     return true;

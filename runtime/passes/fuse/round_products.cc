@@ -1,6 +1,8 @@
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/kit/precision.h"
+#include "runtime/ops/products/matmul_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 
 namespace reprise {
@@ -9,7 +11,7 @@ namespace {
 // Whether it is a product of float32 rows and a weight matrix, which every bfloat16 kernel takes.
 bool IsProductOfWeights(const Graph& graph, const Node& node) {
   if (FactsOf(node.op).rounding != Rounding::kProduct) return false;
-  if (node.attributes.Int("transA", 0) != 0) return false;
+  if (GemmOp::From(node.attributes).trans_a) return false;
   const Value& weights = graph.value(node.inputs[1]);
   return weights.kind == Value::Kind::kParameter && weights.dtype == DType::kFloat32 &&
          weights.shape.has_value() && weights.shape->size() == 2 &&

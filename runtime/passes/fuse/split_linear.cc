@@ -6,6 +6,9 @@
 #include <vector>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/slice_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/match/linear_columns.h"
@@ -36,8 +39,8 @@ bool AddPieces(const Graph& graph, const Node& user, ValueId value, std::vector<
   const Shape& shape = *ShapeOf(graph, value);
   const int64_t rank = static_cast<int64_t>(shape.size());
   const auto is_last = [&](int64_t axis) { return axis == -1 || axis == rank - 1; };
-  if (user.op == "Split") {
-    if (!is_last(user.attributes.Int("axis", 0))) return false;
+  if (user.op == SplitOp::kName) {
+    if (!is_last(SplitOp::From(user.attributes).axis)) return false;
     int64_t begin = 0;
     for (const ValueId output : user.outputs) {
       if (output == kNone) return false;
@@ -50,7 +53,7 @@ bool AddPieces(const Graph& graph, const Node& user, ValueId value, std::vector<
   const std::optional<int64_t> start = OnlyInt(graph, user.input(1));
   const std::optional<int64_t> axis = OnlyInt(graph, user.input(3));
   const bool by_ones = user.input(4) == kNone || OnlyInt(graph, user.input(4)) == 1;
-  if (user.op != "Slice" || !start.has_value() || !axis.has_value() || !is_last(*axis) ||
+  if (user.op != SliceOp::kName || !start.has_value() || !axis.has_value() || !is_last(*axis) ||
       !by_ones) {
     return false;
   }

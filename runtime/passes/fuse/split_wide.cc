@@ -6,7 +6,10 @@
 #include <vector>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/slice_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
 
@@ -24,14 +27,15 @@ absl::StatusOr<ValueId> JoinInRuns(Graph& graph, std::vector<ValueId> pieces, in
     std::vector<ValueId> joined;
     for (size_t begin = 0; begin < pieces.size(); begin += kMostPieces) {
       const size_t end = std::min(pieces.size(), begin + kMostPieces);
-      ASSIGN_OR_RETURN(const ValueId run,
-                       AddInferred(graph, "Concat", {pieces.begin() + begin, pieces.begin() + end},
-                                   {{"axis", axis}}, name));
+      ASSIGN_OR_RETURN(
+          const ValueId run,
+          AddInferred(graph, ConcatOp::kName, {pieces.begin() + begin, pieces.begin() + end},
+                      {{"axis", axis}}, name));
       joined.push_back(run);
     }
     pieces = std::move(joined);
   }
-  return AddInferred(graph, "Concat", std::move(pieces), {{"axis", axis}}, name);
+  return AddInferred(graph, ConcatOp::kName, std::move(pieces), {{"axis", axis}}, name);
 }
 
 // The size of each output of a Split along the axis; nullopt where they are not known.
@@ -53,7 +57,7 @@ std::optional<std::vector<int64_t>> SizesOf(const Graph& graph, const Node& spli
 absl::StatusOr<bool> SplitInRuns(Graph& graph, NodeId id) {
   const Node split = graph.node(id);
   const ValueId input = split.inputs[0];
-  int64_t axis = split.attributes.Int("axis", 0);
+  int64_t axis = ConcatOp::From(split.attributes).axis;
   if (axis < 0) axis += static_cast<int64_t>(ShapeOf(graph, input)->size());
   const auto sizes = SizesOf(graph, split, axis);
   if (!sizes.has_value() || sizes->size() != split.outputs.size()) return false;
@@ -64,9 +68,9 @@ absl::StatusOr<bool> SplitInRuns(Graph& graph, NodeId id) {
     const int64_t stop = std::accumulate(of_run.begin(), of_run.end(), at);
     const ValueId from = Ints(graph, {at}), to = Ints(graph, {stop}), along = Ints(graph, {axis});
     ASSIGN_OR_RETURN(const ValueId run,
-                     AddInferred(graph, "Slice", {input, from, to, along}, {}, split.name));
+                     AddInferred(graph, SliceOp::kName, {input, from, to, along}, {}, split.name));
     at = stop;
-    const NodeId part = graph.AddNode("Split", {run, Ints(graph, of_run)}, {{"axis", axis}},
+    const NodeId part = graph.AddNode(SplitOp::kName, {run, Ints(graph, of_run)}, {{"axis", axis}},
                                       end - begin, split.name);
     RETURN_IF_ERROR(InferNode(graph, part));
     for (size_t i = begin; i < end; ++i) {
@@ -85,13 +89,14 @@ class SplitWidePass : public Pass {
     bool changed = false;
     for (const NodeId id : graph.NodeIds()) {
       const Node& node = graph.node(id);
-      if (node.op == "Concat" && node.inputs.size() > kMostPieces) {
+      if (node.op == ConcatOp::kName && node.inputs.size() > kMostPieces) {
         const ValueId output = node.outputs[0];
-        ASSIGN_OR_RETURN(const ValueId joined,
-                         JoinInRuns(graph, node.inputs, node.attributes.Int("axis", 0), node.name));
+        ASSIGN_OR_RETURN(
+            const ValueId joined,
+            JoinInRuns(graph, node.inputs, ConcatOp::From(node.attributes).axis, node.name));
         Replace(graph, output, joined);
         changed = true;
-      } else if (node.op == "Split" && node.outputs.size() > kMostPieces) {
+      } else if (node.op == SplitOp::kName && node.outputs.size() > kMostPieces) {
         ASSIGN_OR_RETURN(const bool split, SplitInRuns(graph, id));
         changed |= split;
       }

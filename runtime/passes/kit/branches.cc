@@ -1,11 +1,14 @@
 #include "runtime/passes/kit/branches.h"
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/control/control_op.h"
 
 namespace reprise {
 
 bool HasBranches(const Graph& graph) {
-  return absl::c_any_of(graph.NodeIds(), [&](NodeId id) { return graph.node(id).op == "If"; });
+  return absl::c_any_of(graph.NodeIds(),
+                        [&](NodeId id) { return graph.node(id).op == IfOp::kName; });
 }
 
 const Tensor* KnownCondition(const Graph& graph, NodeId id) {

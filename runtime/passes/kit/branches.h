@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 
 namespace reprise {
 

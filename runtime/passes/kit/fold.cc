@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/products/matmul_op.h"
 
 namespace reprise {
 namespace {
@@ -24,7 +26,7 @@ double WorkOf(const Node& node, const std::vector<std::optional<Tensor>>& inputs
     }
     return elements;
   }
-  if (node.op == "MatMul" && inputs.size() == 2 && inputs[1]->shape().size() >= 2) {
+  if (node.op == MatMulOp::kName && inputs.size() == 2 && inputs[1]->shape().size() >= 2) {
     const auto left = static_cast<double>(inputs[0]->num_elements());
     const auto right = static_cast<double>(inputs[1]->num_elements());
     const Shape& shape = inputs[0]->shape();

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 
 namespace reprise {
 

@@ -3,7 +3,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/base/load_budget.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/passes/kit/pass.h"
 
 namespace reprise {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "runtime/base/digest128.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op_facts.h"
 
 namespace reprise {

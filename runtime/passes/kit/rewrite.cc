@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/reshape_op.h"
 
 namespace reprise {
 
@@ -39,8 +42,8 @@ std::vector<int64_t> LastDimsSwapped(size_t rank) {
 }
 
 ValueId BeforeIdentities(const Graph& graph, ValueId value) {
-  for (const Node* node = graph.ProducerIf(value, "Identity"); node != nullptr;
-       node = graph.ProducerIf(value, "Identity")) {
+  for (const Node* node = graph.ProducerIf(value, IdentityOp::kName); node != nullptr;
+       node = graph.ProducerIf(value, IdentityOp::kName)) {
     value = node->inputs[0];
   }
   return value;
@@ -94,12 +97,12 @@ absl::StatusOr<ValueId> AddInferred(Graph& graph, absl::string_view op, std::vec
 }
 
 absl::StatusOr<ValueId> AddCast(Graph& graph, ValueId value, DType to) {
-  return AddInferred(graph, "Cast", {value}, {{"to", ops::OnnxNumber(to)}});
+  return AddInferred(graph, CastOp::kName, {value}, {{"to", ops::OnnxNumber(to)}});
 }
 
 absl::StatusOr<ValueId> AddRangeCheck(Graph& graph, ValueId ids, int64_t rows) {
   if (KnownConstant(graph, ids) != nullptr) return ids;
-  return AddInferred(graph, "reprise.CheckRange", {ids},
+  return AddInferred(graph, CheckRangeOp::kName, {ids},
                      {{"low", int64_t{0}}, {"high", std::max<int64_t>(rows, 1) - 1}});
 }
 
@@ -109,9 +112,9 @@ absl::StatusOr<ValueId> AddReshape(Graph& graph, ValueId value, const Shape& sha
       graph.AddConstant("", Tensor::Int64s(std::vector<int64_t>(shape.begin(), shape.end())));
   Attributes attributes({{"allowzero", int64_t{1}}});
   if (!IsWeight(graph, value)) {
-    return AddInferred(graph, "Reshape", {value, sizes}, std::move(attributes));
+    return AddInferred(graph, ReshapeOp::kName, {value, sizes}, std::move(attributes));
   }
-  return AddWeight(graph, "Reshape", std::move(attributes), {value, sizes},
+  return AddWeight(graph, ReshapeOp::kName, std::move(attributes), {value, sizes},
                    graph.value(value).dtype, shape);
 }
 

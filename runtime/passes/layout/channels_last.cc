@@ -4,9 +4,19 @@
 // layouts move to where floats begin, and pairs that undo each other go
 // (canonicalize).
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/quantized/byte_op.h"
+#include "runtime/ops/quantized/integer_conv_op.h"
 #include "runtime/ops/quantized/quantize.h"
+#include "runtime/ops/quantized/quantize_op.h"
+#include "runtime/ops/windows/pool_op.h"
 #include "runtime/ops/windows/resize.h"
+#include "runtime/ops/windows/resize_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/layout/layout_passes.h"
 #include "runtime/passes/layout/planes_last.h"
@@ -20,7 +30,7 @@ constexpr int64_t kFewChannels = 4;
 constexpr size_t kMostDims = 4;
 
 absl::StatusOr<bool> TurnConv(Graph& graph, const Node& node) {
-  if (node.op != "reprise.IntegerConv" || node.attributes.String("layout", "first") != "first" ||
+  if (node.op != IntegerConvOp::kName || IntegerConvOp::From(node.attributes).layout != "first" ||
       !IsParameter(graph, node.inputs[1])) {
     return false;
   }
@@ -33,7 +43,7 @@ absl::StatusOr<bool> TurnConv(Graph& graph, const Node& node) {
   if (!few) {
     ASSIGN_OR_RETURN(inputs[0], ToLast(graph, inputs[0]));
   }
-  constexpr size_t kResidual = 7;
+  constexpr size_t kResidual = IntegerConvOp::kResidual;
   if (node.input(kResidual) != kNone) {
     ASSIGN_OR_RETURN(inputs[kResidual], ToLast(graph, inputs[kResidual]));
   }
@@ -44,7 +54,7 @@ absl::StatusOr<bool> TurnConv(Graph& graph, const Node& node) {
 }
 
 absl::StatusOr<bool> TurnAdd(Graph& graph, const Node& node) {
-  if (node.op != "reprise.IntegerAdd" ||
+  if (node.op != IntegerAddOp::kName ||
       (WasLast(graph, node.inputs[0]) == kNone && WasLast(graph, node.inputs[1]) == kNone)) {
     return false;
   }
@@ -61,14 +71,14 @@ absl::StatusOr<bool> TurnAdd(Graph& graph, const Node& node) {
 // Turns a MaxPool over bytes, or over floats dequantised from bytes: the bytes are pooled, and
 // channels become one more dim of the windows.
 absl::StatusOr<bool> TurnMaxPool(Graph& graph, const Node& node) {
-  if (node.op != "MaxPool" || node.output(1) != kNone) return false;
+  if (node.op != MaxPoolOp::kName || node.output(1) != kNone) return false;
   ValueId planes = node.inputs[0];
   const bool of_floats = Dequantised(graph, node.inputs[0], planes).has_value();
   if (!ops::IsByte(graph.value(planes).dtype) || !ShapeOf(graph, planes).has_value()) return false;
   ValueId bytes = WasLast(graph, planes);
   std::vector<ValueId> dequantize;
   if (of_floats) {
-    const Node& from = *graph.ProducerIf(node.inputs[0], "DequantizeLinear");
+    const Node& from = *graph.ProducerIf(node.inputs[0], DequantizeLinearOp::kName);
     if (bytes == kNone || !KeepsOrder(graph, *Dequantised(graph, node.inputs[0], planes))) {
       return false;
     }
@@ -92,7 +102,7 @@ absl::StatusOr<bool> TurnMaxPool(Graph& graph, const Node& node) {
     attributes.Set("pads", std::move(pads));
   }
   ASSIGN_OR_RETURN(ValueId pooled, AddReshape(graph, bytes, shape));
-  ASSIGN_OR_RETURN(pooled, AddInferred(graph, "MaxPool", {pooled}, attributes, node.name));
+  ASSIGN_OR_RETURN(pooled, AddInferred(graph, MaxPoolOp::kName, {pooled}, attributes, node.name));
   Shape last = *ShapeOf(graph, pooled);
   last.erase(last.begin() + 1);
   ASSIGN_OR_RETURN(pooled, AddReshape(graph, pooled, last));
@@ -100,16 +110,16 @@ absl::StatusOr<bool> TurnMaxPool(Graph& graph, const Node& node) {
     RETURN_IF_ERROR(ReplaceByLast(graph, node.outputs[0], pooled));
     return true;
   }
-  ASSIGN_OR_RETURN(dequantize[0],
-                   AddInferred(graph, "Transpose", {pooled}, {{"perm", PermToFirst(last.size())}}));
+  ASSIGN_OR_RETURN(dequantize[0], AddInferred(graph, TransposeOp::kName, {pooled},
+                                              {{"perm", PermToFirst(last.size())}}));
   ASSIGN_OR_RETURN(const ValueId floats,
-                   AddInferred(graph, "DequantizeLinear", std::move(dequantize)));
+                   AddInferred(graph, DequantizeLinearOp::kName, std::move(dequantize)));
   Replace(graph, node.outputs[0], floats);
   return true;
 }
 
 absl::StatusOr<bool> TurnTable(Graph& graph, const Node& node) {
-  if (node.op != "reprise.ByteTable") return false;
+  if (node.op != ByteTableOp::kName) return false;
   const ValueId x = WasLast(graph, node.inputs[0]);
   if (x == kNone) return false;
   ASSIGN_OR_RETURN(const ValueId last,
@@ -120,8 +130,8 @@ absl::StatusOr<bool> TurnTable(Graph& graph, const Node& node) {
 
 // Concat and Split along one axis.
 absl::StatusOr<bool> TurnPartsOfBytes(Graph& graph, const Node& node) {
-  const bool joins = node.op == "Concat";
-  if ((!joins && node.op != "Split") || !ops::IsByte(graph.value(node.inputs[0]).dtype) ||
+  const bool joins = node.op == ConcatOp::kName;
+  if ((!joins && node.op != SplitOp::kName) || !ops::IsByte(graph.value(node.inputs[0]).dtype) ||
       !ShapeOf(graph, node.inputs[0]).has_value()) {
     return false;
   }
@@ -135,7 +145,7 @@ absl::StatusOr<bool> TurnPartsOfBytes(Graph& graph, const Node& node) {
 
 // Slice whose axes are known.
 absl::StatusOr<bool> TurnSlice(Graph& graph, const Node& node) {
-  if (node.op != "Slice" || !ops::IsByte(graph.value(node.inputs[0]).dtype)) return false;
+  if (node.op != SliceOp::kName || !ops::IsByte(graph.value(node.inputs[0]).dtype)) return false;
   const ValueId x = WasLast(graph, node.inputs[0]);
   const Tensor* axes = node.input(3) == kNone ? nullptr : KnownConstant(graph, node.inputs[3]);
   if (x == kNone || axes == nullptr) return false;
@@ -159,7 +169,7 @@ absl::StatusOr<bool> TurnSlice(Graph& graph, const Node& node) {
 
 // Resize to elements that each are one of x: rows of these, then columns, are looked up.
 absl::StatusOr<bool> TurnResize(Graph& graph, const Node& node) {
-  if (node.op != "Resize" || !ops::IsByte(graph.value(node.inputs[0]).dtype)) return false;
+  if (node.op != ResizeOp::kName || !ops::IsByte(graph.value(node.inputs[0]).dtype)) return false;
   ValueId last = WasLast(graph, node.inputs[0]);
   if (last == kNone) return false;
   std::vector<double> factors[2];  // scales, sizes
@@ -182,7 +192,7 @@ absl::StatusOr<bool> TurnResize(Graph& graph, const Node& node) {
   for (size_t dim = 2; dim < x.size(); ++dim) {
     if (places[dim].empty()) continue;
     const ValueId indices = graph.AddConstant("", Tensor::Int64s(places[dim]));
-    ASSIGN_OR_RETURN(last, AddInferred(graph, "Gather", {last, indices},
+    ASSIGN_OR_RETURN(last, AddInferred(graph, GatherOp::kName, {last, indices},
                                        {{"axis", static_cast<int64_t>(dim) - 1}}));
   }
   RETURN_IF_ERROR(ReplaceByLast(graph, node.outputs[0], last));

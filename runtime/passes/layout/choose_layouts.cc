@@ -14,6 +14,8 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/movement/transpose_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/layout/layout_passes.h"
 #include "runtime/passes/layout/minimum_cut.h"
@@ -25,7 +27,7 @@ namespace reprise {
 namespace {
 
 bool HasPerm(const Graph& graph, const Node& node, const std::vector<int64_t>& perm) {
-  return node.op == "Transpose" && IsPlanes(graph, node.input(0)) &&
+  return node.op == TransposeOp::kName && IsPlanes(graph, node.input(0)) &&
          node.attributes.Ints("perm") == perm;
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/windows/conv_op.h"
 #include "runtime/ops/windows/window_tiles.h"
 #include "runtime/ops/windows/windows.h"
 #include "runtime/passes/kit/rewrite.h"
@@ -14,7 +16,7 @@ namespace {
 
 constexpr double kLanes = 16;
 constexpr size_t kMostDims = 4;
-constexpr size_t kResidual = 3;  // index of a reprise.Conv's input
+constexpr size_t kResidual = FusedConvOp::kResidual;
 
 // The cost of transposing one element between caches. All costs grow with the batch, so that
 // buckets of all batches choose alike and share the packed weights.
@@ -152,7 +154,8 @@ absl::StatusOr<ops::Windows> WindowsOf(const Graph& graph, const Node& node) {
 std::optional<PlaneCosts> TransposedCostsOf(const Graph& graph, const Node& node) {
   const Shape &x = *ShapeOf(graph, node.inputs[0]), &weight = *ShapeOf(graph, node.inputs[1]);
   const auto maps = static_cast<double>(weight[1]);
-  if (node.attributes.Int("group", 1) != 1 || x[1] < kFewestChannels || maps < kLanes / 2) {
+  if (FusedConvOp::From(node.attributes).group != 1 || x[1] < kFewestChannels ||
+      maps < kLanes / 2) {
     return std::nullopt;
   }
   const auto elements = static_cast<double>(NumElements(x));
@@ -166,16 +169,17 @@ std::optional<PlaneCosts> TransposedCostsOf(const Graph& graph, const Node& node
 }  // namespace
 
 std::optional<PlaneCosts> PlaneCostsOf(const Graph& graph, const Node& node) {
-  const bool transposed = node.op == "ConvTranspose" || node.op == "reprise.ConvTranspose";
-  if ((node.op != "Conv" && node.op != "reprise.Conv" && !transposed) ||
-      node.attributes.String("layout", "first") != "first" || !IsFloat32(graph, node.inputs[0]) ||
+  const bool transposed =
+      node.op == ConvTransposeOp::kName || node.op == FusedConvTransposeOp::kName;
+  if ((node.op != ConvOp::kName && node.op != FusedConvOp::kName && !transposed) ||
+      FusedConvOp::From(node.attributes).layout != "first" || !IsFloat32(graph, node.inputs[0]) ||
       !IsParameter(graph, node.inputs[1])) {
     return std::nullopt;
   }
   const Shape &x = *ShapeOf(graph, node.inputs[0]), &weight = *ShapeOf(graph, node.inputs[1]);
   if (x.size() > kMostDims || NumElements(x) == 0) return std::nullopt;
   if (transposed) return TransposedCostsOf(graph, node);
-  const int64_t groups = node.attributes.Int("group", 1);
+  const int64_t groups = FusedConvOp::From(node.attributes).group;
   const absl::StatusOr<ops::Windows> windows = WindowsOf(graph, node);
   if (!windows.ok() || NumElements(windows->out) == 0) return std::nullopt;
   if (groups > 1 && groups == x[1] && weight[0] == x[1]) return OfEachChannel(x, *windows);

@@ -9,7 +9,7 @@
 
 #include <optional>
 
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 
 namespace reprise {
 

@@ -6,9 +6,18 @@
 #include "absl/strings/match.h"
 #include "absl/types/span.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/products/linear_op.h"
 #include "runtime/ops/products/matmul.h"
+#include "runtime/ops/reduce/reduce_op.h"
 #include "runtime/ops/windows/conv.h"
+#include "runtime/ops/windows/conv_op.h"
+#include "runtime/ops/windows/live_op.h"
+#include "runtime/ops/windows/pool_op.h"
 #include "runtime/ops/windows/windows.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/layout/planes_last.h"
@@ -16,7 +25,7 @@
 namespace reprise {
 namespace {
 
-constexpr size_t kResidual = 3;  // index of a reprise.Conv's input
+constexpr size_t kResidual = FusedConvOp::kResidual;
 
 // The shape as planes of one element of what scales others, [batch or 1, channels, 1...] or without
 // the batch; nullopt: it does not.
@@ -55,8 +64,8 @@ bool IsElementwise(const Graph& graph, const Node& node) {
 // Whether the node averages whole planes, which then stay as planes of one element.
 bool IsAverage(const Graph& graph, const Node& node) {
   if (!IsPlanes(graph, node.input(0))) return false;
-  if (node.op == "GlobalAveragePool") return true;
-  if (node.op != "ReduceMean" || node.attributes.Int("keepdims", 1) == 0) return false;
+  if (node.op == GlobalAveragePoolOp::kName) return true;
+  if (node.op != ReduceMeanOp::kName || !ReduceMeanOp::From(node.attributes).keepdims) return false;
   const auto rank = static_cast<int64_t>(ShapeOf(graph, node.inputs[0])->size());
   std::vector<int64_t> axes = node.attributes.Ints("axes");
   if (node.input(1) != kNone) {
@@ -73,21 +82,22 @@ bool IsAverage(const Graph& graph, const Node& node) {
 
 // The largest or the average of windows.
 bool IsPool(const Graph& graph, const Node& node) {
-  return (node.op == "MaxPool" || node.op == "AveragePool") && node.output(1) == kNone &&
-         IsPlanes(graph, node.input(0)) && IsPlanes(graph, node.outputs[0]) &&
+  return (node.op == MaxPoolOp::kName || node.op == AveragePoolOp::kName) &&
+         node.output(1) == kNone && IsPlanes(graph, node.input(0)) &&
+         IsPlanes(graph, node.outputs[0]) &&
          ops::WindowsOf(node, *ShapeOf(graph, node.inputs[0])).ok();
 }
 
 bool IsParts(const Graph& graph, const Node& node) {
-  if (node.op != "Concat" && node.op != "Split") return false;
+  if (node.op != ConcatOp::kName && node.op != SplitOp::kName) return false;
   const auto planes = [&](ValueId value) { return value == kNone || IsPlanes(graph, value); };
   if (!IsPlanes(graph, node.input(0)) || !absl::c_all_of(node.outputs, planes)) return false;
-  return node.op == "Split" || absl::c_all_of(node.inputs, planes);
+  return node.op == SplitOp::kName || absl::c_all_of(node.inputs, planes);
 }
 
 // Other dims behind the same channels.
 bool IsReshape(const Graph& graph, const Node& node) {
-  if (node.op != "Reshape" || !IsPlanes(graph, node.input(0)) ||
+  if (node.op != ReshapeOp::kName || !IsPlanes(graph, node.input(0)) ||
       !IsPlanes(graph, node.outputs[0])) {
     return false;
   }
@@ -97,7 +107,7 @@ bool IsReshape(const Graph& graph, const Node& node) {
 
 // Rows of planes end within their own dims.
 bool IsFill(const Graph& graph, const Node& node) {
-  return node.op == "reprise.LiveFill" && IsPlanes(graph, node.input(0));
+  return node.op == LiveFillOp::kName && IsPlanes(graph, node.input(0));
 }
 
 absl::Status Finish(Graph& graph, const Node& node, absl::string_view op,
@@ -110,8 +120,8 @@ absl::Status Finish(Graph& graph, const Node& node, absl::string_view op,
 // Whether the convolution is a product: windows are single elements, and it does not matter that a
 // product applies its activation before it adds the residual, a convolution after it.
 bool IsProduct(const Graph& graph, const Node& node) {
-  const std::string activation = node.attributes.String("activation", "none");
-  return node.attributes.Int("group", 1) == 1 && IsOfElements(graph, node) &&
+  const std::string activation = FusedConvOp::From(node.attributes).activation;
+  return FusedConvOp::From(node.attributes).group == 1 && IsOfElements(graph, node) &&
          ops::CheckActivation(activation).ok() &&
          (node.input(kResidual) == kNone || activation == "none");
 }
@@ -119,14 +129,15 @@ bool IsProduct(const Graph& graph, const Node& node) {
 absl::Status TurnProduct(Graph& graph, const Node& node, std::vector<ValueId> inputs) {
   const Shape weight = *ShapeOf(graph, inputs[1]);
   ASSIGN_OR_RETURN(const ValueId maps, AddReshape(graph, inputs[1], Shape{weight[0], weight[1]}));
-  ASSIGN_OR_RETURN(inputs[1], AddWeight(graph, "Transpose", {{"perm", std::vector<int64_t>{1, 0}}},
-                                        {maps}, DType::kFloat32, Shape{weight[1], weight[0]}));
+  ASSIGN_OR_RETURN(inputs[1],
+                   AddWeight(graph, TransposeOp::kName, {{"perm", std::vector<int64_t>{1, 0}}},
+                             {maps}, DType::kFloat32, Shape{weight[1], weight[0]}));
   Attributes attributes;
-  if (const std::string activation = node.attributes.String("activation", "none");
+  if (const std::string activation = FusedConvOp::From(node.attributes).activation;
       activation != "none") {
     attributes.Set("activation", activation);
   }
-  return Finish(graph, node, "reprise.Linear", std::move(inputs), std::move(attributes));
+  return Finish(graph, node, LinearOp::kName, std::move(inputs), std::move(attributes));
 }
 
 // Pools one dim after the other: here the windows of `w` along dim `d` of x, seen as [before, size,
@@ -157,17 +168,17 @@ absl::Status TurnConv(Graph& graph, const Node& node, bool to_last) {
   if (to_last) {
     Attributes attributes = node.attributes;
     attributes.Set("layout", std::string("to_last"));
-    return Finish(graph, node, "reprise.Conv", std::move(inputs), std::move(attributes));
+    return Finish(graph, node, FusedConvOp::kName, std::move(inputs), std::move(attributes));
   }
   ASSIGN_OR_RETURN(inputs[0], ToLast(graph, inputs[0]));
   if (node.input(kResidual) != kNone) {
     ASSIGN_OR_RETURN(inputs[kResidual], ToLast(graph, inputs[kResidual]));
   }
-  const bool transposed = absl::EndsWith(node.op, "ConvTranspose");
+  const bool transposed = absl::EndsWith(node.op, ConvTransposeOp::kName);
   if (!transposed && IsProduct(graph, node)) return TurnProduct(graph, node, std::move(inputs));
   Attributes attributes = node.attributes;
   attributes.Set("layout", std::string("last"));
-  return Finish(graph, node, transposed ? "reprise.ConvTranspose" : "reprise.Conv",
+  return Finish(graph, node, transposed ? FusedConvTransposeOp::kName : FusedConvOp::kName,
                 std::move(inputs), std::move(attributes));
 }
 
@@ -191,7 +202,7 @@ absl::Status TurnAverage(Graph& graph, const Node& node) {
     axes.push_back(static_cast<int64_t>(d));
   }
   const ValueId dims = graph.AddConstant("", Tensor::Int64s(axes));
-  return Finish(graph, node, "ReduceMean", {x, dims}, {});
+  return Finish(graph, node, ReduceMeanOp::kName, {x, dims}, {});
 }
 
 absl::Status TurnPool(Graph& graph, const Node& node) {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/passes/layout/plane_costs.h"
 
 namespace reprise {

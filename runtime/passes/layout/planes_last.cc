@@ -4,7 +4,11 @@
 #include <utility>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/transpose_op.h"
 #include "runtime/ops/windows/conv.h"
 #include "runtime/passes/kit/rewrite.h"
 
@@ -34,10 +38,10 @@ int64_t AxisOfLast(int64_t axis, int64_t rank) {
 ValueId WasLast(const Graph& graph, ValueId value) {
   if (!ShapeOf(graph, value).has_value() || ShapeOf(graph, value)->size() < 3) return kNone;
   const Shape& shape = *ShapeOf(graph, value);
-  if (const Node* node = graph.ProducerIf(value, "Transpose"); node != nullptr) {
+  if (const Node* node = graph.ProducerIf(value, TransposeOp::kName); node != nullptr) {
     return node->attributes.Ints("perm") == PermToFirst(shape.size()) ? node->inputs[0] : kNone;
   }
-  const Node* node = graph.ProducerIf(value, "Reshape");
+  const Node* node = graph.ProducerIf(value, ReshapeOp::kName);
   const bool same = node != nullptr && AreOfOneElement(shape) &&
                     HasShape(graph, node->inputs[0], ops::ChannelsLast(shape));
   return same ? node->inputs[0] : kNone;
@@ -49,20 +53,21 @@ absl::StatusOr<ValueId> ToLast(Graph& graph, ValueId value) {
   if (AreOfOneElement(shape)) return AddReshape(graph, value, ops::ChannelsLast(shape));
   const std::vector<int64_t> perm = PermToLast(shape.size());
   if (IsWeight(graph, value)) {
-    return AddWeight(graph, "Transpose", {{"perm", perm}}, {value}, graph.value(value).dtype,
+    return AddWeight(graph, TransposeOp::kName, {{"perm", perm}}, {value}, graph.value(value).dtype,
                      ops::ChannelsLast(shape));
   }
   for (const NodeId user : graph.value(value).users) {
     const Node& node = graph.node(user);
-    if (node.op == "Transpose" && node.attributes.Ints("perm") == perm) return node.outputs[0];
+    if (node.op == TransposeOp::kName && node.attributes.Ints("perm") == perm)
+      return node.outputs[0];
   }
-  return AddInferred(graph, "Transpose", {value}, {{"perm", perm}});
+  return AddInferred(graph, TransposeOp::kName, {value}, {{"perm", perm}});
 }
 
 absl::Status ReplaceByLast(Graph& graph, ValueId first, ValueId last) {
   const Shape shape = *ShapeOf(graph, first);
   const auto turned = AreOfOneElement(shape) ? AddReshape(graph, last, shape)
-                                             : AddInferred(graph, "Transpose", {last},
+                                             : AddInferred(graph, TransposeOp::kName, {last},
                                                            {{"perm", PermToFirst(shape.size())}});
   RETURN_IF_ERROR(turned.status());
   Replace(graph, first, *turned);
@@ -71,7 +76,7 @@ absl::Status ReplaceByLast(Graph& graph, ValueId first, ValueId last) {
 
 absl::Status TurnParts(Graph& graph, const Node& node) {
   const auto rank = static_cast<int64_t>(ShapeOf(graph, node.inputs[0])->size());
-  const size_t parts = node.op == "Concat" ? node.inputs.size() : 1;
+  const size_t parts = node.op == ConcatOp::kName ? node.inputs.size() : 1;
   std::vector<ValueId> inputs = node.inputs;
   ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(node.attributes.Int("axis", 0), rank));
   for (size_t i = 0; i < parts; ++i) {

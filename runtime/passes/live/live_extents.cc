@@ -6,6 +6,8 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/slice_op.h"
 #include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
@@ -192,14 +194,15 @@ std::optional<LiveDim> LiveExtents::FindDim(const Graph& graph, const Node& node
                     [&](const Extent& extent) { return fits(extent, 1); });
   }
   if (fitting.size() == 1) return LiveDim{.dim = dim, .extent = *fitting.begin()};
-  if (fitting.empty() && node.op == "Slice") {
+  if (fitting.empty() && node.op == SliceOp::kName) {
     // A known number of positions is cut off.
     if (const auto in = At(node.inputs[0], dim); in.has_value() && in->repeats == 1) {
       const Extent rest = in->extent.Through(sizes->front() - in->extent.At(sizes_.front()), 1);
       if (fits(rest, 1)) return LiveDim{.dim = dim, .extent = rest};
     }
   }
-  if (!fitting.empty() || node.op != "Reshape" || dim != RankOf(output) - 1) return std::nullopt;
+  if (!fitting.empty() || node.op != ReshapeOp::kName || dim != RankOf(output) - 1)
+    return std::nullopt;
   if (has_others_) return std::nullopt;  // Their sizes may be among the repeats.
   // Lines of positions, those of the channels of a group say, one after another.
   for (const LiveDim& in : Of(node.inputs[0])) {

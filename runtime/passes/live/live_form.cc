@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/passes/live/live_extents.h"
 #include "runtime/passes/live/live_rewrite.h"
 
@@ -16,7 +17,7 @@ bool IsQuantised(const Graph& graph) {
   return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
     const Node& node = graph.node(id);
     return FactsOf(node.op).SlidesWindows() &&
-           graph.ProducerIf(node.input(0), "DequantizeLinear") != nullptr;
+           graph.ProducerIf(node.input(0), DequantizeLinearOp::kName) != nullptr;
   });
 }
 

@@ -6,8 +6,18 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/shape_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/reduce/reduce_op.h"
+#include "runtime/ops/reduce/softmax_op.h"
+#include "runtime/ops/windows/live_op.h"
+#include "runtime/ops/windows/pool_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/live/live_form.h"
 
@@ -15,6 +25,8 @@ namespace reprise {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// Less than the share of a window that one element is.
+constexpr float kLeastShare = 1e-9F;
 // A value is followed back through this many nodes that only move elements.
 constexpr int kMostMoves = 16;
 
@@ -25,8 +37,9 @@ bool IsZeroBehind(const Graph& graph, ValueId value) {
     const NodeId producer = graph.value(value).producer;
     if (producer == kNone) return false;
     const std::string& op = graph.node(producer).op;
-    const bool keeps = op == "Unsqueeze" || op == "Squeeze" || op == "Reshape" ||
-                       op == "Transpose" || op == "Identity";
+    const bool keeps = op == UnsqueezeOp::kName || op == SqueezeOp::kName ||
+                       op == ReshapeOp::kName || op == TransposeOp::kName ||
+                       op == IdentityOp::kName;
     if (!keeps) return false;
     value = graph.node(producer).input(0);
   }
@@ -93,17 +106,17 @@ ValueId LiveRewrite::Live() {
 
 ValueId LiveRewrite::SizeOf(ValueId value, int64_t dim) {
   NodeId& shape = shapes_.emplace(value, kNone).first->second;
-  if (shape == kNone) shape = graph_.value(Add("Shape", {value})).producer;
-  return Add("Gather", {graph_.node(shape).outputs[0], Ints({dim})});
+  if (shape == kNone) shape = graph_.value(Add(ShapeOp::kName, {value})).producer;
+  return Add(GatherOp::kName, {graph_.node(shape).outputs[0], Ints({dim})});
 }
 
 ValueId LiveRewrite::ExtentOf(const Extent& extent, ValueId value, int64_t dim) {
-  return Add("reprise.LiveExtent", {Live(), SizeOf(value, dim)},
+  return Add(LiveExtentOp::kName, {Live(), SizeOf(value, dim)},
              {{"offset", extent.offset}, {"stride", extent.stride}});
 }
 
 ValueId LiveRewrite::FillNode(ValueId value, int64_t axis, const Extent& extent, float fill) {
-  return Add("reprise.LiveFill", {value, ExtentOf(extent, value, axis)},
+  return Add(LiveFillOp::kName, {value, ExtentOf(extent, value, axis)},
              {{"axis", axis}, {"value", fill}});
 }
 
@@ -123,9 +136,9 @@ ValueId LiveRewrite::Filled(ValueId value, const LiveDim& dim, float fill) {
 }
 
 ValueId LiveRewrite::FilledLines(ValueId value, ValueId source, const Extent& extent) {
-  const ValueId apart = Add("Reshape", {value, Add("Shape", {source})});
+  const ValueId apart = Add(ReshapeOp::kName, {value, Add(ShapeOp::kName, {source})});
   const ValueId filled = FillNode(apart, extents_.RankOf(source) - 1, extent, 0);
-  return Add("Reshape", {filled, Add("Shape", {value})});
+  return Add(ReshapeOp::kName, {filled, Add(ShapeOp::kName, {value})});
 }
 
 void LiveRewrite::ReplaceOutput(NodeId id, ValueId by) {
@@ -158,7 +171,7 @@ void LiveRewrite::VisitWindows(NodeId id) {
   const ValueId x = graph_.node(id).input(0);
   const bool counts_pads = graph_.node(id).attributes.Int("count_include_pad", 0) != 0;
   const Border border = FactsOf(graph_.node(id).op).border;
-  if (border == Border::kCountedWindow && !counts_pads) return;
+  if (border == Border::kCountedWindow && !counts_pads) return VisitAverage(id);
   // Pads that do not hang on the size can be said.
   const std::string auto_pad = graph_.node(id).attributes.String("auto_pad", "NOTSET");
   if (const auto* pads = extents_.PadsOf(id); pads != nullptr && auto_pad.starts_with("SAME")) {
@@ -178,6 +191,33 @@ void LiveRewrite::VisitWindows(NodeId id) {
     const ValueId pooled = graph_.node(id).outputs[0];
     Filled(pooled, {.dim = windows.dim, .extent = windows.extent}, 0);
   }
+}
+
+// Averages of what is there: the sum over windows, by as many elements as are live.
+void LiveRewrite::VisitAverage(NodeId id) {
+  const Node node = graph_.node(id);
+  const ValueId x = node.inputs[0];
+  std::vector<LiveDim> live;
+  for (const LiveWindows& windows : extents_.WindowsOf(id)) {
+    const auto in = extents_.At(x, windows.dim);
+    if (!windows.leaves_end || !in.has_value()) continue;
+    if (!CanFill(x, *in)) return;
+    live.push_back(*in);
+  }
+  // Rounded up, a window may begin behind the pads, which then count in no other way.
+  if (live.empty() || node.attributes.Int("ceil_mode", 0) != 0) return;
+  ValueId kept = x;
+  for (const LiveDim& one : live) kept = Filled(kept, one, 0);
+  const Tensor one = Tensor::FromVector<float>(DType::kFloat32, {1}, {1});
+  ValueId count = Add("ConstantOfShape", {Add("Shape", {x})}, {{"value", one}});
+  for (const LiveDim& dim : live) count = FillNode(count, dim.dim, dim.extent, 0);
+  Attributes attributes = node.attributes;
+  attributes.Set("count_include_pad", int64_t{1});
+  const ValueId sums = Add(node.op, {kept}, attributes);
+  // Windows behind the end have nothing to be divided by.
+  const ValueId some = graph_.AddConstant("", Tensor::FloatScalar(kLeastShare));
+  const ValueId shares = Add("Max", {Add(node.op, {count}, attributes), some});
+  ReplaceOutput(id, Add("Div", {sums, shares}));
 }
 
 std::optional<std::vector<int64_t>> LiveRewrite::ReducedDims(const Node& node) const {
@@ -208,14 +248,14 @@ ValueId LiveRewrite::CountOf(ValueId value, const std::vector<LiveDim>& live) {
     const bool in_lines = one.repeats != 1;
     const ValueId extent = in_lines ? ExtentOf(one.extent, lines_, extents_.RankOf(lines_) - 1)
                                     : ExtentOf(one.extent, value, one.dim);
-    const ValueId own = Add("Cast", {extent}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
-    count = count == kNone ? own : Add("Mul", {count, own});
+    const ValueId own = Add(CastOp::kName, {extent}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
+    count = count == kNone ? own : Add(MulOp::kName, {count, own});
     if (!in_lines) continue;
     const ValueId repeats =
         graph_.AddConstant("", Tensor::FloatScalar(static_cast<float>(one.repeats)));
-    count = Add("Mul", {count, repeats});
+    count = Add(MulOp::kName, {count, repeats});
   }
-  return Add("Reshape", {count, Ints(shape)});
+  return Add(ReshapeOp::kName, {count, Ints(shape)});
 }
 
 ValueId LiveRewrite::MeanOver(ValueId value, const std::vector<int64_t>& dims,
@@ -227,13 +267,14 @@ ValueId LiveRewrite::MeanOver(ValueId value, const std::vector<int64_t>& dims,
   }
   // The dims that no row ends along first: what is filled then is small.
   ValueId mean = value;
-  if (!others.empty()) mean = Add("ReduceMean", {mean, Ints(others)}, {{"keepdims", int64_t{1}}});
+  if (!others.empty())
+    mean = Add(ReduceMeanOp::kName, {mean, Ints(others)}, {{"keepdims", int64_t{1}}});
   for (const LiveDim& one : live) {
     if (one.repeats != 1) continue;
     mean = others.empty() ? Filled(mean, one, 0) : FillNode(mean, one.dim, one.extent, 0);
   }
-  const ValueId sum = Add("ReduceSum", {mean, Ints(ours)}, {{"keepdims", int64_t{1}}});
-  return Add("Div", {sum, CountOf(value, live)});
+  const ValueId sum = Add(ReduceSumOp::kName, {mean, Ints(ours)}, {{"keepdims", int64_t{1}}});
+  return Add(DivOp::kName, {sum, CountOf(value, live)});
 }
 
 void LiveRewrite::VisitMean(NodeId id) {
@@ -245,7 +286,7 @@ void LiveRewrite::VisitMean(NodeId id) {
       absl::c_all_of(live, [&](const LiveDim& one) { return CanFill(node.inputs[0], one); });
   if (live.empty() || !plain || absl::c_linear_search(*dims, 0)) return;
   ValueId mean = MeanOver(node.inputs[0], *dims, live);
-  if (node.attributes.Int("keepdims", 1) == 0) mean = Add("Squeeze", {mean, Ints(*dims)});
+  if (node.attributes.Int("keepdims", 1) == 0) mean = Add(SqueezeOp::kName, {mean, Ints(*dims)});
   ReplaceOutput(id, mean);
 }
 
@@ -269,9 +310,9 @@ void LiveRewrite::VisitExtreme(NodeId id) {
     const ValueId x = graph_.node(id).inputs[0];
     if (CanFill(x, one)) graph_.SetInput(id, 0, Filled(x, one, fill));
   }
-  if (node.op != "GlobalMaxPool" || live.empty()) return;
-  ReplaceOutput(
-      id, Add("ReduceMax", {graph_.node(id).inputs[0], Ints(*dims)}, {{"keepdims", int64_t{1}}}));
+  if (node.op != GlobalMaxPoolOp::kName || live.empty()) return;
+  ReplaceOutput(id, Add(ReduceMaxOp::kName, {graph_.node(id).inputs[0], Ints(*dims)},
+                        {{"keepdims", int64_t{1}}}));
 }
 
 // Statistics of each sample's channel, over what is live behind it.
@@ -284,7 +325,7 @@ void LiveRewrite::VisitNorm(NodeId id) {
   if (live.size() != 1 || !HasRowsOfBatch(node.inputs[0])) return;
   ValueId source = kNone;  // whose lines lie one after another
   if (live[0].repeats != 1) {
-    const Node* reshape = graph_.ProducerIf(node.inputs[0], "Reshape");
+    const Node* reshape = graph_.ProducerIf(node.inputs[0], ReshapeOp::kName);
     if (reshape == nullptr) return;
     source = reshape->inputs[0];
     const LiveDim line = {.dim = extents_.RankOf(source) - 1, .extent = live[0].extent};
@@ -293,8 +334,8 @@ void LiveRewrite::VisitNorm(NodeId id) {
   }
   const ValueId mean = MeanOver(node.inputs[0], dims, live);
   const ValueId x = graph_.node(id).inputs[0];
-  const ValueId away = Add("Sub", {x, mean});
-  ValueId squares = Add("Mul", {away, away});
+  const ValueId away = Add(SubOp::kName, {x, mean});
+  ValueId squares = Add(MulOp::kName, {away, away});
   extents_.Alias(squares, node.inputs[0]);
   if (source != kNone) {
     squares = FilledLines(squares, source, live[0].extent);
@@ -303,13 +344,13 @@ void LiveRewrite::VisitNorm(NodeId id) {
   const ValueId variance = MeanOver(squares, dims, live);
   const ValueId epsilon =
       graph_.AddConstant("", Tensor::FloatScalar(node.attributes.Float("epsilon", 1e-5F)));
-  const ValueId deviation = Add("Sqrt", {Add("Add", {variance, epsilon})});
+  const ValueId deviation = Add(SqrtOp::kName, {Add(AddOp::kName, {variance, epsilon})});
   std::vector<int64_t> shape(static_cast<size_t>(rank), 1);
   shape[1] = -1;
-  const ValueId scale = Add("Reshape", {node.inputs[1], Ints(shape)});
-  const ValueId bias = Add("Reshape", {node.inputs[2], Ints(shape)});
-  const ValueId normal = Add("Div", {away, deviation});
-  ReplaceOutput(id, Add("Add", {Add("Mul", {normal, scale}), bias}));
+  const ValueId scale = Add(ReshapeOp::kName, {node.inputs[1], Ints(shape)});
+  const ValueId bias = Add(ReshapeOp::kName, {node.inputs[2], Ints(shape)});
+  const ValueId normal = Add(DivOp::kName, {away, deviation});
+  ReplaceOutput(id, Add(AddOp::kName, {Add(MulOp::kName, {normal, scale}), bias}));
 }
 
 void LiveRewrite::VisitSoftmax(NodeId id) {
@@ -325,9 +366,9 @@ void LiveRewrite::VisitSoftmax(NodeId id) {
   }
   // A mask that is added is what attention is recognised by.
   const ValueId mask =
-      Add("reprise.LiveMask", {ExtentOf(live->extent, x, live->dim), SizeOf(x, live->dim)},
+      Add(LiveMaskOp::kName, {ExtentOf(live->extent, x, live->dim), SizeOf(x, live->dim)},
           {{"rank", rank}, {"value", -kInfinity}});
-  const ValueId masked = Add("Add", {x, mask});
+  const ValueId masked = Add(AddOp::kName, {x, mask});
   extents_.Alias(masked, x);
   graph_.SetInput(id, 0, masked);
 }
@@ -340,7 +381,7 @@ void LiveRewrite::VisitProduct(NodeId id) {
   const auto b = extents_.At(node.inputs[1], rank_b - 2);
   // A softmax has made zeros of hidden elements already.
   const NodeId producer = graph_.value(node.inputs[0]).producer;
-  if (producer != kNone && graph_.node(producer).op == "Softmax") return;
+  if (producer != kNone && graph_.node(producer).op == SoftmaxOp::kName) return;
   if (a.has_value() && CanFill(node.inputs[0], *a)) {
     graph_.SetInput(id, 0, Filled(node.inputs[0], *a, 0));
   } else if (b.has_value() && CanFill(node.inputs[1], *b)) {

@@ -28,6 +28,7 @@ class LiveRewrite {
   static Handler HandlerOf(const Node& node);
 
   void VisitWindows(NodeId id);
+  void VisitAverage(NodeId id);
   void VisitMean(NodeId id);
   void VisitSum(NodeId id);
   void VisitExtreme(NodeId id);

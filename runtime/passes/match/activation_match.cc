@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/activation_op.h"
 #include "runtime/passes/kit/rewrite.h"
 
 namespace reprise {
@@ -14,22 +16,22 @@ Attributes NamedActivation(absl::string_view activation) {
 
 // The activation and its parameters; nullopt where the node is none.
 std::optional<Attributes> ActivationOf(const Graph& graph, const Node& node) {
-  if (node.op == "Relu") return NamedActivation("relu");
-  if (node.op == "Tanh") return NamedActivation("tanh");
-  if (node.op == "Sigmoid") return NamedActivation("sigmoid");
-  if (node.op == "HardSwish") return NamedActivation("hard_swish");
-  if (node.op == "Mish") return NamedActivation("mish");
-  if (node.op == "Gelu") {
+  if (node.op == ReluOp::kName) return NamedActivation("relu");
+  if (node.op == TanhOp::kName) return NamedActivation("tanh");
+  if (node.op == SigmoidOp::kName) return NamedActivation("sigmoid");
+  if (node.op == HardSwishOp::kName) return NamedActivation("hard_swish");
+  if (node.op == MishOp::kName) return NamedActivation("mish");
+  if (node.op == GeluOp::kName) {
     return NamedActivation(node.attributes.String("approximate", "none") == "tanh" ? "gelu_tanh"
                                                                                    : "gelu");
   }
-  if (node.op == "LeakyRelu" || node.op == "Elu") {
-    const bool leaky = node.op == "LeakyRelu";
+  if (node.op == LeakyReluOp::kName || node.op == EluOp::kName) {
+    const bool leaky = node.op == LeakyReluOp::kName;
     Attributes attributes = NamedActivation(leaky ? "leaky_relu" : "elu");
     attributes.Set("slope", node.attributes.Float("alpha", leaky ? 0.01f : 1.0f));
     return attributes;
   }
-  if (node.op != "Clip") return std::nullopt;
+  if (node.op != ClipOp::kName) return std::nullopt;
   Attributes attributes = NamedActivation("clip");
   const char* const names[] = {"low", "high"};
   for (size_t i = 0; i < 2; ++i) {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 
 namespace reprise {
 

@@ -2,6 +2,12 @@
 
 #include <cmath>
 
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/reduce/softmax_op.h"
 #include "runtime/passes/kit/rewrite.h"
 
 namespace reprise {
@@ -21,14 +27,14 @@ void NoteHeads(const Shape& shape, AttentionPattern& pattern) {
 }
 
 bool MatchProduct(const Graph& graph, const Node& node, AttentionPattern& pattern) {
-  if (node.op == "com.microsoft.FusedMatMul") {
-    if (node.attributes.Int("transA", 0) != 0 || node.attributes.Int("transBatchA", 0) != 0 ||
-        node.attributes.Int("transBatchB", 0) != 0) {
+  if (node.op == FusedMatMulOp::kName) {
+    if (FusedMatMulOp::From(node.attributes).trans_a ||
+        node.attributes.Int("transBatchA", 0) != 0 || node.attributes.Int("transBatchB", 0) != 0) {
       return false;
     }
-    pattern.k_rows = node.attributes.Int("transB", 0) != 0;
-    pattern.scale *= node.attributes.Float("alpha", 1);
-  } else if (node.op != "MatMul") {
+    pattern.k_rows = FusedMatMulOp::From(node.attributes).trans_b;
+    pattern.scale *= FusedMatMulOp::From(node.attributes).alpha;
+  } else if (node.op != MatMulOp::kName) {
     return false;
   }
   pattern.q = node.inputs[0];
@@ -57,19 +63,19 @@ bool MatchScores(const Graph& graph, ValueId value, int steps, bool scaled,
   const Node& node = graph.node(producer);
   const Shape& shape = *ShapeOf(graph, value);
   if (MatchProduct(graph, node, pattern)) return true;
-  if (node.op == "Reshape") {
+  if (node.op == ReshapeOp::kName) {
     if (!SameLastTwo(shape, *ShapeOf(graph, node.inputs[0]))) return false;
     if (!MatchScores(graph, node.inputs[0], steps - 1, scaled, pattern)) return false;
     NoteHeads(shape, pattern);
     return true;
   }
-  if (node.op == "Mul" || node.op == "Div") {
-    for (int side = 1; side >= (node.op == "Mul" ? 0 : 1); --side) {
+  if (node.op == MulOp::kName || node.op == DivOp::kName) {
+    for (int side = 1; side >= (node.op == MulOp::kName ? 0 : 1); --side) {
       const auto factor = KnownScalar(graph, node.inputs[side]);
       const ValueId scores = node.inputs[1 - side];
       if (!factor.has_value() || !SameShape(graph, scores, value)) continue;
       AttentionPattern attempt = pattern;
-      attempt.scale *= node.op == "Mul" ? *factor : 1 / *factor;
+      attempt.scale *= node.op == MulOp::kName ? *factor : 1 / *factor;
       if (!MatchScores(graph, scores, steps - 1, true, attempt)) continue;
       pattern = std::move(attempt);
       return true;
@@ -86,12 +92,14 @@ bool MatchScores(const Graph& graph, ValueId value, int steps, bool scaled,
     pattern = std::move(attempt);
     return true;
   };
-  if (node.op == "Add" || node.op == "Sub") {
-    const auto kind = node.op == "Add" ? AttentionMask::Kind::kAdd : AttentionMask::Kind::kSub;
+  if (node.op == AddOp::kName || node.op == SubOp::kName) {
+    const auto kind =
+        node.op == AddOp::kName ? AttentionMask::Kind::kAdd : AttentionMask::Kind::kSub;
     if (try_mask(node.inputs[0], {.kind = kind, .value = node.inputs[1]})) return true;
-    return node.op == "Add" && try_mask(node.inputs[1], {.kind = kind, .value = node.inputs[0]});
+    return node.op == AddOp::kName &&
+           try_mask(node.inputs[1], {.kind = kind, .value = node.inputs[0]});
   }
-  if (node.op == "Where") {
+  if (node.op == WhereOp::kName) {
     for (int side = 1; side <= 2; ++side) {
       const auto fill = KnownScalar(graph, node.inputs[3 - side]);
       if (!fill.has_value() || !(*fill <= kLowestFill)) continue;
@@ -111,7 +119,7 @@ ValueId NanGuard(const Graph& graph, ValueId p) {
   for (int i = 0; i < 2; ++i) {
     const Node& test = graph.node(users[i]);
     const Node& choice = graph.node(users[1 - i]);
-    if (test.op != "IsNaN" || choice.op != "Where") continue;
+    if (test.op != "IsNaN" || choice.op != WhereOp::kName) continue;
     if (choice.inputs[0] != test.outputs[0] || choice.inputs[2] != p ||
         OnlyUser(graph, test.outputs[0]) == kNone) {
       continue;
@@ -134,13 +142,13 @@ bool MatchResult(const Graph& graph, ValueId p, AttentionPattern& pattern) {
     const NodeId user = OnlyUser(graph, p);
     if (user == kNone) return false;
     const Node& node = graph.node(user);
-    if (node.op == "Reshape") {
+    if (node.op == ReshapeOp::kName) {
       if (!SameLastTwo(*ShapeOf(graph, node.outputs[0]), *ShapeOf(graph, p))) return false;
       p = node.outputs[0];
       NoteHeads(*ShapeOf(graph, p), pattern);
       continue;
     }
-    if (node.op != "MatMul" || node.inputs[0] != p || !IsFloat32(graph, node.inputs[1])) {
+    if (node.op != MatMulOp::kName || node.inputs[0] != p || !IsFloat32(graph, node.inputs[1])) {
       return false;
     }
     pattern.v = node.inputs[1];
@@ -160,10 +168,10 @@ bool MatchResult(const Graph& graph, ValueId p, AttentionPattern& pattern) {
 
 std::optional<AttentionPattern> MatchAttention(const Graph& graph, NodeId softmax) {
   const Node& node = graph.node(softmax);
-  if (node.op != "Softmax" || !IsFloat32(graph, node.outputs[0])) return std::nullopt;
+  if (node.op != SoftmaxOp::kName || !IsFloat32(graph, node.outputs[0])) return std::nullopt;
   const Shape& shape = *ShapeOf(graph, node.outputs[0]);
   const int64_t rank = static_cast<int64_t>(shape.size());
-  const int64_t axis = node.attributes.Int("axis", -1);
+  const int64_t axis = SoftmaxOp::From(node.attributes).axis;
   if (rank < 2 || rank > 4 || (axis != -1 && axis != rank - 1)) return std::nullopt;
   AttentionPattern pattern;
   NoteHeads(shape, pattern);

@@ -1,13 +1,22 @@
 #include "runtime/passes/match/attention_parts.h"
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/comparison_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/reduce/softmax_op.h"
 
 namespace reprise {
 namespace {
 
 absl::StatusOr<ValueId> Transposed(Graph& graph, ValueId value, std::vector<int64_t> perm) {
-  return AddInferred(graph, "Transpose", {value}, {{"perm", std::move(perm)}});
+  return AddInferred(graph, TransposeOp::kName, {value}, {{"perm", std::move(perm)}});
 }
 
 }  // namespace
@@ -50,7 +59,7 @@ absl::StatusOr<ValueId> RepeatHeads(Graph& graph, ValueId value, int64_t heads) 
   ASSIGN_OR_RETURN(value, AddReshape(graph, value, {shape[0], shape[1], 1, shape[2], shape[3]}));
   const ValueId wide =
       graph.AddConstant("", Tensor::Int64s({shape[0], shape[1], times, shape[2], shape[3]}));
-  ASSIGN_OR_RETURN(value, AddInferred(graph, "Expand", {value, wide}));
+  ASSIGN_OR_RETURN(value, AddInferred(graph, ExpandOp::kName, {value, wide}));
   return AddReshape(graph, value, {shape[0], heads, shape[2], shape[3]});
 }
 
@@ -68,26 +77,26 @@ ValueId PositionMask(Graph& graph, int64_t queries, int64_t keys,
 
 absl::StatusOr<ValueId> Kept(Graph& graph, ValueId keep, ValueId scores, float fill) {
   const ValueId low = graph.AddConstant("", Tensor::FloatScalar(fill));
-  return AddInferred(graph, "Where", {keep, scores, low});
+  return AddInferred(graph, WhereOp::kName, {keep, scores, low});
 }
 
 absl::StatusOr<ValueId> Scores(Graph& graph, ValueId q, ValueId k, float scale) {
   ASSIGN_OR_RETURN(k, Transposed(graph, k, {0, 1, 3, 2}));
-  ASSIGN_OR_RETURN(const ValueId scores, AddInferred(graph, "MatMul", {q, k}));
+  ASSIGN_OR_RETURN(const ValueId scores, AddInferred(graph, MatMulOp::kName, {q, k}));
   const ValueId factor = graph.AddConstant("", Tensor::FloatScalar(scale));
-  return AddInferred(graph, "Mul", {scores, factor});
+  return AddInferred(graph, MulOp::kName, {scores, factor});
 }
 
 absl::StatusOr<ValueId> Weigh(Graph& graph, ValueId scores, ValueId v, bool guard,
                               const std::string& name) {
   ASSIGN_OR_RETURN(ValueId shares,
-                   AddInferred(graph, "Softmax", {scores}, {{"axis", int64_t{-1}}}, name));
+                   AddInferred(graph, SoftmaxOp::kName, {scores}, {{"axis", int64_t{-1}}}, name));
   if (guard) {
     ASSIGN_OR_RETURN(const ValueId is_nan, AddInferred(graph, "IsNaN", {shares}));
     const ValueId zero = graph.AddConstant("", Tensor::FloatScalar(0));
-    ASSIGN_OR_RETURN(shares, AddInferred(graph, "Where", {is_nan, zero, shares}));
+    ASSIGN_OR_RETURN(shares, AddInferred(graph, WhereOp::kName, {is_nan, zero, shares}));
   }
-  return AddInferred(graph, "MatMul", {shares, v});
+  return AddInferred(graph, MatMulOp::kName, {shares, v});
 }
 
 absl::StatusOr<ValueId> MaskFuture(Graph& graph, ValueId scores, int64_t past, float filter) {
@@ -97,12 +106,12 @@ absl::StatusOr<ValueId> MaskFuture(Graph& graph, ValueId scores, int64_t past, f
   if (seen == kNone) return scores;
   const ValueId nothing = graph.AddConstant("", Tensor::FloatScalar(0));
   ASSIGN_OR_RETURN(const ValueId future, Kept(graph, seen, nothing, filter));
-  return AddInferred(graph, "Add", {scores, future});
+  return AddInferred(graph, AddOp::kName, {scores, future});
 }
 
 absl::StatusOr<ValueId> BehindPast(Graph& graph, ValueId past, ValueId rows) {
   if (past == kNone) return rows;
-  return AddInferred(graph, "Concat", {past, rows}, {{"axis", int64_t{2}}});
+  return AddInferred(graph, ConcatOp::kName, {past, rows}, {{"axis", int64_t{2}}});
 }
 
 Tensor ScalarLike(const Graph& graph, ValueId value, int32_t number) {
@@ -120,14 +129,14 @@ absl::StatusOr<ValueId> PaddingMask(Graph& graph, ValueId mask, const Shape& sco
     const int64_t rows = shape.size() == 2 ? 1 : queries;
     ASSIGN_OR_RETURN(const ValueId wide, AddReshape(graph, mask, {batch, 1, rows, keys}));
     const ValueId zero = graph.AddConstant("", ScalarLike(graph, mask, 0));
-    ASSIGN_OR_RETURN(keep, AddInferred(graph, "Greater", {wide, zero}));
+    ASSIGN_OR_RETURN(keep, AddInferred(graph, GreaterOp::kName, {wide, zero}));
   } else if (shape == Shape{batch} && graph.value(mask).dtype == DType::kInt32) {
     ASSIGN_OR_RETURN(const ValueId lengths, AddReshape(graph, mask, {batch, 1, 1, 1}));
     std::vector<int32_t> positions(keys);
     for (int64_t k = 0; k < keys; ++k) positions[k] = static_cast<int32_t>(k);
     const ValueId all =
         graph.AddConstant("", Tensor::FromVector(DType::kInt32, {1, 1, 1, keys}, positions));
-    ASSIGN_OR_RETURN(keep, AddInferred(graph, "Less", {all, lengths}));
+    ASSIGN_OR_RETURN(keep, AddInferred(graph, LessOp::kName, {all, lengths}));
   } else {
     return kNone;
   }

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 
 namespace reprise {
 

@@ -4,6 +4,13 @@
 #include <utility>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/movement/transpose_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/match/strided_view.h"
 
@@ -16,16 +23,16 @@ NodeId StepToHeads(const Graph& graph, ValueId value, bool scalable, ValueId* ab
   const Node& node = graph.node(producer);
   *scale = 1;
   *above = node.inputs.empty() ? kNone : node.inputs[0];
-  if (node.op == "Reshape" || node.op == "Transpose" || node.op == "Gather" || node.op == "Split" ||
-      node.op == "Slice") {
+  if (node.op == ReshapeOp::kName || node.op == TransposeOp::kName || node.op == GatherOp::kName ||
+      node.op == SplitOp::kName || node.op == SliceOp::kName) {
     return *above != kNone && IsFloat32(graph, *above) ? producer : kNone;
   }
-  if (!scalable || (node.op != "Mul" && node.op != "Div")) return kNone;
-  for (int side = 1; side >= (node.op == "Mul" ? 0 : 1); --side) {
+  if (!scalable || (node.op != MulOp::kName && node.op != DivOp::kName)) return kNone;
+  for (int side = 1; side >= (node.op == MulOp::kName ? 0 : 1); --side) {
     const auto factor = KnownScalar(graph, node.inputs[side]);
     *above = node.inputs[1 - side];
     if (!factor.has_value() || !SameShape(graph, *above, value)) continue;
-    *scale = node.op == "Mul" ? *factor : 1 / *factor;
+    *scale = node.op == MulOp::kName ? *factor : 1 / *factor;
     return producer;
   }
   return kNone;
@@ -41,7 +48,7 @@ std::vector<HeadSource> FindHeadSources(const Graph& graph, const HeadOperand& o
     std::optional<StridedView> view = StridedView::Dense(shape);
     for (auto it = path.rbegin(); it != path.rend() && view.has_value(); ++it) {
       const std::string& op = graph.node(it->first).op;
-      if (op == "Mul" || op == "Div") continue;
+      if (op == MulOp::kName || op == DivOp::kName) continue;
       view = view->Through(graph, it->first, it->second);
     }
     const int64_t tokens = operand.batch * operand.rows;
@@ -88,7 +95,7 @@ absl::StatusOr<ValueId> AddTokens(Graph& graph, const HeadSource& source,
   if (source.width == columns) return tokens;
   const auto ints = [&](int64_t value) { return graph.AddConstant("", Tensor::Int64s({value})); };
   return AddInferred(
-      graph, "Slice",
+      graph, SliceOp::kName,
       {tokens, ints(source.offset), ints(source.offset + columns), ints(2), ints(1)});
 }
 

@@ -4,7 +4,11 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/weights/linear_form.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/quantized/integer_linear_op.h"
+#include "runtime/ops/quantized/linear_form.h"
 #include "runtime/passes/kit/rewrite.h"
 
 namespace reprise {
@@ -12,13 +16,14 @@ namespace {
 
 // Inputs with one element for each column, or one for all.
 std::vector<size_t> ColumnOperands(const ops::LinearForm& form) {
-  if (form.op == "reprise.IntegerLinear") return {1, 3, 5, form.bias};
+  if (form.op == IntegerLinearOp::kName) return {1, 3, 5, form.bias};
   return {1, form.bias};
 }
 
 // The part of a joined weight that is its columns [begin, begin + count); nullptr: there is none.
 ParameterExprPtr PartOf(const ParameterExpr& joined, int64_t axis, int64_t begin, int64_t count) {
-  if (joined.op() != "Concat" || joined.attributes().Int("axis", 0) != axis) return nullptr;
+  if (joined.op() != ConcatOp::kName || ConcatOp::From(joined.attributes()).axis != axis)
+    return nullptr;
   int64_t at = 0;
   for (const ParameterExprPtr& part : joined.inputs()) {
     if (part == nullptr || static_cast<int64_t>(part->shape().size()) != axis + 1) return nullptr;
@@ -40,7 +45,7 @@ absl::StatusOr<ValueId> Cut(Graph& graph, ValueId weight, int64_t begin, int64_t
   const DType dtype = graph.value(weight).dtype;
   const auto ints = [&](int64_t one) { return graph.AddConstant("", Tensor::Int64s({one})); };
   const ValueId from = ints(begin), to = ints(begin + count), along = ints(axis);
-  return AddWeight(graph, "Slice", {}, {weight, from, to, along}, dtype, std::move(shape));
+  return AddWeight(graph, SliceOp::kName, {}, {weight, from, to, along}, dtype, std::move(shape));
 }
 
 }  // namespace

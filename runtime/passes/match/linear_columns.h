@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 
 namespace reprise {
 
-// `node` is a product with weights (ops/weights/linear_form.h) without a residual, and all that
+// `node` is a product with weights (ops/quantized/linear_form.h) without a residual, and all that
 // belongs to its columns are weights: so that CutColumns can cut them.
 bool HasColumnsToCut(const Graph& graph, const Node& node);
 

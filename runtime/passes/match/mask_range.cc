@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "runtime/graph/elements.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op_facts.h"
 
 namespace reprise::pack {
@@ -34,25 +37,26 @@ std::optional<Range> RangeOfResult(const Graph& graph, ValueId id, int depth) {
   const Node& node = graph.node(value.producer);
   const auto of = [&](size_t i) { return RangeOfResult(graph, node.inputs[i], depth - 1); };
   if (FactsOf(node.op).HoldsAllOfFirst()) return of(0);
-  if (node.op == "Cast" && graph.value(node.inputs[0]).dtype == DType::kBool) return Range{0, 1};
-  if (node.op == "Where") {
+  if (node.op == CastOp::kName && graph.value(node.inputs[0]).dtype == DType::kBool)
+    return Range{0, 1};
+  if (node.op == WhereOp::kName) {
     // Where it is 0, the condition itself is chosen instead of operand 2: that is 0, too.
     ValueId condition = node.inputs[0];
-    while (const Node* cast = graph.ProducerIf(condition, "Cast")) {
+    while (const Node* cast = graph.ProducerIf(condition, CastOp::kName)) {
       if (graph.value(condition).dtype != DType::kBool) break;
       condition = cast->inputs[0];
     }
     if (condition == node.inputs[2]) return Joined(of(1), Range{0, 0});
     return Joined(of(1), of(2));
   }
-  if (node.op == "Sub") {
+  if (node.op == SubOp::kName) {
     const std::optional<Range> a = of(0), b = of(1);
     if (!a.has_value() || !b.has_value()) return std::nullopt;
     const double least = a->least - b->most, most = a->most - b->least;
     if (!std::isfinite(least) || !std::isfinite(most)) return std::nullopt;
     return Range{least, most, least >= Range::kKeepsAll};
   }
-  if (node.op == "Mul") {
+  if (node.op == MulOp::kName) {
     const std::optional<Range> a = of(0), b = of(1);
     if (!a.has_value() || !b.has_value()) return std::nullopt;
     const double corners[] = {a->least * b->least, a->least * b->most, a->most * b->least,

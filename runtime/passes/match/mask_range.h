@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 
 namespace reprise::pack {
 

@@ -6,6 +6,10 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/attention/segment_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/slice_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/match/position_operands.h"
 
@@ -24,14 +28,14 @@ std::optional<std::vector<int64_t>> KnownInts(const Graph& graph, ValueId value)
 std::optional<std::vector<int64_t>> PositionsOf(const Graph& graph, const Node& node, Pick& pick) {
   const Shape& data = *ShapeOf(graph, node.inputs[0]);
   const int64_t rank = static_cast<int64_t>(data.size());
-  if (node.op == "Gather") {
-    pick.axis = NormalizeAxis(node.attributes.Int("axis", 0), rank).value_or(-1);
+  if (node.op == GatherOp::kName) {
+    pick.axis = NormalizeAxis(GatherOp::From(node.attributes).axis, rank).value_or(-1);
     return KnownInts(graph, node.input(1));
   }
   const auto starts = KnownInts(graph, node.input(1)), axes = KnownInts(graph, node.input(3));
   const auto steps =
       node.input(4) == kNone ? std::vector<int64_t>{1} : KnownInts(graph, node.input(4));
-  if (node.op != "Slice" || !starts || !axes || !steps || starts->size() != 1 ||
+  if (node.op != SliceOp::kName || !starts || !axes || !steps || starts->size() != 1 ||
       axes->size() != 1 || steps->size() != 1) {
     return std::nullopt;
   }
@@ -56,14 +60,14 @@ std::optional<Pick> MatchPick(const Graph& graph, const Node& node) {
   const Shape& data = *ShapeOf(graph, node.inputs[0]);
   const Shape& out = *ShapeOf(graph, node.outputs[0]);
   Pick pick;
-  if (node.op == "reprise.SegmentReduce" || node.op == "reprise.SegmentPick") {
+  if (node.op == SegmentReduceOp::kName || node.op == SegmentPickOp::kName) {
     const std::string reduction = node.attributes.String("reduction", "first");
     if (reduction != "first" && reduction != "last") return std::nullopt;
     pick.op = node.op;
     pick.attributes = node.attributes;
     pick.operands.assign(node.inputs.begin() + 1, node.inputs.end());
     pick.count = ShapeOf(graph, pick.operands.back())->front() - 1;
-    if (node.op == "reprise.SegmentPick" &&
+    if (node.op == SegmentPickOp::kName &&
         NumElements(*ShapeOf(graph, pick.operands[0])) != pick.count) {
       return std::nullopt;
     }
@@ -109,7 +113,8 @@ absl::StatusOr<bool> JoinPicks(Graph& graph, ValueId data) {
   }
   const Attributes along({{"axis", picks[0].axis}});
   const ValueId positions = graph.AddConstant("", Tensor::Int64s(all.positions));
-  ASSIGN_OR_RETURN(const ValueId joined, AddInferred(graph, "Gather", {data, positions}, along));
+  ASSIGN_OR_RETURN(const ValueId joined,
+                   AddInferred(graph, GatherOp::kName, {data, positions}, along));
   for (size_t i = 0; i < users.size(); ++i) {
     std::vector<int64_t> places;
     for (const int64_t position : picks[i].positions) {
@@ -118,7 +123,7 @@ absl::StatusOr<bool> JoinPicks(Graph& graph, ValueId data) {
     const ValueId own = graph.AddConstant("", Tensor::Int64s(places));
     const ValueId out = graph.node(users[i]).outputs[0];
     const Shape shape = *ShapeOf(graph, out);
-    ASSIGN_OR_RETURN(ValueId picked, AddInferred(graph, "Gather", {joined, own}, along));
+    ASSIGN_OR_RETURN(ValueId picked, AddInferred(graph, GatherOp::kName, {joined, own}, along));
     ASSIGN_OR_RETURN(picked, AddReshape(graph, picked, shape));
     Replace(graph, out, picked);
   }

@@ -4,9 +4,13 @@
 #include <iterator>
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
-#include "runtime/ops/weights/linear_form.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/quantized/integer_linear_op.h"
+#include "runtime/ops/quantized/linear_form.h"
+#include "runtime/ops/reduce/layer_norm_op.h"
 #include "runtime/passes/kit/rewrite.h"
 
 namespace reprise {
@@ -77,7 +81,7 @@ Operands Linear(const Site& site) {
   const ops::LinearForm& form = *ops::LinearFormOf(site.node.op);
   if (site.shape(1).size() != 2 || site.axis == site.rank() - 1) return std::nullopt;
   Operands operands = AsLarge(site, {0, form.residual});
-  if (!operands.has_value() || form.op != "reprise.IntegerLinear") return operands;
+  if (!operands.has_value() || form.op != IntegerLinearOp::kName) return operands;
   // A scale and a zero point for each row, or one for all.
   for (const size_t i : {2, 4}) {
     if (!site.has(i) || NumElements(site.shape(i)) == 1) continue;
@@ -91,7 +95,7 @@ Operands Linear(const Site& site) {
 // Along dims behind that of the positions.
 Operands Norm(const Site& site) {
   if (site.AxisAttribute(-1) <= site.axis) return std::nullopt;
-  return site.node.op == "reprise.AddLayerNorm" ? AsLarge(site, {0, 1}) : First(site);
+  return site.node.op == AddLayerNormOp::kName ? AsLarge(site, {0, 1}) : First(site);
 }
 
 Operands AlongAnotherAxis(const Site& site, int64_t fallback) {
@@ -101,7 +105,7 @@ Operands AlongAnotherAxis(const Site& site, int64_t fallback) {
 }
 
 Operands Slice(const Site& site) {
-  constexpr size_t kAxes = 3;
+  constexpr size_t kAxes = SliceOp::kAxes;
   const Tensor* constant =
       site.has(kAxes) ? site.graph.ConstantOf(site.node.input(kAxes)) : nullptr;
   if (constant == nullptr) return std::nullopt;

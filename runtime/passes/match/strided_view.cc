@@ -2,6 +2,12 @@
 
 #include <algorithm>
 
+#include "runtime/graph/graph.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/movement/transpose_op.h"
 #include "runtime/passes/kit/rewrite.h"
 
 namespace reprise {
@@ -119,22 +125,22 @@ std::optional<StridedView> StridedView::Through(const Graph& graph, NodeId id,
   const Node& node = graph.node(id);
   const Shape& shape = *ShapeOf(graph, output);
   const int64_t rank = static_cast<int64_t>(dims_.size());
-  if (node.op == "Reshape") return Reshaped(shape);
-  if (node.op == "Transpose") {
+  if (node.op == ReshapeOp::kName) return Reshaped(shape);
+  if (node.op == TransposeOp::kName) {
     std::vector<int64_t> perm;
     for (int64_t axis = rank; axis-- > 0;) perm.push_back(axis);
     return Transposed(node.attributes.Ints("perm", std::move(perm)));
   }
-  if (node.op == "Slice") {
+  if (node.op == SliceOp::kName) {
     const std::optional<Cut> cut = CutOf(graph, node, *ShapeOf(graph, node.inputs[0]));
     if (!cut.has_value()) return std::nullopt;
     return Sliced(cut->axis, cut->start, shape[cut->axis]);
   }
-  if (node.op != "Gather" && node.op != "Split") return std::nullopt;
-  const auto axis = NormalizeAxis(node.attributes.Int("axis", 0), rank);
+  if (node.op != GatherOp::kName && node.op != SplitOp::kName) return std::nullopt;
+  const auto axis = NormalizeAxis(SplitOp::From(node.attributes).axis, rank);
   if (!axis.ok()) return std::nullopt;
   int64_t start = 0;
-  if (node.op == "Gather") {
+  if (node.op == GatherOp::kName) {
     const std::optional<double> index = KnownScalar(graph, node.inputs[1]);
     if (!index.has_value()) return std::nullopt;
     const int64_t extent = (*ShapeOf(graph, node.inputs[0]))[*axis];

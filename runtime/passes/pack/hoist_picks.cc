@@ -16,8 +16,16 @@
 #include "absl/algorithm/container.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/attention/relative_attention.h"
+#include "runtime/ops/attention/relative_attention_op.h"
+#include "runtime/ops/attention/segment_op.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/quantized/integer_linear_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/match/linear_columns.h"
 #include "runtime/passes/match/pick.h"
@@ -28,7 +36,7 @@
 namespace reprise {
 namespace {
 
-constexpr size_t kMask = 3;  // index of an attention's input
+constexpr size_t kMask = AttentionOp::kMask;  // as in all forms of it
 
 // Inputs of attention over packed tokens.
 struct SegmentInputs {
@@ -36,9 +44,9 @@ struct SegmentInputs {
 };
 
 std::optional<SegmentInputs> SegmentInputsOf(const Node& node) {
-  using Relative = ops::RelativeInputs;
-  if (node.op == "reprise.SegmentAttention") return SegmentInputs{5, 6};
-  if (node.op != "reprise.RelativeAttention") return std::nullopt;
+  using Relative = RelativeAttentionOp;
+  if (node.op == SegmentAttentionOp::kName) return SegmentInputs{5, 6};
+  if (node.op != RelativeAttentionOp::kName) return std::nullopt;
   return SegmentInputs{Relative::kSegments, Relative::kPlaces};
 }
 
@@ -85,12 +93,12 @@ class Hoist {
       auto operands = PositionOperandsOf(graph_, node, pick_.axis);
       if (!operands.has_value() && TakesPickedQueries(node)) {
         operands.emplace();
-        if (node.attributes.Int("packed_qkv", 0) == 0) operands->push_back({0, pick_.axis});
+        if (!AttentionOp::From(node.attributes).packed_qkv) operands->push_back({0, pick_.axis});
       }
       if (operands.has_value()) marked_.try_emplace(*id, *std::move(operands));
     }
-    return absl::c_any_of(marked_,
-                          [&](const auto& one) { return graph_.node(one.first).op != "Reshape"; });
+    return absl::c_any_of(
+        marked_, [&](const auto& one) { return graph_.node(one.first).op != ReshapeOp::kName; });
   }
 
   bool ReadAtPicksAlone(const Node& node) const {
@@ -128,9 +136,9 @@ class Hoist {
   }
 
   bool TakesPickedQueries(const Node& node) const {
-    const bool packed = node.attributes.Int("packed_qkv", 0) != 0;
-    if (node.op == "reprise.Attention") {
-      if (of_segments() || pick_.axis != 1 || node.attributes.Int("head_size_v", 0) != 0) {
+    const bool packed = AttentionOp::From(node.attributes).packed_qkv;
+    if (node.op == AttentionOp::kName) {
+      if (of_segments() || pick_.axis != 1 || AttentionOp::From(node.attributes).head_size_v != 0) {
         return false;
       }
     } else {
@@ -161,7 +169,7 @@ class Hoist {
     if (of_segments()) {
       std::vector<ValueId> inputs = {value};
       absl::c_copy(pick_.operands, std::back_inserter(inputs));
-      if (pick_.op == "reprise.SegmentPick") {
+      if (pick_.op == SegmentPickOp::kName) {
         ASSIGN_OR_RETURN(inputs[1], AddReshape(graph_, inputs[1], {pick_.count}));
       }
       return AddInferred(graph_, pick_.op, std::move(inputs), pick_.attributes);
@@ -169,12 +177,12 @@ class Hoist {
     const ValueId positions = graph_.AddConstant("", Tensor::Int64s(pick_.positions));
     const Attributes attributes({{"axis", axis}});
     if (!IsWeight(graph_, value)) {
-      return AddInferred(graph_, "Gather", {value, positions}, attributes);
+      return AddInferred(graph_, GatherOp::kName, {value, positions}, attributes);
     }
     Shape shape = *ShapeOf(graph_, value);
     shape[axis] = pick_.count;
-    return AddWeight(graph_, "Gather", attributes, {value, positions}, graph_.value(value).dtype,
-                     std::move(shape));
+    return AddWeight(graph_, GatherOp::kName, attributes, {value, positions},
+                     graph_.value(value).dtype, std::move(shape));
   }
 
   // The marked node `id` at the picked positions.
@@ -191,7 +199,7 @@ class Hoist {
         ASSIGN_OR_RETURN(input, Take(input, operand.axis));
       }
     }
-    if (node.op == "Reshape") {
+    if (node.op == ReshapeOp::kName) {
       Shape shape = *ShapeOf(graph_, node.outputs[0]);
       shape[pick_.axis] = pick_.count;
       ASSIGN_OR_RETURN(const ValueId reshaped, AddReshape(graph_, inputs[0], shape));
@@ -200,7 +208,8 @@ class Hoist {
     }
     size_t results = node.outputs.size();
     // A Split cuts in as many parts as it has results.
-    while (results > 1 && node.outputs[results - 1] == kNone && node.op != "Split") --results;
+    while (results > 1 && node.outputs[results - 1] == kNone && node.op != SplitOp::kName)
+      --results;
     const NodeId picked =
         graph_.AddNode(node.op, std::move(inputs), node.attributes, results, node.name);
     if (!node.source_op.empty()) graph_.SetSource(picked, node.source_op, node.name);
@@ -215,15 +224,15 @@ class Hoist {
 
   absl::Status RecomputeAttention(const Node& node) {
     std::vector<ValueId> inputs = node.inputs;
-    if (node.attributes.Int("packed_qkv", 0) != 0) {
+    if (AttentionOp::From(node.attributes).packed_qkv) {
       inputs.resize(std::max<size_t>(inputs.size(), 3), kNone);
       RETURN_IF_ERROR(TakeApart(*Projections(graph_, node), inputs));
     } else {
       ASSIGN_OR_RETURN(inputs[0], Picked(inputs[0]));
     }
     if (of_segments()) {
-      constexpr size_t kQueryMask = ops::RelativeInputs::kQueryMask;
-      if (node.op == "reprise.RelativeAttention" && node.input(kQueryMask) != kNone) {
+      constexpr size_t kQueryMask = RelativeAttentionOp::kQueryMask;
+      if (node.op == RelativeAttentionOp::kName && node.input(kQueryMask) != kNone) {
         ASSIGN_OR_RETURN(inputs[kQueryMask], Picked(inputs[kQueryMask]));
       }
       inputs.resize(SegmentInputsOf(node)->places, kNone);
@@ -250,7 +259,7 @@ class Hoist {
     const Node all = product;  // A copy: adding nodes moves them.
     const int64_t columns = ShapeOf(graph_, all.outputs[0])->back() / 3;
     std::vector<size_t> of_rows = {0};
-    if (all.op == "reprise.IntegerLinear") of_rows = {0, 2, 4};
+    if (all.op == IntegerLinearOp::kName) of_rows = {0, 2, 4};
     for (size_t part = 0; part < 3; ++part) {
       ASSIGN_OR_RETURN(std::vector<ValueId> operands,
                        CutColumns(graph_, all, static_cast<int64_t>(part) * columns, columns));

@@ -4,7 +4,11 @@
 #include <limits>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/attention/relative_attention.h"
+#include "runtime/ops/attention/relative_attention_op.h"
+#include "runtime/ops/attention/segment_op.h"
+#include "runtime/ops/movement/slice_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/pack/packer.h"
 
@@ -81,8 +85,8 @@ void Packer::NoteMask(const Site& site, const Pairs& mask, Attributes& attribute
 }
 
 absl::Status Packer::PackAttention(const Site& site) {
-  const int64_t heads = site.attributes().Int("num_heads", 0);
-  if (site.attributes().Int("head_size_v", 0) != 0 || !site.outputs[0].tokens()) {
+  const int64_t heads = AttentionOp::From(site.attributes()).num_heads;
+  if (AttentionOp::From(site.attributes()).head_size_v != 0 || !site.outputs[0].tokens()) {
     return Refuse(site, "queries, keys and values are not one a token");
   }
   std::vector<ValueId> inputs;
@@ -94,20 +98,20 @@ absl::Status Packer::PackAttention(const Site& site) {
   Attributes attributes = site.attributes();
   attributes.Set("longest", options_.longest);
   NoteMask(site, mask, attributes);
-  return Emit(site, "reprise.SegmentAttention", std::move(inputs), std::move(attributes));
+  return Emit(site, SegmentAttentionOp::kName, std::move(inputs), std::move(attributes));
 }
 
 absl::Status Packer::EmitRelative(const Site& site, std::vector<ValueId> inputs, const Pairs& mask,
                                   const std::vector<ValueId>& tables) {
   if (mask.table != kNone) return Refuse(site, "its mask is a table by position beside others");
-  if (site.attributes().Int("packed_qkv", 0) != 0) {
+  if (AttentionOp::From(site.attributes()).packed_qkv) {
     const ValueId all = inputs[0];
     const int64_t width = to_.value(all).shape->back() / 3;
     for (int64_t i = 0; i < 3; ++i) {
       ASSIGN_OR_RETURN(const ValueId begin, Ints({i * width}));
       ASSIGN_OR_RETURN(const ValueId end, Ints({(i + 1) * width}));
       ASSIGN_OR_RETURN(const ValueId axis, Ints({1}));
-      ASSIGN_OR_RETURN(inputs[i], AddInferred(to_, "Slice", {all, begin, end, axis}));
+      ASSIGN_OR_RETURN(inputs[i], AddInferred(to_, SliceOp::kName, {all, begin, end, axis}));
     }
   }
   for (ValueId part : {mask.key, mask.query}) {
@@ -119,25 +123,25 @@ absl::Status Packer::EmitRelative(const Site& site, std::vector<ValueId> inputs,
     inputs.push_back(part);
   }
   inputs.insert(inputs.end(), tables.begin(), tables.end());
-  inputs.resize(ops::RelativeInputs::kSegments, kNone);
+  inputs.resize(RelativeAttentionOp::kSegments, kNone);
   inputs.push_back(segments_);
   Attributes attributes;
-  attributes.Set("num_heads", site.attributes().Int("num_heads", 0));
+  attributes.Set("num_heads", AttentionOp::From(site.attributes()).num_heads);
   attributes.Set("scale", site.attributes().Float("scale", 1));
   attributes.Set("nan_to_zero", site.attributes().Int("nan_to_zero", 0));
   attributes.Set("longest", options_.longest);
   NoteMask(site, mask, attributes);
-  return Emit(site, "reprise.RelativeAttention", std::move(inputs), std::move(attributes));
+  return Emit(site, RelativeAttentionOp::kName, std::move(inputs), std::move(attributes));
 }
 
 absl::Status Packer::PackRelative(const Site& site) {
-  using In = ops::RelativeInputs;
+  using In = RelativeAttentionOp;
   if (!site.outputs[0].tokens()) return Refuse(site, "its result is not one row a token");
   std::vector<ValueId> inputs, tables;
   RETURN_IF_ERROR(AddAttended(site, inputs));
   Pairs mask;
   if (site.has(In::kMask)) {
-    RETURN_IF_ERROR(AttentionMask(site, site.attributes().Int("num_heads", 0), mask));
+    RETURN_IF_ERROR(AttentionMask(site, AttentionOp::From(site.attributes()).num_heads, mask));
   }
   for (const size_t i : {In::kQueryTable, In::kKeyTable}) {
     if (!site.has(i)) {

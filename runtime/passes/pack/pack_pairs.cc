@@ -6,6 +6,9 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/comparison_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/pack/packer.h"
 
@@ -36,7 +39,7 @@ absl::Status Packer::Join(absl::string_view op, ValueId more, ValueId& total) {
 absl::StatusOr<ValueId> Packer::Hide(ValueId seen, bool keep, double fill) {
   const ValueId zero = to_.AddConstant("", Tensor::FloatScalar(0));
   const ValueId low = to_.AddConstant("", Tensor::FloatScalar(static_cast<float>(fill)));
-  return AddInferred(to_, "Where", {seen, keep ? zero : low, keep ? low : zero});
+  return AddInferred(to_, WhereOp::kName, {seen, keep ? zero : low, keep ? low : zero});
 }
 
 absl::StatusOr<Packer::Pairs> Packer::PairsOf(const Site& site, const Operand& operand) {
@@ -73,10 +76,10 @@ absl::StatusOr<Packer::Pairs> Packer::PairsOf(const Site& site, const Operand& o
 }
 
 absl::Status Packer::PackPairs(const Site& site) {
-  if (site.op() == "Where") return PackPairsChoice(site);
-  if (site.op() == "Cast") return PackPairsCast(site);
-  const bool adds = site.op() == "Add", multiplies = site.op() == "Mul";
-  if (!adds && !multiplies && site.op() != "And") {
+  if (site.op() == WhereOp::kName) return PackPairsChoice(site);
+  if (site.op() == CastOp::kName) return PackPairsCast(site);
+  const bool adds = site.op() == AddOp::kName, multiplies = site.op() == MulOp::kName;
+  if (!adds && !multiplies && site.op() != AndOp::kName) {
     return Refuse(site, "it relates tokens to tokens in a way without a rule");
   }
   Pairs joint = {.product = multiplies, .range = adds ? Range{} : Range{0, 1}};
@@ -125,10 +128,10 @@ absl::Status Packer::JoinChoice(const Pairs& numbers, double fill, Pairs& hidden
                  numbers.range->least >= fill && numbers.range->most <= kNothingBesideAFill;
   for (ValueId Pairs::*part : kParts) {
     const bool again = numbers.*part != kNone && hidden.*part != kNone;
-    RETURN_IF_ERROR(Join("Add", numbers.*part, hidden.*part));
+    RETURN_IF_ERROR(Join(AddOp::kName, numbers.*part, hidden.*part));
     if (!again || !hidden.exact) continue;
     const ValueId low = to_.AddConstant("", Tensor::FloatScalar(static_cast<float>(fill)));
-    ASSIGN_OR_RETURN(hidden.*part, AddInferred(to_, "Max", {hidden.*part, low}));
+    ASSIGN_OR_RETURN(hidden.*part, AddInferred(to_, MaxOp::kName, {hidden.*part, low}));
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,8 @@
 // Picks among the tokens of each segment: the place of the largest, the tokens at places.
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/attention/segment_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/reduce/arg_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/pack/packer.h"
 
@@ -11,7 +14,7 @@ absl::Status Packer::PackPick(const Site& site) {
   const Operand& data = site.inputs[0];
   const Operand& places = site.inputs[1];
   const Operand& result = site.outputs[0];
-  const bool of_rows = site.attributes().Int("batch_dims", 0) == 1 && data.tokens() &&
+  const bool of_rows = GatherNdOp::From(site.attributes()).batch_dims == 1 && data.tokens() &&
                        !data.form.merged && data.form.rows == data.form.rest + 2 &&
                        data.form.rest + 2 == data.dims.size() &&
                        places.form.kind == Form::kSegments && places.form.rest > 0 &&
@@ -23,7 +26,7 @@ absl::Status Packer::PackPick(const Site& site) {
   Shape picks = Tail(places.dims, places.form.rest);
   picks.pop_back();
   ASSIGN_OR_RETURN(const ValueId packed, Reshape(PackedOf(places), picks));
-  return EmitReshaped(site, "reprise.SegmentPick", {PackedOf(data), packed, segments_}, {});
+  return EmitReshaped(site, SegmentPickOp::kName, {PackedOf(data), packed, segments_}, {});
 }
 
 // ArgMax and ArgMin.
@@ -38,8 +41,8 @@ absl::Status Packer::PackPlace(const Site& site) {
   if (PackedOf(data) == kNone || result.form.kind != Form::kSegments) {
     return Refuse(site, "it looks along tokens in a way that has no packing rule");
   }
-  return EmitReshaped(site, "reprise.SegmentPlace", {PackedOf(data), segments_},
-                      {{"largest", int64_t{site.op() == "ArgMax"}},
+  return EmitReshaped(site, SegmentPlaceOp::kName, {PackedOf(data), segments_},
+                      {{"largest", int64_t{site.op() == ArgMaxOp::kName}},
                        {"select_last_index", site.attributes().Int("select_last_index", 0)}});
 }
 

@@ -6,8 +6,17 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/attention/segment_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/reduce/layer_norm_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/pack/packer.h"
 
@@ -89,7 +98,7 @@ absl::Status Packer::PackLastDims(const Site& site) {
 bool Packer::KeepsPlaces(const Site& site) const {
   const Operand& table = site.inputs[0];
   if (!table.has_length()) return true;
-  if (site.op() == "Gather") {
+  if (site.op() == GatherOp::kName) {
     const int64_t axis = site.attributes().Int("axis", 0);
     const DimKind& dim = table.dims[axis < 0 ? axis + table.rank() : axis];
     const Tensor* places = twins_.a.ConstantOf(site.inputs[1].a);
@@ -117,20 +126,21 @@ absl::Status Packer::PackFixed(const Site& site) {
   const OpRow* row = FindOp(site.op());
   const Operand& result = site.outputs[0];
   if (site.outputs.size() != 1) return Refuse(site, "it depends on no input");
-  if (site.op() == "Expand" && std::any_of(result.dims.begin(), result.dims.end(),
-                                           [](auto& dim) { return dim.kind == DimKind::kRows; })) {
+  if (site.op() == ExpandOp::kName &&
+      std::any_of(result.dims.begin(), result.dims.end(),
+                  [](auto& dim) { return dim.kind == DimKind::kRows; })) {
     alias_[result.a] = site.inputs[0];  // Every row is the same.
     return absl::OkStatus();
   }
   if (!result.fixed()) return Refuse(site, "it has rows but depends on no input");
   const bool view = row->Has(kView);
-  const bool cuts = site.op() == "Slice" && CutsBehindAlone(twins_.a, *site.a) &&
+  const bool cuts = site.op() == SliceOp::kName && CutsBehindAlone(twins_.a, *site.a) &&
                     CutsBehindAlone(twins_.b, *site.b);
   const bool steps = FactsOf(*row).Is(kQuantises) && site.attributes().Int("block_size", 0) == 0 &&
                      !site.inputs[1].has_length();
   const bool in_place = row->Has(kElementwise) || cuts || steps ||
-                        ((view || site.op() == "Gather") && KeepsPlaces(site)) ||
-                        site.op() == "Transpose" || site.op() == "Expand";
+                        ((view || site.op() == GatherOp::kName) && KeepsPlaces(site)) ||
+                        site.op() == TransposeOp::kName || site.op() == ExpandOp::kName;
   const bool table = result.has_length() ||
                      std::any_of(site.inputs.begin(), site.inputs.end(),
                                  [](const Operand& o) { return o.given() && o.has_length(); });
@@ -139,7 +149,7 @@ absl::Status Packer::PackFixed(const Site& site) {
   for (size_t i = 0; i < site.inputs.size(); ++i) {
     if (!site.inputs[i].given()) {
       inputs.push_back(kNone);
-    } else if (cuts ? i >= 1 : i == 1 && (view || site.op() == "Expand")) {
+    } else if (cuts ? i >= 1 : i == 1 && (view || site.op() == ExpandOp::kName)) {
       // The shape, or where to cut, which is that of the longest.
       inputs.push_back(to_.AddConstant("", twins_.a.value(site.inputs[i].a).constant));
     } else {
@@ -201,7 +211,7 @@ absl::Status Packer::PackExpand(const Site& site) {
   std::vector<int64_t> shape = {1};
   for (int64_t size : Tail(result.dims, result.form.rest)) shape.push_back(size);
   ASSIGN_OR_RETURN(const ValueId target, Ints(std::move(shape)));
-  return Emit(site, "Expand", {packed, target}, {});
+  return Emit(site, ExpandOp::kName, {packed, target}, {});
 }
 
 absl::Status Packer::PackTranspose(const Site& site) {
@@ -218,7 +228,7 @@ absl::Status Packer::PackTranspose(const Site& site) {
     if (perm[d] < rank - rest) return Refuse(site, "it moves the axis of tokens");
     packed.push_back(perm[d] - (rank - rest) + 1);
   }
-  return Emit(site, "Transpose", {PackedOf(input)}, {{"perm", packed}});
+  return Emit(site, TransposeOp::kName, {PackedOf(input)}, {{"perm", packed}});
 }
 
 absl::Status Packer::PackAlongAxis(const Site& site, int64_t axis) {
@@ -232,10 +242,10 @@ absl::Status Packer::PackAlongAxis(const Site& site, int64_t axis) {
   std::vector<ValueId> inputs;
   for (size_t i = 0; i < site.inputs.size(); ++i) {
     const Operand& operand = site.inputs[i];
-    const bool residual = site.op() == "reprise.AddLayerNorm" && i == 1;
-    if (operand.given() && (residual || (site.op() != "Concat" && i == 0))) {
+    const bool residual = site.op() == AddLayerNormOp::kName && i == 1;
+    if (operand.given() && (residual || (site.op() != ConcatOp::kName && i == 0))) {
       ASSIGN_OR_RETURN(inputs.emplace_back(), Align(site, operand, input.dims));
-    } else if (site.op() == "Concat") {
+    } else if (site.op() == ConcatOp::kName) {
       // All operands have their rows where the first has them, and the same number of dims behind.
       if (operand.form.kind != input.form.kind || operand.form.rest != input.form.rest ||
           operand.form.rows != input.form.rows || PackedOf(operand) == kNone) {
@@ -269,8 +279,8 @@ absl::Status Packer::PackProduct(const Site& site) {
   const Operand& left = site.inputs[0];
   const Operand& right = site.inputs[1];
   const Operand& result = site.outputs[0];
-  if (site.op() == "MatMul" && left.tokens() && right.tokens()) return PackWeightedSum(site);
-  const bool flat_gemm = site.op() != "Gemm" || site.attributes().Int("transA", 0) == 0;
+  if (site.op() == MatMulOp::kName && left.tokens() && right.tokens()) return PackWeightedSum(site);
+  const bool flat_gemm = site.op() != GemmOp::kName || !GemmOp::From(site.attributes()).trans_a;
   if (left.fixed() || PackedOf(left) == kNone || !right.fixed() || right.rank() != 2 ||
       left.form.rest < 1 || result.form.kind != left.form.kind || !flat_gemm) {
     return Refuse(site, "it is no product of tokens or rows with weights");
@@ -299,8 +309,9 @@ absl::Status Packer::PackWeightedSum(const Site& site) {
     return Refuse(site, "it relates tokens to tokens in a way without a rule");
   }
   ASSIGN_OR_RETURN(const ValueId column, Reshape(PackedOf(weights), {1}));
-  ASSIGN_OR_RETURN(const ValueId weighted, AddInferred(to_, "Mul", {PackedOf(data), column}));
-  return EmitReshaped(site, "reprise.SegmentReduce", {weighted, segments_},
+  ASSIGN_OR_RETURN(const ValueId weighted,
+                   AddInferred(to_, MulOp::kName, {PackedOf(data), column}));
+  return EmitReshaped(site, SegmentReduceOp::kName, {weighted, segments_},
                       {{"reduction", std::string("sum")}});
 }
 
@@ -338,14 +349,14 @@ absl::Status Packer::PackGather(const Site& site) {
       return Refuse(site, "it is no lookup in a table of rows");
     }
     ASSIGN_OR_RETURN(const ValueId table, Whole(site, data));
-    return Emit(site, "Gather", {table, PackedOf(index)}, {{"axis", int64_t{0}}});
+    return Emit(site, GatherOp::kName, {table, PackedOf(index)}, {{"axis", int64_t{0}}});
   }
   if (!index.fixed() || data.fixed() || PackedOf(data) == kNone) {
     return Refuse(site, "it chooses tokens by what the request says");
   }
   if (IsInside(axis, data.form.rest) && result.form.kind == data.form.kind) {
     ASSIGN_OR_RETURN(const ValueId chosen, Whole(site, index));
-    return EmitReshaped(site, "Gather", {PackedOf(data), chosen}, {{"axis", axis}});
+    return EmitReshaped(site, GatherOp::kName, {PackedOf(data), chosen}, {{"axis", axis}});
   }
   // The first token of every row, or the last one.
   const bool of_tokens =
@@ -353,7 +364,7 @@ absl::Status Packer::PackGather(const Site& site) {
   const std::string end =
       of_tokens ? EndOf(KnownScalar(twins_.a, index.a), KnownScalar(twins_.b, index.b)) : "";
   if (!end.empty() && result.form.kind == Form::kSegments) {
-    return EmitReshaped(site, "reprise.SegmentReduce", {PackedOf(data), segments_},
+    return EmitReshaped(site, SegmentReduceOp::kName, {PackedOf(data), segments_},
                         {{"reduction", end}});
   }
   return Refuse(site, "it is neither a lookup in a table nor the first or last token");
@@ -396,14 +407,14 @@ absl::Status Packer::PackSlice(const Site& site) {
         one ? EndOf(static_cast<double>(given[0][i]), StartOfTwin(site, i)) : "";
     if (end.empty()) return Refuse(site, "it cuts the axis of tokens");
     ASSIGN_OR_RETURN(
-        value, AddInferred(to_, "reprise.SegmentReduce", {value, segments_}, {{"reduction", end}}));
+        value, AddInferred(to_, SegmentReduceOp::kName, {value, segments_}, {{"reduction", end}}));
   }
   if (!kept[0].empty()) {
     std::vector<ValueId> inputs = {value};
     for (std::vector<int64_t>& values : kept) {
       ASSIGN_OR_RETURN(inputs.emplace_back(), Ints(std::move(values)));
     }
-    ASSIGN_OR_RETURN(value, AddInferred(to_, "Slice", std::move(inputs), {}, site.a->name));
+    ASSIGN_OR_RETURN(value, AddInferred(to_, SliceOp::kName, std::move(inputs), {}, site.a->name));
   }
   const bool varies = result.tokens() || result.form.kind == Form::kSegments;
   if (!varies) return Refuse(site, "its result has no packed form");
@@ -434,7 +445,7 @@ absl::Status Packer::PackReduce(const Site& site) {
   if (!over_tokens || reduction.empty() || result.form.kind != Form::kSegments) {
     return Refuse(site, "it reduces along tokens in a way that has no packing rule");
   }
-  return EmitReshaped(site, "reprise.SegmentReduce", {PackedOf(data), segments_},
+  return EmitReshaped(site, SegmentReduceOp::kName, {PackedOf(data), segments_},
                       {{"reduction", std::string(reduction)}});
 }
 
@@ -447,7 +458,7 @@ absl::Status Packer::PackCumSum(const Site& site) {
           static_cast<int64_t>(data.form.rest) + 1) {
     return Refuse(site, "it sums along an axis that is not that of tokens");
   }
-  return Emit(site, "reprise.SegmentCumSum", {PackedOf(data), segments_}, site.attributes());
+  return Emit(site, SegmentCumSumOp::kName, {PackedOf(data), segments_}, site.attributes());
 }
 
 }  // namespace reprise::pack

@@ -1,6 +1,7 @@
 // How what is quantised is packed: by scales that the model has, or by the range of each request.
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/pack/packer.h"
 
@@ -11,7 +12,7 @@ absl::Status Packer::PackQuantisation(const Site& site) {
   const Operand& data = site.inputs[0];
   const Operand& scale = site.inputs[1];
   if (!scale.fixed() || data.fixed() || PackedOf(data) == kNone ||
-      site.attributes().Int("block_size", 0) != 0) {
+      QuantizeLinearOp::From(site.attributes()).block_size != 0) {
     return Refuse(site, "its scale is neither one nor one a column");
   }
   std::vector<ValueId> inputs = {PackedOf(data)};
@@ -19,7 +20,7 @@ absl::Status Packer::PackQuantisation(const Site& site) {
     ASSIGN_OR_RETURN(inputs.emplace_back(), Whole(site, site.inputs[i]));
   }
   Attributes attributes = site.attributes();
-  const int64_t axis = FromRight(attributes.Int("axis", 1), data.rank());
+  const int64_t axis = FromRight(QuantizeLinearOp::From(attributes).axis, data.rank());
   if (IsInside(axis, data.form.rest)) {
     attributes.Set("axis", axis);
   } else if (NumElements(*twins_.a.value(scale.a).shape) == 1) {

@@ -2,7 +2,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/attention/relative_attention.h"
+#include "runtime/ops/attention/relative_attention_op.h"
+#include "runtime/ops/attention/segment_op.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/pack/packer.h"
 #include "runtime/passes/specialize/specialize.h"
@@ -29,10 +32,10 @@ absl::StatusOr<Graph> FusedAt(const Graph& symbolic, const PackOptions& options,
 bool TakesAnyMask(const Graph& packed) {
   for (const NodeId id : packed.NodeIds()) {
     const Node& node = packed.node(id);
-    const bool relative = node.op == "reprise.RelativeAttention";
-    if (!relative && node.op != "reprise.SegmentAttention") continue;
-    const bool masked = node.input(ops::RelativeInputs::kMask) != kNone ||
-                        (relative && node.input(ops::RelativeInputs::kQueryMask) != kNone);
+    const bool relative = node.op == RelativeAttentionOp::kName;
+    if (!relative && node.op != SegmentAttentionOp::kName) continue;
+    const bool masked = node.input(RelativeAttentionOp::kMask) != kNone ||
+                        (relative && node.input(RelativeAttentionOp::kQueryMask) != kNone);
     if (!masked) continue;
     if (node.attributes.Int(kAnyMask, 0) == 0) return false;
   }

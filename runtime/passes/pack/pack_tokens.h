@@ -27,7 +27,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 
 namespace reprise {
 

@@ -6,7 +6,12 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/attention/segment_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/pack/request_scales.h"
@@ -73,7 +78,7 @@ bool AllEqual(const Tensor& tensor, int64_t count) {
 bool IsTable(const Value& value, const ParameterExpr& table) {
   if (value.kind != Value::Kind::kParameter) return false;
   const ParameterExpr* own = value.parameter.get();
-  while (own->text() != table.text() && own->op() == "Reshape") own = own->inputs()[0].get();
+  while (own->text() != table.text() && own->op() == ReshapeOp::kName) own = own->inputs()[0].get();
   return own->text() == table.text();
 }
 
@@ -93,7 +98,7 @@ bool CutsBehindAlone(const Graph& graph, const Node& slice) {
     const auto ints = values->ToInt64s();
     return ints.ok() && absl::c_all_of(*ints, [&](int64_t i) { return i == expected; });
   };
-  constexpr size_t kStarts = 1, kSteps = 4;
+  constexpr size_t kStarts = SliceOp::kStarts, kSteps = SliceOp::kSteps;
   return all(kStarts, 0) && all(kSteps, 1);
 }
 
@@ -236,10 +241,11 @@ bool Packer::CutsTableOfAll(NodeId b) {
     return true;
   }
   const ParameterExprPtr& table = twins_.b.value(from).parameter;
-  if (node.op != "Slice" || table == nullptr || !CutsBehindAlone(twins_.b, node)) return false;
+  if (node.op != SliceOp::kName || table == nullptr || !CutsBehindAlone(twins_.b, node))
+    return false;
   for (NodeId a : twins_.a.NodeIds()) {
     const Node& other = twins_.a.node(a);
-    if (other.op != "Slice") continue;
+    if (other.op != SliceOp::kName) continue;
     const ParameterExprPtr& cut = twins_.a.value(other.inputs[0]).parameter;
     // A table that is longer than the longest segment is cut there too.
     if (cut != nullptr && cut->text() == table->text()) return false;
@@ -369,7 +375,7 @@ absl::StatusOr<ValueId> Packer::LookUp(const Site& site, const Operand& operand,
       if (counts) {
         const ValueId offset = to_.AddConstant(
             "", Tensor::FromVector(DType::kInt64, Shape{}, std::vector<int64_t>{values[0]}));
-        return AddInferred(to_, "Add", {positions_, offset});
+        return AddInferred(to_, AddOp::kName, {positions_, offset});
       }
     }
     table = to_.AddConstant("", first);
@@ -378,7 +384,7 @@ absl::StatusOr<ValueId> Packer::LookUp(const Site& site, const Operand& operand,
     ASSIGN_OR_RETURN(table, Table(site, operand));
     ASSIGN_OR_RETURN(table, AddReshape(to_, table, shape));
   }
-  return AddInferred(to_, "Gather", {table, positions_}, {{"axis", int64_t{0}}});
+  return AddInferred(to_, GatherOp::kName, {table, positions_}, {{"axis", int64_t{0}}});
 }
 
 absl::StatusOr<ValueId> Packer::AlignFixed(const Site& site, const Operand& operand,
@@ -434,7 +440,7 @@ absl::StatusOr<ValueId> Packer::Align(const Site& site, const Operand& operand,
     }
   }
   ASSIGN_OR_RETURN(const ValueId rows, Reshape(PackedOf(operand), Tail(operand.dims, form.rest)));
-  return AddInferred(to_, "reprise.SegmentSpread", {rows, segments_, positions_});
+  return AddInferred(to_, SegmentSpreadOp::kName, {rows, segments_, positions_});
 }
 
 absl::StatusOr<ValueId> Packer::Reshape(ValueId packed, const Shape& tail) {
@@ -443,7 +449,7 @@ absl::StatusOr<ValueId> Packer::Reshape(ValueId packed, const Shape& tail) {
   std::vector<int64_t> sizes = {-1};
   sizes.insert(sizes.end(), tail.begin(), tail.end());
   ASSIGN_OR_RETURN(const ValueId target, Ints(std::move(sizes)));
-  return AddInferred(to_, "Reshape", {packed, target}, {{"allowzero", int64_t{1}}});
+  return AddInferred(to_, ReshapeOp::kName, {packed, target}, {{"allowzero", int64_t{1}}});
 }
 
 absl::Status Packer::Emit(const Site& site, absl::string_view op, std::vector<ValueId> inputs,

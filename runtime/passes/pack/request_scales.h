@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 
 namespace reprise {
 

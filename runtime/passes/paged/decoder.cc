@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 
 namespace reprise {

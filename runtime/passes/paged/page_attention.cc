@@ -1,6 +1,15 @@
 #include <vector>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/attention/attention_op.h"
+#include "runtime/ops/attention/paged_op.h"
+#include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/movement/append_rows_op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/transpose_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/pack/pack_tokens.h"
 #include "runtime/passes/paged/paged_form.h"
@@ -17,9 +26,9 @@ NodeId CachedAbove(const Graph& graph, ValueId value) {
     const NodeId producer = ProducerOf(graph, value);
     if (producer == kNone) return kNone;
     const Node& node = graph.node(producer);
-    if (node.op == "reprise.CachedRows") return producer;
+    if (node.op == CachedRowsOp::kName) return producer;
     // A cast is that of a cache that clients would carry in half.
-    if (node.op != "Reshape" && node.op != "Cast") return kNone;
+    if (node.op != ReshapeOp::kName && node.op != CastOp::kName) return kNone;
     value = node.inputs[0];
   }
   return kNone;
@@ -37,7 +46,7 @@ class PageAttentionPass : public Pass {
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
     for (const NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed || graph.node(id).op != "reprise.Attention") continue;
+      if (graph.node(id).removed || graph.node(id).op != AttentionOp::kName) continue;
       ASSIGN_OR_RETURN(const bool rewritten, Rewrite(graph, id));
       changed |= rewritten;
     }
@@ -67,6 +76,11 @@ class PageAttentionPass : public Pass {
                              {"k_offset", keys.Int("offset", 0)},
                              {"v_offset", values.Int("offset", 0)},
                              {"context", keys.Int("context", 0)}};
+    if (const int64_t dtype = keys.Int("cache_dtype", 0); dtype != 0) {
+      attributes.Set("cache_dtype", dtype);
+      attributes.Set("k_scales", keys.Int("scales", 0));
+      attributes.Set("v_scales", values.Int("scales", 0));
+    }
     if (const int64_t window = keys.Int("window", 0); window > 0) attributes.Set("window", window);
     if (const float cap = node.attributes.Float("softcap", 0); cap != 0) {
       attributes.Set("softcap", cap);
@@ -87,7 +101,7 @@ class PageAttentionPass : public Pass {
       inputs.push_back(graph.FindValue(name));
     }
     ASSIGN_OR_RETURN(const ValueId paged,
-                     AddInferred(graph, "reprise.PagedAttention", std::move(inputs),
+                     AddInferred(graph, PagedAttentionOp::kName, std::move(inputs),
                                  std::move(attributes), node.name));
     Replace(graph, node.outputs[0], paged);
     return true;
@@ -106,7 +120,7 @@ class PageAttentionPass : public Pass {
       attributes.Set("softcap", cap);
     }
     ASSIGN_OR_RETURN(const ValueId paged,
-                     AddInferred(graph, "reprise.PagedCrossAttention",
+                     AddInferred(graph, PagedCrossAttentionOp::kName,
                                  {node.inputs[0], graph.FindValue(kCrossLengthsInput),
                                   graph.FindValue(kCrossTablesInput)},
                                  std::move(attributes), node.name));
@@ -123,12 +137,12 @@ std::optional<CachedOperand> FindCached(const Graph& graph, ValueId operand) {
     const NodeId producer = ProducerOf(graph, operand);
     if (producer == kNone) return std::nullopt;
     const Node& node = graph.node(producer);
-    if (node.op == "reprise.CachedRows" && node.attributes.Int("cross", 0) != 0) {
+    if (node.op == CachedRowsOp::kName && node.attributes.Int("cross", 0) != 0) {
       found.cached = producer;
       return found;
     }
-    const bool joined = node.op == "Concat" && node.inputs.size() == 2;
-    if (joined || node.op == "reprise.AppendRows") {
+    const bool joined = node.op == ConcatOp::kName && node.inputs.size() == 2;
+    if (joined || node.op == AppendRowsOp::kName) {
       found.rows = node.inputs[1];
       found.cached = CachedAbove(graph, node.inputs[0]);
       if (found.cached == kNone) return std::nullopt;
@@ -139,9 +153,10 @@ std::optional<CachedOperand> FindCached(const Graph& graph, ValueId operand) {
       if (!fits || !IsCacheShape(*ShapeOf(graph, found.rows), all[0], cached)) return std::nullopt;
       return found;
     }
-    if (node.op == "Expand") {
+    if (node.op == ExpandOp::kName) {
       found.expanded = true;
-    } else if (node.op != "Reshape" && node.op != "Transpose" && node.op != "Cast") {
+    } else if (node.op != ReshapeOp::kName && node.op != TransposeOp::kName &&
+               node.op != CastOp::kName) {
       return std::nullopt;
     }
     operand = node.inputs[0];

@@ -8,10 +8,20 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
+#include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/attention/paged.h"
+#include "runtime/ops/attention/paged_op.h"
+#include "runtime/ops/attention/segment_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/shape_op.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/pack/pack_tokens.h"
@@ -76,7 +86,7 @@ class FormMaker {
     PlaceCaches(form);
     ASSIGN_OR_RETURN(form.graph, Build(kPast, &form));
     RETURN_IF_ERROR(Check(form));
-    RETURN_IF_ERROR(RunLoadPasses(form.graph));
+    RETURN_IF_ERROR(RunLoadPasses(*form.graph));
     return form;
   }
 
@@ -131,11 +141,11 @@ class FormMaker {
     const auto ints = [&](const std::vector<int64_t>& values) {
       return graph.AddConstant("", Tensor::Int64s(values));
     };
-    const ValueId tokens = Add(graph, "Shape", {positions});
+    const ValueId tokens = Add(graph, ShapeOp::kName, {positions});
     if (const std::string& name = decoder_.positions; !name.empty()) {
-      ValueId rows = Add(graph, "Reshape", {positions, ints({-1, 1})});
+      ValueId rows = Add(graph, ReshapeOp::kName, {positions, ints({-1, 1})});
       if (graph.value(graph.FindValue(name)).dtype == DType::kInt32) {
-        rows = Add(graph, "Cast", {rows}, {{"to", ops::OnnxNumber(DType::kInt32)}});
+        rows = Add(graph, CastOp::kName, {rows}, {{"to", ops::OnnxNumber(DType::kInt32)}});
       }
       Take(graph, name, rows);
     }
@@ -144,8 +154,9 @@ class FormMaker {
       if (name.empty()) continue;
       const DType dtype = graph.value(graph.FindValue(name)).dtype;
       const ValueId one = graph.AddConstant("", Whole(dtype, {1, 1}, 1));
-      const ValueId shape = Add(graph, "Concat", {tokens, ints({keys})}, {{"axis", int64_t{0}}});
-      Take(graph, name, Add(graph, "Expand", {one, shape}));
+      const ValueId shape =
+          Add(graph, ConcatOp::kName, {tokens, ints({keys})}, {{"axis", int64_t{0}}});
+      Take(graph, name, Add(graph, ExpandOp::kName, {one, shape}));
     }
     if (const std::string& name = decoder_.place; !name.empty()) {
       const DType dtype = graph.value(graph.FindValue(name)).dtype;
@@ -166,7 +177,7 @@ class FormMaker {
     if (const std::string& name = decoder_.last_keys; !name.empty()) {
       const DType dtype = graph.value(graph.FindValue(name)).dtype;
       const ValueId last = graph.AddConstant("", Whole(dtype, {1}, past));
-      Take(graph, name, Add(graph, "Expand", {last, tokens}));
+      Take(graph, name, Add(graph, ExpandOp::kName, {last, tokens}));
     }
     if (const std::string& name = decoder_.length; !name.empty()) {
       const Value& input = graph.value(graph.FindValue(name));
@@ -192,9 +203,10 @@ class FormMaker {
     }
     const ValueId logits = graph.outputs()[decoder_.logits];
     graph.ClearOutputs();
-    const ValueId wanted = Add(graph, "reprise.SegmentReduce", {logits, segments},
+    const ValueId wanted = Add(graph, SegmentReduceOp::kName, {logits, segments},
                                {{"reduction", std::string("last")}, {"often_fewer", int64_t{1}}});
-    graph.AddOutput(Add(graph, "Cast", {wanted}, {{"to", ops::OnnxNumber(DType::kFloat32)}}));
+    graph.AddOutput(
+        Add(graph, CastOp::kName, {wanted}, {{"to", ops::OnnxNumber(DType::kFloat32)}}));
     if (!graph.Compact()) return absl::InternalError("the paged form has a cycle");
     return graph;
   }
@@ -208,10 +220,10 @@ class FormMaker {
   static void AddRows(Graph& graph, const std::string& name, Attributes attributes,
                       const Shaped& shaped) {
     const ValueId positions = graph.FindValue(kPositionsInput);
-    ValueId rows = shaped(Add(graph, "reprise.CachedRows", {positions}, std::move(attributes)));
+    ValueId rows = shaped(Add(graph, CachedRowsOp::kName, {positions}, std::move(attributes)));
     // Pages hold float32, whatever clients would carry.
     if (const DType dtype = graph.value(graph.FindValue(name)).dtype; dtype != DType::kFloat32) {
-      rows = Add(graph, "Cast", {rows}, {{"to", ops::OnnxNumber(dtype)}});
+      rows = Add(graph, CastOp::kName, {rows}, {{"to", ops::OnnxNumber(dtype)}});
     }
     Take(graph, name, rows);
   }
@@ -222,7 +234,7 @@ class FormMaker {
     if (options_.value_of == nullptr) return taken;
     for (const NodeId id : graph.NodeIds()) {
       const Node& node = graph.node(id);
-      if (node.op != "Gather" || !ShapeOf(graph, node.inputs[1]).has_value()) continue;
+      if (node.op != GatherOp::kName || !ShapeOf(graph, node.inputs[1]).has_value()) continue;
       const Value& table = graph.value(node.inputs[0]);
       if (table.kind != Value::Kind::kParameter || table.dtype != DType::kFloat32 ||
           NumElements(*table.shape) > kMostBiasElements ||
@@ -239,7 +251,13 @@ class FormMaker {
 
   void Describe(const PagedForm& form, size_t cache, Attributes& attributes) const {
     attributes.Set("offset", form.caches[cache].offset);
-    attributes.Set("context", decoder_.caches[cache].cross ? form.cross_context : form.context);
+    const bool cross = decoder_.caches[cache].cross;
+    attributes.Set("context", cross ? form.cross_context : form.context);
+    // An encoder's result is read once a token and written once: it stays float32.
+    if (!cross && options_.cache_dtype != ops::CacheDType::kFloat32) {
+      attributes.Set("cache_dtype", static_cast<int64_t>(options_.cache_dtype));
+      attributes.Set("scales", form.caches[cache].scales);
+    }
     for (const Attended& attended : attended_) {
       if (attended.key != static_cast<int64_t>(cache) || attended.cross) continue;
       if (attended.facts.visible < longest_keys_) attributes.Set("window", attended.facts.visible);
@@ -278,7 +296,7 @@ class FormMaker {
     std::vector<Attended> all;
     for (const NodeId id : graph.NodeIds()) {
       const Node& node = graph.node(id);
-      if (node.op != "reprise.Attention") continue;
+      if (node.op != AttentionOp::kName) continue;
       const auto key = FindCached(graph, node.input(1)), value = FindCached(graph, node.input(2));
       if (!key.has_value() || !value.has_value()) continue;
       const auto refuse = [&](absl::string_view why) {
@@ -370,11 +388,23 @@ class FormMaker {
           {.input = cache.input, .heads = cache.heads, .size = cache.size, .cross = cache.cross});
     }
     for (const Attended& attended : attended_) form.caches[attended.key].is_key = true;
+    int64_t elements = 0, cross_elements = 0;
     for (PagedCache& cache : form.caches) {
-      int64_t& floats = cache.cross ? form.cross_page_floats : form.page_floats;
-      cache.offset = floats;
+      int64_t& placed = cache.cross ? cross_elements : elements;
+      cache.offset = placed;
       const int64_t width = cache.is_key ? cache.size : ops::PagedValueStride(cache.size);
-      floats += cache.heads * width * ops::kPagePositions;
+      placed += cache.heads * width * ops::kPagePositions;
+    }
+    form.cross_page_bytes = cross_elements * ops::CacheCellBytes(ops::CacheDType::kFloat32);
+    form.page_bytes = elements * ops::CacheCellBytes(options_.cache_dtype);
+    if (options_.cache_dtype != ops::CacheDType::kInt8) return;
+    constexpr int64_t kLine = 64;
+    form.page_bytes = (form.page_bytes + kLine - 1) / kLine * kLine;
+    constexpr int64_t kFloat = sizeof(float);
+    for (PagedCache& cache : form.caches) {
+      if (cache.cross) continue;
+      cache.scales = form.page_bytes / kFloat;
+      form.page_bytes += cache.heads * ops::kPagePositions * kFloat;
     }
   }
 
@@ -384,7 +414,7 @@ class FormMaker {
     RETURN_IF_ERROR(RunCapturePasses(at));
     for (const NodeId id : at.NodeIds()) {
       const Node& node = at.node(id);
-      if (node.op != "reprise.CachedRows") continue;
+      if (node.op != CachedRowsOp::kName) continue;
       const int64_t cache = node.attributes.Int("cache", 0);
       const Value& value = at.value(node.outputs[0]);
       const std::string reader =

@@ -34,7 +34,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/held_graph.h"
+#include "runtime/graph/node.h"
+#include "runtime/graph/parameter_expr.h"
+#include "runtime/graph/tensor.h"
+#include "runtime/ops/attention/paged.h"
 #include "runtime/passes/paged/decoder.h"
 
 namespace reprise {
@@ -50,19 +54,19 @@ struct PagedCache {
   int64_t heads = 0;
   int64_t size = 0;
   bool is_key = false;
-  bool cross =
-      false;  // lies in pages of its own, one position for each place of an encoder's result
-  int64_t offset = 0;  // floats from the begin of a page
+  bool cross = false;  // lies in pages of its own, a position for each place of an encoder's result
+  int64_t offset = 0;  // elements from the begin of a page
+  int64_t scales = 0;  // floats from there, where elements are integers
 };
 
 struct PagedForm {
-  Graph graph;  // symbolic, over tokens and segments
+  HeldGraph graph;  // symbolic, over tokens and segments
   Decoder decoder;
   std::vector<PagedCache> caches;  // as in `decoder`
-  int64_t page_floats = 0;
-  int64_t cross_page_floats = 0;  // 0: no cache holds an encoder's result
-  int64_t cross_context = 0;      // places of an encoder's result, at most
-  int64_t context = 0;            // positions of a sequence, at most
+  int64_t page_bytes = 0;
+  int64_t cross_page_bytes = 0;  // 0: no cache holds an encoder's result
+  int64_t cross_context = 0;     // places of an encoder's result, at most
+  int64_t context = 0;           // positions of a sequence, at most
   int64_t vocabulary = 0;
 };
 
@@ -73,6 +77,7 @@ struct PagedOptions {
   // computes. A function that gives nothing, or none at all: such a model is refused.
   std::function<std::optional<Tensor>(const ParameterExpr& parameter)> value_of;
   static constexpr int64_t kContext = 4096;
+  ops::CacheDType cache_dtype = ops::CacheDType::kFloat32;
 };
 
 // NOT_FOUND where the model has no cache, UNIMPLEMENTED naming what cannot be paged, and why.

@@ -7,9 +7,16 @@
 #include "absl/algorithm/container.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/reduce/rotary_op.h"
 #include "runtime/passes/kit/rewrite.h"
 
 namespace reprise {
@@ -120,12 +127,12 @@ class Places {
     if (offset != 0) {
       const ValueId more =
           graph_.AddConstant("", Tensor::Int64Scalar(static_cast<int64_t>(offset)));
-      value = Add("Add", {value, more});
+      value = Add(AddOp::kName, {value, more});
     }
     if (like.dtype() != DType::kInt64) {
-      value = Add("Cast", {value}, {{"to", ops::OnnxNumber(like.dtype())}});
+      value = Add(CastOp::kName, {value}, {{"to", ops::OnnxNumber(like.dtype())}});
     }
-    return Add("Reshape", {value, graph_.AddConstant("", Tensor::Int64s(shape))});
+    return Add(ReshapeOp::kName, {value, graph_.AddConstant("", Tensor::Int64s(shape))});
   }
 
   // A table that is cut to the length of the whole sequence before it is looked up.
@@ -136,9 +143,9 @@ class Places {
     };
     for (const NodeId id : graph_.NodeIds()) {
       const Node& node = graph_.node(id);
-      if (node.op != "Gather" || node.attributes.Int("axis", 0) != 0) continue;
+      if (node.op != GatherOp::kName || node.attributes.Int("axis", 0) != 0) continue;
       const ValueId table = node.inputs[0];
-      const Node* slice = graph_.ProducerIf(table, "Slice");
+      const Node* slice = graph_.ProducerIf(table, SliceOp::kName);
       if (slice == nullptr || !IsWeight(graph_, slice->inputs[0])) continue;
       const auto &at_a = shape(a_, table), &at_b = shape(b_, table);
       const Tensor* starts = At(a_, slice->input(1));
@@ -166,7 +173,7 @@ std::optional<int64_t> OffsetFrom(const Graph& graph, ValueId value, ValueId pos
     const NodeId producer = ProducerOf(graph, value);
     if (producer == kNone) return std::nullopt;
     const Node& node = graph.node(producer);
-    if (node.op == "Add") {
+    if (node.op == AddOp::kName) {
       const auto left = KnownScalar(graph, node.inputs[0]);
       const auto right = KnownScalar(graph, node.inputs[1]);
       if (left.has_value() == right.has_value()) return std::nullopt;
@@ -174,8 +181,8 @@ std::optional<int64_t> OffsetFrom(const Graph& graph, ValueId value, ValueId pos
       value = node.inputs[left.has_value() ? 1 : 0];
       continue;
     }
-    const bool same =
-        FactsOf(node.op).HoldsAllOfFirst() || node.op == "Cast" || node.op == "reprise.CheckRange";
+    const bool same = FactsOf(node.op).HoldsAllOfFirst() || node.op == CastOp::kName ||
+                      node.op == CheckRangeOp::kName;
     if (!same) return std::nullopt;
     value = node.inputs[0];
   }
@@ -201,11 +208,11 @@ int64_t PositionsOfTables(const Graph& graph, ValueId positions) {
   };
   for (const NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);
-    if (node.op == "Gather" && node.attributes.Int("axis", 0) == 0) {
+    if (node.op == GatherOp::kName && node.attributes.Int("axis", 0) == 0) {
       look(node.inputs[0], node.inputs[1]);
-    } else if (node.op == "com.microsoft.RotaryEmbedding") {
+    } else if (node.op == MicrosoftRotaryEmbeddingOp::kName) {
       look(node.inputs[2], node.inputs[1]);
-    } else if (node.op == "RotaryEmbedding") {
+    } else if (node.op == RotaryEmbeddingOp::kName) {
       look(node.inputs[1], node.input(3));
     }
   }

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 #include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {

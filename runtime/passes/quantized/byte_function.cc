@@ -5,10 +5,13 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/quantized/byte_op.h"
 #include "runtime/ops/quantized/byte_table.h"
 #include "runtime/ops/quantized/quantize.h"
+#include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/quantized/byte_scale.h"
 
@@ -53,14 +56,14 @@ class OfOneByte {
     const OpRow* row = FindOp(node.op);
     if (row == nullptr || row->Has(kNoFold) || node.outputs.size() != 1) return std::nullopt;
     if (ValueId bytes = kNone; Dequantised(graph_, value, bytes).has_value()) return Run(node);
-    const bool by_element = row->Has(kElementwise) || node.op == "reprise.FakeQuantize";
+    const bool by_element = row->Has(kElementwise) || node.op == FakeQuantizeOp::kName;
     if (!by_element || !IsFloat32(graph_, value)) return std::nullopt;
     return Run(node);
   }
 
   // Results of a value of bytes: the source itself, or one looked up by its bytes before.
   std::optional<Tensor> Bytes(ValueId value) {
-    const Node* node = graph_.ProducerIf(value, "reprise.ByteTable");
+    const Node* node = graph_.ProducerIf(value, ByteTableOp::kName);
     const Tensor* table = node == nullptr ? nullptr : KnownConstant(graph_, node->inputs[1]);
     if (table == nullptr) {
       if (source_ == kNone) source_ = value;
@@ -117,14 +120,14 @@ absl::StatusOr<ValueId> AsByteFunction(Graph& graph, const Node& quantize, Value
     operands.back() = known->Reshaped({});
   }
   Node steps = quantize;
-  steps.op = "QuantizeLinear";
+  steps.op = QuantizeLinearOp::kName;
   steps.attributes.Set("axis", int64_t{0});
   const auto results = Evaluate(steps, operands, kMostBytes);
   if (!results.ok()) return kNone;
   const Tensor& table = (*results)[0];
   if (table.shape() != Shape{ops::kByteValues} || !ops::IsByte(table.dtype())) return kNone;
   if (table == AllBytes(graph.value(source).dtype)) return source;
-  return AddInferred(graph, "reprise.ByteTable", {source, graph.AddConstant("", table)}, {},
+  return AddInferred(graph, ByteTableOp::kName, {source, graph.AddConstant("", table)}, {},
                      quantize.name);
 }
 

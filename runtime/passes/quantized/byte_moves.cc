@@ -2,8 +2,13 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/quantized/quantize_op.h"
+#include "runtime/ops/windows/pool_op.h"
+#include "runtime/ops/windows/resize_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/quantized/byte_function.h"
 #include "runtime/passes/quantized/byte_scale.h"
@@ -14,18 +19,18 @@ namespace {
 // Whether the node only moves elements of its first operand, whatever the floats are.
 bool IsMove(const Node& node) {
   return FactsOf(node.op).Is(kMovesBytes) ||
-         (node.op == "Resize" && node.attributes.String("mode", "nearest") == "nearest" &&
+         (node.op == ResizeOp::kName && node.attributes.String("mode", "nearest") == "nearest" &&
           node.attributes.String("coordinate_transformation_mode", "") != "tf_crop_and_resize");
 }
 
-bool IsMaxPool(const Node& node) { return node.op == "MaxPool" && node.output(1) == kNone; }
+bool IsMaxPool(const Node& node) { return node.op == MaxPoolOp::kName && node.output(1) == kNone; }
 
 // Bytes are what everything that reads `value` wants.
 bool GoesOnAsBytes(const Graph& graph, ValueId value) {
   const std::vector<NodeId>& users = graph.value(value).users;
   return !users.empty() && !graph.IsOutput(value) && absl::c_all_of(users, [&](NodeId id) {
     const Node& user = graph.node(id);
-    return user.op == "Concat" ||
+    return user.op == ConcatOp::kName ||
            (user.inputs[0] == value &&
             (QuantisesTo(graph, user).has_value() || IsMove(user) || IsMaxPool(user)));
   });
@@ -44,7 +49,7 @@ absl::StatusOr<bool> MoveBytes(Graph& graph, const Node& node) {
   for (const ValueId output : node.outputs) {
     if (output != kNone && !GoesOnAsBytes(graph, output)) return false;
   }
-  const Node dequantize = *graph.ProducerIf(node.inputs[0], "DequantizeLinear");
+  const Node dequantize = *graph.ProducerIf(node.inputs[0], DequantizeLinearOp::kName);
   std::vector<ValueId> inputs = node.inputs;
   inputs[0] = bytes;
   const NodeId moved =
@@ -54,7 +59,7 @@ absl::StatusOr<bool> MoveBytes(Graph& graph, const Node& node) {
     if (node.outputs[i] == kNone) continue;
     std::vector<ValueId> operands = dequantize.inputs;
     operands[0] = graph.node(moved).outputs[i];
-    ASSIGN_OR_RETURN(const ValueId floats, AddInferred(graph, "DequantizeLinear",
+    ASSIGN_OR_RETURN(const ValueId floats, AddInferred(graph, DequantizeLinearOp::kName,
                                                        std::move(operands), dequantize.attributes));
     Replace(graph, node.outputs[i], floats);
   }
@@ -62,8 +67,9 @@ absl::StatusOr<bool> MoveBytes(Graph& graph, const Node& node) {
 }
 
 absl::StatusOr<bool> JoinConcat(Graph& graph, const Node& quantize) {
-  const Node* producer = graph.ProducerIf(quantize.inputs[0], "Concat");
-  if (producer == nullptr || OnlyUser(graph, quantize.inputs[0]) == kNone) return false;
+  const Node* producer = graph.ProducerIf(quantize.inputs[QuantizeLinearOp::kX], ConcatOp::kName);
+  if (producer == nullptr || OnlyUser(graph, quantize.inputs[QuantizeLinearOp::kX]) == kNone)
+    return false;
   const Node concat = *producer;
   std::vector<ValueId> inputs;
   for (const ValueId input : concat.inputs) {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/node.h"
 
 namespace reprise {
 

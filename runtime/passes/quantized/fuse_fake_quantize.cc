@@ -1,6 +1,8 @@
 // QuantizeLinear that DequantizeLinear undoes, with the same scale and zero point and nobody else
 // reading the integers, becomes one reprise.FakeQuantize: the rounding stays.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/quantized/quantized_passes.h"
 
@@ -9,17 +11,21 @@ namespace {
 
 // Both have scale and zero point from the same values, along the same axis.
 bool AreInverse(const Graph& graph, const Node& quantize, const Node& dequantize) {
-  if (quantize.op != "QuantizeLinear" || dequantize.op != "DequantizeLinear" ||
-      !IsFloat32(graph, quantize.inputs[0]) || !IsFloat32(graph, quantize.inputs[1]) ||
-      !IsFloat32(graph, dequantize.outputs[0]) || quantize.inputs[1] != dequantize.inputs[1] ||
-      quantize.input(2) != dequantize.input(2)) {
+  if (quantize.op != QuantizeLinearOp::kName || dequantize.op != DequantizeLinearOp::kName ||
+      !IsFloat32(graph, quantize.inputs[QuantizeLinearOp::kX]) ||
+      !IsFloat32(graph, quantize.inputs[QuantizeLinearOp::kScale]) ||
+      !IsFloat32(graph, dequantize.outputs[0]) ||
+      quantize.inputs[QuantizeLinearOp::kScale] != dequantize.inputs[DequantizeLinearOp::kScale] ||
+      quantize.input(QuantizeLinearOp::kZeroPoint) !=
+          dequantize.input(DequantizeLinearOp::kZeroPoint)) {
     return false;
   }
   for (const Node* node : {&quantize, &dequantize}) {
-    if (node->attributes.Int("block_size", 0) != 0) return false;
+    if (QuantizeLinearOp::From(node->attributes).block_size != 0) return false;
   }
-  return HasOneElement(graph, quantize.inputs[1]) ||
-         quantize.attributes.Int("axis", 1) == dequantize.attributes.Int("axis", 1);
+  return HasOneElement(graph, quantize.inputs[QuantizeLinearOp::kScale]) ||
+         QuantizeLinearOp::From(quantize.attributes).axis ==
+             QuantizeLinearOp::From(dequantize.attributes).axis;
 }
 
 class FuseFakeQuantizePass : public Pass {
@@ -30,14 +36,14 @@ class FuseFakeQuantizePass : public Pass {
     bool changed = false;
     for (NodeId id : graph.NodeIds()) {
       const Node node = graph.node(id);
-      if (node.removed || node.op != "QuantizeLinear") continue;
+      if (node.removed || node.op != QuantizeLinearOp::kName) continue;
       const NodeId user = OnlyUser(graph, node.outputs[0]);
       if (user == kNone || graph.node(user).inputs[0] != node.outputs[0] ||
           !AreInverse(graph, node, graph.node(user))) {
         continue;
       }
       const ValueId floats = graph.node(user).outputs[0];
-      ASSIGN_OR_RETURN(const ValueId fused, AddInferred(graph, "reprise.FakeQuantize", node.inputs,
+      ASSIGN_OR_RETURN(const ValueId fused, AddInferred(graph, FakeQuantizeOp::kName, node.inputs,
                                                         node.attributes, node.name));
       Replace(graph, floats, fused);
       changed = true;

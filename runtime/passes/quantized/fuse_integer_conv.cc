@@ -1,7 +1,11 @@
 // A Conv of floats that were bytes by weights that are bytes becomes reprise.IntegerConv: exporters
 // write it so, and QLinearConv becomes it. The nodes behind it are left to fuse_conv.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/quantized/integer_conv_op.h"
 #include "runtime/ops/quantized/quantize.h"
+#include "runtime/ops/quantized/quantize_op.h"
+#include "runtime/ops/windows/conv_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/quantized/quantized_passes.h"
 
@@ -26,15 +30,16 @@ struct Dequantized {
 bool FitsAxis(const ParameterExprPtr& factors, const Shape& shape, int64_t axis,
               const Attributes& attributes) {
   if (factors == nullptr || NumElements(factors->shape()) == 1) return true;
-  const auto along = NormalizeAxis(attributes.Int("axis", 1), static_cast<int64_t>(shape.size()));
+  const auto along =
+      NormalizeAxis(DequantizeLinearOp::From(attributes).axis, static_cast<int64_t>(shape.size()));
   return along.ok() && *along == axis && factors->shape() == Shape{shape[axis]};
 }
 
 // Weights whose factors belong to maps, dim 0.
 std::optional<Dequantized> MatchWeights(const Graph& graph, ValueId value) {
   const ParameterExprPtr expr = graph.value(value).parameter;
-  if (!IsParameter(graph, value) || expr == nullptr || expr->op() != "DequantizeLinear" ||
-      expr->attributes().Int("block_size", 0) != 0) {
+  if (!IsParameter(graph, value) || expr == nullptr || expr->op() != DequantizeLinearOp::kName ||
+      DequantizeLinearOp::From(expr->attributes()).block_size != 0) {
     return std::nullopt;
   }
   const auto& inputs = expr->inputs();
@@ -64,28 +69,32 @@ class FuseIntegerConvPass : public Pass {
     for (NodeId id : graph.NodeIds()) {
       if (graph.node(id).removed) continue;
       const Node node = graph.node(id);  // Adding nodes moves the others.
-      if (node.op != "Conv" || !IsFloat32(graph, node.outputs[0])) continue;
-      const Node* x = graph.ProducerIf(node.inputs[0], "DequantizeLinear");
-      if (x == nullptr || !ops::IsByte(graph.value(x->inputs[0]).dtype) ||
-          !IsFloat32(graph, x->inputs[1]) || !IsOneIfAny(graph, x->inputs[1]) ||
-          !IsOneIfAny(graph, x->input(2))) {
+      if (node.op != ConvOp::kName || !IsFloat32(graph, node.outputs[0])) continue;
+      const Node* x = graph.ProducerIf(node.inputs[ConvOp::kX], DequantizeLinearOp::kName);
+      if (x == nullptr || !ops::IsByte(graph.value(x->inputs[DequantizeLinearOp::kX]).dtype) ||
+          !IsFloat32(graph, x->inputs[DequantizeLinearOp::kScale]) ||
+          !IsOneIfAny(graph, x->inputs[DequantizeLinearOp::kScale]) ||
+          !IsOneIfAny(graph, x->input(DequantizeLinearOp::kZeroPoint))) {
         continue;
       }
-      const std::optional<Dequantized> weights = MatchWeights(graph, node.inputs[1]);
+      const std::optional<Dequantized> weights = MatchWeights(graph, node.inputs[ConvOp::kWeight]);
       if (!weights.has_value()) continue;
       const Shape& shape = weights->values->shape();
       if (shape.size() > kMostDims) continue;
-      const int64_t groups = node.attributes.Int("group", 1);
+      const int64_t groups = ConvOp::From(node.attributes).group;
       const bool by_channel = shape[1] == 1 && shape[0] == groups && groups >= kFewestChannels;
       if (shape[0] / groups < kFewestMaps && !by_channel) continue;
-      std::vector<ValueId> inputs = {x->inputs[0], AddExpression(graph, weights->values),
-                                     x->inputs[1], AddExpression(graph, weights->scales),
-                                     x->input(2),  AddExpression(graph, weights->points),
-                                     node.input(2)};
+      std::vector<ValueId> inputs = {x->inputs[DequantizeLinearOp::kX],
+                                     AddExpression(graph, weights->values),
+                                     x->inputs[DequantizeLinearOp::kScale],
+                                     AddExpression(graph, weights->scales),
+                                     x->input(DequantizeLinearOp::kZeroPoint),
+                                     AddExpression(graph, weights->points),
+                                     node.input(ConvOp::kBias)};
       while (inputs.back() == kNone) inputs.pop_back();
       ASSIGN_OR_RETURN(
           const ValueId fused,
-          AddInferred(graph, "reprise.IntegerConv", std::move(inputs), node.attributes, node.name));
+          AddInferred(graph, IntegerConvOp::kName, std::move(inputs), node.attributes, node.name));
       Replace(graph, node.outputs[0], fused);
       changed = true;
     }

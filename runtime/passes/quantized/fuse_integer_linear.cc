@@ -4,7 +4,13 @@
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/elements.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/quantized/integer_linear_op.h"
 #include "runtime/ops/quantized/quantize.h"
+#include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/ops/weights/quantized_weights.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/quantized/quantized_passes.h"
@@ -52,7 +58,7 @@ absl::StatusOr<std::optional<ValueId>> AsColumns(Graph& graph, ValueId value, in
 
 // The factors of a scale: those that are multiplied where it is a product, else itself.
 std::vector<ValueId> FactorsOf(const Graph& graph, ValueId factor) {
-  const Node* mul = graph.ProducerIf(factor, "Mul");
+  const Node* mul = graph.ProducerIf(factor, MulOp::kName);
   if (mul == nullptr || mul->inputs[0] == mul->inputs[1]) return {factor};
   return mul->inputs;
 }
@@ -77,7 +83,7 @@ absl::StatusOr<bool> TakeFactor(Graph& graph, ValueId factor, Product& product) 
 // The Mul behind the product as its scales; false where it is none.
 absl::StatusOr<bool> TakeMul(Graph& graph, Product& product) {
   const NodeId user = OnlyUser(graph, product.result);
-  if (user == kNone || graph.node(user).op != "Mul") return false;
+  if (user == kNone || graph.node(user).op != MulOp::kName) return false;
   const ValueId factor = OtherInput(graph.node(user), product.result);
   const ValueId scaled = graph.node(user).outputs[0];
   if (factor == kNone || !SameShape(graph, scaled, product.result)) return false;
@@ -118,14 +124,16 @@ absl::StatusOr<bool> TakeZeroPoints(Graph& graph, ValueId a_zero, ValueId b_zero
 
 // MatMulInteger, Cast, and a Mul or two by the scales.
 absl::StatusOr<std::optional<Product>> MatchInteger(Graph& graph, const Node& node) {
-  if (!IsProduct(graph, node.inputs[0], node.inputs[1])) return std::optional<Product>();
+  if (!IsProduct(graph, node.inputs[MatMulIntegerOp::kA], node.inputs[MatMulIntegerOp::kB]))
+    return std::optional<Product>();
   const NodeId cast = OnlyUser(graph, node.outputs[0]);
-  if (cast == kNone || graph.node(cast).op != "Cast") return std::optional<Product>();
-  Product product = {.a = node.inputs[0], .b = node.inputs[1]};
+  if (cast == kNone || graph.node(cast).op != CastOp::kName) return std::optional<Product>();
+  Product product = {.a = node.inputs[MatMulIntegerOp::kA], .b = node.inputs[MatMulIntegerOp::kB]};
   product.result = graph.node(cast).outputs[0];
   if (!IsFloat32(graph, product.result)) return std::optional<Product>();
   ASSIGN_OR_RETURN(const bool points,
-                   TakeZeroPoints(graph, node.input(2), node.input(3), node.outputs[0], product));
+                   TakeZeroPoints(graph, node.input(MatMulIntegerOp::kAZero),
+                                  node.input(MatMulIntegerOp::kBZero), node.outputs[0], product));
   if (!points) return std::optional<Product>();
   for (int muls = 0; muls < 2; ++muls) {
     ASSIGN_OR_RETURN(const bool taken, TakeMul(graph, product));
@@ -136,17 +144,21 @@ absl::StatusOr<std::optional<Product>> MatchInteger(Graph& graph, const Node& no
 
 // MatMul of floats that were bytes, one scale for all, by weights that are.
 absl::StatusOr<std::optional<Product>> MatchDequantized(Graph& graph, const Node& node) {
-  const Node* a = graph.ProducerIf(node.inputs[0], "DequantizeLinear");
+  const Node* a = graph.ProducerIf(node.inputs[0], DequantizeLinearOp::kName);
   if (a == nullptr || !IsFloat32(graph, node.outputs[0]) || !IsParameter(graph, node.inputs[1]) ||
-      !IsBytes(graph, a->inputs[0]) || !IsFloat32(graph, a->inputs[1]) ||
-      !HasOneElement(graph, a->inputs[1]) || ShapeOf(graph, a->inputs[0])->size() < 2) {
+      !IsBytes(graph, a->inputs[DequantizeLinearOp::kX]) ||
+      !IsFloat32(graph, a->inputs[DequantizeLinearOp::kScale]) ||
+      !HasOneElement(graph, a->inputs[DequantizeLinearOp::kScale]) ||
+      ShapeOf(graph, a->inputs[DequantizeLinearOp::kX])->size() < 2) {
     return std::optional<Product>();
   }
   const std::optional<ops::QuantizedWeights> weights =
       ops::SplitQuantized(graph.value(node.inputs[1]).parameter, /*axis=*/1);
   if (!weights.has_value()) return std::optional<Product>();
-  Product product = {.a = a->inputs[0], .a_scale = a->inputs[1], .result = node.outputs[0]};
-  const ValueId a_zero = UnlessZero(graph, a->input(2));
+  Product product = {.a = a->inputs[DequantizeLinearOp::kX],
+                     .a_scale = a->inputs[DequantizeLinearOp::kScale],
+                     .result = node.outputs[0]};
+  const ValueId a_zero = UnlessZero(graph, a->input(DequantizeLinearOp::kZeroPoint));
   product.a_zero = a_zero;
   product.b = AddExpression(graph, weights->values);
   product.b_scale = AddExpression(graph, weights->scales);
@@ -156,18 +168,23 @@ absl::StatusOr<std::optional<Product>> MatchDequantized(Graph& graph, const Node
 
 // a, its scale and zero point, b, its scale and zero points, those of the result.
 absl::StatusOr<std::optional<Product>> MatchQuantizing(Graph& graph, const Node& node) {
-  if (!IsProduct(graph, node.inputs[0], node.inputs[3])) return std::optional<Product>();
+  if (!IsProduct(graph, node.inputs[QLinearMatMulOp::kA], node.inputs[QLinearMatMulOp::kB]))
+    return std::optional<Product>();
   for (const size_t i : {1, 4, 6}) {
     if (!IsFloat32(graph, node.inputs[i])) return std::optional<Product>();
   }
   const ValueId result = node.outputs[0];
-  Product product = {.a = node.inputs[0], .b = node.inputs[3], .result = result};
+  Product product = {.a = node.inputs[QLinearMatMulOp::kA],
+                     .b = node.inputs[QLinearMatMulOp::kB],
+                     .result = result};
   ASSIGN_OR_RETURN(const bool points,
-                   TakeZeroPoints(graph, node.inputs[2], node.inputs[5], result, product));
-  if (!points || !HasOneElement(graph, node.inputs[1])) return std::optional<Product>();
-  product.a_scale = node.inputs[1];
-  ASSIGN_OR_RETURN(const auto scale,
-                   AsColumns(graph, node.inputs[4], ShapeOf(graph, result)->back()));
+                   TakeZeroPoints(graph, node.inputs[QLinearMatMulOp::kAZero],
+                                  node.inputs[QLinearMatMulOp::kBZero], result, product));
+  if (!points || !HasOneElement(graph, node.inputs[QLinearMatMulOp::kAScale]))
+    return std::optional<Product>();
+  product.a_scale = node.inputs[QLinearMatMulOp::kAScale];
+  ASSIGN_OR_RETURN(const auto scale, AsColumns(graph, node.inputs[QLinearMatMulOp::kBScale],
+                                               ShapeOf(graph, result)->back()));
   if (!scale.has_value()) return std::optional<Product>();
   product.b_scale = *scale;
   return std::make_optional(product);
@@ -180,19 +197,25 @@ absl::StatusOr<ValueId> QuantizingInSteps(Graph& graph, const Node& node) {
     if (!IsFloat32(graph, node.inputs[i])) return kNone;
   }
   const int64_t columns = ShapeOf(graph, node.outputs[0])->back();
-  const ValueId scales = node.inputs[4];
-  if (!HasOneElement(graph, node.inputs[1]) ||
+  const ValueId scales = node.inputs[QLinearMatMulOp::kBScale];
+  if (!HasOneElement(graph, node.inputs[QLinearMatMulOp::kAScale]) ||
       (!HasOneElement(graph, scales) && !HasShape(graph, scales, {columns}))) {
     return kNone;
   }
   ASSIGN_OR_RETURN(
       ValueId value,
-      AddInferred(graph, "MatMulInteger",
-                  {node.inputs[0], node.inputs[3], node.inputs[2], node.inputs[5]}, {}, node.name));
-  ASSIGN_OR_RETURN(const ValueId scale, AddInferred(graph, "Mul", {node.inputs[1], scales}));
-  ASSIGN_OR_RETURN(value,
-                   AddInferred(graph, "DequantizeLinear", {value, scale}, {{"axis", int64_t{-1}}}));
-  return AddInferred(graph, "QuantizeLinear", {value, node.inputs[6], node.inputs[7]});
+      AddInferred(graph, MatMulIntegerOp::kName,
+                  {node.inputs[QLinearMatMulOp::kA], node.inputs[QLinearMatMulOp::kB],
+                   node.inputs[QLinearMatMulOp::kAZero], node.inputs[QLinearMatMulOp::kBZero]},
+                  {}, node.name));
+  ASSIGN_OR_RETURN(
+      const ValueId scale,
+      AddInferred(graph, MulOp::kName, {node.inputs[QLinearMatMulOp::kAScale], scales}));
+  ASSIGN_OR_RETURN(value, AddInferred(graph, DequantizeLinearOp::kName, {value, scale},
+                                      {{"axis", int64_t{-1}}}));
+  return AddInferred(
+      graph, QuantizeLinearOp::kName,
+      {value, node.inputs[QLinearMatMulOp::kYScale], node.inputs[QLinearMatMulOp::kYZero]});
 }
 
 class FuseIntegerLinearPass : public Pass {
@@ -205,11 +228,11 @@ class FuseIntegerLinearPass : public Pass {
       if (graph.node(id).removed) continue;
       const Node node = graph.node(id);  // Matching may add nodes, which moves the others.
       std::optional<Product> product;
-      if (node.op == "MatMulInteger") {
+      if (node.op == MatMulIntegerOp::kName) {
         ASSIGN_OR_RETURN(product, MatchInteger(graph, node));
-      } else if (node.op == "MatMul") {
+      } else if (node.op == MatMulOp::kName) {
         ASSIGN_OR_RETURN(product, MatchDequantized(graph, node));
-      } else if (node.op == "QLinearMatMul") {
+      } else if (node.op == QLinearMatMulOp::kName) {
         ASSIGN_OR_RETURN(product, MatchQuantizing(graph, node));
         if (!product.has_value()) {
           ASSIGN_OR_RETURN(const ValueId steps, QuantizingInSteps(graph, node));
@@ -219,9 +242,10 @@ class FuseIntegerLinearPass : public Pass {
       }
       if (!product.has_value()) continue;
       ASSIGN_OR_RETURN(ValueId fused, AddProduct(graph, *product, node.name));
-      if (node.op == "QLinearMatMul") {
-        ASSIGN_OR_RETURN(
-            fused, AddInferred(graph, "QuantizeLinear", {fused, node.inputs[6], node.inputs[7]}));
+      if (node.op == QLinearMatMulOp::kName) {
+        ASSIGN_OR_RETURN(fused, AddInferred(graph, QuantizeLinearOp::kName,
+                                            {fused, node.inputs[QLinearMatMulOp::kYScale],
+                                             node.inputs[QLinearMatMulOp::kYZero]}));
       }
       Replace(graph, product->result, fused);
       changed = true;
@@ -239,7 +263,7 @@ class FuseIntegerLinearPass : public Pass {
                                    scale(product.b_scale)};
     if (product.a_zero != kNone || product.b_zero != kNone) inputs.push_back(product.a_zero);
     if (product.b_zero != kNone) inputs.push_back(product.b_zero);
-    return AddInferred(graph, "reprise.IntegerLinear", std::move(inputs),
+    return AddInferred(graph, IntegerLinearOp::kName, std::move(inputs),
                        {{"activation", std::string("none")}}, name);
   }
 };

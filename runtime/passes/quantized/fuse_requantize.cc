@@ -4,6 +4,10 @@
 // these (byte_moves), so that a chain of quantised nodes hands on bytes. A reprise.IntegerLinear
 // keeps its floats: its few rows are quantised as fast by a pass of their own.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/quantized/byte_op.h"
+#include "runtime/ops/quantized/integer_conv_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/match/activation_match.h"
 #include "runtime/passes/quantized/byte_function.h"
@@ -15,14 +19,14 @@ namespace reprise {
 namespace {
 
 // Index of a reprise.IntegerConv's input: the scale of the result, in front of its zero point.
-constexpr size_t kResultScale = 8;
+constexpr size_t kResultScale = IntegerConvOp::kYScale;
 
 // The steps of a convolution's result.
 absl::StatusOr<bool> JoinConv(Graph& graph, const Node& node, const ByteScale& to) {
   const NodeId producer = ProducerOf(graph, node.inputs[0]);
   if (producer == kNone || OnlyUser(graph, node.inputs[0]) == kNone) return false;
   const Node conv = graph.node(producer);
-  if (conv.op != "reprise.IntegerConv" || conv.input(kResultScale) != kNone) return false;
+  if (conv.op != IntegerConvOp::kName || conv.input(kResultScale) != kNone) return false;
   std::vector<ValueId> inputs = conv.inputs;
   inputs.resize(kResultScale, kNone);
   inputs.push_back(to.scale);
@@ -45,7 +49,7 @@ absl::StatusOr<bool> JoinAdd(Graph& graph, const Node& node, const ByteScale& to
     add = OnlyUser(graph, value) == kNone ? kNone : ProducerOf(graph, value);
     if (add == kNone) return false;
   }
-  if (graph.node(add).op != "Add" || !IsFloat32(graph, value)) return false;
+  if (graph.node(add).op != AddOp::kName || !IsFloat32(graph, value)) return false;
   const std::vector<ValueId> sides = graph.node(add).inputs;
   if (!SameShape(graph, sides[0], sides[1])) return false;
   ValueId a, b;
@@ -55,7 +59,7 @@ absl::StatusOr<bool> JoinAdd(Graph& graph, const Node& node, const ByteScale& to
   for (const ByteScale& scale : {*from_a, *from_b, to}) {
     inputs.push_back(ZeroPoint(graph, scale));
   }
-  ASSIGN_OR_RETURN(const ValueId bytes, AddInferred(graph, "reprise.IntegerAdd", std::move(inputs),
+  ASSIGN_OR_RETURN(const ValueId bytes, AddInferred(graph, IntegerAddOp::kName, std::move(inputs),
                                                     std::move(attributes)));
   RETURN_IF_ERROR(ReplaceSteps(graph, node, bytes));
   return true;

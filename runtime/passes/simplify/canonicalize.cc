@@ -1,4 +1,5 @@
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/kit/fold.h"
 #include "runtime/passes/kit/rewrite.h"

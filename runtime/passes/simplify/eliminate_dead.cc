@@ -1,3 +1,4 @@
+#include "runtime/graph/graph.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 
 namespace reprise {

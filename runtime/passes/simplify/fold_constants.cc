@@ -1,6 +1,8 @@
 #include "runtime/passes/simplify/fold_constants.h"
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/kit/branches.h"
 #include "runtime/passes/kit/fold.h"
@@ -23,7 +25,7 @@ class FoldConstantsPass : public Pass {
     FoldAllowance allowance(graph, kMaxFoldedBytes);
     for (NodeId id : graph.NodeIds()) {
       if (graph.node(id).removed) continue;
-      if (graph.node(id).op == "If") {
+      if (graph.node(id).op == IfOp::kName) {
         const Tensor* condition = KnownCondition(graph, id);
         if (condition == nullptr) continue;
         ASSIGN_OR_RETURN(const std::vector<int64_t> elements, condition->ToInt64s());

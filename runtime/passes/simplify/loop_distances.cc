@@ -8,8 +8,16 @@
 #include "absl/algorithm/container.h"
 #include "absl/types/span.h"
 #include "runtime/graph/dim_expression.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/classical/classical_op.h"
 #include "runtime/ops/classical/distances.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/ops/control/loop.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/shape_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/reduce/reduce_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 #include "runtime/passes/specialize/specialize.h"
@@ -107,7 +115,7 @@ class LoopMatch {
     const size_t scanned = parts_.first_result + 1 + parts_.carried + i;
     ValueId value = BeforeIdentities(graph_, loop_.inputs[scanned]);
     Distance found;
-    if (const Node* root = graph_.ProducerIf(value, "Sqrt"); root != nullptr) {
+    if (const Node* root = graph_.ProducerIf(value, SqrtOp::kName); root != nullptr) {
       found.roots = 1;
       value = BeforeIdentities(graph_, root->inputs[0]);
     }
@@ -115,7 +123,7 @@ class LoopMatch {
     if (difference == nullptr) return std::nullopt;
     for (const size_t side : {0, 1}) {
       const ValueId taken = BeforeIdentities(graph_, difference->inputs[side]);
-      const Node* slice = graph_.ProducerIf(taken, "Gather");
+      const Node* slice = graph_.ProducerIf(taken, GatherOp::kName);
       if (slice == nullptr || !IsSlice(*slice, found)) continue;
       found.x = BeforeIdentities(graph_, difference->inputs[1 - side]);
       if (Fits(found)) return found;
@@ -145,24 +153,24 @@ class LoopMatch {
     if (!axis.has_value() || (*axis != 1 && *axis != -1)) return nullptr;
     const ValueId terms = BeforeIdentities(graph_, sum.inputs[0]);
     if (sum.op == "ReduceSumSquare") return DifferenceAt(terms);
-    if (sum.op == "ReduceL2") {
+    if (sum.op == ReduceL2Op::kName) {
       found.roots += 1;
       return DifferenceAt(terms);
     }
-    if (sum.op == "ReduceL1") {
+    if (sum.op == ReduceL1Op::kName) {
       found.power = 1;
       return DifferenceAt(terms);
     }
-    return sum.op == "ReduceSum" ? DifferenceOfTerms(terms, found) : nullptr;
+    return sum.op == ReduceSumOp::kName ? DifferenceOfTerms(terms, found) : nullptr;
   }
 
   // The same for the terms that a ReduceSum adds up.
   const Node* DifferenceOfTerms(ValueId terms, Distance& found) const {
-    if (const Node* mul = graph_.ProducerIf(terms, "Mul"); mul != nullptr) {
+    if (const Node* mul = graph_.ProducerIf(terms, MulOp::kName); mul != nullptr) {
       return mul->inputs[0] == mul->inputs[1] ? DifferenceAt(mul->inputs[0]) : nullptr;
     }
     found.power = 1;
-    if (const Node* pow = graph_.ProducerIf(terms, "Pow"); pow != nullptr) {
+    if (const Node* pow = graph_.ProducerIf(terms, PowOp::kName); pow != nullptr) {
       const Tensor* exponent = KnownConstant(graph_, pow->inputs[1]);
       // One of more dims would give the difference more.
       if (exponent == nullptr || exponent->num_elements() != 1 || exponent->shape().size() > 1) {
@@ -173,13 +181,13 @@ class LoopMatch {
       found.power = static_cast<int64_t>(power);
       terms = BeforeIdentities(graph_, pow->inputs[0]);
     }
-    const Node* magnitude = graph_.ProducerIf(terms, "Abs");
+    const Node* magnitude = graph_.ProducerIf(terms, AbsOp::kName);
     if (magnitude == nullptr) return found.power % 2 == 0 ? DifferenceAt(terms) : nullptr;
     return DifferenceAt(magnitude->inputs[0]);
   }
 
   const Node* DifferenceAt(ValueId value) const {
-    return graph_.ProducerIf(BeforeIdentities(graph_, value), "Sub");
+    return graph_.ProducerIf(BeforeIdentities(graph_, value), SubOp::kName);
   }
 
   // A row or column of a matrix, of which the loop sees all, in order.
@@ -207,9 +215,9 @@ class LoopMatch {
     if (const std::optional<double> known = KnownScalar(graph_, count); known.has_value()) {
       return IsDeclared(found) && *known == static_cast<double>(sizes[found.axis]);
     }
-    const Node* gather = graph_.ProducerIf(count, "Gather");
+    const Node* gather = graph_.ProducerIf(count, GatherOp::kName);
     if (gather == nullptr) return false;
-    const Node* shape = graph_.ProducerIf(gather->inputs[0], "Shape");
+    const Node* shape = graph_.ProducerIf(gather->inputs[0], ShapeOp::kName);
     if (shape == nullptr || shape->inputs[0] != found.table || shape->attributes.Has("start") ||
         shape->attributes.Has("end")) {
       return false;
@@ -249,7 +257,7 @@ class LoopDistancesPass : public Pass {
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
     for (const NodeId id : graph.NodeIds()) {
-      if (graph.node(id).op == "Loop") changed |= Rewrite(graph, id);
+      if (graph.node(id).op == LoopOp::kName) changed |= Rewrite(graph, id);
     }
     return changed;
   }
@@ -288,10 +296,10 @@ class LoopDistancesPass : public Pass {
     };
     const Attributes turned = {{"perm", std::vector<int64_t>{1, 0}}};
     const ValueId columns =
-        distance.axis == 0 ? add("Transpose", {distance.table}, turned) : distance.table;
-    ValueId stacked = add("reprise.Distances", {distance.x, columns}, {{"power", distance.power}});
-    for (int i = 0; i < distance.roots; ++i) stacked = add("Sqrt", {stacked}, {});
-    return by_iteration ? add("Transpose", {stacked}, turned) : stacked;
+        distance.axis == 0 ? add(TransposeOp::kName, {distance.table}, turned) : distance.table;
+    ValueId stacked = add(DistancesOp::kName, {distance.x, columns}, {{"power", distance.power}});
+    for (int i = 0; i < distance.roots; ++i) stacked = add(SqrtOp::kName, {stacked}, {});
+    return by_iteration ? add(TransposeOp::kName, {stacked}, turned) : stacked;
   }
 };
 

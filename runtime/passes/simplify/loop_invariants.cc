@@ -1,3 +1,5 @@
+#include "runtime/graph/graph.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/simplify_passes.h"
@@ -13,7 +15,7 @@ class LoopInvariantsPass : public Pass {
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
     for (const NodeId id : graph.NodeIds()) {
-      if (graph.node(id).op == "Loop") changed |= Release(graph, id);
+      if (graph.node(id).op == LoopOp::kName) changed |= Release(graph, id);
     }
     return changed;
   }

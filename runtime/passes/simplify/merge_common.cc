@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/hash_map.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/kit/rewrite.h"

@@ -1,5 +1,6 @@
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/kit/branches.h"
 #include "runtime/passes/kit/fold.h"

@@ -2,6 +2,12 @@
 #include <cstring>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/activation_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/comparison_op.h"
+#include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/movement/expand_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/rules.h"
 
@@ -26,7 +32,7 @@ absl::StatusOr<ValueId> ExpandTo(Graph& graph, ValueId value, ValueId like) {
   const Shape shape = *ShapeOf(graph, like);
   const ValueId sizes =
       graph.AddConstant("", Tensor::Int64s(std::vector<int64_t>(shape.begin(), shape.end())));
-  return AddInferred(graph, "Expand", {value, sizes});
+  return AddInferred(graph, ExpandOp::kName, {value, sizes});
 }
 
 // A bool constant of one element: ExpandTo and folding make the rest of it.
@@ -40,16 +46,17 @@ absl::StatusOr<ValueId> BoolLike(Graph& graph, bool value, ValueId like) {
 
 absl::StatusOr<ValueId> ArithmeticRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  const bool commutes = node.op == "Add" || node.op == "Mul";
-  if (!commutes && node.op != "Sub" && node.op != "Div" && node.op != "Pow") return kNone;
+  const bool commutes = node.op == AddOp::kName || node.op == MulOp::kName;
+  if (!commutes && node.op != SubOp::kName && node.op != DivOp::kName && node.op != PowOp::kName)
+    return kNone;
   const ValueId output = node.outputs[0];
-  const double neutral = node.op == "Add" || node.op == "Sub" ? 0 : 1;
+  const double neutral = node.op == AddOp::kName || node.op == SubOp::kName ? 0 : 1;
   for (int side = 1; side >= (commutes ? 0 : 1); --side) {
     const ValueId x = node.inputs[1 - side];
     if (!SameShape(graph, x, output) || graph.value(x).dtype != graph.value(output).dtype) continue;
     if (SplatOf(graph, node.inputs[side]) == neutral) return x;
   }
-  if (node.op != "Div" || !IsFloat32(graph, output)) return kNone;
+  if (node.op != DivOp::kName || !IsFloat32(graph, output)) return kNone;
   // A product with the rounded reciprocal is at most one unit in the last place off.
   const std::optional<double> divisor = KnownScalar(graph, node.inputs[1]);
   if (!divisor.has_value()) return kNone;
@@ -59,22 +66,22 @@ absl::StatusOr<ValueId> ArithmeticRule(Graph& graph, NodeId id) {
   const ValueId x = node.inputs[0];
   const ValueId factor =
       graph.AddConstant("", Tensor::FromVector<float>(DType::kFloat32, shape, {reciprocal}));
-  return AddInferred(graph, "Mul", {x, factor});
+  return AddInferred(graph, MulOp::kName, {x, factor});
 }
 
 absl::StatusOr<ValueId> VariadicRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  const bool sum = node.op == "Sum" || node.op == "Mean";
-  const bool extreme = node.op == "Max" || node.op == "Min";
+  const bool sum = node.op == SumOp::kName || node.op == MeanOp::kName;
+  const bool extreme = node.op == MaxOp::kName || node.op == MinOp::kName;
   const std::vector<ValueId> inputs = node.inputs;
   const size_t least = extreme ? 3 : 2;
   if (!(sum || extreme) || inputs.size() < least) return kNone;
   for (const ValueId input : inputs) {
     if (!ShapeOf(graph, input).has_value()) return kNone;
   }
-  const bool mean = node.op == "Mean";
+  const bool mean = node.op == MeanOp::kName;
   if (mean && !IsFloat32(graph, node.outputs[0])) return kNone;
-  const std::string of_two = sum ? "Add" : node.op;
+  const std::string of_two = sum ? AddOp::kName : node.op;
   ValueId value = inputs[0];
   for (size_t i = 1; i < inputs.size(); ++i) {
     ASSIGN_OR_RETURN(value, AddInferred(graph, of_two, {value, inputs[i]}));
@@ -82,18 +89,18 @@ absl::StatusOr<ValueId> VariadicRule(Graph& graph, NodeId id) {
   if (!mean) return value;
   const ValueId count = graph.AddConstant(
       "", Tensor::FromVector<float>(DType::kFloat32, {}, {static_cast<float>(inputs.size())}));
-  return AddInferred(graph, "Div", {value, count});
+  return AddInferred(graph, DivOp::kName, {value, count});
 }
 
 absl::StatusOr<ValueId> MishRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.op != "Mul" || !ShapeOf(graph, node.outputs[0]).has_value()) return kNone;
+  if (node.op != MulOp::kName || !ShapeOf(graph, node.outputs[0]).has_value()) return kNone;
   for (int side = 0; side < 2; ++side) {
-    const Node* tanh = graph.ProducerIf(node.inputs[side], "Tanh");
+    const Node* tanh = graph.ProducerIf(node.inputs[side], TanhOp::kName);
     const Node* softplus =
-        tanh == nullptr ? nullptr : graph.ProducerIf(tanh->inputs[0], "Softplus");
+        tanh == nullptr ? nullptr : graph.ProducerIf(tanh->inputs[0], SoftplusOp::kName);
     if (softplus == nullptr || softplus->inputs[0] != node.inputs[1 - side]) continue;
-    return AddInferred(graph, "Mish", {softplus->inputs[0]});
+    return AddInferred(graph, MishOp::kName, {softplus->inputs[0]});
   }
   return kNone;
 }
@@ -102,22 +109,22 @@ absl::StatusOr<ValueId> LogicRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const ValueId output = node.output(0);
   if (!ShapeOf(graph, output).has_value()) return kNone;
-  if (node.op == "Not") {
-    const Node* inner = graph.ProducerIf(node.inputs[0], "Not");
+  if (node.op == NotOp::kName) {
+    const Node* inner = graph.ProducerIf(node.inputs[0], NotOp::kName);
     return inner != nullptr ? inner->inputs[0] : kNone;
   }
-  if (node.op == "Where") {
+  if (node.op == WhereOp::kName) {
     const std::optional<double> condition = SplatOf(graph, node.inputs[0]);
     if (condition.has_value()) {
       return ExpandTo(graph, *condition != 0 ? node.inputs[1] : node.inputs[2], output);
     }
-    const Node* inverted = graph.ProducerIf(node.inputs[0], "Not");
+    const Node* inverted = graph.ProducerIf(node.inputs[0], NotOp::kName);
     if (inverted == nullptr) return kNone;
     const std::vector<ValueId> inputs = {inverted->inputs[0], node.inputs[2], node.inputs[1]};
-    return AddInferred(graph, "Where", inputs);
+    return AddInferred(graph, WhereOp::kName, inputs);
   }
-  if (node.op != "And" && node.op != "Or") return kNone;
-  const bool neutral = node.op == "And";
+  if (node.op != AndOp::kName && node.op != OrOp::kName) return kNone;
+  const bool neutral = node.op == AndOp::kName;
   for (int side = 0; side < 2; ++side) {
     const std::optional<double> known = SplatOf(graph, node.inputs[side]);
     if (!known.has_value()) continue;

@@ -3,6 +3,12 @@
 #include <cmath>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/attention/attention_op.h"
+#include "runtime/ops/elementwise/activation_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/comparison_op.h"
+#include "runtime/ops/movement/slice_op.h"
 #include "runtime/passes/match/attention_parts.h"
 #include "runtime/passes/simplify/rules.h"
 
@@ -42,23 +48,23 @@ absl::StatusOr<ValueId> CountedMask(Graph& graph, ValueId counts, const Window& 
     if (keep == kNone) {
       keep = seen;
     } else {
-      ASSIGN_OR_RETURN(keep, AddInferred(graph, "And", {keep, seen}));
+      ASSIGN_OR_RETURN(keep, AddInferred(graph, AndOp::kName, {keep, seen}));
     }
     return absl::OkStatus();
   };
   // Query i is key counts - queries + i.
   const auto query_plus = [&](int64_t shift) {
-    return AddInferred(graph, "Add", {counts, numbers({1, 1, queries, 1}, shift - queries)});
+    return AddInferred(graph, AddOp::kName, {counts, numbers({1, 1, queries, 1}, shift - queries)});
   };
   const int64_t right = window.causal ? 0 : window.right;
   if (right >= 0) {
     ASSIGN_OR_RETURN(const ValueId last, query_plus(right));
-    RETURN_IF_ERROR(hide_unless("LessOrEqual", last));
+    RETURN_IF_ERROR(hide_unless(LessOrEqualOp::kName, last));
   }
-  if (right != 0) RETURN_IF_ERROR(hide_unless("Less", counts));
+  if (right != 0) RETURN_IF_ERROR(hide_unless(LessOp::kName, counts));
   if (window.left >= 0) {
     ASSIGN_OR_RETURN(const ValueId first, query_plus(-window.left));
-    RETURN_IF_ERROR(hide_unless("GreaterOrEqual", first));
+    RETURN_IF_ERROR(hide_unless(GreaterOrEqualOp::kName, first));
   }
   return keep;
 }
@@ -102,14 +108,14 @@ absl::StatusOr<ValueId> OnnxAttention(Graph& graph, const Node& node) {
   ASSIGN_OR_RETURN(ValueId scores, Scores(graph, operands[0], operands[1], scale));
   if (const float cap = attributes.Float("softcap", 0); cap > 0) {
     const ValueId most = graph.AddConstant("", Tensor::FloatScalar(cap));
-    ASSIGN_OR_RETURN(scores, AddInferred(graph, "Div", {scores, most}));
-    ASSIGN_OR_RETURN(scores, AddInferred(graph, "Tanh", {scores}));
-    ASSIGN_OR_RETURN(scores, AddInferred(graph, "Mul", {scores, most}));
+    ASSIGN_OR_RETURN(scores, AddInferred(graph, DivOp::kName, {scores, most}));
+    ASSIGN_OR_RETURN(scores, AddInferred(graph, TanhOp::kName, {scores}));
+    ASSIGN_OR_RETURN(scores, AddInferred(graph, MulOp::kName, {scores, most}));
   }
   if (mask != kNone && graph.value(mask).dtype == DType::kBool) {
     ASSIGN_OR_RETURN(scores, Kept(graph, mask, scores, kHidden));
   } else if (mask != kNone) {
-    ASSIGN_OR_RETURN(scores, AddInferred(graph, "Add", {scores, mask}));
+    ASSIGN_OR_RETURN(scores, AddInferred(graph, AddOp::kName, {scores, mask}));
   }
   const Window window = Window::Of(attributes);
   ValueId seen = kNone;
@@ -160,8 +166,8 @@ absl::StatusOr<ValueId> MultiHeadAttention(Graph& graph, const Node& node) {
       column += shape.back();
       const ValueId end = graph.AddConstant("", Tensor::Int64s({column}));
       ASSIGN_OR_RETURN(const ValueId bias,
-                       AddInferred(graph, "Slice", {node.input(kBias), begin, end}));
-      ASSIGN_OR_RETURN(operands[i], AddInferred(graph, "Add", {operands[i], bias}));
+                       AddInferred(graph, SliceOp::kName, {node.input(kBias), begin, end}));
+      ASSIGN_OR_RETURN(operands[i], AddInferred(graph, AddOp::kName, {operands[i], bias}));
     }
     if (shape.size() == 3) {
       ASSIGN_OR_RETURN(operands[i], SplitHeads(graph, operands[i], heads));
@@ -175,7 +181,7 @@ absl::StatusOr<ValueId> MultiHeadAttention(Graph& graph, const Node& node) {
   ASSIGN_OR_RETURN(ValueId scores, Scores(graph, operands[0], operands[1], scale));
   for (const ValueId added : {padding, node.input(kAdded)}) {
     if (added == kNone) continue;
-    ASSIGN_OR_RETURN(scores, AddInferred(graph, "Add", {scores, added}));
+    ASSIGN_OR_RETURN(scores, AddInferred(graph, AddOp::kName, {scores, added}));
   }
   if (attributes.Int("unidirectional", 0) != 0) {
     ASSIGN_OR_RETURN(scores, MaskFuture(graph, scores, past, filter));
@@ -192,8 +198,8 @@ absl::StatusOr<ValueId> MultiHeadAttention(Graph& graph, const Node& node) {
 
 absl::StatusOr<ValueId> NamedAttentionRule(Graph& graph, NodeId id) {
   const std::string& op = graph.node(id).op;
-  const bool onnx = op == "Attention";
-  if (!onnx && op != "com.microsoft.MultiHeadAttention") return kNone;
+  const bool onnx = op == OnnxAttentionOp::kName;
+  if (!onnx && op != MultiHeadAttentionOp::kName) return kNone;
   ASSIGN_OR_RETURN(const bool fits, HasFittingOperands(graph, id));
   if (!fits) return kNone;
   const Node copy = graph.node(id);  // The rule adds nodes, which moves the others.

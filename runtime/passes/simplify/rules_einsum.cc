@@ -8,6 +8,12 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/reduce/reduce_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/rules.h"
 
@@ -83,10 +89,10 @@ absl::StatusOr<ValueId> Permute(Graph& graph, ValueId value, const std::string& 
     shape.push_back((*ShapeOf(graph, value))[perm.back()]);
   }
   if (IsWeight(graph, value)) {
-    return AddWeight(graph, "Transpose", {{"perm", perm}}, {value}, graph.value(value).dtype,
+    return AddWeight(graph, TransposeOp::kName, {{"perm", perm}}, {value}, graph.value(value).dtype,
                      shape);
   }
-  return AddInferred(graph, "Transpose", {value}, {{"perm", perm}});
+  return AddInferred(graph, TransposeOp::kName, {value}, {{"perm", perm}});
 }
 
 int64_t Product(const Graph& graph, ValueId value, const std::string& labels,
@@ -117,7 +123,7 @@ absl::StatusOr<ValueId> SumBehind(Graph& graph, ValueId value, size_t first,
   std::vector<int64_t> axes(ShapeOf(graph, value)->size() - first);
   std::iota(axes.begin(), axes.end(), static_cast<int64_t>(first));
   const ValueId over = graph.AddConstant("", Tensor::Int64s(axes));
-  return AddInferred(graph, "ReduceSum", {value, over}, {{"keepdims", int64_t{0}}}, name);
+  return AddInferred(graph, ReduceSumOp::kName, {value, over}, {{"keepdims", int64_t{0}}}, name);
 }
 
 // The labels of `left` times `right` after summing over those that neither `equation`'s result nor
@@ -156,21 +162,21 @@ absl::StatusOr<ValueId> MultiplyTwo(Graph& graph, const Node& node, Equation equ
   const std::string labels = LeftOf(equation, left, right);
   const std::string first =
       absl::StrCat(equation.operands[left], ",", equation.operands[right], "->", labels);
-  ASSIGN_OR_RETURN(values[left], AddInferred(graph, "Einsum", {values[left], values[right]},
+  ASSIGN_OR_RETURN(values[left], AddInferred(graph, EinsumOp::kName, {values[left], values[right]},
                                              {{"equation", first}}, node.name));
   equation.operands[left] = labels;
   values.erase(values.begin() + static_cast<int64_t>(right));
   equation.operands.erase(equation.operands.begin() + static_cast<int64_t>(right));
   const std::string rest =
       absl::StrCat(absl::StrJoin(equation.operands, ","), "->", equation.result);
-  return AddInferred(graph, "Einsum", std::move(values), {{"equation", rest}}, node.name);
+  return AddInferred(graph, EinsumOp::kName, std::move(values), {{"equation", rest}}, node.name);
 }
 
 }  // namespace
 
 absl::StatusOr<ValueId> EinsumRule(Graph& graph, NodeId id) {
   const Node node = graph.node(id);
-  if (node.op != "Einsum" || node.inputs.size() < 2 || !IsFloat32(graph, node.outputs[0])) {
+  if (node.op != EinsumOp::kName || node.inputs.size() < 2 || !IsFloat32(graph, node.outputs[0])) {
     return kNone;
   }
   std::optional<Equation> equation = ParseEquation(graph, node);
@@ -203,13 +209,13 @@ absl::StatusOr<ValueId> EinsumRule(Graph& graph, NodeId id) {
   if (inner.empty()) {
     ASSIGN_OR_RETURN(left, Spread(graph, left, left_labels, equation->result));
     ASSIGN_OR_RETURN(right, Spread(graph, right, right_labels, equation->result));
-    return AddInferred(graph, "Mul", {left, right}, {}, node.name);
+    return AddInferred(graph, MulOp::kName, {left, right}, {}, node.name);
   }
   if (columns.empty()) {
     const std::string kept = batch + rows;
     ASSIGN_OR_RETURN(left, Spread(graph, left, left_labels, kept + inner));
     ASSIGN_OR_RETURN(right, Spread(graph, right, right_labels, kept + inner));
-    ASSIGN_OR_RETURN(const ValueId products, AddInferred(graph, "Mul", {left, right}));
+    ASSIGN_OR_RETURN(const ValueId products, AddInferred(graph, MulOp::kName, {left, right}));
     ASSIGN_OR_RETURN(const ValueId sums, SumBehind(graph, products, kept.size(), node.name));
     return Permute(graph, sums, kept, equation->result);
   }
@@ -240,16 +246,18 @@ absl::StatusOr<ValueId> EinsumRule(Graph& graph, NodeId id) {
   ASSIGN_OR_RETURN(left, AddReshape(graph, left, left_shape));
   ASSIGN_OR_RETURN(right, Permute(graph, right, right_labels, batch + inner + columns));
   ASSIGN_OR_RETURN(right, AddReshape(graph, right, right_shape));
-  ASSIGN_OR_RETURN(ValueId result, AddInferred(graph, "MatMul", {left, right}, {}, node.name));
+  ASSIGN_OR_RETURN(ValueId result,
+                   AddInferred(graph, MatMulOp::kName, {left, right}, {}, node.name));
   ASSIGN_OR_RETURN(result, AddReshape(graph, result, result_shape));
   return Permute(graph, result, batch + rows + columns, equation->result);
 }
 
 absl::StatusOr<ValueId> SplitFeaturesRule(Graph& graph, NodeId id) {
   const Node node = graph.node(id);
-  if ((node.op != "Add" && node.op != "Mul") || !IsFloat32(graph, node.outputs[0])) return kNone;
+  if ((node.op != AddOp::kName && node.op != MulOp::kName) || !IsFloat32(graph, node.outputs[0]))
+    return kNone;
   for (int side = 0; side < 2; ++side) {
-    const Node* reshape = graph.ProducerIf(node.inputs[side], "Reshape");
+    const Node* reshape = graph.ProducerIf(node.inputs[side], ReshapeOp::kName);
     const ValueId weight = node.inputs[1 - side];
     if (reshape == nullptr || !IsWeight(graph, weight)) continue;
     const Shape before = *ShapeOf(graph, reshape->inputs[0]);

@@ -2,7 +2,14 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/reduce/arg_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/rules.h"
 
@@ -30,14 +37,14 @@ bool ArePlaces(const Graph& graph, ValueId value, int64_t size) {
     const NodeId producer = ProducerOf(graph, value);
     if (producer == kNone) return false;
     const Node& node = graph.node(producer);
-    if (node.op == "ArgMax" || node.op == "ArgMin") {
+    if (node.op == ArgMaxOp::kName || node.op == ArgMinOp::kName) {
       const std::optional<Shape>& shape = ShapeOf(graph, node.inputs[0]);
       int64_t axis = node.attributes.Int("axis", 0);
       if (!shape.has_value()) return false;
       if (axis < 0) axis += static_cast<int64_t>(shape->size());
       return (*shape)[axis] <= size;
     }
-    const bool whole = node.op == "Cast" && IsInteger(graph.value(value).dtype) &&
+    const bool whole = node.op == CastOp::kName && IsInteger(graph.value(value).dtype) &&
                        DTypeSize(graph.value(value).dtype) >= 4;
     if (!whole && FactsOf(node.op).elements != Elements::kSame) return false;
     value = node.inputs[0];
@@ -63,9 +70,9 @@ bool CountRows(const Tensor& places, int64_t rows) {
 
 absl::StatusOr<ValueId> FlatRowsRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.op != "Gather" || node.attributes.Int("axis", 0) != 0) return kNone;
+  if (node.op != GatherOp::kName || node.attributes.Int("axis", 0) != 0) return kNone;
   const std::optional<Shape>& flat = ShapeOf(graph, node.inputs[0]);
-  const Node* add = graph.ProducerIf(node.inputs[1], "Add");
+  const Node* add = graph.ProducerIf(node.inputs[1], AddOp::kName);
   if (add == nullptr || !flat.has_value() || !ShapeOf(graph, node.outputs[0]).has_value()) {
     return kNone;
   }
@@ -82,16 +89,16 @@ absl::StatusOr<ValueId> FlatRowsRule(Graph& graph, NodeId id) {
     shape.insert(shape.end(), flat->begin() + 1, flat->end());
     ASSIGN_OR_RETURN(const ValueId data, AddReshape(graph, node.inputs[0], shape));
     ASSIGN_OR_RETURN(const ValueId columns, AddReshape(graph, places, {rows, 1}));
-    return AddInferred(graph, "GatherND", {data, columns}, {{"batch_dims", int64_t{1}}});
+    return AddInferred(graph, GatherNdOp::kName, {data, columns}, {{"batch_dims", int64_t{1}}});
   }
   return kNone;
 }
 
 absl::StatusOr<ValueId> CountedRowsRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.op != "GatherND" || node.attributes.Int("batch_dims", 0) != 0) return kNone;
+  if (node.op != GatherNdOp::kName || node.attributes.Int("batch_dims", 0) != 0) return kNone;
   const std::optional<Shape>& data = ShapeOf(graph, node.inputs[0]);
-  const Node* concat = graph.ProducerIf(node.inputs[1], "Concat");
+  const Node* concat = graph.ProducerIf(node.inputs[1], ConcatOp::kName);
   if (concat == nullptr || concat->inputs.size() != 2 || !data.has_value() || data->empty()) {
     return kNone;
   }
@@ -101,15 +108,15 @@ absl::StatusOr<ValueId> CountedRowsRule(Graph& graph, NodeId id) {
   const int64_t axis = concat->attributes.Int("axis", 0);
   const bool at_end = axis == -1 || axis + 1 == static_cast<int64_t>(rest->size());
   if (!at_end || !CountRows(*rows, (*data)[0])) return kNone;
-  return AddInferred(graph, "GatherND", {node.inputs[0], concat->inputs[1]},
+  return AddInferred(graph, GatherNdOp::kName, {node.inputs[0], concat->inputs[1]},
                      {{"batch_dims", int64_t{1}}});
 }
 
 absl::StatusOr<ValueId> WholePiecesRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.op != "GatherElements") return kNone;
+  if (node.op != GatherElementsOp::kName) return kNone;
   const std::optional<Shape>& data = ShapeOf(graph, node.inputs[0]);
-  const Node* expand = graph.ProducerIf(node.inputs[1], "Expand");
+  const Node* expand = graph.ProducerIf(node.inputs[1], ExpandOp::kName);
   if (expand == nullptr || !data.has_value()) return kNone;
   const std::optional<Shape> places = ShapeOf(graph, expand->inputs[0]);
   const std::optional<Shape> wide = ShapeOf(graph, node.inputs[1]);
@@ -132,7 +139,8 @@ absl::StatusOr<ValueId> WholePiecesRule(Graph& graph, NodeId id) {
   if (graph.value(found).dtype != DType::kInt64) {
     ASSIGN_OR_RETURN(found, AddCast(graph, found, DType::kInt64));
   }
-  return AddInferred(graph, "GatherND", {graph.node(id).inputs[0], found}, {{"batch_dims", axis}});
+  return AddInferred(graph, GatherNdOp::kName, {graph.node(id).inputs[0], found},
+                     {{"batch_dims", axis}});
 }
 
 }  // namespace reprise

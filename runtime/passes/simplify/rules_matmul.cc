@@ -1,7 +1,14 @@
 #include <cstring>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/products/matmul_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/rules.h"
 
@@ -10,7 +17,7 @@ namespace {
 
 // The operand of a Reshape that keeps the last dim of a value of rank two or more; else kNone.
 ValueId BeforeReshape(const Graph& graph, ValueId value) {
-  const Node* reshape = graph.ProducerIf(value, "Reshape");
+  const Node* reshape = graph.ProducerIf(value, ReshapeOp::kName);
   if (reshape == nullptr || !ShapeOf(graph, reshape->inputs[0]).has_value()) return kNone;
   const Shape& in = *ShapeOf(graph, reshape->inputs[0]);
   const Shape& out = *ShapeOf(graph, value);
@@ -50,23 +57,23 @@ std::vector<ValueId> OperandsBeforeReshape(const Graph& graph, const Node& node)
 
 absl::StatusOr<ValueId> GemmRule(Graph& graph, NodeId id) {
   const Node node = graph.node(id);
-  if (node.op != "Gemm" || !IsFloat32(graph, node.inputs[0]) ||
+  if (node.op != GemmOp::kName || !IsFloat32(graph, node.inputs[0]) ||
       !IsFloat32(graph, node.outputs[0]) || !IsParameter(graph, node.inputs[1])) {
     return kNone;
   }
   const bool has_bias = node.input(2) != kNone;
-  if (node.attributes.Float("alpha", 1) != 1 || node.attributes.Int("transA", 0) != 0 ||
-      (has_bias && node.attributes.Float("beta", 1) != 1)) {
+  const GemmOp gemm = GemmOp::From(node.attributes);
+  if (gemm.alpha != 1 || gemm.trans_a || (has_bias && gemm.beta != 1)) {
     return kNone;
   }
   ValueId weight = node.inputs[1];
-  if (node.attributes.Int("transB", 0) != 0) {
+  if (gemm.trans_b) {
     const Shape shape = *ShapeOf(graph, weight);
-    ASSIGN_OR_RETURN(weight, AddWeight(graph, "Transpose", {{"perm", LastDimsSwapped(2)}}, {weight},
-                                       DType::kFloat32, {shape[1], shape[0]}));
+    ASSIGN_OR_RETURN(weight, AddWeight(graph, TransposeOp::kName, {{"perm", LastDimsSwapped(2)}},
+                                       {weight}, DType::kFloat32, {shape[1], shape[0]}));
   }
   ASSIGN_OR_RETURN(ValueId result,
-                   AddInferred(graph, "MatMul", {node.inputs[0], weight}, {}, node.name));
+                   AddInferred(graph, MatMulOp::kName, {node.inputs[0], weight}, {}, node.name));
   if (!has_bias) return result;
   ValueId bias = node.inputs[2];
   const Shape bias_shape = *ShapeOf(graph, bias);
@@ -74,37 +81,40 @@ absl::StatusOr<ValueId> GemmRule(Graph& graph, NodeId id) {
   if (IsWeight(graph, bias) && NumElements(bias_shape) == columns && bias_shape.back() == columns) {
     ASSIGN_OR_RETURN(bias, AddReshape(graph, bias, {columns}));
   }
-  return AddInferred(graph, "Add", {result, bias});
+  return AddInferred(graph, AddOp::kName, {result, bias});
 }
 
 absl::StatusOr<ValueId> FusedMatMulRule(Graph& graph, NodeId id) {
   const Node node = graph.node(id);
-  if (node.op != "com.microsoft.FusedMatMul" || !IsFloat32(graph, node.inputs[0]) ||
+  if (node.op != FusedMatMulOp::kName || !IsFloat32(graph, node.inputs[0]) ||
       !IsFloat32(graph, node.inputs[1])) {
     return kNone;
   }
   const auto rank = [&](size_t i) { return ShapeOf(graph, node.inputs[i])->size(); };
   const bool weight = IsWeight(graph, node.inputs[1]) && rank(1) == 2;
-  const bool transposed_a = node.attributes.Int("transA", 0) != 0 && rank(0) >= 2;
+  const FusedMatMulOp fused = FusedMatMulOp::From(node.attributes);
+  const bool transposed_a = fused.trans_a && rank(0) >= 2;
   if (!weight && !transposed_a) return kNone;
   ValueId a = node.inputs[0], b = node.inputs[1];
   if (transposed_a) {
-    ASSIGN_OR_RETURN(a, AddInferred(graph, "Transpose", {a}, {{"perm", LastDimsSwapped(rank(0))}}));
+    ASSIGN_OR_RETURN(
+        a, AddInferred(graph, TransposeOp::kName, {a}, {{"perm", LastDimsSwapped(rank(0))}}));
   }
   Attributes rest = node.attributes;
   rest.Set("transA", int64_t{0});
   if (!weight) return AddInferred(graph, node.op, {a, b}, std::move(rest), node.name);
-  if (node.attributes.Int("transB", 0) != 0) {
+  if (fused.trans_b) {
     const Shape shape = *ShapeOf(graph, b);
-    ASSIGN_OR_RETURN(b, AddWeight(graph, "Transpose", {{"perm", LastDimsSwapped(2)}}, {b},
+    ASSIGN_OR_RETURN(b, AddWeight(graph, TransposeOp::kName, {{"perm", LastDimsSwapped(2)}}, {b},
                                   DType::kFloat32, {shape[1], shape[0]}));
   }
-  ASSIGN_OR_RETURN(const ValueId product, AddInferred(graph, "MatMul", {a, b}, {}, node.name));
-  const float alpha = node.attributes.Float("alpha", 1);
+  ASSIGN_OR_RETURN(const ValueId product,
+                   AddInferred(graph, MatMulOp::kName, {a, b}, {}, node.name));
+  const float alpha = fused.alpha;
   if (alpha == 1) return product;
   const ValueId factor =
       graph.AddConstant("", Tensor::FromVector(DType::kFloat32, {}, std::vector<float>{alpha}));
-  return AddInferred(graph, "Mul", {product, factor});
+  return AddInferred(graph, MulOp::kName, {product, factor});
 }
 
 absl::StatusOr<ValueId> FlattenedRowsRule(Graph& graph, NodeId id) {
@@ -114,7 +124,7 @@ absl::StatusOr<ValueId> FlattenedRowsRule(Graph& graph, NodeId id) {
   if (!ShapeOf(graph, output).has_value() || ShapeOf(graph, output)->size() < 2) return kNone;
   const OpRow* row = FindOp(node.op);
   std::vector<ValueId> operands;
-  if (node.op == "MatMul") {
+  if (node.op == MatMulOp::kName) {
     const ValueId before = BeforeReshape(graph, node.inputs[0]);
     if (before == kNone || !IsWeight(graph, node.inputs[1]) ||
         ShapeOf(graph, node.inputs[1])->size() != 2) {
@@ -122,7 +132,7 @@ absl::StatusOr<ValueId> FlattenedRowsRule(Graph& graph, NodeId id) {
     }
     operands = {before, node.inputs[1]};
   } else if (row != nullptr && row->Has(kElementwise) && !row->Has(kNoFold) &&
-             node.op != "Dropout" && !node.inputs.empty()) {
+             node.op != DropoutOp::kName && !node.inputs.empty()) {
     operands = OperandsBeforeReshape(graph, node);
   }
   if (operands.empty()) return kNone;
@@ -185,7 +195,7 @@ Tensor FirstAlong(const Tensor& constant, size_t dim) {
 
 absl::StatusOr<ValueId> RepeatedRowsRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.op != "MatMul" || !IsWeight(graph, node.inputs[1])) return kNone;
+  if (node.op != MatMulOp::kName || !IsWeight(graph, node.inputs[1])) return kNone;
   const Tensor* rows = KnownConstant(graph, node.inputs[0]);
   const std::optional<Shape> weight = ShapeOf(graph, node.inputs[1]);
   const std::optional<Shape> out = ShapeOf(graph, node.outputs[0]);
@@ -197,17 +207,18 @@ absl::StatusOr<ValueId> RepeatedRowsRule(Graph& graph, NodeId id) {
     const std::string name = node.name;
     const ValueId right = node.inputs[1];
     const ValueId first = graph.AddConstant("", FirstAlong(*rows, dim));
-    ASSIGN_OR_RETURN(const ValueId product, AddInferred(graph, "MatMul", {first, right}, {}, name));
+    ASSIGN_OR_RETURN(const ValueId product,
+                     AddInferred(graph, MatMulOp::kName, {first, right}, {}, name));
     const ValueId sizes =
         graph.AddConstant("", Tensor::Int64s(std::vector<int64_t>(out->begin(), out->end())));
-    return AddInferred(graph, "Expand", {product, sizes});
+    return AddInferred(graph, ExpandOp::kName, {product, sizes});
   }
   return kNone;
 }
 
 absl::StatusOr<ValueId> OuterProductRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.op != "MatMul" || !IsFloat32(graph, node.inputs[0]) ||
+  if (node.op != MatMulOp::kName || !IsFloat32(graph, node.inputs[0]) ||
       !IsFloat32(graph, node.inputs[1]) || IsParameter(graph, node.inputs[0]) ||
       IsParameter(graph, node.inputs[1])) {
     return kNone;
@@ -222,7 +233,7 @@ absl::StatusOr<ValueId> OuterProductRule(Graph& graph, NodeId id) {
   const ValueId left = WithoutCopies(graph, columns, b);
   // One of the two keeps the copies.
   const ValueId right = WithoutCopies(graph, rows, *ShapeOf(graph, left));
-  return AddInferred(graph, "Mul", {left, right}, {}, name);
+  return AddInferred(graph, MulOp::kName, {left, right}, {}, name);
 }
 
 }  // namespace reprise

@@ -2,11 +2,23 @@
 #include <cstring>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/reshape_op.h"
 #include "runtime/ops/movement/select_item.h"
+#include "runtime/ops/movement/select_item_op.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/reduce/softmax_op.h"
 #include "runtime/ops/windows/resize.h"
 #include "runtime/ops/windows/resize_antialias.h"
+#include "runtime/ops/windows/resize_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/rules.h"
 
@@ -51,21 +63,21 @@ absl::StatusOr<ValueId> ForwardRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const ValueId input = node.input(0);
   if (input == kNone) return kNone;
-  if (node.op == "Identity") return input;
-  if (node.op == "reprise.SelectItem") {
+  if (node.op == IdentityOp::kName) return input;
+  if (node.op == SelectItemOp::kName) {
     const std::optional<double> position = KnownScalar(graph, input);
     if (!position.has_value()) return kNone;
     ASSIGN_OR_RETURN(const size_t item, ops::SelectedInput(node, static_cast<int64_t>(*position)));
     return node.inputs[item];
   }
-  if (node.op == "Dropout") {
+  if (node.op == DropoutOp::kName) {
     return OnlyFirstOutputUsed(graph, node) && !IsTraining(graph, node) ? input : kNone;
   }
   const ValueId output = node.outputs[0];
   const DType dtype = graph.value(output).dtype;
   if (dtype == DType::kUndefined) return kNone;
   const bool same_dtype = graph.value(input).dtype == dtype;
-  if (node.op == "CastLike" && !same_dtype && !IsWeight(graph, node.input(1))) {
+  if (node.op == CastLikeOp::kName && !same_dtype && !IsWeight(graph, node.input(1))) {
     const ValueId like = graph.AddConstant("", Tensor::Make(dtype, {}, [&](void* element) {
                                              std::memset(element, 0, DTypeSize(dtype));
                                            }));
@@ -73,21 +85,23 @@ absl::StatusOr<ValueId> ForwardRule(Graph& graph, NodeId id) {
     return output;
   }
   if (!same_dtype) return kNone;
-  if (node.op == "Cast" || node.op == "CastLike") return input;
+  if (node.op == CastOp::kName || node.op == CastLikeOp::kName) return input;
   if (!SameShape(graph, input, output)) return kNone;
   const bool single = node.inputs.size() == 1 && node.outputs.size() == 1;
-  if (single && (node.op == "Concat" || node.op == "Split" || node.op == "Max" ||
-                 node.op == "Min" || node.op == "Sum" || node.op == "Mean")) {
+  if (single &&
+      (node.op == ConcatOp::kName || node.op == SplitOp::kName || node.op == MaxOp::kName ||
+       node.op == MinOp::kName || node.op == SumOp::kName || node.op == MeanOp::kName)) {
     return input;
   }
-  if (node.op == "Expand" || node.op == "Tile") return input;
-  if (node.op == "Slice" && TakesEverythingInOrder(graph, node)) return input;
+  if (node.op == ExpandOp::kName || node.op == TileOp::kName) return input;
+  if (node.op == SliceOp::kName && TakesEverythingInOrder(graph, node)) return input;
   return kNone;
 }
 
 absl::StatusOr<ValueId> ByteResizeRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.op != "Resize" || node.attributes.String("mode", "nearest") != "linear") return kNone;
+  if (node.op != ResizeOp::kName || node.attributes.String("mode", "nearest") != "linear")
+    return kNone;
   const ValueId output = node.outputs[0];
   if (graph.value(output).dtype != DType::kUInt8 || !ShapeOf(graph, output).has_value()) {
     return kNone;
@@ -98,11 +112,11 @@ absl::StatusOr<ValueId> ByteResizeRule(Graph& graph, NodeId id) {
   const float to_half = ops::RoundingOfIntegers(node);
   ASSIGN_OR_RETURN(inputs[0], AddCast(graph, inputs[0], DType::kFloat32));
   ASSIGN_OR_RETURN(const ValueId between,
-                   AddInferred(graph, "Resize", std::move(inputs), attributes, name));
+                   AddInferred(graph, ResizeOp::kName, std::move(inputs), attributes, name));
   // The Cast cuts off, where exact sums would be.
   const ValueId rounding =
       graph.AddConstant("", Tensor::FloatScalar(to_half + ops::kResizeSumsAreOffBy));
-  ASSIGN_OR_RETURN(const ValueId sum, AddInferred(graph, "Add", {between, rounding}));
+  ASSIGN_OR_RETURN(const ValueId sum, AddInferred(graph, AddOp::kName, {between, rounding}));
   return AddCast(graph, sum, DType::kUInt8);
 }
 
@@ -115,11 +129,12 @@ absl::StatusOr<ValueId> ViewRule(Graph& graph, NodeId id) {
     return kNone;
   }
   if (SameShape(graph, node.inputs[0], output)) return node.inputs[0];
-  const Node* producer = graph.ProducerIf(node.inputs[0], "Reshape");
+  const Node* producer = graph.ProducerIf(node.inputs[0], ReshapeOp::kName);
   const Shape shape = *ShapeOf(graph, output);
   if (producer != nullptr) return AddReshape(graph, producer->inputs[0], shape);
   // One spelling of each Reshape, so that equal ones merge.
-  const Tensor* sizes = node.op == "Reshape" ? KnownConstant(graph, node.inputs[1]) : nullptr;
+  const Tensor* sizes =
+      node.op == ReshapeOp::kName ? KnownConstant(graph, node.inputs[1]) : nullptr;
   const bool canonical = sizes != nullptr && sizes->dtype() == DType::kInt64 &&
                          sizes->span<int64_t>() == absl::Span<const int64_t>(shape) &&
                          node.attributes.Int("allowzero", 0) == 1;
@@ -143,7 +158,7 @@ bool MovesNothing(const Shape& in, const std::vector<int64_t>& perm) {
 
 absl::StatusOr<ValueId> TransposeRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.op != "Transpose" || !ShapeOf(graph, node.inputs[0]).has_value() ||
+  if (node.op != TransposeOp::kName || !ShapeOf(graph, node.inputs[0]).has_value() ||
       !ShapeOf(graph, node.outputs[0]).has_value()) {
     return kNone;
   }
@@ -154,17 +169,17 @@ absl::StatusOr<ValueId> TransposeRule(Graph& graph, NodeId id) {
     const Shape out = *ShapeOf(graph, node.outputs[0]);
     return AddReshape(graph, input, out);
   }
-  const Node* producer = graph.ProducerIf(input, "Transpose");
+  const Node* producer = graph.ProducerIf(input, TransposeOp::kName);
   if (producer == nullptr) return kNone;
   const std::vector<int64_t> first = PermOf(*producer, in.size());
   std::vector<int64_t> both;
   for (int64_t axis : perm) both.push_back(first[axis]);
-  return AddInferred(graph, "Transpose", {producer->inputs[0]}, {{"perm", std::move(both)}});
+  return AddInferred(graph, TransposeOp::kName, {producer->inputs[0]}, {{"perm", std::move(both)}});
 }
 
 absl::StatusOr<ValueId> TransposedBroadcastRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.op != "Transpose" || OnlyUser(graph, node.inputs[0]) == kNone) return kNone;
+  if (node.op != TransposeOp::kName || OnlyUser(graph, node.inputs[0]) == kNone) return kNone;
   const NodeId producer = ProducerOf(graph, node.inputs[0]);
   if (producer == kNone || !ShapeOf(graph, node.inputs[0]).has_value()) return kNone;
   const Node combined = graph.node(producer);
@@ -187,7 +202,7 @@ absl::StatusOr<ValueId> TransposedBroadcastRule(Graph& graph, NodeId id) {
 
 absl::StatusOr<ValueId> GatherNdRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.op != "GatherND" || node.attributes.Int("batch_dims", 0) != 0) return kNone;
+  if (node.op != GatherNdOp::kName || node.attributes.Int("batch_dims", 0) != 0) return kNone;
   const Tensor* indices = KnownConstant(graph, node.inputs[1]);
   const std::optional<Shape>& data = ShapeOf(graph, node.inputs[0]);
   if (indices == nullptr || indices->dtype() != DType::kInt64 || !data.has_value() ||
@@ -217,14 +232,14 @@ absl::StatusOr<ValueId> GatherNdRule(Graph& graph, NodeId id) {
 absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId id) {
   const OpRow* row = FindOp(graph.node(id).op);
   if (row == nullptr || !row->Has(kElementwise) || row->Has(kNoFold)) return kNone;
-  if (graph.node(id).outputs.size() != 1 || graph.node(id).op == "Dropout") return kNone;
+  if (graph.node(id).outputs.size() != 1 || graph.node(id).op == DropoutOp::kName) return kNone;
   const ValueId output = graph.node(id).outputs[0];
   std::vector<ValueId> inputs = graph.node(id).inputs;
   bool expands = false;
   Shape small;
   for (ValueId& input : inputs) {
     if (input == kNone) continue;
-    if (const Node* expand = graph.ProducerIf(input, "Expand"); expand != nullptr) {
+    if (const Node* expand = graph.ProducerIf(input, ExpandOp::kName); expand != nullptr) {
       input = expand->inputs[0];
       expands = true;
     }
@@ -245,14 +260,14 @@ absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId id) {
   if (HasShape(graph, result, large)) return result;
   const ValueId sizes =
       graph.AddConstant("", Tensor::Int64s(std::vector<int64_t>(large.begin(), large.end())));
-  return AddInferred(graph, "Expand", {result, sizes});
+  return AddInferred(graph, ExpandOp::kName, {result, sizes});
 }
 
 absl::StatusOr<ValueId> ReduceRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const bool reduces = FactsOf(node.op).rows == RowRule::kReduction;
   if (!reduces || node.outputs.size() != 1) return kNone;
-  const Node* expand = graph.ProducerIf(node.inputs[0], "Expand");
+  const Node* expand = graph.ProducerIf(node.inputs[0], ExpandOp::kName);
   const Tensor* axes = node.input(1) == kNone ? nullptr : KnownConstant(graph, node.inputs[1]);
   if (expand == nullptr || axes == nullptr || axes->num_elements() == 0 ||
       !ShapeOf(graph, node.outputs[0]).has_value()) {
@@ -278,13 +293,13 @@ absl::StatusOr<ValueId> ReduceRule(Graph& graph, NodeId id) {
   if (HasShape(graph, result, out)) return result;
   const ValueId sizes =
       graph.AddConstant("", Tensor::Int64s(std::vector<int64_t>(out.begin(), out.end())));
-  return AddInferred(graph, "Expand", {result, sizes});
+  return AddInferred(graph, ExpandOp::kName, {result, sizes});
 }
 
 absl::StatusOr<ValueId> SoftmaxRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.op != "Softmax" && node.op != "LogSoftmax") return kNone;
-  const Node* reshape = graph.ProducerIf(node.inputs[0], "Reshape");
+  if (node.op != SoftmaxOp::kName && node.op != LogSoftmaxOp::kName) return kNone;
+  const Node* reshape = graph.ProducerIf(node.inputs[0], ReshapeOp::kName);
   if (reshape == nullptr || !ShapeOf(graph, node.outputs[0]).has_value() ||
       !ShapeOf(graph, reshape->inputs[0]).has_value()) {
     return kNone;

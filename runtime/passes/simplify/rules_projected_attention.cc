@@ -2,7 +2,16 @@
 #include <cmath>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/attention/attention_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/comparison_op.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/reduce/layer_norm_op.h"
+#include "runtime/ops/reduce/reduce_op.h"
 #include "runtime/passes/match/attention_parts.h"
 #include "runtime/passes/simplify/rules.h"
 
@@ -12,21 +21,22 @@ namespace {
 // x times the weights of onnxruntime's Attention, without their bias, or of its QAttention, whose
 // operands are integers: input 3 and 4 are their scales, 6 and 7 their zero points.
 absl::StatusOr<ValueId> Projection(Graph& graph, const Node& node, bool quantized) {
-  if (!quantized) return AddInferred(graph, "MatMul", {node.inputs[0], node.inputs[1]});
+  if (!quantized) return AddInferred(graph, MatMulOp::kName, {node.inputs[0], node.inputs[1]});
   std::vector<ValueId> operands = {node.inputs[0], node.inputs[1], node.input(6), node.input(7)};
   while (operands.back() == kNone) operands.pop_back();
-  ASSIGN_OR_RETURN(const ValueId sums, AddInferred(graph, "MatMulInteger", std::move(operands)));
+  ASSIGN_OR_RETURN(const ValueId sums,
+                   AddInferred(graph, MatMulIntegerOp::kName, std::move(operands)));
   ASSIGN_OR_RETURN(const ValueId rows, AddCast(graph, sums, DType::kFloat32));
   ASSIGN_OR_RETURN(const ValueId scale,
-                   AddInferred(graph, "Mul", {node.inputs[3], node.inputs[4]}));
-  return AddInferred(graph, "Mul", {rows, scale});
+                   AddInferred(graph, MulOp::kName, {node.inputs[3], node.inputs[4]}));
+  return AddInferred(graph, MulOp::kName, {rows, scale});
 }
 
 // onnxruntime's Attention with its projection: x, weights, bias?, mask?, past?, attention_bias?; a
 // QAttention has the mask as input 5 and the past as input 8.
 absl::StatusOr<ValueId> ProjectedAttention(Graph& graph, const Node& node) {
   const Attributes& attributes = node.attributes;
-  const bool quantized = node.op == "com.microsoft.QAttention";
+  const bool quantized = node.op == QAttentionOp::kName;
   for (const size_t i : {0, 1}) {
     if (node.input(i) == kNone || !ShapeOf(graph, node.inputs[i]).has_value()) return kNone;
   }
@@ -54,10 +64,10 @@ absl::StatusOr<ValueId> ProjectedAttention(Graph& graph, const Node& node) {
   }
   ASSIGN_OR_RETURN(ValueId rows, Projection(graph, node, quantized));
   if (node.input(2) != kNone) {
-    ASSIGN_OR_RETURN(rows, AddInferred(graph, "Add", {rows, node.inputs[2]}));
+    ASSIGN_OR_RETURN(rows, AddInferred(graph, AddOp::kName, {rows, node.inputs[2]}));
   }
   const ValueId cuts = graph.AddConstant("", Tensor::Int64s(widths));
-  const NodeId split = graph.AddNode("Split", {rows, cuts}, {{"axis", int64_t{-1}}}, 3);
+  const NodeId split = graph.AddNode(SplitOp::kName, {rows, cuts}, {{"axis", int64_t{-1}}}, 3);
   RETURN_IF_ERROR(InferNode(graph, split));
   ValueId operands[3];
   for (int i = 0; i < 3; ++i) {
@@ -68,7 +78,7 @@ absl::StatusOr<ValueId> ProjectedAttention(Graph& graph, const Node& node) {
   ASSIGN_OR_RETURN(ValueId scores, Scores(graph, operands[0], operands[1], scale));
   for (const ValueId added : {mask, bias_of_scores}) {
     if (added == kNone) continue;
-    ASSIGN_OR_RETURN(scores, AddInferred(graph, "Add", {scores, added}));
+    ASSIGN_OR_RETURN(scores, AddInferred(graph, AddOp::kName, {scores, added}));
   }
   if (attributes.Int("unidirectional", 0) != 0) {
     ASSIGN_OR_RETURN(scores, MaskFuture(graph, scores, /*past=*/0, filter));
@@ -82,7 +92,7 @@ absl::StatusOr<ValueId> ProjectedAttention(Graph& graph, const Node& node) {
 
 absl::StatusOr<ValueId> ProjectedAttentionRule(Graph& graph, NodeId id) {
   const std::string& op = graph.node(id).op;
-  if (op != "com.microsoft.Attention" && op != "com.microsoft.QAttention") return kNone;
+  if (op != MicrosoftAttentionOp::kName && op != QAttentionOp::kName) return kNone;
   ASSIGN_OR_RETURN(const bool fits, HasFittingOperands(graph, id));
   if (!fits) return kNone;
   const Node copy = graph.node(id);  // The rule adds nodes, which moves the others.
@@ -92,7 +102,7 @@ absl::StatusOr<ValueId> ProjectedAttentionRule(Graph& graph, NodeId id) {
 // ids, segment ids?, tables of words, positions and segments?, gamma, beta, mask?, position ids? ->
 // the norm, the count of each row's mask, the sum.
 absl::StatusOr<ValueId> EmbeddingNormRule(Graph& graph, NodeId id) {
-  if (graph.node(id).op != "com.microsoft.EmbedLayerNormalization") return kNone;
+  if (graph.node(id).op != EmbedLayerNormOp::kName) return kNone;
   const Node node = graph.node(id);
   for (size_t i : {2, 3}) {
     if (!IsFloat32(graph, node.input(i))) return kNone;
@@ -107,20 +117,21 @@ absl::StatusOr<ValueId> EmbeddingNormRule(Graph& graph, NodeId id) {
   }
   const auto looked_up = [&](ValueId table, ValueId ids) -> absl::StatusOr<ValueId> {
     ASSIGN_OR_RETURN(ids, AddRangeCheck(graph, ids, (*ShapeOf(graph, table))[0]));
-    return AddInferred(graph, "Gather", {table, ids}, {{"axis", int64_t{0}}});
+    return AddInferred(graph, GatherOp::kName, {table, ids}, {{"axis", int64_t{0}}});
   };
   ASSIGN_OR_RETURN(ValueId sum, looked_up(node.inputs[2], node.inputs[0]));
   ASSIGN_OR_RETURN(const ValueId places, looked_up(node.inputs[3], positions));
-  ASSIGN_OR_RETURN(sum, AddInferred(graph, "Add", {sum, places}));
+  ASSIGN_OR_RETURN(sum, AddInferred(graph, AddOp::kName, {sum, places}));
   if (node.input(1) != kNone && node.input(4) != kNone) {
     ASSIGN_OR_RETURN(const ValueId segments, looked_up(node.inputs[4], node.inputs[1]));
-    ASSIGN_OR_RETURN(sum, AddInferred(graph, "Add", {sum, segments}));
+    ASSIGN_OR_RETURN(sum, AddInferred(graph, AddOp::kName, {sum, segments}));
   }
   ASSIGN_OR_RETURN(
       const ValueId normalized,
-      AddInferred(graph, "LayerNormalization", {sum, node.inputs[5], node.inputs[6]},
-                  {{"axis", int64_t{-1}}, {"epsilon", node.attributes.Float("epsilon", 1e-12f)}},
-                  node.name));
+      AddInferred(
+          graph, LayerNormalizationOp::kName, {sum, node.inputs[5], node.inputs[6]},
+          {{"axis", int64_t{-1}}, {"epsilon", EmbedLayerNormOp::From(node.attributes).epsilon}},
+          node.name));
   if (IsUsed(graph, node.output(1))) {
     ValueId counts = kNone;
     if (node.input(7) == kNone) {
@@ -130,10 +141,10 @@ absl::StatusOr<ValueId> EmbeddingNormRule(Graph& graph, NodeId id) {
     } else {
       const ValueId one = graph.AddConstant("", ScalarLike(graph, node.inputs[7], 1));
       const ValueId axis = graph.AddConstant("", Tensor::Int64s({1}));
-      ASSIGN_OR_RETURN(counts, AddInferred(graph, "Equal", {node.inputs[7], one}));
+      ASSIGN_OR_RETURN(counts, AddInferred(graph, EqualOp::kName, {node.inputs[7], one}));
       ASSIGN_OR_RETURN(counts, AddCast(graph, counts, DType::kInt32));
-      ASSIGN_OR_RETURN(counts,
-                       AddInferred(graph, "ReduceSum", {counts, axis}, {{"keepdims", int64_t{0}}}));
+      ASSIGN_OR_RETURN(counts, AddInferred(graph, ReduceSumOp::kName, {counts, axis},
+                                           {{"keepdims", int64_t{0}}}));
     }
     graph.ReplaceAllUses(node.outputs[1], counts);
   }

@@ -1,6 +1,10 @@
 #include <limits>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/rules.h"
 
@@ -19,7 +23,9 @@ bool HasPlainScale(const Graph& graph, const Node& node) {
 }
 
 // Only moves the elements of its first operand about.
-bool Moves(const Node& node) { return node.op == "Reshape" || node.op == "Transpose"; }
+bool Moves(const Node& node) {
+  return node.op == ReshapeOp::kName || node.op == TransposeOp::kName;
+}
 
 // The integers that `floats` came from, if they are in the steps that `quantize` makes: where
 // elements were moved since, in `moves` from the last one upwards.
@@ -34,7 +40,8 @@ ValueId SameSteps(const Graph& graph, const Node& quantize, std::vector<NodeId>&
       value = node.inputs[0];
       continue;
     }
-    const bool undoes = node.op == "DequantizeLinear" && node.inputs[1] == quantize.inputs[1] &&
+    const bool undoes = node.op == DequantizeLinearOp::kName &&
+                        node.inputs[1] == quantize.inputs[1] &&
                         node.input(2) == quantize.input(2) && HasPlainScale(graph, node) &&
                         graph.value(node.inputs[0]).dtype == graph.value(quantize.outputs[0]).dtype;
     return undoes && ShapeOf(graph, value).has_value() ? node.inputs[0] : kNone;
@@ -60,7 +67,7 @@ absl::StatusOr<ValueId> UndoneQuantize(Graph& graph, const Node& quantize) {
 
 absl::StatusOr<ValueId> QuantizeRule(Graph& graph, NodeId id) {
   const Node node = graph.node(id);
-  return node.op == "QuantizeLinear" ? UndoneQuantize(graph, node) : kNone;
+  return node.op == QuantizeLinearOp::kName ? UndoneQuantize(graph, node) : kNone;
 }
 
 }  // namespace reprise

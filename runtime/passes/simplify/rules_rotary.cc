@@ -1,6 +1,12 @@
 // RotaryEmbedding of ONNX and of onnxruntime becomes lookups in its caches and the products that
 // fuse_rotary knows.
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/reduce/rotary_op.h"
 #include "runtime/passes/match/attention_parts.h"
 #include "runtime/passes/simplify/rules.h"
 
@@ -11,18 +17,18 @@ namespace {
 absl::StatusOr<ValueId> Columns(Graph& graph, ValueId x, int64_t begin, int64_t end) {
   if (begin == 0 && end == ShapeOf(graph, x)->back()) return x;
   const auto one = [&](int64_t value) { return graph.AddConstant("", Tensor::Int64s({value})); };
-  return AddInferred(graph, "Slice", {x, one(begin), one(end), one(-1)});
+  return AddInferred(graph, SliceOp::kName, {x, one(begin), one(end), one(-1)});
 }
 
 absl::StatusOr<ValueId> Joined(Graph& graph, std::vector<ValueId> parts) {
-  return AddInferred(graph, "Concat", std::move(parts), {{"axis", int64_t{-1}}});
+  return AddInferred(graph, ConcatOp::kName, std::move(parts), {{"axis", int64_t{-1}}});
 }
 
 // a * c and b * d, added or subtracted by `op`.
 absl::StatusOr<ValueId> Mixed(Graph& graph, ValueId a, ValueId c, absl::string_view op, ValueId b,
                               ValueId d) {
-  ASSIGN_OR_RETURN(const ValueId first, AddInferred(graph, "Mul", {a, c}));
-  ASSIGN_OR_RETURN(const ValueId second, AddInferred(graph, "Mul", {b, d}));
+  ASSIGN_OR_RETURN(const ValueId first, AddInferred(graph, MulOp::kName, {a, c}));
+  ASSIGN_OR_RETURN(const ValueId second, AddInferred(graph, MulOp::kName, {b, d}));
   return AddInferred(graph, op, {first, second});
 }
 
@@ -44,14 +50,14 @@ absl::StatusOr<Caches> LookUp(Graph& graph, Caches caches, ValueId ids, int64_t 
     // position is beyond them already.
     const int64_t rows = (*ShapeOf(graph, caches.cosine))[0];
     const ValueId last = graph.AddConstant("", Tensor::Int64s({rows - 1}));
-    ASSIGN_OR_RETURN(const ValueId most, AddInferred(graph, "Max", {ids, last}));
-    ASSIGN_OR_RETURN(ids, AddInferred(graph, "Add", {ids, steps}));
-    ASSIGN_OR_RETURN(ids, AddInferred(graph, "Min", {ids, most}));
+    ASSIGN_OR_RETURN(const ValueId most, AddInferred(graph, MaxOp::kName, {ids, last}));
+    ASSIGN_OR_RETURN(ids, AddInferred(graph, AddOp::kName, {ids, steps}));
+    ASSIGN_OR_RETURN(ids, AddInferred(graph, MinOp::kName, {ids, most}));
   }
   ASSIGN_OR_RETURN(ids, AddRangeCheck(graph, ids, (*ShapeOf(graph, caches.cosine))[0]));
   for (ValueId* cache : {&caches.cosine, &caches.sine}) {
-    ASSIGN_OR_RETURN(*cache,
-                     AddInferred(graph, "Gather", {*cache, ids}, {{"axis", int64_t{0}}}, name));
+    ASSIGN_OR_RETURN(
+        *cache, AddInferred(graph, GatherOp::kName, {*cache, ids}, {{"axis", int64_t{0}}}, name));
   }
   return caches;
 }
@@ -71,8 +77,10 @@ absl::StatusOr<ValueId> TurnNeighbours(Graph& graph, ValueId x, const Caches& ta
     ASSIGN_OR_RETURN(const ValueId one, Columns(graph, paired, i, i + 1));
     ASSIGN_OR_RETURN(side[i], AddReshape(graph, one, halves));
   }
-  ASSIGN_OR_RETURN(ValueId even, Mixed(graph, side[0], tables.cosine, "Sub", side[1], tables.sine));
-  ASSIGN_OR_RETURN(ValueId odd, Mixed(graph, side[0], tables.sine, "Add", side[1], tables.cosine));
+  ASSIGN_OR_RETURN(ValueId even,
+                   Mixed(graph, side[0], tables.cosine, SubOp::kName, side[1], tables.sine));
+  ASSIGN_OR_RETURN(ValueId odd,
+                   Mixed(graph, side[0], tables.sine, AddOp::kName, side[1], tables.cosine));
   ASSIGN_OR_RETURN(even, AddReshape(graph, even, ones));
   ASSIGN_OR_RETURN(odd, AddReshape(graph, odd, ones));
   ASSIGN_OR_RETURN(const ValueId both, Joined(graph, {even, odd}));
@@ -86,17 +94,17 @@ absl::StatusOr<ValueId> TurnHalves(Graph& graph, ValueId x, const Caches& tables
   ASSIGN_OR_RETURN(const ValueId sine, Joined(graph, {tables.sine, tables.sine}));
   ASSIGN_OR_RETURN(const ValueId first, Columns(graph, x, 0, size / 2));
   ASSIGN_OR_RETURN(const ValueId second, Columns(graph, x, size / 2, size));
-  ASSIGN_OR_RETURN(const ValueId negative, AddInferred(graph, "Neg", {second}));
+  ASSIGN_OR_RETURN(const ValueId negative, AddInferred(graph, NegOp::kName, {second}));
   ASSIGN_OR_RETURN(const ValueId turned, Joined(graph, {negative, first}));
-  return Mixed(graph, x, cosine, "Add", turned, sine);
+  return Mixed(graph, x, cosine, AddOp::kName, turned, sine);
 }
 
 }  // namespace
 
 // X, cos_cache, sin_cache, position_ids?; onnxruntime's: input, position_ids, cos_cache, sin_cache
 absl::StatusOr<ValueId> RotaryEmbeddingRule(Graph& graph, NodeId id) {
-  const bool microsoft = graph.node(id).op == "com.microsoft.RotaryEmbedding";
-  if (!microsoft && graph.node(id).op != "RotaryEmbedding") return kNone;
+  const bool microsoft = graph.node(id).op == MicrosoftRotaryEmbeddingOp::kName;
+  if (!microsoft && graph.node(id).op != RotaryEmbeddingOp::kName) return kNone;
   ASSIGN_OR_RETURN(const bool fits, HasFittingOperands(graph, id));
   if (!fits) return kNone;
   const Node node = graph.node(id);  // The rule adds nodes, which moves the others.

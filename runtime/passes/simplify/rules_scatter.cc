@@ -1,6 +1,10 @@
 #include <optional>
 
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/scatter_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/rules.h"
 
@@ -58,7 +62,7 @@ bool ValueCounts(const Graph& graph, ValueId value, Count count) {
     const NodeId producer = ProducerOf(graph, value);
     if (producer == kNone) return false;
     const Node& node = graph.node(producer);
-    if (node.op == "Expand") {
+    if (node.op == ExpandOp::kName) {
       const std::optional<Shape>&from = ShapeOf(graph, node.inputs[0]), &to = ShapeOf(graph, value);
       if (!from.has_value() || !to.has_value() || to->size() < from->size()) return false;
       const std::optional<Count> before = BeforeExpand(*from, *to, count);
@@ -78,7 +82,7 @@ bool ColumnCounts(const Graph& graph, ValueId indices, int64_t column, int64_t c
     return ConstantCounts(*known, column, columns, count);
   }
   if (columns == 1) return ValueCounts(graph, indices, count);
-  const Node* concat = graph.ProducerIf(indices, "Concat");
+  const Node* concat = graph.ProducerIf(indices, ConcatOp::kName);
   if (concat == nullptr || static_cast<int64_t>(concat->inputs.size()) != columns) return false;
   const int64_t axis = concat->attributes.Int("axis", 0);
   const std::optional<Shape>& piece = ShapeOf(graph, concat->inputs[static_cast<size_t>(column)]);
@@ -91,7 +95,8 @@ bool ColumnCounts(const Graph& graph, ValueId indices, int64_t column, int64_t c
 
 absl::StatusOr<ValueId> WholeScatterRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.op != "ScatterND" || node.attributes.String("reduction", "none") != "none") return kNone;
+  if (node.op != ScatterNdOp::kName || node.attributes.String("reduction", "none") != "none")
+    return kNone;
   const std::optional<Shape>& data = ShapeOf(graph, node.inputs[0]);
   const std::optional<Shape>& indices = ShapeOf(graph, node.inputs[1]);
   if (!data.has_value() || !indices.has_value() || indices->empty() ||

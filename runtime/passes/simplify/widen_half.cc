@@ -10,6 +10,8 @@
 #include "absl/algorithm/container.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
@@ -26,7 +28,7 @@ bool IsHalfNumber(int64_t number) {
   return dtype.ok() && IsHalf(*dtype);
 }
 
-bool IsCast(const Node& node) { return node.op == "Cast" || node.op == "CastLike"; }
+bool IsCast(const Node& node) { return node.op == CastOp::kName || node.op == CastLikeOp::kName; }
 
 bool Moves(const Node& node) {
   const OpRow* row = FindOp(node.op);
@@ -77,9 +79,10 @@ class Widening {
     const int64_t number = ops::OnnxNumber(dtype);
     for (const NodeId user : graph_.value(value).users) {
       const Node& node = graph_.node(user);
-      if (node.op == "Cast" && node.attributes.Int("to", 0) == number) return node.outputs[0];
+      if (node.op == CastOp::kName && node.attributes.Int("to", 0) == number)
+        return node.outputs[0];
     }
-    const NodeId id = graph_.AddNode("Cast", {value}, {{"to", number}});
+    const NodeId id = graph_.AddNode(CastOp::kName, {value}, {{"to", number}});
     changed_ = true;
     if (graph_.value(value).shape.has_value()) RETURN_IF_ERROR(InferNode(graph_, id));
     const ValueId result = graph_.node(id).outputs[0];
@@ -89,7 +92,8 @@ class Widening {
   absl::StatusOr<ValueId> ToFloat(ValueId value) { return CastTo(value, DType::kFloat32); }
 
   absl::StatusOr<ValueId> CastWeight(ValueId value, DType dtype, const Shape& shape) {
-    return AddWeight(graph_, "Cast", {{"to", ops::OnnxNumber(dtype)}}, {value}, dtype, shape);
+    return AddWeight(graph_, CastOp::kName, {{"to", ops::OnnxNumber(dtype)}}, {value}, dtype,
+                     shape);
   }
 
   // The operand in float32 of a Cast to half, as the arithmetic behind it reads it.
@@ -180,7 +184,8 @@ class Widening {
   // CastLike a half, or of one: the dtype that it means may go.
   void BecomeCast(NodeId id, DType dtype) {
     const Node& node = graph_.node(id);
-    if (node.op != "CastLike" || !(IsHalfValue(node.inputs[0]) || IsHalfValue(node.inputs[1]))) {
+    if (node.op != CastLikeOp::kName ||
+        !(IsHalfValue(node.inputs[0]) || IsHalfValue(node.inputs[1]))) {
       return;
     }
     // For any other dtype, operand 1 goes on naming it.
@@ -188,7 +193,7 @@ class Widening {
     graph_.SetInput(id, 1, kNone);
     Node& cast = graph_.node(id);
     cast.inputs.resize(1);
-    cast.op = "Cast";
+    cast.op = CastOp::kName;
     cast.attributes = {{"to", ops::OnnxNumber(dtype)}};
     changed_ = true;
   }

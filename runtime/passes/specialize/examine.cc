@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/graph/dim_expression.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/kit/fold.h"
 

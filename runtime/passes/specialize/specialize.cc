@@ -7,6 +7,8 @@
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/dim_expression.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/control/control_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/kit/branches.h"
 #include "runtime/passes/kit/fold.h"
@@ -90,7 +92,7 @@ class Walk {
   }
 
  private:
-  static constexpr int kMaxDepth = 1000;  // of branches that need branches
+  static constexpr int kMaxDepth = 1000;  // how deep branches may need branches
 
   absl::Status Visit(NodeId id) {
     ASSIGN_OR_RETURN(const bool folded, allowance_.Fold(graph_, id));
@@ -133,7 +135,7 @@ class Walk {
       listed_[id] = true;
       nodes.push_back(id);
       const std::vector<ValueId>& inputs = graph_.node(id).inputs;
-      if (graph_.node(id).op == "If") {
+      if (graph_.node(id).op == IfOp::kName) {
         stack.push_back(inputs[0]);
       } else {
         stack.insert(stack.end(), inputs.begin(), inputs.end());
@@ -142,7 +144,7 @@ class Walk {
     std::sort(nodes.begin(), nodes.end());
     for (const NodeId id : nodes) {
       if (graph_.node(id).removed) continue;
-      RETURN_IF_ERROR(graph_.node(id).op == "If" ? VisitIf(id, depth) : Visit(id));
+      RETURN_IF_ERROR(graph_.node(id).op == IfOp::kName ? VisitIf(id, depth) : Visit(id));
     }
     return absl::OkStatus();
   }
@@ -150,7 +152,7 @@ class Walk {
   Graph& graph_;
   const SpecializeOptions& options_;
   FoldAllowance allowance_;
-  std::vector<bool> listed_;  // by node: walked, or about to be
+  std::vector<bool> listed_;  // which nodes are walked, or about to be
 };
 
 void Trace(const Graph& symbolic, const Graph& walked, SpecializeTrace& trace) {

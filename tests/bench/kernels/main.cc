@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "runtime/base/aligned_buffer.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/cpu/attention/attention.h"
 #include "runtime/device/cpu/gemm/foreign_blas.h"
 #include "runtime/device/cpu/gemm/gemm.h"
@@ -328,7 +328,7 @@ void BenchUnpacked(Isa isa, double seconds) {
 // of each head and no softmax.
 void BenchAttention(Isa isa, double seconds) {
   const AttentionKernels& kernels =
-      isa >= Isa::kAmx ? *TileAttentionKernelsFor(isa) : AttentionKernelsFor(isa);
+      isa.Covers(Isa::kAmx) ? *TileAttentionKernelsFor(isa) : AttentionKernelsFor(isa);
   const std::shared_ptr<const ForeignBlas> blas = LoadOpenBlas(isa);
   std::printf("\n%6s %6s %6s %9s %9s %9s %7s\n", "length", "heads", "dim", "us", "GF/s", "blas us",
               "ratio");
@@ -403,7 +403,8 @@ int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--isa") == 0) {
       const auto parsed = reprise::ParseIsa(argv[i + 1]);
-      if (!parsed || reprise::UsableIsa(*parsed) != *parsed) {
+      if (!parsed || !parsed->Covers(reprise::DetectIsa().Within(*parsed)) ||
+          reprise::IsaName(reprise::UsableIsa(*parsed)) != reprise::IsaName(*parsed)) {
         std::fprintf(stderr, "--isa %s: not a tier of this machine\n", argv[i + 1]);
         return 2;
       }

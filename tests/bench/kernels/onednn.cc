@@ -13,8 +13,8 @@ namespace reprise::cpu {
 std::function<void()> OneDnnProduct(Isa isa, int64_t m, int64_t k, int64_t n, float* a,
                                     const float* b, float* c) {
   using Memory = dnnl::memory;
-  static const dnnl::status capped =
-      dnnl::set_max_cpu_isa(isa < Isa::kAvx512 ? dnnl::cpu_isa::avx2 : dnnl::cpu_isa::avx512_core);
+  static const dnnl::status capped = dnnl::set_max_cpu_isa(
+      isa.Covers(Isa::kAvx512) ? dnnl::cpu_isa::avx512_core : dnnl::cpu_isa::avx2);
   (void)capped;  // Later calls may not change it any more.
   omp_set_num_threads(1);
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);

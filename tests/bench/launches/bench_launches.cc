@@ -14,6 +14,7 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/engine/replay/helper_pool.h"
 #include "runtime/engine/replay/stream.h"
+#include "runtime/graph/graph.h"
 #include "runtime/recipe/compiler.h"
 
 namespace {

@@ -66,7 +66,7 @@ void MakeRequest(Loaded& one, int64_t length) {
 
 int Run(const std::vector<std::string>& paths, int64_t length, int rounds, int threads) {
   SteadyClock clock;
-  CpuDevice device{{.max_isa = kHighestIsa}};
+  CpuDevice device{{.max_isa = kEveryIsa}};
   HelperPool cores(threads);
   SilentObserver observer;
   int64_t captures = 0;

@@ -11,6 +11,7 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/silent_observer.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/recipe/compiler.h"
@@ -52,7 +53,7 @@ class Loader {
  private:
   SteadyClock clock_;
   HelperPool cores_{1};
-  CpuDevice device_{{}};
+  CpuDevice device_;
   SilentObserver observer_;
   Engine engine_;
   std::string folder_;

@@ -1,6 +1,7 @@
 #include "tests/fuzz/files/seeds.h"
 
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/recipe/kernel_choices.h"
 #include "runtime/recipe/record_facts.h"

@@ -6,6 +6,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/graph/graph.h"
 #include "runtime/recipe/compiler.h"
 #include "runtime/recipe/record_name.h"
 
@@ -29,7 +30,7 @@ class StoredRecipeOfATest {
   std::string payload() const;
 
  private:
-  const CpuDevice device_{{}};
+  const CpuDevice device_;
   const SteadyClock clock_;
   Graph graph_;
   RecipeKey key_;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 #include "tests/fuzz/random_models/evaluation.h"
 
 namespace reprise::fuzz {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/format_text.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "tests/fuzz/random_models/evaluation.h"
 

@@ -1,4 +1,5 @@
 // Attention in one op, and as exporters spell it.
+#include "runtime/graph/graph.h"
 #include "tests/fuzz/random_models/op_templates.h"
 
 namespace reprise::fuzz {

@@ -1,6 +1,7 @@
 // Reductions, sums along an axis, softmaxes, norms, and the forms that masks give them.
 #include <algorithm>
 
+#include "runtime/graph/graph.h"
 #include "tests/fuzz/random_models/op_templates.h"
 
 namespace reprise::fuzz {

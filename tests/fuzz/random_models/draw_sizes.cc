@@ -1,4 +1,5 @@
 // Nodes that depend on sizes: branches, choices, counts, positions, lengths, factors.
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "tests/fuzz/random_models/op_templates.h"
 #include "tests/fuzz/random_models/size_numbers.h"

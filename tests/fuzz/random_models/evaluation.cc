@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/numbers.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/kit/op.h"
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "runtime/graph/graph.h"
 #include "tests/fuzz/random_models/case_text.h"
 #include "tests/fuzz/random_models/coverage.h"
 #include "tests/fuzz/random_models/draw_model.h"

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/numbers.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 
 namespace reprise::fuzz {

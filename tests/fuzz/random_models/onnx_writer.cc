@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/file/onnx_proto.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/kit/onnx_types.h"

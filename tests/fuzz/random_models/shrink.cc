@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/graph.h"
 #include "tests/fuzz/random_models/evaluation.h"
 #include "tests/fuzz/random_models/signature.h"
 

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/numbers.h"
+#include "runtime/graph/graph.h"
 
 namespace reprise::fuzz {
 namespace {

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
 #include "tests/fuzz/random_models/answers.h"
 #include "tests/fuzz/random_models/evaluation.h"
 #include "tests/fuzz/random_models/onnx_writer.h"

@@ -49,7 +49,7 @@ class MemoryLimitsTest : public testing::Test {
   const TempFolder folder_;
   FakeClock clock_;
   HelperPool cores_{2};
-  CpuDevice device_{{}};
+  CpuDevice device_;
   RememberingObserver observer_;
   Mutex mutex_;
   std::vector<std::string> log_;

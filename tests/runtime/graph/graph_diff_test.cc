@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 
 namespace reprise {

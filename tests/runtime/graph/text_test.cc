@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/verifier.h"
 
 namespace reprise {

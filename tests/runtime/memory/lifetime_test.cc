@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "runtime/graph/graph.h"
 #include "runtime/memory/planner.h"
 
 namespace reprise {

@@ -1,6 +1,7 @@
 // Ops of ai.onnx.ml: their rewritten forms, and the errors for those that have none.
 #include <gmock/gmock.h>
 
+#include "runtime/graph/graph.h"
 #include "tests/runtime/onnx/import_test_util.h"
 
 namespace reprise {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/graph/graph.h"
 #include "tests/runtime/onnx/import_test_util.h"
 
 namespace reprise {

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "runtime/graph/graph.h"
 #include "tests/runtime/onnx/import_test_util.h"
 
 namespace reprise {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <map>
 
+#include "runtime/graph/graph.h"
 #include "tests/runtime/onnx/import_test_util.h"
 #include "tests/testing/temp_folder.h"
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/ops/control/loop.h"
 #include "tests/runtime/onnx/model_builder.h"

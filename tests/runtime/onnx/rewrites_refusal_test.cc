@@ -1,6 +1,7 @@
 // Operands that an op does not take are refused although its steps would take them.
 #include <gmock/gmock.h>
 
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "tests/runtime/onnx/import_test_util.h"
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "runtime/graph/graph.h"
 #include "tests/runtime/onnx/import_test_util.h"
 
 namespace reprise {

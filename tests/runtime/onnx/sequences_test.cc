@@ -7,6 +7,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 #include "tests/runtime/onnx/import_test_util.h"
 
 namespace reprise {

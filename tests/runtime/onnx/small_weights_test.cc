@@ -52,6 +52,50 @@ TEST(SmallWeightsTest, ALineThatIsAddedToScoresStaysAConstant) {
   EXPECT_TRUE(imported->parameters.empty());
 }
 
+// A norm written out, behind a layer of one column: numbers are those of weights alone.
+ModelBuilder NormWrittenOut(float number, float epsilon) {
+  ModelBuilder b;
+  b.Input("x", {"batch", "4"}).Output("y").Output("score");
+  b.Floats("two", {}, {2});
+  b.Floats("epsilon", {1}, {epsilon});
+  b.Floats("scale", {4}, {number, 1, 1, 1});
+  b.Floats("shift", {1, 4}, {0, number, 0, 0});
+  b.Floats("w", {4, 1}, {number, 1, 1, 1});
+  b.Floats("b", {1}, {number});
+  b.Node("ReduceMean", {"x"}, {"mean"});
+  b.Node("Sub", {"x", "mean"}, {"centred"});
+  b.Node("Pow", {"centred", "two"}, {"squares"});
+  b.Node("ReduceMean", {"squares"}, {"variance"});
+  b.Node("Add", {"variance", "epsilon"}, {"safe"});
+  b.Node("Sqrt", {"safe"}, {"spread"});
+  b.Node("Div", {"centred", "spread"}, {"normal"});
+  b.Node("Mul", {"normal", "scale"}, {"scaled"});
+  b.Node("Add", {"shift", "scaled"}, {"y"});
+  b.Node("MatMul", {"y", "w"}, {"product"});
+  b.Node("Add", {"product", "b"}, {"score"});
+  return b;
+}
+
+TEST(SmallWeightsTest, ScalesAndShiftsOfNormsThatAreWrittenOutAreWeights) {
+  EXPECT_EQ(GraphOf(NormWrittenOut(1, 1)), GraphOf(NormWrittenOut(2, 1)));
+  EXPECT_NE(GraphOf(NormWrittenOut(1, 1)), GraphOf(NormWrittenOut(1, 2)));
+}
+
+TEST(SmallWeightsTest, LinesThatScaleOrMaskScoresStayConstants) {
+  for (const char* op : {"Mul", "Add"}) {
+    ModelBuilder b;
+    b.Input("q", {"batch", "4", "3"}).Input("k", {"batch", "3", "4"}).Output("y");
+    b.Floats("scale", {}, {0.5});
+    b.Floats("line", {4}, {0, 0, -10000, -10000});
+    b.Node("MatMul", {"q", "k"}, {"scores"});
+    b.Node("Mul", {"scores", "scale"}, {"scaled"});
+    b.Node(op, {"scaled", "line"}, {"y"});
+    const auto imported = ImportOnnxBytes(b.Bytes());
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    EXPECT_TRUE(imported->parameters.empty()) << op;
+  }
+}
+
 TEST(SmallWeightsTest, AWeightThatIsReadInAnotherWayTooStaysAConstant) {
   ModelBuilder b = TwoLayers(1, 3);
   b.Node("Exp", {"b"}, {"power"});

@@ -1,6 +1,7 @@
 // Nodes that an op of the file was rewritten into are named after the file's node and op.
 #include <gmock/gmock.h>
 
+#include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "tests/runtime/onnx/import_test_util.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/graph/graph.h"
 #include "tests/runtime/onnx/import_test_util.h"
 
 namespace reprise {

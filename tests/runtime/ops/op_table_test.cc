@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "runtime/graph/graph.h"
 #include "tests/runtime/ops/op_testing.h"
 
 namespace reprise {

@@ -5,6 +5,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/recipe/scratch.h"
 

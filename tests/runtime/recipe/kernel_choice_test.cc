@@ -4,6 +4,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/recipe/compiler.h"
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/graph/graph.h"
 #include "runtime/passes/layout/plane_costs.h"
 #include "tests/runtime/device/cpu/tiers.h"
 #include "tests/runtime/device/cpu/windows_harness.h"

@@ -5,6 +5,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/recipe/record_file.h"
 
@@ -45,7 +46,7 @@ class StoredRecipeTest : public testing::Test {
     return *std::move(recipe);
   }
 
-  CpuDevice device_{{}};
+  CpuDevice device_;
   SteadyClock clock_;
   Graph graph_;
   RecipeKey key_;

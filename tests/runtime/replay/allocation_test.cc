@@ -9,6 +9,7 @@
 
 #include "runtime/engine/load/exact_runner.h"
 #include "runtime/engine/session.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/lazy/capture.h"
 #include "runtime/lazy/ops.h"

@@ -59,10 +59,15 @@ struct Server {
             [this](
                 const ModelVersion& version, const std::string& path,
                 const ModelSettings& settings) -> absl::StatusOr<std::shared_ptr<const Servable>> {
-              auto servable = LoadServable(fixture.engine, version, path, settings, state);
-              if (!servable.ok()) return servable.status();
-              (*servable)->queue = OpenQueue(fixture.engine, scheduler, version, **servable);
-              return *std::move(servable);
+              return LoadServable({.engine = fixture.engine,
+                                   .version = version,
+                                   .folder = path,
+                                   .settings = settings,
+                                   .state = state,
+                                   .open_queue = [this, &version](Servable& servable) {
+                                     servable.queue =
+                                         OpenQueue(fixture.engine, scheduler, version, servable);
+                                   }});
             },
             events),
         inference(RequestStages(repository), repository, scheduler, fixture.engine, clock, events) {

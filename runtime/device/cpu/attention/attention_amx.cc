@@ -297,11 +297,12 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 
 const AttentionKernels* TileAttentionKernelsFor(Isa isa) {
-  return isa >= Isa::kAmx ? &N_AVX3::kTileAttentionKernels : nullptr;
+  return isa.Has(CpuFeature::kAmx) ? &N_AVX3::kTileAttentionKernels : nullptr;
 }
 
 const AttentionKernels* RoundingAttentionKernelsFor(Isa isa) {
-  return isa >= Isa::kAmx ? &N_AVX3::kRoundingAttentionKernels : DotAttentionKernelsFor(isa);
+  return isa.Has(CpuFeature::kAmx) ? &N_AVX3::kRoundingAttentionKernels
+                                   : DotAttentionKernelsFor(isa);
 }
 
 bool SuitsTileAttention(int64_t queries, int64_t keys, int64_t head_dim) {

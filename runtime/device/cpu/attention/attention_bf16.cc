@@ -322,7 +322,7 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 
 const AttentionKernels* DotAttentionKernelsFor(Isa isa) {
-  return isa >= Isa::kAvx512Bf16 ? &N_AVX3::kBf16AttentionKernels : nullptr;
+  return isa.Has(CpuFeature::kAvx512Bf16) ? &N_AVX3::kBf16AttentionKernels : nullptr;
 }
 
 }  // namespace reprise::cpu

@@ -1,13 +1,16 @@
 #include "runtime/device/cpu/attention/attention_plans.h"
 
+#include "runtime/ops/attention/attention_op.h"
+#include "runtime/ops/attention/relative_attention_op.h"
+
 namespace reprise::cpu {
 namespace {
 
 // The ops that have kernels here; the rows of one op are asked in order.
 // clang-format off
 constexpr OpPlan kPlans[] = {
-    {"reprise.Attention", PlanAttention},
-    {"reprise.RelativeAttention", PlanRelativeAttention},
+    {AttentionOp::kName, PlanAttention},
+    {RelativeAttentionOp::kName, PlanRelativeAttention},
 };
 // clang-format on
 

@@ -4,6 +4,7 @@
 #include "runtime/device/cpu/attention/attention_plans.h"
 #include "runtime/device/cpu/gemm/matmul_desc.h"
 #include "runtime/device/cpu/plan/plan.h"
+#include "runtime/ops/attention/attention_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -74,7 +75,8 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   if (node.dtype(0) != DType::kFloat32) return {};
   const Attributes& attributes = node.attributes();
   AttentionParams p;
-  p.heads = attributes.Int("num_heads", 0);
+  const auto op = AttentionOp::From(attributes);
+  p.heads = op.num_heads;
   const Shape& q = node.shape(0);
   if (p.heads <= 0 || q.size() != 3) return {};
   p.batch = q[0];
@@ -84,7 +86,7 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   args.v_head_dim = out_width / p.heads;
   args.out_stride = out_width;
   p.v_head = args.v_head_dim;
-  if (attributes.Int("packed_qkv", 0) != 0) {
+  if (op.packed_qkv) {
     const int64_t width = (q[2] - out_width) / 2;
     args.head_dim = width / p.heads;
     args.keys = p.queries;
@@ -94,8 +96,8 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
     p.q_batch = p.k_batch = p.v_batch = p.queries * q[2];
   } else {
     args.head_dim = q[2] / p.heads;
-    const bool k_by_head = attributes.Int("k_by_head", 0) != 0;
-    const bool v_by_head = attributes.Int("v_by_head", 0) != 0;
+    const bool k_by_head = op.k_by_head;
+    const bool v_by_head = op.v_by_head;
     args.keys = node.shape(1)[k_by_head ? 2 : 1];
     if (k_by_head) p.kv_group = p.heads / node.shape(1)[1];
     args.q_stride = q[2];
@@ -110,8 +112,8 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
     p.v_batch = args.keys * out_width / p.kv_group;
   }
   if (p.k_head == 0) p.k_head = args.head_dim;
-  args.scale = attributes.Float("scale", 1);
-  args.zero_when_masked = attributes.Int("nan_to_zero", 0) != 0;
+  args.scale = op.scale;
+  args.zero_when_masked = op.nan_to_zero;
   if (node.has_input(3)) {
     // Right-aligned to [batch, heads, queries, keys]; keys must be spelled out.
     const Shape& mask = node.shape(3);

@@ -9,12 +9,13 @@
 #include "runtime/device/cpu/attention/relative_scores.h"
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/ops/attention/relative_attention.h"
+#include "runtime/ops/attention/relative_attention_op.h"
 #include "runtime/ops/attention/segment.h"
 
 namespace reprise::cpu {
 namespace {
 
-using In = ops::RelativeInputs;
+using In = RelativeAttentionOp;
 using ops::SegmentAt;
 using ops::SegmentRange;
 
@@ -185,20 +186,21 @@ std::vector<Candidate> PlanRelativeAttention(const CpuTarget& target, const Node
   p.scores = &RelativeScoresKernelsFor(target.isa);
   p.attention = &attention;
   p.packed = node.has_input(In::kSegments);
-  p.heads = attributes.Int("num_heads", 0);
+  const auto op = RelativeAttentionOp::From(attributes);
+  p.heads = op.num_heads;
   const Shape &k = node.shape(1), &v = node.shape(2);
   AttentionArgs& args = p.args;
   args.q_stride = args.k_stride = k.back();
   args.v_stride = args.out_stride = v.back();
   args.head_dim = k.back() / p.heads;
   args.v_head_dim = v.back() / p.heads;
-  args.scale = attributes.Float("scale", 1);
-  args.zero_when_masked = attributes.Int("nan_to_zero", 0) != 0;
+  args.scale = op.scale;
+  args.zero_when_masked = op.nan_to_zero;
   if (p.packed) {
     p.rows = k[0];
     p.one_a_segment = node.has_input(In::kPlaces);
     p.sequences = node.shape(In::kSegments)[0] - 1;
-    const int64_t longest = attributes.Int("longest", 0);
+    const int64_t longest = op.longest;
     p.longest = longest > 0 ? std::min(longest, p.rows) : p.rows;
     p.lowest = attributes.Float("lowest", p.lowest);
   } else {

@@ -1,16 +1,18 @@
 #include "runtime/device/cpu/classical/classical_plans.h"
 
+#include "runtime/ops/classical/classical_op.h"
+
 namespace reprise::cpu {
 namespace {
 
 // The ops that have kernels here; the rows of one op are asked in order.
 // clang-format off
 constexpr OpPlan kPlans[] = {
-    {"reprise.TreeEnsemble", PlanForest},
-    {"reprise.ClassScores", PlanClassScores},
-    {"reprise.SvmScores", PlanSvmScores},
-    {"reprise.CategoryIndex", PlanCategoryIndex},
-    {"reprise.Distances", PlanDistances},
+    {TreeEnsembleOp::kName, PlanForest},
+    {ClassScoresOp::kName, PlanClassScores},
+    {SvmScoresOp::kName, PlanSvmScores},
+    {CategoryIndexOp::kName, PlanCategoryIndex},
+    {DistancesOp::kName, PlanDistances},
 };
 // clang-format on
 

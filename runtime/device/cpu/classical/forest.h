@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/ops/classical/forest.h"
 
 namespace reprise::cpu {

@@ -1,17 +1,20 @@
 #include "runtime/device/cpu/conv/conv_plans.h"
 
+#include "runtime/ops/windows/conv_op.h"
+#include "runtime/ops/windows/pool_op.h"
+
 namespace reprise::cpu {
 namespace {
 
 // The ops that have kernels here; the rows of one op are asked in order.
 // clang-format off
 constexpr OpPlan kPlans[] = {
-    {"Conv", PlanConv},
-    {"reprise.Conv", PlanConv},
-    {"ConvTranspose", PlanConvTranspose},
-    {"reprise.ConvTranspose", PlanConvTranspose},
-    {"MaxPool", PlanPool},
-    {"AveragePool", PlanPool},
+    {ConvOp::kName, PlanConv},
+    {FusedConvOp::kName, PlanConv},
+    {ConvTransposeOp::kName, PlanConvTranspose},
+    {FusedConvTransposeOp::kName, PlanConvTranspose},
+    {MaxPoolOp::kName, PlanPool},
+    {AveragePoolOp::kName, PlanPool},
 };
 // clang-format on
 

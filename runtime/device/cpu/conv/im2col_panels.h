@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/cpu/conv/window_tiles.h"
 
 namespace reprise::cpu {

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/cpu/conv/im2col_panels.h"
 #include "runtime/device/cpu/conv/window_tiles.h"
 #include "runtime/device/cpu/gemm/gemm.h"

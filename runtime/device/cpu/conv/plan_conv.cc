@@ -11,6 +11,7 @@
 
 #include "runtime/device/cpu/conv/conv_plans.h"
 #include "runtime/device/cpu/gemm/conv_product.h"
+#include "runtime/ops/windows/conv_op.h"
 #include "runtime/ops/windows/windows.h"
 
 namespace reprise::cpu {
@@ -128,7 +129,7 @@ void RunConv(const LaunchArgs& launch) {
 
 std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   if (!node.AllOf(DType::kFloat32)) return {};
-  const std::string layout = node.attributes().String("layout", "first");
+  const std::string layout = FusedConvOp::From(node.attributes()).layout;
   if (layout == "last") return PlanConvLast(target, node);
   if (layout == "to_last") return PlanConvToLast(target, node);
   const Shape &x = node.shape(0), &weight = node.shape(1);
@@ -142,7 +143,7 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   Shape spatial(x.begin() + 2, x.end());
   LayColumnsDown(*windows, spatial);
   ConvParams p{ConvLaunch(target, node, *activation)};
-  p.groups = node.attributes().Int("group", 1);
+  p.groups = ConvOp::From(node.attributes()).group;
   p.group_maps = weight[0] / p.groups;
   if (weight[1] == 1 && p.group_maps <= kFewMaps) {
     std::vector<Candidate> channels = PlanDepthwiseChannels(target, node, *windows, spatial);

@@ -10,6 +10,7 @@
 #include "runtime/device/cpu/conv/plan_conv.h"
 #include "runtime/device/cpu/gemm/gemm.h"
 #include "runtime/ops/windows/conv.h"
+#include "runtime/ops/windows/conv_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -181,7 +182,7 @@ std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& nod
   if (!windows.ok()) return {};
   Shape spatial(x.begin() + 2, x.end());
   LayColumnsDown(*windows, spatial);
-  if (weight[1] == 1 && node.attributes().Int("group", 1) > 1) {
+  if (weight[1] == 1 && ConvOp::From(node.attributes()).group > 1) {
     std::vector<Candidate> alone = PlanDepthwiseLast(target, node, *windows, spatial, *activation);
     if (!alone.empty()) return alone;
   }
@@ -190,7 +191,7 @@ std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& nod
   if (!tiles.empty()) return tiles;
   ConvLastParams p{ConvLaunch(target, node, *activation)};
   p.products = &GemmKernelsFor(target.isa);
-  p.groups = node.attributes().Int("group", 1);
+  p.groups = ConvOp::From(node.attributes()).group;
   p.maps = weight[0] / p.groups;
   p.block = std::min(kMaxConvRows, p.batch * NumElements(windows->out));
   p.rows = WindowRowsOf(StripsOf(*windows, spatial), p.groups, weight[1], p.block);

@@ -6,6 +6,7 @@
 #include "runtime/device/cpu/conv/conv_few_inputs.h"
 #include "runtime/device/cpu/conv/plan_conv.h"
 #include "runtime/ops/windows/conv.h"
+#include "runtime/ops/windows/conv_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -119,7 +120,7 @@ std::vector<Candidate> PlanConvToLast(const CpuTarget& target, const NodeView& n
   const std::optional<ConvActivation> activation = ConvActivationOf(node.attributes());
   if (!windows.ok() || !activation.has_value() || NumElements(node.out_shape()) == 0 ||
       NumElements(x) == 0 || x.size() > kMaxDims + 2 || !node.is_parameter(1) ||
-      node.attributes().Int("group", 1) != 1) {
+      ConvOp::From(node.attributes()).group != 1) {
     return {};
   }
   Shape spatial(x.begin() + 2, x.end());

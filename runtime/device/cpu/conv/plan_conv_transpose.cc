@@ -14,6 +14,7 @@
 #include "runtime/device/cpu/conv/plan_conv.h"
 #include "runtime/device/cpu/gemm/gemm.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
+#include "runtime/ops/windows/conv_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -217,7 +218,7 @@ void AddPhase(const CpuTarget& target, const ConvPhase& of, const Shape& spatial
 
 std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView& node) {
   if (!node.AllOf(DType::kFloat32)) return {};
-  if (node.attributes().String("layout", "first") == "last") {
+  if (FusedConvTransposeOp::From(node.attributes()).layout == "last") {
     return PlanConvTransposeLast(target, node);
   }
   const Shape &x = node.shape(0), &weight = node.shape(1);
@@ -237,7 +238,7 @@ std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView
   const std::vector<ConvPhase> phases = PhasesOf(*transposed);
   TransposeParams p{ConvLaunch(target, node, *activation)};
   p.products = &GemmKernelsFor(target.isa);
-  p.groups = node.attributes().Int("group", 1);
+  p.groups = ConvTransposeOp::From(node.attributes()).group;
   p.group_maps = weight[1];
   const int64_t channels = x[1] / p.groups;
   int64_t weights = 0;
@@ -291,7 +292,7 @@ absl::StatusOr<Tensor> RunSplitPhases(const Attributes& attributes, const Tensor
   t.spatial.assign(dims, 0);
   const int64_t bytes = weights.num_elements() * static_cast<int64_t>(sizeof(float));
   std::shared_ptr<std::byte> split = memory.Allocate(static_cast<size_t>(bytes));
-  SplitIntoPhases(PhasesOf(t), shape, attributes.Int("group", 1),
+  SplitIntoPhases(PhasesOf(t), shape, ConvTransposeOp::From(attributes).group,
                   static_cast<const float*>(weights.data()), reinterpret_cast<float*>(split.get()));
   return Tensor(DType::kUInt8, {bytes}, std::move(split));
 }

@@ -10,6 +10,7 @@
 #include "runtime/device/cpu/conv/plan_conv.h"
 #include "runtime/device/cpu/gemm/gemm.h"
 #include "runtime/device/cpu/simd/transpose.h"
+#include "runtime/ops/windows/conv_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -127,8 +128,8 @@ std::vector<Candidate> PlanConvTransposeBands(const CpuTarget& target, const Nod
                                               const ConvActivation& activation) {
   const Shape &x = node.shape(0), &weight = node.shape(1);
   const ops::Windows& w = transposed.windows;
-  if (!node.is_parameter(1) || node.attributes().Int("group", 1) != 1 || x.size() != 4 ||
-      x[1] < kFewestChannels) {
+  if (!node.is_parameter(1) || ConvTransposeOp::From(node.attributes()).group != 1 ||
+      x.size() != 4 || x[1] < kFewestChannels) {
     return {};
   }
   TransposeBandsParams p{ConvLaunch(target, node, activation)};

@@ -12,6 +12,7 @@
 #include "runtime/device/cpu/gemm/gemm.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
 #include "runtime/ops/windows/conv.h"
+#include "runtime/ops/windows/conv_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -115,7 +116,7 @@ std::vector<Candidate> PlanConvTransposeLast(const CpuTarget& target, const Node
   const Shape &of_node = node.shape(0), &weight = node.shape(1);
   if (!activation.has_value() || NumElements(node.out_shape()) == 0 || NumElements(of_node) == 0 ||
       of_node.size() > kMaxDims + 2 || !node.is_parameter(1) ||
-      node.attributes().Int("group", 1) != 1) {
+      ConvTransposeOp::From(node.attributes()).group != 1) {
     return {};
   }
   const Shape x = ops::ChannelsFirst(of_node);

@@ -11,6 +11,7 @@
 #include "runtime/device/cpu/conv/plan_conv.h"
 #include "runtime/device/cpu/gemm/gemm.h"
 #include "runtime/device/cpu/simd/transpose.h"
+#include "runtime/ops/windows/conv_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -122,7 +123,7 @@ std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const N
   p.out_plane = NumElements(transposed.spatial);
   const int64_t width = p.products->panel_columns, columns = p.maps * p.taps;
   p.unit_maps = width / std::gcd(width, p.taps);
-  if (!node.is_parameter(1) || node.attributes().Int("group", 1) != 1 ||
+  if (!node.is_parameter(1) || ConvTransposeOp::From(node.attributes()).group != 1 ||
       p.in_plane > kMostRowsOfPlane || p.out_plane > ConvWindows::kMaxCopy ||
       columns < kFewestColumns || p.unit_maps * p.taps > kMostColumns) {
     return {};

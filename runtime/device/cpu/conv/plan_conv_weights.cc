@@ -16,6 +16,7 @@
 
 #include "runtime/device/cpu/conv/plan_conv.h"
 #include "runtime/device/cpu/simd/transpose.h"
+#include "runtime/ops/windows/conv_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -297,7 +298,7 @@ std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& 
   ConvWeightsParams p{ConvLaunch(target, node, activation)};
   p.windows = std::move(windows);
   ConvWindows& w = p.windows;
-  p.groups = node.attributes().Int("group", 1);
+  p.groups = ConvOp::From(node.attributes()).group;
   p.maps = weight[0] / p.groups;
   p.patches = ArePatches(w.strips);
   if (!node.is_parameter(1) || !IsOnePlane(w) || w.stretch < w.channels || p.maps < kFewestMaps ||

@@ -21,6 +21,7 @@
 #include "runtime/device/cpu/gemm/gemm.h"
 #include "runtime/device/cpu/simd/transpose.h"
 #include "runtime/ops/windows/conv.h"
+#include "runtime/ops/windows/conv_op.h"
 #include "runtime/ops/windows/window_tiles.h"
 
 namespace reprise::cpu {
@@ -385,7 +386,7 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
   const Shape x = last ? ops::ChannelsFirst(node.shape(0)) : node.shape(0);
   const size_t dims = x.size() - 2;
   if (dims < 2 || dims > 3 || windows.strides[0] != 1 || !node.is_parameter(1) ||
-      node.attributes().Int("group", 1) != 1) {
+      ConvOp::From(node.attributes()).group != 1) {
     return {};
   }
   if (last && (dims != 2 || !ops::FillVectors(x[1], weight[0]))) return {};

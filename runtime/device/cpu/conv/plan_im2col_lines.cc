@@ -10,6 +10,7 @@
 #include "runtime/device/cpu/conv/im2col_lines.h"
 #include "runtime/device/cpu/conv/plan_conv.h"
 #include "runtime/device/cpu/gemm/conv_product.h"
+#include "runtime/ops/windows/conv_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -182,7 +183,7 @@ std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& no
                                      const ConvActivation& activation) {
   const Shape& weight = node.shape(1);
   ConvLinesParams p{ConvLaunch(target, node, activation)};
-  p.groups = node.attributes().Int("group", 1);
+  p.groups = ConvOp::From(node.attributes()).group;
   p.maps = weight[0] / p.groups;
   p.channels = weight[1];
   const int64_t taps = NumElements(windows.kernel);

@@ -6,6 +6,7 @@
 #include "runtime/device/cpu/conv/depthwise_nchw.h"
 #include "runtime/device/cpu/conv/window_tiles.h"
 #include "runtime/device/cpu/plan/plan.h"
+#include "runtime/ops/windows/pool_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -109,7 +110,7 @@ std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node) {
   p.channels = x[1];
   const int64_t planes = p.batch * p.channels;
   p.strips = PlanStrips(*windows, spatial, planes, target.scratch_parts);
-  const bool average = node.op() == "AveragePool";
+  const bool average = node.op() == AveragePoolOp::kName;
   const PlaneKernels& in_place = PlaneKernelsFor(target.isa);
   if (average) {
     p.average_in_place = in_place.average(p.strips);

@@ -17,7 +17,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/ops/windows/window_tiles.h"
 
 namespace reprise::cpu {

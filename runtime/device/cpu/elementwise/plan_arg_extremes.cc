@@ -5,6 +5,7 @@
 #include "runtime/device/cpu/elementwise/arg_extremes.h"
 #include "runtime/device/cpu/elementwise/elementwise_plans.h"
 #include "runtime/device/cpu/plan/plan.h"
+#include "runtime/ops/reduce/arg_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -40,13 +41,13 @@ void RunPlaces(const LaunchArgs& launch) {
 std::vector<Candidate> PlanPlaces(const CpuTarget& target, const NodeView& node) {
   if (node.dtype(0) != DType::kFloat32) return {};
   const absl::StatusOr<int64_t> axis =
-      NormalizeAxis(node.attributes().Int("axis", 0), node.rank(0));
+      NormalizeAxis(ArgMaxOp::From(node.attributes()).axis, node.rank(0));
   if (!axis.ok()) return {};
   const absl::Span<const int64_t> shape = node.shape(0);
   PlaceParams params;
   params.kernels = &PlaceKernelsFor(target.isa);
-  params.of = {.largest = node.op() == "ArgMax",
-               .last = node.attributes().Int("select_last_index", 0) != 0};
+  params.of = {.largest = node.op() == ArgMaxOp::kName,
+               .last = ArgMaxOp::From(node.attributes()).select_last_index};
   params.outer = NumElements(shape.first(*axis));
   params.size = shape[*axis];
   params.inner = NumElements(shape.subspan(*axis + 1));

@@ -2,6 +2,7 @@
 #include "runtime/device/cpu/elementwise/channel_norm.h"
 #include "runtime/device/cpu/elementwise/elementwise_plans.h"
 #include "runtime/device/cpu/plan/plan.h"
+#include "runtime/ops/reduce/channel_norm_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -52,10 +53,11 @@ ChannelNormParams ParamsOf(const CpuTarget& target, const NodeView& node, int64_
 
 std::vector<Candidate> PlanChannelNorm(const CpuTarget& target, const NodeView& node) {
   if (!node.AllOf(DType::kFloat32) || NumElements(node.shape(0)) == 0) return {};
-  const int64_t groups =
-      node.op() == "GroupNormalization" ? node.attributes().Int("num_groups", 1) : node.shape(0)[1];
+  const int64_t groups = node.op() == GroupNormalizationOp::kName
+                             ? GroupNormalizationOp::From(node.attributes()).num_groups
+                             : node.shape(0)[1];
   ChannelNormParams p = ParamsOf(target, node, groups);
-  p.args.epsilon = node.attributes().Float("epsilon", 1e-5f);
+  p.args.epsilon = GroupNormalizationOp::From(node.attributes()).epsilon;
   const double flops = 8.0 * static_cast<double>(NumElements(node.shape(0)));
   Candidate candidate = MakeCandidate(target, node, "channel_norm", RunChannelNorm, p, flops);
   candidate.option.in_place = 0;

@@ -7,6 +7,8 @@
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/device/cpu/plan/short_runs.h"
 #include "runtime/device/cpu/plan/strided.h"
+#include "runtime/ops/elementwise/activation_op.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -112,19 +114,30 @@ struct UnaryName {
   absl::string_view name;
   Unary op;
 };
-constexpr UnaryName kUnaryNames[] = {
-    {"Neg", Unary::kNeg},           {"Abs", Unary::kAbs},
-    {"Sqrt", Unary::kSqrt},         {"Reciprocal", Unary::kReciprocal},
-    {"Floor", Unary::kFloor},       {"Ceil", Unary::kCeil},
-    {"Round", Unary::kRound},       {"Exp", Unary::kExp},
-    {"Tanh", Unary::kTanh},         {"Sigmoid", Unary::kSigmoid},
-    {"Erf", Unary::kErf},           {"Relu", Unary::kRelu},
-    {"Sign", Unary::kSign},         {"Log", Unary::kLog},
-    {"Sin", Unary::kSin},           {"Cos", Unary::kCos},
-    {"Tan", Unary::kTan},           {"Asin", Unary::kAsin},
-    {"Acos", Unary::kAcos},         {"Atan", Unary::kAtan},
-    {"Softplus", Unary::kSoftplus}, {"Softsign", Unary::kSoftsign},
-    {"Mish", Unary::kMish},         {"HardSwish", Unary::kHardSwish}};
+constexpr UnaryName kUnaryNames[] = {{NegOp::kName, Unary::kNeg},
+                                     {AbsOp::kName, Unary::kAbs},
+                                     {SqrtOp::kName, Unary::kSqrt},
+                                     {ReciprocalOp::kName, Unary::kReciprocal},
+                                     {FloorOp::kName, Unary::kFloor},
+                                     {CeilOp::kName, Unary::kCeil},
+                                     {RoundOp::kName, Unary::kRound},
+                                     {ExpOp::kName, Unary::kExp},
+                                     {TanhOp::kName, Unary::kTanh},
+                                     {SigmoidOp::kName, Unary::kSigmoid},
+                                     {ErfOp::kName, Unary::kErf},
+                                     {ReluOp::kName, Unary::kRelu},
+                                     {SignOp::kName, Unary::kSign},
+                                     {LogOp::kName, Unary::kLog},
+                                     {"Sin", Unary::kSin},
+                                     {"Cos", Unary::kCos},
+                                     {"Tan", Unary::kTan},
+                                     {"Asin", Unary::kAsin},
+                                     {"Acos", Unary::kAcos},
+                                     {"Atan", Unary::kAtan},
+                                     {SoftplusOp::kName, Unary::kSoftplus},
+                                     {"Softsign", Unary::kSoftsign},
+                                     {MishOp::kName, Unary::kMish},
+                                     {HardSwishOp::kName, Unary::kHardSwish}};
 
 // The attributes that hold alpha and beta, and the values of these where they are left out.
 struct ShapedName {
@@ -135,26 +148,26 @@ struct ShapedName {
   bool has_exp;
 };
 constexpr ShapedName kShapedNames[] = {
-    {"LeakyRelu", Shaped::kLeakyRelu, "alpha", "", 0.01f, 0, false},
-    {"Elu", Shaped::kElu, "alpha", "", 1, 0, true},
+    {LeakyReluOp::kName, Shaped::kLeakyRelu, "alpha", "", 0.01f, 0, false},
+    {EluOp::kName, Shaped::kElu, "alpha", "", 1, 0, true},
     {"Selu", Shaped::kSelu, "alpha", "gamma", 1.67326319217681884765625f,
      1.05070102214813232421875f, true},
     {"Celu", Shaped::kCelu, "alpha", "", 1, 0, true},
-    {"HardSigmoid", Shaped::kHardSigmoid, "alpha", "beta", 0.2f, 0.5f, false},
+    {HardSigmoidOp::kName, Shaped::kHardSigmoid, "alpha", "beta", 0.2f, 0.5f, false},
     {"ThresholdedRelu", Shaped::kThresholdedRelu, "alpha", "", 1, 0, false},
     {"Shrink", Shaped::kShrink, "lambd", "bias", 0.5f, 0, false},
-    {"com.microsoft.QuickGelu", Shaped::kQuickGelu, "alpha", "", 1.702f, 0, true}};
+    {QuickGeluOp::kName, Shaped::kQuickGelu, "alpha", "", 1.702f, 0, true}};
 
 struct BinaryName {
   absl::string_view name;
   Binary op;
 };
-constexpr BinaryName kBinaryNames[] = {{"Add", Binary::kAdd},
-                                       {"Sub", Binary::kSub},
-                                       {"Mul", Binary::kMul},
-                                       {"Div", Binary::kDiv},
-                                       {"Max", Binary::kMax},
-                                       {"Min", Binary::kMin},
+constexpr BinaryName kBinaryNames[] = {{AddOp::kName, Binary::kAdd},
+                                       {SubOp::kName, Binary::kSub},
+                                       {MulOp::kName, Binary::kMul},
+                                       {DivOp::kName, Binary::kDiv},
+                                       {MaxOp::kName, Binary::kMax},
+                                       {MinOp::kName, Binary::kMin},
                                        {"PRelu", Binary::kPRelu},
                                        {"com.microsoft.BiasGelu", Binary::kAddGelu},
                                        {"com.microsoft.FastGelu", Binary::kAddGeluTanh}};
@@ -260,7 +273,7 @@ std::vector<Candidate> PlanShaped(const CpuTarget& target, const NodeView& node)
   if (!node.AllOf(DType::kFloat32)) return {};
   ShapedParams params;
   bool has_exp = false;
-  if (node.op() == "Clip") {
+  if (node.op() == ClipOp::kName) {
     params.function = ElementwiseKernelsFor(target.isa).shaped(Shaped::kClip);
     params.alpha = -INFINITY;
     params.beta = INFINITY;

@@ -7,6 +7,10 @@
 #include "runtime/device/cpu/elementwise/rows.h"
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/device/cpu/plan/strided.h"
+#include "runtime/ops/reduce/layer_norm_op.h"
+#include "runtime/ops/reduce/reduce_op.h"
+#include "runtime/ops/reduce/softmax_op.h"
+#include "runtime/ops/windows/pool_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -72,7 +76,7 @@ std::vector<Candidate> PlanPlainNorm(const CpuTarget& target, const NodeView& no
   }
   NormParams params;
   params.args.size = NumElements(absl::MakeConstSpan(node.shape(0)).subspan(*axis));
-  params.args.epsilon = node.attributes().Float("epsilon", 1e-5f);
+  params.args.epsilon = LayerNormalizationOp::From(node.attributes()).epsilon;
   params.args.centred = centred;
   if (node.has_input(1)) params.gamma = 1;
   if (node.has_input(2)) params.beta = 2;
@@ -182,15 +186,15 @@ struct ReduceName {
   float (*finish)(float);
 };
 constexpr ReduceName kReduceNames[] = {
-    {"ReduceSum", Fold::kSum, nullptr},
-    {"ReduceMean", Fold::kSum, nullptr},
-    {"ReduceMax", Fold::kMax, nullptr},
-    {"GlobalMaxPool", Fold::kMax, nullptr},
-    {"ReduceMin", Fold::kMin, nullptr},
-    {"ReduceProd", Fold::kProduct, nullptr},
+    {ReduceSumOp::kName, Fold::kSum, nullptr},
+    {ReduceMeanOp::kName, Fold::kSum, nullptr},
+    {ReduceMaxOp::kName, Fold::kMax, nullptr},
+    {GlobalMaxPoolOp::kName, Fold::kMax, nullptr},
+    {ReduceMinOp::kName, Fold::kMin, nullptr},
+    {ReduceProdOp::kName, Fold::kProduct, nullptr},
     {"ReduceSumSquare", Fold::kSumOfSquares, nullptr},
-    {"ReduceL1", Fold::kSumOfMagnitudes, nullptr},
-    {"ReduceL2", Fold::kSumOfSquares, [](float x) { return std::sqrt(x); }},
+    {ReduceL1Op::kName, Fold::kSumOfMagnitudes, nullptr},
+    {ReduceL2Op::kName, Fold::kSumOfSquares, [](float x) { return std::sqrt(x); }},
     {"ReduceLogSum", Fold::kSum, [](float x) { return std::log(x); }}};
 
 }  // namespace
@@ -207,7 +211,7 @@ std::vector<Candidate> PlanAddLayerNorm(const CpuTarget& target, const NodeView&
   if (!node.AllOf(DType::kFloat32) || node.rank(0) == 0) return {};
   NormParams params;
   params.args.size = node.shape(0).back();
-  params.args.epsilon = node.attributes().Float("epsilon", 1e-5f);
+  params.args.epsilon = LayerNormalizationOp::From(node.attributes()).epsilon;
   params.residual = 1;
   // The residual repeats over leading dims only: its own dims must end x's.
   Shape residual = node.shape(1);
@@ -250,7 +254,7 @@ std::vector<Candidate> PlanSoftmax(const CpuTarget& target, const NodeView& node
   const int64_t outer = NumElements(shape.first(*axis)), size = shape[*axis];
   const int64_t columns = NumElements(shape.subspan(*axis + 1));
   if (size == 0 || columns == 0) return {};
-  const bool log = node.op() == "LogSoftmax";
+  const bool log = node.op() == LogSoftmaxOp::kName;
   const auto elements = static_cast<double>(outer * size * columns);
   // Along the batch there are no rows to leave out.
   const int64_t batch_rows = *axis == 0 ? 0 : node.batch_rows();
@@ -274,7 +278,7 @@ std::vector<Candidate> PlanReduce(const CpuTarget& target, const NodeView& node)
   if (node.dtype(0) != DType::kFloat32) return {};
   const Shape& shape = node.shape(0);
   std::vector<bool> reduced(shape.size(), false);
-  if (node.op() == "GlobalMaxPool") {
+  if (node.op() == GlobalMaxPoolOp::kName) {
     if (shape.size() < 3) return {};
     std::fill(reduced.begin() + 2, reduced.end(), true);
   }
@@ -309,7 +313,7 @@ std::vector<Candidate> PlanReduce(const CpuTarget& target, const NodeView& node)
     params.inner *= shape[d];
   }
   if (params.reduced == 0) return {};
-  if (node.op() == "ReduceMean") params.scale = 1.0f / static_cast<float>(params.reduced);
+  if (node.op() == ReduceMeanOp::kName) params.scale = 1.0f / static_cast<float>(params.reduced);
   params.out = static_cast<int>(node.num_inputs());
   params.batch_rows = node.batch_rows();
   Candidate candidate = MakeCandidate(target, node, "reduce", RunReduce, params,

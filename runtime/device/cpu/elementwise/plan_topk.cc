@@ -9,6 +9,7 @@
 #include "runtime/device/cpu/elementwise/arg_extremes.h"
 #include "runtime/device/cpu/elementwise/elementwise_plans.h"
 #include "runtime/device/cpu/plan/plan.h"
+#include "runtime/ops/reduce/arg_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -124,7 +125,7 @@ void RunTopK(const LaunchArgs& launch) {
 
 std::vector<Candidate> PlanTopK(const CpuTarget& target, const NodeView& node) {
   const absl::StatusOr<int64_t> axis =
-      NormalizeAxis(node.attributes().Int("axis", -1), node.rank(0));
+      NormalizeAxis(TopKOp::From(node.attributes()).axis, node.rank(0));
   const bool doubles = node.dtype(0) == DType::kFloat64;
   if ((node.dtype(0) != DType::kFloat32 && !doubles) || !axis.ok()) return {};
   const absl::Span<const int64_t> shape = node.shape(0);
@@ -132,7 +133,7 @@ std::vector<Candidate> PlanTopK(const CpuTarget& target, const NodeView& node) {
   p.outer = NumElements(shape.first(*axis));
   p.size = shape[*axis];
   p.inner = NumElements(shape.subspan(*axis + 1));
-  p.largest = node.attributes().Int("largest", 1) != 0;
+  p.largest = TopKOp::From(node.attributes()).largest;
   if (p.size > std::numeric_limits<int32_t>::max() || p.outer * p.inner == 0) return {};
   p.kernels = &PlaceKernelsFor(target.isa);
   const Node& of = node.node();

@@ -6,6 +6,8 @@
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/device/cpu/plan/short_runs.h"
 #include "runtime/device/cpu/plan/strided.h"
+#include "runtime/ops/elementwise/arithmetic_op.h"
+#include "runtime/ops/elementwise/comparison_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -87,10 +89,10 @@ std::vector<Candidate> Typed(const CpuTarget& target, const NodeView& node,
 
 std::vector<Candidate> PlanTypedMath(const CpuTarget& target, const NodeView& node) {
   constexpr std::pair<absl::string_view, Arithmetic> kNames[] = {
-      {"Add", Arithmetic::kAdd},         {"Sub", Arithmetic::kSub},
-      {"Mul", Arithmetic::kMul},         {"Div", Arithmetic::kDiv},
-      {"Mod", Arithmetic::kMod},         {"Max", Arithmetic::kMax},
-      {"Min", Arithmetic::kMin},         {"BitwiseAnd", Arithmetic::kBitAnd},
+      {AddOp::kName, Arithmetic::kAdd},  {SubOp::kName, Arithmetic::kSub},
+      {MulOp::kName, Arithmetic::kMul},  {DivOp::kName, Arithmetic::kDiv},
+      {ModOp::kName, Arithmetic::kMod},  {MaxOp::kName, Arithmetic::kMax},
+      {MinOp::kName, Arithmetic::kMin},  {"BitwiseAnd", Arithmetic::kBitAnd},
       {"BitwiseOr", Arithmetic::kBitOr}, {"BitwiseXor", Arithmetic::kBitXor}};
   if (node.num_inputs() != 2 || node.attributes().Int("fmod", 0) != 0) return {};
   for (const auto& [name, op] : kNames) {
@@ -102,11 +104,11 @@ std::vector<Candidate> PlanTypedMath(const CpuTarget& target, const NodeView& no
 
 std::vector<Candidate> PlanCompare(const CpuTarget& target, const NodeView& node) {
   constexpr std::pair<absl::string_view, Order> kNames[] = {
-      {"Equal", Order::kEqual},
-      {"Less", Order::kLess},
-      {"LessOrEqual", Order::kLessOrEqual},
-      {"Greater", Order::kGreater},
-      {"GreaterOrEqual", Order::kGreaterOrEqual}};
+      {EqualOp::kName, Order::kEqual},
+      {LessOp::kName, Order::kLess},
+      {LessOrEqualOp::kName, Order::kLessOrEqual},
+      {GreaterOp::kName, Order::kGreater},
+      {GreaterOrEqualOp::kName, Order::kGreaterOrEqual}};
   for (const auto& [name, op] : kNames) {
     if (name == node.op())
       return Typed(target, node, TypedKernelsFor(target.isa).order(op, node.dtype(0)));
@@ -115,8 +117,10 @@ std::vector<Candidate> PlanCompare(const CpuTarget& target, const NodeView& node
 }
 
 std::vector<Candidate> PlanLogic(const CpuTarget& target, const NodeView& node) {
-  constexpr std::pair<absl::string_view, Logic> kNames[] = {
-      {"And", Logic::kAnd}, {"Or", Logic::kOr}, {"Xor", Logic::kXor}, {"Not", Logic::kNot}};
+  constexpr std::pair<absl::string_view, Logic> kNames[] = {{AndOp::kName, Logic::kAnd},
+                                                            {OrOp::kName, Logic::kOr},
+                                                            {XorOp::kName, Logic::kXor},
+                                                            {NotOp::kName, Logic::kNot}};
   for (const auto& [name, op] : kNames) {
     if (name == node.op()) return Typed(target, node, TypedKernelsFor(target.isa).logic(op));
   }

@@ -4,7 +4,15 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/graph/parameter_expr.h"
 #include "runtime/graph/tensor.h"
+#include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/quantized/quantize_op.h"
+#include "runtime/ops/weights/bits_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -18,13 +26,13 @@ ParameterExprPtr AsRows(const ParameterExprPtr& expr, int64_t rows) {
   const Shape shape = {rows, elements / rows};
   if (expr->shape() == shape) return expr;
   if (expr->is_constant()) return ParameterExpr::Constant(expr->constant().Reshaped(shape));
-  return ParameterExpr::Apply("Reshape", {},
+  return ParameterExpr::Apply(ReshapeOp::kName, {},
                               {expr, ParameterExpr::Constant(Tensor::Int64s({rows, shape[1]}))},
                               expr->dtype(), shape);
 }
 
 ParameterExprPtr Turned(const ParameterExprPtr& matrix) {
-  return ParameterExpr::Apply("Transpose", {{"perm", std::vector<int64_t>{1, 0}}}, {matrix},
+  return ParameterExpr::Apply(TransposeOp::kName, {{"perm", std::vector<int64_t>{1, 0}}}, {matrix},
                               matrix->dtype(), {matrix->shape()[1], matrix->shape()[0]});
 }
 
@@ -33,9 +41,9 @@ std::optional<BlockWeights> SplitBits(const ParameterExpr& expr) {
   const auto& inputs = expr.inputs();
   const int64_t n = expr.shape()[0];
   BlockWeights weights;
-  weights.bits = static_cast<int>(expr.attributes().Int("bits", 4));
+  weights.bits = static_cast<int>(DequantizeBitsOp::From(expr.attributes()).bits);
   weights.kept_bits = std::max(weights.bits, 4);
-  weights.block = expr.attributes().Int("block_size", 0);
+  weights.block = DequantizeBitsOp::From(expr.attributes()).block_size;
   weights.point = 1 << (weights.bits - 1);
   weights.numbers = AsRows(inputs[0], n);
   weights.scales = AsRows(inputs[1], n);
@@ -53,8 +61,8 @@ std::optional<BlockWeights> SplitBits(const ParameterExpr& expr) {
 }
 
 bool IsNibbles(const ParameterExprPtr& numbers) {
-  if (numbers->op() == "reprise.UnpackNibbles") return true;
-  return numbers->op() == "Transpose" && IsNibbles(numbers->inputs()[0]);
+  if (numbers->op() == UnpackNibblesOp::kName) return true;
+  return numbers->op() == TransposeOp::kName && IsNibbles(numbers->inputs()[0]);
 }
 
 // DequantizeLinear in blocks along dim 1 - `axis`.
@@ -62,7 +70,7 @@ std::optional<BlockWeights> SplitLinear(const ParameterExpr& expr, int64_t axis)
   const auto& inputs = expr.inputs();
   const auto blocked = NormalizeAxis(expr.attributes().Int("axis", 1), 2);
   BlockWeights weights;
-  weights.block = expr.attributes().Int("block_size", 0);
+  weights.block = DequantizeBitsOp::From(expr.attributes()).block_size;
   if (weights.block <= 0 || !blocked.ok() || *blocked != 1 - axis) return std::nullopt;
   const DType dtype = inputs[0]->dtype();
   if ((dtype != DType::kInt8 && dtype != DType::kUInt8) || !IsMatrix(inputs[1])) {
@@ -106,7 +114,8 @@ std::optional<BlockWeights> SplitJoined(const ParameterExpr& expr, int64_t axis)
   const auto join = [&](std::vector<ParameterExprPtr> parts) {
     const DType dtype = parts[0]->dtype();
     const Shape shape = {n, parts[0]->shape()[1]};
-    return ParameterExpr::Apply("Concat", {{"axis", int64_t{0}}}, std::move(parts), dtype, shape);
+    return ParameterExpr::Apply(ConcatOp::kName, {{"axis", int64_t{0}}}, std::move(parts), dtype,
+                                shape);
   };
   first->numbers = join(std::move(numbers));
   first->scales = join(std::move(scales));
@@ -127,19 +136,20 @@ std::optional<BlockWeights> SplitCut(const ParameterExpr& expr, int64_t axis) {
     if (*part == nullptr) continue;
     const DType dtype = (*part)->dtype();
     const Shape shape = {expr.shape()[axis], (*part)->shape()[1]};
-    *part = ParameterExpr::Apply("Slice", {}, {*part, inputs[1], inputs[2], rows}, dtype, shape);
+    *part =
+        ParameterExpr::Apply(SliceOp::kName, {}, {*part, inputs[1], inputs[2], rows}, dtype, shape);
   }
   return weights;
 }
 
 std::optional<BlockWeights> Split(const ParameterExpr& expr, int64_t axis) {
   const std::string& op = expr.op();
-  if (op == "reprise.DequantizeBits") return axis == 0 ? SplitBits(expr) : std::nullopt;
-  if (op == "DequantizeLinear") return SplitLinear(expr, axis);
-  if (op == "Concat") return SplitJoined(expr, axis);
-  if (op == "Slice") return SplitCut(expr, axis);
-  if (op == "Identity") return SplitBlocks(expr.inputs()[0], axis);
-  if (op == "Transpose") {
+  if (op == DequantizeBitsOp::kName) return axis == 0 ? SplitBits(expr) : std::nullopt;
+  if (op == DequantizeLinearOp::kName) return SplitLinear(expr, axis);
+  if (op == ConcatOp::kName) return SplitJoined(expr, axis);
+  if (op == SliceOp::kName) return SplitCut(expr, axis);
+  if (op == IdentityOp::kName) return SplitBlocks(expr.inputs()[0], axis);
+  if (op == TransposeOp::kName) {
     const bool turns = expr.attributes().Ints("perm", {1, 0}) == std::vector<int64_t>{1, 0};
     return turns ? SplitBlocks(expr.inputs()[0], 1 - axis) : std::nullopt;
   }

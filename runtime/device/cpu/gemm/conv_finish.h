@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/graph/attribute.h"
 
 namespace reprise::cpu {

@@ -4,6 +4,7 @@
 #include "runtime/device/cpu/gemm/conv_product.h"
 #include "runtime/device/cpu/gemm/gemm_plans.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
+#include "runtime/ops/movement/transpose_op.h"
 
 namespace reprise::cpu {
 
@@ -15,7 +16,7 @@ PrepareStep MapsLast(const Shape& weight, size_t dims) {
     turned.push_back(weight[order.back()]);
   }
   return {.input = 1,
-          .op = "Transpose",
+          .op = TransposeOp::kName,
           .attributes = {{"perm", std::move(order)}},
           .dtype = DType::kFloat32,
           .shape = std::move(turned)};

@@ -33,10 +33,10 @@ const char* CoreFor(Isa max_isa) {
   const Isa machine = DetectIsa();
   const Isa isa = UsableIsa(max_isa);
   // Bfloat16 is all that Cooperlake adds.
-  if (isa >= Isa::kAvx512) return "SkylakeX";
-  if (isa >= Isa::kAvx2) return "Haswell";
+  if (isa.Has(CpuFeature::kAvx512)) return "SkylakeX";
+  if (isa.Has(CpuFeature::kAvx2)) return "Haswell";
   // The library has no kernels without SSE3. One that was capped on purpose gets no more.
-  if (machine > Isa::kBaseline) return "Prescott";
+  if (machine != Isa::kBaseline) return "Prescott";
   if (__builtin_cpu_supports("avx")) return "Sandybridge";
   if (__builtin_cpu_supports("sse4.2")) return "Nehalem";
   return __builtin_cpu_supports("ssse3") ? "Core2" : "Prescott";
@@ -115,7 +115,7 @@ absl::StatusOr<std::shared_ptr<const ForeignBlas>> ForeignBlas::Load(Isa max_isa
   blas->version_ = config.size() > 1 ? config[1] : "unknown";
   blas->core_ = get_core();
   for (const Core& core : kCores) {
-    if (core.name == blas->core_ && core.isa <= UsableIsa(max_isa)) return blas;
+    if (core.name == blas->core_ && UsableIsa(max_isa).Covers(core.isa)) return blas;
   }
   return absl::FailedPreconditionError(absl::StrCat("OpenBLAS ", blas->version_,
                                                     " has kernels for ", blas->core_, " loaded, ",

@@ -20,7 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 
 namespace reprise::cpu {
 

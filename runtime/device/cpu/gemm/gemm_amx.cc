@@ -379,7 +379,7 @@ namespace reprise::cpu {
 
 const GemmKernels* TileGemmKernelsFor(Isa isa) {
   static const GemmKernels kernels = N_AVX3::MakeTileGemmKernels(GemmKernelsFor(Isa::kAvx512));
-  return isa >= Isa::kAmx ? &kernels : nullptr;
+  return isa.Has(CpuFeature::kAmx) ? &kernels : nullptr;
 }
 
 }  // namespace reprise::cpu

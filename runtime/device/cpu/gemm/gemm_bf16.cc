@@ -281,7 +281,7 @@ namespace reprise::cpu {
 const Bf16Kernels& Bf16KernelsFor(Isa isa) { return REPRISE_CHOOSE_TARGET(isa, kBf16Kernels); }
 
 const Bf16Kernels* Bf16DotKernelsFor(Isa isa) {
-  return isa >= Isa::kAvx512Bf16 ? &N_AVX3::kBf16DotKernels : nullptr;
+  return isa.Has(CpuFeature::kAvx512Bf16) ? &N_AVX3::kBf16DotKernels : nullptr;
 }
 
 GemmPart Bf16Kernels::Partition(int64_t m, int64_t n, int parts, int part) const {

@@ -252,7 +252,7 @@ namespace reprise::cpu {
 
 const Bf16Kernels* TileBf16KernelsFor(Isa isa) {
   static const Bf16Kernels kernels = N_AVX3::MakeTileBf16Kernels(Bf16KernelsFor(Isa::kAvx512));
-  return isa >= Isa::kAmx ? &kernels : nullptr;
+  return isa.Has(CpuFeature::kAmx) ? &kernels : nullptr;
 }
 
 }  // namespace reprise::cpu

@@ -1,15 +1,18 @@
 #include "runtime/device/cpu/gemm/gemm_plans.h"
 
+#include "runtime/ops/products/linear_op.h"
+#include "runtime/ops/products/matmul_op.h"
+
 namespace reprise::cpu {
 namespace {
 
 // The ops that have kernels here; the rows of one op are asked in order.
 // clang-format off
 constexpr OpPlan kPlans[] = {
-    {"reprise.Linear", PlanLinear},
-    {"MatMul", PlanMatMul},
-    {"com.microsoft.FusedMatMul", PlanMatMul},
-    {"Gemm", PlanGemm},
+    {LinearOp::kName, PlanLinear},
+    {MatMulOp::kName, PlanMatMul},
+    {FusedMatMulOp::kName, PlanMatMul},
+    {GemmOp::kName, PlanGemm},
     {"Det", PlanDet},
 };
 // clang-format on

@@ -441,8 +441,9 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 
 const GemmKernels* DigitGemmKernelsFor(Isa isa) {
-  if (isa == Isa::kAvx2Vnni) return &N_AVX2::kDigitGemmKernels;
-  return isa >= Isa::kAvx512Vnni ? &N_AVX3::kDigitGemmKernels : nullptr;
+  if (isa.Has(CpuFeature::kAvx512Vnni)) return &N_AVX3::kDigitGemmKernels;
+  const bool narrow = isa.Has(CpuFeature::kAvxVnni) && !isa.Has(CpuFeature::kAvx512);
+  return narrow ? &N_AVX2::kDigitGemmKernels : nullptr;
 }
 
 }  // namespace reprise::cpu

@@ -10,7 +10,7 @@
 #include <algorithm>
 
 #include "hwy/highway.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/cpu/gemm/gemm_epilogue-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -3,6 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/ops/products/linear_op.h"
+#include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/quantized/integer_linear_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -42,7 +45,7 @@ Product FlatProduct(const NodeView& node, bool transposed = false) {
 // The same with an activation; `bias` and `residual` are the numbers of these inputs.
 std::optional<Product> ProductWithEpilogue(const NodeView& node, int bias, int residual) {
   Product product = FlatProduct(node);
-  product.activation_name = node.attributes().String("activation", "none");
+  product.activation_name = LinearOp::From(node.attributes()).activation;
   const std::optional<Activation> activation = ActivationOf(product.activation_name);
   if (!activation.has_value()) return std::nullopt;
   product.activation = *activation;
@@ -84,18 +87,19 @@ Product::Extent Product::LiveExtent(const Frame& frame) const {
 }
 
 std::optional<Product> LinearProduct(const NodeView& node) {
-  return ProductWithEpilogue(node, /*bias=*/2, /*residual=*/3);
+  return ProductWithEpilogue(node, LinearOp::kBias, LinearOp::kResidual);
 }
 
 std::optional<Product> IntegerLinearProduct(const NodeView& node) {
-  return ProductWithEpilogue(node, /*bias=*/6, /*residual=*/7);
+  return ProductWithEpilogue(node, IntegerLinearOp::kBias, IntegerLinearOp::kResidual);
 }
 
 std::optional<Product> MatMulProduct(const NodeView& node) {
   if (node.rank(0) < 1 || node.rank(1) < 1) return std::nullopt;
-  if (node.attributes().Int("transA", 0) != 0) return std::nullopt;
-  const bool transposed = node.attributes().Int("transB", 0) != 0;
-  const float alpha = node.attributes().Float("alpha", 1);
+  const auto op = GemmOp::From(node.attributes());
+  if (op.trans_a) return std::nullopt;
+  const bool transposed = op.trans_b;
+  const float alpha = op.alpha;
   // A vector on the left is a matrix of one row.
   if (node.rank(1) == 2) {
     Product product = FlatProduct(node, transposed);
@@ -145,13 +149,14 @@ std::optional<Product> MatMulProduct(const NodeView& node) {
 
 std::optional<Product> GemmProduct(const NodeView& node) {
   Product product = ProductOf(node);
-  product.transposed_a = node.attributes().Int("transA", 0) != 0;
-  product.transposed_b = node.attributes().Int("transB", 0) != 0;
-  product.alpha = node.attributes().Float("alpha", 1);
+  const auto op = GemmOp::From(node.attributes());
+  product.transposed_a = op.trans_a;
+  product.transposed_b = op.trans_b;
+  product.alpha = op.alpha;
   product.m = node.out_shape()[0];
   product.n = node.out_shape()[1];
   product.k = node.shape(1)[product.transposed_b ? 1 : 0];
-  product.beta = node.attributes().Float("beta", 1);
+  product.beta = op.beta;
   if (!node.has_input(2) || product.beta == 0) return product;
   // Broadcast to [m, n] from the right.
   const Shape& c = node.shape(2);

@@ -11,6 +11,7 @@
 #include "runtime/device/cpu/gemm/matmul_desc.h"
 #include "runtime/device/cpu/simd/half.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
+#include "runtime/graph/parameter_expr.h"
 
 namespace reprise::cpu {
 namespace {
@@ -182,7 +183,7 @@ struct Walk {
 int64_t NarrowTiles(Isa isa) {
   constexpr int64_t kEveryTile = 16, kManyTiles = 8, kFewTiles = 4;
   if (!ConvertsBesideProducts()) return kFewTiles;
-  return isa >= Isa::kAvx512 ? kEveryTile : kManyTiles;
+  return isa.Has(CpuFeature::kAvx512) ? kEveryTile : kManyTiles;
 }
 
 // The walks that differ from the usual one for this product. The usual one comes first, unnamed.
@@ -228,7 +229,7 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
 // The kernels that multiply weights stored as int8 as bytes, for any number of rows; null where the
 // tile unit takes them, or nothing does.
 const GemmKernels* DigitsFor(const CpuTarget& target, const Product& product, bool int8) {
-  const bool asked = int8 && product.k <= kDeepestDigits && target.isa < Isa::kAmx;
+  const bool asked = int8 && product.k <= kDeepestDigits && !target.isa.Has(CpuFeature::kAmx);
   return asked ? DigitGemmKernelsFor(target.isa) : nullptr;
 }
 
@@ -249,7 +250,8 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
   const GemmKernels* const digits = DigitsFor(target, product, int8.has_value());
   // The tile unit reads floats, and the baseline widens one by one.
   const bool widens = product.weights && product.alpha == 1 && tiles == nullptr &&
-                      target.isa >= Isa::kAvx2 && target.gemm_provider != GemmProvider::kOpenBlas;
+                      target.isa.Has(CpuFeature::kAvx2) &&
+                      target.gemm_provider != GemmProvider::kOpenBlas;
   const ParameterExprPtr half = widens ? HalfOf(node.parameter(1), /*narrowed=*/true) : nullptr;
   const bool narrow = int8.has_value() || half != nullptr;
   std::vector<Candidate> candidates;
@@ -320,7 +322,7 @@ std::vector<Candidate> WithForeign(const CpuTarget& target, const NodeView& node
     return candidates;
   }
   // Without vectors ours are there to be right.
-  const bool foreign_first = target.isa < Isa::kAvx2;
+  const bool foreign_first = !target.isa.Has(CpuFeature::kAvx2);
   // Weights that lie there as int8 or halves would be read as floats.
   const bool offered = foreign_first || candidates.empty() || !ReadsNarrow(candidates.front());
   if (foreign.has_value() && offered) {
@@ -336,7 +338,7 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
   // what the precision promises.
   if (RoundsToBf16(node)) return Bf16Candidates(target, node, *product);
   std::vector<Candidate> candidates;
-  if (target.isa >= Isa::kAvx2 && target.gemm_provider != GemmProvider::kOpenBlas) {
+  if (target.isa.Has(CpuFeature::kAvx2) && target.gemm_provider != GemmProvider::kOpenBlas) {
     candidates = BlockCandidates(target, node, *product, TileGemmKernelsFor(target.isa));
   }
   if (candidates.empty()) candidates = WithForeign(target, node, *product);

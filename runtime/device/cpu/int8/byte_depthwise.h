@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/cpu/int8/gemm_u8s8.h"
 
 namespace reprise::cpu {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "runtime/base/aligned_buffer.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/cpu/int8/integer_conv_plan.h"
 
 namespace reprise::cpu {

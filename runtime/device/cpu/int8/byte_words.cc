@@ -202,8 +202,9 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 
 const ByteWordKernels& ByteWordKernelsFor(Isa isa) {
-  if (isa >= Isa::kAvx512Vnni) return N_AVX3::kByteWordVnniKernels;
-  if (isa == Isa::kAvx2Vnni) return N_AVX2::kByteWordVnniKernels;
+  if (isa.Has(CpuFeature::kAvx512Vnni)) return N_AVX3::kByteWordVnniKernels;
+  if (isa.Has(CpuFeature::kAvxVnni) && !isa.Has(CpuFeature::kAvx512))
+    return N_AVX2::kByteWordVnniKernels;
   return REPRISE_CHOOSE_TARGET(isa, kByteWordKernels);
 }
 

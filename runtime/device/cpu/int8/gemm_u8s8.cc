@@ -268,8 +268,9 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 
 const U8S8Kernels& U8S8KernelsFor(Isa isa) {
-  if (isa >= Isa::kAvx512Vnni) return N_AVX3::kU8S8VnniKernels;
-  if (isa == Isa::kAvx2Vnni) return N_AVX2::kU8S8VnniKernels;
+  if (isa.Has(CpuFeature::kAvx512Vnni)) return N_AVX3::kU8S8VnniKernels;
+  if (isa.Has(CpuFeature::kAvxVnni) && !isa.Has(CpuFeature::kAvx512))
+    return N_AVX2::kU8S8VnniKernels;
   return REPRISE_CHOOSE_TARGET(isa, kU8S8Kernels);
 }
 

@@ -23,7 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/cpu/gemm/conv_finish.h"
 #include "runtime/device/cpu/gemm/gemm.h"
 

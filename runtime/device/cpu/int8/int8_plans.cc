@@ -1,24 +1,31 @@
 #include "runtime/device/cpu/int8/int8_plans.h"
 
+#include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/quantized/byte_op.h"
+#include "runtime/ops/quantized/integer_conv_op.h"
+#include "runtime/ops/quantized/integer_linear_op.h"
+#include "runtime/ops/quantized/quantize_op.h"
+#include "runtime/ops/windows/pool_op.h"
+
 namespace reprise::cpu {
 namespace {
 
 // The ops that have kernels here; the rows of one op are asked in order.
 // clang-format off
 constexpr OpPlan kPlans[] = {
-    {"reprise.IntegerLinear", PlanIntegerLinear},
-    {"MatMulInteger", PlanMatMulInteger},
-    {"reprise.SegmentDynamicQuantizeLinear", PlanSegmentQuantize},
-    {"reprise.IntegerConv", PlanIntegerConv},
-    {"reprise.IntegerConv", PlanByteDepthwise},
-    {"reprise.IntegerConv", PlanIntegerConvRows},
-    {"reprise.IntegerAdd", PlanIntegerAdd},
-    {"reprise.ByteTable", PlanByteTable},
-    {"MaxPool", PlanBytePool},
-    {"QuantizeLinear", PlanQuantize},
-    {"DequantizeLinear", PlanDequantize},
-    {"reprise.FakeQuantize", PlanFakeQuantize},
-    {"DynamicQuantizeLinear", PlanDynamicQuantize},
+    {IntegerLinearOp::kName, PlanIntegerLinear},
+    {MatMulIntegerOp::kName, PlanMatMulInteger},
+    {SegmentDynamicQuantizeOp::kName, PlanSegmentQuantize},
+    {IntegerConvOp::kName, PlanIntegerConv},
+    {IntegerConvOp::kName, PlanByteDepthwise},
+    {IntegerConvOp::kName, PlanIntegerConvRows},
+    {IntegerAddOp::kName, PlanIntegerAdd},
+    {ByteTableOp::kName, PlanByteTable},
+    {MaxPoolOp::kName, PlanBytePool},
+    {QuantizeLinearOp::kName, PlanQuantize},
+    {DequantizeLinearOp::kName, PlanDequantize},
+    {FakeQuantizeOp::kName, PlanFakeQuantize},
+    {DynamicQuantizeLinearOp::kName, PlanDynamicQuantize},
 };
 // clang-format on
 

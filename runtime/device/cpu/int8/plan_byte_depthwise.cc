@@ -13,6 +13,7 @@
 #include "runtime/device/cpu/int8/packed_taps.h"
 #include "runtime/device/cpu/int8/requantize_bounds.h"
 #include "runtime/ops/quantized/integer_conv.h"
+#include "runtime/ops/quantized/integer_conv_op.h"
 #include "runtime/ops/windows/conv.h"
 #include "runtime/ops/windows/windows.h"
 
@@ -217,7 +218,7 @@ void RunByteDepthwise(const LaunchArgs& launch) {
 
 std::vector<Candidate> PlanByteDepthwise(const CpuTarget& target, const NodeView& node) {
   const std::optional<ConvActivation> activation = ConvActivationOf(node.attributes());
-  if (node.attributes().String("layout", "first") != "last" || !activation.has_value() ||
+  if (IntegerConvOp::From(node.attributes()).layout != "last" || !activation.has_value() ||
       !node.is_parameter(1)) {
     return {};
   }

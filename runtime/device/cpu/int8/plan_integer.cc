@@ -122,7 +122,7 @@ std::vector<Candidate> IntegerCandidates(const CpuTarget& target, const NodeView
   Candidate candidate = MakeCandidate(target, node, name, product.weights ? RunPacked : RunUnpacked,
                                       params, product.flops());
   KernelOption& option = candidate.option;
-  option.kernel = absl::StrCat(name, "_", IsaName(std::min(target.isa, Isa::kAvx512Vnni)));
+  option.kernel = absl::StrCat(name, "_", IsaName(ByteTier(target.isa)));
   if (product.weights) {
     option.prepare.push_back(
         {.input = 1,

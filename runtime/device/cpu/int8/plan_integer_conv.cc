@@ -16,6 +16,7 @@
 #include "runtime/device/cpu/int8/int8_plans.h"
 #include "runtime/device/cpu/int8/integer_conv_plan.h"
 #include "runtime/device/cpu/plan/plan.h"
+#include "runtime/ops/quantized/integer_conv_op.h"
 #include "runtime/ops/windows/windows.h"
 
 namespace reprise::cpu {
@@ -160,8 +161,8 @@ void RunIntegerConv(const LaunchArgs& launch) {
 }  // namespace
 
 std::vector<Candidate> PlanIntegerConv(const CpuTarget& target, const NodeView& node) {
-  constexpr size_t kScaleOfResult = 8;
-  if (node.attributes().String("layout", "first") != "first" || node.has_input(kScaleOfResult)) {
+  constexpr size_t kScaleOfResult = IntegerConvOp::kYScale;
+  if (IntegerConvOp::From(node.attributes()).layout != "first" || node.has_input(kScaleOfResult)) {
     return {};
   }
   const Shape &x = node.shape(0), &weight = node.shape(1);
@@ -178,7 +179,7 @@ std::vector<Candidate> PlanIntegerConv(const CpuTarget& target, const NodeView& 
   p.activation = *activation;
   SetPlaneAxes(x, *windows, p.rows, p.columns);
   p.SetFrom(node);
-  p.groups = node.attributes().Int("group", 1);
+  p.groups = IntegerConvOp::From(node.attributes()).group;
   p.channels = weight[1];
   p.maps = weight[0] / p.groups;
   const int64_t panel = p.kernels->panel_columns;
@@ -194,8 +195,7 @@ std::vector<Candidate> PlanIntegerConv(const CpuTarget& target, const NodeView& 
   const bool takes_live_rows = p.batch_rows > 0;
   Candidate candidate =
       MakeCandidate(target, node, "conv_u8s8", RunIntegerConv, std::move(p), flops);
-  candidate.option.kernel =
-      absl::StrCat("conv_u8s8_", IsaName(std::min(target.isa, Isa::kAvx512Vnni)));
+  candidate.option.kernel = absl::StrCat("conv_u8s8_", IsaName(ByteTier(target.isa)));
   candidate.option.workspace_bytes = workspace;
   candidate.option.takes_live_rows = takes_live_rows;
   return {std::move(candidate)};

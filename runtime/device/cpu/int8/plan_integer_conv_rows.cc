@@ -19,6 +19,7 @@
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
 #include "runtime/ops/quantized/integer_conv.h"
+#include "runtime/ops/quantized/integer_conv_op.h"
 #include "runtime/ops/quantized/quantize.h"
 #include "runtime/ops/windows/conv.h"
 #include "runtime/ops/windows/windows.h"
@@ -167,7 +168,7 @@ std::vector<Candidate> PlanIntegerConvRows(const CpuTarget& target, const NodeVi
               .zero = {.is_signed = node.out_dtype() == DType::kInt8}};
   SetPlaneAxes(x, *windows, p.see.rows, p.see.columns);
   p.SetFrom(node);
-  p.see.groups = node.attributes().Int("group", 1);
+  p.see.groups = IntegerConvOp::From(node.attributes()).group;
   p.see.channels = weight[1];
   p.maps = weight[0] / p.see.groups;
   p.see.x_last = layout->x_last;
@@ -194,7 +195,7 @@ std::vector<Candidate> PlanIntegerConvRows(const CpuTarget& target, const NodeVi
   Candidate candidate =
       MakeCandidate(target, node, "conv_rows_u8s8", RunConvRows, std::move(p), flops);
   KernelOption& option = candidate.option;
-  option.kernel = absl::StrCat("conv_rows_u8s8_", IsaName(std::min(target.isa, Isa::kAvx512Vnni)));
+  option.kernel = absl::StrCat("conv_rows_u8s8_", IsaName(ByteTier(target.isa)));
   option.prepare.push_back(pack);
   option.workspace_bytes = workspace;
   option.takes_live_rows = takes_live_rows;

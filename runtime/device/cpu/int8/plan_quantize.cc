@@ -5,6 +5,7 @@
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/device/cpu/simd/quantize.h"
 #include "runtime/ops/quantized/quantize.h"
+#include "runtime/ops/quantized/quantize_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -44,10 +45,11 @@ void RunQuantize(const LaunchArgs& launch) {
 bool SetGranularity(const NodeView& node, QuantizeParams& params) {
   const absl::Span<const int64_t> shape = node.shape(0);
   params.elements = NumElements(shape);
-  if (node.attributes().Int("block_size", 0) != 0 || params.elements == 0) return false;
+  if (QuantizeLinearOp::From(node.attributes()).block_size != 0 || params.elements == 0)
+    return false;
   params.inner = params.elements;
   if (NumElements(node.shape(1)) == 1) return true;
-  const auto axis = NormalizeAxis(node.attributes().Int("axis", 1), node.rank(0));
+  const auto axis = NormalizeAxis(QuantizeLinearOp::From(node.attributes()).axis, node.rank(0));
   if (!axis.ok()) return false;
   params.size = shape[*axis];
   params.inner = NumElements(shape.subspan(*axis + 1));

@@ -1,32 +1,41 @@
 #include "runtime/device/cpu/movement/movement_plans.h"
 
+#include "runtime/ops/movement/append_rows_op.h"
+#include "runtime/ops/movement/concat_op.h"
+#include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/scatter_op.h"
+#include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/windows/live_op.h"
+
 namespace reprise::cpu {
 namespace {
 
 // The ops that have kernels here; the rows of one op are asked in order.
 // clang-format off
 constexpr OpPlan kPlans[] = {
-    {"Gather", PlanGather},
-    {"reprise.CheckRange", PlanCheckRange},
-    {"reprise.EmbeddingSum", PlanEmbeddingSum},
-    {"Transpose", PlanTranspose},
-    {"Slice", PlanSlice},
-    {"Expand", PlanExpand},
-    {"Tile", PlanTile},
-    {"Concat", PlanConcat},
-    {"reprise.AppendRows", PlanAppendRows},
-    {"reprise.LiveFill", PlanLiveFill},
-    {"reprise.LiveExtent", PlanLiveExtent},
-    {"reprise.LiveMask", PlanLiveMask},
-    {"Split", PlanSplit},
+    {GatherOp::kName, PlanGather},
+    {CheckRangeOp::kName, PlanCheckRange},
+    {EmbeddingSumOp::kName, PlanEmbeddingSum},
+    {TransposeOp::kName, PlanTranspose},
+    {SliceOp::kName, PlanSlice},
+    {ExpandOp::kName, PlanExpand},
+    {TileOp::kName, PlanTile},
+    {ConcatOp::kName, PlanConcat},
+    {AppendRowsOp::kName, PlanAppendRows},
+    {LiveFillOp::kName, PlanLiveFill},
+    {LiveExtentOp::kName, PlanLiveExtent},
+    {LiveMaskOp::kName, PlanLiveMask},
+    {SplitOp::kName, PlanSplit},
     {"DepthToSpace", PlanBlocks},
     {"SpaceToDepth", PlanBlocks},
     {"Pad", PlanPad},
     {"Trilu", PlanTrilu},
-    {"GatherElements", PlanGatherElements},
-    {"GatherND", PlanGatherNd},
-    {"ScatterElements", PlanScatterElements},
-    {"ScatterND", PlanScatterNd},
+    {GatherElementsOp::kName, PlanGatherElements},
+    {GatherNdOp::kName, PlanGatherNd},
+    {ScatterElementsOp::kName, PlanScatterElements},
+    {ScatterNdOp::kName, PlanScatterNd},
 };
 // clang-format on
 

@@ -14,6 +14,8 @@
 #include "runtime/device/cpu/simd/copy_bytes.h"
 #include "runtime/device/cpu/simd/half.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
+#include "runtime/graph/parameter_expr.h"
+#include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/weights/quantized_weights.h"
 
 namespace reprise::cpu {
@@ -259,7 +261,7 @@ PrepareStep ReadHalves(size_t input, const ParameterExprPtr& halves) {
 
 std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node) {
   const absl::StatusOr<int64_t> axis =
-      NormalizeAxis(node.attributes().Int("axis", 0), node.rank(0));
+      NormalizeAxis(GatherOp::From(node.attributes()).axis, node.rank(0));
   if (!axis.ok() || !IsIndex(node.dtype(1))) return {};
   const absl::Span<const int64_t> shape = node.shape(0);
   GatherParams params;
@@ -293,8 +295,8 @@ std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node)
 std::vector<Candidate> PlanCheckRange(const CpuTarget& target, const NodeView& node) {
   const Attributes& attributes = node.attributes();
   const CheckRangeParams params = {.elements = NumElements(node.shape(0)),
-                                   .low = attributes.Int("low", 0),
-                                   .high = attributes.Int("high", 0),
+                                   .low = CheckRangeOp::From(attributes).low,
+                                   .high = CheckRangeOp::From(attributes).high,
                                    .batch_rows = node.batch_rows()};
   const bool wide = node.dtype(0) == DType::kInt64;
   Candidate candidate = MakeCandidate(target, node, "check_range",

@@ -6,6 +6,7 @@
 #include "runtime/device/cpu/movement/plan_copy.h"
 #include "runtime/device/cpu/simd/copy_bytes.h"
 #include "runtime/ops/kit/broadcast.h"
+#include "runtime/ops/movement/concat_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -155,7 +156,7 @@ std::vector<Candidate> PlanBlocks(const CpuTarget& target, const NodeView& node)
 std::vector<Candidate> PlanConcat(const CpuTarget& target, const NodeView& node) {
   const absl::Span<const int64_t> shape = node.out_shape();
   const absl::StatusOr<int64_t> axis =
-      NormalizeAxis(node.attributes().Int("axis", 0), static_cast<int64_t>(shape.size()));
+      NormalizeAxis(ConcatOp::From(node.attributes()).axis, static_cast<int64_t>(shape.size()));
   if (!axis.ok() || node.num_inputs() >= kMaxOperands) return {};
   PiecesParams params;
   params.join = true;
@@ -172,7 +173,7 @@ std::vector<Candidate> PlanConcat(const CpuTarget& target, const NodeView& node)
 std::vector<Candidate> PlanSplit(const CpuTarget& target, const NodeView& node) {
   const absl::Span<const int64_t> shape = node.shape(0);
   const absl::StatusOr<int64_t> axis =
-      NormalizeAxis(node.attributes().Int("axis", 0), node.rank(0));
+      NormalizeAxis(ConcatOp::From(node.attributes()).axis, node.rank(0));
   if (!axis.ok() || node.num_outputs() + 2 >= kMaxOperands) return {};
   PiecesParams params;
   params.outer = NumElements(shape.first(*axis));

@@ -9,6 +9,8 @@
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/device/cpu/plan/strided.h"
 #include "runtime/ops/kit/typed.h"
+#include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/movement/scatter_op.h"
 #include "runtime/ops/movement/scatter_reduction.h"
 
 namespace reprise::cpu {
@@ -157,7 +159,7 @@ void RunGatherNd(const LaunchArgs& launch) {
 // The walk over input 1's elements; none where there is no axis, element or index.
 std::optional<ElementsParams> ElementsOf(const NodeView& node) {
   const absl::StatusOr<int64_t> axis =
-      NormalizeAxis(node.attributes().Int("axis", 0), node.rank(0));
+      NormalizeAxis(ScatterElementsOp::From(node.attributes()).axis, node.rank(0));
   if (!axis.ok() || !IsIndex(node.dtype(1)) || NumElements(node.shape(0)) == 0) {
     return std::nullopt;
   }
@@ -249,7 +251,7 @@ std::vector<Candidate> PlanGatherElements(const CpuTarget& target, const NodeVie
 std::vector<Candidate> PlanGatherNd(const CpuTarget& target, const NodeView& node) {
   const absl::Span<const int64_t> shape = node.shape(0);
   const absl::Span<const int64_t> of_indices = node.shape(1);
-  const auto batch = static_cast<size_t>(node.attributes().Int("batch_dims", 0));
+  const auto batch = static_cast<size_t>(GatherNdOp::From(node.attributes()).batch_dims);
   GatherNdParams params;
   params.depth = static_cast<size_t>(of_indices.back());
   if (node.dtype(1) != DType::kInt64 || NumElements(shape) == 0 || params.depth > kMaxDepth) {

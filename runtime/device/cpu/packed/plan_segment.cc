@@ -10,6 +10,7 @@
 #include "runtime/device/cpu/packed/packed_plans.h"
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/ops/attention/segment.h"
+#include "runtime/ops/attention/segment_op.h"
 #include "runtime/ops/kit/typed.h"
 
 namespace reprise::cpu {
@@ -18,7 +19,8 @@ namespace {
 using ops::SegmentAt;
 using ops::SegmentRange;
 
-constexpr size_t kMask = 3, kBias = 4, kSegments = 5, kPlaces = 6;
+constexpr size_t kMask = SegmentAttentionOp::kMask, kBias = SegmentAttentionOp::kBias,
+                 kSegments = SegmentAttentionOp::kSegments, kPlaces = SegmentAttentionOp::kPlaces;
 
 struct SegmentAttentionParams {
   const AttentionKernels* kernels = nullptr;
@@ -250,18 +252,19 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
     p.tile_kernels = RoundingAttentionKernelsFor(target.isa);
     p.rounding = true;
   }
-  p.heads = attributes.Int("num_heads", 0);
+  const auto op = SegmentAttentionOp::From(attributes);
+  p.heads = op.num_heads;
   const Shape& q = node.shape(0);
   p.one_a_segment = node.has_input(kPlaces);
   p.tokens = p.one_a_segment ? node.shape(1)[0] : q[0];
   p.segments = node.shape(kSegments)[0] - 1;
-  const int64_t longest = attributes.Int("longest", 0);
+  const int64_t longest = op.longest;
   p.longest = longest > 0 ? std::min(longest, p.tokens) : p.tokens;
   const int64_t out_width = node.out_shape()[1];
   AttentionArgs& args = p.args;
   args.v_head_dim = out_width / p.heads;
   args.out_stride = out_width;
-  if (attributes.Int("packed_qkv", 0) != 0) {
+  if (op.packed_qkv) {
     args.head_dim = args.v_head_dim;
     args.q_stride = args.k_stride = args.v_stride = q[1];
     p.k_offset = out_width;
@@ -273,8 +276,8 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
     p.k = 1;
     p.v = 2;
   }
-  args.scale = attributes.Float("scale", 1);
-  args.zero_when_masked = attributes.Int("nan_to_zero", 0) != 0;
+  args.scale = op.scale;
+  args.zero_when_masked = op.nan_to_zero;
   p.has_mask = node.has_input(kMask);
   p.mask_is_bool = p.has_mask && node.dtype(kMask) == DType::kBool;
   p.has_bias = node.has_input(kBias);
@@ -321,7 +324,7 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
 }
 
 std::vector<Candidate> PlanSegmentReduce(const CpuTarget& target, const NodeView& node) {
-  const std::string reduction = node.attributes().String("reduction", "sum");
+  const std::string reduction = SegmentReduceOp::From(node.attributes()).reduction;
   const int64_t tokens = node.shape(0)[0], segments = node.shape(1)[0] - 1;
   const int64_t row = RowElements(node.shape(0));
   Candidate candidate;
@@ -355,9 +358,9 @@ std::vector<Candidate> PlanSegmentSpread(const CpuTarget& target, const NodeView
 }
 
 std::vector<Candidate> PlanSegmentCumSum(const CpuTarget& target, const NodeView& node) {
+  const auto op = SegmentCumSumOp::From(node.attributes());
   const CumSumParams params = {node.shape(0)[0], node.shape(1)[0] - 1, RowElements(node.shape(0)),
-                               node.attributes().Int("exclusive", 0) != 0,
-                               node.attributes().Int("reverse", 0) != 0};
+                               op.exclusive, op.reverse};
   KernelFn run = nullptr;
   (void)ops::Dispatch(ops::TypeList<float, int32_t, int64_t>{}, node.dtype(0),
                       [&]<typename T>() { run = RunCumSum<T>; });

@@ -5,6 +5,7 @@
 #include "runtime/device/cpu/packed/packed_plans.h"
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/ops/attention/segment.h"
+#include "runtime/ops/attention/segment_op.h"
 #include "runtime/ops/kit/typed.h"
 #include "runtime/ops/reduce/reduce.h"
 
@@ -69,8 +70,8 @@ void RunPick(const LaunchArgs& launch) {
 
 std::vector<Candidate> PlanSegmentPlace(const CpuTarget& target, const NodeView& node) {
   const PlaceParams params = {node.shape(0)[0], node.shape(1)[0] - 1, RowElements(node.shape(0)),
-                              node.attributes().Int("largest", 1) != 0,
-                              node.attributes().Int("select_last_index", 0) != 0};
+                              SegmentPlaceOp::From(node.attributes()).largest,
+                              SegmentPlaceOp::From(node.attributes()).select_last_index};
   KernelFn run = nullptr;
   (void)ops::Dispatch(ops::TypeList<float, int32_t, int64_t>{}, node.dtype(0),
                       [&]<typename T>() { run = RunPlace<T>; });

@@ -1,8 +1,40 @@
 #include "runtime/device/cpu/plan/plan.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 
 namespace reprise::cpu {
+
+NodeView::NodeView(const Graph& graph, NodeId id) : graph_(graph), node_(graph.node(id)) {}
+
+bool NodeView::output_is_used(size_t i) const {
+  const ValueId id = node_.output(i);
+  return id != kNone && (!graph_.value(id).users.empty() || graph_.IsOutput(id));
+}
+
+DType NodeView::dtype(size_t i) const {
+  return has_input(i) ? graph_.value(node_.inputs[i]).dtype : DType::kUndefined;
+}
+
+const Shape& NodeView::shape(size_t i) const { return *graph_.value(node_.inputs[i]).shape; }
+
+DType NodeView::out_dtype(size_t i) const { return graph_.value(node_.outputs[i]).dtype; }
+
+const Shape& NodeView::out_shape(size_t i) const { return *graph_.value(node_.outputs[i]).shape; }
+
+bool NodeView::is_parameter(size_t i) const {
+  return has_input(i) && graph_.value(node_.inputs[i]).kind == Value::Kind::kParameter;
+}
+
+ParameterExprPtr NodeView::parameter(size_t i) const {
+  return is_parameter(i) ? graph_.value(node_.inputs[i]).parameter : nullptr;
+}
+
+const Tensor* NodeView::constant(size_t i) const { return graph_.ConstantOf(node_.input(i)); }
+
+int64_t NodeView::batch_rows() const {
+  return has_output(0) ? graph_.value(node_.outputs[0]).batch_rows : 0;
+}
 
 bool NodeView::AllOf(DType wanted) const {
   for (const std::vector<ValueId>* values : {&node_.inputs, &node_.outputs}) {

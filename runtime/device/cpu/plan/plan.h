@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/cpu/simd/parts.h"
 #include "runtime/device/device.h"
 #include "runtime/device/gemm_provider.h"
@@ -40,7 +40,7 @@ struct CpuTarget {
 // A node together with the known facts about its operands.
 class NodeView {
  public:
-  NodeView(const Graph& graph, NodeId id) : graph_(graph), node_(graph.node(id)) {}
+  NodeView(const Graph& graph, NodeId id);
 
   const Node& node() const { return node_; }
   const std::string& op() const { return node_.op; }
@@ -50,31 +50,20 @@ class NodeView {
   bool has_input(size_t i) const { return node_.input(i) != kNone; }
   bool has_output(size_t i) const { return node_.output(i) != kNone; }
   // An output that somebody reads, or the graph returns.
-  bool output_is_used(size_t i) const {
-    const ValueId id = node_.output(i);
-    return id != kNone && (!graph_.value(id).users.empty() || graph_.IsOutput(id));
-  }
-  DType dtype(size_t i) const {
-    return has_input(i) ? graph_.value(node_.inputs[i]).dtype : DType::kUndefined;
-  }
-  const Shape& shape(size_t i) const { return *graph_.value(node_.inputs[i]).shape; }
+  bool output_is_used(size_t i) const;
+  DType dtype(size_t i) const;
+  const Shape& shape(size_t i) const;
   int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
-  DType out_dtype(size_t i = 0) const { return graph_.value(node_.outputs[i]).dtype; }
-  const Shape& out_shape(size_t i = 0) const { return *graph_.value(node_.outputs[i]).shape; }
-  bool is_parameter(size_t i) const {
-    return has_input(i) && graph_.value(node_.inputs[i]).kind == Value::Kind::kParameter;
-  }
+  DType out_dtype(size_t i = 0) const;
+  const Shape& out_shape(size_t i = 0) const;
+  bool is_parameter(size_t i) const;
   // Null where the input is no parameter.
-  ParameterExprPtr parameter(size_t i) const {
-    return is_parameter(i) ? graph_.value(node_.inputs[i]).parameter : nullptr;
-  }
+  ParameterExprPtr parameter(size_t i) const;
   // The value, where it is known at capture.
-  const Tensor* constant(size_t i) const { return graph_.ConstantOf(node_.input(i)); }
+  const Tensor* constant(size_t i) const;
 
   // The rows of the batch axis that output 0 consists of, one equal block each; 0: unknown.
-  int64_t batch_rows() const {
-    return has_output(0) ? graph_.value(node_.outputs[0]).batch_rows : 0;
-  }
+  int64_t batch_rows() const;
 
   // Every operand that is there is of this dtype, outputs included.
   bool AllOf(DType wanted) const;

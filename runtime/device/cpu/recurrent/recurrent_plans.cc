@@ -1,14 +1,16 @@
 #include "runtime/device/cpu/recurrent/recurrent_plans.h"
 
+#include "runtime/ops/recurrent/recurrent_op.h"
+
 namespace reprise::cpu {
 namespace {
 
 // The ops that have kernels here; the rows of one op are asked in order.
 // clang-format off
 constexpr OpPlan kPlans[] = {
-    {"LSTM", PlanLstm},
-    {"GRU", PlanGru},
-    {"RNN", PlanRnn},
+    {LstmOp::kName, PlanLstm},
+    {GruOp::kName, PlanGru},
+    {RnnOp::kName, PlanRnn},
 };
 // clang-format on
 

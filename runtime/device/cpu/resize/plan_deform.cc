@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runtime/device/cpu/resize/resize_plans.h"
+#include "runtime/ops/windows/conv_op.h"
 #include "runtime/ops/windows/deform_conv.h"
 
 namespace reprise::cpu {
@@ -94,17 +95,17 @@ void RunDeformColumns(const LaunchArgs& launch) {
 }  // namespace
 
 std::vector<Candidate> PlanDeformColumns(const CpuTarget& target, const NodeView& node) {
-  using namespace ops::deform_columns;
-  if (!node.AllOf(DType::kFloat32) || node.rank(kX) != 4) return {};
-  const Shape &x = node.shape(kX), &out = node.out_shape();
+  using Op = DeformColumnsOp;
+  if (!node.AllOf(DType::kFloat32) || node.rank(Op::kX) != 4) return {};
+  const Shape &x = node.shape(Op::kX), &out = node.out_shape();
   if (NumElements(x) == 0 || NumElements(out) == 0 ||
       x[2] * x[3] > std::numeric_limits<int32_t>::max()) {
     return {};
   }
-  const bool has_mask = node.has_input(kMask);
+  const bool has_mask = node.has_input(Op::kMask);
   absl::StatusOr<ops::DeformWindows> deform =
       ops::DeformWindowsOf(node.node(), x, node.attributes().Ints("kernel_shape"),
-                           node.shape(kOffset), has_mask ? &node.shape(kMask) : nullptr);
+                           node.shape(Op::kOffset), has_mask ? &node.shape(Op::kMask) : nullptr);
   if (!deform.ok() || deform->taps > kMostTaps) return {};
   DeformParams params = {.deform = *std::move(deform),
                          .batch = x[0],

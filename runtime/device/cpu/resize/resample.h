@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 
 namespace reprise::cpu {
 

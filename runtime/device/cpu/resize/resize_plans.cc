@@ -1,14 +1,17 @@
 #include "runtime/device/cpu/resize/resize_plans.h"
 
+#include "runtime/ops/windows/conv_op.h"
+#include "runtime/ops/windows/resize_op.h"
+
 namespace reprise::cpu {
 namespace {
 
 // The ops that have kernels here; the rows of one op are asked in order.
 // clang-format off
 constexpr OpPlan kPlans[] = {
-    {"Resize", PlanResize},
+    {ResizeOp::kName, PlanResize},
     {"GridSample", PlanGridSample},
-    {"reprise.DeformColumns", PlanDeformColumns},
+    {DeformColumnsOp::kName, PlanDeformColumns},
 };
 // clang-format on
 

@@ -8,7 +8,7 @@
 // `const XKernels& XKernelsFor(Isa)`, made by REPRISE_CHOOSE_TARGET.
 #pragma once
 
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 
 #define HWY_COMPILE_ALL_ATTAINABLE
 // The baseline is one lane at a time with every compiler: it has to be right, not fast.
@@ -17,7 +17,7 @@
 
 // The table `name` of the tier that `isa` allows: SCALAR is plain C++, AVX3 is AVX-512 F, BW, DQ,
 // VL.
-#define REPRISE_CHOOSE_TARGET(isa, name)           \
-  ((isa) >= ::reprise::Isa::kAvx512 ? N_AVX3::name \
-   : (isa) >= ::reprise::Isa::kAvx2 ? N_AVX2::name \
-                                    : N_SCALAR::name)
+#define REPRISE_CHOOSE_TARGET(isa, name)                    \
+  ((isa).Has(::reprise::CpuFeature::kAvx512) ? N_AVX3::name \
+   : (isa).Has(::reprise::CpuFeature::kAvx2) ? N_AVX2::name \
+                                             : N_SCALAR::name)

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/graph/graph.h"
 #include "tests/runtime/device/cpu/device_harness.h"
 #include "tests/runtime/device/cpu/tiers.h"
 

@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/device.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/ops/kit/op.h"
 

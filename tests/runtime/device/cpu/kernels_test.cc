@@ -4,6 +4,7 @@
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/graph/graph.h"
 #include "tests/runtime/device/cpu/device_harness.h"
 #include "tests/runtime/device/cpu/nodes/elements.h"
 #include "tests/runtime/device/cpu/nodes/movement.h"

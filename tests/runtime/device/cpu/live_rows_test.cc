@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/device/cpu/plan/plan.h"
+#include "runtime/graph/graph.h"
 #include "tests/runtime/device/cpu/device_harness.h"
 #include "tests/runtime/device/cpu/tiers.h"
 

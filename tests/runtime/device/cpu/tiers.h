@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "runtime/base/cpu_info.h"
+#include "runtime/base/cpu/cpu_info.h"
 
 namespace reprise::cpu {
 
 inline std::vector<Isa> TestedTiers() {
   std::vector<Isa> tiers;
   for (Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
-    if (isa <= DetectIsa()) tiers.push_back(isa);
+    if (DetectIsa().Covers(isa)) tiers.push_back(isa);
   }
   return tiers;
 }
@@ -29,9 +29,8 @@ inline std::vector<Isa> ProductTiers() {
 // The tiers for choices among all kernels: products of bytes and of bfloat16 have their own.
 inline std::vector<Isa> EveryTier() {
   std::vector<Isa> tiers;
-  for (int isa = 0; isa <= static_cast<int>(DetectIsa()); ++isa) {
-    const Isa tier = static_cast<Isa>(isa);
-    if (UsableIsa(tier) == tier) tiers.push_back(tier);
+  for (const NamedIsa& named : kIsas) {
+    if (DetectIsa().Covers(named.isa)) tiers.push_back(named.isa);
   }
   return tiers;
 }

@@ -10,6 +10,7 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/reference/reference_device.h"
 #include "runtime/engine/engine.h"
+#include "runtime/graph/graph.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/temp_folder.h"

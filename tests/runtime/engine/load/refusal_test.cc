@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/kit/reasons.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"

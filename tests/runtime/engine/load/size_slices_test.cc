@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 #include "tests/runtime/engine/load/padding_cases/slice_request.h"
 #include "tests/runtime/engine/load/padding_cases/slices.h"
 #include "tests/testing/engine_fixture.h"

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "runtime/graph/graph.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/temp_folder.h"

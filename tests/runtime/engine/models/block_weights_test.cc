@@ -182,7 +182,7 @@ TEST_P(BlockWeightsTest, TheProductIsThatOfTheFloatsThatTheyStandFor) {
   const auto packed = Load("packed", PackedModel(form, blocks));
   const auto dense = Load("dense", DenseModel(form, blocks));
   ASSERT_TRUE(packed != nullptr && dense != nullptr);
-  if (std::get<1>(GetParam()) >= Isa::kAvx2) {
+  if (std::get<1>(GetParam()).Covers(Isa::kAvx2)) {
     EXPECT_THAT(KernelsOf(*packed), testing::ElementsAre(testing::StartsWith("gemm_blocks")));
   } else {
     EXPECT_EQ(KernelsOf(*packed), KernelsOf(*dense));
@@ -335,14 +335,14 @@ constexpr Form kSquare = {.name = "", .k = 64, .n = 64, .block = 32};
 constexpr Form kDouble = {.name = "", .k = 64, .n = 96, .block = 16, .zeros = Form::kPackedZeros};
 
 TEST_F(JoinedBlockWeightsTest, QueriesKeysAndValuesAreOneProduct) {
-  if (DetectIsa() < Isa::kAvx2) GTEST_SKIP() << "the baseline reads floats";
+  if (!DetectIsa().Covers(Isa::kAvx2)) GTEST_SKIP() << "the baseline reads floats";
   EXPECT_THAT(ProductsOf({kSquare, kSquare, kSquare, kDouble}),
               testing::AllOf(testing::SizeIs(testing::Le(3)),
                              testing::Each(testing::StartsWith("gemm_blocks"))));
 }
 
 TEST_F(JoinedBlockWeightsTest, ThoseOfOtherFormsStayApart) {
-  if (DetectIsa() < Isa::kAvx2) GTEST_SKIP() << "the baseline reads floats";
+  if (!DetectIsa().Covers(Isa::kAvx2)) GTEST_SKIP() << "the baseline reads floats";
   Form bytes = kSquare, blocks = kSquare;
   bytes.bits = 8;
   blocks.block = 64;
@@ -402,7 +402,7 @@ TEST(FourBitWeightsTest, InitializersOfFourBitsAreDequantisedInBlocks) {
       ASSERT_TRUE(response.status.ok()) << response.status;
       const auto recipe = fixture.engine.CompileAt(**model, {2});
       ASSERT_TRUE(recipe.ok()) << recipe.status();
-      const bool narrow = DetectIsa() >= Isa::kAvx2 && n == 50;  // few are constants
+      const bool narrow = DetectIsa().Covers(Isa::kAvx2) && n == 50;  // few are constants
       EXPECT_EQ((*recipe)->launches[0].kernel.rfind("gemm_blocks", 0) == 0, narrow);
       const std::vector<float> y = FloatsOf(response, false);
       for (int64_t row = 0; row < 2; ++row) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "runtime/graph/parameter_expr.h"
 #include "tests/runtime/device/cpu/tiers.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"

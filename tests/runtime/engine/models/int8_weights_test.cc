@@ -9,6 +9,7 @@
 
 #include "runtime/device/reference/reference_device.h"
 #include "runtime/engine/silent_observer.h"
+#include "runtime/graph/parameter_expr.h"
 #include "tests/runtime/device/cpu/tiers.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "runtime/engine/silent_observer.h"
+#include "runtime/graph/graph.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "tests/runtime/device/cpu/tiers.h"

@@ -273,7 +273,7 @@ TEST(TreesTest, DeepTreesOfSeveralChunks) {
   for (float& value : x) value = static_cast<float>(source.Input());
   NodeRun run = RunOf(*forest, 19, 7, Tensor::FromVector(DType::kFloat32, {19, 7}, x));
   const std::vector<Tensor> reference = run.Reference();
-  CpuDevice device({});
+  CpuDevice device;
   const auto found = device.Options(run.graph, run.id);
   for (const int parts : {1, 2, 5}) {
     const std::vector<Tensor> result = run.RunOption(device, found[0], parts);

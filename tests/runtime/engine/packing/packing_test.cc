@@ -9,6 +9,7 @@
 #include <cmath>
 #include <random>
 
+#include "runtime/graph/graph.h"
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/real_models.h"
 

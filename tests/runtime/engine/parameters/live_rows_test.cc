@@ -9,6 +9,7 @@
 #include "runtime/engine/parameters/parameter_store.h"
 #include "runtime/engine/replay/stream.h"
 #include "runtime/engine/types/data_error.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/recipe/compiler.h"

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/graph/parameter_expr.h"
 #include "tests/testing/resident_pages.h"
 
 namespace reprise {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/graph/graph.h"
 #include "tests/runtime/engine/tail/tail_fixture.h"
 
 namespace reprise {

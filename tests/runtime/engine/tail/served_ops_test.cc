@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/graph/graph.h"
 #include "tests/runtime/engine/tail/tail_fixture.h"
 
 namespace reprise {

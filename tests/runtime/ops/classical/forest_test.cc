@@ -31,7 +31,7 @@ struct Answer {
   int64_t label = -1;
 };
 Answer Score(const ScoreRules& rules, const Tensor& sums) {
-  const auto results = RunOp(ops::kClassScores, {sums}, rules.ToAttributes(), 2);
+  const auto results = RunOp(ClassScoresOp::kName, {sums}, rules.ToAttributes(), 2);
   Answer answer = {Numbers(results, 0)};
   if (results.ok()) answer.label = (*results)[1].span<int64_t>()[0];
   return answer;
@@ -41,7 +41,8 @@ TEST(TreeEnsembleTest, RowsOfTooFewColumnsAreRefusedByName) {
   ForestShape shape = {.features = 3, .trees = 1, .nodes = 1};
   const ops::ForestLayout layout(shape, false);
   const Tensor bytes = U8({layout.bytes}, std::vector<uint8_t>(layout.bytes));
-  const auto result = RunOp(ops::kTreeEnsemble, {F32({1, 2}, {1, 2}), bytes}, shape.ToAttributes());
+  const auto result =
+      RunOp(TreeEnsembleOp::kName, {F32({1, 2}, {1, 2}), bytes}, shape.ToAttributes());
   EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(result.status().message()), HasSubstr("column 2"));
   EXPECT_THAT(std::string(result.status().message()), HasSubstr("2 columns"));
@@ -116,7 +117,7 @@ TEST(ClassScoresTest, OneLineIsTheScoreOfTheSecondClass) {
                             .post = ops::PostTransform::kLogistic,
                             .base = {},
                             .labels = {3, 8}};
-  const auto results = RunOp(ops::kClassScores, {F32({2, 1}, {2, -1})}, rules.ToAttributes(), 2);
+  const auto results = RunOp(ClassScoresOp::kName, {F32({2, 1}, {2, -1})}, rules.ToAttributes(), 2);
   EXPECT_NEAR(Numbers(results)[1], 0.880797, 1e-6);
   EXPECT_NEAR(Numbers(results)[2], 0.731059, 1e-6);
   EXPECT_THAT(Numbers(results, 1), ElementsAre(8, 3));
@@ -124,7 +125,7 @@ TEST(ClassScoresTest, OneLineIsTheScoreOfTheSecondClass) {
 
 TEST(ClassScoresTest, AveragesAreDividedBeforeTheBaseIsAdded) {
   const ScoreRules rules = {.divisor = 4, .base = {1, 10}};
-  const auto results = RunOp(ops::kClassScores, {Sums({1, 1, 2}, {2, 6})}, rules.ToAttributes());
+  const auto results = RunOp(ClassScoresOp::kName, {Sums({1, 1, 2}, {2, 6})}, rules.ToAttributes());
   EXPECT_THAT(Numbers(results), ElementsAre(1.5, 11.5));
 }
 
@@ -132,32 +133,34 @@ TEST(ClassScoresTest, AveragesAreDividedBeforeTheBaseIsAdded) {
 TEST(ClassScoresTest, OfSeveralTargetsOneThatNothingWasGivenToHasNoBase) {
   for (const ops::LeafSum sum : {ops::LeafSum::kSum, ops::LeafSum::kMin, ops::LeafSum::kMax}) {
     const ScoreRules two = {.sum = sum, .base = {1, 10}};
-    EXPECT_THAT(Numbers(RunOp(ops::kClassScores, {Sums({2, 1, 2}, {2, kNone, kNone, 3})},
+    EXPECT_THAT(Numbers(RunOp(ClassScoresOp::kName, {Sums({2, 1, 2}, {2, kNone, kNone, 3})},
                               two.ToAttributes())),
                 ElementsAre(3, 0, 0, 13));
     const ScoreRules one = {.sum = sum, .base = {10}};
-    EXPECT_THAT(Numbers(RunOp(ops::kClassScores, {Sums({1, 1, 1}, {kNone})}, one.ToAttributes())),
-                ElementsAre(10));
+    EXPECT_THAT(
+        Numbers(RunOp(ClassScoresOp::kName, {Sums({1, 1, 1}, {kNone})}, one.ToAttributes())),
+        ElementsAre(10));
   }
 }
 
 TEST(ClassScoresTest, TheLeastOfChunksIsTheLeastOfAll) {
   const ScoreRules rules = {.sum = ops::LeafSum::kMin, .base = {}};
   const auto results =
-      RunOp(ops::kClassScores, {Sums({1, 3, 1}, {2, kNone, -1})}, rules.ToAttributes());
+      RunOp(ClassScoresOp::kName, {Sums({1, 3, 1}, {2, kNone, -1})}, rules.ToAttributes());
   EXPECT_THAT(Numbers(results), ElementsAre(-1));
 }
 
 TEST(ClassScoresTest, SoftmaxThatKeepsZeros) {
   const ScoreRules rules = {.post = ops::PostTransform::kSoftmaxZero, .base = {}};
-  const auto results = RunOp(ops::kClassScores, {Sums({1, 1, 3}, {1, 0, 1})}, rules.ToAttributes());
+  const auto results =
+      RunOp(ClassScoresOp::kName, {Sums({1, 1, 3}, {1, 0, 1})}, rules.ToAttributes());
   EXPECT_THAT(Numbers(results), ElementsAre(0.5, 0, 0.5));
 }
 
 TEST(ClassScoresTest, ProbitIsTheQuantileOfANormalDistribution) {
   const ScoreRules rules = {.post = ops::PostTransform::kProbit, .base = {}};
   const auto results =
-      RunOp(ops::kClassScores, {Sums({1, 1, 2}, {0.5, 0.9})}, rules.ToAttributes());
+      RunOp(ClassScoresOp::kName, {Sums({1, 1, 2}, {0.5, 0.9})}, rules.ToAttributes());
   EXPECT_NEAR(Numbers(results)[0], 0, 1e-3);
   EXPECT_NEAR(Numbers(results)[1], 1.28155, 1e-3);
 }

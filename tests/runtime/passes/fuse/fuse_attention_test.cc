@@ -5,6 +5,7 @@
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/graph/graph.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "tests/runtime/passes/fuse/attention_form.h"
 #include "tests/runtime/passes/testing/pass_test_util.h"

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "runtime/graph/graph.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "tests/runtime/passes/testing/pass_test_util.h"
 

@@ -1,4 +1,5 @@
 #include "gtest/gtest.h"
+#include "runtime/graph/graph.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 #include "tests/runtime/passes/testing/pass_test_util.h"

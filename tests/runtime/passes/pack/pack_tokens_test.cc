@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "tests/runtime/passes/testing/packing_harness.h"
 

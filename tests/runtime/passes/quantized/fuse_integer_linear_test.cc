@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
+#include "runtime/graph/graph.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/quantized/quantized_passes.h"
 #include "runtime/passes/simplify/simplify_passes.h"

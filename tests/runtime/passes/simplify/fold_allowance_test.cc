@@ -3,6 +3,7 @@
 
 #include "gtest/gtest.h"
 #include "runtime/base/load_budget.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/passes/kit/fold.h"
 #include "runtime/passes/kit/load_passes.h"

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 #include "tests/runtime/passes/testing/pass_test_util.h"

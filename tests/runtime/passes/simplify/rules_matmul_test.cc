@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
+#include "runtime/graph/graph.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 #include "tests/runtime/passes/testing/pass_test_util.h"
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/pack/pack_tokens.h"

@@ -139,7 +139,7 @@ std::vector<NamedKernels> AllKernels() {
   }
   for (const Isa isa : {Isa::kAvx512Bf16, Isa::kAmx}) {
     const AttentionKernels* rounding =
-        isa <= DetectIsa() ? RoundingAttentionKernelsFor(isa) : nullptr;
+        DetectIsa().Covers(isa) ? RoundingAttentionKernelsFor(isa) : nullptr;
     if (rounding != nullptr) {
       all.push_back({absl::StrCat("bf16_", IsaName(isa)), rounding, /*rounding=*/true});
     }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/graph/graph.h"
 #include "runtime/ops/classical/svm_scores.h"
 #include "tests/runtime/device/cpu/device_harness.h"
 #include "tests/runtime/device/cpu/tiers.h"
@@ -75,7 +76,7 @@ TEST_P(ScoresTest, ClassScoresAreThoseOfTheReference) {
         for (int64_t i = 0; i < std::max<int64_t>(classes, 2); ++i) rules.labels.push_back(10 + i);
         SCOPED_TRACE(
             absl::StrCat("post ", static_cast<int>(post), ", classes ", classes, ", rows ", rows));
-        NodeRun run(NodeText(ops::kClassScores, rows, classes, rules.ToAttributes()));
+        NodeRun run(NodeText(ClassScoresOp::kName, rows, classes, rules.ToAttributes()));
         run.inputs[0] = Numbers({rows, classes}, random);
         Compare(run);
       }
@@ -100,7 +101,7 @@ TEST_P(ScoresTest, SvmScoresAreThoseOfTheReference) {
           }
           SCOPED_TRACE(absl::StrCat("post ", static_cast<int>(post), ", classes ", classes,
                                     ", rows ", rows, probabilities ? ", probabilities" : ""));
-          NodeRun run(NodeText(ops::kSvmScores, rows, rules.pairs(), rules.ToAttributes()));
+          NodeRun run(NodeText(SvmScoresOp::kName, rows, rules.pairs(), rules.ToAttributes()));
           run.inputs[0] = Tensor::Make(DType::kFloat32, {rows, rules.pairs()}, [&](void* data) {
             for (int64_t i = 0; i < rows * rules.pairs(); ++i) {
               static_cast<float*>(data)[i] = number(random);

@@ -242,7 +242,7 @@ TEST_P(ConvTest, WindowsOfARowGiveTheSameBitsHoweverManyThereAre) {
     const KernelOption as_columns = device_.Options(many.graph, many.id).at(0);
     const KernelOption as_rows = device_.Options(few.graph, few.id).at(0);
     EXPECT_EQ(as_columns.kernel.rfind("conv_lines", 0), 0) << as_columns.kernel;
-    if (GetParam() >= Isa::kAvx2) {
+    if (GetParam().Covers(Isa::kAvx2)) {
       EXPECT_EQ(as_rows.kernel.rfind("conv_weights", 0), 0) << as_rows.kernel;
     }
     const Tensor whole = many.RunOption(device_, as_columns, 2)[0];
@@ -346,7 +346,7 @@ TEST_P(ConvTest, NarrowPlanesGoSeveralChannelsAtOnce) {
         draw.Chance(2) ? "relu" : "silu", "\"}\noutput %y");
     NodeRun run(known);
     const KernelOption option = device_.Options(run.graph, run.id).at(0);
-    if (GetParam() >= Isa::kAvx2) {
+    if (GetParam().Covers(Isa::kAvx2)) {
       EXPECT_EQ(option.kernel.rfind("conv_depthwise_channels", 0), 0) << option.kernel << known;
     }
     Check(draw.Chance(3) ? WithResidual(known) : known, round);
@@ -372,7 +372,7 @@ TEST_P(ConvTest, LongWindowsOfARowGoSeveralChannelsAtOnce) {
                      draw.Chance(2) ? "relu" : "silu", "\"}\noutput %y");
     NodeRun run(known);
     const KernelOption option = device_.Options(run.graph, run.id).at(0);
-    if (GetParam() >= Isa::kAvx2 && columns > 16) {
+    if (GetParam().Covers(Isa::kAvx2) && columns > 16) {
       EXPECT_EQ(option.kernel.rfind("conv_depthwise_channels", 0), 0) << option.kernel << known;
     }
     Check(draw.Chance(3) ? WithResidual(known) : known, round);

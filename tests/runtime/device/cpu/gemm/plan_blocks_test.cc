@@ -7,6 +7,7 @@
 #include "runtime/device/cpu/gemm/gemm.h"
 #include "runtime/device/cpu/gemm/gemm_blocks.h"
 #include "runtime/device/cpu/gemm/matmul_desc.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/ops/kit/op.h"
 #include "tests/runtime/device/cpu/tiers.h"

@@ -5,6 +5,8 @@
 #include <cstddef>
 
 #include "absl/strings/string_view.h"
+#include "runtime/ops/products/linear_op.h"
+#include "runtime/ops/quantized/integer_linear_op.h"
 
 namespace reprise::ops {
 
@@ -15,8 +17,9 @@ struct LinearForm {
   size_t residual;
 };
 
-inline constexpr LinearForm kLinearForms[] = {{"reprise.Linear", 2, 3},
-                                              {"reprise.IntegerLinear", 6, 7}};
+inline constexpr LinearForm kLinearForms[] = {
+    {LinearOp::kName, LinearOp::kBias, LinearOp::kResidual},
+    {IntegerLinearOp::kName, IntegerLinearOp::kBias, IntegerLinearOp::kResidual}};
 
 // The form of `op`; nullptr for any other op.
 inline const LinearForm* LinearFormOf(absl::string_view op) {

@@ -1,17 +1,15 @@
-#include "runtime/base/cpu_info.h"
+// An x86-64 CPU, as CPUID describes it. Another architecture has a file of its own beside this.
+#if defined(__x86_64__)
 
 #include <cpuid.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/base/cgroup.h"
+#include "runtime/base/cpu/cpu_info.h"
 
 namespace reprise {
 namespace {
@@ -33,6 +31,7 @@ bool HasAvxVnni() {
   return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & (1u << 4)) != 0;
 }
 
+// AVX2 is taken for there where what goes with it is; then each set that the CPU has whole.
 Isa FindIsa() {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return Isa::kBaseline;
@@ -42,38 +41,26 @@ Isa FindIsa() {
   if (!__get_cpuid(1, &low[0], &low[1], &low[2], &low[3]) || (low[2] & kF16c) == 0) {
     return Isa::kBaseline;
   }
+  const Isa narrow = HasAvxVnni() ? Isa::kAvx2Vnni : Isa::kAvx2;
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl")) {
-    return HasAvxVnni() ? Isa::kAvx2Vnni : Isa::kAvx2;
+    return narrow;
   }
-  if (!__builtin_cpu_supports("avx512vnni")) return Isa::kAvx512;
+  const Isa wide = narrow.With(CpuFeature::kAvx512);
+  if (!__builtin_cpu_supports("avx512vnni")) return wide;
+  const Isa bytes = wide.With(CpuFeature::kAvx512Vnni);
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   // AVX512_BF16 is CPUID leaf 7, sub-leaf 1, EAX bit 5.
-  if (!__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) || !(eax & (1u << 5))) {
-    return Isa::kAvx512Vnni;
-  }
-  return MayUseTiles() ? Isa::kAmx : Isa::kAvx512Bf16;
+  if (!__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) || !(eax & (1u << 5))) return bytes;
+  const Isa halves = bytes.With(CpuFeature::kAvx512Bf16);
+  return MayUseTiles() ? halves.With(CpuFeature::kAmx) : halves;
 }
 
 }  // namespace
 
-absl::string_view IsaName(Isa isa) { return kIsaNames[static_cast<size_t>(isa)]; }
-
-std::optional<Isa> ParseIsa(absl::string_view name) {
-  for (size_t i = 0; i < kIsaNames.size(); ++i) {
-    if (kIsaNames[i] == name) return static_cast<Isa>(i);
-  }
-  return std::nullopt;
-}
-
 Isa DetectIsa() {
   static const Isa isa = FindIsa();
   return isa;
-}
-
-Isa UsableIsa(Isa cap) {
-  const Isa isa = std::min(cap, DetectIsa());
-  return isa == Isa::kAvx2Vnni && !HasAvxVnni() ? Isa::kAvx2 : isa;
 }
 
 bool ConvertsBesideProducts() {
@@ -99,15 +86,6 @@ std::string CpuModelName() {
   return absl::StrCat(absl::StripAsciiWhitespace(text), " (cpuid ", absl::Hex(eax & ~0xFu), ")");
 }
 
-int64_t FirstLevelCacheBytes() { return std::max<int64_t>(sysconf(_SC_LEVEL1_DCACHE_SIZE), 0); }
-int64_t SecondLevelCacheBytes() { return std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 0); }
-
-int AvailableCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  const double quota = std::ceil(CgroupCpus());
-  return std::max(1, quota < allowed ? static_cast<int>(quota) : allowed);
-}
-
 }  // namespace reprise
+
+#endif

@@ -1,0 +1,24 @@
+// Ops of decoders whose keys and values lie in pages; see paged.h.
+// See typed_op.h.
+#pragma once
+
+#include "runtime/ops/kit/typed_op.h"
+
+namespace reprise {
+
+struct CachedRowsOp {
+  static constexpr char kName[] = "reprise.CachedRows";
+  enum Input : size_t { kTokens };
+};
+
+struct PagedAttentionOp {
+  static constexpr char kName[] = "reprise.PagedAttention";
+  enum Input : size_t { kQueries, kKeys, kValues, kPositions, kTables };
+};
+
+struct PagedCrossAttentionOp {
+  static constexpr char kName[] = "reprise.PagedCrossAttention";
+  enum Input : size_t { kQueries, kLengths, kTables };
+};
+
+}  // namespace reprise

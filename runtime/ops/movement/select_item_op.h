@@ -1,0 +1,14 @@
+// reprise.SelectItem.
+// See typed_op.h.
+#pragma once
+
+#include "runtime/ops/kit/typed_op.h"
+
+namespace reprise {
+
+struct SelectItemOp {
+  static constexpr char kName[] = "reprise.SelectItem";
+  enum Input : size_t { kPosition, kFirstItem };
+};
+
+}  // namespace reprise

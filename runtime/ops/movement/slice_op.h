@@ -1,0 +1,14 @@
+// Slice.
+// See typed_op.h.
+#pragma once
+
+#include "runtime/ops/kit/typed_op.h"
+
+namespace reprise {
+
+struct SliceOp {
+  static constexpr char kName[] = "Slice";
+  enum Input : size_t { kX, kStarts, kEnds, kAxes, kSteps };
+};
+
+}  // namespace reprise

@@ -1,0 +1,24 @@
+// Where the rows of a padded batch end; see live.h for operands and attributes.
+// See typed_op.h.
+#pragma once
+
+#include "runtime/ops/kit/typed_op.h"
+
+namespace reprise {
+
+struct LiveExtentOp {
+  static constexpr char kName[] = "reprise.LiveExtent";
+  enum Input : size_t { kLive };
+};
+
+struct LiveFillOp {
+  static constexpr char kName[] = "reprise.LiveFill";
+  enum Input : size_t { kX, kExtent };
+};
+
+struct LiveMaskOp {
+  static constexpr char kName[] = "reprise.LiveMask";
+  enum Input : size_t { kExtent, kSize };
+};
+
+}  // namespace reprise
