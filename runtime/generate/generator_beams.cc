@@ -137,6 +137,7 @@ void Generator::EndBeams(const std::shared_ptr<SequenceRequest>& ended,
     request->asked.on_event(event);
   };
   if (!status.ok()) return tell({.finish = Ending::kError, .status = status, .last = true});
+  const bool tells = request->asked.sampling.logprobs >= 0;
   const std::vector<BeamSearch::Answer> answers =
       request->group->search.Best(request->asked.sampling.n);
   if (answers.empty()) {
@@ -149,7 +150,7 @@ void Generator::EndBeams(const std::shared_ptr<SequenceRequest>& ended,
                              .finish = answers[i].stopped ? Ending::kStop : Ending::kLength,
                              .last = i + 1 == answers.size()};
     for (const BeamSearch::Token& token : answers[i].tokens) {
-      event.tokens.push_back({.id = token.id, .logprob = token.logprob});
+      event.tokens.push_back({.id = token.id, .logprob = tells ? token.logprob : 0});
     }
     tell(std::move(event));
   }
