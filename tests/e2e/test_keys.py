@@ -177,7 +177,7 @@ def test_limits_count_tokens_and_texts_as_one_request_each(makers, key_file):
         return requests.post(daemon.http_url + path, json=body, headers=bearer(key), timeout=60)
 
     with Daemon(makers, "--api-key-file", key_file) as daemon:
-        # What was answered is not under way any more.
+        # The answered request is not under way any more.
         for path, body in asked * 2:
             wait_until(lambda: ask(daemon, INFER, path, body).status_code == 200)
         for path, body in asked:

@@ -1,10 +1,11 @@
 """--recipe-cache: what a first start measured, a second one finds, and the counters say so."""
 
 import numpy
+from onnx import TensorProto
 
 from testing import models
 from testing.daemon import Daemon, reprise
-from testing.inference import infer, text_inputs
+from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
 
 NAMES = ["input_ids", "attention_mask"]
@@ -164,3 +165,15 @@ def test_packed_recipes_and_exact_shapes_are_found_again_as_well(repository, tmp
             for name, value in one.outputs.items():
                 assert numpy.array_equal(two.outputs[name], value)
         assert Scrape(daemon.metrics_url).total("reprise_compiles_total") == 0
+
+
+def test_outputs_of_no_known_shape_are_loaded_again(repository, tmp_path, rng):
+    """No size that is tried makes a shape: nothing is known of the output, in the store either."""
+    g = models.Graph(17)
+    g.rename(g.node("Reshape", "x", g.ints(7919, -1)), "y")
+    model = g.model([("x", TensorProto.FLOAT, ["n"])], [("y", TensorProto.FLOAT, None)])
+    path = repository.add("open", model)
+    inputs = {"x": rng.standard_normal(2 * 7919, numpy.float32)}
+    for _ in range(2):
+        with Daemon(repository, "--recipe-cache", str(tmp_path / "store")) as daemon:
+            assert_same_answer(infer(daemon.client(), "open", inputs).outputs, reference(path, inputs))

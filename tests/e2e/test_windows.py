@@ -12,7 +12,7 @@ from testing.metrics import Scrape
 
 SIZES = 40
 
-# Of one row, by size along each axis that moves.
+# Each model has a maker of the shape of one row, from the size along each axis that moves.
 MODELS = {
     "wav2vec": (windows.wav2vec, lambda n, _: (n + 400,), "900,2000"),
     "wav2vec_large": (lambda: windows.wav2vec(large=True), lambda n, _: (n + 400,), "900,2000"),

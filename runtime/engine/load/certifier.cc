@@ -29,8 +29,9 @@ bool AsksOfMasks(const ModelProof& proof) {
   });
 }
 
-// Gives outputs whose shape the file leaves open the one that was found.
+// Gives outputs whose shape the file leaves open the one that was found, if one was.
 void DeclareOutputs(ModelDraft& model) {
+  if (model.proof->output_shapes.empty()) return;
   const std::vector<ModelAxis>& axes = model.proof->axes;
   for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
     ModelIo& output = model.signature->recipe_outputs[i];

@@ -22,7 +22,7 @@ struct reprise_op_call {
 namespace reprise {
 namespace {
 
-// As many dims as a shape rule may ask for: those that results may have are checked behind it.
+// A shape rule may ask for this many dims: those that results may have are checked behind it.
 constexpr int32_t kMostDims = 64;
 
 template <typename T>
