@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <limits>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -94,7 +95,8 @@ struct Client::State {
   int in_flight = 0;  // guarded by mutex: callbacks that have not returned
 };
 
-Client::Client(ClientOptions options) : Client(options, MakeChannel(options.target, options.tls)) {}
+Client::Client(const ClientOptions& options)
+    : Client(options, MakeChannel(options.target, options.tls)) {}
 
 Client::Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel)
     : options_(std::move(options)), state_(std::make_unique<State>(std::move(channel))) {}
@@ -201,6 +203,27 @@ absl::StatusOr<inference::ModelMetadataResponse> Client::ModelMetadata(absl::str
   request.set_version(std::string(version));
   return state_->Call(options_, *state_->inference,
                       &inference::GRPCInferenceService::Stub::ModelMetadata, request);
+}
+
+absl::StatusOr<inference::ModelMetadataResponse> Client::RequiredMetadata(
+    absl::string_view model, absl::string_view version) {
+  ASSIGN_OR_RETURN(inference::ModelMetadataResponse metadata, ModelMetadata(model, version));
+  inference::ModelConfigRequest request;
+  request.set_name(std::string(model));
+  request.set_version(std::string(version));
+  // Not every server has it, and not every key may ask for it: all inputs are sent then.
+  const absl::StatusOr<inference::ModelConfigResponse> known = state_->Call(
+      options_, *state_->inference, &inference::GRPCInferenceService::Stub::ModelConfig, request);
+  if (!known.ok()) return metadata;
+  std::set<std::string> optional;
+  for (const auto& input : known->config().input()) {
+    if (input.optional()) optional.insert(input.name());
+  }
+  auto& inputs = *metadata.mutable_inputs();
+  for (int i = inputs.size() - 1; i >= 0; --i) {
+    if (optional.contains(inputs[i].name())) inputs.DeleteSubrange(i, 1);
+  }
+  return metadata;
 }
 
 absl::StatusOr<inference::RepositoryIndexResponse> Client::RepositoryIndex() {

@@ -117,7 +117,7 @@ using InferCallback = std::function<void(absl::StatusOr<InferResult>)>;
 
 class Client {
  public:
-  explicit Client(ClientOptions options);
+  explicit Client(const ClientOptions& options);
   // Over a channel that exists, such as one inside the process.
   Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel);
   ~Client();
@@ -140,6 +140,9 @@ class Client {
   absl::StatusOr<bool> ModelReady(absl::string_view model, absl::string_view version = "");
   absl::StatusOr<inference::ModelMetadataResponse> ModelMetadata(absl::string_view model,
                                                                  absl::string_view version = "");
+  // The same without the inputs that a request may leave out.
+  absl::StatusOr<inference::ModelMetadataResponse> RequiredMetadata(absl::string_view model,
+                                                                    absl::string_view version = "");
   absl::StatusOr<inference::RepositoryIndexResponse> RepositoryIndex();
 
   // Empty arguments select everything.

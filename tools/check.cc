@@ -12,6 +12,7 @@
 #include "runtime/ops/custom/op_library.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
+#include "tools/cache_error.h"
 #include "tools/command.h"
 #include "tools/local_engine.h"
 #include "tools/precision.h"
@@ -36,6 +37,7 @@ struct CheckFlags {
   std::vector<std::string> ranks;    // "x=3"
   int64_t max_batch_tokens = ModelOptions().max_batch_tokens;
   std::string packing = "auto";
+  std::vector<std::string> promote;  // names; "auto" among them
   int streams = AvailableCpus();
   bool json = false;
   std::string metrics_file;  // empty: none
@@ -120,7 +122,8 @@ absl::Status RunCheck(const CheckFlags& flags) {
                          .rules = flags.precision_ops,
                          .bucket = flags.bucket,
                          .inputs_file = flags.inputs_file,
-                         .max_isa = *ParseIsa(flags.max_isa)});
+                         .max_isa = *ParseIsa(flags.max_isa),
+                         .json = flags.json});
   }
   LocalEngine local(*ParseIsa(flags.max_isa), AvailableCpus(), flags.metrics_file);
   ModelOptions options = {.id = {.name = std::filesystem::path(flags.path).filename().string()},
@@ -130,6 +133,13 @@ absl::Status RunCheck(const CheckFlags& flags) {
   for (const std::string& text : flags.ranks) AddRank(text, options.ranks);
   // As a server does it: named buckets are there to be padded to.
   if (flags.packing == "auto" && flags.buckets.empty()) options.packing = PackingMode::kAuto;
+  for (const std::string& name : flags.promote) {
+    if (name == "auto") {
+      options.promote_found = true;
+    } else {
+      options.promote.push_back(name);
+    }
+  }
   TextLoad texts(path, {});
   options.extend = [&](ImportedModel& imported) { return texts.Extend(imported); };
   const auto model = local.Load(std::move(options));
@@ -154,6 +164,9 @@ absl::Status RunCheck(const CheckFlags& flags) {
     ASSIGN_OR_RETURN(const std::string report, CheckReport(local.engine, **model, flags.streams));
     std::printf("%s can be served\n\n%s", flags.path.c_str(), report.c_str());
     PrintRanks(**model, flags.ranks);
+    if (const std::string text = CacheErrorText(local.engine, *model); !text.empty()) {
+      std::printf("\n%s", text.c_str());
+    }
     PrintTexts(texts, **model);
   }
   return flags.metrics_file.empty() ? absl::OkStatus() : local.engine.WriteMetrics();
@@ -203,6 +216,12 @@ void AddCheck(CLI::App& app, Action& action) {
       ->add_option("--packing", flags->packing,
                    "As `reprise.packing` of config.pbtxt: auto (unless --buckets are given), off")
       ->check(CLI::IsMember({"auto", "off"}));
+  command
+      ->add_option("--promote", flags->promote,
+                   "Constants that become optional inputs, as `reprise.promote` of config.pbtxt")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   AddJson(*command, flags->json);
   command
       ->add_option("--metrics-file", flags->metrics_file,
@@ -235,9 +254,6 @@ void AddCheck(CLI::App& app, Action& action) {
       ->check(CLI::PositiveNumber);
   command->callback([flags, &action] {
     if (flags->path.empty() && !flags->ops) throw CLI::RequiredError("model or --ops");
-    if (flags->precision && flags->json) {
-      throw CLI::ValidationError("--json", "the report of --precision is for people alone");
-    }
     action = [flags] { return RunCheck(*flags); };
   });
 }

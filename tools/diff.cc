@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "client/cli/table.h"
@@ -165,10 +166,15 @@ std::string AsJson(const DiffSide& was, const DiffSide& now, const std::vector<s
 
 std::string DiffReport(const DiffSide& was, const DiffSide& now, const DiffOptions& options) {
   const GraphDiff diff = DiffGraphs(was.graph, now.graph);
-  std::vector<std::string> causes = diff.causes;
-  for (std::vector<std::string> more : {FactCauses(was, now), KernelCauses(was, now)}) {
-    causes.insert(causes.end(), more.begin(), more.end());
-  }
+  // The sizes of a recipe come before what they make of its graph.
+  const auto is_of_key = [](const std::string& cause) {
+    return absl::StartsWith(cause, "binding ") || absl::StartsWith(cause, "packing ");
+  };
+  std::vector<std::string> causes = FactCauses(was, now);
+  const auto others = std::stable_partition(causes.begin(), causes.end(), is_of_key);
+  causes.insert(others, diff.causes.begin(), diff.causes.end());
+  const std::vector<std::string> kernels = KernelCauses(was, now);
+  causes.insert(causes.end(), kernels.begin(), kernels.end());
   const std::vector<Row> rows = RowsOf(was, now, diff);
   if (options.json) return AsJson(was, now, causes, rows);
   std::string text;

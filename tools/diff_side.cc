@@ -147,10 +147,11 @@ absl::StatusOr<DiffSide> ReadDiffSide(const std::string& name, const std::string
                                       const ServerFlags& server) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(name, absl::MaxSplits('#', 1));
   if (!parts.second.empty() && std::filesystem::exists(parts.first)) {
-    return ReadBundle(parts.first, parts.second);
+    return ReadBundle(parts.first, absl::AsciiStrToLower(parts.second));
   }
   if (IsKey(name) && !std::filesystem::exists(name)) {
-    return store.empty() ? ReadServed(name, server) : ReadStored(store, name);
+    const std::string key = absl::AsciiStrToLower(name);
+    return store.empty() ? ReadServed(key, server) : ReadStored(store, key);
   }
   if (!std::filesystem::exists(name)) {
     return absl::NotFoundError(absl::StrCat(

@@ -23,6 +23,7 @@ struct GenerateOptions {
   std::vector<std::string> prompts;  // ids, separated by commas
   SamplingOptions sampling;
   std::vector<int64_t> eos_ids;
+  std::string cache_dtype = "f32";
   int64_t context = 0;
   int64_t memory_mb = 1024;
   int64_t step_tokens = 512;
@@ -82,7 +83,7 @@ void PrintSpeed(const GeneratorStats& stats, const std::vector<int64_t>& first,
       static_cast<double>(stats.generated_tokens) * 1e9 / static_cast<double>(ns), median(first),
       median(next), static_cast<long long>(stats.steps), static_cast<long long>(stats.set_backs),
       static_cast<long long>(stats.drafts_right),
-      static_cast<long long>(stats.drafts_right + stats.drafts_wrong));
+      static_cast<long long>(stats.drafts_right) + static_cast<long long>(stats.drafts_wrong));
 }
 
 absl::Status Generate(const GenerateOptions& options) {
@@ -91,6 +92,7 @@ absl::Status Generate(const GenerateOptions& options) {
                    local.LoadToStudy(options.path, Precision::kExact));
   std::vector<int64_t> first, next;
   GeneratorOptions wanted = {.page_bytes = options.memory_mb << 20,
+                             .cache_dtype = *ops::ParseCacheDType(options.cache_dtype),
                              .context = options.context,
                              .step_tokens = options.step_tokens,
                              .eos_ids = options.eos_ids,
@@ -165,6 +167,9 @@ void AddGenerate(CLI::App& app, Action& action) {
   command->add_option("--eos", options->eos_ids, "An id that ends an answer; may be given again")
       ->allow_extra_args(false);
   command->add_option("--context", options->context, "Positions of a sequence; 0: the model's")
+      ->capture_default_str();
+  command->add_option("--cache-dtype", options->cache_dtype, "How pages hold keys and values")
+      ->check(CLI::IsMember({"f32", "bf16", "int8"}))
       ->capture_default_str();
   command->add_option("--cache-mb", options->memory_mb, "Memory of keys and values, in MiB")
       ->capture_default_str();

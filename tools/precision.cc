@@ -14,7 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/json_inputs.h"
 #include "client/cli/table.h"
+#include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/metrics/json_writer.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/fuse/fuse_passes.h"
@@ -89,6 +91,115 @@ std::vector<float> FloatsOf(const Model& model, const Response& response) {
   return all;
 }
 
+// A choice as it was measured.
+struct Measured {
+  std::string choice;
+  RoundedProducts products;
+  double error = 0, relative = 0, mean = 0;  // relative: of the largest element
+};
+
+// A node that could round.
+struct RoundingNode {
+  std::string name, op;
+  Shape result;
+  std::string precision;  // "exact", "bf16"
+};
+
+Measured Measure(const Choice& choice, const Graph& graph, const std::vector<float>& exact,
+                 const std::vector<float>& rounded) {
+  Measured measured = {.choice = choice.name, .products = CountRoundedProducts(graph)};
+  double largest = 0, sum = 0;
+  for (size_t i = 0; i < std::min(exact.size(), rounded.size()); ++i) {
+    const double difference = std::abs(static_cast<double>(exact[i]) - rounded[i]);
+    largest = std::max<double>(largest, std::abs(exact[i]));
+    measured.error = std::max(measured.error, difference);
+    sum += difference;
+  }
+  if (largest > 0) measured.relative = measured.error / largest;
+  if (!exact.empty()) measured.mean = sum / static_cast<double>(exact.size());
+  return measured;
+}
+
+std::vector<RoundingNode> RoundingNodes(const Graph& graph) {
+  std::vector<RoundingNode> nodes;
+  for (const NodeId id : graph.NodeIds()) {
+    const Node& node = graph.node(id);
+    const OpFacts& facts = FactsOf(node.op);
+    if (facts.rounding == Rounding::kNone && !facts.Is(kMultipliesWeights)) continue;
+    nodes.push_back({.name = node.name,
+                     .op = node.op,
+                     .result = *graph.value(node.outputs[0]).shape,
+                     .precision = node.attributes.String(kPrecisionAttribute, "exact")});
+  }
+  return nodes;
+}
+
+std::string ChoicesText(const std::vector<Measured>& choices) {
+  constexpr auto kRight = Table::Align::kRight;
+  Table table({{"choice"},
+               {"products that round", kRight},
+               {"attentions", kRight},
+               {"largest error", kRight},
+               {"of the largest element", kRight},
+               {"mean error", kRight}});
+  const auto number = [](double value) { return FormatText("%.3g", value); };
+  for (const Measured& one : choices) {
+    table.AddRow({one.choice, absl::StrCat(one.products.rounded, " of ", one.products.all),
+                  absl::StrCat(one.products.attentions), number(one.error), number(one.relative),
+                  number(one.mean)});
+  }
+  return table.Text();
+}
+
+std::string NodesText(const std::vector<RoundingNode>& nodes) {
+  Table table({{"node"}, {"op"}, {"result"}, {"rounds"}});
+  for (const RoundingNode& node : nodes) {
+    table.AddRow({node.name, node.op, ShapeToString(node.result),
+                  node.precision == "exact" ? "no" : node.precision});
+  }
+  return table.Text();
+}
+
+std::string ReportJson(const std::string& path, const AxisSizes& sizes, bool made_up,
+                       const std::vector<Measured>& choices,
+                       const std::vector<RoundingNode>& nodes) {
+  JsonWriter json;
+  json.Object([&] {
+    json.Member("model", path);
+    json.Key("sizes");
+    json.Object([&] {
+      for (const auto& [axis, size] : sizes) json.Member(axis, size);
+    });
+    json.Member("inputs", made_up ? "made-up" : "given");
+    json.Key("choices");
+    json.Array([&] {
+      for (const Measured& one : choices) {
+        json.Object([&] {
+          json.Member("choice", one.choice);
+          json.Member("products", one.products.all);
+          json.Member("products_rounded", one.products.rounded);
+          json.Member("attentions", one.products.attentions);
+          json.Member("largest_error", one.error);
+          json.Member("of_largest_element", one.relative);
+          json.Member("mean_error", one.mean);
+        });
+      }
+    });
+    json.Key("nodes");
+    json.Array([&] {
+      for (const RoundingNode& node : nodes) {
+        json.Object([&] {
+          json.Member("node", node.name);
+          json.Member("op", node.op);
+          json.Member("result", ShapeToString(node.result));
+          json.Member("precision", node.precision);
+        });
+      }
+    });
+  });
+  return json.Take();
+}
+
 struct Answered {
   std::shared_ptr<Model> model;
   std::vector<float> values;
@@ -107,23 +218,23 @@ class Study {
     ASSIGN_OR_RETURN(stream_, Stream::Create({.cores = &local_.cores}));
     ASSIGN_OR_RETURN(const Answered exact, Answer({.name = "exact"}));
     ASSIGN_OR_RETURN(const Graph compiled, GraphAt(*exact.model, sizes_));
-    std::printf("%s at %s, %s inputs\n\n", options_.path.c_str(), SizesText().c_str(),
-                options_.inputs_file.empty() ? "made-up" : "given");
     ASSIGN_OR_RETURN(const std::vector<Choice> choices, ChoicesFor(*exact.model, compiled, given));
-    constexpr auto kRight = Table::Align::kRight;
-    Table table({{"choice"},
-                 {"products that round", kRight},
-                 {"attentions", kRight},
-                 {"largest error", kRight},
-                 {"of the largest element", kRight},
-                 {"mean error", kRight}});
+    std::vector<Measured> measured;
+    std::vector<RoundingNode> nodes;  // those of the last choice
     for (const Choice& choice : choices) {
       ASSIGN_OR_RETURN(const Answered answered, Answer(choice));
       ASSIGN_OR_RETURN(const Graph graph, GraphAt(*answered.model, sizes_));
-      AddRow(choice, graph, exact.values, answered.values, table);
-      if (&choice == &choices.back()) PrintNodes(choice, graph);
+      measured.push_back(Measure(choice, graph, exact.values, answered.values));
+      nodes = RoundingNodes(graph);
     }
-    std::printf("%s", table.Text().c_str());
+    const bool made_up = options_.inputs_file.empty();
+    if (options_.json) {
+      std::printf("%s", ReportJson(options_.path, sizes_, made_up, measured, nodes).c_str());
+      return absl::OkStatus();
+    }
+    std::printf("%s at %s, %s inputs\n\n%s:\n\n%s\n%s", options_.path.c_str(), SizesText().c_str(),
+                made_up ? "made-up" : "given", choices.back().name.c_str(),
+                NodesText(nodes).c_str(), ChoicesText(measured).c_str());
     return absl::OkStatus();
   }
 
@@ -162,41 +273,6 @@ class Study {
       absl::StrAppend(&text, text.empty() ? "" : ", ", axis, " ", size);
     }
     return text.empty() ? "its only sizes" : text;
-  }
-
-  static void AddRow(const Choice& choice, const Graph& graph, const std::vector<float>& exact,
-                     const std::vector<float>& rounded, Table& table) {
-    const RoundedProducts count = CountRoundedProducts(graph);
-    double largest = 0, error = 0, sum = 0;
-    for (size_t i = 0; i < std::min(exact.size(), rounded.size()); ++i) {
-      const double difference = std::abs(static_cast<double>(exact[i]) - rounded[i]);
-      largest = std::max<double>(largest, std::abs(exact[i]));
-      error = std::max(error, difference);
-      sum += difference;
-    }
-    const auto number = [](double value) {
-      char text[32];
-      std::snprintf(text, sizeof(text), "%.3g", value);
-      return std::string(text);
-    };
-    table.AddRow({choice.name, absl::StrCat(count.rounded, " of ", count.all),
-                  absl::StrCat(count.attentions), number(error),
-                  number(largest == 0 ? 0 : error / largest),
-                  number(exact.empty() ? 0 : sum / static_cast<double>(exact.size()))});
-  }
-
-  // The nodes that could round, and whether they do.
-  static void PrintNodes(const Choice& choice, const Graph& graph) {
-    Table table({{"node"}, {"op"}, {"result"}, {"rounds"}});
-    for (const NodeId id : graph.NodeIds()) {
-      const Node& node = graph.node(id);
-      const OpFacts& facts = FactsOf(node.op);
-      if (facts.rounding == Rounding::kNone && !facts.Is(kMultipliesWeights)) continue;
-      const std::string precision = node.attributes.String(kPrecisionAttribute, "exact");
-      table.AddRow({node.name, node.op, ShapeToString(*graph.value(node.outputs[0]).shape),
-                    precision == "exact" ? "no" : precision});
-    }
-    std::printf("%s:\n\n%s\n", choice.name.c_str(), table.Text().c_str());
   }
 
   const PrecisionOptions& options_;

@@ -17,6 +17,7 @@ struct PrecisionOptions {
   std::string inputs_file;  // as `reprise infer --inputs`; empty: made-up inputs
   Isa max_isa = kEveryIsa;
   int64_t max_id = 1000;
+  bool json = false;
 };
 
 // Needs no server: answers the same request exactly and with every choice, and prints tables.

@@ -79,11 +79,33 @@ std::map<std::string, ModuleShapes> ShapesOfModules(const Graph& graph, const No
   return modules;
 }
 
+// Positions in the model's outputs of what dynamic nodes make, by node.
+using DynamicOutputs = std::map<std::string, size_t>;
+
+// Makes the first results of the nodes that `model` is cut at outputs behind its own.
+DynamicOutputs ShowDynamic(const Model& model, ImportedModel& imported) {
+  DynamicOutputs shown;
+  if (model.tail() == nullptr) return shown;
+  for (const Cut& cut : model.tail()->cuts()) {
+    for (const NodeId id : imported.graph.NodeIds()) {
+      const Node& node = imported.graph.node(id);
+      const bool is_it = node.name == cut.node && node.op == cut.op;
+      if (!is_it || node.op == "If" || node.op == "Loop" || node.output(0) == kNone) continue;
+      if (imported.graph.IsOutput(node.output(0)) || shown.contains(cut.node)) continue;
+      shown[cut.node] = imported.outputs.size();
+      imported.outputs.push_back({.name = imported.graph.value(node.output(0)).name});
+      imported.graph.AddOutput(node.output(0));
+    }
+  }
+  return shown;
+}
+
 class Tracer {
  public:
+  // `shown`: the results of dynamic nodes are outputs behind these first ones, see ShowDynamic.
   Tracer(LocalEngine& local, const Model& model, NodePlaces places,
-         const std::vector<StaticForm>& forms)
-      : local_(local), model_(model), places_(std::move(places)) {
+         const std::vector<StaticForm>& forms, const DynamicOutputs& shown)
+      : local_(local), model_(model), places_(std::move(places)), shown_(shown) {
     for (const StaticForm& form : forms) forms_[form.node] = form.words;
     if (model.tail() == nullptr) return;
     for (const CutGraph::Stage& stage : model.tail()->graph().stages) {
@@ -113,10 +135,9 @@ class Tracer {
     if (!graph.ok()) return WithStep(step, graph.status());
     const absl::Status ran = Serve(sizes, step);
     if (!ran.ok()) return WithStep(step, ran);
-    const bool is_new = Compare(*graph, step);
-    Cuts(step);
-    const bool data = model_.tail() != nullptr;
-    if (step > 1 && (is_new || data)) ++table_.recompiled;
+    const bool new_inputs = Compare(*graph, step);
+    const bool new_inside = Cuts(step);
+    if (step > 1 && (new_inputs || new_inside)) ++table_.recompiled;
     return absl::OkStatus();
   }
 
@@ -133,15 +154,17 @@ class Tracer {
     RETURN_IF_ERROR(response.status);
     served_ = absl::StrCat(CaptureOutcomeName(response.info.capture), " ", response.info.bucket);
     evicted_ = false;
-    behind_cuts_.clear();
     for (const MissRecord& record : local_.engine.misses().Since(before)) {
       ++table_.captured;
       evicted_ = evicted_ || record.reason == CompileReason::kEvicted;
-      if (!record.section.empty()) behind_cuts_.push_back(record);
     }
     std::vector<std::string> outputs;
-    for (size_t i = 0; i < response.outputs.size(); ++i) {
+    for (size_t i = 0; i < response.outputs.size() - shown_.size(); ++i) {
       outputs.push_back(SlotText(model_.outputs()[i].name, response.outputs[i]));
+    }
+    inside_.clear();
+    for (const auto& [node, output] : shown_) {
+      inside_[node] = SlotText(model_.outputs()[output].name, response.outputs[output]);
     }
     outputs_ = absl::StrJoin(outputs, ", ");
     return absl::OkStatus();
@@ -202,51 +225,53 @@ class Tracer {
   }
 
   // The nodes behind which data decide the sizes: a static graph is compiled anew whenever these
-  // are others.
-  void Cuts(int64_t step) {
-    if (model_.tail() == nullptr) return;
-    const bool new_out = seen_data_.insert(outputs_).second || !behind_cuts_.empty();
+  // are others. Whether some are.
+  bool Cuts(int64_t step) {
+    if (model_.tail() == nullptr) return false;
+    bool any_new = false;
     for (const Cut& cut : model_.tail()->cuts()) {
       const NodePlace place = places_.Of(cut.node);
+      // It is not known what control flow makes, only what comes out of the model.
+      const auto inside = inside_.find(cut.node);
+      const std::string& made = inside == inside_.end() ? outputs_ : inside->second;
       auto& [recompilations, at_fault] = counts_[place.module];
-      if (step > 1 && new_out) {
+      if (!seen_data_[cut.node].insert(made).second) continue;
+      any_new = true;
+      if (step > 1) {
         ++recompilations;
         ++at_fault;
       }
-      if (!new_out) continue;
       RecompileRow row = {
           .step = step,
           .module = place.module,
           .op = absl::StrCat(cut.op, " '", cut.node, "'"),
+          .new_out = made,
           .cause = kCauseData,
           .location = place.location,
           .comment = absl::StrCat("would recompile in a static graph; here: cut, eager nodes ",
                                   eager_nodes_)};
-      for (const MissRecord& record : behind_cuts_) {
-        if (record.section != absl::StrCat("behind ", cut.op, " '", cut.node, "'")) continue;
-        row.new_out = absl::StrJoin(record.inputs, ", ");
-      }
-      if (row.new_out.empty()) row.new_out = outputs_;
       const auto form = forms_.find(cut.node);
       if (form != forms_.end()) absl::StrAppend(&row.comment, "; static form: ", form->second);
       table_.rows.push_back(std::move(row));
     }
+    return any_new;
   }
 
   LocalEngine& local_;
   const Model& model_;
   const NodePlaces places_;
+  const DynamicOutputs shown_;
   std::map<std::string, std::string> forms_;  // words, by dynamic node
   int64_t eager_nodes_ = 0;
   std::unique_ptr<Stream> stream_;
   Recompilations table_;
   std::map<std::string, std::set<std::string>> seen_in_, seen_out_;  // keyed by module
-  std::set<std::string> seen_data_;
-  std::map<std::string, std::pair<int64_t, int64_t>> counts_;  // recompilations, at fault
+  std::map<std::string, std::set<std::string>> seen_data_;           // keyed by node of a cut
+  std::map<std::string, std::pair<int64_t, int64_t>> counts_;        // recompilations, at fault
   // The last step's.
   std::string served_, outputs_;
+  std::map<std::string, std::string> inside_;  // what nodes of cuts made, keyed by node
   bool evicted_ = false;
-  std::vector<MissRecord> behind_cuts_;
 };
 
 }  // namespace
@@ -254,8 +279,23 @@ class Tracer {
 absl::StatusOr<Recompilations> TraceRecompilations(const std::string& path,
                                                    const std::vector<AxisSizes>& steps) {
   LocalEngine local(kEveryIsa);
-  ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
+  ASSIGN_OR_RETURN(std::shared_ptr<Model> model,
                    local.engine.Load({.id = {.name = path}, .path = path}));
+  DynamicOutputs shown;
+  if (model->tail() != nullptr) {
+    ModelOptions options = {.id = {.name = path}, .path = path};
+    options.extend = [&, plain = model](ImportedModel& imported) {
+      shown = ShowDynamic(*plain, imported);
+      return absl::OkStatus();
+    };
+    // Without a look inside, what comes out of the model has to do.
+    absl::StatusOr<std::shared_ptr<Model>> open = local.engine.Load(std::move(options));
+    if (open.ok()) {
+      model = *std::move(open);
+    } else {
+      shown.clear();
+    }
+  }
   for (const AxisSizes& sizes : steps) {
     for (const ModelAxis& axis : model->axes()) {
       if (!sizes.contains(axis.label)) {
@@ -270,7 +310,7 @@ absl::StatusOr<Recompilations> TraceRecompilations(const std::string& path,
   if (!file.ParseFromString(bytes)) {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no ONNX model"));
   }
-  return Tracer(local, *model, std::move(places), FindStaticForms(file.graph())).Run(steps);
+  return Tracer(local, *model, std::move(places), FindStaticForms(file.graph()), shown).Run(steps);
 }
 
 }  // namespace reprise::cli

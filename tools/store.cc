@@ -172,13 +172,19 @@ absl::Status List(const StoreFlags& flags) {
 absl::Status Verify(const StoreFlags& flags) {
   ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/true));
   int64_t good = 0, bad = 0;
+  Json list = Json::array();
   for (const Inspected& file : Inspect(*store)) {
     ++(file.facts.ok() ? good : bad);
-    if (file.facts.ok()) continue;
+    if (flags.json) list.push_back(FileJson(file, {}));
+    if (file.facts.ok() || flags.json) continue;
     std::printf("%s: %s\n", file.entry.file.c_str(),
                 std::string(file.facts.status().message()).c_str());
   }
-  std::printf("%s files are intact, %s are not\n", Count(good).c_str(), Count(bad).c_str());
+  if (flags.json) {
+    std::printf("%s", JsonText({{"intact", good}, {"damaged", bad}, {"files", list}}).c_str());
+  } else {
+    std::printf("%s files are intact, %s are not\n", Count(good).c_str(), Count(bad).c_str());
+  }
   if (bad == 0) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(
       bad,
@@ -237,6 +243,7 @@ absl::Status ShowRecipe(const Inspected& file, bool constants) {
 absl::Status Show(const StoreFlags& flags) {
   ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/true));
   ASSIGN_OR_RETURN(const std::vector<Inspected> files, RecipesOfKey(*store, flags.key));
+  Json list = Json::array();
   for (const Inspected& file : files) {
     if (flags.json) {
       Json json = FileJson(file, store->Uses());
@@ -248,11 +255,12 @@ absl::Status Show(const StoreFlags& flags) {
         json["graph"] = recipe.plan.graph;
         json["kernels"] = recipe.plan.kernels;
       }
-      std::printf("%s", JsonText(json).c_str());
+      list.push_back(std::move(json));
       continue;
     }
     RETURN_IF_ERROR(ShowRecipe(file, flags.constants));
   }
+  if (flags.json) std::printf("%s", JsonText({{"files", list}}).c_str());
   return absl::OkStatus();
 }
 
@@ -353,7 +361,9 @@ void AddFolder(CLI::App& command, StoreFlags& flags) {
       ->required();
 }
 
+// Keys are written in lower case, and taken in any.
 CLI::Option& AddKey(CLI::Option& option) {
+  option.transform([](std::string text) { return absl::AsciiStrToLower(text); });
   return *option.type_name("KEY")->check([](const std::string& text) -> std::string {
     const bool is_key = text.size() == 16 && absl::c_all_of(text, absl::ascii_isxdigit);
     return is_key ? "" : absl::StrCat("'", text, "' is no key of 16 hexadecimal digits");
@@ -380,9 +390,10 @@ void AddStore(CLI::App& app, Action& action) {
       .required();
   show->add_flag("--constants", flags->constants, "With the bytes of all constants");
   show->add_flag("--json", flags->json, "Print it as JSON");
-  AddFolder(*AddOne(*store, "verify", "Reads every file; exit 1 if one is damaged", flags, Verify,
-                    action),
-            *flags);
+  CLI::App* verify =
+      AddOne(*store, "verify", "Reads every file; exit 1 if one is damaged", flags, Verify, action);
+  AddFolder(*verify, *flags);
+  verify->add_flag("--json", flags->json, "Print what was found as JSON");
   CLI::App* prune = AddOne(*store, "prune", "Removes damaged files, and those of the least value",
                            flags, Prune, action);
   AddFolder(*prune, *flags);

@@ -202,7 +202,12 @@ absl::Status RunInfer(const InferFlags& flags) {
     RandomInputOptions options = flags.random;
     options.shapes = ParseShapes(flags.shapes);
     std::mt19937_64 random(flags.seed);
-    ASSIGN_OR_RETURN(tensors, RandomInputs(metadata, options, random));
+    // An input that may be left out is made up where --shape is given.
+    auto wanted = metadata;
+    if (options.shapes.empty()) {
+      ASSIGN_OR_RETURN(wanted, client->RequiredMetadata(flags.model, flags.version));
+    }
+    ASSIGN_OR_RETURN(tensors, RandomInputs(wanted, options, random));
   } else {
     std::ifstream file(flags.inputs_file);
     if (!file) return absl::NotFoundError(absl::StrCat("cannot read '", flags.inputs_file, "'"));

@@ -71,7 +71,7 @@ absl::StatusOr<LoadResult> RunLoad(client::Client& client, const LoadOptions& op
   if (options.lengths.empty() && options.texts.empty()) {
     return absl::InvalidArgumentError("no lengths and no texts to send");
   }
-  ASSIGN_OR_RETURN(const auto metadata, client.ModelMetadata(options.model, options.version));
+  ASSIGN_OR_RETURN(const auto metadata, client.RequiredMetadata(options.model, options.version));
   InputsByLength inputs;
   if (options.texts.empty()) {
     ASSIGN_OR_RETURN(inputs, MakeInputs(metadata, options));

@@ -105,10 +105,12 @@ Dynamicity JudgeShapes(const ShapeTable& table, bool recent) {
   result.fresh_share = Share(tally.fresh, tally.requests);
   const bool much_outside = result.outside_share > kMuchOutsideShare &&
                             static_cast<double>(table.distinct) > kLittleShapes;
+  // The one capture of a single shape says nothing of how much shapes vary.
+  const bool is_first_of_its_shape = table.distinct == 1 && tally.outside == 1;
   if (result.shapes_that_count > kSomeShapes + kRoom || much_outside) {
     result.verdict = DynamicityVerdict::kALot;
   } else if (result.shapes_that_count > kLittleShapes + kRoom ||
-             result.outside_share > kOutsideShare) {
+             (result.outside_share > kOutsideShare && !is_first_of_its_shape)) {
     result.verdict = DynamicityVerdict::kSome;
   }
   const size_t columns = table.rows.empty() ? 0 : table.rows[0].sizes.size();

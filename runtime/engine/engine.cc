@@ -112,6 +112,7 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::LoadAs(ModelOptions options,
   context.change_since = [this, has_past](const std::string& name, const ModelProgram& program) {
     return has_past ? ChangeSince(name, program) : nullptr;
   };
+  context.graph_before = [this](const std::string& name) { return GraphBefore(name); };
   const ModelLoader loader(context);
   const ModelId id = options.id;
   ASSIGN_OR_RETURN(
@@ -153,16 +154,27 @@ std::set<std::string> Engine::RecipesOf(const Model& model) const {
   return recipes;
 }
 
+std::shared_ptr<const Model> Engine::LoadedBefore(const std::string& name) {
+  // The last user of a model may be this function: it then lets go behind the lock, which the end
+  // of a model takes.
+  std::vector<std::shared_ptr<const Model>> held;
+  MutexLock lock(models_mutex_);
+  std::shared_ptr<const Model> before;
+  for (const auto& one : models_) {
+    held.push_back(one.lock());
+    if (held.back() != nullptr && held.back()->id().name == name) before = held.back();
+  }
+  return before;
+}
+
+std::optional<Graph> Engine::GraphBefore(const std::string& name) {
+  if (const auto before = LoadedBefore(name)) return *before->program().graph;
+  return history_.GraphOf(name);
+}
+
 std::shared_ptr<const GraphChange> Engine::ChangeSince(const std::string& name,
                                                        const ModelProgram& program) {
-  std::shared_ptr<const Model> before;
-  {
-    MutexLock lock(models_mutex_);
-    for (const auto& one : models_) {
-      const std::shared_ptr<const Model> known = one.lock();
-      if (known != nullptr && known->id().name == name) before = known;
-    }
-  }
+  const std::shared_ptr<const Model> before = LoadedBefore(name);
   // It may serve still, while this one takes its place.
   if (before != nullptr) {
     if (before->fingerprint().digest == program.fingerprint.digest) return nullptr;
@@ -176,9 +188,10 @@ std::shared_ptr<const GraphChange> Engine::ChangeSince(const std::string& name,
 }
 
 std::shared_ptr<const Model> Engine::HeirOf(const Model& gone) {
+  std::vector<std::shared_ptr<const Model>> held;  // see LoadedBefore
   MutexLock lock(models_mutex_);
   for (const auto& one : models_) {
-    std::shared_ptr<const Model> model = one.lock();
+    const std::shared_ptr<const Model>& model = held.emplace_back(one.lock());
     if (model == nullptr || model->fingerprint().hash != gone.fingerprint().hash) continue;
     if (*model->fingerprint().text == *gone.fingerprint().text) return model;
   }
@@ -215,11 +228,6 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
                       Stream& stream, StopFlag* stop, std::vector<Response>& responses) {
   std::optional<BatchPlan::Resolution> prepared = plan.resolution();
   const RequestShape& first = plan.shapes()[0];
-  if (first.spread && !plan.packed()) {
-    if (const absl::Status apart = slices_.CheckSpread(plan.model(), first); !apart.ok()) {
-      prepared = BatchPlan::Resolution{.status = apart, .decided = true};
-    }
-  }
   BatchPlan::Resolution resolution =
       prepared.has_value() ? *std::move(prepared) : miss_policy_.Resolve(plan);
   if (!resolution.decided && !miss_policy_.MayCaptureFor(plan)) {
@@ -279,6 +287,8 @@ Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stre
   if (!shape.ok()) return {.status = shape.status()};
   if (shape->in_new_slice && options_.captures == nullptr) {
     slices_.Await(model, *shape, CaptureUrgency::kUrgent, nullptr);
+    request = as_sent;
+    model.SpreadRows(request);
     shape = model.Measure(request);
     if (!shape.ok()) return {.status = shape.status()};
   }
@@ -354,6 +364,10 @@ absl::StatusOr<FilledFrame> Engine::Fill(const Model& model, const Request& requ
   ASSIGN_OR_RETURN(const RequestShape shape, model.Measure(request));
   if (!shape.overrides.empty()) {
     return absl::InvalidArgumentError("a recipe by itself takes no value for an initialiser");
+  }
+  if (shape.splits_axes()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a recipe by itself takes sizes that fit the axes: ", shape.misfit));
   }
   if (packed && !model.Packs(shape)) {
     return absl::InvalidArgumentError(

@@ -200,6 +200,10 @@ class Engine {
   std::atomic<int64_t> next_batch_{1};
   // Texts of the recipes in memory that were captured for the graph of `model`.
   std::set<std::string> RecipesOf(const Model& model) const;
+  // The model that was loaded under `name` last, while it is there; null without one.
+  std::shared_ptr<const Model> LoadedBefore(const std::string& name) EXCLUDES(models_mutex_);
+  // The graph that was served under `name` last; nullopt where none is known.
+  std::optional<Graph> GraphBefore(const std::string& name) EXCLUDES(models_mutex_);
   // How `program` differs from what was loaded before it under `name`; null: in nothing, or there
   // was nothing.
   std::shared_ptr<const GraphChange> ChangeSince(const std::string& name,

@@ -66,14 +66,15 @@ absl::Status Generator::Init() {
   std::vector<std::string> outputs;
   for (const ModelIo& output : model_->outputs()) outputs.push_back(output.name);
   ASSIGN_OR_RETURN(PagedForm form, MakePagedForm(Engine::SymbolicGraph(*model_, false), outputs,
-                                                 {.context = options_.context}));
+                                                 {.context = options_.context,
+                                                  .cache_dtype = options_.cache_dtype}));
   ids_input_ = form.decoder.ids;
   context_ = form.context;
   vocabulary_ = form.vocabulary;
   caches_ = static_cast<int64_t>(form.caches.size());
   id_rows_ = PositionsOfTables(*form.graph, form.graph->FindValue(ids_input_));
   if (id_rows_ <= 0) id_rows_ = vocabulary_;
-  const auto page_bytes = static_cast<size_t>(form.page_floats) * sizeof(float);
+  const auto page_bytes = static_cast<size_t>(form.page_bytes);
   const size_t aligned = (page_bytes + 63) / 64 * 64;
   const int64_t count = options_.page_bytes / static_cast<int64_t>(aligned);
   if (count < 1) {

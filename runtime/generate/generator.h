@@ -43,13 +43,14 @@ struct GeneratorEvents {
 };
 
 struct GeneratorOptions {
-  int64_t page_bytes = int64_t{1} << 30;  // all pages together take this at most
-  int64_t context = 0;                    // positions of a sequence; 0: what the model has
-  int64_t step_tokens = 512;              // the most that a step computes
-  int64_t max_running = 64;               // sequences that are computed side by side
-  int64_t max_waiting = 1024;             // requests beyond these are refused
-  int64_t max_stall_ns = 20'000'000;      // what prompts may add to the time between tokens
-  int64_t max_unread = 64;                // events that a client has not taken before it waits
+  int64_t page_bytes = int64_t{1} << 30;                    // all pages together take this at most
+  ops::CacheDType cache_dtype = ops::CacheDType::kFloat32;  // keys and values in pages have it
+  int64_t context = 0;                // positions of a sequence; 0: what the model has
+  int64_t step_tokens = 512;          // the most that a step computes
+  int64_t max_running = 64;           // sequences that are computed side by side
+  int64_t max_waiting = 1024;         // requests beyond these are refused
+  int64_t max_stall_ns = 20'000'000;  // what prompts may add to the time between tokens
+  int64_t max_unread = 64;            // events that a client has not taken before it waits
   std::vector<int64_t> eos_ids;
   bool speculate = true;  // several tokens of a sequence in a step, where that pays
   int max_threads = 1;

@@ -17,6 +17,12 @@ struct ModelIo {
   std::vector<Dim> dims;  // outputs: as declared, informative only
   bool text = false;      // elements are places in the model's vocabulary, as int64
   bool optional = false;  // an initialiser listed as input: a request may leave it out
+  // The parameter that has its value where a request leaves it out (see engine/load/promotion.h);
+  // -1 where it has none.
+  int parameter = -1;
+
+  // Requests that send it are served by a variant of the model.
+  bool has_variants() const { return optional && parameter < 0; }
 };
 
 // Ranks of inputs whose shape the file leaves open, by name.

@@ -277,6 +277,23 @@ constexpr Parameter kParameters[] = {
        const auto read = [](const std::string&) { return std::string("any"); };
        return PrecisionRules::Parse(value, read).status();
      }},
+    {"reprise.promote", "", "auto, or names", "nothing",
+     "Constants that become optional inputs, the file's value where a request leaves them out: "
+     "requests with values of their own are padded and batched, and nothing is captured for them. "
+     "auto: those that another version of the model has differently, and small initialisers that "
+     "the file lists as inputs",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       for (absl::string_view name : absl::StrSplit(value, ',')) {
+         name = absl::StripAsciiWhitespace(name);
+         if (name.empty()) return absl::InvalidArgumentError("must be auto, or names of constants");
+         if (name == "auto") {
+           settings.promote_found = true;
+         } else {
+           settings.promote.emplace_back(name);
+         }
+       }
+       return absl::OkStatus();
+     }},
     {"reprise.fusion", "", "auto|off", "auto",
      "off: each node is computed as the file has it, by one kernel, so that its bits hang on the "
      "node alone; slow, to see what joining nodes changes",
@@ -302,6 +319,16 @@ constexpr Parameter kParameters[] = {
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        RETURN_IF_ERROR(WantInteger(value, 1, kLargest >> 20, settings.cache_bytes));
        settings.cache_bytes <<= 20;
+       return absl::OkStatus();
+     }},
+    {"reprise.cache_dtype", "", "f32|bf16|int8", "f32",
+     "How pages hold keys and values: bf16 takes half of the memory and int8 (with a scale for "
+     "each "
+     "position and head) a quarter; both round, and reprise check measures by how much",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       const std::optional<ops::CacheDType> dtype = ops::ParseCacheDType(value);
+       if (!dtype.has_value()) return absl::InvalidArgumentError("must be f32, bf16 or int8");
+       settings.cache_dtype = *dtype;
        return absl::OkStatus();
      }},
     {"reprise.context", "", "integer", "what the model has",

@@ -12,6 +12,7 @@
 #include "proto/model_config.pb.h"
 #include "runtime/bucket/boundaries.h"
 #include "runtime/bucket/policy.h"
+#include "runtime/ops/attention/paged.h"
 #include "runtime/ops/kit/precision.h"
 #include "server/config/config_strictness.h"
 
@@ -64,16 +65,19 @@ struct ModelSettings {
   // Tokens of a decoder whose cache the server owns.
   bool generation = true;
   int64_t cache_bytes = int64_t{1} << 30;  // the most that keys and values take
-  int64_t context = 0;                     // positions of a sequence; 0: what the model has
-  int64_t max_stall_ms = 20;               // what prompts may add to the time between tokens
-  int64_t max_sequences = 64;              // that are computed side by side
-  bool speculation = true;                 // several tokens of a sequence in a step
-  std::vector<int64_t> eos_ids;            // empty: what the files beside the model say
+  ops::CacheDType cache_dtype = ops::CacheDType::kFloat32;
+  int64_t context = 0;           // positions of a sequence; 0: what the model has
+  int64_t max_stall_ms = 20;     // what prompts may add to the time between tokens
+  int64_t max_sequences = 64;    // that are computed side by side
+  bool speculation = true;       // several tokens of a sequence in a step
+  std::vector<int64_t> eos_ids;  // empty: what the files beside the model say
   // State that is kept between requests (sequence_batching).
   int64_t max_live_sequences = 1024;
   int64_t state_bytes = int64_t{1} << 30;  // the state of all sequences together
   std::optional<bool> packing;  // where the model can be packed; absent: see WantsPacking
   Precision precision = Precision::kExact;
+  std::vector<std::string> promote;     // constants that requests may send
+  bool promote_found = false;           // and those that versions have differently
   std::string precision_ops;            // see PrecisionRules; files are in the model's folder
   bool fusion = true;                   // nodes are joined where that is faster
   std::set<std::string> padding_off;    // axis labels

@@ -1,5 +1,6 @@
 #include "server/repository/model_loader.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -82,6 +83,23 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .confirm_padding_later = !frozen && !settings.frozen && !WantsWarmup(settings.warmup)};
 }
 
+// The files of the versions that lie beside that in `folder`.
+std::vector<std::string> OtherVersions(const std::string& folder, const ModelSettings& settings) {
+  std::vector<std::string> files;
+  std::error_code error;
+  const std::filesystem::path own(folder);
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(own.filename().string(), &number)) return files;
+  for (const auto& entry : std::filesystem::directory_iterator(own.parent_path(), error)) {
+    const std::string name = entry.path().filename().string();
+    if (name == own.filename() || !absl::SimpleAtoi(name, &number)) continue;
+    const std::filesystem::path file = ResolveModelFile(entry.path() / settings.model_filename);
+    if (std::filesystem::is_regular_file(file, error)) files.push_back(file.string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 // Tokens are made where the model is a decoder that can be paged. All recipes of its steps are
 // captured here, before the model is ready.
 void StartGeneration(Engine& engine, const ModelVersion& version, const std::string& folder,
@@ -98,6 +116,7 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
   ModelEvents& events = *version.events;
   GeneratorOptions options = {
       .page_bytes = settings.cache_bytes,
+      .cache_dtype = settings.cache_dtype,
       .context = settings.context,
       .max_running = settings.max_sequences,
       .max_stall_ns = settings.max_stall_ms * 1'000'000,
@@ -173,6 +192,11 @@ absl::Status LoadModel(const ServableSource& source, const InputRanks& ranks, Se
   ModelOptions options = EngineOptionsOf(source.version, path, source.settings, std::move(rules),
                                          engine.options().frozen);
   options.ranks = ranks;
+  options.promote = source.settings.promote;
+  options.promote_found = source.settings.promote_found;
+  if (source.settings.promote_found) {
+    options.other_versions = OtherVersions(source.folder, source.settings);
+  }
   options.extend = [&](ImportedModel& imported) { return text.Extend(imported); };
   ASSIGN_OR_RETURN(servable.model, engine.Load(std::move(options)));
   std::shared_ptr<const TextModel> made = text.Finish(*servable.model);

@@ -219,3 +219,38 @@ def test_room_that_is_refused_leaves_requests_their_own_bucket(repository, rng):
             answer = infer(client, "lists", inputs)
             assert_same_answer(answer.outputs, reference(path, inputs))
             assert answer.capture in ("captured", "larger")
+
+
+def test_one_name_for_every_dim_joins_only_what_the_ops_join(repository, rng):
+    path = repository.add("named", models.placeholder_names())
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for rows, columns in [(2, 3), (1, 7), (4, 4)]:
+            inputs = {"x": rng.standard_normal((rows, columns), np.float32),
+                      "mask": np.ones((rows, columns), np.float32)}
+            answer = infer(client, "named", inputs)
+            assert_same_answer(answer.outputs, reference(path, inputs), f"{rows} x {columns}")
+        # One row, and one column, of a mask for all.
+        for shape in [(1, 3), (2, 1), (1, 1)]:
+            mask = rng.integers(0, 2, shape).astype(np.float32)
+            inputs = {"x": rng.standard_normal((2, 3), np.float32), "mask": mask}
+            answer = infer(client, "named", inputs)
+            # The reference takes the file's word for it that both have one shape.
+            whole = {**inputs, "mask": np.broadcast_to(mask, (2, 3)).copy()}
+            assert_same_answer(answer.outputs, reference(path, whole), f"mask {shape}")
+        inputs["mask"] = np.ones((2, 4), np.float32)
+        with pytest.raises(InferenceServerException) as error:
+            infer(client, "named", inputs)
+        assert "is 4 here and 3 in input 'x'" in error.value.message()
+
+
+def test_a_mask_may_have_one_head_and_one_query(repository, rng):
+    path = repository.add("scores", models.masked_scores())
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for mask in [(2, 1, 5, 5), (2, 1, 1, 5), (1, 1, 1, 5), (2, 3, 5, 5), (2, 3, 1, 5),
+                     (1, 1, 5, 1)]:
+            inputs = {"x": rng.standard_normal((2, 5, 4), np.float32),
+                      "mask": rng.standard_normal(mask, np.float32)}
+            answer = infer(client, "scores", inputs)
+            assert_same_answer(answer.outputs, reference(path, inputs), f"mask {mask}")

@@ -288,6 +288,29 @@ def test_a_client_that_leaves_gives_its_pages_back(served, rng):
                                                      model="gqa").get("used", 0) == 0)
 
 
+@pytest.mark.parametrize("form", ["gqa", "alibi", "onnx"])
+@pytest.mark.parametrize("dtype, bound", [("bf16", 0.05), ("int8", 0.1)])
+def test_rounded_pages_take_less_and_change_scores_a_little(tmp_path, rng, form, dtype, bound):
+    """The tokens of float32 are forced: scores are compared behind the same text."""
+    layout = LAYOUTS[form]
+    model = decoders.make(form, **layout)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    ids = prompt(rng, 40)
+    _, rows = decoders.Stepper(model).greedy(ids, 1)
+    expected = rows[0] - rows[0].max() - np.log(np.exp(rows[0] - rows[0].max()).sum())
+    best = int(expected.argmax())
+    flags = ("--max-tokens", 1, "--context", CONTEXT, "--logprobs", 0)
+    text = ",".join(map(str, ids))
+    told = reprise("generate", path, "--ids", text, "--cache-dtype", dtype, *flags).split()
+    assert abs(float(told[3]) - expected[int(told[2])]) < bound
+    assert int(told[2]) == best or expected[best] - expected[int(told[2])] < bound
+    # The same text beside others, over other pages, to the last bit.
+    beside = reprise("generate", path, "--ids", ",".join(map(str, prompt(rng, 70))),
+                     "--ids", text, "--cache-dtype", dtype, *flags).split()
+    assert beside[6:] == told[1:] or beside[5:] == told[1:]
+
+
 def test_the_bench_says_how_long_tokens_take(served):
     daemon, _ = served
     out = daemon.reprise("bench", "concat", "--generate", "-c", 4, "-n", 12,
@@ -317,7 +340,12 @@ def test_reprise_check_says_whether_tokens_are_made(tmp_path):
     model = decoders.make("mha")
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString())
-    assert "makes tokens: the server keeps 4 caches" in reprise("check", path)
+    text = reprise("check", path)
+    assert "makes tokens: the server keeps 4 caches" in text
+    for dtype in ("bf16", "int8"):
+        [line] = [one for one in text.splitlines() if f"reprise.cache_dtype {dtype}" in one]
+        mean = float(line.split("differ by ")[1].split()[0])
+        assert 0 < mean < 0.05, line
     extra = onnx.helper.make_tensor_value_info("speaker", onnx.TensorProto.FLOAT, ["batch", 4])
     model.graph.input.append(extra)
     path.write_bytes(model.SerializeToString())

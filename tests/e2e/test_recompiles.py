@@ -90,8 +90,13 @@ def test_only_modules_at_fault_have_rows_and_both_tables_are_written(tmp_path):
 
 def test_data_that_decide_shapes_are_told_with_the_static_form(tmp_path):
     path = save(tmp_path, selection())
-    shown = json.loads(reprise("recompiles", path, "--sizes", "5,5,5", "--json"))
+    shown = json.loads(reprise("recompiles", path, "--sizes", "40,40,40,40", "--json"))
     cut = [row for row in shown["rows"] if row["cause"] == "shapes that data decide inside"]
+    # Each step at which data found another number of elements has a row, and is counted.
+    assert len({row["new_out"] for row in cut}) == len(cut)
+    again = sum(row["step"] > 1 for row in cut)
+    assert again >= 1 and shown["recompiled"] >= again
+    assert sum(module["at_fault"] for module in shown["modules"]) >= again
     assert cut and all(row["op"] == "NonZero 'find'" for row in cut)
     assert "would recompile in a static graph; here: cut, eager nodes" in cut[0]["comment"]
     assert "static form: Where and ReduceSum" in cut[0]["comment"]

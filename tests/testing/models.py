@@ -248,6 +248,26 @@ def masked_image(opset=13):
                    [("map", TensorProto.FLOAT, sizes), ("mean", TensorProto.FLOAT, ["batch"])])
 
 
+def placeholder_names(opset=13):
+    """Every dim of two inputs has one name: softmax over the columns where a mask counts."""
+    g = Graph(opset)
+    hidden = g.node("Mul", g.node("Sub", g.scalar(1), "mask"), g.scalar(-1e4))
+    g.rename(g.node("Softmax", g.node("Add", "x", hidden), axis=1), "y")
+    sizes = ["dynamic", "dynamic"]
+    return g.model([("x", TensorProto.FLOAT, sizes), ("mask", TensorProto.FLOAT, sizes)],
+                   [("y", TensorProto.FLOAT, sizes)])
+
+
+def masked_scores(opset=13):
+    """Products of rows with each other and a mask that is declared with heads and queries."""
+    g = Graph(opset)
+    scores = g.unsqueeze(g.node("MatMul", "x", g.node("Transpose", "x", perm=[0, 2, 1])), 1)
+    g.rename(g.node("Softmax", g.node("Add", scores, "mask"), axis=-1), "y")
+    return g.model([("x", TensorProto.FLOAT, ["b", "s", 4]),
+                    ("mask", TensorProto.FLOAT, ["b", "h", "q", "k"])],
+                   [("y", TensorProto.FLOAT, [None, None, None, None])])
+
+
 @dataclasses.dataclass
 class CachedAttention:
     """Attention of a decoder with its cache: keys and values come and go head by head, and several heads of

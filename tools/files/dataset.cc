@@ -148,27 +148,30 @@ int64_t RoundUp(int64_t size, const std::vector<int64_t>& sizes) {
   return it == sizes.end() ? size : *it;
 }
 
-// Bucket boundaries of every dim of every input over all samples.
-std::vector<std::vector<std::vector<int64_t>>> Boundaries(const Dataset& dataset, int buckets) {
-  std::vector<std::vector<std::vector<int64_t>>> result(dataset.inputs.size());
-  for (size_t input = 0; input < dataset.inputs.size(); ++input) {
+// Every dim of every input but its batch, rounded up to one of `buckets` sizes: those that pad the
+// batches, as long as they are, the least.
+void PadToBuckets(ShapeColumns& batches, int buckets) {
+  for (size_t input = 0; input < batches.inputs.size(); ++input) {
     size_t rank = 0;
-    for (const auto& sample : dataset.samples) rank = std::max(rank, sample[input].size());
-    for (size_t d = 0; d < rank; ++d) {
+    for (const auto& batch : batches.rows) rank = std::max(rank, batch[input].size());
+    for (size_t d = 1; d < rank; ++d) {
       std::map<int64_t, double> counts;
-      for (const auto& sample : dataset.samples) {
-        if (d < sample[input].size()) counts[sample[input][d]] += 1;
+      for (const auto& batch : batches.rows) {
+        if (d < batch[input].size())
+          counts[batch[input][d]] += static_cast<double>(batch[input][0]);
       }
       std::vector<WeightedSize> sizes;
       for (const auto& [size, weight] : counts) {
         if (size > 0) sizes.push_back({size, weight});
       }
       const BoundaryCost cost = [](int64_t size) { return static_cast<double>(size); };
-      result[input].push_back(sizes.empty() ? std::vector<int64_t>()
-                                            : SolveBoundaries(sizes, buckets, cost).sizes);
+      if (sizes.empty()) continue;
+      const std::vector<int64_t> boundaries = SolveBoundaries(sizes, buckets, cost).sizes;
+      for (auto& batch : batches.rows) {
+        if (d < batch[input].size()) batch[input][d] = RoundUp(batch[input][d], boundaries);
+      }
     }
   }
-  return result;
 }
 
 }  // namespace
@@ -214,19 +217,10 @@ ShapeColumns BatchesOf(const Dataset& dataset, const BatchOptions& options) {
                 shape.end() - static_cast<std::ptrdiff_t>(last));
     }
   }
-  std::vector<std::vector<std::vector<int64_t>>> boundaries;
-  if (options.pad == BatchOptions::Pad::kBuckets) {
-    boundaries = Boundaries(cropped, options.buckets);
-  }
   ShapeColumns batches = {.inputs = dataset.inputs};
   std::vector<Shape> batch;  // one an input, with the dim of the batch
   const auto finish = [&] {
     if (batch.empty()) return;
-    for (size_t input = 0; input < batch.size() && !boundaries.empty(); ++input) {
-      for (size_t d = 1; d < batch[input].size(); ++d) {
-        batch[input][d] = RoundUp(batch[input][d], boundaries[input][d - 1]);
-      }
-    }
     batches.rows.push_back(std::move(batch));
     batches.counts.push_back(1);
     batch.clear();
@@ -259,6 +253,7 @@ ShapeColumns BatchesOf(const Dataset& dataset, const BatchOptions& options) {
     if (batch[0][0] >= options.batch) finish();
   }
   finish();
+  if (options.pad == BatchOptions::Pad::kBuckets) PadToBuckets(batches, options.buckets);
   return batches;
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/engine/model/tail.h"
 #include "runtime/onnx/importer.h"
 #include "tools/reports/checked_recipes.h"
+#include "tools/reports/key_constants.h"
 #include "tools/reports/op_matrix.h"
 
 namespace reprise::cli {
@@ -80,6 +81,21 @@ void WriteRequests(const Model& model, JsonWriter& json) {
         json.Member("op", cut.op);
         json.Member("node", cut.node);
         json.Member("why", cut.why);
+      });
+    }
+  });
+}
+
+void WriteKey(const Model& model, JsonWriter& json) {
+  json.Key("key");
+  json.Array([&] {
+    for (const KeyConstant& one : KeyConstants(model)) {
+      json.Object([&] {
+        json.Member("constant", one.name);
+        json.Member("dtype", DTypeName(one.value.dtype()));
+        WriteList("shape", one.value.shape(), json);
+        json.Member("value", one.ValueText());
+        json.Member("read_by", one.reader);
       });
     }
   });
@@ -169,6 +185,7 @@ absl::StatusOr<std::string> CheckJson(const Engine& engine, const Model& model,
     WriteAxes(model, json);
     json.Member("shape_inputs", model.has_shape_inputs());
     WriteRequests(model, json);
+    WriteKey(model, json);
     if (shown != nullptr) WriteKernels(model, *shown, json);
     WriteRecipes(model, all, streams, json);
     json.Member("texts", texts);

@@ -16,6 +16,7 @@
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/paged/paged_form.h"
 #include "tools/reports/checked_recipes.h"
+#include "tools/reports/key_constants.h"
 
 namespace reprise::cli {
 namespace {
@@ -66,6 +67,21 @@ std::string AxesText(const Model& model) {
   return table.Text();
 }
 
+// The constants whose change compiles anew, as that of a node does.
+std::string KeyText(const Model& model) {
+  const std::vector<KeyConstant> constants = KeyConstants(model);
+  if (constants.empty()) return "no constant is part of the key: new values compile nothing\n\n";
+  Table table({{"part of the key"}, {"dtype"}, {"shape"}, {"value"}, {"read by"}});
+  for (const KeyConstant& one : constants) {
+    table.AddRow({one.name, std::string(DTypeName(one.value.dtype())),
+                  ShapeToString(one.value.shape()), one.ValueText(), Shorten(one.reader, 60)});
+  }
+  return absl::StrCat(
+      "constants: another value compiles anew, unless it is promoted "
+      "(reprise.promote); weights and biases are no part of the key\n",
+      table.Text(), "\n");
+}
+
 // How requests of different sizes share a replay; nothing where no one would think of packing.
 std::string PackingText(const Model& model) {
   const Packing* const packing = model.packing();
@@ -94,8 +110,8 @@ std::string PagingText(const Model& model) {
         form.status().message(), "\n\n");
   }
   return absl::StrCat("makes tokens: the server keeps ", form->caches.size(),
-                      " caches in pages of ", form->page_floats * int64_t{sizeof(float)},
-                      " bytes, for up to ", form->context, " positions of a sequence\n\n");
+                      " caches in pages of ", form->page_bytes, " bytes, for up to ", form->context,
+                      " positions of a sequence\n\n");
 }
 
 std::string KernelsText(const Model& model, const CheckedRecipe& shown) {
@@ -176,8 +192,9 @@ std::string CutsText(const Model& model) {
 }  // namespace
 
 absl::StatusOr<std::string> CheckReport(const Engine& engine, const Model& model, int streams) {
-  std::string text = absl::StrCat(SignatureText(model), "\n", AxesText(model), "\n",
-                                  PackingText(model), PagingText(model), CutsText(model));
+  std::string text =
+      absl::StrCat(SignatureText(model), "\n", AxesText(model), "\n", PackingText(model),
+                   PagingText(model), CutsText(model), KeyText(model));
   if (model.has_shape_inputs()) {
     absl::StrAppend(&text,
                     "an input decides shapes: kernels and memory follow its value, which "

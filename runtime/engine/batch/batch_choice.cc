@@ -14,6 +14,7 @@ std::vector<size_t> BatchPlan::Choose(absl::Span<const RequestShape* const> wait
   const std::vector<ModelAxis>& axes = model_->axes();
   const auto goes_with_head = [&](const RequestShape& shape) {
     if (shape.exact || shape.on_miss != head.on_miss) return false;
+    if (shape.own_values != head.own_values) return false;
     for (size_t i = 0; i < axes.size(); ++i) {
       if (!axes[i].certificate.certified && shape.sizes[i] != head.sizes[i]) return false;
     }
@@ -62,6 +63,7 @@ std::vector<size_t> BatchPlan::ChoosePacked(absl::Span<const RequestShape* const
   for (size_t position = 0; position < waiting.size(); ++position) {
     const RequestShape& shape = *waiting[position];
     if (!model_->Packs(shape) || shape.on_miss != waiting[0]->on_miss) continue;
+    if (shape.own_values != waiting[0]->own_values) continue;
     const PackedSizes joint = {sizes.tokens + shape.tokens, sizes.segments + shape.rows};
     if (position > 0 && !FitsPacked(joint)) continue;
     sizes = joint;

@@ -204,6 +204,7 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
   }
   if (!model_->batches_requests() || shape.exact || shapes_[0].exact) return false;
   if (shape.on_miss != shapes_[0].on_miss || shape.on_miss == OnMiss::kEager) return false;
+  if (shape.own_values != shapes_[0].own_values) return false;
   if (model_->Packs(shape) != target_.packed) return false;
   std::optional<std::vector<int64_t>> joint = Join(sizes_, shape);
   if (!joint.has_value()) return false;

@@ -12,6 +12,7 @@
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/capture/capture.h"
+#include "runtime/engine/model/split_axes.h"
 #include "runtime/engine/replay/gather.h"
 #include "runtime/recipe/index_sources.h"
 
@@ -90,14 +91,14 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   std::vector<Response> responses(requests_.size());
   const absl::Status ready = FindRecipe();
   if (!ready.ok()) {
-    for (Response& response : responses) response.status = ready;
+    for (size_t i = 0; i < responses.size(); ++i) {
+      responses[i].status = WithMisfit(ready, plan_.shapes()[i].misfit);
+    }
     return responses;
   }
   FirstDataError error(*recipe_);
   Frame frame = stream_.MakeFrame(*recipe_, parameters_->addresses(), &error);
-  frame.live_rows = plan_.packed()            ? plan_.live_tokens()
-                    : model_.batch_axis() < 0 ? 0
-                                              : plan_.rows();
+  frame.live_rows = plan_.packed() ? plan_.live_tokens() : HasRows() ? plan_.rows() : 0;
   if (plan_.packed()) frame.live_segments = plan_.rows();
   BeginComputing();
   const int64_t start = options_.clock->NowNs();
@@ -146,6 +147,10 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   return responses;
 }
 
+bool BatchRun::HasRows() const {
+  return model_.batch_axis() >= 0 && !plan_.shapes()[0].splits_axes();
+}
+
 void BatchRun::BeginComputing() {
   control_.Begin();
   if (stop_ != nullptr) stop_->BeginComputing(std::max<int64_t>(options_.clock->NowNs(), 1));
@@ -186,7 +191,12 @@ absl::Status BatchRun::FindRecipe() {
   }
   RETURN_IF_ERROR(model_.CheckArena(*recipe_));
   RETURN_IF_ERROR(stream_.Reserve(*recipe_));
-  ASSIGN_OR_RETURN(parameters_, model_.owner()->parameters().TableFor(recipe_));
+  ParameterStore& parameters = model_.owner()->parameters();
+  ASSIGN_OR_RETURN(parameters_, parameters.TableFor(recipe_));
+  const std::vector<OwnValue>& own = plan_.shapes()[0].own_values;
+  if (!own.empty()) {
+    ASSIGN_OR_RETURN(parameters_, parameters.TableWith(*recipe_, *parameters_, own));
+  }
   return absl::OkStatus();
 }
 

@@ -67,6 +67,8 @@ class BatchRun {
   absl::Status ErrorFor(const DataError& error, const Request& request) const;
   // Whether it is found out how long the replay waited for a core.
   bool IsMetered() const;
+  // The replay counts the rows of its requests (Frame::live_rows).
+  bool HasRows() const;
   // `busy_ns`: of the replay, without what it waited for a core, if that was found out.
   void Observe(int64_t busy_ns) const;
   void RecordRequest(const RequestShape& shape) const;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/engine/capture/exact_limit.h"
+#include "runtime/engine/model/split_axes.h"
 #include "runtime/engine/types/miss_report.h"
 
 namespace reprise {
@@ -50,6 +51,14 @@ BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
   if (!shape.overrides.empty()) {
     absl::StatusOr<std::shared_ptr<const ModelVariant>> variant =
         model.program().variants->Get(shape.overrides);
+    if (!variant.ok()) {
+      result.status = variant.status();
+      return result;
+    }
+    result.variant = *std::move(variant);
+  } else if (shape.splits_axes()) {
+    absl::StatusOr<std::shared_ptr<const ModelVariant>> variant =
+        model.program().split_axes->Variant();
     if (!variant.ok()) {
       result.status = variant.status();
       return result;
@@ -114,7 +123,8 @@ absl::Status MissPolicy::Refusal(const BatchPlan& plan) const {
 
 std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
                                                    std::function<void(absl::Status)> ready) {
-  // A variant of the model is built, and its exact recipe captured, on the stream that runs it.
+  // A model whose initialisers a request overrides is built, and its exact recipe captured, on the
+  // stream that runs it.
   if (!plan.shapes()[0].overrides.empty()) return nullptr;
   const Model& model = plan.model();
   const RequestShape& shape = plan.shapes()[0];
@@ -123,7 +133,8 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
       model.padding().WhenDone([ready] { ready(absl::OkStatus()); })) {
     return std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof);
   }
-  const bool waits_for_slice = shape.in_new_slice && options_.captures != nullptr &&
+  const bool waits_for_slice = shape.in_new_slice && !shape.splits_axes() &&
+                               options_.captures != nullptr &&
                                !RunsEagerly(shape.on_miss, model.options(), frozen);
   if (waits_for_slice) {
     if (auto ticket = slices_.Await(model, shape, CaptureUrgency::kUrgent, ready)) return ticket;
@@ -133,8 +144,14 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
     plan.Resolve(std::move(resolution));
     return nullptr;
   }
+  const std::shared_ptr<const ModelVariant> variant = resolution.variant;
+  if (shape.splits_axes()) {
+    ready = [ready = std::move(ready), misfit = shape.misfit](absl::Status status) {
+      ready(WithMisfit(std::move(status), misfit));
+    };
+  }
   const bool larger_will_do = !shape.exact && TakesLarger(shape.on_miss, model.options(), frozen);
-  const RecipeKey key = plan.Key();
+  const RecipeKey key = plan.Key(variant.get());
   const bool roomier_may_do = larger_will_do && model.has_many_buckets();
   Captures::Waiter waiter{.done = ready};
   for (const RequestShape& one : plan.shapes()) waiter.request_ids.push_back(one.id);
@@ -154,7 +171,7 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
     plan.Resolve({.status = Refusal(plan), .decided = true});
     return nullptr;
   }
-  CaptureTarget target = plan.CaptureTargetOf(plan.target());
+  CaptureTarget target = plan.CaptureTargetOf(plan.target(), variant);
   if (roomier_may_do) {
     const auto roomier = plan.RoomierTarget(*plan.ready_index().Snapshot());
     if (roomier.has_value()) {
@@ -229,7 +246,7 @@ void MissPolicy::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool
   const Model& model = plan.model();
   if (options_.frozen || model.options().frozen || options_.captures == nullptr) return;
   if (model.options().capture == CapturePolicy::kOff) return;
-  if (plan.shapes()[0].on_miss != OnMiss::kDefault || !plan.shapes()[0].overrides.empty()) return;
+  if (plan.shapes()[0].on_miss != OnMiss::kDefault || plan.shapes()[0].needs_variant()) return;
   const auto note = [&](const BatchTarget& wanted, double lost_ns) {
     CaptureTarget target = plan.CaptureTargetOf(wanted);
     if (!missed_costs_.Note(target.key, static_cast<int64_t>(lost_ns), model.owner()->capture_ns(),

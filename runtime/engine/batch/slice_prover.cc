@@ -66,17 +66,4 @@ std::shared_ptr<CaptureTicket> SliceProver::Await(const Model& model, const Requ
   return waits ? std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof) : nullptr;
 }
 
-absl::Status SliceProver::CheckSpread(const Model& model, const RequestShape& shape) const {
-  if (model.slices() == nullptr) return absl::OkStatus();
-  SizeSlices& slices = *model.slices();
-  const SizeSlices::Slice slice = slices.SliceOf(shape.sizes);
-  // Whoever else may be at it: the answer hangs on it.
-  if (slices.Find(shape.sizes) == SizeSlices::State::kUnknown) Look(model, slice);
-  if (slices.Find(shape.sizes) == SizeSlices::State::kHolds) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "an input has 1 row and another one ", shape.rows,
-      ": at these sizes the rows of a request see each other, so that none stands for others (",
-      slices.FindWithReason(slice).why, ")"));
-}
-
 }  // namespace reprise

@@ -29,10 +29,6 @@ class SliceProver {
                                        CaptureUrgency urgency,
                                        std::function<void(absl::Status)> ready) const;
 
-  // The rows of a request hang together that SpreadRows has changed: INVALID_ARGUMENT where they
-  // see each other at its sizes.
-  absl::Status CheckSpread(const Model& model, const RequestShape& shape) const;
-
  private:
   void Look(const Model& model, const SizeSlices::Slice& slice) const;
 

@@ -51,7 +51,7 @@ std::vector<RequestPart> SplitRows(const Model& model, const Request& request,
       InputTensor& tensor = part.request.inputs[i];
       if (tensor.data == nullptr) continue;
       const auto element_bytes = static_cast<int64_t>(DTypeSize(model.inputs()[i].dtype));
-      if (!tensor.shape.empty()) {
+      if (!tensor.shape.empty() && model.inputs()[i].parameter < 0) {
         const int64_t row_bytes = NumElements(tensor.shape) / tensor.shape[0] * element_bytes;
         tensor.data = static_cast<const char*>(tensor.data) + first * row_bytes;
         tensor.shape[0] = count;

@@ -90,7 +90,9 @@ std::string BucketFor(const Model& model, const CaptureTarget& target) {
 }
 
 std::string ForExactShape(const Model& model, const CaptureTarget& target) {
-  if (target.variant != nullptr) return "none: the request brings an initialiser of its own";
+  if (target.variant != nullptr) {
+    return "none: the request brings an initialiser of its own, or sizes that the axes do not have";
+  }
   if (!target.key.binding.shape_inputs.empty()) {
     return absl::StrCat("none: input '", target.key.binding.shape_inputs.begin()->first,
                         "' decides a shape, so each of its values has a recipe of its own");

@@ -38,6 +38,7 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
       symbols.insert(axis.symbol);
     }
   }
+  wanted.reserve(refused.size());
   for (const size_t i : refused) wanted.push_back(model.proof->axes[i].symbol);
   ASSIGN_OR_RETURN(LiveForm form, MakeLiveForm(*model.program->graph, batch, symbols, wanted));
   RETURN_IF_ERROR(RunLoadPasses(form.graph));
@@ -88,6 +89,7 @@ void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) cons
     if (round == 0) TellWhy(*draft, refused, model);
     if (gained.size() == wanted.size() && KeepsOthers(*draft, model)) {
       draft->program->variants = std::move(model.program->variants);
+      draft->program->split_axes = std::move(model.program->split_axes);
       model.signature = std::move(draft->signature);
       model.program = std::move(draft->program);
       model.proof = std::move(draft->proof);

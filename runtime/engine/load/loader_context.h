@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/base/clock.h"
@@ -33,6 +34,8 @@ struct LoaderContext {
   // How a program differs from what was served under the name before; null: in nothing.
   std::function<std::shared_ptr<const GraphChange>(const std::string& name, const ModelProgram&)>
       change_since;
+  // The graph that was served under the name before, or is still; nullopt: none is known.
+  std::function<std::optional<Graph>(const std::string& name)> graph_before;
 };
 
 }  // namespace reprise

@@ -13,13 +13,13 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/certify/axes.h"
+#include "runtime/engine/load/axes_finder.h"
 #include "runtime/engine/load/certifier.h"
 #include "runtime/engine/load/live_loader.h"
 #include "runtime/engine/load/model_draft.h"
 #include "runtime/engine/load/policy_maker.h"
+#include "runtime/engine/load/promotion.h"
 #include "runtime/engine/load/refusal.h"
-#include "runtime/engine/load/size_check.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/graph/graph.h"
@@ -35,36 +35,6 @@
 
 namespace reprise {
 namespace {
-
-// A Squeeze of whatever dims are 1.
-bool SizesDecideRanks(const Graph& graph) {
-  return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
-    const Node& node = graph.node(id);
-    return !node.removed && node.op == SqueezeOp::kName &&
-           (node.inputs.size() < 2 || node.inputs[1] == kNone);
-  });
-}
-
-// The sizes of constants that elementwise ops broadcast with, the smallest first.
-std::vector<int64_t> BroadcastSizes(const Graph& graph) {
-  std::set<int64_t> sizes;
-  for (const NodeId id : graph.NodeIds()) {
-    if (!FindOp(graph.node(id).op)->Has(kElementwise)) continue;
-    for (const ValueId input : graph.node(id).inputs) {
-      if (input == kNone || graph.value(input).kind == Value::Kind::kInput) continue;
-      const std::optional<Shape>& shape = graph.value(input).shape;
-      if (shape.has_value()) sizes.insert(shape->begin(), shape->end());
-    }
-  }
-  return {sizes.begin(), sizes.end()};
-}
-
-// Whether `graph` takes `sizes`; asks nothing once the time of the load is over.
-absl::Status SpecializeWithin(const LoadBudget& budget, const Graph& graph,
-                              const std::map<std::string, int64_t>& sizes) {
-  RETURN_IF_ERROR(budget.CheckTime("finding the axes"));
-  return Specialize(graph, {.axes = sizes}).status();
-}
 
 // 0 where it cannot be told: reading the file says why.
 int64_t FileBytesOf(const std::string& path) {
@@ -110,17 +80,18 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
     return absl::StrCat(step, " of model ", draft.id().name);
   };
   const Phase load(context_.debug, LogModule::kLoad, [&] { return name_of("load"); });
-  Graph as_imported;
+  Graph as_imported, plain;
   std::optional<LoadBudget> budget;
   Phase importing(context_.debug, LogModule::kLoad, [&] { return name_of("phase import"); });
-  if (const absl::Status status = Import(draft, std::move(given), as_imported, budget);
+  if (const absl::Status status = Import(draft, std::move(given), as_imported, plain, budget);
       !status.ok()) {
     return explain(status);
   }
   importing.End();
   const int64_t imported = context_.clock->NowNs();
   Phase axes(context_.debug, LogModule::kLoad, [&] { return name_of("phase axes"); });
-  if (const absl::Status status = FindAxes(draft, std::move(as_imported), *budget); !status.ok()) {
+  if (const absl::Status status = AxesFinder(context_).Find(draft, std::move(as_imported), *budget);
+      !status.ok()) {
     return explain(status);
   }
   draft.program->fingerprint = FingerprintGraph(*draft.program->graph);
@@ -132,6 +103,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
   Certifier::StoreLookup lookup;
   RETURN_IF_ERROR(Certifier(context_).FindOut(draft, lookup));
   LiveLoader(context_).Improve(draft, lookup);
+  RETURN_IF_ERROR(CheckCertificates(draft, plain));
   // Measurements ran exactly; recipes want other forms of the parameters.
   if (MayRound(draft.options)) draft.program->owner->parameters().DropUnused();
   certificate.End();
@@ -164,7 +136,8 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
 }
 
 absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel> given,
-                                 Graph& as_imported, std::optional<LoadBudget>& budget) const {
+                                 Graph& as_imported, Graph& plain,
+                                 std::optional<LoadBudget>& budget) const {
   const int64_t file_bytes = given.has_value() ? 0 : FileBytesOf(model.options.path);
   ImportedModel imported;
   if (given.has_value()) {
@@ -177,6 +150,7 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
   if (const auto extend = std::exchange(model.options.extend, nullptr)) {
     RETURN_IF_ERROR(extend(imported));
   }
+  RETURN_IF_ERROR(PromoteConstants(model, imported, plain));
   model.program->graph = std::move(imported.graph);
   model.signature->inputs = std::move(imported.inputs);
   model.signature->recipe_outputs = std::move(imported.outputs);
@@ -196,7 +170,7 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
   budget.emplace(std::max(file_bytes, model.program->owner->parameters().leaf_bytes()));
   // Without a request that overrides them, initialisers are constants.
   if (absl::c_any_of(model.signature->inputs,
-                     [](const ModelIo& input) { return input.optional; })) {
+                     [](const ModelIo& input) { return input.has_variants(); })) {
     as_imported = *model.program->graph;
     for (const ModelIo& input : model.signature->inputs) {
       const ValueId value = model.program->graph->FindValue(input.name);
@@ -222,6 +196,70 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
   return absl::OkStatus();
 }
 
+absl::Status ModelLoader::PromoteConstants(ModelDraft& model, ImportedModel& imported,
+                                           Graph& plain) const {
+  ModelOptions& options = model.options;
+  const auto note = [&](const std::string& text) {
+    context_.log(absl::StrCat("model ", model.id().name, ": ", text));
+  };
+  if (options.promote_found) {
+    const std::optional<Graph> before =
+        context_.graph_before == nullptr ? std::nullopt : context_.graph_before(model.id().name);
+    for (std::string& name :
+         FindPromotable(imported, options, before.has_value() ? &*before : nullptr, note)) {
+      if (!absl::c_linear_search(options.promote, name)) options.promote.push_back(std::move(name));
+    }
+  }
+  if (options.promote.empty()) return absl::OkStatus();
+  plain = imported.graph;
+  RETURN_IF_ERROR(Promote(imported, options.promote));
+  note(absl::StrCat("requests may send ", absl::StrJoin(options.promote, ", "),
+                    ", which are no part of any key; who does not gets the file's values"));
+  return absl::OkStatus();
+}
+
+absl::Status ModelLoader::CheckCertificates(ModelDraft& model, const Graph& plain) const {
+  if (model.options.promote.empty()) return absl::OkStatus();
+  const auto& axes = model.proof->axes;
+  const bool refused = absl::c_any_of(axes, [&](const ModelAxis& axis) {
+    return !axis.certificate.certified && !model.options.no_padding.contains(axis.label);
+  });
+  const bool unpacked = model.options.packing == PackingMode::kAuto &&
+                        model.proof->packing == nullptr && axes.size() > 1;
+  if (!refused && !unpacked) return absl::OkStatus();
+  ModelDraft other = {.options = model.options};
+  *other.signature = *model.signature;
+  other.signature->live_inputs.clear();
+  other.signature->live_axes.clear();
+  other.program->graph = plain;
+  other.program->device_fingerprint = model.program->device_fingerprint;
+  other.program->owner = model.program->owner;
+  for (const ModelIo& input : other.signature->inputs) {
+    const ValueId value = other.program->graph->FindValue(input.name);
+    if (value == kNone) continue;
+    other.program->graph->value(value).overridable = false;
+    if (!input.optional) other.program->graph->value(value).dims = input.dims;
+  }
+  RETURN_IF_ERROR(RunLoadPasses(*other.program->graph));
+  CutModel(*other.program->graph, other.signature->inputs, other.signature->shape_inputs,
+           model.program->tail == nullptr ? other.signature->recipe_outputs
+                                          : model.program->tail->outputs());
+  for (const ModelAxis& axis : axes) {
+    other.proof->axes.push_back({.label = axis.label,
+                                 .symbol = axis.symbol,
+                                 .is_batch = axis.is_batch,
+                                 .counts_rows = axis.counts_rows});
+  }
+  other.program->fingerprint = FingerprintGraph(*other.program->graph);
+  Certifier::StoreLookup lookup;
+  RETURN_IF_ERROR(Certifier(context_).FindOut(other, lookup));
+  LiveLoader(context_).Improve(other, lookup);
+  const std::string lost = CertificateLost(*other.proof, *model.proof);
+  if (lost.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "reprise.promote: constant '", absl::StrJoin(model.options.promote, "', '"), "': ", lost));
+}
+
 absl::Status ModelLoader::CutAtData(ModelDraft& model) const {
   const std::shared_ptr<const Tail> tail =
       CutModel(*model.program->graph, model.signature->inputs, model.signature->shape_inputs,
@@ -238,90 +276,6 @@ absl::Status ModelLoader::CutAtData(ModelDraft& model) const {
   for (const Cut& cut : tail->cuts()) {
     context_.log(absl::StrCat("model ", model.id().name, ": cut at ", cut.op, " '", cut.node,
                               "': ", cut.why, "; what follows runs at each request's own sizes"));
-  }
-  return absl::OkStatus();
-}
-
-SizeMeasure ModelLoader::MeasureOf(const ModelDraft& model) {
-  std::vector<std::vector<size_t>> inputs;
-  for (const ModelIo& input : model.signature->inputs) {
-    if (input.optional) continue;
-    std::vector<size_t>& axes = inputs.emplace_back();
-    for (size_t i = 0; i < model.proof->axes.size(); ++i) {
-      const auto along = [&](const Dim& dim) { return dim.symbol == model.proof->axes[i].symbol; };
-      if (absl::c_any_of(input.dims, along)) axes.push_back(i);
-    }
-  }
-  return SizeMeasure(model.proof->axes.size(), inputs);
-}
-
-absl::Status ModelLoader::FindAxes(ModelDraft& model, Graph as_imported,
-                                   const LoadBudget& budget) const {
-  std::vector<std::vector<Dim>> dims;
-  for (const ModelIo& input : model.signature->inputs) {
-    if (!input.optional) dims.push_back(input.dims);
-  }
-  // Values of shape inputs are unknown yet, so that such a model cannot be tried at other sizes.
-  const bool can_try = model.signature->shape_inputs.empty();
-  absl::Status first_error;
-  const auto accepts = [&](const std::map<std::string, int64_t>& sizes) {
-    if (!can_try) return true;
-    const absl::Status status = SpecializeWithin(budget, *model.program->graph, sizes);
-    if (first_error.ok()) first_error = status;
-    return status.ok();
-  };
-  const MergedSymbols merged = MergeSymbols(dims, accepts, BroadcastSizes(*model.program->graph));
-  RETURN_IF_ERROR(budget.CheckTime("finding the axes"));
-  if (!merged.note.empty()) {
-    context_.log(absl::StrCat("model ", model.id().name, ": ", merged.note,
-                              first_error.ok() ? "" : absl::StrCat(": ", first_error.message())));
-  }
-  if (absl::IsFailedPrecondition(first_error) || absl::IsUnimplemented(first_error)) {
-    return first_error;  // No binding will do better.
-  }
-  if (can_try && !merged.note.empty() && !SizesDecideRanks(*model.program->graph)) {
-    std::vector<ModelIo> wanted;
-    absl::c_copy_if(model.signature->inputs, std::back_inserter(wanted),
-                    [](const ModelIo& input) { return !input.optional; });
-    const absl::Status some =
-        CheckSomeSizes(wanted, [&](const std::map<std::string, int64_t>& sizes) {
-          return SpecializeWithin(budget, *model.program->graph, sizes);
-        });
-    RETURN_IF_ERROR(budget.CheckTime("finding sizes that the model takes"));
-    RETURN_IF_ERROR(some);
-  }
-  for (size_t i = 0; i < model.signature->inputs.size(); ++i) {
-    const ModelIo& input = model.signature->inputs[i];
-    if (input.optional || input.dims.empty()) continue;
-    if (merged.one_row.contains(input.dims[0].symbol)) model.signature->one_row_inputs.insert(i);
-  }
-  for (ModelIo& input : model.signature->inputs) {
-    input.dims = merged.Apply(input.dims);
-    if (input.optional) continue;
-    const ValueId value = model.program->graph->FindValue(input.name);
-    if (value != kNone) model.program->graph->value(value).dims = input.dims;
-  }
-  if (absl::c_any_of(model.signature->inputs,
-                     [](const ModelIo& input) { return input.optional; })) {
-    const std::vector<ModelIo>& outputs = model.program->tail == nullptr
-                                              ? model.signature->recipe_outputs
-                                              : model.program->tail->outputs();
-    model.program->variants =
-        std::make_unique<ModelVariants>(std::move(as_imported), model.signature->inputs, outputs);
-  }
-  for (ModelIo& output : model.signature->recipe_outputs) output.dims = merged.Apply(output.dims);
-  for (const Axis& axis : merged.axes) {
-    if (axis.is_batch) model.signature->batch_axis = static_cast<int>(model.proof->axes.size());
-    model.proof->axes.push_back({.label = axis.label,
-                                 .symbol = axis.symbol,
-                                 .is_batch = axis.is_batch,
-                                 .counts_rows = axis.counts_rows});
-  }
-  model.signature->measure = MeasureOf(model);
-  for (size_t i = 0; i < model.signature->inputs.size(); ++i) {
-    const ValueId value = model.program->graph->FindValue(model.signature->inputs[i].name);
-    if (value != kNone && IsMaskInput(*model.program->graph, value))
-      model.signature->mask_inputs.insert(i);
   }
   return absl::OkStatus();
 }

@@ -23,15 +23,18 @@ class ModelLoader {
       ModelOptions options, std::optional<ImportedModel> given = std::nullopt) const;
 
  private:
-  // `as_imported`: the graph before any pass, if requests may override initialisers. `budget`: set
+  // `as_imported`: the graph before any pass, if requests may override initialisers; `plain`: the
+  // same without promoted constants, empty where there are none. `budget`: set
   // to that of all that follows the import, whose own is that of the file.
   absl::Status Import(ModelDraft& model, std::optional<ImportedModel> given, Graph& as_imported,
-                      std::optional<LoadBudget>& budget) const;
+                      Graph& plain, std::optional<LoadBudget>& budget) const;
+  // Promotes the constants that the options name.
+  absl::Status PromoteConstants(ModelDraft& model, ImportedModel& imported, Graph& plain) const;
+  // Promoted constants are refused where padding or packing is lost by that. `plain`: the graph
+  // without them.
+  absl::Status CheckCertificates(ModelDraft& model, const Graph& plain) const;
   // A graph that data decides shapes in becomes what comes before that, and a tail.
   absl::Status CutAtData(ModelDraft& model) const;
-  static SizeMeasure MeasureOf(const ModelDraft& model);
-  // Merges symbols and names the axes; an axis that only takes one size becomes a constant dim.
-  absl::Status FindAxes(ModelDraft& model, Graph as_imported, const LoadBudget& budget) const;
   // Prepares for sizes at which certificates have to be looked at anew.
   static void MakeSlices(ModelDraft& model);
   // Logs how many products round, where the model's precision lets them: as captures will have it,

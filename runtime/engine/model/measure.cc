@@ -22,6 +22,8 @@ constexpr int64_t kMostElements = int64_t{1} << 50;
 // no byte, and each would be split off, packed or walked over. A request may have as many as it has
 // bytes in other inputs.
 constexpr int64_t kMostEmptyPlaces = 4096;
+// No promoted constant has more elements.
+constexpr int64_t kMostOwnElements = 1024;
 // The limit for one input, when its row is repeated.
 constexpr int64_t kMostSpreadBytes = int64_t{64} << 20;
 
@@ -40,6 +42,7 @@ int64_t EmptyPlaces(const ModelIo& input, const Shape& shape) {
 
 std::optional<RequestShape> Model::MeasureAgain(const RequestShape& shape) const {
   if (shape.exact && !shape.unproved && !shape.in_new_slice) return std::nullopt;
+  if (shape.splits_axes()) return std::nullopt;
   RequestShape now;  // what HoldBack looks at: most requests need no copy of the rest
   if (proof_->slices == nullptr) {
     now.exact = now.unproved = BeyondProof(shape.sizes);
@@ -127,8 +130,10 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
         shapes.push_back(nullptr);
         continue;
       }
-      result.overrides.push_back(i);
-      result.exact = true;
+      if (signature_->inputs[i].has_variants()) {
+        result.overrides.push_back(i);
+        result.exact = true;
+      }
     }
     const absl::StatusOr<int64_t> counted = CheckedNumElements(tensor.shape);
     if (!counted.ok()) {
@@ -142,6 +147,7 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
     }
     result.bytes += elements * DTypeSize(signature_->inputs[i].dtype);
     shapes.push_back(&tensor.shape);
+    if (signature_->inputs[i].parameter >= 0) TakeOwnValue(signature_->inputs[i], tensor, result);
     if (elements > 0) continue;
     if (const int64_t empty = EmptyPlaces(signature_->inputs[i], tensor.shape);
         empty > empty_places) {
@@ -157,6 +163,43 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
                      " bytes may have ", std::max(result.bytes, kMostEmptyPlaces)));
   }
   return shapes;
+}
+
+void Model::TakeOwnValue(const ModelIo& input, const InputTensor& tensor, RequestShape& result) {
+  // One of a wrong shape is refused behind this.
+  const int64_t elements = CheckedNumElements(tensor.shape).value_or(0);
+  if (elements > kMostOwnElements) return;
+  // A copy: the client's bytes need not be aligned.
+  Tensor value = Tensor::Make(input.dtype, tensor.shape, [&](void* data) {
+    const size_t bytes = elements * DTypeSize(input.dtype);
+    if (bytes > 0) std::memcpy(data, tensor.data, bytes);
+  });
+  result.own_values.push_back({.parameter = input.parameter, .value = std::move(value)});
+}
+
+absl::StatusOr<std::map<std::string, int64_t>> Model::MatchSizes(
+    const std::vector<const Shape*>& shapes, RequestShape& result) const {
+  absl::StatusOr<std::map<std::string, int64_t>> sizes = input_sizes_.Match(shapes);
+  if (!result.overrides.empty() && sizes.ok()) result.own_sizes = *sizes;
+  const SplitAxes* const split = program_->split_axes.get();
+  if (sizes.ok() || split == nullptr || !result.overrides.empty()) return sizes;
+  std::optional<std::map<std::string, int64_t>> own = split->Match(shapes);
+  if (!own.has_value()) return sizes;
+  result.misfit = std::string(sizes.status().message());
+  result.exact = true;
+  result.own_sizes = *std::move(own);
+  std::map<std::string, int64_t> largest;
+  for (size_t i = 0; i < signature_->inputs.size(); ++i) {
+    const ModelIo& input = signature_->inputs[i];
+    for (size_t d = 0; d < input.dims.size() && !input.optional; ++d) {
+      if (input.dims[d].is_constant()) continue;
+      const int64_t size = (*shapes[i])[d];
+      int64_t& known = largest.emplace(input.dims[d].symbol, size).first->second;
+      // No rows in one of the inputs are no rows.
+      known = known == 0 || size == 0 ? 0 : std::max(known, size);
+    }
+  }
+  return largest;
 }
 
 absl::Status Model::TakeSize(const ModelAxis& axis, int64_t size, RequestShape& result) const {
@@ -213,30 +256,59 @@ void Model::SpreadRows(Request& request) const {
     sent = std::max(sent, CheckedNumElements(shape).value_or(0));
   }
   // More than what was sent can have: Measure refuses them.
-  if (rows > sent) return;
+  if (rows == 1 || rows > sent || RunsAsSent(request, rows)) return;
+  std::vector<std::pair<InputTensor*, size_t>> repeatable;  // and the bytes of the one row
   for (const size_t i : signature_->one_row_inputs) {
     InputTensor& input = request.inputs[i];
-    if (rows == 1 || input.data == nullptr || input.shape.empty() || input.shape[0] != 1) continue;
+    if (input.data == nullptr || input.shape.empty() || input.shape[0] != 1) continue;
     const absl::StatusOr<int64_t> elements = CheckedNumElements(input.shape);
-    if (!elements.ok() || *elements > kMostSpreadBytes) continue;
+    if (!elements.ok() || *elements > kMostSpreadBytes) return;
     const auto bytes = static_cast<size_t>(*elements * DTypeSize(signature_->inputs[i].dtype));
-    if (rows > kMostSpreadBytes / std::max<int64_t>(1, static_cast<int64_t>(bytes))) continue;
+    if (rows > kMostSpreadBytes / std::max<int64_t>(1, static_cast<int64_t>(bytes))) return;
+    repeatable.emplace_back(&input, bytes);
+  }
+  for (const auto& [input, bytes] : repeatable) {
     auto repeated = std::make_shared<std::string>();
     repeated->reserve(static_cast<size_t>(rows) * bytes);
     for (int64_t row = 0; row < rows; ++row) {
-      repeated->append(static_cast<const char*>(input.data), bytes);
+      repeated->append(static_cast<const char*>(input->data), bytes);
     }
-    input.shape[0] = rows;
-    input.data = repeated->data();
+    input->shape[0] = rows;
+    input->data = repeated->data();
     request.spread.push_back(std::move(repeated));
   }
+}
+
+bool Model::RunsAsSent(const Request& request, int64_t rows) const {
+  if (program_->split_axes == nullptr) return false;
+  std::vector<Shape> spread;
+  std::vector<const Shape*> as_sent, as_spread;
+  spread.reserve(signature_->inputs.size());
+  for (size_t i = 0; i < signature_->inputs.size(); ++i) {
+    const InputTensor& input = request.inputs[i];
+    const bool optional = signature_->inputs[i].optional;
+    const bool left_out = optional && input.data == nullptr;
+    if (optional && !left_out) return false;  // It needs another variant.
+    Shape& shape = spread.emplace_back(input.shape);
+    if (signature_->one_row_inputs.contains(i) && !shape.empty() && shape[0] == 1) shape[0] = rows;
+    as_sent.push_back(left_out ? nullptr : &input.shape);
+    as_spread.push_back(left_out ? nullptr : &shape);
+  }
+  if (!program_->split_axes->Match(as_sent).has_value()) return false;
+  const auto known = input_sizes_.Match(as_spread);
+  if (!known.ok()) return true;
+  if (proof_->slices == nullptr) return false;
+  const SizeDecision& by_rows = proof_->axes[signature_->batch_axis].decision;
+  if (!by_rows.words.empty() && rows > by_rows.alike_up_to) return true;
+  std::vector<int64_t> sizes;
+  for (const ModelAxis& axis : proof_->axes) sizes.push_back(known->at(axis.symbol));
+  return proof_->slices->Find(sizes) != SizeSlices::State::kHolds;
 }
 
 absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   RequestShape result{.buckets = buckets()};
   ASSIGN_OR_RETURN(const std::vector<const Shape*> shapes, TakeInputs(request, result));
-  ASSIGN_OR_RETURN(const auto sizes, input_sizes_.Match(shapes));
-  if (!result.overrides.empty()) result.override_sizes = sizes;
+  ASSIGN_OR_RETURN(const auto sizes, MatchSizes(shapes, result));
   for (const ModelAxis& axis : proof_->axes) {
     RETURN_IF_ERROR(TakeSize(axis, sizes.at(axis.symbol), result));
   }
@@ -255,8 +327,11 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   if (!result.exact && !MasksAllowPadding(request)) {
     result.exact = !packs_any_mask() || !Packs(result);
   }
-  result.spread = !request.spread.empty();
   if (!result.exact) HoldBack(result);
+  // Its inputs of one row may stand for others, once that is known: see RunsAsSent.
+  if (result.splits_axes() && proof_->slices != nullptr && !signature_->one_row_inputs.empty()) {
+    result.in_new_slice = proof_->slices->Find(result.sizes) == SizeSlices::State::kUnknown;
+  }
   // Nothing is padded of a model that is packed without certificates for that.
   if (packs_whole_requests() && !Packs(result)) result.exact = true;
   return result;

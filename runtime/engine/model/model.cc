@@ -134,9 +134,10 @@ RecipeKey Model::KeyAt(const BatchTarget& target, const RequestShape& shape,
                                   key_policy());
   }
   Binding binding;
-  binding.axes = shape.override_sizes;
-  for (size_t i = 0; i < proof_->axes.size(); ++i)
+  binding.axes = shape.own_sizes;
+  for (size_t i = 0; i < proof_->axes.size() && !shape.splits_axes(); ++i) {
     binding.axes[proof_->axes[i].symbol] = target.sizes[i];
+  }
   binding.shape_inputs = shape.shape_inputs;
   return MakeKey(variant == nullptr ? program_->fingerprint : variant->fingerprint,
                  std::move(binding), program_->device_fingerprint, key_policy());

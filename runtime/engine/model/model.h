@@ -157,7 +157,7 @@ class Model : public std::enable_shared_from_this<Model> {
   // The sizes of a binding, by what users call the axes: "batch=8,sequence=128".
   std::string BindingText(const Binding& binding) const;
   // The key of the recipe of `target` for requests like `shape`. `variant`: of a request
-  // that overrides initialisers, else null.
+  // that needs one, else null.
   RecipeKey KeyAt(const BatchTarget& target, const RequestShape& shape,
                   const ModelVariant* variant) const;
   // The fields that all its keys have in common beside the graph.
@@ -219,7 +219,15 @@ class Model : public std::enable_shared_from_this<Model> {
   // Steps of Measure, which fill in `result`. The shapes of the inputs, null for those left out.
   absl::StatusOr<std::vector<const Shape*>> TakeInputs(const Request& request,
                                                        RequestShape& result) const;
+  // The sizes of the axes. A request that has others, which the model may take, becomes one that
+  // needs SplitAxes.
+  absl::StatusOr<std::map<std::string, int64_t>> MatchSizes(const std::vector<const Shape*>& shapes,
+                                                            RequestShape& result) const;
+  // Inputs of one row stay what they are, since SplitAxes runs the request: its sizes do not fit
+  // the axes even with as many as `rows`.
+  bool RunsAsSent(const Request& request, int64_t rows) const;
   absl::Status TakeSize(const ModelAxis& axis, int64_t size, RequestShape& result) const;
+  static void TakeOwnValue(const ModelIo& input, const InputTensor& tensor, RequestShape& result);
   absl::Status TakeShapeInput(const ModelIo& input, const InputTensor& tensor,
                               RequestShape& result) const;
   // The name of the first input that has the axis.

@@ -91,6 +91,11 @@ struct ModelOptions {
   // Engine::Load measures padding at small sizes only, and Engine::ConfirmPadding, which the caller
   // then owes, at the large ones; until it has, requests of large buckets wait, or run exact.
   bool confirm_padding_later = false;
+  // Constants that requests may send, by name, see engine/load/promotion.h; `promote_found`: also
+  // those that other versions of the model, or what was served under its name, have otherwise.
+  std::vector<std::string> promote;
+  bool promote_found = false;
+  std::vector<std::string> other_versions;  // their files
   // Changes the model between its file and all that looks at it, for what its folder says beside
   // the file; empty: nothing is changed. Engine::Load calls it once, on its own thread, and forgets
   // it: what it did is part of every recipe.

@@ -9,6 +9,7 @@
 
 #include "runtime/engine/model/model_owner.h"
 #include "runtime/engine/model/model_variants.h"
+#include "runtime/engine/model/split_axes.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/graph/held_graph.h"
 #include "runtime/graph/node.h"
@@ -23,7 +24,9 @@ struct ModelProgram {
   std::string device_fingerprint;
   std::shared_ptr<const Tail> tail;         // null: the graph is all of the model
   std::unique_ptr<ModelVariants> variants;  // null where no initialiser can be overridden
-  std::shared_ptr<ModelOwner> owner;        // has the parameters
+  // Null where no request has sizes that the model takes and its axes do not.
+  std::unique_ptr<SplitAxes> split_axes;
+  std::shared_ptr<ModelOwner> owner;  // has the parameters
   // The nodes that round; null: all as the model's precision says.
   std::shared_ptr<const NodePrecisions> nodes;
 };

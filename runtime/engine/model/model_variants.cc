@@ -112,7 +112,7 @@ ModelVariants::ModelVariants(Graph imported, std::vector<ModelIo> inputs,
     : imported_(std::move(imported)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
   std::vector<int> all;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].optional) all.push_back(i);
+    if (inputs_[i].optional && inputs_[i].parameter < 0) all.push_back(i);
   }
   shape_inputs_ = FindShapeInputs(WithInputs(all), inputs_);
 }

@@ -21,6 +21,20 @@ constexpr int64_t kSecondFormsPart = 10;
 // A look takes a microsecond a file, and a model may have hundreds of them.
 constexpr int64_t kLookAtFilesEveryNs = 10'000'000;
 
+const OwnValue* OwnOf(const ParameterExpr& leaf, absl::Span<const OwnValue> own) {
+  const auto it = std::find_if(own.begin(), own.end(),
+                               [&](const OwnValue& one) { return one.parameter == leaf.index(); });
+  return it == own.end() ? nullptr : &*it;
+}
+
+bool HangsOn(const ParameterExpr& expression, absl::Span<const OwnValue> own) {
+  if (own.empty()) return false;
+  if (expression.is_leaf()) return OwnOf(expression, own) != nullptr;
+  return std::any_of(
+      expression.inputs().begin(), expression.inputs().end(),
+      [&](const ParameterExprPtr& input) { return input != nullptr && HangsOn(*input, own); });
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const ParameterTable>> ParameterStore::TableFor(
@@ -43,6 +57,26 @@ absl::StatusOr<std::shared_ptr<const ParameterTable>> ParameterStore::TableFor(
   std::erase_if(tables_, [](const auto& known) { return known.second.recipe.expired(); });
   tables_[recipe.get()] = {recipe, table};
   return table;
+}
+
+absl::StatusOr<std::shared_ptr<const ParameterTable>> ParameterStore::TableWith(
+    const Recipe& recipe, const ParameterTable& table, absl::Span<const OwnValue> own) const {
+  std::vector<Tensor> tensors;
+  tensors.reserve(table.size());
+  for (size_t slot = 0; slot < table.size(); ++slot) {
+    const ParameterExpr& expression = *recipe.parameters[slot];
+    if (!HangsOn(expression, own)) {
+      tensors.push_back(table.tensor(slot));
+      continue;
+    }
+    ASSIGN_OR_RETURN(tensors.emplace_back(), Evaluate(expression, own));
+  }
+  return std::make_shared<const ParameterTable>(std::move(tensors));
+}
+
+absl::StatusOr<Tensor> ParameterStore::ValueWith(const ParameterExpr& expression,
+                                                 absl::Span<const OwnValue> own) {
+  return HangsOn(expression, own) ? Evaluate(expression, own) : ValueOf(expression);
 }
 
 absl::Status ParameterStore::Prepare(const Recipe& recipe,
@@ -170,8 +204,10 @@ absl::Status ParameterStore::Take(int64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Tensor> ParameterStore::Evaluate(const ParameterExpr& expression) const {
+absl::StatusOr<Tensor> ParameterStore::Evaluate(const ParameterExpr& expression,
+                                                absl::Span<const OwnValue> own) const {
   if (expression.is_leaf()) {
+    if (const OwnValue* sent = OwnOf(expression, own); sent != nullptr) return sent->value;
     if (expression.index() >= static_cast<int>(leaves_.size())) {
       return absl::InternalError(absl::StrCat("parameter ", expression.index(), " of ",
                                               leaves_.size(), " does not exist"));
@@ -187,7 +223,7 @@ absl::StatusOr<Tensor> ParameterStore::Evaluate(const ParameterExpr& expression)
   for (const ParameterExprPtr& input : expression.inputs()) {
     inputs.emplace_back();
     if (input == nullptr) continue;
-    ASSIGN_OR_RETURN(inputs.back(), Evaluate(*input));
+    ASSIGN_OR_RETURN(inputs.back(), Evaluate(*input, own));
   }
   auto result = options_.device->Prepare(expression.op(), expression.attributes(), inputs);
   for (const ParameterExprPtr& input : expression.inputs()) {

@@ -15,11 +15,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/mutex.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/replay/helper_pool.h"
 #include "runtime/engine/types/memory_budget.h"
+#include "runtime/engine/types/own_value.h"
 #include "runtime/graph/parameter_expr.h"
 #include "runtime/graph/tensor.h"
 #include "runtime/onnx/file/file_bytes.h"
@@ -35,6 +37,7 @@ class ParameterTable {
   }
   const void* const* addresses() const { return addresses_.data(); }
   size_t size() const { return addresses_.size(); }
+  const Tensor& tensor(size_t slot) const { return tensors_[slot]; }
 
  private:
   std::vector<Tensor> tensors_;  // keep the bytes alive
@@ -68,6 +71,13 @@ class ParameterStore {
   absl::StatusOr<std::shared_ptr<const ParameterTable>> TableFor(
       const std::shared_ptr<const Recipe>& recipe,
       const std::function<absl::Status()>& go_on = nullptr);
+
+  // `table`, that of `recipe`, with what hangs on `own` made of these, for one replay.
+  absl::StatusOr<std::shared_ptr<const ParameterTable>> TableWith(
+      const Recipe& recipe, const ParameterTable& table, absl::Span<const OwnValue> own) const;
+
+  // One parameter as a tensor, with what hangs on `own` made of these; kept where nothing does.
+  absl::StatusOr<Tensor> ValueWith(const ParameterExpr& expression, absl::Span<const OwnValue> own);
 
   // One parameter as a tensor, kept like those of tables.
   absl::StatusOr<Tensor> ValueOf(const ParameterExpr& expression);
@@ -109,7 +119,8 @@ class ParameterStore {
     std::weak_ptr<const Recipe> recipe;  // tells a reused address from the recipe that had it
     std::shared_ptr<const ParameterTable> table;
   };
-  absl::StatusOr<Tensor> Evaluate(const ParameterExpr& expression) const;
+  absl::StatusOr<Tensor> Evaluate(const ParameterExpr& expression,
+                                  absl::Span<const OwnValue> own = {}) const;
   // Whether the parameter of a slot is the leaf, where it lies.
   bool ReadInPlace(const Recipe& recipe, size_t slot) const;
   // A leaf was read, and the copy of it is what is needed from now on.

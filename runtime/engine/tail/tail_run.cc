@@ -178,7 +178,8 @@ absl::StatusOr<Tensor> TailRun::ValueOf(const CutGraph& graph, const std::string
   if (const auto it = values_.find(name); it != values_.end()) return it->second;
   if (const auto it = graph.constants.find(name); it != graph.constants.end()) return it->second;
   if (const auto it = graph.parameters.find(name); it != graph.parameters.end()) {
-    return context_.model.owner()->parameters().ValueOf(*ops::WithoutNarrowing(it->second));
+    return context_.model.owner()->parameters().ValueWith(*ops::WithoutNarrowing(it->second),
+                                                          context_.shape.own_values);
   }
   return absl::InternalError(absl::StrCat("nothing made the value '", name, "'"));
 }
@@ -367,7 +368,8 @@ absl::Status TailRun::RunNodeByNode(const GraphSection& section) {
     if (values[id].has_value()) return *values[id];
     if (value.kind == Value::Kind::kConstant) return value.constant;
     if (value.kind == Value::Kind::kInput) return values_.at(value.name);
-    return context_.model.owner()->parameters().ValueOf(*ops::WithoutNarrowing(value.parameter));
+    return context_.model.owner()->parameters().ValueWith(*ops::WithoutNarrowing(value.parameter),
+                                                          context_.shape.own_values);
   };
   for (const NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);
@@ -392,7 +394,11 @@ absl::Status TailRun::RunNodeByNode(const GraphSection& section) {
 absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::Choice& choice) {
   const std::shared_ptr<const Recipe>& recipe = choice.recipe;
   RETURN_IF_ERROR(context_.stream.Reserve(*recipe));
-  ASSIGN_OR_RETURN(const auto parameters, context_.model.owner()->parameters().TableFor(recipe));
+  ParameterStore& store = context_.model.owner()->parameters();
+  ASSIGN_OR_RETURN(auto parameters, store.TableFor(recipe));
+  if (const auto& own = context_.shape.own_values; !own.empty()) {
+    ASSIGN_OR_RETURN(parameters, store.TableWith(*recipe, *parameters, own));
+  }
   FirstDataError error(*recipe);
   const Frame frame = context_.stream.MakeFrame(*recipe, parameters->addresses(), &error);
   for (const TensorSlot& slot : recipe->inputs) {

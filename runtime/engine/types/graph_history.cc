@@ -46,6 +46,18 @@ std::shared_ptr<const GraphChange> GraphHistory::ChangeOf(const std::string& nam
   return change->causes.empty() ? nullptr : change;
 }
 
+std::optional<Graph> GraphHistory::GraphOf(const std::string& name) const {
+  std::string text;
+  {
+    MutexLock lock(mutex_);
+    const auto it = past_.find(name);
+    if (it == past_.end()) return std::nullopt;
+    text = it->second.graph;
+  }
+  absl::StatusOr<Graph> graph = Parse(text);
+  return graph.ok() ? std::optional<Graph>(*std::move(graph)) : std::nullopt;
+}
+
 std::vector<std::string> CausesSince(absl::string_view was, const Graph& now) {
   const absl::StatusOr<Graph> before = was.empty() ? absl::NotFoundError("") : Parse(was);
   return before.ok() ? DiffGraphs(*before, now).causes : std::vector<std::string>();

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ class GraphHistory {
   // The change since, for a model that is loaded now. Null where nothing is remembered, or
   // the graph is the same.
   std::shared_ptr<const GraphChange> ChangeOf(const std::string& name, const Graph& now) const;
+
+  // The graph that was served under `name` last; nullopt where none is remembered.
+  std::optional<Graph> GraphOf(const std::string& name) const;
 
  private:
   struct Past {

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "runtime/base/stop_flag.h"
 #include "runtime/bucket/policy.h"
+#include "runtime/engine/types/own_value.h"
 #include "runtime/graph/tensor.h"
 #include "runtime/graph/vocabulary.h"
 
@@ -50,20 +51,28 @@ struct RequestShape {
   int64_t bytes = 0;           // all inputs together
   std::map<std::string, Tensor> shape_inputs;
   std::vector<int> overrides;  // positions of the initialisers that the request has values for
-  std::map<std::string, int64_t> override_sizes;  // keyed by symbols that only they have
+  // How its sizes differ from what the axes expect, though the model may take them (see SplitAxes):
+  // `sizes` has the largest of each axis. Empty: they fit.
+  std::string misfit;
+  // The sizes of the variant that the request needs, by symbol.
+  std::map<std::string, int64_t> own_sizes;
+  std::vector<OwnValue> own_values;  // those of promoted constants: the same in all of a batch
   bool exact = false;  // must not be padded, whatever the certificates say: see must_count
   // In force when it was measured: what it was admitted under holds for it.
   std::shared_ptr<const BucketPolicy> buckets;
   bool unproved = false;  // exact only because padding at its sizes is not proved (yet)
   // Exact only because nobody has looked yet at what its sizes decide: see SizeSlices.
   bool in_new_slice = false;
-  bool spread = false;  // its rows hang together, by inputs of one row: see Model::SpreadRows
   // Set by the caller.
   OnMiss on_miss = OnMiss::kDefault;
   std::string id;  // the client's, for reports
   // Made up before requests come, so that what they will need is captured: it is not counted, and
   // captures for it also where the model is frozen.
   bool rehearsal = false;
+
+  // It is served by a variant of the model, not by the model itself.
+  bool needs_variant() const { return splits_axes() || !overrides.empty(); }
+  bool splits_axes() const { return !misfit.empty(); }
 };
 
 struct OutputTensor {

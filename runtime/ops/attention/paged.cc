@@ -7,6 +7,17 @@
 
 namespace reprise::ops {
 
+std::optional<CacheDType> ParseCacheDType(absl::string_view name) {
+  for (const CacheDType dtype : {CacheDType::kFloat32, CacheDType::kBFloat16, CacheDType::kInt8}) {
+    if (name == CacheDTypeName(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
+
+absl::string_view CacheDTypeName(CacheDType dtype) {
+  return dtype == CacheDType::kFloat32 ? "f32" : dtype == CacheDType::kBFloat16 ? "bf16" : "int8";
+}
+
 absl::Status CachedRowsRule(InferContext& context) {
   const Attributes& attributes = context.attributes();
   if (context.shape(0).empty()) return absl::InvalidArgumentError("its operand has no tokens");
@@ -44,6 +55,11 @@ absl::Status PagedAttentionRule(InferContext& context) {
     return absl::InvalidArgumentError(absl::StrCat(
         "queries ", ShapeToString(context.shape(0)), ", keys ", ShapeToString(context.shape(1)),
         " and values ", ShapeToString(context.shape(2)), " do not fit"));
+  }
+  constexpr auto kMost = static_cast<int64_t>(CacheDType::kInt8);
+  if (const int64_t dtype = context.attributes().Int("cache_dtype", 0);
+      dtype < 0 || dtype > kMost) {
+    return absl::InvalidArgumentError(absl::StrCat("cache_dtype is ", dtype));
   }
   context.SetOutput(0, DType::kFloat32, {tokens, 1, heads * size_v});
   return absl::OkStatus();

@@ -5,6 +5,9 @@
 // it, a place in a sequence and an address for each token. No client ever sends these.
 #pragma once
 
+#include <optional>
+
+#include "absl/strings/string_view.h"
 #include "runtime/ops/kit/infer.h"
 
 namespace reprise::ops {
@@ -14,6 +17,15 @@ inline constexpr int64_t kPagePositions = 16;
 // Values of one position in a page take whole vectors.
 constexpr int64_t PagedValueStride(int64_t size) { return (size + 15) / 16 * 16; }
 
+// How pages hold keys and values. Integers have a scale for each position and head: the largest
+// magnitude of the head's elements is 127.
+enum class CacheDType : int64_t { kFloat32 = 0, kBFloat16 = 1, kInt8 = 2 };
+constexpr int64_t CacheCellBytes(CacheDType dtype) {
+  return dtype == CacheDType::kFloat32 ? 4 : dtype == CacheDType::kBFloat16 ? 2 : 1;
+}
+std::optional<CacheDType> ParseCacheDType(absl::string_view name);  // "f32", "bf16", "int8"
+absl::string_view CacheDTypeName(CacheDType dtype);
+
 // reprise.CachedRows(tokens [T, ...]) {cache, heads, size, past} -> float32 [T, heads, past, size]:
 // stands for what a cache holds while a graph is rewritten. No recipe is left with one: the
 // attention that reads it becomes reprise.PagedAttention.
@@ -21,16 +33,17 @@ Rule CachedRowsRule;
 Kernel CachedRowsKernel;
 
 // reprise.PagedAttention(q, k, v, positions, tables) {num_heads, kv_heads, scale, k_offset,
-// v_offset, context, window?, softcap?, slopes?}: q [T, 1, H*D], k [T, KV*D], v [T, KV*Dv],
-// positions i64 [T], tables i64 [T] -> [T, 1, H*Dv]. tables[t] is the address of a table,
-// std::byte*[], of the pages of token t's sequence; 0: nobody keeps a cache, and nothing is
-// computed. Tokens of a sequence lie side by side, in order. The keys and values of each token are
-// appended to its sequence's pages, at floats k_offset and v_offset of a page; then each token
-// attends to all positions of its sequence up to its own, the last `window` of them where that is
-// not 0. `slopes`, one a head: times (key - query) is added to a score.
+// v_offset, context, window?, softcap?, slopes?, cache_dtype?, k_scales?, v_scales?}: q [T, 1,
+// H*D], k [T, KV*D], v [T, KV*Dv], positions i64 [T], tables i64 [T] -> [T, 1, H*Dv]. tables[t] is
+// the address of a table, std::byte*[], of the pages of token t's sequence; 0: nobody keeps a
+// cache, and nothing is computed. Tokens of a sequence lie side by side, in order. The keys and
+// values of each token are appended to its sequence's pages, at elements k_offset and v_offset of a
+// page; then each token attends to all positions of its sequence up to its own, the last `window`
+// of them where that is not 0. `slopes`, one a head: times (key - query) is added to a score.
 //
 // In a page a layer's keys are [KV, D, kPagePositions] and its values [KV, kPagePositions,
-// PagedValueStride(Dv)].
+// PagedValueStride(Dv)], elements of cache_dtype (a CacheDType). Scales of integers are
+// [KV, kPagePositions] floats, at floats k_scales and v_scales of a page.
 Rule PagedAttentionRule;
 Kernel PagedAttentionKernel;
 

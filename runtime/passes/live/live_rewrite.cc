@@ -90,7 +90,7 @@ ValueId LiveRewrite::Add(absl::string_view op, std::vector<ValueId> inputs, Attr
   return graph_.node(id).outputs[0];
 }
 
-ValueId LiveRewrite::Ints(std::vector<int64_t> values) {
+ValueId LiveRewrite::Ints(const std::vector<int64_t>& values) {
   return graph_.AddConstant("", Tensor::Int64s(values));
 }
 

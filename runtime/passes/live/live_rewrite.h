@@ -45,7 +45,7 @@ class LiveRewrite {
   bool CanFill(ValueId value, const LiveDim& dim) const;
 
   ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {});
-  ValueId Ints(std::vector<int64_t> values);
+  ValueId Ints(const std::vector<int64_t>& values);
   ValueId Live();
   // How many positions of dim `dim` of `value` each row has.
   ValueId ExtentOf(const Extent& extent, ValueId value, int64_t dim);

@@ -72,6 +72,11 @@ class PageAttentionPass : public Pass {
                              {"k_offset", keys.Int("offset", 0)},
                              {"v_offset", values.Int("offset", 0)},
                              {"context", keys.Int("context", 0)}};
+    if (const int64_t dtype = keys.Int("cache_dtype", 0); dtype != 0) {
+      attributes.Set("cache_dtype", dtype);
+      attributes.Set("k_scales", keys.Int("scales", 0));
+      attributes.Set("v_scales", values.Int("scales", 0));
+    }
     if (const int64_t window = keys.Int("window", 0); window > 0) attributes.Set("window", window);
     if (const float cap = node.attributes.Float("softcap", 0); cap != 0) {
       attributes.Set("softcap", cap);

@@ -185,6 +185,10 @@ class FormMaker {
   void Describe(const PagedForm& form, size_t cache, Attributes& attributes) const {
     attributes.Set("offset", form.caches[cache].offset);
     attributes.Set("context", form.context);
+    if (options_.cache_dtype != ops::CacheDType::kFloat32) {
+      attributes.Set("cache_dtype", static_cast<int64_t>(options_.cache_dtype));
+      attributes.Set("scales", form.caches[cache].scales);
+    }
     for (const Attended& attended : attended_) {
       if (attended.key != static_cast<int64_t>(cache)) continue;
       if (attended.facts.visible < form.context) attributes.Set("window", attended.facts.visible);
@@ -278,10 +282,20 @@ class FormMaker {
       form.caches.push_back({.input = cache.input, .heads = cache.heads, .size = cache.size});
     }
     for (const Attended& attended : attended_) form.caches[attended.key].is_key = true;
+    int64_t elements = 0;
     for (PagedCache& cache : form.caches) {
-      cache.offset = form.page_floats;
+      cache.offset = elements;
       const int64_t width = cache.is_key ? cache.size : ops::PagedValueStride(cache.size);
-      form.page_floats += cache.heads * width * ops::kPagePositions;
+      elements += cache.heads * width * ops::kPagePositions;
+    }
+    form.page_bytes = elements * ops::CacheCellBytes(options_.cache_dtype);
+    if (options_.cache_dtype != ops::CacheDType::kInt8) return;
+    constexpr int64_t kLine = 64;
+    form.page_bytes = (form.page_bytes + kLine - 1) / kLine * kLine;
+    constexpr int64_t kFloat = sizeof(float);
+    for (PagedCache& cache : form.caches) {
+      cache.scales = form.page_bytes / kFloat;
+      form.page_bytes += cache.heads * ops::kPagePositions * kFloat;
     }
   }
 

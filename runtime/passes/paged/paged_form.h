@@ -28,6 +28,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/graph/held_graph.h"
 #include "runtime/graph/node.h"
+#include "runtime/ops/attention/paged.h"
 #include "runtime/passes/paged/decoder.h"
 
 namespace reprise {
@@ -41,14 +42,15 @@ struct PagedCache {
   int64_t heads = 0;
   int64_t size = 0;
   bool is_key = false;
-  int64_t offset = 0;  // floats from the begin of a page
+  int64_t offset = 0;  // elements from the begin of a page
+  int64_t scales = 0;  // floats from there, where elements are integers
 };
 
 struct PagedForm {
   HeldGraph graph;  // symbolic, over tokens and segments
   Decoder decoder;
   std::vector<PagedCache> caches;  // as in `decoder`
-  int64_t page_floats = 0;
+  int64_t page_bytes = 0;
   int64_t context = 0;  // positions of a sequence, at most
   int64_t vocabulary = 0;
 };
@@ -56,6 +58,7 @@ struct PagedForm {
 struct PagedOptions {
   int64_t context = 0;  // 0: as many as the model's tables of positions have, or kContext
   static constexpr int64_t kContext = 4096;
+  ops::CacheDType cache_dtype = ops::CacheDType::kFloat32;
 };
 
 // NOT_FOUND where the model has no cache, UNIMPLEMENTED naming what cannot be paged, and why.

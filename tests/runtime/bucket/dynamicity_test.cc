@@ -46,6 +46,14 @@ TEST(DynamicityTest, FewShapesThatFindNoRecipeAreSome) {
   EXPECT_EQ(judged.verdict, DynamicityVerdict::kSome);
 }
 
+TEST(DynamicityTest, TheFirstRequestOfTheOnlyShapeIsLittle) {
+  ShapeRecorder recorder;
+  recorder.Record({64}, ShapeService::kOutside);
+  EXPECT_EQ(JudgeShapes(recorder.Snapshot(), /*recent=*/true).verdict, DynamicityVerdict::kLittle);
+  recorder.Record({65}, ShapeService::kOutside);
+  EXPECT_EQ(JudgeShapes(recorder.Snapshot(), /*recent=*/true).verdict, DynamicityVerdict::kSome);
+}
+
 TEST(DynamicityTest, TheAxisThatVariesMostIsTheCause) {
   ShapeRecorder recorder;
   for (int i = 0; i < 512; ++i) recorder.Record({1 + i % 3, i % 50, 7}, ShapeService::kReady);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "runtime/device/cpu/simd/targets.h"
@@ -32,6 +33,21 @@ constexpr int kPagesAtOnce = 1;
 static_assert(kRows <= kMostPagedRows);
 
 constexpr F32 kF32 = {};
+
+// A vector of keys or values as floats.
+HWY_INLINE VF LoadCells(const float* at) { return hn::LoadU(kF32, at); }
+HWY_INLINE VF LoadCells(const uint16_t* at) {  // bfloat16
+  const hn::Rebind<uint16_t, F32> halves;
+  const hn::RebindToUnsigned<F32> words;
+  return hn::BitCast(kF32, hn::ShiftLeft<16>(hn::PromoteTo(words, hn::LoadU(halves, at))));
+}
+HWY_INLINE VF LoadCells(const int8_t* at) {
+  const hn::Rebind<int8_t, F32> bytes;
+  const hn::RebindToSigned<F32> words;
+  return hn::ConvertTo(kF32, hn::PromoteTo(words, hn::LoadU(bytes, at)));
+}
+template <class Cell>
+constexpr bool kScaled = std::is_same_v<Cell, int8_t>;
 
 // The positions that a call looks at.
 struct Range {
@@ -79,24 +95,36 @@ HWY_INLINE VF Finished(const PagedArgs& args, const PagedRow& row, int64_t posit
 }
 
 // Scores of `Pages` pages from `page` on, for all rows.
-template <int Rows, int Pages>
+template <class Cell, int Rows, int Pages>
 HWY_INLINE void Scores(const PagedArgs& args, const PagedRow* rows, const Range& range,
                        int64_t page, VF* highest) {
   VF sums[Rows][Pages * kPageVectors];
-  const float* keys[Pages];
+  const Cell* keys[Pages];
   for (int r = 0; r < Rows; ++r) {
     for (VF& sum : sums[r]) sum = hn::Zero(kF32);
   }
   for (int p = 0; p < Pages; ++p) {
-    keys[p] = reinterpret_cast<const float*>(args.pages[page + p]) + args.k_offset;
+    keys[p] = reinterpret_cast<const Cell*>(args.pages[page + p]) + args.k_offset;
   }
   for (int64_t d = 0; d < args.head_dim; ++d) {
     for (int p = 0; p < Pages; ++p) {
       for (int v = 0; v < kPageVectors; ++v) {
-        const VF key = hn::LoadU(kF32, keys[p] + d * kPage + v * kLanes);
+        const VF key = LoadCells(keys[p] + d * kPage + v * kLanes);
         for (int r = 0; r < Rows; ++r) {
           VF& sum = sums[r][p * kPageVectors + v];
           sum = hn::MulAdd(hn::Set(kF32, rows[r].q[d]), key, sum);
+        }
+      }
+    }
+  }
+  if constexpr (kScaled<Cell>) {
+    for (int p = 0; p < Pages; ++p) {
+      const float* scales = reinterpret_cast<const float*>(args.pages[page + p]) + args.k_scales;
+      for (int v = 0; v < kPageVectors; ++v) {
+        const VF scale = hn::LoadU(kF32, scales + v * kLanes);
+        for (int r = 0; r < Rows; ++r) {
+          VF& sum = sums[r][p * kPageVectors + v];
+          sum = hn::Mul(sum, scale);
         }
       }
     }
@@ -130,7 +158,7 @@ float Weigh(float* scores, int64_t count, float highest) {
 }
 
 // Columns [column, column + Vectors * kLanes) of the results.
-template <int Rows, int Vectors>
+template <class Cell, int Rows, int Vectors>
 HWY_INLINE void Values(const PagedArgs& args, const PagedRow* rows, const Range& range,
                        const float* totals, int64_t column) {
   VF sums[Rows][Vectors];
@@ -141,15 +169,21 @@ HWY_INLINE void Values(const PagedArgs& args, const PagedRow* rows, const Range&
   const float* weights = args.scratch - range.first;
   for (int64_t page = range.first_page(); page <= range.last_page(); ++page) {
     const int64_t base = page * kPage;
-    const float* values = reinterpret_cast<const float*>(args.pages[page]) + args.v_offset + column;
+    const Cell* values = reinterpret_cast<const Cell*>(args.pages[page]) + args.v_offset + column;
+    const float* scales = reinterpret_cast<const float*>(args.pages[page]) + args.v_scales;
+    // How much value `j` of the page weighs for row `r`.
+    const auto weight_of = [&](int r, int64_t j) HWY_ATTR {
+      const float weight = weights[r * args.scratch_stride + base + j];
+      return hn::Set(kF32, kScaled<Cell> ? weight * scales[j] : weight);
+    };
     if (base + kPage - 1 <= range.whole) {
       for (int64_t j = 0; j < kPage; ++j) {
         VF value[Vectors];
         for (int v = 0; v < Vectors; ++v) {
-          value[v] = hn::LoadU(kF32, values + j * stride + v * kLanes);
+          value[v] = LoadCells(values + j * stride + v * kLanes);
         }
         for (int r = 0; r < Rows; ++r) {
-          const VF weight = hn::Set(kF32, weights[r * args.scratch_stride + base + j]);
+          const VF weight = weight_of(r, j);
           for (int v = 0; v < Vectors; ++v) sums[r][v] = hn::MulAdd(weight, value[v], sums[r][v]);
         }
       }
@@ -159,9 +193,9 @@ HWY_INLINE void Values(const PagedArgs& args, const PagedRow* rows, const Range&
     for (int r = 0; r < Rows; ++r) {
       const int64_t end = std::min(kPage, rows[r].position - base + 1);
       for (int64_t j = 0; j < end; ++j) {
-        const VF weight = hn::Set(kF32, weights[r * args.scratch_stride + base + j]);
+        const VF weight = weight_of(r, j);
         for (int v = 0; v < Vectors; ++v) {
-          const VF value = hn::LoadU(kF32, values + j * stride + v * kLanes);
+          const VF value = LoadCells(values + j * stride + v * kLanes);
           sums[r][v] = hn::MulAdd(weight, value, sums[r][v]);
         }
       }
@@ -178,16 +212,16 @@ HWY_INLINE void Values(const PagedArgs& args, const PagedRow* rows, const Range&
   }
 }
 
-template <int Rows>
+template <class Cell, int Rows>
 void RunRows(const PagedArgs& args, const PagedRow* rows) {
   const Range range = RangeOf(args, rows, Rows);
   VF highest[Rows];
   for (VF& one : highest) one = hn::Set(kF32, -std::numeric_limits<float>::infinity());
   int64_t page = range.first_page();
   for (; page + kPagesAtOnce - 1 <= range.last_page(); page += kPagesAtOnce) {
-    Scores<Rows, kPagesAtOnce>(args, rows, range, page, highest);
+    Scores<Cell, Rows, kPagesAtOnce>(args, rows, range, page, highest);
   }
-  for (; page <= range.last_page(); ++page) Scores<Rows, 1>(args, rows, range, page, highest);
+  for (; page <= range.last_page(); ++page) Scores<Cell, Rows, 1>(args, rows, range, page, highest);
   float totals[Rows];
   const int64_t count = (range.last_page() + 1) * kPage - range.first;
   for (int r = 0; r < Rows; ++r) {
@@ -198,24 +232,27 @@ void RunRows(const PagedArgs& args, const PagedRow* rows) {
   const int64_t width = ops::PagedValueStride(args.v_head_dim);
   int64_t column = 0;
   for (; column + kVectors * kLanes <= width; column += kVectors * kLanes) {
-    Values<Rows, kVectors>(args, rows, range, totals, column);
+    Values<Cell, Rows, kVectors>(args, rows, range, totals, column);
   }
-  for (; column < width; column += kLanes) Values<Rows, 1>(args, rows, range, totals, column);
+  for (; column < width; column += kLanes) Values<Cell, Rows, 1>(args, rows, range, totals, column);
 }
 
-template <int... Counts>
+template <class Cell, int... Counts>
 void Dispatch(const PagedArgs& args, const PagedRow* rows, int64_t count,
               std::integer_sequence<int, Counts...>) {
-  ((count == Counts + 1 ? RunRows<Counts + 1>(args, rows) : void()), ...);
+  ((count == Counts + 1 ? RunRows<Cell, Counts + 1>(args, rows) : void()), ...);
 }
 
+template <class Cell>
 void Rows(const PagedArgs& args, const PagedRow* rows, int64_t count) {
-  Dispatch(args, rows, count, std::make_integer_sequence<int, static_cast<int>(kRows)>());
+  Dispatch<Cell>(args, rows, count, std::make_integer_sequence<int, static_cast<int>(kRows)>());
 }
 
 }  // namespace
 
-constexpr PagedKernels kPagedKernels = {kRows, Rows};
+// By CacheDType.
+constexpr PagedTable kPagedKernels = {
+    .kernels = {{kRows, Rows<float>}, {kRows, Rows<uint16_t>}, {kRows, Rows<int8_t>}}};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -223,7 +260,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace reprise::cpu {
 
-const PagedKernels& PagedKernelsFor(Isa isa) { return REPRISE_CHOOSE_TARGET(isa, kPagedKernels); }
+const PagedKernels& PagedKernelsFor(Isa isa, ops::CacheDType dtype) {
+  const PagedTable& table = REPRISE_CHOOSE_TARGET(isa, kPagedKernels);
+  return table.kernels[static_cast<size_t>(dtype)];
+}
 
 }  // namespace reprise::cpu
 #endif  // HWY_ONCE

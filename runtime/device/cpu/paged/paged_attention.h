@@ -1,4 +1,5 @@
-// Attention of single tokens over the pages of their sequences, float32.
+// Attention of single tokens over the pages of their sequences: float32 arithmetic over keys and
+// values of float32, bfloat16, or 8 bits with a scale for each position and head.
 //
 // The score of a key, its weight and its share of the result are computed with one order of sums:
 // products along a head's elements one after another, weights by the key's place in its page,
@@ -12,6 +13,7 @@
 #include <cstdint>
 
 #include "runtime/base/cpu/cpu_info.h"
+#include "runtime/ops/attention/paged.h"
 
 namespace reprise::cpu {
 
@@ -25,8 +27,10 @@ struct PagedRow {
 
 struct PagedArgs {
   std::byte* const* pages = nullptr;  // those of the sequence
-  int64_t k_offset = 0;               // floats from a page's begin to the head's keys
+  int64_t k_offset = 0;               // elements from a page's begin to the head's keys
   int64_t v_offset = 0;
+  int64_t k_scales = 0;  // floats from there to their scales, where they are integers
+  int64_t v_scales = 0;
   int64_t head_dim = 0;
   int64_t v_head_dim = 0;
   float scale = 1;
@@ -42,8 +46,13 @@ struct PagedKernels {
   void (*rows)(const PagedArgs& args, const PagedRow* rows, int64_t count);
 };
 
+// Those of one tier, by CacheDType.
+struct PagedTable {
+  PagedKernels kernels[3];
+};
+
 // The kernels of the highest tier that is not above `isa`.
-const PagedKernels& PagedKernelsFor(Isa isa);
+const PagedKernels& PagedKernelsFor(Isa isa, ops::CacheDType dtype = ops::CacheDType::kFloat32);
 
 // Scores of one row, for sequences of up to `context` positions.
 constexpr int64_t PagedScratchStride(int64_t context) { return (context + 15) / 16 * 16 + 16; }

@@ -1,7 +1,9 @@
 // reprise.PagedAttention: a phase that appends, and one that attends. The units of the second, a
 // few rows of one sequence and one head of keys, are divided over parts by the keys they look at.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/paged/paged_attention.h"
@@ -23,6 +25,7 @@ struct PagedParams {
   int64_t tile = 1;  // tokens of a unit
   std::vector<float> slopes;
   int scratch_parts = 0;
+  void (*append)(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) = nullptr;
 };
 
 // Where the tokens of a replay stand, and where their sequences' pages lie.
@@ -38,16 +41,47 @@ struct Tokens {
     return tokens;
   }
 
-  float* page(int64_t token) const {
-    return reinterpret_cast<float*>(tables[token][positions[token] / kPage]);
-  }
+  std::byte* page(int64_t token) const { return tables[token][positions[token] / kPage]; }
 
   const int64_t* positions;
   std::byte* const* const* tables;  // numbers of 64 bits that are addresses
 };
 static_assert(sizeof(std::byte* const*) == sizeof(int64_t));
 
+// Writes `count` numbers `stride` cells apart, as a page of that dtype holds them. The scale of
+// integers is written to `scale`.
+void Store(const float* from, int64_t count, float* to, int64_t stride, float*) {
+  for (int64_t i = 0; i < count; ++i) to[i * stride] = from[i];
+}
+void Store(const float* from, int64_t count, uint16_t* to, int64_t stride, float*) {
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, from + i, sizeof(bits));
+    // To the nearest bfloat16, ties to even; what is no number stays so.
+    const bool is_number = from[i] == from[i];
+    bits = is_number ? bits + 0x7FFF + (bits >> 16 & 1) : bits | 0x400000;
+    to[i * stride] = static_cast<uint16_t>(bits >> 16);
+  }
+}
+void Store(const float* from, int64_t count, int8_t* to, int64_t stride, float* scale) {
+  constexpr float kMost = 127;
+  float largest = 0;
+  bool finite = true;
+  for (int64_t i = 0; i < count; ++i) {
+    largest = std::max(largest, std::abs(from[i]));
+    finite = finite && std::isfinite(from[i]);
+  }
+  // Scores of what is no number are no numbers.
+  *scale = finite ? largest / kMost : std::numeric_limits<float>::quiet_NaN();
+  const float inverse = finite && *scale > 0 ? 1 / *scale : 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const float cell = inverse == 0 ? 0 : std::nearbyint(from[i] * inverse);
+    to[i * stride] = static_cast<int8_t>(std::clamp(cell, -kMost, kMost));
+  }
+}
+
 // Keys go to columns, so that the scores of neighbouring positions are neighbours.
+template <class Cell>
 void Append(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
   const Tokens all(launch);
   const int64_t size = p.args.head_dim, size_v = p.args.v_head_dim;
@@ -58,14 +92,16 @@ void Append(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
     const float* key = static_cast<const float*>(launch.operands[kKey]) + t * p.kv_heads * size;
     const float* value =
         static_cast<const float*>(launch.operands[kValue]) + t * p.kv_heads * size_v;
-    float* const page = all.page(t);
-    float* keys = page + p.args.k_offset + slot;
-    float* values = page + p.args.v_offset + slot * stride_v;
-    for (int64_t i = 0; i < p.kv_heads * size; ++i) keys[i * kPage] = key[i];
+    auto* const page = reinterpret_cast<Cell*>(all.page(t));
+    Cell* keys = page + p.args.k_offset + slot;
+    Cell* values = page + p.args.v_offset + slot * stride_v;
+    float* k_scales = reinterpret_cast<float*>(page) + p.args.k_scales + slot;
+    float* v_scales = reinterpret_cast<float*>(page) + p.args.v_scales + slot;
     for (int64_t h = 0; h < p.kv_heads; ++h) {
-      float* to = values + h * kPage * stride_v;
-      std::memcpy(to, value + h * size_v, size_v * sizeof(float));
-      std::fill(to + size_v, to + stride_v, 0.0f);
+      Store(key + h * size, size, keys + h * size * kPage, kPage, k_scales + h * kPage);
+      Cell* to = values + h * kPage * stride_v;
+      Store(value + h * size_v, size_v, to, 1, v_scales + h * kPage);
+      std::fill(to + size_v, to + stride_v, Cell{0});
     }
   }
 }
@@ -92,6 +128,8 @@ void RunUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int6
   args.pages = all.tables[begin];
   args.k_offset += kv_head * args.head_dim * kPage;
   args.v_offset += kv_head * kPage * ops::PagedValueStride(args.v_head_dim);
+  args.k_scales += kv_head * kPage;
+  args.v_scales += kv_head * kPage;
   args.scratch = static_cast<float*>(launch.operands[kWorkspace]) +
                  launch.part * kMostPagedRows * args.scratch_stride;
   const auto* q = static_cast<const float*>(launch.operands[kQuery]);
@@ -139,7 +177,7 @@ void RunPagedAttention(const LaunchArgs& launch) {
   const auto& p = *static_cast<const PagedParams*>(launch.params);
   const int64_t tokens = Tokens(launch).live(LiveOf(p.tokens, p.batch_rows, *launch.frame));
   if (launch.phase == 0) {
-    Append(launch, p, tokens);
+    p.append(launch, p, tokens);
   } else {
     Attend(launch, p, tokens);
   }
@@ -155,12 +193,18 @@ std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeVie
   p.heads = attributes.Int("num_heads", 1);
   p.kv_heads = attributes.Int("kv_heads", 1);
   p.group = p.heads / p.kv_heads;
-  p.kernels = &PagedKernelsFor(target.isa);
+  const auto dtype = static_cast<ops::CacheDType>(attributes.Int("cache_dtype", 0));
+  p.kernels = &PagedKernelsFor(target.isa, dtype);
+  p.append = dtype == ops::CacheDType::kFloat32    ? Append<float>
+             : dtype == ops::CacheDType::kBFloat16 ? Append<uint16_t>
+                                                   : Append<int8_t>;
   p.tile = std::max<int64_t>(1, p.kernels->most_rows / p.group);
   p.scratch_parts = target.scratch_parts;
   const int64_t context = attributes.Int("context", 0);
   p.args = {.k_offset = attributes.Int("k_offset", 0),
             .v_offset = attributes.Int("v_offset", 0),
+            .k_scales = attributes.Int("k_scales", 0),
+            .v_scales = attributes.Int("v_scales", 0),
             .head_dim = node.shape(kQuery)[2] / p.heads,
             .v_head_dim = node.out_shape()[2] / p.heads,
             .scale = attributes.Float("scale", 1),

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include "runtime/base/aligned_buffer.h"
@@ -23,9 +25,12 @@ struct Case {
 // A sequence of random keys and values, in pages and plain.
 class Sequence {
  public:
-  Sequence(const Case& of, int seed) : of_(of), random_(seed) {
+  Sequence(const Case& of, int seed, ops::CacheDType dtype)
+      : of_(of), dtype_(dtype), random_(seed) {
     const int64_t stride = ops::PagedValueStride(of.size_v), pages = (of.keys + kPage - 1) / kPage;
-    const int64_t floats = kPage * (of.size + stride);
+    // Cells of any kind fit, and two rows of scales behind them.
+    const int64_t floats = kPage * (of.size + stride) + 2 * kPage;
+    scales_ = kPage * (of.size + stride);
     // Places of no position may hold anything.
     memory_.assign(pages * floats, std::nanf(""));
     for (int64_t p = 0; p < pages; ++p) {
@@ -33,16 +38,33 @@ class Sequence {
     }
     for (int64_t key = 0; key < of.keys; ++key) {
       float* page = memory_.data() + key / kPage * floats;
-      for (int64_t d = 0; d < of.size; ++d) {
-        page[d * kPage + key % kPage] = k_.emplace_back(Next());
-      }
+      const int64_t slot = key % kPage;
+      // Integers are what they are times a power of two.
+      page[scales_ + slot] = page[scales_ + kPage + slot] = 1.0f / 64;
+      for (int64_t d = 0; d < of.size; ++d) k_.push_back(Put(page, d * kPage + slot));
       for (int64_t d = 0; d < of.size_v; ++d) {
-        page[kPage * of.size + key % kPage * stride + d] = v_.emplace_back(Next());
+        v_.push_back(Put(page, kPage * of.size + slot * stride + d));
       }
       for (int64_t d = of.size_v; d < stride; ++d) {
-        page[kPage * of.size + key % kPage * stride + d] = 0;
+        Put(page, kPage * of.size + slot * stride + d);
       }
     }
+  }
+
+  // A number that the page holds as it is.
+  float Put(float* page, int64_t cell) {
+    const float near = std::clamp(std::round(Next() * 64), -127.0f, 127.0f);
+    const float number = dtype_ == ops::CacheDType::kFloat32 ? Next() : near / 64;
+    if (dtype_ == ops::CacheDType::kFloat32) {
+      page[cell] = number;
+    } else if (dtype_ == ops::CacheDType::kBFloat16) {
+      uint32_t bits = 0;  // 8 significant bits are enough for `near`
+      std::memcpy(&bits, &number, sizeof(bits));
+      reinterpret_cast<uint16_t*>(page)[cell] = static_cast<uint16_t>(bits >> 16);
+    } else {
+      reinterpret_cast<int8_t*>(page)[cell] = static_cast<int8_t>(near);
+    }
+    return number;
   }
 
   float Next() { return std::normal_distribution<float>()(random_); }
@@ -54,6 +76,8 @@ class Sequence {
     const PagedArgs args = {.pages = pages_.data(),
                             .k_offset = 0,
                             .v_offset = kPage * of_.size,
+                            .k_scales = scales_,
+                            .v_scales = scales_ + kPage,
                             .head_dim = of_.size,
                             .v_head_dim = of_.size_v,
                             .scale = 0.3f,
@@ -101,21 +125,23 @@ class Sequence {
 
  private:
   const Case of_;
+  const ops::CacheDType dtype_;
+  int64_t scales_ = 0;
   std::mt19937 random_;
   std::vector<float> memory_, k_, v_;
   std::vector<std::byte*> pages_;
 };
 
-class PagedAttentionTest : public testing::TestWithParam<Isa> {};
+class PagedAttentionTest : public testing::TestWithParam<std::tuple<Isa, ops::CacheDType>> {};
 
 TEST_P(PagedAttentionTest, RowsAreThoseOfTheDefinitionWhateverStandsBesideThem) {
-  const Isa isa = UsableIsa(GetParam());
-  const PagedKernels& kernels = PagedKernelsFor(isa);
+  const auto [wanted, dtype] = GetParam();
+  const PagedKernels& kernels = PagedKernelsFor(UsableIsa(wanted), dtype);
   const Case cases[] = {{1, 8, 8, 0, 0, 0},      {17, 16, 16, 0, 0, 0}, {100, 64, 64, 0, 0, 0},
                         {100, 20, 12, 0, 0, 0},  {90, 64, 80, 7, 0, 0}, {70, 16, 16, 40, 5, 0},
                         {64, 16, 16, 0, 0, 0.2f}};
   for (const Case& one : cases) {
-    Sequence sequence(one, 3);
+    Sequence sequence(one, 3, dtype);
     std::vector<int64_t> positions;
     for (int64_t p = one.keys - 1; p >= 0 && positions.size() < 19; p -= p > 70 ? 1 : 5) {
       positions.insert(positions.begin(), p);
@@ -138,7 +164,10 @@ TEST_P(PagedAttentionTest, RowsAreThoseOfTheDefinitionWhateverStandsBesideThem) 
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, PagedAttentionTest,
-                         testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512));
+                         testing::Combine(testing::Values(Isa::kBaseline, Isa::kAvx2, Isa::kAvx512),
+                                          testing::Values(ops::CacheDType::kFloat32,
+                                                          ops::CacheDType::kBFloat16,
+                                                          ops::CacheDType::kInt8)));
 
 }  // namespace
 }  // namespace reprise::cpu

@@ -1,0 +1,193 @@
+#include "runtime/engine/load/axes_finder.h"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/engine/load/size_check.h"
+#include "runtime/engine/model/model_variants.h"
+#include "runtime/engine/model/split_axes.h"
+#include "runtime/engine/model/tail.h"
+#include "runtime/graph/dim_expression.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/reshape_op.h"
+#include "runtime/passes/specialize/specialize.h"
+#include "runtime/verify/mask_inputs.h"
+
+namespace reprise {
+namespace {
+
+// A Squeeze of whatever dims are 1.
+bool SizesDecideRanks(const Graph& graph) {
+  return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    return !node.removed && node.op == SqueezeOp::kName &&
+           (node.inputs.size() < 2 || node.inputs[1] == kNone);
+  });
+}
+
+// The sizes of constants that elementwise ops broadcast with, the smallest first.
+std::vector<int64_t> BroadcastSizes(const Graph& graph) {
+  std::set<int64_t> sizes;
+  for (const NodeId id : graph.NodeIds()) {
+    if (!FindOp(graph.node(id).op)->Has(kElementwise)) continue;
+    for (const ValueId input : graph.node(id).inputs) {
+      if (input == kNone || graph.value(input).kind == Value::Kind::kInput) continue;
+      const std::optional<Shape>& shape = graph.value(input).shape;
+      if (shape.has_value()) sizes.insert(shape->begin(), shape->end());
+    }
+  }
+  return {sizes.begin(), sizes.end()};
+}
+
+// Whether `graph` takes `sizes`; asks nothing once the time of the load is over.
+absl::Status SpecializeWithin(const LoadBudget& budget, const Graph& graph,
+                              const std::map<std::string, int64_t>& sizes) {
+  RETURN_IF_ERROR(budget.CheckTime("finding the axes"));
+  return Specialize(graph, {.axes = sizes}).status();
+}
+
+// Symbols of inputs up to which it is found out while loading which of them need not be equal.
+constexpr size_t kMostSymbolsApart = 16;
+
+// Whether sizes of some dims must agree, or be a certain one, that the file leaves open.
+bool AskForSizes(const MergedSymbols& merged, const std::vector<ModelIo>& inputs) {
+  if (!merged.fixed.empty() || !merged.derived.empty()) return true;
+  std::set<std::string> seen;
+  for (const ModelIo& input : inputs) {
+    if (input.optional) continue;
+    for (const Dim& dim : merged.Apply(input.dims)) {
+      if (dim.is_constant()) continue;
+      const bool is_axis = merged.representative.contains(dim.symbol);
+      if (!is_axis || !seen.insert(dim.symbol).second) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+SizeMeasure AxesFinder::MeasureOf(const ModelDraft& model) {
+  std::vector<std::vector<size_t>> inputs;
+  for (const ModelIo& input : model.signature->inputs) {
+    if (input.optional) continue;
+    std::vector<size_t>& axes = inputs.emplace_back();
+    for (size_t i = 0; i < model.proof->axes.size(); ++i) {
+      const auto along = [&](const Dim& dim) { return dim.symbol == model.proof->axes[i].symbol; };
+      if (absl::c_any_of(input.dims, along)) axes.push_back(i);
+    }
+  }
+  return SizeMeasure(model.proof->axes.size(), inputs);
+}
+
+MergedSymbols AxesFinder::MergeAxes(ModelDraft& model, bool can_try, const LoadBudget& budget,
+                                    absl::Status& first_error) const {
+  std::vector<std::vector<Dim>> dims;
+  for (const ModelIo& input : model.signature->inputs) {
+    if (input.optional) continue;
+    dims.push_back(input.dims);
+  }
+  const auto accepts = [&](const std::map<std::string, int64_t>& sizes) {
+    if (!can_try) return true;
+    const absl::Status status = SpecializeWithin(budget, *model.program->graph, sizes);
+    if (first_error.ok()) first_error = status;
+    return status.ok();
+  };
+  return MergeSymbols(dims, accepts, BroadcastSizes(*model.program->graph));
+}
+
+void AxesFinder::SplitAtSizes(ModelDraft& model, std::vector<ModelIo> declared,
+                              const MergedSymbols& merged, bool can_try,
+                              const LoadBudget& budget) const {
+  if (!AskForSizes(merged, model.signature->inputs)) return;
+  auto split =
+      std::make_unique<SplitAxes>(std::move(declared), merged.derived,
+                                  SplitAxes::Whole{.graph = *model.program->graph,
+                                                   .recipe_inputs = model.signature->recipe_inputs,
+                                                   .tail = model.program->tail});
+  // Finding out takes some calls a symbol.
+  if (can_try && merged.note.empty() && merged.derived.empty() &&
+      split->num_symbols() <= kMostSymbolsApart) {
+    const auto accepts = [&](const std::map<std::string, int64_t>& sizes) {
+      return SpecializeWithin(budget, split->graph(), sizes).ok();
+    };
+    const MergedSymbols found =
+        MergeSymbols(split->Dims(), accepts, BroadcastSizes(split->graph()));
+    // Where the time ran out, sizes were refused for that alone.
+    const bool complete = budget.CheckTime("").ok();
+    if (complete && found.note.empty() && found.derived.empty()) split->Learn(found);
+  }
+  model.program->split_axes = std::move(split);
+}
+
+absl::Status AxesFinder::Find(ModelDraft& model, Graph as_imported,
+                              const LoadBudget& budget) const {
+  // Values of shape inputs are unknown yet, so that such a model cannot be tried at other sizes.
+  const bool can_try = model.signature->shape_inputs.empty();
+  absl::Status first_error;
+  std::vector<ModelIo> declared = model.signature->inputs;
+  const MergedSymbols merged = MergeAxes(model, can_try, budget, first_error);
+  RETURN_IF_ERROR(budget.CheckTime("finding the axes"));
+  if (!merged.note.empty()) {
+    context_.log(absl::StrCat("model ", model.id().name, ": ", merged.note,
+                              first_error.ok() ? "" : absl::StrCat(": ", first_error.message())));
+  }
+  if (absl::IsFailedPrecondition(first_error) || absl::IsUnimplemented(first_error)) {
+    return first_error;  // No binding will do better.
+  }
+  if (can_try && !merged.note.empty() && !SizesDecideRanks(*model.program->graph)) {
+    std::vector<ModelIo> wanted;
+    absl::c_copy_if(model.signature->inputs, std::back_inserter(wanted),
+                    [](const ModelIo& input) { return !input.optional; });
+    const absl::Status some =
+        CheckSomeSizes(wanted, [&](const std::map<std::string, int64_t>& sizes) {
+          return SpecializeWithin(budget, *model.program->graph, sizes);
+        });
+    RETURN_IF_ERROR(budget.CheckTime("finding sizes that the model takes"));
+    RETURN_IF_ERROR(some);
+  }
+  SplitAtSizes(model, std::move(declared), merged, can_try, budget);
+  for (size_t i = 0; i < model.signature->inputs.size(); ++i) {
+    const ModelIo& input = model.signature->inputs[i];
+    if (input.optional || input.dims.empty()) continue;
+    if (merged.one_row.contains(input.dims[0].symbol)) model.signature->one_row_inputs.insert(i);
+  }
+  for (ModelIo& input : model.signature->inputs) {
+    input.dims = merged.Apply(input.dims);
+    if (input.optional) continue;
+    const ValueId value = model.program->graph->FindValue(input.name);
+    if (value != kNone) model.program->graph->value(value).dims = input.dims;
+  }
+  if (absl::c_any_of(model.signature->inputs,
+                     [](const ModelIo& input) { return input.has_variants(); })) {
+    const std::vector<ModelIo>& outputs = model.program->tail == nullptr
+                                              ? model.signature->recipe_outputs
+                                              : model.program->tail->outputs();
+    model.program->variants =
+        std::make_unique<ModelVariants>(std::move(as_imported), model.signature->inputs, outputs);
+  }
+  for (ModelIo& output : model.signature->recipe_outputs) output.dims = merged.Apply(output.dims);
+  for (const Axis& axis : merged.axes) {
+    if (axis.is_batch) model.signature->batch_axis = static_cast<int>(model.proof->axes.size());
+    model.proof->axes.push_back({.label = axis.label,
+                                 .symbol = axis.symbol,
+                                 .is_batch = axis.is_batch,
+                                 .counts_rows = axis.counts_rows});
+  }
+  model.signature->measure = MeasureOf(model);
+  for (size_t i = 0; i < model.signature->inputs.size(); ++i) {
+    const ValueId value = model.program->graph->FindValue(model.signature->inputs[i].name);
+    if (value != kNone && IsMaskInput(*model.program->graph, value))
+      model.signature->mask_inputs.insert(i);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reprise

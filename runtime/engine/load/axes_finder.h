@@ -1,0 +1,45 @@
+// AxesFinder: which dims of a model's inputs are one axis, and what the axes are called.
+//
+// Dims that the shape rules force to be equal are one axis, and so are those of one name, since
+// padding relies on that; an axis that takes one size alone becomes a constant dim. Requests whose
+// sizes the model takes though its axes do not get SplitAxes.
+//
+// Threads: one. Errors: those of the shape rules, where no sizes do; RESOURCE_EXHAUSTED once the
+// time of the load is over.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/base/load_budget.h"
+#include "runtime/certify/axes.h"
+#include "runtime/engine/load/loader_context.h"
+#include "runtime/engine/load/model_draft.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+class AxesFinder {
+ public:
+  explicit AxesFinder(const LoaderContext& context) : context_(context) {}
+
+  // Fills in the axes of `model`, the dims of its inputs and outputs, its measure, its variants and
+  // what takes its axes apart. `as_imported`: the graph before any pass, if requests may override
+  // initialisers.
+  absl::Status Find(ModelDraft& model, Graph as_imported, const LoadBudget& budget) const;
+
+ private:
+  // The axes of a model whose symbols may be tried at other sizes, if `can_try`. Inputs get the
+  // symbols that were merged. `first_error`: why the first sizes that were refused were.
+  MergedSymbols MergeAxes(ModelDraft& model, bool can_try, const LoadBudget& budget,
+                          absl::Status& first_error) const;
+  // For requests whose sizes the axes do not have; `declared`: the inputs as the file has them.
+  void SplitAtSizes(ModelDraft& model, std::vector<ModelIo> declared, const MergedSymbols& merged,
+                    bool can_try, const LoadBudget& budget) const;
+  static SizeMeasure MeasureOf(const ModelDraft& model);
+
+  const LoaderContext& context_;
+};
+
+}  // namespace reprise
