@@ -1,7 +1,10 @@
 // reprise generate: tokens of a decoder, made in this process.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -11,8 +14,12 @@
 #include "runtime/base/cpu/cpu_info.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/generate/encoder_decoder.h"
 #include "runtime/generate/generator.h"
+#include "server/hub/generation_files.h"
+#include "server/hub/model_file.h"
 #include "tools/command.h"
+#include "tools/files/array_file.h"
 #include "tools/local_engine.h"
 
 namespace reprise::cli {
@@ -20,8 +27,11 @@ namespace {
 
 struct GenerateOptions {
   std::string path;
-  std::vector<std::string> prompts;  // ids, separated by commas
+  std::vector<std::string> prompts;   // ids, separated by commas
+  std::vector<std::string> features;  // files of numbers for an encoder that takes no ids
+  std::vector<int64_t> decoder_ids;   // those before the first new one; empty: the model's own
   SamplingOptions sampling;
+  BeamOptions beams;
   std::vector<int64_t> eos_ids;
   std::string cache_dtype = "f32";
   int64_t context = 0;
@@ -86,10 +96,56 @@ void PrintSpeed(const GeneratorStats& stats, const std::vector<int64_t>& first,
       static_cast<long long>(stats.drafts_right) + static_cast<long long>(stats.drafts_wrong));
 }
 
+// The prompts as requests, those of ids first.
+absl::StatusOr<std::vector<GenerationRequest>> PromptsOf(const GenerateOptions& options) {
+  std::vector<GenerationRequest> prompts;
+  for (const std::string& text : options.prompts) {
+    ASSIGN_OR_RETURN(prompts.emplace_back().ids, IdsOf(text));
+  }
+  for (const std::string& path : options.features) {
+    ASSIGN_OR_RETURN(std::vector<ArrayFile> arrays, ReadArrays(path));
+    if (arrays.size() != 1 || arrays[0].floats.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", path, "' is not one array of float32, row by row"));
+    }
+    GenerationRequest& prompt = prompts.emplace_back();
+    prompt.numbers_shape = std::move(arrays[0].shape);
+    prompt.numbers = std::move(arrays[0].floats);
+  }
+  if (prompts.empty()) {
+    return absl::InvalidArgumentError("there is no prompt: --ids or --features gives one");
+  }
+  for (GenerationRequest& prompt : prompts) prompt.decoder_ids = options.decoder_ids;
+  return prompts;
+}
+
+// The decoder at `path`, a file or a folder; where that is an encoder, the decoder beside it, and
+// `generator` gets the encoder and what the files beside it say.
+absl::StatusOr<std::shared_ptr<const Model>> LoadAll(LocalEngine& local, const std::string& path,
+                                                     GeneratorOptions& generator) {
+  namespace fs = std::filesystem;
+  fs::path file = path;
+  if (fs::is_directory(file)) {
+    ASSIGN_OR_RETURN(const std::string found, FindModelFile(file, ""));
+    file /= found;
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
+                   local.LoadToStudy(file.string(), Precision::kExact));
+  const std::optional<EncoderDecoderFiles> files = FindEncoderDecoder(file);
+  if (!files.has_value()) return model;
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Model> decoder,
+                   LoadDecoder(local.engine, *files, model->options()));
+  ASSIGN_OR_RETURN(generator.encoder.cross, LoadCrossModel(local.engine, *files, model->options()));
+  generator.encoder.encoder = std::move(model);
+  const GenerationFacts facts = ReadGenerationFiles(file.parent_path().string());
+  generator.rules = facts.rules;
+  if (generator.eos_ids.empty()) generator.eos_ids = facts.eos_ids;
+  return decoder;
+}
+
 absl::Status Generate(const GenerateOptions& options) {
+  ASSIGN_OR_RETURN(std::vector<GenerationRequest> prompts, PromptsOf(options));
   LocalEngine local(kEveryIsa, options.threads);
-  ASSIGN_OR_RETURN(const std::shared_ptr<Model> model,
-                   local.LoadToStudy(options.path, Precision::kExact));
   std::vector<int64_t> first, next;
   GeneratorOptions wanted = {.page_bytes = options.memory_mb << 20,
                              .cache_dtype = *ops::ParseCacheDType(options.cache_dtype),
@@ -100,6 +156,8 @@ absl::Status Generate(const GenerateOptions& options) {
                              .max_threads = options.threads,
                              .events = {.on_first_token = [&](int64_t ns) { first.push_back(ns); },
                                         .on_token = [&](int64_t ns) { next.push_back(ns); }}};
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model, LoadAll(local, options.path, wanted));
+  if (!options.decoder_ids.empty()) wanted.rules.start = options.decoder_ids;
   const int64_t begin = local.clock.NowNs();
   ASSIGN_OR_RETURN(const std::unique_ptr<Generator> generator,
                    Generator::Create(local.engine, model, std::move(wanted)));
@@ -107,9 +165,8 @@ absl::Status Generate(const GenerateOptions& options) {
     std::printf("%s, made in %.1f ms\n", generator->Describe().c_str(),
                 static_cast<double>(local.clock.NowNs() - begin) * 1e-6);
   }
-  std::vector<std::vector<Answer>> answers(options.prompts.size());
-  for (size_t i = 0; i < options.prompts.size(); ++i) {
-    ASSIGN_OR_RETURN(std::vector<int64_t> ids, IdsOf(options.prompts[i]));
+  std::vector<std::vector<Answer>> answers(prompts.size());
+  for (size_t i = 0; i < prompts.size(); ++i) {
     answers[i].resize(static_cast<size_t>(std::max<int64_t>(options.sampling.n, 1)));
     const auto on_event = [&answers, i](const GenerationEvent& event) {
       Answer& answer = answers[i][static_cast<size_t>(event.answer)];
@@ -120,10 +177,10 @@ absl::Status Generate(const GenerateOptions& options) {
       answer.status = event.status;
       answer.finish = std::string(EndingName(event.finish));
     };
-    RETURN_IF_ERROR(
-        generator
-            ->Submit({.ids = std::move(ids), .sampling = options.sampling, .on_event = on_event})
-            .status());
+    prompts[i].sampling = options.sampling;
+    prompts[i].beams = options.beams;
+    prompts[i].on_event = on_event;
+    RETURN_IF_ERROR(generator->Submit(std::move(prompts[i])).status());
   }
   const int64_t start = local.clock.NowNs();
   while (generator->Step()) {
@@ -143,12 +200,25 @@ void AddGenerate(CLI::App& app, Action& action) {
       app.add_subcommand("generate", "Make tokens with a decoder's file; no server");
   command->footer(
       "Each prompt is a list of token ids. All of them are computed side by side. A line of the\n"
-      "answer holds the number of its prompt, why it ended, and its ids.");
-  command->add_option("model", options->path, "Path of a model.onnx")
+      "answer holds the number of its prompt, why it ended, and its ids. An encoder_model.onnx "
+      "makes\n"
+      "them with the decoder's files that lie beside it.");
+  command->add_option("model", options->path, "Path of a model.onnx, or of its folder")
       ->required()
       ->type_name("MODEL.onnx");
   command->add_option("--ids", options->prompts, "A prompt; may be given again")
-      ->required()
+      ->allow_extra_args(false)
+      ->type_name("ID,ID,...");
+  command
+      ->add_option(
+          "--features", options->features,
+          "A prompt for an encoder that takes no ids: float32 [1, ...]; may be given again")
+      ->allow_extra_args(false)
+      ->type_name("FILE.npy");
+  command
+      ->add_option("--decoder-ids", options->decoder_ids,
+                   "Ids in front of the first new one, behind an encoder; else as its files say")
+      ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("ID,ID,...");
   SamplingOptions& sampling = options->sampling;
@@ -162,6 +232,17 @@ void AddGenerate(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--seed", sampling.seed, "Makes draws repeatable");
   command->add_option("--n", sampling.n, "Answers to each prompt")->capture_default_str();
+  command
+      ->add_option("--beams", options->beams.beams,
+                   "Search for the likeliest answers with so many; the best --n are told")
+      ->capture_default_str();
+  command
+      ->add_option("--length-penalty", options->beams.length_penalty,
+                   "Of beams: an answer's score is over (its tokens) to this power")
+      ->capture_default_str();
+  command->add_flag_callback(
+      "--early-stopping", [options] { options->beams.early_stopping = BeamOptions::Early::kFirst; },
+      "Of beams: end with the first answers, as many as beams");
   command->add_option("--logprobs", sampling.logprobs, "0: that of each token, below its answer")
       ->capture_default_str();
   command->add_option("--eos", options->eos_ids, "An id that ends an answer; may be given again")

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "runtime/sequences/beam_search.h"
 #include "runtime/sequences/sampling.h"
 
 namespace reprise {
@@ -44,8 +45,15 @@ struct GenerationEvent {
 };
 
 struct GenerationRequest {
+  // The prompt; where there is an encoder, this is its own.
   std::vector<int64_t> ids;
+  // With an encoder alone: a prompt that is no ids, float32 [1, ...], and the ids in front of the
+  // first new token; empty: those of the model.
+  std::string numbers;
+  std::vector<int64_t> numbers_shape;
+  std::vector<int64_t> decoder_ids;
   SamplingOptions sampling;
+  BeamOptions beams;        // several: answers are searched for, and told when all have ended
   uint64_t priority = 0;    // lower is served first; 0: the default, in the middle
   int64_t deadline_ns = 0;  // 0: none
   int64_t owner = 0;        // prefixes are shared among requests of one owner alone

@@ -1,6 +1,7 @@
 #include "runtime/generate/generator.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -8,6 +9,7 @@
 #include "runtime/base/format_text.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/parameters/parameter_store.h"
 #include "runtime/engine/types/data_error.h"
 #include "runtime/generate/sequence_pages.h"
 #include "runtime/graph/graph.h"
@@ -17,11 +19,13 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kMostSetBacks = 3;
+constexpr float kNever = -std::numeric_limits<float>::infinity();
 // The least number of prompt tokens of a step while sequences go on.
 constexpr int64_t kLeastPromptTokens = 16;
 
 // Served sooner: a lower priority, where 0 stands for the middle one, then whoever came first.
 bool IsSooner(const Sequence& a, const Sequence& b) {
+  if (a.request == nullptr || b.request == nullptr) return false;  // It has ended in this step.
   const auto rank = [](uint64_t priority) { return priority == 0 ? UINT64_MAX / 2 : priority; };
   const uint64_t rank_a = rank(a.request->asked.priority), rank_b = rank(b.request->asked.priority);
   if (rank_a != rank_b) return rank_a < rank_b;
@@ -65,16 +69,31 @@ absl::Status Generator::Init() {
   }
   std::vector<std::string> outputs;
   for (const ModelIo& output : model_->outputs()) outputs.push_back(output.name);
+  const ParameterStore& parameters = model_->owner()->parameters();
+  const auto value_of = [&](const ParameterExpr& parameter) -> std::optional<Tensor> {
+    absl::StatusOr<Tensor> value = parameters.Peek(parameter);
+    if (!value.ok()) return std::nullopt;
+    return *std::move(value);
+  };
   ASSIGN_OR_RETURN(PagedForm form, MakePagedForm(Engine::SymbolicGraph(*model_, false), outputs,
                                                  {.context = options_.context,
+                                                  .value_of = value_of,
                                                   .cache_dtype = options_.cache_dtype}));
+  if ((form.cross_page_bytes > 0) != (options_.encoder.encoder != nullptr)) {
+    return absl::UnimplementedError(form.cross_page_bytes > 0
+                                        ? "its caches hold what an encoder computes, and there is "
+                                          "no encoder_model.onnx beside it"
+                                        : "no cache holds what the encoder beside it computes");
+  }
+  cross_context_ = form.cross_context;
   ids_input_ = form.decoder.ids;
   context_ = form.context;
   vocabulary_ = form.vocabulary;
   caches_ = static_cast<int64_t>(form.caches.size());
   id_rows_ = PositionsOfTables(*form.graph, form.graph->FindValue(ids_input_));
   if (id_rows_ <= 0) id_rows_ = vocabulary_;
-  const auto page_bytes = static_cast<size_t>(form.page_bytes);
+  // One pool has both kinds of pages.
+  const auto page_bytes = static_cast<size_t>(std::max(form.page_bytes, form.cross_page_bytes));
   const size_t aligned = (page_bytes + 63) / 64 * 64;
   const int64_t count = options_.page_bytes / static_cast<int64_t>(aligned);
   if (count < 1) {
@@ -86,6 +105,16 @@ absl::Status Generator::Init() {
                    Stream::Create({.cores = engine_.options().cores,
                                    .max_threads = options_.max_threads,
                                    .max_arena_bytes = options_.max_arena_bytes}));
+  if (form.cross_page_bytes == 0) options_.rules = {};  // Prompts stand before its answers.
+  if (form.cross_page_bytes > 0) {
+    ASSIGN_OR_RETURN(encoder_,
+                     PromptEncoder::Create(engine_, options_.encoder, form, options_.max_threads,
+                                           options_.max_arena_bytes));
+    if (options_.rules.start.empty()) {
+      return absl::UnimplementedError(
+          "no file beside it says decoder_start_token_id, which its answers begin with");
+    }
+  }
   ASSIGN_OR_RETURN(StepRecipes recipes,
                    StepRecipes::Make(engine_, *model_, form, options_.step_tokens,
                                      options_.max_running, *stream));
@@ -105,26 +134,42 @@ std::string Generator::Describe() const {
       static_cast<int>(recipes().all().size()), static_cast<int>(recipes().most_tokens()));
 }
 
-absl::Status Generator::CheckRequest(const GenerationRequest& request) const {
-  const auto size = static_cast<int64_t>(request.ids.size());
+absl::Status Generator::CheckPages(const SequenceRequest& request) const {
   const int64_t positions = pages_->options().positions;
+  const auto size = static_cast<int64_t>(request.asked.ids.size());
+  const int64_t cross = request.cross.has_value() ? request.cross->PagesOf(positions) : 0;
+  const int64_t needed = (size + positions) / positions + cross;
+  if (needed <= pages_->options().max_pages) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the prompt needs ", needed, " pages, and there are ", pages_->options().max_pages));
+}
+
+absl::Status Generator::CheckRequest(const SequenceRequest& shared) const {
+  const GenerationRequest& request = shared.asked;
+  const auto size = static_cast<int64_t>(request.ids.size());
+  if (shared.cross.has_value()) {
+    RETURN_IF_ERROR(encoder_->Check(shared.cross->prompt));
+    if (shared.cross->length.value_or(0) > cross_context_) {
+      return absl::InvalidArgumentError(absl::StrCat("the prompt has ", *shared.cross->length,
+                                                     " tokens, and there is room for ",
+                                                     cross_context_));
+    }
+  }
   if (size == 0) return absl::InvalidArgumentError("the prompt has no tokens");
   if (size >= context_) {
     return absl::InvalidArgumentError(absl::StrCat("the prompt has ", size,
                                                    " tokens, and the model's context of ", context_,
                                                    " leaves room for ", context_ - 1));
   }
-  const int64_t needed = (size + positions) / positions;
-  if (needed > pages_->options().max_pages) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the prompt needs ", needed, " pages, and there are ", pages_->options().max_pages));
-  }
+  RETURN_IF_ERROR(CheckPages(shared));
   for (size_t i = 0; i < request.ids.size(); ++i) {
     if (request.ids[i] >= 0 && request.ids[i] < id_rows_) continue;
     return absl::InvalidArgumentError(absl::StrCat("input '", ids_input_, "': value ",
                                                    request.ids[i], " at ", i,
                                                    " is out of range [0, ", id_rows_ - 1, "]"));
   }
+  RETURN_IF_ERROR(request.beams.Check(request.sampling.n));
+  RETURN_IF_ERROR(CheckBeamPages(shared));
   return request.sampling.Check(vocabulary_);
 }
 
@@ -136,19 +181,38 @@ absl::Status Generator::CheckOpen() const {
 }
 
 absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest request) {
-  RETURN_IF_ERROR(CheckRequest(request));
+  auto shared = std::make_shared<SequenceRequest>();
+  shared->asked = std::move(request);
+  if (encoder_ != nullptr) {
+    GenerationRequest& asked = shared->asked;
+    CrossPages& cross = shared->cross.emplace();
+    cross.prompt = {.ids = std::move(asked.ids),
+                    .numbers = std::move(asked.numbers),
+                    .shape = {asked.numbers_shape.begin(), asked.numbers_shape.end()}};
+    cross.length = encoder_->LengthOf(cross.prompt);
+    asked.ids = asked.decoder_ids.empty() ? options_.rules.start : std::move(asked.decoder_ids);
+  }
+  RETURN_IF_ERROR(CheckRequest(*shared));
   {
     // Overload is told before any work is spent on the request.
     MutexLock lock(mutex_);
     RETURN_IF_ERROR(CheckOpen());
   }
-  auto shared = std::make_shared<SequenceRequest>();
-  shared->asked = std::move(request);
   shared->handle = std::make_shared<Generation>();
   shared->start_ns = engine_.options().clock->NowNs();
   std::optional<uint64_t>& seed = shared->asked.sampling.seed;
   if (!seed.has_value()) seed = static_cast<uint64_t>(shared->start_ns) + seeds_++;
   SequencePtr first = NewSequence(shared, 0);
+  if (const BeamOptions& beams = shared->asked.beams; beams.beams > 1) {
+    const SamplingOptions& sampling = shared->asked.sampling;
+    const int64_t room = context_ - static_cast<int64_t>(shared->asked.ids.size());
+    shared->group.emplace(
+        BeamGroup{.search = BeamSearch(beams, {.stops = StopsOf(sampling),
+                                               .min_tokens = sampling.min_tokens,
+                                               .max_tokens = std::min(sampling.max_tokens, room)}),
+                  .beams = {first.get()},
+                  .made = 1});
+  }
   // The limit is looked at and counted in one step: others may have come meanwhile.
   MutexLock lock(mutex_);
   RETURN_IF_ERROR(CheckOpen());
@@ -162,6 +226,12 @@ absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest 
   return shared->handle;
 }
 
+std::vector<int64_t> Generator::StopsOf(const SamplingOptions& sampling) const {
+  std::vector<int64_t> stops = sampling.stop_ids;
+  if (!sampling.ignore_eos) absl::c_copy(options_.eos_ids, std::back_inserter(stops));
+  return stops;
+}
+
 Generator::SequencePtr Generator::NewSequence(const std::shared_ptr<SequenceRequest>& request,
                                               int64_t answer) const {
   auto sequence = std::make_unique<Sequence>();
@@ -169,8 +239,7 @@ Generator::SequencePtr Generator::NewSequence(const std::shared_ptr<SequenceRequ
   sequence->answer = answer;
   sequence->tokens = request->asked.ids;
   const SamplingOptions& sampling = request->asked.sampling;
-  std::vector<int64_t> stops = sampling.stop_ids;
-  if (!sampling.ignore_eos) absl::c_copy(options_.eos_ids, std::back_inserter(stops));
+  std::vector<int64_t> stops = StopsOf(sampling);
   sequence->sampler.emplace(sampling, std::move(stops), static_cast<uint64_t>(answer));
   for (const int64_t id : request->asked.ids) sequence->sampler->AddPrompt(id);
   return sequence;
@@ -206,6 +275,7 @@ void Generator::TakeRequests() {
   for (SequencePtr& sequence : taken) waiting_.push_back(std::move(sequence));
   const int64_t now = engine_.options().clock->NowNs();
   const auto look = [&](Sequence& sequence) {
+    if (sequence.request == nullptr) return;  // Another beam has ended all.
     if (sequence.request->handle->cancelled()) {
       return End(sequence, Ending::kError, absl::CancelledError("the request was cancelled"));
     }
@@ -233,7 +303,11 @@ void Generator::Admit() {
     const auto next = std::min_element(
         waiting_.begin(), waiting_.end(),
         [](const SequencePtr& a, const SequencePtr& b) { return IsSooner(*a, *b); });
-    if (!Begin(**next)) return;
+    if (!Begin(**next)) {
+      if ((*next)->request != nullptr) return;
+      EraseEnded();
+      continue;
+    }
     SequencePtr sequence = std::move(*next);
     waiting_.erase(next);
     --waiting_count_;
@@ -248,13 +322,15 @@ int64_t Generator::PagesToTheEnd(const Sequence& sequence) const {
   const int64_t left = sequence.request->asked.sampling.max_tokens - sequence.drawn();
   const int64_t end = std::min(context_, static_cast<int64_t>(sequence.tokens.size()) + left);
   const int64_t all = (end + positions - 1) / positions;
-  return std::max<int64_t>(0, all - static_cast<int64_t>(sequence.pages.size()));
+  return std::max<int64_t>(0, all - static_cast<int64_t>(sequence.pages.size())) +
+         CrossPagesMissing(sequence);
 }
 
 int64_t Generator::PagesToGoOn(const Sequence& sequence) const {
   const int64_t all =
       static_cast<int64_t>(sequence.tokens.size()) / pages_->options().positions + 1;
-  return std::max<int64_t>(0, all - static_cast<int64_t>(sequence.pages.size()));
+  return std::max<int64_t>(0, all - static_cast<int64_t>(sequence.pages.size())) +
+         CrossPagesMissing(sequence);
 }
 
 bool Generator::Begin(Sequence& sequence) {
@@ -277,6 +353,7 @@ bool Generator::Begin(Sequence& sequence) {
   sequence.lacked = pages_for(sequence) + before - pages_->available();
   sequence.looked_up = pages_->changes();
   if (running_.empty() || sequence.lacked <= left) {
+    if (encoder_ != nullptr && !Encode(sequence)) return false;
     counts_.cached_tokens += sequence.computed;
     if (sequence.set_back == 0 && sequence.answer == 0) {
       SequenceRequest& request = *sequence.request;
@@ -292,7 +369,7 @@ bool Generator::Begin(Sequence& sequence) {
 Sequence* Generator::Youngest() const {
   Sequence* youngest = nullptr;
   for (const SequencePtr& one : running_) {
-    if (one->request == nullptr || one->pages.empty()) continue;
+    if (one->request == nullptr || (one->pages.empty() && !one->holds_cross)) continue;
     if (youngest == nullptr || IsSooner(*youngest, *one)) youngest = one.get();
   }
   return youngest;
@@ -346,12 +423,14 @@ StepLimits Generator::Limits() const {
 }
 
 bool Generator::Step() {
+  encoded_ = false;
   TakeRequests();
   Admit();
   const PlannedStep step = Plan();
   if (step.items.empty()) {
+    const bool goes_on = BreakStall();
     Publish();
-    return false;
+    return goes_on;
   }
   const int64_t start = engine_.options().clock->NowNs();
   const absl::StatusOr<absl::Span<float>> scores =
@@ -370,12 +449,21 @@ bool Generator::Step() {
 PlannedStep Generator::Plan() {
   std::vector<Sequence*> ready;
   for (const SequencePtr& one : running_) {
-    if (one->request->handle->unread() < options_.max_unread) ready.push_back(one.get());
+    if (one->offered || one->request->handle->unread() >= options_.max_unread) continue;
+    ready.push_back(one.get());
   }
   PlannedStep step = PlanStep(
       ready, Limits(), [&](Sequence& sequence, int64_t count) { return MakeRoom(sequence, count); },
       [&](const Sequence& sequence) { return absl::c_linear_search(dropped_, &sequence); });
-  for (Sequence* sequence : std::exchange(dropped_, {})) WaitAgain(*sequence);
+  for (Sequence* sequence : std::exchange(dropped_, {})) {
+    if (sequence->request != nullptr) WaitAgain(*sequence);
+  }
+  // One beam that has ended has ended all of its group.
+  std::erase_if(step.items, [&](const StepItem& item) {
+    if (item.sequence->request != nullptr) return false;
+    step.tokens -= item.count;
+    return true;
+  });
   EraseEnded();
   if (speculation_.has_value()) {
     speculation_->Extend(step, Limits(), [&](Sequence& sequence, int64_t wanted) {
@@ -413,6 +501,10 @@ void Generator::FinishStep(const PlannedStep& step, absl::Span<float> scores) {
   const auto width = static_cast<size_t>(vocabulary_);
   for (const StepItem& item : step.items) {
     Sequence& sequence = *item.sequence;
+    if (sequence.request == nullptr) {  // Another beam has ended all.
+      row += static_cast<size_t>(item.picks);
+      continue;
+    }
     if (!sequence.draft.empty()) {
       const auto rows = static_cast<size_t>(item.picks);
       CheckDraft(sequence, scores.subspan(row * width, rows * width));
@@ -424,6 +516,10 @@ void Generator::FinishStep(const PlannedStep& step, absl::Span<float> scores) {
     if (item.picks == 0) continue;
     const absl::Span<float> own = scores.subspan(row++ * width, width);
     SequenceRequest& request = *sequence.request;
+    if (request.group.has_value()) {
+      Offer(sequence, own);
+      continue;
+    }
     if (!request.forked && request.asked.sampling.n > 1) Fork(sequence, own);
     request.forked = true;
     Draw(sequence, own);
@@ -479,7 +575,13 @@ void Generator::Fork(Sequence& sequence, absl::Span<const float> scores) {
 }
 
 void Generator::Draw(Sequence& sequence, absl::Span<float> scores) {
-  absl::StatusOr<SampledToken> token = sequence.sampler->Draw(scores);
+  std::vector<int64_t> allowed;
+  if (const auto forced = ForcedNext(sequence); forced.has_value()) {
+    allowed.push_back(*forced);
+  } else {
+    for (const int64_t id : NeverNext(sequence)) scores[static_cast<size_t>(id)] = kNever;
+  }
+  absl::StatusOr<SampledToken> token = sequence.sampler->Draw(scores, allowed);
   if (!token.ok()) return End(sequence, Ending::kError, token.status());
   if (token->id >= id_rows_) {
     return End(sequence, Ending::kError,
@@ -517,6 +619,9 @@ void Generator::Tell(Sequence& sequence, GenerationEvent event) {
 void Generator::End(Sequence& sequence, Ending finish, const absl::Status& status,
                     std::vector<SampledToken> tokens) {
   if (sequence.request == nullptr) return;
+  if (sequence.request->group.has_value()) {
+    return EndBeams(std::shared_ptr<SequenceRequest>(sequence.request), status);
+  }
   DropPages(sequence, *pages_);
   // An error before the other answers have begun is that of all of them.
   const bool last = --sequence.request->open_answers <= 0;

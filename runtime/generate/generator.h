@@ -25,7 +25,9 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/mutex.h"
 #include "runtime/engine/engine.h"
+#include "runtime/generate/decoder_rules.h"
 #include "runtime/generate/generation.h"
+#include "runtime/generate/prompt_encoder.h"
 #include "runtime/generate/sequence.h"
 #include "runtime/generate/speculation.h"
 #include "runtime/generate/step_plan.h"
@@ -52,6 +54,9 @@ struct GeneratorOptions {
   int64_t max_stall_ns = 20'000'000;  // what prompts may add to the time between tokens
   int64_t max_unread = 64;            // events that a client has not taken before it waits
   std::vector<int64_t> eos_ids;
+  // The models beside a decoder whose prompts go to an encoder; none: it takes them itself.
+  EncoderModels encoder;
+  DecoderRules rules;
   bool speculate = true;  // several tokens of a sequence in a step, where that pays
   int max_threads = 1;
   size_t max_arena_bytes = size_t{16} << 30;
@@ -91,7 +96,12 @@ class Generator {
   const GeneratorOptions& options() const { return options_; }
   int64_t context() const { return context_; }
   int64_t vocabulary() const { return vocabulary_; }
-  const std::string& ids_input() const { return ids_input_; }
+  // The input that a prompt goes to: the encoder's where there is one. Whether it holds ids.
+  const std::string& prompt_input() const {
+    return encoder_ == nullptr ? ids_input_ : encoder_->input();
+  }
+  bool takes_ids() const { return encoder_ == nullptr || encoder_->takes_ids(); }
+  bool has_encoder() const { return encoder_ != nullptr; }
   const StepRecipes& recipes() const { return runner_->recipes(); }
   // The paged form of the model in words for the log.
   std::string Describe() const;
@@ -103,13 +113,21 @@ class Generator {
   absl::Status Init();
 
   // INVALID_ARGUMENT where the request can never be served.
-  absl::Status CheckRequest(const GenerationRequest& request) const;
+  absl::Status CheckRequest(const SequenceRequest& request) const;
+  absl::Status CheckBeamPages(const SequenceRequest& request) const;
+  std::vector<int64_t> StopsOf(const SamplingOptions& sampling) const;
+  absl::Status CheckPages(const SequenceRequest& request) const;
   absl::Status CheckOpen() const REQUIRES(mutex_);
   SequencePtr NewSequence(const std::shared_ptr<SequenceRequest>& request, int64_t answer) const;
   // Takes what was submitted, ends what was cancelled or is late.
   void TakeRequests();
   void Admit();
   bool Begin(Sequence& sequence);
+  // The pages of what the encoder makes of the prompt are there, and held; false where the sequence
+  // has ended, or waits for them.
+  bool Encode(Sequence& sequence);
+  // Pages that its request lacks for what the encoder makes.
+  int64_t CrossPagesMissing(const Sequence& sequence) const;
   // Pages that it does not hold yet: for its next token, and if it goes on to its last one.
   int64_t PagesToGoOn(const Sequence& sequence) const;
   int64_t PagesToTheEnd(const Sequence& sequence) const;
@@ -129,6 +147,19 @@ class Generator {
   void CheckDraft(Sequence& sequence, absl::Span<float> scores);
   // Draws the next token of `sequence` and tells it.
   void Draw(Sequence& sequence, absl::Span<float> scores);
+  // The id that must be drawn next, and those that must not.
+  std::optional<int64_t> ForcedNext(const Sequence& sequence) const;
+  std::vector<int64_t> NeverNext(const Sequence& sequence) const;
+  // Takes the scores of one beam of a search; when those of all are there the next beams take over.
+  void Offer(Sequence& sequence, absl::Span<const float> scores);
+  void NextBeams(SequenceRequest& request, const std::vector<BeamSearch::Child>& children);
+  SequencePtr CopyOfBeam(const Sequence& parent);
+  // Adds a copy to those that run, or where its parent has no pages to those that wait.
+  void AddBeam(SequencePtr beam, bool runs);
+  // Ends all beams: with `status`, or with the answers that were found.
+  void EndBeams(const std::shared_ptr<SequenceRequest>& request, const absl::Status& status);
+  // Beams of a group that wait for each other's pages: the youngest gives its own.
+  bool BreakStall();
   // The other answers of a request share the pages of its prompt.
   void Fork(Sequence& sequence, absl::Span<const float> scores);
   void End(Sequence& sequence, Ending finish, const absl::Status& status,
@@ -144,14 +175,16 @@ class Generator {
   // Constant after Init.
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<PagePool> pages_;
+  std::unique_ptr<PromptEncoder> encoder_;  // null: the decoder takes prompts itself
   std::string ids_input_;
   int64_t context_ = 0, vocabulary_ = 0, id_rows_ = 0;
-  int64_t caches_ = 0;
+  int64_t caches_ = 0, cross_context_ = 0;
   // Used by the thread that steps alone.
   std::vector<SequencePtr> running_;  // sorted by priority, then by arrival
   std::deque<SequencePtr> waiting_;
   std::vector<Sequence*> dropped_;  // set back while a step is planned
   double prompt_token_ns_ = 0;      // as measured
+  bool encoded_ = false;            // a prompt, for the next step
   std::optional<Speculation> speculation_;
   std::vector<float> fork_scores_;
   // Guarded.

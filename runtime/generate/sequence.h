@@ -7,14 +7,40 @@
 #include <vector>
 
 #include "runtime/generate/generation.h"
+#include "runtime/generate/prompt_encoder.h"
+#include "runtime/sequences/beam_search.h"
 #include "runtime/sequences/page_pool.h"
 #include "runtime/sequences/sampling.h"
 
 namespace reprise {
 
+// The pages of what an encoder made of a prompt. They are there while any answer holds its own.
+struct CrossPages {
+  EncoderPrompt prompt;
+  std::optional<int64_t> length;  // places; nullopt: not known yet
+  std::vector<PageId> pages;
+  std::vector<std::byte*> addresses;  // those of `pages`
+  int64_t holders = 0;                // sequences
+
+  int64_t PagesOf(int64_t positions) const {
+    return (length.value_or(0) + positions - 1) / positions;
+  }
+};
+
+struct Sequence;
+
+// The answers of a request that are searched for together: a sequence for each beam.
+struct BeamGroup {
+  BeamSearch search;
+  std::vector<Sequence*> beams;  // place i: beam number i; they run, or wait
+  int64_t made = 0;              // sequences so far
+};
+
 // The answers of one request share this.
 struct SequenceRequest {
   GenerationRequest asked;
+  std::optional<CrossPages> cross;  // where the prompt goes to an encoder
+  std::optional<BeamGroup> group;   // where answers are searched for
   std::shared_ptr<Generation> handle;
   int64_t arrival = 0;  // its place among all requests
   int64_t start_ns = 0;
@@ -31,9 +57,12 @@ struct Sequence {
   int64_t computed = 0;         // the first of them, whose keys and values lie in pages
   std::vector<PageId> pages;
   std::vector<std::byte*> addresses;  // those of `pages`
-  int64_t registered = 0;             // pages that others may find
-  std::vector<int64_t> draft;         // a guess at what follows `tokens`
-  double luck = 0.5;                  // the share of drafts that are right, as seen so far
+  bool holds_cross = false;           // it is one of the holders of its request's cross pages
+  int64_t beam = 0;                   // its number in its group
+  bool offered = false;        // its scores are known, and those of its group's others are not
+  int64_t registered = 0;      // pages that others may find
+  std::vector<int64_t> draft;  // a guess at what follows `tokens`
+  double luck = 0.5;           // the share of drafts that are right, as seen so far
   std::optional<Sampler> sampler;
   int64_t set_back = 0;  // times
   // While it waits: pages that it lacked when its prefix was looked up, and the state of the pool

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/types/span.h"
 
@@ -17,6 +18,8 @@ absl::Span<const int64_t> IdsOf(const Sequence& sequence, int64_t page, int64_t 
 }  // namespace
 
 void FindPrefix(Sequence& sequence, PagePool& pool) {
+  // A page hangs on the encoder's result, too, and not on ids alone.
+  if (sequence.request->cross.has_value()) return;
   const int64_t positions = pool.options().positions;
   const int64_t most = (static_cast<int64_t>(sequence.tokens.size()) - 1) / positions;
   PageId before = kNoPage;
@@ -32,6 +35,7 @@ void FindPrefix(Sequence& sequence, PagePool& pool) {
 }
 
 void RegisterPages(Sequence& sequence, PagePool& pool) {
+  if (sequence.request->cross.has_value()) return;
   const int64_t positions = pool.options().positions;
   for (; (sequence.registered + 1) * positions <= sequence.computed; ++sequence.registered) {
     const auto page = static_cast<size_t>(sequence.registered);
@@ -44,6 +48,7 @@ void RegisterPages(Sequence& sequence, PagePool& pool) {
 }
 
 void SharePages(const Sequence& from, Sequence& to, PagePool& pool) {
+  if (from.holds_cross && !to.holds_cross) HoldCross(to);
   const int64_t full = from.computed / pool.options().positions;
   for (int64_t page = 0; page < full; ++page) {
     pool.Hold(from.pages[page]);
@@ -59,7 +64,22 @@ void SharePages(const Sequence& from, Sequence& to, PagePool& pool) {
   to.computed = from.computed;
 }
 
+void HoldCross(Sequence& sequence) {
+  sequence.holds_cross = true;
+  ++sequence.request->cross->holders;
+}
+
+void DropCross(Sequence& sequence, PagePool& pool) {
+  if (!std::exchange(sequence.holds_cross, false)) return;
+  CrossPages& cross = *sequence.request->cross;
+  if (--cross.holders > 0) return;
+  for (const PageId page : cross.pages) pool.Drop(page);
+  cross.pages.clear();
+  cross.addresses.clear();
+}
+
 void DropPages(Sequence& sequence, PagePool& pool) {
+  DropCross(sequence, pool);
   // Those that build on others first.
   for (auto page = sequence.pages.rbegin(); page != sequence.pages.rend(); ++page) {
     pool.Drop(*page);

@@ -23,6 +23,11 @@ void RegisterPages(Sequence& sequence, PagePool& pool);
 // of that page.
 void SharePages(const Sequence& from, Sequence& to, PagePool& pool);
 
+// The pages of what an encoder made of the prompt are held by one sequence more, which holds none
+// of them, or less. They are free when nobody holds them.
+void HoldCross(Sequence& sequence);
+void DropCross(Sequence& sequence, PagePool& pool);
+
 // Lets go of all pages: nothing of the sequence is computed any more.
 void DropPages(Sequence& sequence, PagePool& pool);
 

@@ -85,7 +85,7 @@ void Speculation::Extend(PlannedStep& step, const StepLimits& limits, const Room
         std::min({kMostDrafted, context_ - size - 1,
                   sequence.request->asked.sampling.max_tokens - sequence.drawn() - 1});
     sequence.draft.clear();
-    if (wanted <= 0) continue;
+    if (wanted <= 0 || sequence.request->group.has_value()) continue;
     sequence.draft = FindContinuation(sequence.tokens, wanted);
     double chance = 1;
     for (size_t k = 0; k < sequence.draft.size(); ++k) {

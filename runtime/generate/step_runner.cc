@@ -25,6 +25,19 @@ void FillTables(const PlannedStep& step, int64_t* next) {
   }
 }
 
+// The same of the pages of what an encoder has made, and the places of that.
+void FillCrossTables(const PlannedStep& step, int64_t* next) {
+  for (const StepItem& item : step.items) {
+    const CrossPages& cross = *item.sequence->request->cross;
+    next = std::fill_n(next, item.count, reinterpret_cast<intptr_t>(cross.addresses.data()));
+  }
+}
+void FillCrossLengths(const PlannedStep& step, int64_t* next) {
+  for (const StepItem& item : step.items) {
+    next = std::fill_n(next, item.count, *item.sequence->request->cross->length);
+  }
+}
+
 // One bound behind each token whose scores are wanted; `count` of them, the last one repeated.
 void FillBounds(const PlannedStep& step, int32_t* bounds, size_t count) {
   int32_t at = 0, *next = bounds + 1;
@@ -63,6 +76,10 @@ void StepRunner::FillInputs(const PlannedStep& step, const StepRecipe& recipe) {
       FillPositions(step, reinterpret_cast<int64_t*>(to));
     } else if (slot.name == kTablesInput) {
       FillTables(step, reinterpret_cast<int64_t*>(to));
+    } else if (slot.name == kCrossTablesInput) {
+      FillCrossTables(step, reinterpret_cast<int64_t*>(to));
+    } else if (slot.name == kCrossLengthsInput) {
+      FillCrossLengths(step, reinterpret_cast<int64_t*>(to));
     } else if (slot.name == kSegmentsInput) {
       FillBounds(step, reinterpret_cast<int32_t*>(to), slot.bytes / sizeof(int32_t));
     } else if (slot.dtype == DType::kInt32) {

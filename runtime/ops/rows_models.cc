@@ -71,6 +71,8 @@ constexpr OpEntry kRows[] = {
     {{CachedRowsOp::kName, 1, 1, 1, 1, kInternal | kNoFold, 0, CachedRowsRule, CachedRowsKernel, UnknownAxis, kFloat32}},
     {{PagedAttentionOp::kName, 5, 5, 1, 1, kInternal | kNoFold, 0, PagedAttentionRule, PagedAttentionKernel, UnknownAxis},
      {.rows = RowRule::kSegmentAttention}},
+    {{PagedCrossAttentionOp::kName, 3, 3, 1, 1, kInternal | kNoFold, 0, PagedCrossAttentionRule, PagedAttentionKernel, UnknownAxis},
+     {.rows = RowRule::kSegmentAttention}},
     // Packed tokens.
     {{SegmentAttentionOp::kName, 1, 7, 1, 1, kInternal, 0, SegmentAttentionRule, SegmentAttentionKernel, UnknownAxis},
      {.rows = RowRule::kSegmentAttention, .rounding = Rounding::kAttention, .marks = kOfSegments}},

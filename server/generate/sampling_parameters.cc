@@ -121,6 +121,28 @@ constexpr Row kRows[] = {
     {"repetition_penalty", TakeNumber<&SamplingOptions::repetition_penalty>},
     {"presence_penalty", TakeNumber<&SamplingOptions::presence_penalty>},
     {"frequency_penalty", TakeNumber<&SamplingOptions::frequency_penalty>},
+    {"num_beams",
+     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
+       ASSIGN_OR_RETURN(to.beams.beams, WholeOf(name, value));
+       return absl::OkStatus();
+     }},
+    {"length_penalty",
+     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
+       ASSIGN_OR_RETURN(to.beams.length_penalty, NumberOf(name, value));
+       return absl::OkStatus();
+     }},
+    {"early_stopping",
+     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
+       const bool* flag = std::get_if<bool>(&value);
+       const std::string* text = std::get_if<std::string>(&value);
+       if (flag == nullptr && (text == nullptr || *text != "never")) {
+         return Wants(name, "true, false or \"never\"");
+       }
+       to.beams.early_stopping = flag == nullptr ? BeamOptions::Early::kNever
+                                 : *flag         ? BeamOptions::Early::kFirst
+                                                 : BeamOptions::Early::kBest;
+       return absl::OkStatus();
+     }},
     {"logprobs", TakeWhole<&SamplingOptions::logprobs>},
     {"n", TakeWhole<&SamplingOptions::n>},
     {"seed",
@@ -148,6 +170,10 @@ constexpr Row kRows[] = {
        // No id at all would mean all of them.
        return to.sampling.allowed_ids.empty() ? Wants(name, "a list of at least one id")
                                               : absl::OkStatus();
+     }},
+    {"decoder_input_ids",
+     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
+       return TakeIds(name, value, to.decoder_ids);
      }},
     {"logit_bias",
      [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
@@ -181,7 +207,47 @@ constexpr Row kRows[] = {
      }},
 };
 
+// Those that say how a token is drawn, and those of beams alone.
+constexpr const char* kOfDraws[] = {"top_p",
+                                    "top_k",
+                                    "min_p",
+                                    "seed",
+                                    "repetition_penalty",
+                                    "presence_penalty",
+                                    "frequency_penalty",
+                                    "logit_bias",
+                                    "allowed_token_ids"};
+constexpr const char* kOfBeams[] = {"length_penalty", "early_stopping"};
+
 }  // namespace
+
+absl::Status SamplingParameters::CheckTogether() const {
+  if (beams.beams <= 1) {
+    for (const char* name : kOfBeams) {
+      if (!given_.contains(name)) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "parameter '", name, "' is of beams alone, and 'num_beams' = ", beams.beams));
+    }
+    return absl::OkStatus();
+  }
+  const auto refuse = [&](absl::string_view name) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter '", name, "' does not apply where 'num_beams' = ", beams.beams,
+                     ": nothing is drawn"));
+  };
+  for (const char* name : kOfDraws) {
+    if (given_.contains(name)) return refuse(name);
+  }
+  if (given_.contains("temperature") && sampling.temperature != 0) return refuse("temperature");
+  if (sampling.logprobs > 0) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter 'logprobs' = ", sampling.logprobs,
+                                                   " asks for alternatives, and "
+                                                   "'num_beams' = ",
+                                                   beams.beams,
+                                                   " gives the tokens' own alone (0)"));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status SamplingParameters::Set(const std::string& name, const ParameterValue& value) {
   for (const Row& row : kRows) {

@@ -7,9 +7,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "runtime/sequences/beam_search.h"
 #include "runtime/sequences/sampling.h"
 #include "server/protocol/request_parameters.h"
 
@@ -22,10 +24,16 @@ class SamplingParameters {
   absl::Status Set(const std::string& name, const ParameterValue& value);
   // The members of a JSON object.
   absl::Status SetAll(absl::string_view json);
+  // INVALID_ARGUMENT naming a parameter that was given and does not apply beside the others: one of
+  // draws where answers are searched for by beams, or the other way about.
+  absl::Status CheckTogether() const;
 
   SamplingOptions sampling;
+  BeamOptions beams;
   std::optional<int64_t> timeout_us;
   uint64_t priority = 0;
+  // In front of the first new token, where the prompt goes to an encoder; empty: the model's own.
+  std::vector<int64_t> decoder_ids;
   std::string cache_salt;  // keeps the pages of the request apart from those of others
 
  private:

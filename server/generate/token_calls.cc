@@ -38,6 +38,17 @@ absl::Status CheckNoRegions(const InferRequest& request) {
       "parameter shared_memory_region is not supported by requests for tokens");
 }
 
+// The prompt of an encoder that takes no ids.
+absl::Status TakeNumbers(const InputView& input, TokenRequest& request) {
+  if (input.datatype != "FP32") {
+    return absl::InvalidArgumentError(absl::StrCat("input \"", input.name, "\" has datatype ",
+                                                   input.datatype, ", the encoder takes FP32"));
+  }
+  request.numbers_shape.assign(input.shape.begin(), input.shape.end());
+  request.numbers = std::string(input.bytes);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<int64_t>> IdsOf(const InputView& input) {
   const bool row = input.shape.size() == 1 || (input.shape.size() == 2 && input.shape[0] == 1);
   if (!row) {
@@ -89,6 +100,23 @@ RequestRecord RecordOf(const TokenCallInfo& info, const KeyUse* key, const absl:
           .why = {status.message().data(), status.message().size()}};
 }
 
+// The prompt is of the kind that the model takes, and parameters that an encoder alone gives a
+// meaning are given to a model with one.
+absl::Status CheckPrompt(const Generator& generator, const TokenRequest& request) {
+  if (!generator.has_encoder() && !request.parameters.decoder_ids.empty()) {
+    return absl::InvalidArgumentError(
+        "parameter 'decoder_input_ids' is of models whose prompts go to an encoder, and this one "
+        "has none");
+  }
+  if (!request.ids.empty() && !request.numbers_shape.empty()) {
+    return absl::InvalidArgumentError("the request has two prompts, ids and numbers");
+  }
+  if (generator.takes_ids() == request.numbers_shape.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the prompt of this model is its input '", generator.prompt_input(), "', ",
+                   generator.takes_ids() ? "ids" : "float32 numbers"));
+}
+
 }  // namespace
 
 void TokenCall::Cancel() {
@@ -106,7 +134,7 @@ bool TokenCalls::Takes(const InferRequest& request) const {
   if (request.inputs.empty() || request.inputs.size() > kMostInputs) return false;
   const auto found = repository_.Find(request.model, request.version);
   if (!found.ok() || found->servable->generation == nullptr) return false;
-  const std::string& ids = found->servable->generation->generator().ids_input();
+  const std::string& ids = found->servable->generation->generator().prompt_input();
   return FindInput(request, ids) != nullptr &&
          absl::c_all_of(request.inputs, [&](const InputView& one) {
            return one.name == absl::string_view(ids) || one.name == kSamplingInput;
@@ -130,19 +158,21 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(const InferRequest&
     return absl::InvalidArgumentError(absl::StrCat("a request for tokens has no output \"", output,
                                                    "\"; it has ", absl::StrJoin(kOutputs, ", ")));
   }
-  const std::string& name = found.servable->generation->generator().ids_input();
-  ASSIGN_OR_RETURN(std::vector<int64_t> ids, IdsOf(*FindInput(request, name)));
+  const Generator& generator = found.servable->generation->generator();
+  const InputView& prompt = *FindInput(request, generator.prompt_input());
+  TokenRequest wanted = {
+      .model = request.model, .version = request.version, .id = request.id, .key = request.key};
+  if (generator.takes_ids()) {
+    ASSIGN_OR_RETURN(wanted.ids, IdsOf(prompt));
+  } else {
+    RETURN_IF_ERROR(TakeNumbers(prompt, wanted));
+  }
   if (request.deadline_ns != kNoDeadline) {
     const int64_t left_us = (request.deadline_ns - clock_.NowNs()) / 1000;
     parameters.timeout_us = std::min(parameters.timeout_us.value_or(left_us), left_us);
   }
-  return Start({.model = request.model,
-                .version = request.version,
-                .id = request.id,
-                .key = request.key,
-                .ids = std::move(ids),
-                .parameters = std::move(parameters)},
-               counts_unread, std::move(on_tokens));
+  wanted.parameters = std::move(parameters);
+  return Start(std::move(wanted), counts_unread, std::move(on_tokens));
 }
 
 absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest request,
@@ -167,9 +197,16 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest reques
       .logprobs = parameters.sampling.logprobs >= 0,
       .alternatives = std::clamp<int64_t>(parameters.sampling.logprobs, 0,
                                           found.servable->generation->generator().vocabulary())};
+  const Generator& generator = found.servable->generation->generator();
+  RETURN_IF_ERROR(CheckPrompt(generator, request));
+  RETURN_IF_ERROR(parameters.CheckTogether());
   GenerationRequest wanted = {
       .ids = std::move(request.ids),
+      .numbers = std::move(request.numbers),
+      .numbers_shape = std::move(request.numbers_shape),
+      .decoder_ids = parameters.decoder_ids,
       .sampling = parameters.sampling,
+      .beams = parameters.beams,
       .priority = parameters.priority,
       .deadline_ns = 0,
       .owner = parameters.cache_salt.empty()

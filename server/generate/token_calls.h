@@ -49,6 +49,9 @@ struct TokenRequest {
   absl::string_view id;       // the client's, for reports
   std::shared_ptr<KeyUse> key;
   std::vector<int64_t> ids;
+  // The prompt of an encoder that takes no ids: float32 [1, ...].
+  std::string numbers;
+  std::vector<int64_t> numbers_shape;
   SamplingParameters parameters;
 };
 

@@ -35,7 +35,10 @@ absl::StatusOr<std::string> FindModelFile(const fs::path& folder, const std::str
   const std::vector<std::string> files = ModelFiles(folder);
   const std::string name =
       variant.empty() ? "model.onnx" : absl::StrCat("model_", variant, ".onnx");
-  for (const std::string& wanted : {name, absl::StrCat("onnx/", name)}) {
+  const std::string encoder =
+      variant.empty() ? "encoder_model.onnx" : absl::StrCat("encoder_model_", variant, ".onnx");
+  for (const std::string& wanted :
+       {name, absl::StrCat("onnx/", name), encoder, absl::StrCat("onnx/", encoder)}) {
     if (std::find(files.begin(), files.end(), wanted) != files.end()) return wanted;
   }
   if (variant.empty() && files.size() == 1) return files[0];
@@ -50,6 +53,14 @@ bool IsFlatFolder(const fs::path& folder) { return !ModelFiles(folder).empty(); 
 fs::path ResolveModelFile(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error) ? path / path.filename() : path;
+}
+
+fs::path ChooseModelFile(const fs::path& path) {
+  const fs::path resolved = ResolveModelFile(path),
+                 encoder = path.parent_path() / "encoder_model.onnx";
+  std::error_code error;
+  const bool is_default = path.filename() == "model.onnx" && !fs::exists(resolved, error);
+  return is_default && fs::exists(encoder, error) ? encoder : resolved;
 }
 
 }  // namespace reprise

@@ -10,8 +10,9 @@
 namespace reprise {
 
 // The model file of a flat folder, relative to it: `model.onnx`, `onnx/model.onnx`, or with
-// `variant` "int8" `model_int8.onnx` or `onnx/model_int8.onnx`; the only .onnx file where there is
-// one alone. Errors: NOT_FOUND naming the files that there are.
+// `variant` "int8" `model_int8.onnx` or `onnx/model_int8.onnx`; where there is none, the encoder of
+// an encoder-decoder, `encoder_model.onnx`; the only .onnx file where there is one alone. Errors:
+// NOT_FOUND naming the files that there are.
 absl::StatusOr<std::string> FindModelFile(const std::filesystem::path& folder,
                                           const std::string& variant);
 
@@ -20,5 +21,8 @@ bool IsFlatFolder(const std::filesystem::path& folder);
 
 // `path`, or the file of the same name in it where it is a folder (`1/model.onnx/model.onnx`).
 std::filesystem::path ResolveModelFile(const std::filesystem::path& path);
+
+// ResolveModelFile; where `path` is a model.onnx that is not there, the encoder beside it.
+std::filesystem::path ChooseModelFile(const std::filesystem::path& path);
 
 }  // namespace reprise

@@ -10,12 +10,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/generate/encoder_decoder.h"
 #include "runtime/generate/generator.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/onnx/usual_ranks.h"
+#include "server/hub/generation_files.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
-#include "server/repository/generation_files.h"
 #include "server/repository/generation_loop.h"
 #include "server/repository/ranked_servables.h"
 
@@ -83,6 +84,21 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .confirm_padding_later = !frozen && !settings.frozen && !WantsWarmup(settings.warmup)};
 }
 
+// The models beside an encoder that make tokens of what it computes; none where `path` is no file
+// of an encoder-decoder.
+absl::StatusOr<std::shared_ptr<const Model>> LoadBesideEncoder(Engine& engine,
+                                                               const std::string& path,
+                                                               const Servable& servable,
+                                                               EncoderModels& encoder) {
+  const std::optional<EncoderDecoderFiles> files = FindEncoderDecoder(path);
+  if (!files.has_value()) return servable.model;
+  const ModelOptions& options = servable.model->options();
+  ASSIGN_OR_RETURN(const std::shared_ptr<Model> decoder, LoadDecoder(engine, *files, options));
+  ASSIGN_OR_RETURN(encoder.cross, LoadCrossModel(engine, *files, options));
+  encoder.encoder = servable.model;
+  return decoder;
+}
+
 // The files of the versions that lie beside that in `folder`.
 std::vector<std::string> OtherVersions(const std::string& folder, const ModelSettings& settings) {
   std::vector<std::string> files;
@@ -103,7 +119,7 @@ std::vector<std::string> OtherVersions(const std::string& folder, const ModelSet
 // Tokens are made where the model is a decoder that can be paged. All recipes of its steps are
 // captured here, before the model is ready.
 void StartGeneration(Engine& engine, const ModelVersion& version, const std::string& folder,
-                     const ModelSettings& settings, Servable& servable) {
+                     const std::string& path, const ModelSettings& settings, Servable& servable) {
   if (servable.stateful != nullptr) {
     servable.generation_refusal = "sequence_batching says what its state is";
     return;
@@ -121,12 +137,17 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
       .max_running = settings.max_sequences,
       .max_stall_ns = settings.max_stall_ms * 1'000'000,
       .eos_ids = settings.eos_ids.empty() ? facts.eos_ids : settings.eos_ids,
+      .rules = facts.rules,
       .speculate = settings.speculation,
       .max_threads = engine.options().cores == nullptr ? 1 : engine.options().cores->cores(),
       .events = {.on_first_token = [&events](int64_t ns) { events.OnFirstToken(ns); },
                  .on_token = [&events](int64_t ns) { events.OnNextToken(ns); }}};
-  absl::StatusOr<std::unique_ptr<Generator>> generator =
-      Generator::Create(engine, servable.model, std::move(options));
+  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Generator>> {
+    ASSIGN_OR_RETURN(std::shared_ptr<const Model> decoder,
+                     LoadBesideEncoder(engine, path, servable, options.encoder));
+    return Generator::Create(engine, std::move(decoder), std::move(options));
+  };
+  absl::StatusOr<std::unique_ptr<Generator>> generator = make();
   if (!generator.ok()) {
     servable.generation_refusal = std::string(generator.status().message());
     if (absl::IsNotFound(generator.status())) return;
@@ -179,7 +200,7 @@ TextSettings TextSettingsOf(const ModelSettings& settings) {
 
 // The file of the version.
 std::string PathOf(const ServableSource& source) {
-  return ResolveModelFile(std::filesystem::path(source.folder) / source.settings.model_filename)
+  return ChooseModelFile(std::filesystem::path(source.folder) / source.settings.model_filename)
       .string();
 }
 
@@ -187,7 +208,10 @@ std::string PathOf(const ServableSource& source) {
 absl::Status LoadModel(const ServableSource& source, const InputRanks& ranks, Servable& servable) {
   Engine& engine = source.engine;
   const std::string path = PathOf(source);
-  TextLoad text(path, TextSettingsOf(source.settings));
+  TextSettings texts = TextSettingsOf(source.settings);
+  // A decoder beside it reads the encoder's result.
+  texts.keep_outputs = texts.keep_outputs || FindEncoderDecoder(path).has_value();
+  TextLoad text(path, texts);
   ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(path, source.settings));
   ModelOptions options = EngineOptionsOf(source.version, path, source.settings, std::move(rules),
                                          engine.options().frozen);
@@ -335,7 +359,8 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& sou
   }
   if (!open.empty()) return LoadRanked(source, open, fixed);
   ASSIGN_OR_RETURN(std::shared_ptr<Servable> servable, LoadAt(source, fixed));
-  StartGeneration(source.engine, source.version, source.folder, source.settings, *servable);
+  StartGeneration(source.engine, source.version, source.folder, PathOf(source), source.settings,
+                  *servable);
   source.open_queue(*servable);
   return servable;
 }

@@ -25,6 +25,8 @@ using simdjson::dom::object;
 
 struct Asked {
   std::vector<int64_t> ids;
+  std::string numbers;  // float32, of `numbers_shape`
+  std::vector<int64_t> numbers_shape;
   std::string id;
   SamplingParameters parameters;
 };
@@ -50,6 +52,34 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const element& value) {
   return ids;
 }
 
+// The numbers of nested lists, all of one length at a depth, as float32.
+absl::Status TakeNumbers(const element& value, size_t depth, Asked& asked) {
+  const auto refuse = [] {
+    return absl::InvalidArgumentError(
+        "\"input_features\" is no list of lists of numbers, of one length each");
+  };
+  simdjson::dom::array list;
+  if (value.get(list) != simdjson::SUCCESS) {
+    double number = 0;
+    if (depth != asked.numbers_shape.size() || value.get(number) != simdjson::SUCCESS) {
+      return refuse();
+    }
+    const auto narrow = static_cast<float>(number);
+    asked.numbers.append(reinterpret_cast<const char*>(&narrow), sizeof(narrow));
+    return absl::OkStatus();
+  }
+  constexpr size_t kDeepest = 3;
+  int64_t size = 0;
+  for ([[maybe_unused]] const element one : list) ++size;
+  if (depth == asked.numbers_shape.size()) {
+    if (!asked.numbers.empty() || depth == kDeepest) return refuse();
+    asked.numbers_shape.push_back(size);
+  }
+  if (asked.numbers_shape[depth] != size) return refuse();
+  for (const element one : list) RETURN_IF_ERROR(TakeNumbers(one, depth + 1, asked));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Asked> Decode(absl::string_view body, MemoryBudget& parsing) {
   JsonDocument document(parsing);
   ASSIGN_OR_RETURN(const element json, document.Parse(body));
@@ -64,6 +94,9 @@ absl::StatusOr<Asked> Decode(absl::string_view body, MemoryBudget& parsing) {
     if (name == "input_ids") {
       ASSIGN_OR_RETURN(asked.ids, IdsOf(value));
       has_ids = true;
+    } else if (name == "input_features") {
+      RETURN_IF_ERROR(TakeNumbers(value, 0, asked));
+      has_ids = true;
     } else if (name == "parameters") {
       RETURN_IF_ERROR(asked.parameters.SetAll(simdjson::minify(value)));
     } else if (name == "id") {
@@ -74,7 +107,8 @@ absl::StatusOr<Asked> Decode(absl::string_view body, MemoryBudget& parsing) {
       asked.id = std::string(text);
     } else {
       return absl::InvalidArgumentError(absl::StrCat("the request has a member \"", name,
-                                                     "\"; it takes input_ids, parameters, id"));
+                                                     "\"; it takes input_ids, input_features, "
+                                                     "parameters, id"));
     }
   }
   if (!has_ids) return absl::InvalidArgumentError("\"input_ids\" is missing");
@@ -254,6 +288,8 @@ TokenRequest RequestOf(Asked& asked, const HttpExchange& exchange, const std::st
           .id = asked.id,
           .key = exchange.key(),
           .ids = std::move(asked.ids),
+          .numbers = std::move(asked.numbers),
+          .numbers_shape = std::move(asked.numbers_shape),
           .parameters = std::move(asked.parameters)};
 }
 

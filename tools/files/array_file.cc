@@ -148,6 +148,12 @@ absl::StatusOr<ArrayFile> ParseArray(absl::string_view bytes, const std::string&
     ReadIntegers(type, bytes.substr(begin + length), static_cast<size_t>(array.shape[0]),
                  array.integers);
   }
+  const absl::string_view data = bytes.substr(begin + length);
+  const auto wanted = static_cast<uint64_t>(elements) * sizeof(float);
+  if (type == "<f4" && absl::StartsWith(Field(header, "fortran_order"), "False") &&
+      data.size() >= wanted) {
+    array.floats = std::string(data.substr(0, wanted));
+  }
   return array;
 }
 

@@ -1,4 +1,5 @@
-// ArrayFile: the arrays of NumPy's files: shapes, and the elements of lists of whole numbers.
+// ArrayFile: the arrays of NumPy's files: shapes, the elements of lists of whole numbers, and
+// float32.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@ struct ArrayFile {
   std::string name;  // as the archive has it, without ".npy"; else that of the file
   std::vector<int64_t> shape;
   std::vector<int64_t> integers;  // empty but for an array with one dim of an integer type
+  std::string floats;             // bytes, row-major; empty but for float32
 };
 
 // The arrays of a .npy or .npz file, in the order of the file. Format of the first: NEP 1; of the

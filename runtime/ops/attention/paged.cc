@@ -65,6 +65,27 @@ absl::Status PagedAttentionRule(InferContext& context) {
   return absl::OkStatus();
 }
 
+absl::Status PagedCrossAttentionRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
+  RETURN_IF_ERROR(CheckRank(context, 0, 3));
+  for (const size_t i : {1, 2}) {
+    RETURN_IF_ERROR(CheckType(context, i, TypeBit(DType::kInt64)));
+    RETURN_IF_ERROR(CheckRank(context, i, 1));
+  }
+  const int64_t heads = context.attributes().Int("num_heads", 0);
+  const int64_t kv_heads = context.attributes().Int("kv_heads", 0);
+  const int64_t size_v = context.attributes().Int("v_size", 0);
+  const int64_t tokens = context.shape(0)[0], width = context.shape(0)[2];
+  if (heads <= 0 || kv_heads <= 0 || heads % kv_heads != 0 || width % heads != 0 || size_v <= 0 ||
+      context.shape(0)[1] != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("queries ", ShapeToString(context.shape(0)),
+                                                   " are not ", heads, " heads over ", kv_heads,
+                                                   " of keys and values"));
+  }
+  context.SetOutput(0, DType::kFloat32, {tokens, 1, heads * size_v});
+  return absl::OkStatus();
+}
+
 absl::Status PagedAttentionKernel(const KernelContext&) {
   return absl::UnimplementedError("reads pages, which a reference kernel does not see");
 }

@@ -33,18 +33,26 @@ Rule CachedRowsRule;
 Kernel CachedRowsKernel;
 
 // reprise.PagedAttention(q, k, v, positions, tables) {num_heads, kv_heads, scale, k_offset,
-// v_offset, context, window?, softcap?, slopes?, cache_dtype?, k_scales?, v_scales?}: q [T, 1,
-// H*D], k [T, KV*D], v [T, KV*Dv], positions i64 [T], tables i64 [T] -> [T, 1, H*Dv]. tables[t] is
-// the address of a table, std::byte*[], of the pages of token t's sequence; 0: nobody keeps a
-// cache, and nothing is computed. Tokens of a sequence lie side by side, in order. The keys and
-// values of each token are appended to its sequence's pages, at elements k_offset and v_offset of a
-// page; then each token attends to all positions of its sequence up to its own, the last `window`
-// of them where that is not 0. `slopes`, one a head: times (key - query) is added to a score.
+// v_offset, context, window?, softcap?, slopes?, biases?, bias_span?, cache_dtype?, k_scales?,
+// v_scales?}: q [T, 1, H*D], k [T, KV*D], v [T, KV*Dv], positions i64 [T], tables i64 [T] ->
+// [T, 1, H*Dv]. tables[t] is the address of a table, std::byte*[], of the pages of token t's
+// sequence; 0: nobody keeps a cache, and nothing is computed. Tokens of a sequence lie side by
+// side, in order. The keys and values of each token are appended to its sequence's pages, at
+// elements k_offset and v_offset of a page; then each token attends to all positions of its
+// sequence up to its own, the last `window` of them where that is not 0. `slopes`, one a head:
+// times (key - query) is added to a score. `biases`, bias_span numbers a head: number (query -
+// key), or the last one where the key comes earlier, is added to a score.
 //
 // In a page a layer's keys are [KV, D, kPagePositions] and its values [KV, kPagePositions,
 // PagedValueStride(Dv)], elements of cache_dtype (a CacheDType). Scales of integers are
 // [KV, kPagePositions] floats, at floats k_scales and v_scales of a page.
 Rule PagedAttentionRule;
 Kernel PagedAttentionKernel;
+
+// reprise.PagedCrossAttention(q, lengths, tables) {num_heads, kv_heads, v_size, scale, k_offset,
+// v_offset, context, softcap?}: q [T, 1, H*D], lengths i64 [T], tables i64 [T] -> [T, 1, H*Dv].
+// Each token attends to the first lengths[t] positions of its sequence's pages, which somebody else
+// has written: what an encoder has computed, laid out as above, in float32 always.
+Rule PagedCrossAttentionRule;
 
 }  // namespace reprise::ops

@@ -16,4 +16,9 @@ struct PagedAttentionOp {
   enum Input : size_t { kQueries, kKeys, kValues, kPositions, kTables };
 };
 
+struct PagedCrossAttentionOp {
+  static constexpr char kName[] = "reprise.PagedCrossAttention";
+  enum Input : size_t { kQueries, kLengths, kTables };
+};
+
 }  // namespace reprise

@@ -23,6 +23,12 @@ bool IsCache(const Value& input) {
          IsSymbol(input.dims[2]) && !IsSymbol(input.dims[3]);
 }
 
+bool IsStates(const Value& input) {
+  return input.dims.size() == 3 && absl::StrContains(input.name, "encoder") &&
+         (input.dtype == DType::kFloat32 || input.dtype == DType::kFloat16 ||
+          input.dtype == DType::kBFloat16);
+}
+
 bool IsWhole(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32; }
 
 absl::Status Refuse(absl::string_view what, absl::string_view name, absl::string_view why) {
@@ -30,9 +36,12 @@ absl::Status Refuse(absl::string_view what, absl::string_view name, absl::string
 }
 
 // The role of an integer input [batch, symbol].
-enum class Role { kIds, kPositions, kMask };
+enum class Role { kIds, kPositions, kMask, kStatesMask };
 
 Role RoleOf(const Value& input) {
+  if (absl::StrContains(input.name, "encoder") && absl::StrContains(input.name, "mask")) {
+    return Role::kStatesMask;
+  }
   if (absl::StrContains(input.name, "mask")) return Role::kMask;
   if (absl::StrContains(input.name, "position")) return Role::kPositions;
   return Role::kIds;
@@ -49,12 +58,17 @@ absl::Status Take(const Value& input, std::string& role) {
 absl::Status TakeInput(const Value& input, Decoder& decoder) {
   const size_t rank = input.dims.size();
   if (IsCache(input)) {
-    decoder.caches.push_back({input.name, input.dims[1].size, input.dims[3].size});
+    decoder.caches.push_back({.input = input.name,
+                              .heads = input.dims[1].size,
+                              .size = input.dims[3].size,
+                              .cross = IsCrossName(input.name)});
     return absl::OkStatus();
   }
+  if (IsStates(input)) return Take(input, decoder.states);
   const bool one = rank == 0 || (rank == 1 && input.dims[0].size == 1);
   if (input.dtype == DType::kBool && one) return Take(input, decoder.cache_branch);
   if (!IsWhole(input.dtype)) return Refuse("input", input.name, "has no known part in a decoder");
+  if (rank == 1 && absl::StrContains(input.name, "position")) return Take(input, decoder.place);
   if (rank == 1 && (!one || absl::StrContains(input.name, "seqlens"))) {
     return Take(input, decoder.last_keys);
   }
@@ -63,6 +77,8 @@ absl::Status TakeInput(const Value& input, Decoder& decoder) {
   switch (RoleOf(input)) {
     case Role::kMask:
       return Take(input, decoder.mask);
+    case Role::kStatesMask:
+      return Take(input, decoder.states_mask);
     case Role::kPositions:
       return Take(input, decoder.positions);
     case Role::kIds:
@@ -72,6 +88,10 @@ absl::Status TakeInput(const Value& input, Decoder& decoder) {
 }
 
 }  // namespace
+
+bool IsCrossName(absl::string_view name) {
+  return absl::StrContains(name, "encoder") || absl::StrContains(name, "cross");
+}
 
 absl::StatusOr<Decoder> FindDecoder(const Graph& symbolic,
                                     const std::vector<std::string>& outputs) {
@@ -84,6 +104,9 @@ absl::StatusOr<Decoder> FindDecoder(const Graph& symbolic,
     if (const absl::Status taken = TakeInput(symbolic.value(id), decoder); !taken.ok()) {
       return taken;
     }
+  }
+  if (absl::c_all_of(decoder.caches, [](const DecoderCache& one) { return one.cross; })) {
+    return absl::UnimplementedError("no cache holds its own tokens");
   }
   if (decoder.ids.empty()) return absl::UnimplementedError("no input holds token ids");
   std::optional<size_t> logits;

@@ -3,13 +3,15 @@
 // A decoder is known by its graph: inputs of floats [batch, heads, past, size], an input of token
 // ids, and an output with a row of scores for each token. What else it takes (a mask of ones, the
 // positions of its tokens, lengths) is told by dtype and dims, and by its name where these leave a
-// choice.
+// choice. Names alone tell the caches of an encoder's result from those of the decoder's own
+// tokens: exporters write "encoder" or "cross" into them.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "runtime/graph/node.h"
 
 namespace reprise {
@@ -17,7 +19,8 @@ namespace reprise {
 struct DecoderCache {
   std::string input;  // its name
   int64_t heads = 0;
-  int64_t size = 0;  // elements of a head
+  int64_t size = 0;    // elements of a head
+  bool cross = false;  // holds what an encoder has computed, the same for all tokens of a sequence
 };
 
 struct Decoder {
@@ -27,9 +30,15 @@ struct Decoder {
   std::string last_keys;     // [batch]: keys of each row but one (GroupQueryAttention's seqlens_k)
   std::string length;        // one number: keys of the longest row
   std::string cache_branch;  // a bool: whether the cache is read
+  std::string place;         // [tokens]: positions of new tokens, the same in each row
+  std::string states;        // floats [batch, places, width]: an encoder's result
+  std::string states_mask;   // [batch, places]: which of them there are
   std::vector<DecoderCache> caches;
   size_t logits = 0;  // position among the outputs
 };
+
+// Whether `name`, of a cache, is that of an encoder's result.
+bool IsCrossName(absl::string_view name);
 
 // NOT_FOUND where the model has no cache at all; UNIMPLEMENTED naming the input or output that has
 // no known part in a decoder. `outputs`: names of the graph's outputs, in order.

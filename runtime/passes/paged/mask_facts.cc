@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
@@ -40,14 +42,44 @@ absl::StatusOr<Row> RowOf(const Tensor& mask, absl::Span<const double> values, i
   return row;
 }
 
+// Whether what a head adds is a line over the positions; its slope.
+std::optional<double> SlopeOf(const Row& row, int64_t start) {
+  const auto keys = static_cast<int64_t>(row.added.size());
+  const double last = row.added[keys - 1];
+  const double slope = start == keys - 1 ? 0 : last - row.added[keys - 2];
+  for (int64_t key = start; key < keys; ++key) {
+    const double line = last + slope * static_cast<double>(key - keys + 1);
+    if (std::abs(row.added[key] - line) > 1e-4 + 1e-4 * std::abs(line)) return std::nullopt;
+  }
+  return slope;
+}
+
+// All that heads add, by distance, without the distances behind which nothing changes any more.
+void TakeBiases(const std::vector<Row>& rows, MaskFacts& facts) {
+  const auto added = [&](const Row& row, int64_t distance) {
+    return static_cast<float>(row.added[row.added.size() - 1 - static_cast<size_t>(distance)]);
+  };
+  facts.span = facts.visible;
+  const auto repeats_last = [&](const Row& row) {
+    return added(row, facts.span - 1) == added(row, facts.span - 2);
+  };
+  while (facts.span > 1 && absl::c_all_of(rows, repeats_last)) --facts.span;
+  for (const Row& row : rows) {
+    for (int64_t distance = 0; distance < facts.span; ++distance) {
+      facts.biases.push_back(added(row, distance));
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<MaskFacts> FactsOf(const Tensor& mask, int64_t heads, int64_t keys) {
   const std::vector<double> values = mask.ToDoubles();
   MaskFacts facts;
-  bool same = true;
+  bool same = true, lines = true;
+  std::vector<Row> rows;
   for (int64_t head = 0; head < heads; ++head) {
-    ASSIGN_OR_RETURN(const Row row, RowOf(mask, values, head, keys));
+    ASSIGN_OR_RETURN(Row row, RowOf(mask, values, head, keys));
     const auto first = absl::c_find(row.hidden, false);
     const int64_t start = first - row.hidden.begin();
     if (std::find(first, row.hidden.end(), true) != row.hidden.end() || start == keys) {
@@ -57,19 +89,14 @@ absl::StatusOr<MaskFacts> FactsOf(const Tensor& mask, int64_t heads, int64_t key
       return absl::UnimplementedError("its heads see windows of different sizes");
     }
     facts.visible = keys - start;
-    const double last = row.added[keys - 1];
-    const double slope = start == keys - 1 ? 0 : last - row.added[keys - 2];
-    for (int64_t key = start; key < keys; ++key) {
-      const double line = last + slope * static_cast<double>(key - keys + 1);
-      const double bound = 1e-4 + 1e-4 * std::abs(line);
-      if (std::abs(row.added[key] - line) > bound) {
-        return absl::UnimplementedError("what its mask adds is no line over the positions");
-      }
-    }
-    facts.slopes.push_back(static_cast<float>(slope));
+    const std::optional<double> slope = SlopeOf(row, start);
+    lines = lines && slope.has_value();
+    facts.slopes.push_back(static_cast<float>(slope.value_or(0)));
     same = same && slope == 0;
+    rows.push_back(std::move(row));
   }
-  if (same) facts.slopes.clear();
+  if (same || !lines) facts.slopes.clear();
+  if (!lines) TakeBiases(rows, facts);
   return facts;
 }
 

@@ -14,11 +14,16 @@ struct MaskFacts {
   int64_t visible = 0;        // the number of last keys that are seen; others are hidden
   std::vector<float> slopes;  // one a head: what a key gets for each position that it comes later;
                               // or empty: all get the same
+  // What a key gets that comes 0, 1, 2 ... positions before the query, `span` numbers a head; all
+  // that come earlier get the last one. Empty: a line by `slopes`, or the same for all.
+  std::vector<float> biases;
+  int64_t span = 0;
   friend bool operator==(const MaskFacts&, const MaskFacts&) = default;
 };
 
 // The mask of a reprise.Attention of one query a row: bools, or numbers that are added, which
-// broadcasts to [rows, heads, 1, keys]. UNIMPLEMENTED where it is neither a window nor a line.
+// broadcasts to [rows, heads, 1, keys]. UNIMPLEMENTED where it hides other keys than those before a
+// window.
 absl::StatusOr<MaskFacts> FactsOf(const Tensor& mask, int64_t heads, int64_t keys);
 
 }  // namespace reprise

@@ -66,6 +66,10 @@ class PageAttentionPass : public Pass {
     const Shape q = *ShapeOf(graph, node.inputs[0]);
     const int64_t heads = keys.Int("heads", 1);
     if (q[1] != 1 || values.Int("heads", 1) != heads) return false;
+    if (key->rows == kNone && value->rows == kNone) {
+      return RewriteCross(graph, node, keys, values);
+    }
+    if (key->rows == kNone || value->rows == kNone) return false;
     Attributes attributes = {{"num_heads", node.attributes.Int("num_heads", 1)},
                              {"kv_heads", heads},
                              {"scale", node.attributes.Float("scale", 1)},
@@ -80,6 +84,10 @@ class PageAttentionPass : public Pass {
     if (const int64_t window = keys.Int("window", 0); window > 0) attributes.Set("window", window);
     if (const float cap = node.attributes.Float("softcap", 0); cap != 0) {
       attributes.Set("softcap", cap);
+    }
+    if (const auto* biases = keys.Get<std::vector<float>>("biases"); biases != nullptr) {
+      attributes.Set("biases", *biases);
+      attributes.Set("bias_span", keys.Int("bias_span", 1));
     }
     if (const auto* slopes = keys.Get<std::vector<float>>("slopes"); slopes != nullptr) {
       attributes.Set("slopes", *slopes);
@@ -98,6 +106,27 @@ class PageAttentionPass : public Pass {
     Replace(graph, node.outputs[0], paged);
     return true;
   }
+
+  static absl::StatusOr<bool> RewriteCross(Graph& graph, const Node& node, const Attributes& keys,
+                                           const Attributes& values) {
+    Attributes attributes = {{"num_heads", node.attributes.Int("num_heads", 1)},
+                             {"kv_heads", keys.Int("heads", 1)},
+                             {"v_size", values.Int("size", 1)},
+                             {"scale", node.attributes.Float("scale", 1)},
+                             {"k_offset", keys.Int("offset", 0)},
+                             {"v_offset", values.Int("offset", 0)},
+                             {"context", keys.Int("context", 0)}};
+    if (const float cap = node.attributes.Float("softcap", 0); cap != 0) {
+      attributes.Set("softcap", cap);
+    }
+    ASSIGN_OR_RETURN(const ValueId paged,
+                     AddInferred(graph, PagedCrossAttentionOp::kName,
+                                 {node.inputs[0], graph.FindValue(kCrossLengthsInput),
+                                  graph.FindValue(kCrossTablesInput)},
+                                 std::move(attributes), node.name));
+    Replace(graph, node.outputs[0], paged);
+    return true;
+  }
 };
 
 }  // namespace
@@ -108,6 +137,10 @@ std::optional<CachedOperand> FindCached(const Graph& graph, ValueId operand) {
     const NodeId producer = ProducerOf(graph, operand);
     if (producer == kNone) return std::nullopt;
     const Node& node = graph.node(producer);
+    if (node.op == CachedRowsOp::kName && node.attributes.Int("cross", 0) != 0) {
+      found.cached = producer;
+      return found;
+    }
     const bool joined = node.op == ConcatOp::kName && node.inputs.size() == 2;
     if (joined || node.op == AppendRowsOp::kName) {
       found.rows = node.inputs[1];
@@ -122,7 +155,8 @@ std::optional<CachedOperand> FindCached(const Graph& graph, ValueId operand) {
     }
     if (node.op == ExpandOp::kName) {
       found.expanded = true;
-    } else if (node.op != ReshapeOp::kName && node.op != TransposeOp::kName) {
+    } else if (node.op != ReshapeOp::kName && node.op != TransposeOp::kName &&
+               node.op != CastOp::kName) {
       return std::nullopt;
     }
     operand = node.inputs[0];

@@ -19,6 +19,7 @@
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/movement/reshape_op.h"
 #include "runtime/ops/movement/shape_op.h"
 #include "runtime/passes/kit/pass.h"
@@ -34,6 +35,13 @@ namespace {
 
 // Lengths of the past at which the graph is compared; kept in the result, which forgets them.
 constexpr int64_t kPast = 9, kOtherPast = 22;
+// The numbers of places of an encoder's result beside each.
+constexpr int64_t kCross = 13, kOtherCross = 30;
+// The longest past at which a decoder with an encoder is measured: what it adds by distance is a
+// table of all pairs of positions in many exporters' graphs.
+constexpr int64_t kLongestMeasuredBesideEncoder = 1023;
+// Elements of a parameter that may decide what is added to scores, at most.
+constexpr int64_t kMostBiasElements = int64_t{1} << 16;
 // Sizes at which it is looked at. No dim of a model has such a number of tokens by chance.
 constexpr int64_t kTokens = 6, kSegments = 7;
 // Lengths of the past at which masks are measured, beside the longest.
@@ -47,8 +55,11 @@ Binding BindingAt(int64_t tokens) {
 struct Attended {
   int64_t key = 0, value = 0;  // caches
   int64_t heads = 0;
+  bool cross = false;
   MaskFacts facts;
 };
+
+int64_t CrossAt(int64_t past) { return past == kOtherPast ? kOtherCross : kCross; }
 
 class FormMaker {
  public:
@@ -71,6 +82,7 @@ class FormMaker {
                                                    tables));
     }
     RETURN_IF_ERROR(MeasureMasks(form));
+    if (HasCross()) form.cross_context = options_.cross_context;
     PlaceCaches(form);
     ASSIGN_OR_RETURN(form.graph, Build(kPast, &form));
     RETURN_IF_ERROR(Check(form));
@@ -118,6 +130,10 @@ class FormMaker {
     graph.value(ids).dims = {{.symbol = kTokensAxis}, {.size = 1}};
     // In front of the others, which the packed frame writes for priming.
     graph.AddInput(kTablesInput, DType::kInt64, {{.symbol = kTokensAxis}});
+    if (HasCross()) {
+      graph.AddInput(kCrossTablesInput, DType::kInt64, {{.symbol = kTokensAxis}});
+      graph.AddInput(kCrossLengthsInput, DType::kInt64, {{.symbol = kTokensAxis}});
+    }
     const ValueId positions =
         graph.AddInput(kPositionsInput, DType::kInt64, {{.symbol = kTokensAxis}});
     const ValueId segments = graph.AddInput(kSegmentsInput, DType::kInt32,
@@ -133,12 +149,30 @@ class FormMaker {
       }
       Take(graph, name, rows);
     }
-    if (const std::string& name = decoder_.mask; !name.empty()) {
+    for (const auto& [name, keys] :
+         {std::pair{decoder_.mask, past + 1}, std::pair{decoder_.states_mask, CrossAt(past)}}) {
+      if (name.empty()) continue;
       const DType dtype = graph.value(graph.FindValue(name)).dtype;
       const ValueId one = graph.AddConstant("", Whole(dtype, {1, 1}, 1));
       const ValueId shape =
-          Add(graph, ConcatOp::kName, {tokens, ints({past + 1})}, {{"axis", int64_t{0}}});
+          Add(graph, ConcatOp::kName, {tokens, ints({keys})}, {{"axis", int64_t{0}}});
       Take(graph, name, Add(graph, ExpandOp::kName, {one, shape}));
+    }
+    if (const std::string& name = decoder_.place; !name.empty()) {
+      const DType dtype = graph.value(graph.FindValue(name)).dtype;
+      Take(graph, name, graph.AddConstant("", Whole(dtype, {1}, past)));
+    }
+    if (const std::string& name = decoder_.states; !name.empty()) {
+      // Read for its shape alone, or by a branch that is not taken: its numbers are not there.
+      const Dim& width = graph.value(graph.FindValue(name)).dims[2];
+      AddRows(graph, name,
+              {{"cache", int64_t{-1}},
+               {"heads", int64_t{1}},
+               {"size", width.is_constant() ? width.size : 1},
+               {"past", CrossAt(past)}},
+              [&](ValueId rows) {
+                return Add(graph, "Squeeze", {rows, ints({1})});
+              });
     }
     if (const std::string& name = decoder_.last_keys; !name.empty()) {
       const DType dtype = graph.value(graph.FindValue(name)).dtype;
@@ -162,15 +196,10 @@ class FormMaker {
       Attributes attributes = {{"cache", static_cast<int64_t>(i)},
                                {"heads", cache.heads},
                                {"size", cache.size},
-                               {"past", past}};
+                               {"past", cache.cross ? CrossAt(past) : past}};
+      if (cache.cross) attributes.Set("cross", int64_t{1});
       if (form != nullptr) Describe(*form, i, attributes);
-      ValueId rows = Add(graph, CachedRowsOp::kName, {positions}, std::move(attributes));
-      // Pages hold float32, whatever clients would carry.
-      if (const DType dtype = graph.value(graph.FindValue(cache.input)).dtype;
-          dtype != DType::kFloat32) {
-        rows = Add(graph, CastOp::kName, {rows}, {{"to", ops::OnnxNumber(dtype)}});
-      }
-      Take(graph, cache.input, rows);
+      AddRows(graph, cache.input, std::move(attributes), [](ValueId rows) { return rows; });
     }
     const ValueId logits = graph.outputs()[decoder_.logits];
     graph.ClearOutputs();
@@ -182,17 +211,61 @@ class FormMaker {
     return graph;
   }
 
+  bool HasCross() const {
+    return absl::c_any_of(decoder_.caches, [](const DecoderCache& one) { return one.cross; });
+  }
+
+  // Rows that stand for those of a cache take the place of input `name`, shaped by `shaped`.
+  template <class Shaped>
+  static void AddRows(Graph& graph, const std::string& name, Attributes attributes,
+                      const Shaped& shaped) {
+    const ValueId positions = graph.FindValue(kPositionsInput);
+    ValueId rows = shaped(Add(graph, CachedRowsOp::kName, {positions}, std::move(attributes)));
+    // Pages hold float32, whatever clients would carry.
+    if (const DType dtype = graph.value(graph.FindValue(name)).dtype; dtype != DType::kFloat32) {
+      rows = Add(graph, CastOp::kName, {rows}, {{"to", ops::OnnxNumber(dtype)}});
+    }
+    Take(graph, name, rows);
+  }
+
+  // Small tables that are looked up at known places become constants: what is added to scores.
+  bool TakeSmallTables(Graph& graph) const {
+    bool taken = false;
+    if (options_.value_of == nullptr) return taken;
+    for (const NodeId id : graph.NodeIds()) {
+      const Node& node = graph.node(id);
+      if (node.op != GatherOp::kName || !ShapeOf(graph, node.inputs[1]).has_value()) continue;
+      const Value& table = graph.value(node.inputs[0]);
+      if (table.kind != Value::Kind::kParameter || table.dtype != DType::kFloat32 ||
+          NumElements(*table.shape) > kMostBiasElements ||
+          graph.ConstantOf(node.inputs[1]) == nullptr) {
+        continue;
+      }
+      std::optional<Tensor> value = options_.value_of(*table.parameter);
+      if (!value.has_value()) continue;
+      graph.ReplaceWithConstant(node.inputs[0], *std::move(value));
+      taken = true;
+    }
+    return taken;
+  }
+
   void Describe(const PagedForm& form, size_t cache, Attributes& attributes) const {
     attributes.Set("offset", form.caches[cache].offset);
-    attributes.Set("context", form.context);
-    if (options_.cache_dtype != ops::CacheDType::kFloat32) {
+    const bool cross = decoder_.caches[cache].cross;
+    attributes.Set("context", cross ? form.cross_context : form.context);
+    // An encoder's result is read once a token and written once: it stays float32.
+    if (!cross && options_.cache_dtype != ops::CacheDType::kFloat32) {
       attributes.Set("cache_dtype", static_cast<int64_t>(options_.cache_dtype));
       attributes.Set("scales", form.caches[cache].scales);
     }
     for (const Attended& attended : attended_) {
-      if (attended.key != static_cast<int64_t>(cache)) continue;
-      if (attended.facts.visible < form.context) attributes.Set("window", attended.facts.visible);
+      if (attended.key != static_cast<int64_t>(cache) || attended.cross) continue;
+      if (attended.facts.visible < longest_keys_) attributes.Set("window", attended.facts.visible);
       if (!attended.facts.slopes.empty()) attributes.Set("slopes", attended.facts.slopes);
+      if (!attended.facts.biases.empty()) {
+        attributes.Set("biases", attended.facts.biases);
+        attributes.Set("bias_span", attended.facts.span);
+      }
     }
   }
 
@@ -209,9 +282,11 @@ class FormMaker {
     Binding binding = BindingAt(kRows);
     binding.shape_inputs.emplace(kPositionsInput,
                                  Tensor::Int64s(std::vector<int64_t>(kRows, past)));
-    ASSIGN_OR_RETURN(
-        Graph fused,
-        Specialize(graph, binding, {.max_value_bytes = std::numeric_limits<int64_t>::max() / 16}));
+    const SpecializeOptions all = {.max_value_bytes = std::numeric_limits<int64_t>::max() / 16};
+    ASSIGN_OR_RETURN(Graph fused, Specialize(graph, binding, all));
+    if (TakeSmallTables(fused)) {
+      ASSIGN_OR_RETURN(fused, Specialize(fused, {}, all));
+    }
     RETURN_IF_ERROR(RunCapturePasses(fused, {.verify = false}));
     return fused;
   }
@@ -236,24 +311,57 @@ class FormMaker {
       if (attended.heads % kv_heads != 0 || (grouped && !by_head)) {
         return refuse("heads of queries share those of keys in an order that is not known");
       }
-      attended.facts = {.visible = past + 1};
+      attended.cross = decoder_.caches[attended.key].cross;
+      if (attended.cross != decoder_.caches[attended.value].cross ||
+          attended.cross != (key->rows == kNone) || attended.cross != (value->rows == kNone)) {
+        return refuse("its keys are an encoder's, and its values are not, or the other way about");
+      }
+      const int64_t keys = attended.cross ? CrossAt(past) : past + 1;
+      attended.facts = {.visible = keys};
       if (node.input(3) != kNone) {
         const Tensor* mask = graph.ConstantOf(node.inputs[3]);
         if (mask == nullptr) return refuse("its mask depends on data");
-        const absl::StatusOr<MaskFacts> facts = FactsOf(*mask, attended.heads, past + 1);
+        const absl::StatusOr<MaskFacts> facts = FactsOf(*mask, attended.heads, keys);
         if (!facts.ok()) return refuse(facts.status().message());
         attended.facts = *facts;
+      }
+      const MaskFacts& facts = attended.facts;
+      if (attended.cross &&
+          (facts.visible != keys || !facts.slopes.empty() || !facts.biases.empty())) {
+        return refuse("its mask hides places of the encoder's result, or adds to their scores");
       }
       all.push_back(std::move(attended));
     }
     return all;
   }
 
+  // Whether what is added `here` is what the rule of the longest past says.
+  static bool SameRule(const MaskFacts& longest, const MaskFacts& here) {
+    const auto is_near = [](float a, float b) { return std::abs(a - b) <= 1e-4f; };
+    if (longest.biases.empty() || here.biases.empty()) {
+      return longest.biases.empty() == here.biases.empty() &&
+             absl::c_equal(longest.slopes, here.slopes, is_near);
+    }
+    const auto heads = static_cast<int64_t>(here.biases.size()) / here.span;
+    const auto at = [](const MaskFacts& facts, int64_t head, int64_t distance) {
+      return facts.biases[head * facts.span + std::min(distance, facts.span - 1)];
+    };
+    for (int64_t head = 0; head < heads; ++head) {
+      for (int64_t distance = 0; distance < here.visible; ++distance) {
+        if (!is_near(at(longest, head, distance), at(here, head, distance))) return false;
+      }
+    }
+    return true;
+  }
+
   // Masks must follow one rule at all lengths.
   absl::Status MeasureMasks(PagedForm& form) {
-    std::vector<int64_t> lengths = {form.context - 1};
+    const int64_t longest_past =
+        HasCross() ? std::min(form.context - 1, kLongestMeasuredBesideEncoder) : form.context - 1;
+    longest_keys_ = longest_past + 1;
+    std::vector<int64_t> lengths = {longest_past};
     for (const int64_t past : kMeasured) {
-      if (past + 1 < form.context) lengths.push_back(past);
+      if (past < longest_past) lengths.push_back(past);
     }
     for (const int64_t past : lengths) {
       ASSIGN_OR_RETURN(std::vector<Attended> found, AttendedAt(past));
@@ -263,11 +371,8 @@ class FormMaker {
       }
       for (size_t i = 0; i < found.size(); ++i) {
         const MaskFacts &longest = attended_[i].facts, &here = found[i].facts;
-        const bool same_slopes = longest.slopes.size() == here.slopes.size() &&
-                                 absl::c_equal(longest.slopes, here.slopes, [](float a, float b) {
-                                   return std::abs(a - b) <= 1e-4f;
-                                 });
-        if (here.visible != std::min(past + 1, longest.visible) || !same_slopes) {
+        if (attended_[i].cross) continue;  // All places, at all lengths.
+        if (here.visible != std::min(past + 1, longest.visible) || !SameRule(longest, here)) {
           return absl::UnimplementedError(
               absl::StrCat("cache '", decoder_.caches[found[i].key].input,
                            "': what the mask hides or adds is no rule that holds at all lengths"));
@@ -279,21 +384,25 @@ class FormMaker {
 
   void PlaceCaches(PagedForm& form) const {
     for (const DecoderCache& cache : decoder_.caches) {
-      form.caches.push_back({.input = cache.input, .heads = cache.heads, .size = cache.size});
+      form.caches.push_back(
+          {.input = cache.input, .heads = cache.heads, .size = cache.size, .cross = cache.cross});
     }
     for (const Attended& attended : attended_) form.caches[attended.key].is_key = true;
-    int64_t elements = 0;
+    int64_t elements = 0, cross_elements = 0;
     for (PagedCache& cache : form.caches) {
-      cache.offset = elements;
+      int64_t& placed = cache.cross ? cross_elements : elements;
+      cache.offset = placed;
       const int64_t width = cache.is_key ? cache.size : ops::PagedValueStride(cache.size);
-      elements += cache.heads * width * ops::kPagePositions;
+      placed += cache.heads * width * ops::kPagePositions;
     }
+    form.cross_page_bytes = cross_elements * ops::CacheCellBytes(ops::CacheDType::kFloat32);
     form.page_bytes = elements * ops::CacheCellBytes(options_.cache_dtype);
     if (options_.cache_dtype != ops::CacheDType::kInt8) return;
     constexpr int64_t kLine = 64;
     form.page_bytes = (form.page_bytes + kLine - 1) / kLine * kLine;
     constexpr int64_t kFloat = sizeof(float);
     for (PagedCache& cache : form.caches) {
+      if (cache.cross) continue;
       cache.scales = form.page_bytes / kFloat;
       form.page_bytes += cache.heads * ops::kPagePositions * kFloat;
     }
@@ -306,10 +415,15 @@ class FormMaker {
     for (const NodeId id : at.NodeIds()) {
       const Node& node = at.node(id);
       if (node.op != CachedRowsOp::kName) continue;
-      const auto cache = static_cast<size_t>(node.attributes.Int("cache", 0));
+      const int64_t cache = node.attributes.Int("cache", 0);
       const Value& value = at.value(node.outputs[0]);
       const std::string reader =
           value.users.empty() ? "nobody" : NodeLabel(at.node(value.users[0]));
+      if (cache < 0) {
+        return absl::UnimplementedError(
+            absl::StrCat("input '", decoder_.states, "' is read by ", reader,
+                         ", and the caches of the encoder's result should hold all of it"));
+      }
       return absl::UnimplementedError(
           absl::StrCat("cache '", decoder_.caches[cache].input, "' is read by ", reader,
                        ", which is no part of an attention that is known"));
@@ -351,7 +465,8 @@ class FormMaker {
   const Decoder decoder_;
   const PagedOptions options_;
   PastTrace a_, b_;
-  std::vector<Attended> attended_;  // as seen at the longest past
+  std::vector<Attended> attended_;  // as seen at the longest past that was measured
+  int64_t longest_keys_ = 0;        // the keys there
 };
 
 }  // namespace

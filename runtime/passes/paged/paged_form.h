@@ -9,6 +9,12 @@
 //   reprise.segments     i32[segments + 1]  after 0, ascending: one behind each token whose scores
 //                        are wanted; those that are not there repeat the last one
 //
+//
+// and where caches hold what an encoder has computed, once for a sequence, two more:
+//
+//   reprise.cross_tables   i64[tokens]  the address of the table of the pages of these
+//   reprise.cross_lengths  i64[tokens]  how many places of the encoder's result they hold
+//
 // and one output, the scores [segments, 1, vocabulary] of the wanted tokens. Caches, masks, flags
 // and lengths are gone: attention reads pages by these tables. So a recipe is keyed by
 // its number of tokens and by nothing else.
@@ -22,12 +28,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/held_graph.h"
 #include "runtime/graph/node.h"
+#include "runtime/graph/parameter_expr.h"
+#include "runtime/graph/tensor.h"
 #include "runtime/ops/attention/paged.h"
 #include "runtime/passes/paged/decoder.h"
 
@@ -35,6 +45,8 @@ namespace reprise {
 
 // An input of a paged graph beside the model's ids and those of packed tokens.
 inline constexpr char kTablesInput[] = "reprise.tables";
+inline constexpr char kCrossTablesInput[] = "reprise.cross_tables";
+inline constexpr char kCrossLengthsInput[] = "reprise.cross_lengths";
 
 // One cache input of the model in a page.
 struct PagedCache {
@@ -42,6 +54,7 @@ struct PagedCache {
   int64_t heads = 0;
   int64_t size = 0;
   bool is_key = false;
+  bool cross = false;  // lies in pages of its own, a position for each place of an encoder's result
   int64_t offset = 0;  // elements from the begin of a page
   int64_t scales = 0;  // floats from there, where elements are integers
 };
@@ -51,12 +64,18 @@ struct PagedForm {
   Decoder decoder;
   std::vector<PagedCache> caches;  // as in `decoder`
   int64_t page_bytes = 0;
-  int64_t context = 0;  // positions of a sequence, at most
+  int64_t cross_page_bytes = 0;  // 0: no cache holds an encoder's result
+  int64_t cross_context = 0;     // places of an encoder's result, at most
+  int64_t context = 0;           // positions of a sequence, at most
   int64_t vocabulary = 0;
 };
 
 struct PagedOptions {
   int64_t context = 0;  // 0: as many as the model's tables of positions have, or kContext
+  int64_t cross_context = kContext;
+  // The value of a small parameter, for what is added to scores: it decides what attention
+  // computes. A function that gives nothing, or none at all: such a model is refused.
+  std::function<std::optional<Tensor>(const ParameterExpr& parameter)> value_of;
   static constexpr int64_t kContext = 4096;
   ops::CacheDType cache_dtype = ops::CacheDType::kFloat32;
 };

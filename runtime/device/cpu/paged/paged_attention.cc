@@ -82,6 +82,12 @@ HWY_INLINE VF Finished(const PagedArgs& args, const PagedRow& row, int64_t posit
     const VF cap = hn::Set(kF32, args.softcap);
     score = hn::Mul(cap, Tanh(kF32, hn::Div(score, cap)));
   }
+  if (row.biases != nullptr) {
+    // The distance of the first lane; farther ones than all that have a bias get the last one.
+    const int64_t farthest = args.bias_span - 1, distance = row.position - position;
+    const int64_t at = std::max<int64_t>(farthest - distance, -kLanes);
+    score = hn::Add(score, hn::LoadU(kF32, row.biases + std::min(at, farthest)));
+  }
   const int64_t start = WindowStart(args, row.position);
   const bool whole = position >= start && position + kLanes - 1 <= row.position;
   if (whole && row.slope == 0) return score;

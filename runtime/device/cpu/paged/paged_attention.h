@@ -23,7 +23,13 @@ struct PagedRow {
   float* out = nullptr;
   int64_t position = 0;
   float slope = 0;  // times (key - query) is added to the score
+  // Null, or PagedArgs::bias_span numbers from the farthest distance to 0, between kPagePad numbers
+  // on either side: the one of (query - key), or that of the farthest distance, is added.
+  const float* biases = nullptr;
 };
+
+// The numbers in front of a row's biases, that of the farthest distance, and behind: any.
+inline constexpr int64_t kPagePad = 16;
 
 struct PagedArgs {
   std::byte* const* pages = nullptr;  // those of the sequence
@@ -35,6 +41,7 @@ struct PagedArgs {
   int64_t v_head_dim = 0;
   float scale = 1;
   float softcap = 0;         // 0: none; otherwise softcap * tanh(score / softcap)
+  int64_t bias_span = 0;     // distances that have biases of their own
   int64_t window = 0;        // how many of the last positions are seen; 0: all
   float* scratch = nullptr;  // PagedScratchFloats(context) floats, aligned to 64 bytes
   int64_t scratch_stride = 0;

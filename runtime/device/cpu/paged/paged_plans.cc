@@ -9,6 +9,7 @@ namespace {
 // clang-format off
 constexpr OpPlan kPlans[] = {
     {PagedAttentionOp::kName, PlanPagedAttention},
+    {PagedCrossAttentionOp::kName, PlanPagedCrossAttention},
 };
 // clang-format on
 

@@ -11,6 +11,8 @@ namespace reprise::cpu {
 // The kernel family that this folder offers a device.
 KernelFamily PagedFamily();
 
+// plan_cross.cc
+std::vector<Candidate> PlanPagedCrossAttention(const CpuTarget& target, const NodeView& node);
 // plan_paged.cc
 std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeView& node);
 

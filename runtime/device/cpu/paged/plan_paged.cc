@@ -24,6 +24,7 @@ struct PagedParams {
   int64_t tokens = 0, batch_rows = 0, heads = 0, kv_heads = 0, group = 0;
   int64_t tile = 1;  // tokens of a unit
   std::vector<float> slopes;
+  std::vector<float> biases;  // as PagedRow wants them, head by head; or none
   int scratch_parts = 0;
   void (*append)(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) = nullptr;
 };
@@ -106,6 +107,24 @@ void Append(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
   }
 }
 
+// `biases`: `span` numbers a head, that of distance 0 first.
+std::vector<float> BiasRows(const std::vector<float>& biases, int64_t span) {
+  std::vector<float> rows;
+  for (size_t head = 0; head + span <= biases.size(); head += span) {
+    rows.insert(rows.end(), kPagePad, biases[head + span - 1]);
+    for (int64_t distance = span - 1; distance >= 0; --distance) {
+      rows.push_back(biases[head + distance]);
+    }
+    rows.insert(rows.end(), kPagePad, 0.0f);
+  }
+  return rows;
+}
+
+const float* BiasesOf(const PagedParams& p, int64_t head) {
+  if (p.biases.empty()) return nullptr;
+  return p.biases.data() + head * (p.args.bias_span + 2 * kPagePad) + kPagePad;
+}
+
 // The tokens of a unit that begins at `token`: of one sequence, side by side.
 int64_t EndOfTile(const PagedParams& p, const Tokens& all, int64_t token, int64_t tokens) {
   int64_t end = token + 1;
@@ -142,7 +161,8 @@ void RunUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int6
       rows[count++] = {.q = q + (t * p.heads + head) * args.head_dim,
                        .out = out + (t * p.heads + head) * args.v_head_dim,
                        .position = all.positions[t],
-                       .slope = p.slopes.empty() ? 0 : p.slopes[head]};
+                       .slope = p.slopes.empty() ? 0 : p.slopes[head],
+                       .biases = BiasesOf(p, head)};
       if (count < p.kernels->most_rows && (t + 1 < end || g + 1 < p.group)) continue;
       p.kernels->rows(args, rows, count);
       count = 0;
@@ -209,9 +229,13 @@ std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeVie
             .v_head_dim = node.out_shape()[2] / p.heads,
             .scale = attributes.Float("scale", 1),
             .softcap = attributes.Float("softcap", 0),
+            .bias_span = attributes.Int("bias_span", 0),
             .window = attributes.Int("window", 0),
             .scratch_stride = PagedScratchStride(context)};
   if (const auto* slopes = attributes.Get<std::vector<float>>("slopes")) p.slopes = *slopes;
+  if (const auto* biases = attributes.Get<std::vector<float>>("biases")) {
+    p.biases = BiasRows(*biases, p.args.bias_span);
+  }
   const double pairs = static_cast<double>(p.tokens * p.heads) * static_cast<double>(context) / 2;
   Candidate candidate =
       MakeCandidate(target, node, "paged_attention", RunPagedAttention, p,

@@ -20,6 +20,7 @@ constexpr int64_t kPage = ops::kPagePositions;
 struct Case {
   int64_t keys, size, size_v, window;
   float softcap, slope;
+  int64_t bias_span = 0;
 };
 
 // A sequence of random keys and values, in pages and plain.
@@ -35,6 +36,12 @@ class Sequence {
     memory_.assign(pages * floats, std::nanf(""));
     for (int64_t p = 0; p < pages; ++p) {
       pages_.push_back(reinterpret_cast<std::byte*>(memory_.data() + p * floats));
+    }
+    for (int64_t i = 0; i < of.bias_span; ++i) biases_.push_back(Next());
+    if (!biases_.empty()) {
+      // In front stands the one of the farthest distance, behind anything.
+      biases_.insert(biases_.begin(), kPagePad, biases_.front());
+      biases_.insert(biases_.end(), kPagePad, std::nanf(""));
     }
     for (int64_t key = 0; key < of.keys; ++key) {
       float* page = memory_.data() + key / kPage * floats;
@@ -82,6 +89,7 @@ class Sequence {
                             .v_head_dim = of_.size_v,
                             .scale = 0.3f,
                             .softcap = of_.softcap,
+                            .bias_span = of_.bias_span,
                             .window = of_.window,
                             .scratch = reinterpret_cast<float*>(scratch.data()),
                             .scratch_stride = PagedScratchStride(of_.keys)};
@@ -93,7 +101,8 @@ class Sequence {
         rows.push_back({.q = q.data() + i * of_.size,
                         .out = out.data() + i * of_.size_v,
                         .position = positions[i],
-                        .slope = of_.slope});
+                        .slope = of_.slope,
+                        .biases = biases_.empty() ? nullptr : biases_.data() + kPagePad});
       }
       kernels.rows(args, rows.data(), static_cast<int64_t>(count));
     }
@@ -111,6 +120,10 @@ class Sequence {
       score *= 0.3f;
       if (of_.softcap != 0) score = of_.softcap * std::tanh(score / of_.softcap);
       score += of_.slope * static_cast<double>(key - position);
+      if (of_.bias_span > 0) {
+        const int64_t distance = std::min(position - key, of_.bias_span - 1);
+        score += biases_[kPagePad + of_.bias_span - 1 - distance];
+      }
       weights.push_back(score);
       highest = std::max(highest, score);
     }
@@ -128,7 +141,7 @@ class Sequence {
   const ops::CacheDType dtype_;
   int64_t scales_ = 0;
   std::mt19937 random_;
-  std::vector<float> memory_, k_, v_;
+  std::vector<float> memory_, k_, v_, biases_;
   std::vector<std::byte*> pages_;
 };
 
@@ -137,9 +150,11 @@ class PagedAttentionTest : public testing::TestWithParam<std::tuple<Isa, ops::Ca
 TEST_P(PagedAttentionTest, RowsAreThoseOfTheDefinitionWhateverStandsBesideThem) {
   const auto [wanted, dtype] = GetParam();
   const PagedKernels& kernels = PagedKernelsFor(UsableIsa(wanted), dtype);
-  const Case cases[] = {{1, 8, 8, 0, 0, 0},      {17, 16, 16, 0, 0, 0}, {100, 64, 64, 0, 0, 0},
-                        {100, 20, 12, 0, 0, 0},  {90, 64, 80, 7, 0, 0}, {70, 16, 16, 40, 5, 0},
-                        {64, 16, 16, 0, 0, 0.2f}};
+  const Case cases[] = {{1, 8, 8, 0, 0, 0},       {17, 16, 16, 0, 0, 0},
+                        {100, 64, 64, 0, 0, 0},   {100, 20, 12, 0, 0, 0},
+                        {90, 64, 80, 7, 0, 0},    {70, 16, 16, 40, 5, 0},
+                        {64, 16, 16, 0, 0, 0.2f}, {100, 16, 16, 0, 0, 0, 33},
+                        {70, 16, 16, 0, 0, 0, 1}, {90, 16, 16, 20, 0, 0, 128}};
   for (const Case& one : cases) {
     Sequence sequence(one, 3, dtype);
     std::vector<int64_t> positions;

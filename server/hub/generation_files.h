@@ -6,11 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "runtime/generate/decoder_rules.h"
+
 namespace reprise {
 
 struct GenerationFacts {
   std::vector<int64_t> eos_ids;
   int64_t context = 0;  // 0: no file says it
+  // For a decoder behind an encoder: decoder_start_token_id, forced and suppressed tokens.
+  DecoderRules rules;
 };
 
 // Looks in `folder` and the one above it. A file that cannot be read says nothing.

@@ -1,0 +1,123 @@
+#include "runtime/generate/encoder_decoder.h"
+
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/onnx/importer.h"
+#include "runtime/ops/control/control_op.h"
+#include "runtime/passes/kit/branches.h"
+#include "runtime/passes/paged/decoder.h"
+
+namespace reprise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr absl::string_view kEncoder = "encoder_model", kEnding = ".onnx";
+
+// A flag that says whether caches are read becomes false, and branches that hang on it are chosen.
+void ReadNoCaches(Graph& graph) {
+  const std::vector<ValueId> inputs = graph.inputs();
+  for (const ValueId id : inputs) {
+    const Value& input = graph.value(id);
+    if (input.dtype != DType::kBool) continue;
+    const Shape shape(input.dims.size(), 1);
+    graph.ReplaceWithConstant(id, Tensor::Make(DType::kBool, shape, [](void* data) {
+                                *static_cast<bool*>(data) = false;
+                              }));
+  }
+  for (const NodeId id : graph.NodeIds()) {
+    if (graph.node(id).op != IfOp::kName) continue;
+    const Tensor* condition = KnownCondition(graph, id);
+    if (condition != nullptr) TakeBranch(graph, id, *static_cast<const bool*>(condition->data()));
+  }
+}
+
+// Leaves the outputs that are caches of the encoder's result, and the inputs that these read.
+absl::Status KeepCrossCaches(ImportedModel& model) {
+  Graph& graph = model.graph;
+  ReadNoCaches(graph);
+  const std::vector<ValueId> values = graph.outputs();
+  std::vector<ModelIo> outputs;
+  graph.ClearOutputs();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!IsCrossName(model.outputs[i].name)) continue;
+    graph.AddOutput(values[i]);
+    outputs.push_back(std::move(model.outputs[i]));
+  }
+  model.outputs = std::move(outputs);
+  if (model.outputs.empty()) {
+    return absl::UnimplementedError("no output holds keys and values of the encoder's result");
+  }
+  if (!graph.Compact()) return absl::InternalError("the graph of its caches has a cycle");
+  std::erase_if(model.inputs, [&](const ModelIo& input) {
+    const ValueId id = graph.FindValue(input.name);
+    if (id == kNone) return true;
+    if (!graph.value(id).users.empty() || graph.IsOutput(id)) return false;
+    if (graph.value(id).kind == Value::Kind::kInput) {
+      graph.ReplaceWithConstant(id, Tensor::Make(graph.value(id).dtype, {0}, [](void*) {}));
+    }
+    return true;
+  });
+  if (!graph.Compact()) return absl::InternalError("the graph of its caches has a cycle");
+  return absl::OkStatus();
+}
+
+// The options that both have of the encoder.
+ModelOptions OptionsOf(const ModelOptions& encoder, absl::string_view part, std::string path) {
+  return {.id = {.name = absl::StrCat(encoder.id.name, ":", part), .version = encoder.id.version},
+          .path = std::move(path),
+          .max_batch_tokens = encoder.max_batch_tokens,
+          .max_exact = encoder.max_exact,
+          .max_recipe_bytes = encoder.max_recipe_bytes,
+          .max_arena_bytes = encoder.max_arena_bytes,
+          .max_parameter_bytes = encoder.max_parameter_bytes,
+          .max_request_ns = encoder.max_request_ns,
+          .max_request_bytes = encoder.max_request_bytes,
+          .precision = encoder.precision,
+          .fusion = encoder.fusion,
+          .tune = TuneMode::kOff};
+}
+
+}  // namespace
+
+std::optional<EncoderDecoderFiles> FindEncoderDecoder(const fs::path& encoder) {
+  const std::string name = encoder.filename().string();
+  if (!absl::StartsWith(name, kEncoder) || !absl::EndsWith(name, kEnding)) return std::nullopt;
+  const std::string suffix =
+      name.substr(kEncoder.size(), name.size() - kEncoder.size() - kEnding.size());
+  const auto beside = [&](absl::string_view stem) {
+    return (encoder.parent_path() / absl::StrCat(stem, suffix, kEnding)).string();
+  };
+  const auto exists = [](const std::string& path) {
+    std::error_code error;
+    return fs::exists(path, error);
+  };
+  const std::string merged = beside("decoder_model_merged"), first = beside("decoder_model"),
+                    next = beside("decoder_with_past_model");
+  if (exists(merged)) return EncoderDecoderFiles{encoder.string(), merged, merged};
+  if (exists(first) && exists(next)) return EncoderDecoderFiles{encoder.string(), next, first};
+  return std::nullopt;
+}
+
+absl::StatusOr<std::shared_ptr<Model>> LoadDecoder(Engine& engine, const EncoderDecoderFiles& files,
+                                                   const ModelOptions& encoder) {
+  return engine.Load(OptionsOf(encoder, "decoder", files.decoder));
+}
+
+absl::StatusOr<std::shared_ptr<Model>> LoadCrossModel(Engine& engine,
+                                                      const EncoderDecoderFiles& files,
+                                                      const ModelOptions& encoder) {
+  ModelOptions options = OptionsOf(encoder, "cross", files.cross);
+  options.extend = KeepCrossCaches;
+  return engine.Load(std::move(options));
+}
+
+}  // namespace reprise

@@ -1,0 +1,104 @@
+#include "server/hub/generation_files.h"
+
+#include <simdjson.h>
+
+#include <filesystem>
+
+#include "absl/strings/string_view.h"
+
+namespace reprise {
+namespace {
+
+using simdjson::dom::element;
+
+std::vector<int64_t> IdsOf(const element& value) {
+  int64_t id = 0;
+  if (value.get(id) == simdjson::SUCCESS) return {id};
+  std::vector<int64_t> ids;
+  simdjson::dom::array list;
+  if (value.get(list) != simdjson::SUCCESS) return {};
+  for (const element one : list) {
+    if (one.get(id) == simdjson::SUCCESS) ids.push_back(id);
+  }
+  return ids;
+}
+
+// The ids of list `name`; pairs of a place and an id are left out.
+void TakeList(const element& root, const char* name, std::vector<int64_t>& ids) {
+  element value;
+  if (ids.empty() && root[name].get(value) == simdjson::SUCCESS) ids = IdsOf(value);
+}
+
+// Rows of `name`, a list of lists of whole numbers; null is -1.
+std::vector<std::vector<int64_t>> RowsOf(const element& root, const char* name) {
+  std::vector<std::vector<int64_t>> rows;
+  simdjson::dom::array list, row;
+  if (root[name].get(list) != simdjson::SUCCESS) return rows;
+  for (const element one : list) {
+    if (one.get(row) != simdjson::SUCCESS) continue;
+    std::vector<int64_t>& numbers = rows.emplace_back();
+    for (const element number : row) {
+      int64_t id = -1;
+      numbers.push_back(number.get(id) == simdjson::SUCCESS ? id : -1);
+    }
+  }
+  return rows;
+}
+
+// Reads the rules of answers behind an encoder, as transformers' files have them. The first file
+// that says one counts.
+void ReadRules(const element& root, DecoderRules& rules) {
+  TakeList(root, "decoder_start_token_id", rules.start);
+  TakeList(root, "suppress_tokens", rules.suppressed);
+  TakeList(root, "begin_suppress_tokens", rules.suppressed_first);
+  for (const std::vector<int64_t>& word : RowsOf(root, "bad_words_ids")) {
+    if (word.size() == 1) rules.suppressed.push_back(word[0]);
+  }
+  int64_t id = 0;
+  if (root["forced_bos_token_id"].get(id) == simdjson::SUCCESS) rules.forced.try_emplace(0, id);
+  if (!rules.forced_last.has_value() && root["forced_eos_token_id"].get(id) == simdjson::SUCCESS) {
+    rules.forced_last = id;
+  }
+  for (const std::vector<int64_t>& pair : RowsOf(root, "forced_decoder_ids")) {
+    // Places are counted with the id that answers begin with.
+    if (pair.size() == 2 && pair[0] > 0 && pair[1] >= 0) {
+      rules.forced.try_emplace(pair[0] - 1, pair[1]);
+    }
+  }
+}
+
+// `eos` and `context`: pointers into the file (RFC 6901).
+void Read(const std::filesystem::path& path, const char* eos, const char* context,
+          GenerationFacts& facts) {
+  std::error_code error;
+  constexpr uintmax_t kMostBytes = 1 << 20;
+  const uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (error || bytes > kMostBytes) return;
+  simdjson::dom::parser parser;
+  element root, value;
+  if (parser.load(path.string()).get(root) != simdjson::SUCCESS) return;
+  if (facts.eos_ids.empty() && root.at_pointer(eos).get(value) == simdjson::SUCCESS) {
+    facts.eos_ids = IdsOf(value);
+  }
+  ReadRules(root, facts.rules);
+  int64_t positions = 0;
+  if (facts.context == 0 && root.at_pointer(context).get(positions) == simdjson::SUCCESS &&
+      positions > 0) {
+    facts.context = positions;
+  }
+}
+
+}  // namespace
+
+GenerationFacts ReadGenerationFiles(const std::string& folder) {
+  GenerationFacts facts;
+  const std::filesystem::path own(folder);
+  for (const std::filesystem::path& place : {own, own.parent_path()}) {
+    Read(place / "genai_config.json", "/model/eos_token_id", "/model/context_length", facts);
+    Read(place / "generation_config.json", "/eos_token_id", "/max_context_length", facts);
+    Read(place / "config.json", "/eos_token_id", "/max_position_embeddings", facts);
+  }
+  return facts;
+}
+
+}  // namespace reprise
