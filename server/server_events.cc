@@ -60,6 +60,11 @@ class CountingModelEvents final : public ModelEvents {
     generated_ = record;
   }
 
+  void OnCarried(int64_t tokens, int64_t bytes) override {
+    metrics_.carried_tokens->Increment(static_cast<double>(tokens));
+    metrics_.carried_bytes->Increment(static_cast<double>(bytes));
+  }
+
   void OnText(const TextRecord& record) override {
     metrics_.texts->Increment();
     metrics_.text_tokens->Increment(static_cast<double>(record.tokens));

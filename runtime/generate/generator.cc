@@ -120,18 +120,30 @@ absl::Status Generator::Init() {
                                      options_.max_running, *stream));
   if (options_.speculate) speculation_.emplace(context_);
   runner_ = std::make_unique<StepRunner>(std::move(stream), std::move(recipes), vocabulary_);
+  absl::StatusOr<std::unique_ptr<CarriedSteps>> carried =
+      CarriedSteps::Make(model_, Engine::SymbolicGraph(*model_, false), form.decoder,
+                         {.context = context_, .vocabulary = vocabulary_, .ids = id_rows_},
+                         this->recipes(), *engine_.options().clock);
+  if (carried.ok()) {
+    carried_ = *std::move(carried);
+  } else {
+    carried_refusal_ = std::string(carried.status().message());
+  }
   Publish();
   return absl::OkStatus();
 }
 
 std::string Generator::Describe() const {
+  const std::string carried = carried_ != nullptr
+                                  ? "run on them too"
+                                  : absl::StrCat("do not run on them: ", carried_refusal_);
   return FormatText(
       "%d caches in pages of %d positions (%.1f KiB each, %d at most), a context of %d, %d recipes "
-      "of 1 to %d new tokens",
+      "of 1 to %d new tokens; requests that carry their cache %s",
       static_cast<int>(caches_), static_cast<int>(pages_->options().positions),
       static_cast<double>(pages_->options().page_bytes) / 1024,
       static_cast<int>(pages_->options().max_pages), static_cast<int>(context_),
-      static_cast<int>(recipes().all().size()), static_cast<int>(recipes().most_tokens()));
+      static_cast<int>(recipes().all().size()), static_cast<int>(recipes().most_tokens()), carried);
 }
 
 absl::Status Generator::CheckPages(const SequenceRequest& request) const {

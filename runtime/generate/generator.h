@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/mutex.h"
 #include "runtime/engine/engine.h"
+#include "runtime/generate/carried_steps.h"
 #include "runtime/generate/decoder_rules.h"
 #include "runtime/generate/generation.h"
 #include "runtime/generate/prompt_encoder.h"
@@ -103,6 +104,10 @@ class Generator {
   bool takes_ids() const { return encoder_ == nullptr || encoder_->takes_ids(); }
   bool has_encoder() const { return encoder_ != nullptr; }
   const StepRecipes& recipes() const { return runner_->recipes(); }
+  // Computes requests whose clients carry the cache; null: they are served as by any model, and
+  // `carried_refusal` says why.
+  const CarriedSteps* carried() const { return carried_.get(); }
+  const std::string& carried_refusal() const { return carried_refusal_; }
   // The paged form of the model in words for the log.
   std::string Describe() const;
 
@@ -174,6 +179,8 @@ class Generator {
   GeneratorOptions options_;
   // Constant after Init.
   std::unique_ptr<StepRunner> runner_;
+  std::unique_ptr<CarriedSteps> carried_;  // borrows the recipes of the runner
+  std::string carried_refusal_;
   std::unique_ptr<PagePool> pages_;
   std::unique_ptr<PromptEncoder> encoder_;  // null: the decoder takes prompts itself
   std::string ids_input_;

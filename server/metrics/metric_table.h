@@ -225,6 +225,13 @@ struct ModelMetrics {
        "(right), or not (wrong)"},
       "outcome",
       {"right", "wrong"}};
+  Series<Counter> carried_tokens{
+      scope,
+      {"reprise_carried_tokens_total",
+       "Tokens that steps of a decoder computed for clients that carry their cache"}};
+  Series<Counter> carried_bytes{
+      scope,
+      {"reprise_carried_bytes_total", "Keys and values that were written to the answers of these"}};
   Series<Histogram> time_to_first_token{
       scope,
       {"reprise_time_to_first_token_seconds", "Time from a request for tokens to its first one",

@@ -74,6 +74,9 @@ class ModelEvents {
   virtual void OnWarmup(int64_t wanted, int64_t done) {}
   // After steps of a model that makes tokens, on one thread.
   virtual void OnGeneration(const GenerationRecord& record) {}
+  // New tokens were computed for clients that carry their cache, and `bytes` of keys and values
+  // written to their answers.
+  virtual void OnCarried(int64_t tokens, int64_t bytes) {}
   virtual void OnText(const TextRecord& record) {}
   // The first token of a sequence, counted from its request; one that follows, from the one before.
   virtual void OnFirstToken(int64_t ns) {}

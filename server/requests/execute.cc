@@ -27,17 +27,28 @@ void Tell(const RequestScheduler::Batch& batch, int64_t rows, const ReplayInfo& 
                        info.bucket, static_cast<double>(longest_ns) * 1e-6));
 }
 
+std::vector<Response> Run(RequestScheduler::Batch& batch, Engine& engine, Stream& stream,
+                          absl::Span<const Request* const> requests) {
+  const CarriedSteps* const carried = batch.builder->carried();
+  if (carried == nullptr) {
+    return engine.Run(batch.builder->plan(), requests, stream, &batch.run->stop);
+  }
+  CarriedCounts counts;
+  std::vector<Response> responses = carried->Run(requests, stream, &batch.run->stop, counts);
+  batch.items[0]->call().version().events->OnCarried(counts.tokens, counts.bytes);
+  return responses;
+}
+
 // Finishes the first parts of the batch, as many as `finished` says then.
 void ExecuteUntilFailure(RequestScheduler::Batch& batch, Engine& engine, const Clock& clock,
                          Stream& stream, size_t& finished) {
-  const BatchPlan& plan = batch.builder->plan();
   std::vector<const Request*> requests;
   int64_t rows = 0;
   for (const auto& part : batch.items) {
     requests.push_back(&part->request);
     rows += part->shape.rows;
   }
-  std::vector<Response> responses = engine.Run(plan, requests, stream, &batch.run->stop);
+  std::vector<Response> responses = Run(batch, engine, stream, requests);
   REPRISE_CHECK(responses.size() == batch.items.size());
 
   DebugLog* const debug = engine.options().debug;

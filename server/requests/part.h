@@ -15,6 +15,7 @@
 #include "runtime/batching/dispatcher.h"
 #include "runtime/batching/scheduler.h"
 #include "runtime/engine/engine.h"
+#include "runtime/generate/carried_steps.h"
 #include "server/repository/statistics.h"
 
 namespace reprise {
@@ -28,9 +29,12 @@ class Part final : public WorkItem<Part> {
  public:
   using Builder = PlanBuilder;
 
-  Part(std::shared_ptr<QueuedCall> call, size_t index, RequestPart part)
+  // `carrier`: computes what carries its cache; null: there is none. The call keeps it.
+  Part(std::shared_ptr<QueuedCall> call, size_t index, RequestPart part,
+       const CarriedSteps* carrier)
       : request(Watched(std::move(part.request), gone_)),
         measured(std::move(part.shape)),
+        carried(carrier != nullptr && carrier->Takes(request).ok() ? carrier : nullptr),
         call_(std::move(call)),
         index_(index) {}
 
@@ -42,6 +46,8 @@ class Part final : public WorkItem<Part> {
 
   const Request request;  // its bytes live as long as the call
   const RequestShape measured;
+  // Computes it, on the recipes of the model's steps; null: the engine does.
+  const CarriedSteps* const carried;
   // The last capture that it was held back for. Guarded by the scheduler's mutex.
   mutable std::shared_ptr<CaptureTicket> waited_for;
 

@@ -78,12 +78,15 @@ absl::StatusOr<std::shared_ptr<Call>> Enqueue(RequestState& state, RequestSchedu
   const std::shared_ptr<RequestQueue> queue = state.model.servable->queue;
   const int64_t deadline_ns = state.deadline_ns, end_ns = state.end_ns;
   const uint64_t priority = state.priority;
+  const std::shared_ptr<GenerationLoop> generation = state.model.servable->generation;
   std::vector<RequestPart> pieces = std::move(state.parts);
   const auto call =
       std::make_shared<QueuedCall>(std::move(state), pieces.size(), clock, scheduler, done);
   std::vector<std::shared_ptr<Part>> parts;
+  const CarriedSteps* const carrier =
+      generation == nullptr ? nullptr : generation->generator().carried();
   for (RequestPart& piece : pieces) {
-    auto part = std::make_shared<Part>(call, parts.size(), std::move(piece));
+    auto part = std::make_shared<Part>(call, parts.size(), std::move(piece), carrier);
     part->shape = {.rows = part->measured.rows,
                    .tokens = part->measured.tokens,
                    .bytes = part->measured.bytes,

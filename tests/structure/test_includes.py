@@ -126,7 +126,7 @@ MAY_INCLUDE = {
     "client/cli": ["client"],
     # Commands that need no server run the engine themselves.
     "tools/files": ["runtime/recipe", "runtime/onnx", "runtime/bucket"],
-    "tools/reports": ["tools/files", "client/cli", "runtime/engine", "runtime/device/cpu"],
+    "tools/reports": ["tools/files", "client/cli", "runtime/generate", "runtime/device/cpu"],
     "tools": ["tools/reports", "server/hub", "runtime/generate",
               "runtime/device/cpu"],
     "proto/recipe": [], "proto/model_config": [],

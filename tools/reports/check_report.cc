@@ -12,6 +12,7 @@
 #include "client/cli/table.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model/tail.h"
+#include "runtime/generate/carried_steps.h"
 #include "runtime/graph/parameter_expr.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/paged/paged_form.h"
@@ -109,9 +110,18 @@ std::string PagingText(const Model& model) {
         "clients carry the cache of this decoder, and it makes no tokens by itself: ",
         form.status().message(), "\n\n");
   }
-  return absl::StrCat("makes tokens: the server keeps ", form->caches.size(),
-                      " caches in pages of ", form->page_bytes, " bytes, for up to ", form->context,
-                      " positions of a sequence\n\n");
+  const absl::Status carried =
+      CarriedSteps::CheckModel(model, Engine::SymbolicGraph(model, /*packed=*/false), form->decoder)
+          .status();
+  return absl::StrCat(
+      "makes tokens: the server keeps ", form->caches.size(), " caches in pages of ",
+      form->page_bytes, " bytes, for up to ", form->context, " positions of a sequence\n",
+      carried.ok()
+          ? "clients that carry their cache are served by the same recipes, where their "
+            "masks have no holes and their positions follow the past"
+          : absl::StrCat("clients that carry their cache are served as those of any model: ",
+                         carried.message()),
+      "\n\n");
 }
 
 std::string KernelsText(const Model& model, const CheckedRecipe& shown) {

@@ -5,6 +5,8 @@
 // it, a place in a sequence and an address for each token. No client ever sends these.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "absl/strings/string_view.h"
@@ -26,6 +28,26 @@ constexpr int64_t CacheCellBytes(CacheDType dtype) {
 std::optional<CacheDType> ParseCacheDType(absl::string_view name);  // "f32", "bf16", "int8"
 absl::string_view CacheDTypeName(CacheDType dtype);
 
+// A sequence whose keys and values a client carries: they are read where the client has them, and
+// written once, into the answer. Both are row-major, of float32 or float16, which is widened.
+struct CarriedCache {
+  const std::byte* past = nullptr;  // [heads, past, size], at any alignment
+  std::byte* present = nullptr;     // [heads, past + new, size]; vectors behind it can be read
+};
+struct CarriedSequence {
+  const CarriedCache* caches = nullptr;  // one for each cache input of the model
+  int64_t past = 0;
+  int64_t total = 0;
+  bool begins = false;  // nothing of it was computed yet: its past is to be written
+  bool half = false;    // keys and values are of float16
+};
+// One token of it. The address of a token's table is that of one of these, plus 1.
+struct alignas(8) CarriedToken {
+  const CarriedSequence* sequence = nullptr;
+  int64_t place = 0;  // its position
+};
+inline constexpr int64_t kCarriedMark = 1;
+
 // reprise.CachedRows(tokens [T, ...]) {cache, heads, size, past} -> float32 [T, heads, past, size]:
 // stands for what a cache holds while a graph is rewritten. No recipe is left with one: the
 // attention that reads it becomes reprise.PagedAttention.
@@ -33,12 +55,13 @@ Rule CachedRowsRule;
 Kernel CachedRowsKernel;
 
 // reprise.PagedAttention(q, k, v, positions, tables) {num_heads, kv_heads, scale, k_offset,
-// v_offset, context, window?, softcap?, slopes?, biases?, bias_span?, cache_dtype?, k_scales?,
-// v_scales?}: q [T, 1, H*D], k [T, KV*D], v [T, KV*Dv], positions i64 [T], tables i64 [T] ->
-// [T, 1, H*Dv]. tables[t] is the address of a table, std::byte*[], of the pages of token t's
-// sequence; 0: nobody keeps a cache, and nothing is computed. Tokens of a sequence lie side by
-// side, in order. The keys and values of each token are appended to its sequence's pages, at
-// elements k_offset and v_offset of a page; then each token attends to all positions of its
+// v_offset, context, k_cache, v_cache, window?, softcap?, slopes?, biases?, bias_span?,
+// cache_dtype?, k_scales?, v_scales?}: q [T, 1, H*D], k [T, KV*D], v [T, KV*Dv], positions i64 [T],
+// tables i64 [T] -> [T, 1, H*Dv]. tables[t] is the address of a table, std::byte*[], of the pages
+// of token t's sequence; 0: nobody keeps a cache, and nothing is computed. An odd one is that of a
+// CarriedToken, whose caches `k_cache` and `v_cache` are read and written. Tokens of a sequence lie
+// side by side, in order. The keys and values of each token are appended to its sequence's pages,
+// at elements k_offset and v_offset of a page; then each token attends to all positions of its
 // sequence up to its own, the last `window` of them where that is not 0. `slopes`, one a head:
 // times (key - query) is added to a score. `biases`, bias_span numbers a head: number (query -
 // key), or the last one where the key comes earlier, is added to a score.

@@ -75,7 +75,9 @@ class PageAttentionPass : public Pass {
                              {"scale", node.attributes.Float("scale", 1)},
                              {"k_offset", keys.Int("offset", 0)},
                              {"v_offset", values.Int("offset", 0)},
-                             {"context", keys.Int("context", 0)}};
+                             {"context", keys.Int("context", 0)},
+                             {"k_cache", keys.Int("cache", 0)},
+                             {"v_cache", values.Int("cache", 0)}};
     if (const int64_t dtype = keys.Int("cache_dtype", 0); dtype != 0) {
       attributes.Set("cache_dtype", dtype);
       attributes.Set("k_scales", keys.Int("scales", 0));

@@ -100,8 +100,26 @@ HWY_INLINE VF Finished(const PagedArgs& args, const PagedRow& row, int64_t posit
   return hn::IfThenElse(seen, score, hn::Set(kF32, -std::numeric_limits<float>::infinity()));
 }
 
+// The rows of page `page` as floats, `size` each: those of a client, or a copy of them.
+const float* RowsOf(const PagedArgs& args, const std::byte* rows, int64_t size, int64_t page) {
+  const int64_t base = page * kPage, count = std::min(kPage, args.positions - base);
+  if (args.widen == nullptr) return reinterpret_cast<const float*>(rows) + base * size;
+  constexpr int64_t kHalf = 2;  // bytes
+  float* const wide = args.tile + 2 * args.head_dim * kPage;
+  args.widen(rows + base * size * kHalf, wide, count * size);
+  return wide;
+}
+
+// Writes the keys of page `page` to `to`, as a page holds them; those that there are not are zeros.
+void CopyKeys(const PagedArgs& args, int64_t page, float* to) {
+  const int64_t count = std::min(kPage, args.positions - page * kPage);
+  if (count < kPage) std::fill_n(to, args.head_dim * kPage, 0.0f);
+  args.transpose(RowsOf(args, args.keys, args.head_dim, page), args.head_dim, count, args.head_dim,
+                 to, kPage);
+}
+
 // Scores of `Pages` pages from `page` on, for all rows.
-template <class Cell, int Rows, int Pages>
+template <class Cell, bool Carried, int Rows, int Pages>
 HWY_INLINE void Scores(const PagedArgs& args, const PagedRow* rows, const Range& range,
                        int64_t page, VF* highest) {
   VF sums[Rows][Pages * kPageVectors];
@@ -110,7 +128,13 @@ HWY_INLINE void Scores(const PagedArgs& args, const PagedRow* rows, const Range&
     for (VF& sum : sums[r]) sum = hn::Zero(kF32);
   }
   for (int p = 0; p < Pages; ++p) {
-    keys[p] = reinterpret_cast<const Cell*>(args.pages[page + p]) + args.k_offset;
+    if constexpr (Carried) {
+      float* const tile = args.tile + p * args.head_dim * kPage;
+      CopyKeys(args, page + p, tile);
+      keys[p] = tile;
+    } else {
+      keys[p] = reinterpret_cast<const Cell*>(args.pages[page + p]) + args.k_offset;
+    }
   }
   for (int64_t d = 0; d < args.head_dim; ++d) {
     for (int p = 0; p < Pages; ++p) {
@@ -164,19 +188,25 @@ float Weigh(float* scores, int64_t count, float highest) {
 }
 
 // Columns [column, column + Vectors * kLanes) of the results.
-template <class Cell, int Rows, int Vectors>
+template <class Cell, bool Carried, int Rows, int Vectors>
 HWY_INLINE void Values(const PagedArgs& args, const PagedRow* rows, const Range& range,
                        const float* totals, int64_t column) {
   VF sums[Rows][Vectors];
   for (int r = 0; r < Rows; ++r) {
     for (VF& sum : sums[r]) sum = hn::Zero(kF32);
   }
-  const int64_t stride = ops::PagedValueStride(args.v_head_dim);
+  const int64_t stride = Carried ? args.v_head_dim : ops::PagedValueStride(args.v_head_dim);
   const float* weights = args.scratch - range.first;
   for (int64_t page = range.first_page(); page <= range.last_page(); ++page) {
     const int64_t base = page * kPage;
-    const Cell* values = reinterpret_cast<const Cell*>(args.pages[page]) + args.v_offset + column;
-    const float* scales = reinterpret_cast<const float*>(args.pages[page]) + args.v_scales;
+    const Cell* values = nullptr;
+    const float* scales = nullptr;
+    if constexpr (Carried) {
+      values = RowsOf(args, args.values, args.v_head_dim, page) + column;
+    } else {
+      values = reinterpret_cast<const Cell*>(args.pages[page]) + args.v_offset + column;
+      scales = reinterpret_cast<const float*>(args.pages[page]) + args.v_scales;
+    }
     // How much value `j` of the page weighs for row `r`.
     const auto weight_of = [&](int r, int64_t j) HWY_ATTR {
       const float weight = weights[r * args.scratch_stride + base + j];
@@ -218,16 +248,18 @@ HWY_INLINE void Values(const PagedArgs& args, const PagedRow* rows, const Range&
   }
 }
 
-template <class Cell, int Rows>
+template <class Cell, bool Carried, int Rows>
 void RunRows(const PagedArgs& args, const PagedRow* rows) {
   const Range range = RangeOf(args, rows, Rows);
   VF highest[Rows];
   for (VF& one : highest) one = hn::Set(kF32, -std::numeric_limits<float>::infinity());
   int64_t page = range.first_page();
   for (; page + kPagesAtOnce - 1 <= range.last_page(); page += kPagesAtOnce) {
-    Scores<Cell, Rows, kPagesAtOnce>(args, rows, range, page, highest);
+    Scores<Cell, Carried, Rows, kPagesAtOnce>(args, rows, range, page, highest);
   }
-  for (; page <= range.last_page(); ++page) Scores<Cell, Rows, 1>(args, rows, range, page, highest);
+  for (; page <= range.last_page(); ++page) {
+    Scores<Cell, Carried, Rows, 1>(args, rows, range, page, highest);
+  }
   float totals[Rows];
   const int64_t count = (range.last_page() + 1) * kPage - range.first;
   for (int r = 0; r < Rows; ++r) {
@@ -238,27 +270,32 @@ void RunRows(const PagedArgs& args, const PagedRow* rows) {
   const int64_t width = ops::PagedValueStride(args.v_head_dim);
   int64_t column = 0;
   for (; column + kVectors * kLanes <= width; column += kVectors * kLanes) {
-    Values<Cell, Rows, kVectors>(args, rows, range, totals, column);
+    Values<Cell, Carried, Rows, kVectors>(args, rows, range, totals, column);
   }
-  for (; column < width; column += kLanes) Values<Cell, Rows, 1>(args, rows, range, totals, column);
+  for (; column < width; column += kLanes) {
+    Values<Cell, Carried, Rows, 1>(args, rows, range, totals, column);
+  }
 }
 
-template <class Cell, int... Counts>
+template <class Cell, bool Carried, int... Counts>
 void Dispatch(const PagedArgs& args, const PagedRow* rows, int64_t count,
               std::integer_sequence<int, Counts...>) {
-  ((count == Counts + 1 ? RunRows<Cell, Counts + 1>(args, rows) : void()), ...);
+  ((count == Counts + 1 ? RunRows<Cell, Carried, Counts + 1>(args, rows) : void()), ...);
 }
 
-template <class Cell>
+template <class Cell, bool Carried = false>
 void Rows(const PagedArgs& args, const PagedRow* rows, int64_t count) {
-  Dispatch<Cell>(args, rows, count, std::make_integer_sequence<int, static_cast<int>(kRows)>());
+  Dispatch<Cell, Carried>(args, rows, count,
+                          std::make_integer_sequence<int, static_cast<int>(kRows)>());
 }
 
 }  // namespace
 
 // By CacheDType.
-constexpr PagedTable kPagedKernels = {
-    .kernels = {{kRows, Rows<float>}, {kRows, Rows<uint16_t>}, {kRows, Rows<int8_t>}}};
+constexpr PagedTable kPagedKernels = {.kernels = {{kRows, Rows<float>},
+                                                  {kRows, Rows<uint16_t>},
+                                                  {kRows, Rows<int8_t>},
+                                                  {kRows, Rows<float, true>}}};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -269,6 +306,12 @@ namespace reprise::cpu {
 const PagedKernels& PagedKernelsFor(Isa isa, ops::CacheDType dtype) {
   const PagedTable& table = REPRISE_CHOOSE_TARGET(isa, kPagedKernels);
   return table.kernels[static_cast<size_t>(dtype)];
+}
+
+const PagedKernels& CarriedKernelsFor(Isa isa) {
+  constexpr size_t kCarried = 3;  // they follow those by CacheDType
+  const PagedTable& table = REPRISE_CHOOSE_TARGET(isa, kPagedKernels);
+  return table.kernels[kCarried];
 }
 
 }  // namespace reprise::cpu

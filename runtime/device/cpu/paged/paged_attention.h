@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "runtime/base/cpu/cpu_info.h"
+#include "runtime/device/cpu/simd/transpose.h"
 #include "runtime/ops/attention/paged.h"
 
 namespace reprise::cpu {
@@ -33,7 +34,16 @@ inline constexpr int64_t kPagePad = 16;
 
 struct PagedArgs {
   std::byte* const* pages = nullptr;  // those of the sequence
-  int64_t k_offset = 0;               // elements from a page's begin to the head's keys
+  // Where a client carries the keys and values of the head: `positions` rows of each, one behind
+  // another. Null: they lie in pages.
+  const std::byte* keys = nullptr;
+  const std::byte* values = nullptr;
+  // They are of float16, which this makes floats of; null: they are floats.
+  void (*widen)(const void* x, float* y, int64_t count) = nullptr;
+  int64_t positions = 0;
+  float* tile = nullptr;          // PagedTileFloats(head_dim, v_head_dim) floats for them
+  Transpose transpose = nullptr;  // writes these
+  int64_t k_offset = 0;           // elements from a page's begin to the head's keys
   int64_t v_offset = 0;
   int64_t k_scales = 0;  // floats from there to their scales, where they are integers
   int64_t v_scales = 0;
@@ -53,16 +63,24 @@ struct PagedKernels {
   void (*rows)(const PagedArgs& args, const PagedRow* rows, int64_t count);
 };
 
-// Those of one tier, by CacheDType.
+// Those of one tier, by CacheDType; the last one reads what clients carry.
 struct PagedTable {
-  PagedKernels kernels[3];
+  PagedKernels kernels[4];
 };
 
 // The kernels of the highest tier that is not above `isa`.
 const PagedKernels& PagedKernelsFor(Isa isa, ops::CacheDType dtype = ops::CacheDType::kFloat32);
+// Those for keys and values that clients carry: the bits are those of pages of float32.
+const PagedKernels& CarriedKernelsFor(Isa isa);
 
 // Scores of one row, for sequences of up to `context` positions.
 constexpr int64_t PagedScratchStride(int64_t context) { return (context + 15) / 16 * 16 + 16; }
 inline constexpr int64_t kMostPagedRows = 8;
+// Keys of the pages whose scores are summed side by side, as a page holds them; then the rows of a
+// page that are widened, and a vector that may be read behind them.
+constexpr int64_t PagedTileFloats(int64_t head_dim, int64_t v_head_dim) {
+  const int64_t width = head_dim > v_head_dim ? head_dim : v_head_dim;
+  return (2 * head_dim + width + 1) * ops::kPagePositions;
+}
 
 }  // namespace reprise::cpu

@@ -9,6 +9,7 @@
 #include "runtime/device/cpu/paged/paged_attention.h"
 #include "runtime/device/cpu/paged/paged_plans.h"
 #include "runtime/device/cpu/plan/plan.h"
+#include "runtime/device/cpu/simd/half.h"
 #include "runtime/ops/attention/paged.h"
 
 namespace reprise::cpu {
@@ -20,7 +21,11 @@ constexpr size_t kQuery = 0, kKey = 1, kValue = 2, kPositions = 3, kTables = 4, 
 
 struct PagedParams {
   const PagedKernels* kernels = nullptr;
-  PagedArgs args;  // sizes; offsets are those of head 0
+  const PagedKernels* carried = nullptr;  // those of what clients carry
+  const HalfKernels* half = nullptr;      // and what makes its float16 floats
+  int64_t k_cache = 0, v_cache = 0;       // positions among the caches of a client
+  int64_t scratch_floats = 0;             // the scratch of a part
+  PagedArgs args;                         // sizes; offsets are those of head 0
   int64_t tokens = 0, batch_rows = 0, heads = 0, kv_heads = 0, group = 0;
   int64_t tile = 1;  // tokens of a unit
   std::vector<float> slopes;
@@ -33,21 +38,65 @@ struct PagedParams {
 struct Tokens {
   explicit Tokens(const LaunchArgs& launch)
       : positions(static_cast<const int64_t*>(launch.operands[kPositions])),
-        tables(static_cast<std::byte* const* const*>(launch.operands[kTables])) {}
+        tables(static_cast<const int64_t*>(launch.operands[kTables])) {}
 
   // The first of `count` tokens, those of sequences.
   int64_t live(int64_t count) const {
     int64_t tokens = 0;
-    while (tokens < count && tables[tokens] != nullptr) ++tokens;
+    while (tokens < count && tables[tokens] != 0) ++tokens;
     return tokens;
   }
 
-  std::byte* page(int64_t token) const { return tables[token][positions[token] / kPage]; }
+  // Null where the server holds the token's cache.
+  const ops::CarriedToken* carried(int64_t token) const {
+    if ((tables[token] & ops::kCarriedMark) == 0) return nullptr;
+    return reinterpret_cast<const ops::CarriedToken*>(tables[token] - ops::kCarriedMark);
+  }
+  std::byte* const* pages(int64_t token) const {
+    return reinterpret_cast<std::byte* const*>(tables[token]);
+  }
+  std::byte* page(int64_t token) const { return pages(token)[positions[token] / kPage]; }
+  bool same_sequence(int64_t a, int64_t b) const {
+    const ops::CarriedToken *one = carried(a), *other = carried(b);
+    if (one == nullptr || other == nullptr) return tables[a] == tables[b];
+    return one->sequence == other->sequence;
+  }
 
   const int64_t* positions;
-  std::byte* const* const* tables;  // numbers of 64 bits that are addresses
+  const int64_t* tables;  // addresses
 };
 static_assert(sizeof(std::byte* const*) == sizeof(int64_t));
+
+// One cache of a client's sequence, which takes the new rows of a token.
+struct CarriedRows {
+  CarriedRows(const ops::CarriedToken& token, int64_t cache, int64_t size)
+      : sequence(*token.sequence),
+        cache(sequence.caches[cache]),
+        place(token.place),
+        size(size),
+        row_bytes(size * static_cast<int64_t>(sequence.half ? sizeof(uint16_t) : sizeof(float))) {}
+
+  std::byte* head(int64_t h) const { return cache.present + h * sequence.total * row_bytes; }
+
+  // The past of all heads is written where the sequence begins; then the token's `rows`.
+  void Write(const float* rows, int64_t heads, const HalfKernels& half) const {
+    const int64_t past_bytes = sequence.past * row_bytes;
+    const bool first = sequence.begins && place == sequence.past;
+    for (int64_t h = 0; h < heads; ++h) {
+      if (first && past_bytes > 0) std::memcpy(head(h), cache.past + h * past_bytes, past_bytes);
+      std::byte* const to = head(h) + place * row_bytes;
+      if (sequence.half) {
+        half.narrow(rows + h * size, reinterpret_cast<uint16_t*>(to), size);
+      } else {
+        std::memcpy(to, rows + h * size, row_bytes);
+      }
+    }
+  }
+
+  const ops::CarriedSequence& sequence;
+  const ops::CarriedCache& cache;
+  const int64_t place, size, row_bytes;
+};
 
 // Writes `count` numbers `stride` cells apart, as a page of that dtype holds them. The scale of
 // integers is written to `scale`.
@@ -93,6 +142,11 @@ void Append(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
     const float* key = static_cast<const float*>(launch.operands[kKey]) + t * p.kv_heads * size;
     const float* value =
         static_cast<const float*>(launch.operands[kValue]) + t * p.kv_heads * size_v;
+    if (const ops::CarriedToken* carried = all.carried(t); carried != nullptr) {
+      CarriedRows(*carried, p.k_cache, size).Write(key, p.kv_heads, *p.half);
+      CarriedRows(*carried, p.v_cache, size_v).Write(value, p.kv_heads, *p.half);
+      continue;
+    }
     auto* const page = reinterpret_cast<Cell*>(all.page(t));
     Cell* keys = page + p.args.k_offset + slot;
     Cell* values = page + p.args.v_offset + slot * stride_v;
@@ -128,9 +182,7 @@ const float* BiasesOf(const PagedParams& p, int64_t head) {
 // The tokens of a unit that begins at `token`: of one sequence, side by side.
 int64_t EndOfTile(const PagedParams& p, const Tokens& all, int64_t token, int64_t tokens) {
   int64_t end = token + 1;
-  while (end < std::min(tokens, token + p.tile) && all.tables[end] == all.tables[token]) {
-    ++end;
-  }
+  while (end < std::min(tokens, token + p.tile) && all.same_sequence(end, token)) ++end;
   return end;
 }
 
@@ -144,13 +196,22 @@ void RunUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int6
              int64_t kv_head) {
   const Tokens all(launch);
   PagedArgs args = p.args;
-  args.pages = all.tables[begin];
-  args.k_offset += kv_head * args.head_dim * kPage;
-  args.v_offset += kv_head * kPage * ops::PagedValueStride(args.v_head_dim);
-  args.k_scales += kv_head * kPage;
-  args.v_scales += kv_head * kPage;
-  args.scratch = static_cast<float*>(launch.operands[kWorkspace]) +
-                 launch.part * kMostPagedRows * args.scratch_stride;
+  args.scratch = static_cast<float*>(launch.operands[kWorkspace]) + launch.part * p.scratch_floats;
+  const PagedKernels* kernels = p.kernels;
+  if (const ops::CarriedToken* carried = all.carried(begin); carried != nullptr) {
+    kernels = p.carried;
+    args.keys = CarriedRows(*carried, p.k_cache, args.head_dim).head(kv_head);
+    args.values = CarriedRows(*carried, p.v_cache, args.v_head_dim).head(kv_head);
+    if (carried->sequence->half) args.widen = p.half->widen;
+    args.positions = all.positions[end - 1] + 1;  // Those behind are not written yet.
+    args.tile = args.scratch + kMostPagedRows * args.scratch_stride;
+  } else {
+    args.pages = all.pages(begin);
+    args.k_offset += kv_head * args.head_dim * kPage;
+    args.v_offset += kv_head * kPage * ops::PagedValueStride(args.v_head_dim);
+    args.k_scales += kv_head * kPage;
+    args.v_scales += kv_head * kPage;
+  }
   const auto* q = static_cast<const float*>(launch.operands[kQuery]);
   auto* out = static_cast<float*>(launch.operands[kOut]);
   PagedRow rows[kMostPagedRows];
@@ -163,8 +224,8 @@ void RunUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int6
                        .position = all.positions[t],
                        .slope = p.slopes.empty() ? 0 : p.slopes[head],
                        .biases = BiasesOf(p, head)};
-      if (count < p.kernels->most_rows && (t + 1 < end || g + 1 < p.group)) continue;
-      p.kernels->rows(args, rows, count);
+      if (count < kernels->most_rows && (t + 1 < end || g + 1 < p.group)) continue;
+      kernels->rows(args, rows, count);
       count = 0;
     }
   }
@@ -215,13 +276,18 @@ std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeVie
   p.group = p.heads / p.kv_heads;
   const auto dtype = static_cast<ops::CacheDType>(attributes.Int("cache_dtype", 0));
   p.kernels = &PagedKernelsFor(target.isa, dtype);
+  p.carried = &CarriedKernelsFor(target.isa);
+  p.half = &HalfKernelsFor(target.isa, DType::kFloat16);
+  p.k_cache = attributes.Int("k_cache", 0);
+  p.v_cache = attributes.Int("v_cache", 0);
   p.append = dtype == ops::CacheDType::kFloat32    ? Append<float>
              : dtype == ops::CacheDType::kBFloat16 ? Append<uint16_t>
                                                    : Append<int8_t>;
   p.tile = std::max<int64_t>(1, p.kernels->most_rows / p.group);
   p.scratch_parts = target.scratch_parts;
   const int64_t context = attributes.Int("context", 0);
-  p.args = {.k_offset = attributes.Int("k_offset", 0),
+  p.args = {.transpose = TransposeFor(target.isa),
+            .k_offset = attributes.Int("k_offset", 0),
             .v_offset = attributes.Int("v_offset", 0),
             .k_scales = attributes.Int("k_scales", 0),
             .v_scales = attributes.Int("v_scales", 0),
@@ -236,13 +302,15 @@ std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeVie
   if (const auto* biases = attributes.Get<std::vector<float>>("biases")) {
     p.biases = BiasRows(*biases, p.args.bias_span);
   }
+  p.scratch_floats =
+      kMostPagedRows * p.args.scratch_stride + PagedTileFloats(p.args.head_dim, p.args.v_head_dim);
   const double pairs = static_cast<double>(p.tokens * p.heads) * static_cast<double>(context) / 2;
   Candidate candidate =
       MakeCandidate(target, node, "paged_attention", RunPagedAttention, p,
                     2 * pairs * static_cast<double>(p.args.head_dim + p.args.v_head_dim));
   candidate.option.takes_live_rows = p.batch_rows > 0;
   candidate.option.workspace_bytes =
-      sizeof(float) * kMostPagedRows * p.args.scratch_stride * static_cast<size_t>(p.scratch_parts);
+      sizeof(float) * static_cast<size_t>(p.scratch_floats * p.scratch_parts);
   candidate.bound.phases = 2;
   candidate.bound.detail = absl::StrCat(
       p.tokens, " tokens, ", p.heads, " heads over ", p.kv_heads, ", head dim ", p.args.head_dim,

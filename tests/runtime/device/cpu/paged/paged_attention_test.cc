@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "runtime/base/aligned_buffer.h"
+#include "runtime/device/cpu/simd/half.h"
+#include "runtime/graph/tensor.h"
 #include "runtime/ops/attention/paged.h"
 
 namespace reprise::cpu {
@@ -76,23 +78,41 @@ class Sequence {
 
   float Next() { return std::normal_distribution<float>()(random_); }
 
-  // Rows at `positions`, computed `tile` at a time.
+  // Rows at `positions`, computed `tile` at a time. `carried`: as a client carries the keys and
+  // values, rather than in pages.
   std::vector<float> Run(const PagedKernels& kernels, const std::vector<float>& q,
-                         const std::vector<int64_t>& positions, int64_t tile) {
+                         const std::vector<int64_t>& positions, int64_t tile, bool carried = false,
+                         bool half = false) {
     AlignedBuffer scratch(kMostPagedRows * PagedScratchStride(of_.keys) * sizeof(float));
-    const PagedArgs args = {.pages = pages_.data(),
-                            .k_offset = 0,
-                            .v_offset = kPage * of_.size,
-                            .k_scales = scales_,
-                            .v_scales = scales_ + kPage,
-                            .head_dim = of_.size,
-                            .v_head_dim = of_.size_v,
-                            .scale = 0.3f,
-                            .softcap = of_.softcap,
-                            .bias_span = of_.bias_span,
-                            .window = of_.window,
-                            .scratch = reinterpret_cast<float*>(scratch.data()),
-                            .scratch_stride = PagedScratchStride(of_.keys)};
+    std::vector<float> keys(PagedTileFloats(of_.size, of_.size_v)), values = v_;
+    values.resize(values.size() + kPage, std::nanf(""));
+    std::vector<uint16_t> halves_k, halves_v;
+    PagedArgs args = {.pages = pages_.data(),
+                      .k_offset = 0,
+                      .v_offset = kPage * of_.size,
+                      .k_scales = scales_,
+                      .v_scales = scales_ + kPage,
+                      .head_dim = of_.size,
+                      .v_head_dim = of_.size_v,
+                      .scale = 0.3f,
+                      .softcap = of_.softcap,
+                      .bias_span = of_.bias_span,
+                      .window = of_.window,
+                      .scratch = reinterpret_cast<float*>(scratch.data()),
+                      .scratch_stride = PagedScratchStride(of_.keys)};
+    if (carried) {
+      args.pages = nullptr;
+      args.keys = reinterpret_cast<const std::byte*>(k_.data());
+      args.values = reinterpret_cast<const std::byte*>(values.data());
+      if (half) {
+        args.keys = Narrowed(k_, halves_k);
+        args.values = Narrowed(v_, halves_v);
+        args.widen = HalfKernelsFor(UsableIsa(Isa::kAvx512), DType::kFloat16).widen;
+      }
+      args.positions = of_.keys;
+      args.tile = keys.data();
+      args.transpose = TransposeFor(UsableIsa(Isa::kAvx512));
+    }
     std::vector<float> out(positions.size() * of_.size_v);
     for (size_t first = 0; first < positions.size(); first += tile) {
       const size_t count = std::min<size_t>(tile, positions.size() - first);
@@ -107,6 +127,11 @@ class Sequence {
       kernels.rows(args, rows.data(), static_cast<int64_t>(count));
     }
     return out;
+  }
+
+  static const std::byte* Narrowed(const std::vector<float>& from, std::vector<uint16_t>& to) {
+    for (const float number : from) to.push_back(FloatToHalf(number));
+    return reinterpret_cast<const std::byte*>(to.data());
   }
 
   // The definition, in double.
@@ -175,6 +200,19 @@ TEST_P(PagedAttentionTest, RowsAreThoseOfTheDefinitionWhateverStandsBesideThem) 
       EXPECT_EQ(std::memcmp(alone.data(), beside.data(), alone.size() * sizeof(float)), 0)
           << one.keys << " keys, tiles of " << tile;
     }
+    const PagedKernels& carried = CarriedKernelsFor(UsableIsa(wanted));
+    const std::vector<float> read =
+        sequence.Run(carried, q, positions, carried.most_rows, /*carried=*/true);
+    if (dtype != ops::CacheDType::kInt8) {  // Scales are multiplied with at another place.
+      EXPECT_EQ(std::memcmp(alone.data(), read.data(), alone.size() * sizeof(float)), 0)
+          << one.keys << " keys that a client carries";
+    }
+    if (dtype == ops::CacheDType::kFloat32) continue;
+    // The numbers are float16 as they are.
+    const std::vector<float> widened =
+        sequence.Run(carried, q, positions, carried.most_rows, /*carried=*/true, /*half=*/true);
+    EXPECT_EQ(std::memcmp(widened.data(), read.data(), read.size() * sizeof(float)), 0)
+        << one.keys << " keys of float16 that a client carries";
   }
 }
 
