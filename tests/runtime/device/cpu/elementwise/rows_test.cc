@@ -264,6 +264,18 @@ TEST_P(RowsTest, LogSoftmaxHasTheDigitsOfItsDefinition) {
       }
     }
   }
+  // One class, or one that is all there is to choose from, is certain: no digit is lost.
+  for (const float certain : {0.0F, 1.7F, -3.3F, 1e30F}) {
+    float one[] = {certain};
+    kernels().log_softmax(one, one, 1, 0, 1);
+    EXPECT_EQ(one[0], 0);
+    float column[] = {certain};
+    kernels().softmax_columns(/*log=*/true, column, 1, 1, 1, column);
+    EXPECT_EQ(column[0], 0);
+    float two[] = {certain, -std::numeric_limits<float>::infinity()};
+    kernels().log_softmax(two, two, 2, 0, 1);
+    EXPECT_EQ(two[0], 0);
+  }
   // A masked element has the probability 0; where all are masked, there is no probability.
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   float masked[] = {1, -kInfinity, 1, -kInfinity, -kInfinity, -kInfinity};

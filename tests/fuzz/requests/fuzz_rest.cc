@@ -1,0 +1,9 @@
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/fuzz/requests/feed.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  reprise::fuzz::FeedRest({reinterpret_cast<const char*>(data), size});
+  return 0;
+}
