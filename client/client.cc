@@ -144,6 +144,28 @@ void Client::InferAsync(const InferRequest& request, InferCallback done) {
       });
 }
 
+absl::Status Client::RegisterSharedMemory(absl::string_view region, absl::string_view key,
+                                          size_t bytes, size_t offset) {
+  inference::SystemSharedMemoryRegisterRequest request;
+  request.set_name(std::string(region));
+  request.set_key(std::string(key));
+  request.set_byte_size(bytes);
+  request.set_offset(offset);
+  return state_
+      ->Call(options_, *state_->inference,
+             &inference::GRPCInferenceService::Stub::SystemSharedMemoryRegister, request)
+      .status();
+}
+
+absl::Status Client::UnregisterSharedMemory(absl::string_view region) {
+  inference::SystemSharedMemoryUnregisterRequest request;
+  request.set_name(std::string(region));
+  return state_
+      ->Call(options_, *state_->inference,
+             &inference::GRPCInferenceService::Stub::SystemSharedMemoryUnregister, request)
+      .status();
+}
+
 absl::Status Client::Generate(const GenerateRequest& request,
                               const std::function<bool(const GeneratedTokens&)>& on_tokens) {
   grpc::ClientContext context;

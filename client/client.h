@@ -23,6 +23,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -64,7 +65,9 @@ struct InferRequest {
   std::string version;  // empty: the newest
   std::string id;       // echoed by the server
   std::vector<InputTensor> inputs;
-  std::vector<std::string> outputs;  // empty: all
+  std::vector<std::string> outputs;  // empty, and no output_regions: all
+  // By output: where the server is to write its bytes. These outputs are wanted as well.
+  std::map<std::string, RegionSlice> output_regions = {};
 };
 
 class InferResult {
@@ -135,6 +138,14 @@ class Client {
 
   // OK when a connection stands; UNAVAILABLE, with the address, if none does after `patience`.
   absl::Status WaitForConnection(std::chrono::milliseconds patience);
+
+  // Tells the server of `bytes` bytes of the object `key` of shared memory (SharedMemory), which
+  // tensors name by `region` from now on. ALREADY_EXISTS for a name that is taken; UNIMPLEMENTED
+  // where the server runs without --system-shared-memory.
+  absl::Status RegisterSharedMemory(absl::string_view region, absl::string_view key, size_t bytes,
+                                    size_t offset = 0);
+  // Has the server forget it. Empty: all regions.
+  absl::Status UnregisterSharedMemory(absl::string_view region);
 
   absl::StatusOr<bool> ServerReady();
   absl::StatusOr<bool> ModelReady(absl::string_view model, absl::string_view version = "");

@@ -1,5 +1,8 @@
 #include "client/infer_codec.h"
 
+#include <map>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -8,6 +11,29 @@
 
 namespace reprise::client {
 namespace {
+
+// Names of the parameters are those of Triton's extension for shared memory.
+template <typename Tensor>
+void SetRegion(const RegionSlice& region, Tensor& tensor) {
+  auto& parameters = *tensor.mutable_parameters();
+  parameters["shared_memory_region"].set_string_param(region.region);
+  parameters["shared_memory_byte_size"].set_int64_param(region.bytes);
+  if (region.offset != 0) parameters["shared_memory_offset"].set_int64_param(region.offset);
+}
+
+std::optional<RegionSlice> RegionOf(
+    const inference::ModelInferResponse::InferOutputTensor& output) {
+  const auto& parameters = output.parameters();
+  const auto region = parameters.find("shared_memory_region");
+  if (region == parameters.end()) return std::nullopt;
+  const auto number = [&](const char* name) {
+    const auto found = parameters.find(name);
+    return found == parameters.end() ? 0 : found->second.int64_param();
+  };
+  return RegionSlice{.region = region->second.string_param(),
+                     .offset = number("shared_memory_offset"),
+                     .bytes = number("shared_memory_byte_size")};
+}
 
 std::string Names(absl::Span<const OutputTensor> outputs) {
   return absl::StrJoin(outputs, ", ", [](std::string* out, const OutputTensor& output) {
@@ -27,9 +53,25 @@ inference::ModelInferRequest ToMessage(const InferRequest& request) {
     tensor.set_name(input.name);
     tensor.set_datatype(input.datatype);
     tensor.mutable_shape()->Add(input.shape.begin(), input.shape.end());
-    message.add_raw_input_contents(input.data.data(), input.data.size());
+    if (input.region.has_value()) {
+      SetRegion(*input.region, tensor);
+    } else {
+      message.add_raw_input_contents(input.data.data(), input.data.size());
+    }
   }
-  for (const std::string& output : request.outputs) message.add_outputs()->set_name(output);
+  std::map<std::string, RegionSlice> regions = request.output_regions;
+  for (const std::string& output : request.outputs) {
+    auto& tensor = *message.add_outputs();
+    tensor.set_name(output);
+    if (const auto region = regions.extract(output); !region.empty()) {
+      SetRegion(region.mapped(), tensor);
+    }
+  }
+  for (const auto& [output, region] : regions) {
+    auto& tensor = *message.add_outputs();
+    tensor.set_name(output);
+    SetRegion(region, tensor);
+  }
   return message;
 }
 
@@ -45,7 +87,8 @@ absl::StatusOr<InferResult> InferResult::FromMessage(
     const auto& output = message->outputs(i);
     const std::string& raw = message->raw_output_contents(i);
     const size_t element = ElementBytes(output.datatype());
-    if (element != 0) {
+    std::optional<RegionSlice> region = RegionOf(output);
+    if (element != 0 && !region.has_value()) {
       uint64_t bytes = element;
       for (int64_t dim : output.shape()) bytes *= static_cast<uint64_t>(dim);
       if (bytes != raw.size()) {
@@ -57,7 +100,8 @@ absl::StatusOr<InferResult> InferResult::FromMessage(
     result.outputs_.push_back({output.name(),
                                output.datatype(),
                                {output.shape().data(), static_cast<size_t>(output.shape_size())},
-                               {reinterpret_cast<const std::byte*>(raw.data()), raw.size()}});
+                               {reinterpret_cast<const std::byte*>(raw.data()), raw.size()},
+                               std::move(region)});
   }
   result.message_ = std::move(message);
   return result;

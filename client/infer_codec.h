@@ -6,7 +6,7 @@
 
 namespace reprise::client {
 
-// Tensors travel raw, one entry for each input, in order.
+// Tensors travel raw, one entry for each input that lies in no shared memory, in order.
 inference::ModelInferRequest ToMessage(const InferRequest& request);
 
 }  // namespace reprise::client

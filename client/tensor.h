@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,6 +34,13 @@ constexpr absl::string_view DatatypeOf() {
   if constexpr (std::is_same_v<T, double>) return "FP64";
 }
 
+// A range of shared memory that the server was told of: see Client::RegisterSharedMemory.
+struct RegionSlice {
+  std::string region;  // the name that it is registered by
+  int64_t offset = 0;  // in bytes, from the start of the region
+  int64_t bytes = 0;
+};
+
 // One input of a request. `data` is a view: the caller keeps the bytes until the call has started
 // (Infer and InferAsync copy them once, into the message).
 struct InputTensor {
@@ -39,6 +48,8 @@ struct InputTensor {
   std::string datatype;
   std::vector<int64_t> shape;
   absl::Span<const std::byte> data;  // row-major, little-endian
+  // Where the bytes lie that are not in `data`.
+  std::optional<RegionSlice> region = std::nullopt;
 
   template <typename T>
   static InputTensor Of(absl::string_view name, std::vector<int64_t> shape,
@@ -49,6 +60,15 @@ struct InputTensor {
             std::move(shape),
             {reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(T)}};
   }
+
+  // Elements of T that lie in shared memory.
+  template <typename T>
+  static InputTensor In(RegionSlice region, absl::string_view name, std::vector<int64_t> shape) {
+    static_assert(!DatatypeOf<T>().empty(), "no datatype of the protocol has this element type");
+    InputTensor tensor = Of<T>(name, std::move(shape), {});
+    tensor.region = std::move(region);
+    return tensor;
+  }
 };
 
 // One output of a response: views into the response that owns it.
@@ -57,6 +77,8 @@ struct OutputTensor {
   absl::string_view datatype;
   absl::Span<const int64_t> shape;
   absl::Span<const std::byte> data;  // row-major, little-endian
+  // Where the server has written the bytes, where the request asked for that; `data` is empty then.
+  std::optional<RegionSlice> region = std::nullopt;
 
   // The elements, without a copy. INVALID_ARGUMENT if T is not the tensor's element type.
   template <typename T>

@@ -48,7 +48,7 @@ if(REPRISE_SERVER)
   target_compile_features(client PUBLIC cxx_std_20)
   reprise_install_libraries(RepriseClient client proto_model_config proto_inference proto_admin
     proto_stubs)
-  reprise_install_headers(client/client.h)
+  reprise_install_headers(client/client.h client/shared_memory.h)
   # The loader of images, without gRPC.
   target_compile_features(client_images PUBLIC cxx_std_20)
   set_target_properties(client_images PROPERTIES EXPORT_NAME images)

@@ -111,14 +111,6 @@ absl::StatusOr<std::optional<RegionSlice>> RegionOf(const object& parameters) {
   return region.Slice();
 }
 
-// The parameters of an output that lies in shared memory.
-std::string RegionJson(const RegionSlice& region) {
-  const std::string offset =
-      region.offset == 0 ? "" : absl::StrCat(",\"shared_memory_offset\":", region.offset);
-  return absl::StrCat("\"parameters\":{\"shared_memory_region\":", Quoted(region.region),
-                      ",\"shared_memory_byte_size\":", region.bytes, offset, "}}");
-}
-
 // Cuts the tensor's bytes off the front of `binary`.
 absl::StatusOr<absl::string_view> TakeBinary(int64_t size, absl::string_view& binary) {
   if (size < 0 || static_cast<uint64_t>(size) > binary.size()) {
@@ -294,14 +286,15 @@ HttpReply InferJson::Encode(const InferResult& result) const {
     const OutputTensor& tensor = result.response.outputs[result.outputs[i]];
     const absl::string_view datatype = ProtocolName(io);
     absl::StrAppend(&json, i == 0 ? "" : ",", "{\"name\":", Quoted(io.name), ",\"datatype\":\"",
-                    datatype, "\",\"shape\":[", absl::StrJoin(tensor.shape, ","), "],");
+                    datatype, "\",\"shape\":[", absl::StrJoin(tensor.shape, ","), "]");
     if (i < result.regions.size() && result.regions[i].has_value()) {
-      json += RegionJson(*result.regions[i]);
+      // Clients that read `parameters` of an output expect the size of its binary data there.
+      json += '}';
     } else if (i < binary_outputs_.size() ? binary_outputs_[i] : binary_) {
-      absl::StrAppend(&json, "\"parameters\":{\"binary_data_size\":", tensor.bytes.size(), "}}");
+      absl::StrAppend(&json, ",\"parameters\":{\"binary_data_size\":", tensor.bytes.size(), "}}");
       binary += tensor.bytes;
     } else {
-      json += "\"data\":";
+      json += ",\"data\":";
       AppendJson(tensor.bytes, datatype, json);
       json += '}';
     }

@@ -124,6 +124,9 @@ def test_inputs_and_outputs_lie_in_regions(client, face, paths, rng):
             assert_same_answer(got, expected)
             for name, array in expected.items():
                 said = parameters_of(answer.get_output(name))
+                if face is tritonclient.http:
+                    assert said == {}  # clients take an output's parameters for its binary data
+                    continue
                 assert said["shared_memory_region"] == taken.name
                 assert said["shared_memory_byte_size"] == array.nbytes
                 assert said["shared_memory_offset"] == places[name]

@@ -160,6 +160,21 @@ def test_remote_example_says_what_went_wrong(remote, tmp_path):
     assert done.returncode == 1 and "127.0.0.1:1" in done.stderr
 
 
+def test_shared_memory_example_compares_with_messages(prefix, tmp_path):
+    program = build_example("shared_memory", prefix, tmp_path / "build")
+    repository = Repository(tmp_path / "models")
+    repository.add("minilm", MINILM)
+    with Daemon(repository, "--system-shared-memory") as daemon:
+        for length in (40, 41):
+            assert re.fullmatch(rf"\S+ 1x{length}x384: {length * 384 * 4} bytes in shared memory, "
+                                r"the same as by message\n",
+                                run(program, daemon.grpc_address, "minilm", length))
+    with Daemon(repository) as daemon:
+        done = subprocess.run([program, daemon.grpc_address, "minilm"], capture_output=True,
+                              text=True, timeout=60)
+        assert done.returncode == 1 and "--system-shared-memory" in done.stderr
+
+
 def test_example_loads_images_without_server_and_engine(prefix, tmp_path):
     loader = build_example("loader", prefix, tmp_path / "build")
     images = tmp_path / "images"

@@ -184,7 +184,11 @@ absl::StatusOr<std::map<std::string, int64_t>> Model::MatchSizes(
   const SplitAxes* const split = program_->split_axes.get();
   if (sizes.ok() || split == nullptr || !result.overrides.empty()) return sizes;
   std::optional<std::map<std::string, int64_t>> own = split->Match(shapes);
-  if (!own.has_value()) return sizes;
+  if (!own.has_value()) {
+    // The axes of a file that calls every dim alike find the first two dims of two sizes.
+    const std::string disagreement = split->Disagreement(shapes);
+    return disagreement.empty() ? sizes : absl::InvalidArgumentError(disagreement);
+  }
   result.misfit = std::string(sizes.status().message());
   result.exact = true;
   result.own_sizes = *std::move(own);

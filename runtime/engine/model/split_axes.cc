@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/types/input_signature.h"
 #include "runtime/graph/dim_expression.h"
 
 namespace reprise {
@@ -134,6 +135,29 @@ std::optional<std::map<std::string, int64_t>> SplitAxes::Match(
   }
   if (!MatchesDerived(shapes)) return std::nullopt;
   return sizes;
+}
+
+std::string SplitAxes::Disagreement(absl::Span<const Shape* const> shapes) const {
+  struct Seen {
+    int64_t size;
+    size_t input;
+  };
+  std::map<int, Seen> seen_of_class;
+  for (size_t i = 0; i < known_.size(); ++i) {
+    if (inputs_[i].optional || shapes[i] == nullptr) continue;
+    const ModelIo& input = inputs_[i];
+    for (size_t d = 0; d < known_[i].size() && d < shapes[i]->size(); ++d) {
+      const int64_t size = (*shapes[i])[d];
+      if (known_[i][d].joined < 0 || size == 1) continue;
+      const Seen& first = seen_of_class.emplace(known_[i][d].joined, Seen{size, i}).first->second;
+      if (first.size == size) continue;
+      return absl::StrCat("input '", input.name, "' has shape ", ShapeToString(*shapes[i]),
+                          ", the model expects ", DimsToString(input.dims), ": dim ", d, " ('",
+                          input.dims[d].symbol, "') is ", size, " here and ", first.size,
+                          " in input '", inputs_[first.input].name, "'");
+    }
+  }
+  return "";
 }
 
 absl::StatusOr<std::shared_ptr<const ModelVariant>> SplitAxes::Variant() const {

@@ -54,6 +54,9 @@ class SplitAxes {
   // model is known to refuse `shapes`: by a rank, by a constant, by two sizes of what must be equal
   // (1 is none of them, for it may broadcast), by a dim that follows from others.
   std::optional<std::map<std::string, int64_t>> Match(absl::Span<const Shape* const> shapes) const;
+  // Which dims of `shapes`, that Match refuses, must be equal and are not; empty: it is for another
+  // reason.
+  std::string Disagreement(absl::Span<const Shape* const> shapes) const;
 
   // RESOURCE_EXHAUSTED without memory.
   absl::StatusOr<std::shared_ptr<const ModelVariant>> Variant() const;
