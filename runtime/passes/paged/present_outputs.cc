@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/movement/append_rows_op.h"
 #include "runtime/ops/movement/concat_op.h"
@@ -16,11 +17,33 @@
 namespace reprise {
 namespace {
 
-// The input that `value` is the past of, where new rows are joined to one; else kNone.
+ValueId BeforeCasts(const Graph& graph, ValueId value) {
+  while (const Node* cast = graph.ProducerIf(value, CastOp::kName)) value = cast->inputs[0];
+  return value;
+}
+
+// Where an attention takes the past of keys; that of values comes next. Its outputs 1 and 2 are
+// both with the new rows.
+std::optional<size_t> PastKeyInput(const Node& node) {
+  if (node.op == OnnxAttentionOp::kName) return 4;
+  if (node.op == MultiHeadAttentionOp::kName) return 6;
+  return std::nullopt;
+}
+
+// The input whose rows `value` begins with, new ones behind them; else kNone.
 ValueId PastOf(const Graph& graph, ValueId value) {
   const NodeId producer = ProducerOf(graph, value);
   if (producer == kNone) return kNone;
   const Node& node = graph.node(producer);
+  if (const std::optional<size_t> past = PastKeyInput(node)) {
+    const size_t output = absl::c_find(node.outputs, value) - node.outputs.begin();
+    if (output != 1 && output != 2) return kNone;
+    if (const ValueId given = node.input(*past + output - 1); given != kNone) {
+      return BeforeCasts(graph, given);
+    }
+    // Without a past its keys and values have that in front already.
+    return node.op == OnnxAttentionOp::kName ? PastOf(graph, node.inputs[output]) : kNone;
+  }
   // A cast is that of a cache of halves, whose rows are computed in float32.
   if (node.op == IdentityOp::kName || node.op == CastOp::kName) {
     return PastOf(graph, node.inputs[0]);
@@ -29,9 +52,7 @@ ValueId PastOf(const Graph& graph, ValueId value) {
   const bool joined =
       node.op == ConcatOp::kName && node.inputs.size() == 2 && (axis == 2 || axis == -2);
   if (!joined && node.op != AppendRowsOp::kName) return kNone;
-  ValueId past = node.inputs[0];
-  while (const Node* cast = graph.ProducerIf(past, CastOp::kName)) past = cast->inputs[0];
-  return past;
+  return BeforeCasts(graph, node.inputs[0]);
 }
 
 // Sizes at which the outputs are looked at.
