@@ -37,7 +37,7 @@ constexpr absl::string_view DatatypeOf() {
 // A range of shared memory that the server was told of: see Client::RegisterSharedMemory.
 struct RegionSlice {
   std::string region;  // the name that it is registered by
-  int64_t offset = 0;  // in bytes, from the start of the region
+  int64_t offset = 0;  // bytes of the region that lie before it
   int64_t bytes = 0;
 };
 

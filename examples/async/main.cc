@@ -46,8 +46,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   const int requests = argc > 2 ? std::atoi(argv[2]) : 32;
-  // A short wait lets requests that come together share a replay.
-  auto runtime = reprise::Runtime::Create({.launcher = {.delay_ns = 2'000'000}});
+  // A wait lets requests that come together share a replay, on a busy machine too.
+  auto runtime = reprise::Runtime::Create({.launcher = {.delay_ns = 50'000'000}});
   if (!runtime.ok()) return 1;
   const auto model = (*runtime)->Load(argv[1]);
   if (!model.ok()) {
