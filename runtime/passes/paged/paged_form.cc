@@ -171,7 +171,7 @@ class FormMaker {
                {"size", width.is_constant() ? width.size : 1},
                {"past", CrossAt(past)}},
               [&](ValueId rows) {
-                return Add(graph, "Squeeze", {rows, ints({1})});
+                return Add(graph, SqueezeOp::kName, {rows, ints({1})});
               });
     }
     if (const std::string& name = decoder_.last_keys; !name.empty()) {
