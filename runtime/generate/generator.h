@@ -72,6 +72,9 @@ struct GeneratorStats {
   int64_t drafts_right = 0, drafts_wrong = 0;  // tokens: see Speculation
 };
 
+// The least number of prompt tokens of a step while sequences go on.
+inline constexpr int64_t kLeastPromptTokens = 16;
+
 class Generator {
  public:
   // NOT_FOUND where the model has no cache, UNIMPLEMENTED naming what cannot be paged.

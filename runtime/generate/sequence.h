@@ -83,4 +83,14 @@ struct Sequence {
   }
 };
 
+// Served sooner: a lower priority, where 0 stands for the middle one, then whoever came first.
+inline bool IsSooner(const Sequence& a, const Sequence& b) {
+  if (a.request == nullptr || b.request == nullptr) return false;  // It has ended in this step.
+  const auto rank = [](uint64_t priority) { return priority == 0 ? UINT64_MAX / 2 : priority; };
+  const uint64_t rank_a = rank(a.request->asked.priority), rank_b = rank(b.request->asked.priority);
+  if (rank_a != rank_b) return rank_a < rank_b;
+  if (a.request->arrival != b.request->arrival) return a.request->arrival < b.request->arrival;
+  return a.answer < b.answer;
+}
+
 }  // namespace reprise

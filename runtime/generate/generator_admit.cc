@@ -1,0 +1,167 @@
+// The part of Generator that decides who is computed: requests come, get pages, and are set back.
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "runtime/generate/generator.h"
+#include "runtime/generate/sequence_pages.h"
+
+namespace reprise {
+
+void Generator::TakeRequests() {
+  std::vector<SequencePtr> taken;
+  {
+    MutexLock lock(mutex_);
+    taken.swap(submitted_);
+  }
+  for (SequencePtr& sequence : taken) waiting_.push_back(std::move(sequence));
+  const int64_t now = engine_.options().clock->NowNs();
+  const auto look = [&](Sequence& sequence) {
+    if (sequence.request == nullptr) return;  // Another beam has ended all.
+    if (sequence.request->handle->cancelled()) {
+      return End(sequence, Ending::kError, absl::CancelledError("the request was cancelled"));
+    }
+    const int64_t deadline = sequence.request->asked.deadline_ns;
+    if (deadline > 0 && now > deadline) {
+      End(sequence, Ending::kError,
+          absl::DeadlineExceededError("the deadline has passed before the last token"));
+    }
+  };
+  for (const SequencePtr& sequence : running_) look(*sequence);
+  for (const SequencePtr& sequence : waiting_) look(*sequence);
+  EraseEnded();
+}
+
+void Generator::EraseEnded() {
+  const auto ended = [](const SequencePtr& one) { return one->request == nullptr; };
+  std::erase_if(running_, ended);
+  const size_t before = waiting_.size();
+  std::erase_if(waiting_, ended);
+  waiting_count_ -= static_cast<int64_t>(before - waiting_.size());
+}
+
+void Generator::Admit() {
+  while (!waiting_.empty() && static_cast<int64_t>(running_.size()) < options_.max_running) {
+    const auto next = std::min_element(
+        waiting_.begin(), waiting_.end(),
+        [](const SequencePtr& a, const SequencePtr& b) { return IsSooner(*a, *b); });
+    if (!Begin(**next)) {
+      if ((*next)->request != nullptr) return;
+      EraseEnded();
+      continue;
+    }
+    SequencePtr sequence = std::move(*next);
+    waiting_.erase(next);
+    --waiting_count_;
+    const auto place = absl::c_find_if(
+        running_, [&](const SequencePtr& one) { return IsSooner(*sequence, *one); });
+    running_.insert(place, std::move(sequence));
+  }
+}
+
+int64_t Generator::PagesToTheEnd(const Sequence& sequence) const {
+  const int64_t positions = pages_->options().positions;
+  const int64_t left = sequence.request->asked.sampling.max_tokens - sequence.drawn();
+  const int64_t end = std::min(context_, static_cast<int64_t>(sequence.tokens.size()) + left);
+  const int64_t all = (end + positions - 1) / positions;
+  return std::max<int64_t>(0, all - static_cast<int64_t>(sequence.pages.size())) +
+         CrossPagesMissing(sequence);
+}
+
+int64_t Generator::PagesToGoOn(const Sequence& sequence) const {
+  const int64_t all =
+      static_cast<int64_t>(sequence.tokens.size()) / pages_->options().positions + 1;
+  return std::max<int64_t>(0, all - static_cast<int64_t>(sequence.pages.size())) +
+         CrossPagesMissing(sequence);
+}
+
+bool Generator::Begin(Sequence& sequence) {
+  // One that was computed in vain before waits until there is room for all that it and the others
+  // may take.
+  const bool to_the_end = sequence.set_back > 0;
+  const auto pages_for = [&](const Sequence& one) {
+    return to_the_end ? PagesToTheEnd(one) : PagesToGoOn(one);
+  };
+  int64_t others = 0;
+  for (const SequencePtr& other : running_) others += pages_for(*other);
+  const int64_t left = pages_->available() - others;
+  // A sequence takes at least the page of its last token, whatever is found of its prompt, and
+  // what was looked up stands until pages are registered or forgotten.
+  const int64_t least = sequence.looked_up == pages_->changes() ? sequence.lacked : int64_t{1};
+  if (!running_.empty() && least > left) return false;
+  const int64_t before = pages_->available();
+  FindPrefix(sequence, *pages_);
+  // Pages that nobody held are found, and taken from what is available.
+  sequence.lacked = pages_for(sequence) + before - pages_->available();
+  sequence.looked_up = pages_->changes();
+  if (running_.empty() || sequence.lacked <= left) {
+    if (encoder_ != nullptr && !Encode(sequence)) return false;
+    counts_.cached_tokens += sequence.computed;
+    if (sequence.set_back == 0 && sequence.answer == 0) {
+      SequenceRequest& request = *sequence.request;
+      request.cached_tokens = sequence.computed;
+      request.wait.ns = engine_.options().clock->NowNs() - request.start_ns;
+    }
+    return true;
+  }
+  DropPages(sequence, *pages_);
+  return false;
+}
+
+Sequence* Generator::Youngest() const {
+  Sequence* youngest = nullptr;
+  for (const SequencePtr& one : running_) {
+    if (one->request == nullptr || (one->pages.empty() && !one->holds_cross)) continue;
+    if (youngest == nullptr || IsSooner(*youngest, *one)) youngest = one.get();
+  }
+  return youngest;
+}
+
+void Generator::SetBack(Sequence& sequence) {
+  DropPages(sequence, *pages_);
+  ++sequence.set_back;
+  ++counts_.set_backs;
+  dropped_.push_back(&sequence);
+}
+
+bool Generator::MakeRoom(Sequence& sequence, int64_t count) {
+  const int64_t positions = pages_->options().positions;
+  const int64_t wanted = (sequence.computed + count + positions - 1) / positions;
+  while (static_cast<int64_t>(sequence.pages.size()) < wanted) {
+    if (const PageId page = pages_->Take(); page != kNoPage) {
+      sequence.Keep(page, *pages_);
+      continue;
+    }
+    Sequence* const youngest = Youngest();
+    if (youngest == nullptr) return false;
+    SetBack(*youngest);
+    if (youngest == &sequence) return false;
+  }
+  return true;
+}
+
+int64_t Generator::RoomForDraft(Sequence& sequence, int64_t wanted) {
+  const int64_t positions = pages_->options().positions;
+  const auto room = [&] {
+    return static_cast<int64_t>(sequence.pages.size()) * positions - sequence.computed - 1;
+  };
+  // Others need a page each before long.
+  if (room() < wanted && pages_->available() > static_cast<int64_t>(running_.size())) {
+    if (const PageId page = pages_->Take(); page != kNoPage) sequence.Keep(page, *pages_);
+  }
+  return std::min(wanted, room());
+}
+
+StepLimits Generator::Limits() const {
+  StepLimits limits = {.tokens = recipes().most_tokens(),
+                       .stalling_tokens = recipes().most_tokens(),
+                       .picks = options_.max_running};
+  if (prompt_token_ns_ > 0) {
+    const auto fits =
+        static_cast<int64_t>(static_cast<double>(options_.max_stall_ns) / prompt_token_ns_);
+    limits.stalling_tokens = std::clamp(fits, kLeastPromptTokens, recipes().most_tokens());
+  }
+  return limits;
+}
+
+}  // namespace reprise

@@ -1,0 +1,150 @@
+// The part of Generator that takes the scores of a step: tokens are drawn, told, and answers end.
+#include <limits>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/generate/generator.h"
+#include "runtime/generate/sequence_pages.h"
+
+namespace reprise {
+namespace {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+void Generator::FinishStep(const PlannedStep& step, absl::Span<float> scores) {
+  size_t row = 0;
+  const auto width = static_cast<size_t>(vocabulary_);
+  for (const StepItem& item : step.items) {
+    Sequence& sequence = *item.sequence;
+    if (sequence.request == nullptr) {  // Another beam has ended all.
+      row += static_cast<size_t>(item.picks);
+      continue;
+    }
+    if (!sequence.draft.empty()) {
+      const auto rows = static_cast<size_t>(item.picks);
+      CheckDraft(sequence, scores.subspan(row * width, rows * width));
+      row += rows;
+      continue;
+    }
+    sequence.computed += item.count;
+    RegisterPages(sequence, *pages_);
+    if (item.picks == 0) continue;
+    const absl::Span<float> own = scores.subspan(row++ * width, width);
+    SequenceRequest& request = *sequence.request;
+    if (request.group.has_value()) {
+      Offer(sequence, own);
+      continue;
+    }
+    if (!request.forked && request.asked.sampling.n > 1) Fork(sequence, own);
+    request.forked = true;
+    Draw(sequence, own);
+  }
+}
+
+void Generator::CheckDraft(Sequence& sequence, absl::Span<float> scores) {
+  const std::vector<int64_t> draft = std::exchange(sequence.draft, {});
+  const auto width = static_cast<size_t>(vocabulary_);
+  size_t right = 0;
+  for (size_t row = 0; row <= draft.size(); ++row) {
+    ++sequence.computed;
+    RegisterPages(sequence, *pages_);
+    Draw(sequence, scores.subspan(row * width, width));
+    // Keys and values behind the last right token are overwritten later, and read by nobody before.
+    if (row == draft.size() || sequence.request == nullptr) break;
+    if (sequence.tokens.back() != draft[row]) break;
+    ++right;
+  }
+  const auto drafted = static_cast<int64_t>(draft.size());
+  Speculation::Checked(sequence, drafted, static_cast<int64_t>(right));
+  counts_.drafts_right += static_cast<int64_t>(right);
+  counts_.drafts_wrong += drafted - static_cast<int64_t>(right);
+}
+
+void Generator::Fork(Sequence& sequence, absl::Span<const float> scores) {
+  const std::shared_ptr<SequenceRequest> request = sequence.request;
+  fork_scores_.assign(scores.begin(), scores.end());
+  std::vector<float> own;
+  request->forked = true;
+  request->open_answers = request->asked.sampling.n;
+  std::vector<SequencePtr> others;
+  for (int64_t answer = 1; answer < request->asked.sampling.n; ++answer) {
+    SequencePtr other = NewSequence(request, answer);
+    SharePages(sequence, *other, *pages_);
+    others.push_back(std::move(other));
+  }
+  for (SequencePtr& other : others) {
+    if (other->missing() > 0) {
+      // Without a page for a copy the end of the prompt is computed again.
+      DropPages(*other, *pages_);
+      waiting_.push_front(std::move(other));
+      ++waiting_count_;
+      continue;
+    }
+    Sequence& begun = *other;
+    const auto place =
+        absl::c_find_if(running_, [&](const SequencePtr& one) { return IsSooner(*other, *one); });
+    running_.insert(place, std::move(other));
+    own = fork_scores_;
+    Draw(begun, absl::MakeSpan(own));
+  }
+}
+
+void Generator::Draw(Sequence& sequence, absl::Span<float> scores) {
+  std::vector<int64_t> allowed;
+  if (const auto forced = ForcedNext(sequence); forced.has_value()) {
+    allowed.push_back(*forced);
+  } else {
+    for (const int64_t id : NeverNext(sequence)) scores[static_cast<size_t>(id)] = kNever;
+  }
+  absl::StatusOr<SampledToken> token = sequence.sampler->Draw(scores, allowed);
+  if (!token.ok()) return End(sequence, Ending::kError, token.status());
+  if (token->id >= id_rows_) {
+    return End(sequence, Ending::kError,
+               absl::DataLossError(absl::StrCat("the model drew id ", token->id,
+                                                ", and its own ids are below ", id_rows_)));
+  }
+  const int64_t now = engine_.options().clock->NowNs();
+  if (sequence.last_token_ns == 0) {
+    options_.events.on_first_token(now - sequence.request->start_ns);
+  } else {
+    options_.events.on_token(now - sequence.last_token_ns);
+  }
+  sequence.last_token_ns = now;
+  ++counts_.generated_tokens;
+  sequence.tokens.push_back(token->id);
+  const bool stops = sequence.sampler->IsStop(token->id);
+  const bool ends = sequence.drawn() >= sequence.request->asked.sampling.max_tokens ||
+                    static_cast<int64_t>(sequence.tokens.size()) >= context_;
+  std::vector<SampledToken> tokens = {*std::move(token)};
+  if (stops || ends) {
+    return End(sequence, stops ? Ending::kStop : Ending::kLength, absl::OkStatus(),
+               std::move(tokens));
+  }
+  Tell(sequence, {.tokens = std::move(tokens)});
+}
+
+void Generator::Tell(Sequence& sequence, GenerationEvent event) {
+  event.answer = sequence.answer;
+  event.cached_tokens = sequence.request->cached_tokens;
+  event.wait = sequence.request->wait;
+  if (sequence.request->asked.counts_unread) sequence.request->handle->AddUnread(1);
+  sequence.request->asked.on_event(event);
+}
+
+void Generator::End(Sequence& sequence, Ending finish, const absl::Status& status,
+                    std::vector<SampledToken> tokens) {
+  if (sequence.request == nullptr) return;
+  if (sequence.request->group.has_value()) {
+    return EndBeams(std::shared_ptr<SequenceRequest>(sequence.request), status);
+  }
+  DropPages(sequence, *pages_);
+  // An error before the other answers have begun is that of all of them.
+  const bool last = --sequence.request->open_answers <= 0;
+  Tell(sequence, {.tokens = std::move(tokens), .finish = finish, .status = status, .last = last});
+  sequence.request = nullptr;
+}
+
+}  // namespace reprise
