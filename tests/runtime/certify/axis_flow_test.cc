@@ -233,6 +233,26 @@ const FlowCase kCases[] = {
   %zeros: ? = reprise.LiveFill(%largest, %halves) {axis = 2}
   %y: ? = ReduceSum(%zeros, %axes))",
      kProved},
+    {"AveragesByTheShareThatCounts", R"(
+  input %x: f32[2, 1, $S]
+  input %mask: bool[2, $S]
+  const %size: i64[1] = {$S}
+  %all: ? = reprise.LiveExtent(%mask, %size)
+  %filled: ? = reprise.LiveFill(%x, %all) {axis = 2}
+  %sums: ? = AveragePool(%filled) {count_include_pad = 1, kernel_shape = [3], pads = [1, 1]}
+  %share: ? = reprise.LiveShare(%all, %size) {axis = 2, begin = 1, end = 1, kernel = 3, rank = 3}
+  %y: ? = Mul(%sums, %share))",
+     kProved},
+    {"AveragesByTheShareOfAllPositions", R"(
+  input %x: f32[2, 1, $S]
+  const %size: i64[1] = {$S}
+  const %all: i32[1] = {$S}
+  %each: ? = AveragePool(%x) {kernel_shape = [1]}
+  %share: ? = reprise.LiveShare(%all, %size) {axis = 2, begin = 1, end = 1, kernel = 3, rank = 3} @share
+  %y: ? = Mul(%each, %share))",
+     kUndecided,
+     "node 'share' (reprise.LiveShare) shares windows out by the number of all positions of "
+     "tokens"},
     {"FilledBehindTheEndOfSomethingElse", R"(
   input %x: f32[2, 1, $S]
   input %mask: bool[2, $S]
