@@ -41,10 +41,9 @@ constexpr double kFloatShifts[] = {-5, 0, 5};
 enum class Place { kBrief, kFirst, kMiddle, kLast, kSecondLook };
 
 // Lengths to try in a padded size: many in the smallest one, which is cheap, first the most telling
-// one, so that what does not hold fails at once. Short ones are as many positions above the
-// smallest length that the model takes. A second look pads half of a long size, and all but the
-// first few positions: each of these is padding once, so that what adds them up from some place on
-// is seen.
+// one, so that what does not hold fails at once. Short ones are counted from the smallest length
+// that the model takes. A second look pads half of a long size, and all but the first few
+// positions: each of these is padding once, so that what adds them up from some place on is seen.
 std::vector<int64_t> Lengths(int64_t padded, int64_t smallest, Place place) {
   const int64_t less = smallest - 1;
   std::vector<int64_t> lengths;

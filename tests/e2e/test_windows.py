@@ -59,7 +59,7 @@ def test_every_size_is_answered_from_few_captures(repository, rng, name):
 
 
 def test_a_neck_is_answered_at_its_own_sizes_and_the_reason_is_named(repository, rng):
-    """What is made twice as large and joined with an earlier map takes no sizes but those of its strides."""
+    """A map that is doubled and joined with an earlier one takes only sizes that its strides divide."""
     path = repository.add("yolo", windows.yolo())
     with Daemon(repository) as daemon:
         client = daemon.client()
