@@ -4,6 +4,10 @@
 // count_include_pad by the model's pads around them, but never by what rounding up adds behind
 // these, nor by padding. Its form divides by all elements of the window, which are zeros there, and
 // multiplies by the share of each window (ops/windows/live.h).
+#include <limits>
+#include <optional>
+#include <vector>
+
 #include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/select_op.h"
@@ -16,6 +20,8 @@
 
 namespace reprise {
 namespace {
+
+constexpr int32_t kMostPositions = std::numeric_limits<int32_t>::max();
 
 // The windows of a pool, with as many pads at the end as give the same windows without ceil_mode.
 // nullopt where ceil_mode leaves out a window, since that begins behind all positions.
@@ -65,11 +71,12 @@ void LiveRewrite::VisitAverage(NodeId id) {
   for (size_t d = 0; d < more->size(); ++d) {
     const bool has_pads = w->pad_begin[d] + w->pad_end[d] > 0;
     if ((*more)[d] == 0 && (counts_pads || !has_pads)) continue;  // All elements count.
+    const auto dim = static_cast<int64_t>(d) + 2;
+    const bool ends_inside = w->pad_end[d] + (*more)[d] == 0;
     const ValueId share =
-        Add(LiveShareOp::kName,
-            {CountAlong(x, static_cast<int64_t>(d) + 2), SizeOf(x, static_cast<int64_t>(d) + 2)},
+        Add(LiveShareOp::kName, {ends_inside ? AllOf() : CountAlong(x, dim), SizeOf(x, dim)},
             {{"rank", extents_.RankOf(x)},
-             {"axis", static_cast<int64_t>(d) + 2},
+             {"axis", dim},
              {"kernel", w->kernel[d]},
              {"stride", w->strides[d]},
              {"dilation", w->dilations[d]},
@@ -80,6 +87,11 @@ void LiveRewrite::VisitAverage(NodeId id) {
     average = Add(MulOp::kName, {average, share});
   }
   ReplaceOutput(id, average);
+}
+
+// No window reaches behind what there is: any number that is no smaller does.
+ValueId LiveRewrite::AllOf() {
+  return graph_.AddConstant("", Tensor::FromVector<int32_t>(DType::kInt32, {1}, {kMostPositions}));
 }
 
 ValueId LiveRewrite::CountAlong(ValueId x, int64_t dim) {
@@ -97,6 +109,7 @@ void LiveRewrite::VisitShare(NodeId id) {
   if (shape == nullptr) return;
   const ValueId x = shape->inputs[0];
   const int64_t dim = node.attributes.Int("axis", 0);
+  if (graph_.ConstantOf(node.inputs[LiveShareOp::kExtent]) != nullptr) return;
   if (!extents_.At(x, dim).has_value() || !HasRowsOfBatch(x)) return;
   graph_.SetInput(id, LiveShareOp::kExtent, CountAlong(x, dim));
 }

@@ -253,6 +253,14 @@ const FlowCase kCases[] = {
      kUndecided,
      "node 'share' (reprise.LiveShare) shares windows out by the number of all positions of "
      "tokens"},
+    {"AveragesByTheShareOfWindowsThatEndInside", R"(
+  input %x: f32[2, 1, $S]
+  const %size: i64[1] = {$S}
+  const %all: i32[1] = {2147483647}
+  %sums: ? = AveragePool(%x) {count_include_pad = 1, kernel_shape = [3], pads = [2, 0]}
+  %share: ? = reprise.LiveShare(%all, %size) {axis = 2, begin = 2, kernel = 3, rank = 3}
+  %y: ? = Mul(%sums, %share))",
+     kProved},
     {"FilledBehindTheEndOfSomethingElse", R"(
   input %x: f32[2, 1, $S]
   input %mask: bool[2, $S]

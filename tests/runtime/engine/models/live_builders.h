@@ -165,6 +165,7 @@ inline std::string InceptionLike() {
   x = m.AveragePool(m.Conv(x, 8, 8, {{1, 1}, {}, {}}), {{3, 2}, {2, 2}, {1, 0, 1, 0}}, false, true);
   x = m.AveragePool(m.Conv(x, 8, 8, {{1, 1}, {}, {}}), {{3, 3}, {1, 2}, {1, 1, 1, 1}}, true, true);
   x = m.AveragePool(m.Conv(x, 8, 8, {{1, 1}, {}, {}}), {{5, 3}, {2, 1}, {2, 1, 2, 1}}, true);
+  x = m.AveragePool(m.Conv(x, 8, 8, {{1, 1}, {}, {}}), {{2, 3}, {1, 1}, {1, 1, 0, 1}});
   x = m.Node("Flatten", {m.Node("GlobalAveragePool", {x})});
   m.Output(m.Linear(x, 8, 10));
   return m.Bytes();
