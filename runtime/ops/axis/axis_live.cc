@@ -106,15 +106,8 @@ void LiveShareAxis(AxisContext& context) {
     } else {
       context.Doubt("shares windows out by another number than that of the positions of");
     }
-  } else if (context.output_shape() != context.larger_output_shape()) {
-    // Windows that end where the positions do have all elements but those before the first one.
-    const bool ends_inside = attributes.Int("end", 0) + attributes.Int("more", 0) == 0;
-    const std::optional<Extent> extent = context.OutputExtent(dim);
-    if (ends_inside && extent.has_value() && context.constant(0) != nullptr) {
-      flow.along.push_back({.dim = dim, .extent = *extent});
-    } else {
-      context.Doubt("shares windows out by the number of all positions of");
-    }
+  } else if (context.output_shape()[dim] != context.larger_output_shape()[dim]) {
+    context.Doubt("shares windows out by the number of all positions of");
   }
   context.Set(0, std::move(flow));
 }

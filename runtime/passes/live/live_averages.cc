@@ -4,7 +4,6 @@
 // count_include_pad by the model's pads around them, but never by what rounding up adds behind
 // these, nor by padding. Its form divides by all elements of the window, which are zeros there, and
 // multiplies by the share of each window (ops/windows/live.h).
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -21,8 +20,6 @@
 namespace reprise {
 namespace {
 
-constexpr int32_t kMostPositions = std::numeric_limits<int32_t>::max();
-
 // The windows of a pool, with as many pads at the end as give the same windows without ceil_mode.
 // nullopt where ceil_mode leaves out a window, since that begins behind all positions.
 std::optional<std::vector<int64_t>> PadsRoundedUp(const ops::Windows& w, bool rounds_up) {
@@ -33,6 +30,14 @@ std::optional<std::vector<int64_t>> PadsRoundedUp(const ops::Windows& w, bool ro
     if (more[d] > 0 && w.pad_end[d] + more[d] > reach) return std::nullopt;
   }
   return more;
+}
+
+// Some window has elements behind all positions, along this axis or another one.
+bool ReachesBehind(const ops::Windows& w, const std::vector<int64_t>& more) {
+  for (size_t d = 0; d < more.size(); ++d) {
+    if (w.pad_end[d] + more[d] > 0) return true;
+  }
+  return false;
 }
 
 Attributes OfSums(const Node& node, const ops::Windows& w, const std::vector<int64_t>& more) {
@@ -51,47 +56,44 @@ Attributes OfSums(const Node& node, const ops::Windows& w, const std::vector<int
 void LiveRewrite::VisitAverage(NodeId id) {
   const Node node = graph_.node(id);
   const ValueId x = node.inputs[0];
-  std::vector<LiveDim> live;
-  for (const LiveWindows& windows : extents_.WindowsOf(id)) {
-    const auto in = extents_.At(x, windows.dim);
-    if (!windows.leaves_end || !in.has_value()) continue;
-    if (!CanFill(x, *in)) return;
-    live.push_back(*in);
-  }
-  if (live.empty() || !HasRowsOfBatch(x)) return;
-  const absl::StatusOr<ops::Windows> w = ops::WindowsOf(node, *extents_.ShapeOf(x));
+  const Shape* shape = extents_.ShapeOf(x);
+  if (shape == nullptr || !HasRowsOfBatch(x)) return;
+  const absl::StatusOr<ops::Windows> w = ops::WindowsOf(node, *shape);
   if (!w.ok()) return;
   const bool rounds_up = node.attributes.Int("ceil_mode", 0) != 0;
   const bool counts_pads = node.attributes.Int("count_include_pad", 0) != 0;
   const auto more = PadsRoundedUp(*w, rounds_up);
-  if (!more.has_value()) return;
+  if (!more.has_value() || !ReachesBehind(*w, *more)) return;
+  std::vector<LiveDim> filled;
+  bool is_live = false;
+  for (const LiveWindows& windows : extents_.WindowsOf(id)) {
+    const auto in = extents_.At(x, windows.dim);
+    if (!in.has_value()) continue;
+    if (!CanFill(x, *in)) return;
+    is_live = true;
+    if (windows.leaves_end) filled.push_back(*in);
+  }
+  if (!is_live) return;
   ValueId kept = x;
-  for (const LiveDim& one : live) kept = Filled(kept, one, 0);
+  for (const LiveDim& one : filled) kept = Filled(kept, one, 0);
   ValueId average = Add(node.op, {kept}, OfSums(node, *w, *more));
   for (size_t d = 0; d < more->size(); ++d) {
     const bool has_pads = w->pad_begin[d] + w->pad_end[d] > 0;
     if ((*more)[d] == 0 && (counts_pads || !has_pads)) continue;  // All elements count.
     const auto dim = static_cast<int64_t>(d) + 2;
-    const bool ends_inside = w->pad_end[d] + (*more)[d] == 0;
-    const ValueId share =
-        Add(LiveShareOp::kName, {ends_inside ? AllOf() : CountAlong(x, dim), SizeOf(x, dim)},
-            {{"rank", extents_.RankOf(x)},
-             {"axis", dim},
-             {"kernel", w->kernel[d]},
-             {"stride", w->strides[d]},
-             {"dilation", w->dilations[d]},
-             {"begin", w->pad_begin[d]},
-             {"end", w->pad_end[d]},
-             {"more", (*more)[d]},
-             {"counts_pads", int64_t{counts_pads}}});
+    const ValueId share = Add(LiveShareOp::kName, {CountAlong(x, dim), SizeOf(x, dim)},
+                              {{"rank", extents_.RankOf(x)},
+                               {"axis", dim},
+                               {"kernel", w->kernel[d]},
+                               {"stride", w->strides[d]},
+                               {"dilation", w->dilations[d]},
+                               {"begin", w->pad_begin[d]},
+                               {"end", w->pad_end[d]},
+                               {"more", (*more)[d]},
+                               {"counts_pads", int64_t{counts_pads}}});
     average = Add(MulOp::kName, {average, share});
   }
   ReplaceOutput(id, average);
-}
-
-// No window reaches behind what there is: any number that is no smaller does.
-ValueId LiveRewrite::AllOf() {
-  return graph_.AddConstant("", Tensor::FromVector<int32_t>(DType::kInt32, {1}, {kMostPositions}));
 }
 
 ValueId LiveRewrite::CountAlong(ValueId x, int64_t dim) {
@@ -109,7 +111,6 @@ void LiveRewrite::VisitShare(NodeId id) {
   if (shape == nullptr) return;
   const ValueId x = shape->inputs[0];
   const int64_t dim = node.attributes.Int("axis", 0);
-  if (graph_.ConstantOf(node.inputs[LiveShareOp::kExtent]) != nullptr) return;
   if (!extents_.At(x, dim).has_value() || !HasRowsOfBatch(x)) return;
   graph_.SetInput(id, LiveShareOp::kExtent, CountAlong(x, dim));
 }

@@ -54,7 +54,6 @@ class LiveRewrite {
   ValueId SizeOf(ValueId value, int64_t dim);
   // The extents of the rows of `x` where they are known, else its size.
   ValueId CountAlong(ValueId x, int64_t dim);
-  ValueId AllOf();
   // `value` with `fill` behind the ends along `dim`. Filled with zeros it takes the place of
   // `value` wherever that is read: nobody needs what padding became.
   ValueId Filled(ValueId value, const LiveDim& dim, float fill);
