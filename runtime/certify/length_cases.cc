@@ -41,17 +41,18 @@ constexpr double kFloatShifts[] = {-5, 0, 5};
 enum class Place { kBrief, kFirst, kMiddle, kLast, kSecondLook };
 
 // Lengths to try in a padded size: many in the smallest one, which is cheap, first the most telling
-// one, so that what does not hold fails at once. A second look pads half of a long size, and all
-// but the first few positions: each of these is padding once, so that what adds them up from some
-// place on is seen.
+// one, so that what does not hold fails at once. Short ones are counted from the smallest length
+// that the model takes. A second look pads half of a long size, and all but the first few
+// positions: each of these is padding once, so that what adds them up from some place on is seen.
 std::vector<int64_t> Lengths(int64_t padded, int64_t smallest, Place place) {
+  const int64_t less = smallest - 1;
   std::vector<int64_t> lengths;
   switch (place) {
     case Place::kBrief:
-      lengths = {5, 1};
+      lengths = {less + 5, less + 1};
       break;
     case Place::kFirst:
-      lengths = {5, 1, 2, 13, padded - 1};
+      lengths = {less + 5, less + 1, less + 2, less + 13, padded - 1};
       break;
     case Place::kMiddle:
       lengths = {padded - 1};
@@ -60,7 +61,7 @@ std::vector<int64_t> Lengths(int64_t padded, int64_t smallest, Place place) {
       lengths = {padded / 2};
       break;
     case Place::kSecondLook:
-      lengths = {padded / 2, 5};
+      lengths = {padded / 2, less + 5};
       break;
   }
   std::vector<int64_t> usable;

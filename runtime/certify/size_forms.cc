@@ -32,7 +32,10 @@ class Forms {
     const OpRow* row = FindOp(node_.op);
     if (row == nullptr) return "";
     // The number of all positions along a dim, which is right at any size.
-    if (row->axis == ops::LiveMaskAxis || row->axis == ops::LiveExtentAxis) return "";
+    if (row->axis == ops::LiveMaskAxis || row->axis == ops::LiveShareAxis ||
+        row->axis == ops::LiveExtentAxis) {
+      return "";
+    }
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
       const SizeFlow& flow = facts_.In(node_, i);
       if (flow.use != Use::kEven) continue;

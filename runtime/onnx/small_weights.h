@@ -2,7 +2,8 @@
 //
 // A large initialiser is a parameter whatever it is used for (kMinParameterElements). A small one
 // of floats is one where every node that reads it takes it as a weight (OpFacts::weights) or adds
-// it to products as a bias: no pass reads its numbers, so that new ones compile nothing.
+// it to products as a bias, or scales or shifts features by it: no pass reads its numbers, so that
+// new ones compile nothing.
 //
 // Threads: one importer.
 #pragma once

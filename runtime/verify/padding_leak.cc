@@ -21,7 +21,7 @@ using Verdict = AxisFinding::Verdict;
 constexpr std::pair<int64_t, int64_t> kSizes[] = {
     {19, 23}, {7, 11}, {67, 101}, {64, 96}, {227, 259}, {224, 256}, {1031, 1499}, {4099, 5003}};
 // Sizes for the other axes; the batch has kOtherBatch.
-constexpr int64_t kOthers[] = {5, 16, 64, 224};
+constexpr int64_t kOthers[] = {5, 16, 64, 224, 1024};
 constexpr int64_t kOtherBatch = 3;
 // The axis is looked at once more at the first of these sizes that the model takes. Caches of each
 // layer are no other axes for a table.

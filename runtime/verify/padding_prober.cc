@@ -119,6 +119,15 @@ void SetSizesTaken(const std::vector<ModelAxis>& axes, const Graph& graph, int p
   }
 }
 
+// A model that takes no size below several hundred, as one behind many strides, is padded to
+// multiples of that.
+void PadBeyondSmallest(ProbeOptions& options) {
+  if (options.is_batch || options.smallest < options.padded_sizes.back()) return;
+  const int64_t first = options.padded_sizes.front();
+  const int64_t times = (2 * options.smallest + first - 1) / first;
+  for (int64_t& size : options.padded_sizes) size *= times;
+}
+
 // Where a model is told which positions are a request's, padding holds fill values in the floats
 // that lie there as well: what becomes of zeros is finite.
 void BindLive(const ProofSubject& subject, ProbeOptions& options) {
@@ -179,6 +188,7 @@ ProbeOptions PaddingProber::OptionsFor(const ProofSubject& subject, const Graph&
     options.axis = subject.axes[position].symbol;
     options.smallest = subject.axes[position].smallest;
     options.is_batch = subject.axes[position].is_batch;
+    PadBeyondSmallest(options);
   }
   for (const ModelAxis& axis : subject.axes) {
     if (axis.smallest > kDefaultSize) options.sizes[axis.symbol] = axis.smallest;

@@ -16,10 +16,13 @@ SIZES = 40
 MODELS = {
     "wav2vec": (windows.wav2vec, lambda n, _: (n + 400,), "900,2000"),
     "wav2vec_large": (lambda: windows.wav2vec(large=True), lambda n, _: (n + 400,), "900,2000"),
+    "wav2vec_whole": (lambda: windows.wav2vec(stack=windows.WHOLE_STACK, places=(128, 16)),
+                      lambda n, _: (20 * n + 400,), "8000,16400"),
     "listener": (windows.listener, lambda n, _: (16, n), "256,1000"),
     "conformer": (windows.conformer, lambda n, _: (n + 7, 16), "256,1000"),
     "text_line": (windows.text_line, lambda n, _: (1, 16, n + 8), "256,1000"),
     "resnet": (windows.resnet, lambda n, m: (3, 32 + n % 96, 32 + m % 96), "64,128"),
+    "inception": (windows.inception, lambda n, m: (3, 32 + n % 96, 32 + m % 96), "64,128"),
     "detector": (windows.detector, lambda n, m: (3, 32 + n % 96, 32 + m % 96), "64,128"),
 }
 
@@ -27,7 +30,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_every_size_is_answered_from_few_captures(repository, rng, name):
     make, shape_of, buckets = MODELS[name]
-    images = name in ("resnet", "detector")
+    images = name in ("resnet", "inception", "detector")
     keys = ("buckets.height", "buckets.width") if images else ("sequence_buckets",)
     config = "".join(f'parameters {{ key: "reprise.{key}" value {{ string_value: "{buckets}" }} }}\n'
                      for key in keys)
@@ -53,3 +56,16 @@ def test_every_size_is_answered_from_few_captures(repository, rng, name):
         rows = 6  # buckets of the batch, at most
         assert scrape.total("reprise_compiles_total", model=name) <= rows * 2**axes
         assert scrape.total("reprise_withheld_answers_total", model=name) == 0
+
+
+def test_a_neck_is_answered_at_its_own_sizes_and_the_reason_is_named(repository, rng):
+    """A map that is doubled and joined with an earlier one takes only sizes that its strides divide."""
+    path = repository.add("yolo", windows.yolo())
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for height, width in ((32, 64), (96, 64), (160, 96)):
+            inputs = {"x": rng.standard_normal((2, 3, height, width), np.float32)}
+            assert_same_answer(infer(client, "yolo", inputs).outputs, reference(path, inputs))
+        text = daemon.reprise("explain", "yolo")
+        assert "the model does not take size 65: Concat" in text
+        assert "inputs 0 and 1 differ in dim 2" in text

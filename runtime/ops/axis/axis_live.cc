@@ -92,4 +92,24 @@ void LiveMaskAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
+void LiveShareAxis(AxisContext& context) {
+  const Attributes& attributes = context.attributes();
+  const int64_t dim = attributes.Int("axis", -1), stride = attributes.Int("stride", 1);
+  const int64_t reach = (attributes.Int("kernel", 1) - 1) * attributes.Int("dilation", 1);
+  const int64_t pads =
+      attributes.Int("begin", 0) + attributes.Int("end", 0) + attributes.Int("more", 0);
+  AxisFlowValue flow = AlongRows(context, 0);
+  if (const std::optional<Extent>& counts = context.input(0).counts) {
+    const Extent extent = counts->Through(pads - reach - 1 + stride, stride);
+    if (context.OutputHas(extent, dim)) {
+      flow.along.push_back({.dim = dim, .extent = extent});
+    } else {
+      context.Doubt("shares windows out by another number than that of the positions of");
+    }
+  } else if (context.output_shape()[dim] != context.larger_output_shape()[dim]) {
+    context.Doubt("shares windows out by the number of all positions of");
+  }
+  context.Set(0, std::move(flow));
+}
+
 }  // namespace reprise::ops

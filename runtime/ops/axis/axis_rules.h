@@ -30,7 +30,7 @@ AxisOf LastDimsNormAxis, InstanceNormAxis, GroupNormAxis, BatchNormAxis, LocalNo
     RowsAxis, CategoriesAxis;
 
 // axis_live.cc
-AxisOf LiveExtentAxis, LiveFillAxis, LiveMaskAxis;
+AxisOf LiveExtentAxis, LiveFillAxis, LiveMaskAxis, LiveShareAxis;
 
 // axis_sampling.cc
 AxisOf GridSampleAxis, RoiAlignAxis;

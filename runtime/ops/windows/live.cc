@@ -111,4 +111,71 @@ absl::Status LiveMaskKernel(const KernelContext& context) {
   return absl::OkStatus();
 }
 
+SharedWindows SharedWindows::Of(const Node& node) {
+  const Attributes& attributes = node.attributes;
+  return {.kernel = attributes.Int("kernel", 1),
+          .stride = attributes.Int("stride", 1),
+          .dilation = attributes.Int("dilation", 1),
+          .begin = attributes.Int("begin", 0),
+          .end = attributes.Int("end", 0),
+          .more = attributes.Int("more", 0),
+          .counts_pads = attributes.Int("counts_pads", 0) != 0};
+}
+
+int64_t SharedWindows::Over(int64_t size) const {
+  const int64_t room = size + begin + end + more - reach() - 1;
+  return std::max<int64_t>(0, room / stride + 1);  // Rounded as WindowsOf does for pools.
+}
+
+float SharedWindows::Share(int64_t o, int64_t live) const {
+  const int64_t first = counts_pads ? -begin : 0;
+  const int64_t past = counts_pads ? live + end : live;
+  const int64_t start = o * stride - begin;
+  // The elements before `first`, and those before `past`.
+  const auto before = [&](int64_t place) {
+    return std::clamp<int64_t>((place - start + dilation - 1) / dilation, 0, kernel);
+  };
+  const int64_t count = before(std::max(past, start)) - before(std::max(first, start));
+  return count <= 0 ? 0.0F : static_cast<float>(kernel) / static_cast<float>(count);
+}
+
+absl::Status LiveShareRule(InferContext& context) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kInt32)));
+  RETURN_IF_ERROR(CheckRank(context, 0, 1));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> size, context.RequireInt64s(1));
+  const int64_t rank = context.node().attributes.Int("rank", 2);
+  RETURN_IF_ERROR(CheckRange("rank", rank, 2, 8));
+  const int64_t axis = context.node().attributes.Int("axis", -1);
+  RETURN_IF_ERROR(CheckRange("axis", axis, 1, rank - 1));
+  const SharedWindows windows = SharedWindows::Of(context.node());
+  for (const int64_t one : {windows.kernel, windows.stride, windows.dilation}) {
+    RETURN_IF_ERROR(CheckRange("kernel, stride or dilation", one, 1, kMost));
+  }
+  for (const int64_t one : {windows.begin, windows.end, windows.more}) {
+    RETURN_IF_ERROR(CheckRange("begin, end or more", one, 0, kMost));
+  }
+  if (size.size() != 1 || size[0] < 0) {
+    return absl::InvalidArgumentError("the number of positions is not one size");
+  }
+  Shape shape(static_cast<size_t>(rank), 1);
+  shape.front() = context.shape(0)[0];
+  shape[axis] = windows.Over(size[0]);
+  context.SetOutput(0, DType::kFloat32, std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status LiveShareKernel(const KernelContext& context) {
+  const auto* extents = context.inputs[0].as<int32_t>();
+  const int64_t rows = context.inputs[0].shape[0], size = context.inputs[1].as<int64_t>()[0];
+  const SharedWindows windows = SharedWindows::Of(context.node);
+  const int64_t count = windows.Over(size);
+  auto* out = context.outputs[0].as<float>();
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t live = LivePositions(extents[row], size);
+    for (int64_t o = 0; o < count; ++o) *out++ = windows.Share(o, live);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace reprise::ops

@@ -12,6 +12,13 @@
 //     extents is h rows of x
 //   reprise.LiveMask(extent i32 [B], size i64 [1]; rank, value) -> f32 [B, 1, ..., size]
 //     0 at the positions of each row, `value` behind them: added to scores
+//   reprise.LiveShare(extent i32 [B], size i64 [1]; rank, axis, kernel, stride, dilation, begin,
+//   end,
+//                     more, counts_pads) -> f32 [B, 1, ..., windows, ..., 1]
+//     what the sum of a window divided by all of its `kernel` elements is multiplied by to be the
+//     average of those that count: the row's own, and the `begin` and `end` pads of the node around
+//     them with counts_pads. 0 where none counts. Windows slide over `size` positions with `begin`
+//     pads in front and `end` + `more` behind
 #pragma once
 
 #include <algorithm>
@@ -22,8 +29,24 @@
 
 namespace reprise::ops {
 
-Rule LiveExtentRule, LiveFillRule, LiveMaskRule;
-Kernel LiveExtentKernel, LiveFillKernel, LiveMaskKernel;
+Rule LiveExtentRule, LiveFillRule, LiveMaskRule, LiveShareRule;
+Kernel LiveExtentKernel, LiveFillKernel, LiveMaskKernel, LiveShareKernel;
+
+// The windows of a LiveShare.
+struct SharedWindows {
+  int64_t kernel = 1, stride = 1, dilation = 1;
+  int64_t begin = 0, end = 0;  // pads of the node
+  int64_t more = 0;            // positions behind these, which never count
+  bool counts_pads = false;
+
+  static SharedWindows Of(const Node& node);
+  // The distance between a window's first and last elements.
+  int64_t reach() const { return (kernel - 1) * dilation; }
+  // How many windows there are over `size` positions; at most 0: none.
+  int64_t Over(int64_t size) const;
+  // The share of window `o` of a row with `live` positions.
+  float Share(int64_t o, int64_t live) const;
+};
 
 // LiveFill leaves the positions before this one, in a line of `size` of them.
 inline int64_t LivePositions(int32_t extent, int64_t size) {

@@ -21,4 +21,9 @@ struct LiveMaskOp {
   enum Input : size_t { kExtent, kSize };
 };
 
+struct LiveShareOp {
+  static constexpr char kName[] = "reprise.LiveShare";
+  enum Input : size_t { kExtent, kSize };
+};
+
 }  // namespace reprise

@@ -6,7 +6,8 @@
 // knows where every value of a row ends (ops/windows/live.h), and behind that end a node reads what
 // its own border would hold:
 //
-//   Conv, LpPool, AveragePool that counts its pads   zeros
+//   Conv, LpPool   zeros
+//   AveragePool   zeros, and it divides by the elements that count
 //   MaxPool, ReduceMax, GlobalMaxPool, ReduceLogSumExp   minus infinity
 //   ReduceSum, ReduceL1, ReduceL2, ReduceSumSquare, a product over the axis   zeros
 //   ReduceMean, GlobalAveragePool, InstanceNormalization   zeros, and it divides by what is live

@@ -47,6 +47,7 @@ bool IsZeroBehind(const Graph& graph, ValueId value) {
 }  // namespace
 
 LiveRewrite::Handler LiveRewrite::HandlerOf(const Node& node) {
+  if (node.op == LiveShareOp::kName) return &LiveRewrite::VisitShare;
   switch (FactsOf(node.op).border) {
     case Border::kNone:
       return nullptr;
@@ -167,15 +168,17 @@ bool LiveRewrite::CanFill(ValueId value, const LiveDim& dim) const {
 
 void LiveRewrite::VisitWindows(NodeId id) {
   const ValueId x = graph_.node(id).input(0);
-  const bool counts_pads = graph_.node(id).attributes.Int("count_include_pad", 0) != 0;
   const Border border = FactsOf(graph_.node(id).op).border;
-  if (border == Border::kCountedWindow && !counts_pads) return;
   // Pads that do not hang on the size can be said.
   const std::string auto_pad = graph_.node(id).attributes.String("auto_pad", "NOTSET");
   if (const auto* pads = extents_.PadsOf(id); pads != nullptr && auto_pad.starts_with("SAME")) {
     graph_.node(id).attributes.Set("auto_pad", std::string("NOTSET"));
     graph_.node(id).attributes.Set("pads", *pads);
   }
+  const Attributes& attributes = graph_.node(id).attributes;
+  const bool divides_by_all =
+      attributes.Int("count_include_pad", 0) != 0 && attributes.Int("ceil_mode", 0) == 0;
+  if (border == Border::kCountedWindow && !divides_by_all) return VisitAverage(id);
   for (const LiveWindows& windows : extents_.WindowsOf(id)) {
     const auto in = extents_.At(x, windows.dim);
     if (!windows.leaves_end || !in.has_value() || !CanFill(x, *in)) continue;

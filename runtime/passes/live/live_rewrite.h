@@ -28,6 +28,8 @@ class LiveRewrite {
   static Handler HandlerOf(const Node& node);
 
   void VisitWindows(NodeId id);
+  void VisitAverage(NodeId id);
+  void VisitShare(NodeId id);
   void VisitMean(NodeId id);
   void VisitSum(NodeId id);
   void VisitExtreme(NodeId id);
@@ -50,6 +52,8 @@ class LiveRewrite {
   // How many positions of dim `dim` of `value` each row has.
   ValueId ExtentOf(const Extent& extent, ValueId value, int64_t dim);
   ValueId SizeOf(ValueId value, int64_t dim);
+  // The extents of the rows of `x` where they are known, else its size.
+  ValueId CountAlong(ValueId x, int64_t dim);
   // `value` with `fill` behind the ends along `dim`. Filled with zeros it takes the place of
   // `value` wherever that is read: nobody needs what padding became.
   ValueId Filled(ValueId value, const LiveDim& dim, float fill);

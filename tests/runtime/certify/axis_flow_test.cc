@@ -233,6 +233,25 @@ const FlowCase kCases[] = {
   %zeros: ? = reprise.LiveFill(%largest, %halves) {axis = 2}
   %y: ? = ReduceSum(%zeros, %axes))",
      kProved},
+    {"AveragesByTheShareThatCounts", R"(
+  input %x: f32[2, 1, $S]
+  input %mask: bool[2, $S]
+  const %size: i64[1] = {$S}
+  %all: ? = reprise.LiveExtent(%mask, %size)
+  %filled: ? = reprise.LiveFill(%x, %all) {axis = 2}
+  %sums: ? = AveragePool(%filled) {count_include_pad = 1, kernel_shape = [3], pads = [1, 1]}
+  %share: ? = reprise.LiveShare(%all, %size) {axis = 2, begin = 1, end = 1, kernel = 3, rank = 3}
+  %y: ? = Mul(%sums, %share))",
+     kProved},
+    {"AveragesByTheShareOfAllPositions", R"(
+  input %x: f32[2, 1, $S]
+  const %size: i64[1] = {$S}
+  const %all: i32[1] = {$S}
+  %each: ? = AveragePool(%x) {kernel_shape = [1]}
+  %share: ? = reprise.LiveShare(%all, %size) {axis = 2, begin = 1, end = 1, kernel = 3, rank = 3} @share
+  %y: ? = Mul(%each, %share))",
+     kMixes, "node 'share' (reprise.LiveShare) takes numbers that follow the size of tokens"},
+     "tokens"},
     {"FilledBehindTheEndOfSomethingElse", R"(
   input %x: f32[2, 1, $S]
   input %mask: bool[2, $S]
@@ -249,7 +268,7 @@ const FlowCase kCases[] = {
   input %x: f32[2, 8, $S]
   const %w: f32[8, 1, 1] = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}
   %y: ? = ConvTranspose(%x, %w) {strides = [2]} @up)",
-     kUndecided, "node 'up' (ConvTranspose) spreads over windows the elements of tokens"},
+     kMixes, "node 'share' (reprise.LiveShare) takes numbers that follow the size of tokens"}, "node 'up' (ConvTranspose) spreads over windows the elements of tokens"},
     {"EachOfABatchIsSpreadByItself", R"(
   input %x: f32[$S, 8, 3]
   const %w: f32[8, 1, 1] = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}
@@ -300,7 +319,7 @@ const FlowCase kCases[] = {
   const %none: i64[1] = {0}
   %first: ? = Gather(%x, %none) {axis = 0} @first
   %y: ? = Sub(%x, %first))",
-     kUndecided, "node 'first' (Gather) takes some of the positions of tokens", true},
+     kMixes, "node 'share' (reprise.LiveShare) takes numbers that follow the size of tokens"}, "node 'first' (Gather) takes some of the positions of tokens", true},
     {"RowsLookedUpEachInItself", R"(
   input %x: f32[$S, 5, 4]
   input %ids: i64[$S, 5]
@@ -329,7 +348,7 @@ const FlowCase kCases[] = {
   input %x: f32[30, 8]
   input %at: i64[$S, 4]
   %y: ? = GatherElements(%x, %at) {axis = 1} @find)",
-     kUndecided, "node 'find' (GatherElements) picks by data among the positions of tokens", true},
+     kMixes, "node 'share' (reprise.LiveShare) takes numbers that follow the size of tokens"}, "node 'find' (GatherElements) picks by data among the positions of tokens", true},
     {"ElementsFoundAmongThePositions", R"(
   input %x: f32[2, $S, 8]
   input %at: i64[2, 4, 8]

@@ -42,6 +42,17 @@ TEST(ConfirmLengthTest, LengthsBelowTheSmallestAreNeitherTakenNorPaddedTo) {
   EXPECT_THAT(LengthCases(options, CountingPlaces::kOne, /*confirming=*/true), testing::IsEmpty());
 }
 
+TEST(ConfirmLengthTest, ShortLengthsAreCountedFromTheSmallest) {
+  ProbeOptions options = Options();
+  options.padded_sizes = {800};
+  options.smallest = 400;
+  std::vector<int64_t> lengths;
+  for (const LengthCase& c : LengthCases(options, CountingPlaces::kOne, /*confirming=*/false)) {
+    lengths.push_back(c.length);
+  }
+  EXPECT_THAT(lengths, testing::ElementsAre(404, 400, 401, 412, 799));
+}
+
 TEST(ConfirmLengthTest, ConfirmingLooksAtLongerLengths) {
   const std::vector<ProbeInput> inputs = {toy::Floats()};
   const auto certificate = ProbeAxis(inputs, Ranges(inputs), kOutput, SoftmaxWhenLong, Options());

@@ -60,7 +60,7 @@ TEST(ImporterTest, TypedFieldsHoldTheSameValuesAsRawBytes) {
   half->add_dims(2);
   half->add_int32_data(0x3C00);
   half->add_int32_data(0xC000);
-  builder.Node("Add", {"x", "h"}, {"y"});
+  builder.Node("Max", {"x", "h"}, {"y"});
   const auto model = Import(builder);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_THAT(model->graph.ConstantOf(model->graph.FindValue("h"))->ToDoubles(),

@@ -67,10 +67,10 @@ TEST(SparseTest, ConstantsAndSubgraphsHoldThemToo) {
   onnx::GraphProto& first = AddBranch(choice, "then_branch");
   SetSparse<float>(*first.add_sparse_initializer(), "s", onnx::TensorProto::FLOAT, {4}, {1}, {0},
                    {3});
-  AddBranchNode(first, "Add", {"x", "s"}, "r");
+  AddBranchNode(first, "Max", {"x", "s"}, "r");
   first.add_output()->set_name("r");
   onnx::GraphProto& second = AddBranch(choice, "else_branch");
-  AddBranchNode(second, "Add", {"x", "k"}, "r");
+  AddBranchNode(second, "Max", {"x", "k"}, "r");
   second.add_output()->set_name("r");
   EXPECT_THAT(Text(b), AllOf(HasSubstr("f32[3] = {0, 0, 9}"), HasSubstr("f32[3] = {4, 0, 0}")));
 }

@@ -27,6 +27,7 @@ constexpr OpPlan kPlans[] = {
     {LiveFillOp::kName, PlanLiveFill},
     {LiveExtentOp::kName, PlanLiveExtent},
     {LiveMaskOp::kName, PlanLiveMask},
+    {LiveShareOp::kName, PlanLiveShare},
     {SplitOp::kName, PlanSplit},
     {"DepthToSpace", PlanBlocks},
     {"SpaceToDepth", PlanBlocks},

@@ -48,5 +48,6 @@ std::vector<Candidate> PlanAppendRows(const CpuTarget& target, const NodeView& n
 std::vector<Candidate> PlanLiveFill(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanLiveExtent(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanLiveMask(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanLiveShare(const CpuTarget& target, const NodeView& node);
 
 }  // namespace reprise::cpu

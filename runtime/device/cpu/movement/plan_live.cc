@@ -81,6 +81,25 @@ void RunMask(const LaunchArgs& launch) {
   }
 }
 
+struct ShareParams {
+  int64_t rows = 0, count = 0;
+  int64_t batch_rows = 0;
+  ops::SharedWindows windows;
+};
+
+void RunShare(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const ShareParams*>(launch.params);
+  const auto* const extents = static_cast<const int32_t*>(launch.operands[0]);
+  const int64_t size = *static_cast<const int64_t*>(launch.operands[1]);
+  auto* const out = static_cast<float*>(launch.operands[2]);
+  const int64_t rows = LiveOf(p.rows, p.batch_rows, *launch.frame);
+  const ItemRange range = RangeOfPart(rows, 1, launch.part, launch.parts);
+  for (int64_t row = range.begin; row < range.end; ++row) {
+    const int64_t live = ops::LivePositions(extents[row], size);
+    for (int64_t o = 0; o < p.count; ++o) out[row * p.count + o] = p.windows.Share(o, live);
+  }
+}
+
 }  // namespace
 
 std::vector<Candidate> PlanLiveFill(const CpuTarget& target, const NodeView& node) {
@@ -125,6 +144,18 @@ std::vector<Candidate> PlanLiveMask(const CpuTarget& target, const NodeView& nod
                              .value = node.attributes().Float("value", 0),
                              .out = static_cast<int>(node.num_inputs())};
   Candidate candidate = MakeCandidate(target, node, "live_mask", RunMask, params, 0);
+  candidate.option.takes_live_rows = batch_rows > 0 && params.rows % batch_rows == 0;
+  return {std::move(candidate)};
+}
+
+std::vector<Candidate> PlanLiveShare(const CpuTarget& target, const NodeView& node) {
+  const int64_t batch_rows = node.batch_rows();
+  const ShareParams params = {
+      .rows = node.shape(0)[0],
+      .count = NumElements(node.out_shape()) / std::max<int64_t>(1, node.shape(0)[0]),
+      .batch_rows = batch_rows,
+      .windows = ops::SharedWindows::Of(node.node())};
+  Candidate candidate = MakeCandidate(target, node, "live_share", RunShare, params, 0);
   candidate.option.takes_live_rows = batch_rows > 0 && params.rows % batch_rows == 0;
   return {std::move(candidate)};
 }

@@ -68,6 +68,15 @@ class LiveModel {
     SetWindows(*node, w);
     return y;
   }
+  std::string AveragePool(const std::string& x, const Windows& w, bool counts_pads = false,
+                          bool rounds_up = false) {
+    onnx::NodeProto* node = nullptr;
+    const std::string y = Node("AveragePool", {x}, &node);
+    SetWindows(*node, w);
+    SetAttribute(*node, "count_include_pad", int64_t{counts_pads});
+    SetAttribute(*node, "ceil_mode", int64_t{rounds_up});
+    return y;
+  }
   std::string Gelu(const std::string& x) {
     const std::string half = Node("Erf", {Node("Div", {x, Scalar(std::sqrt(2.0F))})});
     return Node("Mul", {Node("Mul", {x, Node("Add", {half, Scalar(1)})}), Scalar(0.5)});
@@ -147,6 +156,31 @@ inline std::string ResNetLike() {
   return m.Bytes();
 }
 
+// Averages of what is there, with pads that count and pads that do not, rounded down and up.
+inline std::string InceptionLike() {
+  LiveModel m;
+  m.builder().Input("x", {"batch", "3", "height", "width"});
+  std::string x = m.Node("Relu", {m.Conv("x", 3, 8, {{3, 3}, {2, 2}, {1, 1, 1, 1}})});
+  x = m.AveragePool(x, {{3, 3}, {1, 1}, {1, 1, 1, 1}});
+  x = m.AveragePool(m.Conv(x, 8, 8, {{1, 1}, {}, {}}), {{3, 2}, {2, 2}, {1, 0, 1, 0}}, false, true);
+  x = m.AveragePool(m.Conv(x, 8, 8, {{1, 1}, {}, {}}), {{3, 3}, {1, 2}, {1, 1, 1, 1}}, true, true);
+  x = m.AveragePool(m.Conv(x, 8, 8, {{1, 1}, {}, {}}), {{5, 3}, {2, 1}, {2, 1, 2, 1}}, true);
+  x = m.AveragePool(m.Conv(x, 8, 8, {{1, 1}, {}, {}}), {{2, 3}, {1, 1}, {1, 1, 0, 1}});
+  x = m.Node("Flatten", {m.Node("GlobalAveragePool", {x})});
+  m.Output(m.Linear(x, 8, 10));
+  return m.Bytes();
+}
+
+// Lines through an average over windows, each place an answer of its own.
+inline std::string AveragedLineLike() {
+  LiveModel m;
+  m.builder().Input("x", {"batch", "4", "sequence"});
+  std::string x = m.AveragePool("x", {{3}, {2}, {1, 1}}, false, true);
+  x = m.AveragePool(m.Conv(x, 4, 8, {{3}, {1}, {1, 1}}), {{3}, {2}, {1, 1}}, true, true);
+  m.Output(m.AveragePool(x, {{4}, {2}, {1, 2}}));
+  return m.Bytes();
+}
+
 // Samples through convolutions without pads, the first normalised over time, then attention.
 inline std::string SpeechLike() {
   LiveModel m;
@@ -165,6 +199,23 @@ inline std::string SpeechLike() {
   x = m.Node("Add", {x, m.Transpose(m.Gelu(places), {0, 2, 1})});
   x = m.LayerNorm(m.Node("Add", {x, m.Attention(x, 16, 2)}), 16);
   m.Output(m.Linear(x, 16, 12));
+  return m.Bytes();
+}
+
+// Samples through seven convolutions, which take none below 400 of them.
+inline std::string LongStridesLike() {
+  LiveModel m;
+  m.builder().Input("x", {"batch", "sequence"});
+  std::string x = m.Node("Unsqueeze", {"x", m.Ints({1})});
+  int64_t channels = 1;
+  for (const auto& [kernel, stride] :
+       {std::pair<int64_t, int64_t>{10, 5}, {3, 2}, {3, 2}, {3, 2}, {3, 2}, {2, 2}, {2, 2}}) {
+    x = m.Gelu(m.Conv(x, channels, 8, {{kernel}, {stride}, {0, 0}}));
+    channels = 8;
+  }
+  x = m.LayerNorm(m.Transpose(x, {0, 2, 1}), 8);
+  x = m.Node("Add", {x, m.Attention(x, 8, 2)});
+  m.Output(m.Linear(x, 8, 5));
   return m.Bytes();
 }
 

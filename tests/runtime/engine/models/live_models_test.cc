@@ -22,6 +22,7 @@ struct LiveCase {
   std::string (*bytes)();
   std::vector<std::string> axes;             // padded ones
   std::vector<std::vector<int64_t>> shapes;  // each that of the one input of a request
+  std::map<std::string, std::vector<int64_t>> buckets = {};
 };
 
 void PrintTo(const LiveCase& c, std::ostream* out) { *out << c.name; }
@@ -31,7 +32,20 @@ const LiveCase kCases[] = {
      ResNetLike,
      {"height", "width"},
      {{1, 3, 33, 70}, {1, 3, 64, 64}, {2, 3, 40, 61}, {1, 3, 57, 39}, {1, 3, 34, 128}}},
+    {"InceptionLike",
+     InceptionLike,
+     {"height", "width"},
+     {{1, 3, 33, 70}, {1, 3, 64, 64}, {2, 3, 40, 61}, {1, 3, 57, 39}, {1, 3, 34, 128}}},
+    {"AveragedLineLike",
+     AveragedLineLike,
+     {"sequence"},
+     {{1, 4, 50}, {1, 4, 33}, {3, 4, 64}, {1, 4, 19}, {1, 4, 128}}},
     {"SpeechLike", SpeechLike, {"sequence"}, {{1, 400}, {1, 251}, {2, 333}, {1, 512}, {1, 97}}},
+    {"LongStridesLike",
+     LongStridesLike,
+     {"sequence"},
+     {{1, 2000}, {1, 1251}, {2, 1333}, {1, 400}, {1, 719}, {1, 1999}},
+     {{"sequence", {1000, 2000}}}},
     {"ListenerLike",
      ListenerLike,
      {"sequence"},
@@ -81,6 +95,7 @@ class LiveModelsTest : public testing::TestWithParam<LiveCase> {
   std::shared_ptr<Model> Load(const char* id, std::set<std::string> no_padding = {}) {
     auto model = fixture_.engine.Load({.id = {id, 1},
                                        .path = folder_.Write("m.onnx", GetParam().bytes()),
+                                       .buckets = GetParam().buckets,
                                        .max_batch_tokens = int64_t{1} << 17,
                                        .no_padding = std::move(no_padding),
                                        .capture = CapturePolicy::kInline});

@@ -38,6 +38,12 @@ inline constexpr const char* kMovement[] = {
     "%y: ? = reprise.LiveExtent(%l, %a) {offset = -2, stride = 2}\noutput %y",
     "input %e: i32[3]\nconst %s: i64[1] = {9}\n"
     "%y: ? = reprise.LiveMask(%e, %s) {rank = 4, value = -inf}\noutput %y",
+    "input %e: i32[3]\nconst %s: i64[1] = {9}\n"
+    "%y: ? = reprise.LiveShare(%e, %s) {axis = 2, begin = 1, end = 1, kernel = 3, more = 1, "
+    "rank = 4, stride = 2}\noutput %y",
+    "input %e: i32[3]\nconst %s: i64[1] = {9}\n"
+    "%y: ? = reprise.LiveShare(%e, %s) {axis = 3, begin = 2, counts_pads = 1, dilation = 2, "
+    "end = 1, kernel = 3, more = 2, rank = 4, stride = 3}\noutput %y",
     // Movement.
     "input %x: f32[2, 5, 3, 8]\n%y: ? = Transpose(%x) {perm = [0, 2, 1, 3]}\noutput %y",
     "input %x: f32[2, 5, 3, 40]\n%y: ? = Transpose(%x) {perm = [0, 2, 3, 1]}\noutput %y",
