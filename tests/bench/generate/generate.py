@@ -181,7 +181,8 @@ class Bench:
             except Unavailable as error:
                 print(f"  {side.name} has no figure here: {error}")
         print("memory then, MB: " + ", ".join(f"{name} {x:.0f}" for name, x in room.items()) +
-              f"; the products' weights are {self.shape['weight_bytes'] / 1e6:.0f}")
+              f"; the products' weights are {self.shape['weight_bytes'] / 1e6:.0f}; llama.cpp has made "
+              "room for all its caches")
         self.results[row] = {"ready_ms": figures, "memory_mb": room}
 
     def run(self):

@@ -23,7 +23,7 @@ CONTEXT = 2048
 
 
 class LlamaCpp:
-    SEQUENCES, BATCH = 16, 512
+    SEQUENCES, EACH, BATCH = 16, 1280, 512
 
     def __init__(self, folder, threads):
         import llama_cpp as api
@@ -38,11 +38,11 @@ class LlamaCpp:
         if not self.model:
             raise RuntimeError("llama.cpp cannot read model.gguf")
         options = api.llama_context_default_params()
-        options.n_ctx, options.n_seq_max = self.SEQUENCES * 512, self.SEQUENCES
+        # Each sequence has cells of its own, which is faster where prompts have nothing in common.
+        options.n_ctx, options.n_seq_max = self.SEQUENCES * self.EACH, self.SEQUENCES
         options.n_batch = options.n_ubatch = self.BATCH
         options.n_threads = options.n_threads_batch = threads
-        # One pool of cells: a sequence may be longer than its share of them.
-        options.kv_unified = True
+        options.kv_unified = False
         self.context = api.llama_init_from_model(self.model, options)
         self.batch = api.llama_batch_init(self.BATCH, 0, 1)
         self.vocabulary = api.llama_vocab_n_tokens(api.llama_model_get_vocab(self.model))
