@@ -295,7 +295,7 @@ ParameterExprPtr BeforeExpand(ParameterExprPtr weight, const Shape& column) {
     if (weight->op() != ExpandOp::kName && weight->op() != CastOp::kName) return nullptr;
     weight = weight->inputs()[0];
   }
-  return weight != nullptr && weight->dtype() == DType::kFloat32 ? weight : nullptr;
+  return weight;
 }
 
 // What the weight `column` [batch, heads, queries, 1] repeats for each head, as [heads]; kNone
@@ -324,7 +324,11 @@ absl::StatusOr<ValueId> SinksOf(Graph& graph, ValueId column) {
   if (!IsParameter(graph, column)) return kNone;
   const ParameterExprPtr sinks = BeforeExpand(graph.value(column).parameter, shape);
   if (sinks == nullptr) return kNone;
-  return AddReshape(graph, AddExpression(graph, sinks), {heads});
+  ValueId value = AddExpression(graph, sinks);
+  if (!IsFloat32(graph, value)) {
+    ASSIGN_OR_RETURN(value, AddCast(graph, value, DType::kFloat32));
+  }
+  return AddReshape(graph, value, {heads});
 }
 
 // Whether `operand` is rows behind those of a cache.

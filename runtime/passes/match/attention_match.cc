@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/activation_op.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
@@ -59,11 +60,11 @@ bool MatchProduct(const Graph& graph, const Node& node, AttentionPattern& patter
 bool MatchScores(const Graph& graph, ValueId value, int steps, bool scaled,
                  AttentionPattern& pattern);
 
-// softcap * tanh(scores / softcap), `tanh` being the value that is multiplied with `softcap`.
-bool MatchCap(const Graph& graph, ValueId tanh, double softcap, int steps,
+// softcap * tanh(scores / softcap), `bent` being the value that is multiplied with `softcap`.
+bool MatchCap(const Graph& graph, ValueId bent, double softcap, int steps,
               AttentionPattern& pattern) {
-  const Node* node = graph.ProducerIf(tanh, TanhOp::kName);
-  if (node == nullptr || OnlyUser(graph, tanh) == kNone || !(softcap > 0)) return false;
+  const Node* node = graph.ProducerIf(bent, TanhOp::kName);
+  if (node == nullptr || OnlyUser(graph, bent) == kNone || !(softcap > 0)) return false;
   AttentionPattern attempt = pattern;
   if (!MatchScores(graph, node->inputs[0], steps - 1, /*scaled=*/true, attempt)) return false;
   attempt.scale *= softcap;  // Among the factors below is one over it.
@@ -207,21 +208,19 @@ ValueId BeforeShift(const Graph& graph, ValueId operand) {
 // Whether `slice` gives its operand without the last column.
 bool DropsLastColumn(const Graph& graph, const Node& slice) {
   using In = SliceOp;
+  if (slice.op != In::kName) return false;
   Shape shape = *ShapeOf(graph, slice.inputs[In::kX]);
-  if (slice.op != In::kName || shape.empty()) return false;
+  if (shape.empty()) return false;
   --shape.back();
   if (!HasShape(graph, slice.outputs[0], shape)) return false;
-  for (const auto& [input, number] : {std::pair{In::kStarts, 0}, std::pair{In::kSteps, 1}}) {
-    if (slice.input(input) == kNone) continue;
-    const Tensor* numbers = KnownConstant(graph, slice.inputs[input]);
-    if (numbers == nullptr) return false;
-    for (int64_t i = 0; i < numbers->num_elements(); ++i) {
-      const int64_t have = numbers->dtype() == DType::kInt32 ? numbers->span<int32_t>()[i]
-                                                             : numbers->span<int64_t>()[i];
-      if (have != number) return false;
-    }
-  }
-  return true;
+  const auto all_are = [&](size_t input, int64_t number) {
+    if (slice.input(input) == kNone) return true;
+    const Tensor* known = KnownConstant(graph, slice.inputs[input]);
+    if (known == nullptr) return false;
+    const auto numbers = known->ToInt64s();
+    return numbers.ok() && absl::c_all_of(*numbers, [&](int64_t one) { return one == number; });
+  };
+  return all_are(In::kStarts, 0) && all_are(In::kSteps, 1);
 }
 
 // Where the Softmax has one column more than there are keys, of which no share is taken: notes what
@@ -232,9 +231,10 @@ void MatchSinks(const Graph& graph, ValueId& scores, ValueId& shares, AttentionP
   if (joined == nullptr || joined->inputs.size() != 2 || !IsFloat32(graph, joined->inputs[1])) {
     return;
   }
-  const bool once = all == scores ? OnlyUser(graph, all) != kNone : true;
+  const bool once = all != scores || OnlyUser(graph, all) != kNone;
   const Shape& column = *ShapeOf(graph, joined->inputs[1]);
-  const int64_t axis = joined->attributes.Int("axis", 0), rank = column.size();
+  const int64_t axis = joined->attributes.Int("axis", 0);
+  const auto rank = static_cast<int64_t>(column.size());
   const NodeId user = OnlyUser(graph, shares);
   if (!once || rank != 4 || column.back() != 1 || (axis != -1 && axis != rank - 1) ||
       user == kNone || !DropsLastColumn(graph, graph.node(user))) {

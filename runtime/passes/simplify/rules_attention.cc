@@ -128,9 +128,10 @@ absl::StatusOr<ValueId> OnnxAttention(Graph& graph, const Node& node) {
   if (seen != kNone) {
     ASSIGN_OR_RETURN(scores, Kept(graph, seen, scores, kHidden));
   }
-  const bool guard = mask != kNone || seen != kNone;
-  ASSIGN_OR_RETURN(const ValueId result, Weigh(graph, scores, operands[2], guard, node.name,
-                                               node.input(SinkAttentionOp::kSinks)));
+  const ValueId sinks = node.input(SinkAttentionOp::kSinks);
+  const bool guard = sinks == kNone && (mask != kNone || seen != kNone);
+  ASSIGN_OR_RETURN(const ValueId result,
+                   Weigh(graph, scores, operands[2], guard, node.name, sinks));
   for (int i : {1, 2}) {
     if (IsUsed(graph, node.output(i))) graph.ReplaceAllUses(node.outputs[i], present[i]);
   }
