@@ -35,7 +35,7 @@ enum : size_t {
   kPositions,
   kAddedScores,
   kSinks,
-  kKeyScale,  // of a quantised cache
+  kKeyScale,  // where the cache is quantised
   kValueScale,
   kQueryNorm,  // factors of an RMS norm of each head, before it is turned
   kKeyNorm,

@@ -298,8 +298,8 @@ ParameterExprPtr BeforeExpand(ParameterExprPtr weight, const Shape& column) {
   return weight;
 }
 
-// What the weight `column` [batch, heads, queries, 1] repeats for each head, as [heads]; kNone
-// where it is not the same for all queries, or no weight.
+// The numbers [heads] that the weight `column` [batch, heads, queries, 1] repeats; kNone where it is
+// not the same for all queries, or no weight.
 absl::StatusOr<ValueId> SinksOf(Graph& graph, ValueId column) {
   const Shape shape = *ShapeOf(graph, column);
   const int64_t batch = shape[0], heads = shape[1], queries = shape[2];
