@@ -4,9 +4,11 @@ import json
 import urllib.request
 
 import numpy as np
+import onnxruntime
 import pytest
 import tritonclient.grpc
-from onnx import helper
+import tritonclient.utils
+from onnx import TensorProto, helper, numpy_helper
 
 from testing import decoders
 from testing.daemon import Daemon, reprise
@@ -98,12 +100,73 @@ def test_caches_that_clients_carry_give_the_same(served, rng, name, suffix):
         assert Scrape(daemon.metrics_url).total("reprise_compiles_total", model=name) == before
 
 
+def quantized(kind, bits, heads=4, kv_heads=2, size=16):
+    """One GroupQueryAttention whose caches hold integers."""
+    count = kv_heads * size if kind == "PER_CHANNEL" else 1
+    scale = np.linspace(0.01, 0.03, count, dtype=np.float32) * (1 if bits == 8 else 15)
+    dtype = TensorProto.INT8 if bits == 8 else TensorProto.UINT8
+    node = helper.make_node(
+        "GroupQueryAttention",
+        ["q", "k", "v", "past_k", "past_v", "last", "length", *[""] * 5, "scale", "scale"],
+        ["y", "new_k", "new_v"], domain="com.microsoft", num_heads=heads, kv_num_heads=kv_heads,
+        k_quant_type=kind, v_quant_type=kind, kv_cache_bit_width=bits)
+
+    def value(name, of, *dims):
+        return helper.make_tensor_value_info(name, of, dims)
+    rows, cells = ("batch", "rows"), ("batch", kv_heads, "past", size * bits // 8)
+    graph = helper.make_graph(
+        [node], "g",
+        [value("q", TensorProto.FLOAT, *rows, heads * size),
+         *(value(name, TensorProto.FLOAT, *rows, kv_heads * size) for name in "kv"),
+         *(value(name, dtype, *cells) for name in ("past_k", "past_v")),
+         value("last", TensorProto.INT32, "batch"), value("length", TensorProto.INT32)],
+        [value("y", TensorProto.FLOAT, *rows, heads * size),
+         *(value(name, dtype, "batch", kv_heads, "total", cells[-1])
+           for name in ("new_k", "new_v"))],
+        [numpy_helper.from_array(scale, "scale")])
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+KINDS = {"one8": ("PER_TENSOR", 8), "many8": ("PER_CHANNEL", 8), "one4": ("PER_TENSOR", 4),
+         "many4": ("PER_CHANNEL", 4)}
+
+
+def test_quantised_caches_hold_what_onnxruntime_puts_there(repository, rng):
+    for name, (kind, bits) in KINDS.items():
+        repository.add(name, quantized(kind, bits))
+    with Daemon(repository) as daemon, \
+            tritonclient.grpc.InferenceServerClient(daemon.grpc_address) as client:
+        for name, (kind, bits) in KINDS.items():
+            session = onnxruntime.InferenceSession(quantized(kind, bits).SerializeToString(),
+                                                   providers=["CPUExecutionProvider"])
+            empty = np.zeros((2, 2, 0, 16 * bits // 8), np.int8 if bits == 8 else np.uint8)
+            past = [empty, empty]
+            for rows in (5, 1, 3):
+                total = past[0].shape[2] + rows
+                feeds = {"q": rng.normal(size=(2, rows, 64)), "k": rng.normal(size=(2, rows, 32)),
+                         "v": rng.normal(size=(2, rows, 32))}
+                feeds = {key: array.astype(np.float32) for key, array in feeds.items()}
+                feeds.update(past_k=past[0], past_v=past[1], length=np.array(total, np.int32),
+                             last=np.full(2, total - 1, np.int32))
+                y, *past = session.run(None, feeds)
+                inputs = []
+                for key, array in feeds.items():
+                    dtype = tritonclient.utils.np_to_triton_dtype(array.dtype)
+                    inputs.append(tritonclient.grpc.InferInput(key, array.shape, dtype))
+                    inputs[-1].set_data_from_numpy(array)
+                answer = client.infer(name, inputs)
+                np.testing.assert_allclose(answer.as_numpy("y"), y, rtol=1e-4, atol=1e-5)
+                for key, cells in zip(("new_k", "new_v"), past):
+                    np.testing.assert_array_equal(answer.as_numpy(key), cells)
+
+
 @pytest.mark.parametrize("attribute, value, words", [
     ("causal", 0, "attribute 'causal' = 0 is not supported"),
     ("sliding_window_cache", 1, "attribute 'sliding_window_cache' = 1 is not supported"),
     ("qk_output", 1, "attribute 'qk_output' = 1 is not supported"),
-    ("kv_cache_bit_width", 8, "attribute 'kv_cache_bit_width' = 8 is not supported"),
-    ("k_quant_type", "PER_TENSOR", "attribute 'k_quant_type' = 'PER_TENSOR' is not supported"),
+    ("kv_cache_bit_width", 2, "'v_quant_type' = 'NONE' and 'kv_cache_bit_width' = 2 are not supported"),
+    ("k_quant_type", "PER_TENSOR", "attributes 'k_quant_type' = 'PER_TENSOR', 'v_quant_type' = 'NONE'"),
 ])
 def test_what_has_no_steps_is_refused_by_name(tmp_path, attribute, value, words):
     model = decoders.make("gqa")

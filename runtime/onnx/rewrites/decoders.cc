@@ -6,6 +6,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/kit/steps.h"
+#include "runtime/onnx/rewrites/quantized_cache.h"
 #include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/comparison_op.h"
@@ -47,7 +48,8 @@ class GroupQuerySteps : public Steps {
       : Steps(draft, graph),
         attributes_(draft.attributes),
         heads_(attributes_.Int("num_heads", 0)),
-        kv_heads_(attributes_.Int("kv_num_heads", 0)) {}
+        kv_heads_(attributes_.Int("kv_num_heads", 0)),
+        cells_(draft, graph, kv_heads_) {}
 
   absl::Status Run() {
     RETURN_IF_ERROR(Check());
@@ -103,22 +105,16 @@ class GroupQuerySteps : public Steps {
     if (attributes_.Int("causal", 1) == 0) {
       return absl::UnimplementedError("attribute 'causal' = 0 is not supported");
     }
-    for (const absl::string_view name : {"k_quant_type", "v_quant_type"}) {
-      const std::string type = attributes_.String(name, "NONE");
-      if (type != "NONE") {
-        return absl::UnimplementedError(absl::StrCat("attribute '", name, "' = '", type,
-                                                     "' is not supported: the cache is quantised"));
-      }
-    }
-    for (const absl::string_view name :
-         {"qk_output", "kv_cache_bit_width", "sliding_window_cache"}) {
+    RETURN_IF_ERROR(cells_.Read(kKeyScale));
+    for (const absl::string_view name : {"qk_output", "sliding_window_cache"}) {
       if (const int64_t value = attributes_.Int(name, 0); value > 0) {
         return absl::UnimplementedError(
             absl::StrCat("attribute '", name, "' = ", value, " is not supported"));
       }
     }
     for (size_t i = kKeyScale; i < draft_.inputs.size(); ++i) {
-      const bool known = i == kQueryNorm || i == kKeyNorm;
+      const bool of_cells = i == kKeyScale || i == kValueScale;
+      const bool known = i == kQueryNorm || i == kKeyNorm || (of_cells && cells_.exists());
       if (input(i) != kNone && !known) {
         return absl::UnimplementedError(absl::StrCat("input ", i, " is not supported"));
       }
@@ -200,12 +196,22 @@ class GroupQuerySteps : public Steps {
 
   // Rows by head behind those of the past, if there is one.
   ValueId Behind(size_t past, ValueId rows, ValueId before, ValueId length) {
-    if (input(past) == kNone) return rows;
-    return Add(AppendRowsOp::kName, {input(past), rows, before, length});
+    const auto append = [&](ValueId first, ValueId then) {
+      return Add(AppendRowsOp::kName, {first, then, before, length});
+    };
+    if (!cells_.exists()) return input(past) == kNone ? rows : append(input(past), rows);
+    const size_t which = past - kPastKey;
+    const ValueId scale = cells_.Scale(kKeyScale + which);
+    ValueId all = cells_.Nearest(rows, scale);
+    if (input(past) != kNone) all = append(cells_.Unpacked(input(past)), all);
+    draft_.made.resize(3, kNone);
+    draft_.made[1 + which] = cells_.Packed(all);
+    return Add(CastLikeOp::kName, {Add(MulOp::kName, {all, scale}), rows});
   }
 
   const Attributes attributes_;
   const int64_t heads_, kv_heads_;
+  QuantizedCache cells_;
 };
 
 class JoinedOperands : public Steps {
