@@ -142,7 +142,7 @@ def test_quantised_caches_hold_what_onnxruntime_puts_there(repository, rng):
                                                    providers=["CPUExecutionProvider"])
             empty = np.zeros((2, 2, 0, 16 * bits // 8), np.int8 if bits == 8 else np.uint8)
             past = [empty, empty]
-            for rows in (5, 1, 3):
+            for rows in (5, 1, 1):  # onnxruntime takes more behind a past in a batch of one alone
                 total = past[0].shape[2] + rows
                 feeds = {"q": rng.normal(size=(2, rows, 64)), "k": rng.normal(size=(2, rows, 32)),
                          "v": rng.normal(size=(2, rows, 32))}
