@@ -235,7 +235,7 @@ class JoinedOperands : public Steps {
   void Split(size_t from, size_t count, size_t first) {
     const NodeId split =
         graph_.AddNode(SplitOp::kName, {input(from), Int64s(std::vector<int64_t>(count, 1))},
-                       {{"axis", int64_t{3}}}, static_cast<int>(count));
+                       {{"axis", int64_t{3}}}, count);
     const std::vector<ValueId> parts = graph_.node(split).outputs;
     for (size_t i = 0; i < count; ++i) {
       draft_.inputs[first + i] = Add(ReshapeOp::kName, {parts[i], Int64s({0, 0, -1})});
