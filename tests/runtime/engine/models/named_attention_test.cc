@@ -243,7 +243,7 @@ TEST_F(NamedAttentionTest, StaticOperandsThatDoNotFitAreRefusedByName) {
 TEST_F(NamedAttentionTest, GroupQueryAttentionWithASink) {
   const std::string width = std::to_string(kHeads * kSize);
   for (const char* name : {"q", "k", "v"}) b_.Input(name, {"batch", "rows", width});
-  b_.Initializer("last", TensorProto::INT32, {1}, std::vector<int32_t>{2});
+  b_.Input("last", {"batch"}, TensorProto::INT32);
   b_.Initializer("length", TensorProto::INT32, {}, std::vector<int32_t>{3});
   b_.Floats("sink", {kHeads}, std::vector<float>(kHeads, 0.5f));
   auto& node = Microsoft("GroupQueryAttention",
