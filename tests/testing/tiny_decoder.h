@@ -28,8 +28,8 @@ inline std::vector<float> TinyNumbers(int64_t count, uint32_t seed, float scale)
 }
 
 // input_ids [batch, sequence], past_key, past_value [batch, 2, past, 16] -> logits, present_key,
-// present_value.
-inline std::string TinyDecoderModel() {
+// present_value. `causal`: else several new tokens of a request see each other.
+inline std::string TinyDecoderModel(bool causal = true) {
   ModelBuilder b;
   auto* contrib = b.model().add_opset_import();
   contrib->set_domain("com.microsoft");
@@ -50,7 +50,8 @@ inline std::string TinyDecoderModel() {
   auto& attention =
       b.Node("MultiHeadAttention", {"q", "k", "v", "", "", "", "past_key", "past_value"},
              {"attended", "present_key", "present_value"}, "attention", "com.microsoft");
-  for (const auto& [name, value] : {std::pair{"num_heads", 2}, std::pair{"unidirectional", 1}}) {
+  for (const auto& [name, value] :
+       {std::pair{"num_heads", 2}, std::pair{"unidirectional", causal ? 1 : 0}}) {
     auto* attribute = attention.add_attribute();
     attribute->set_name(name);
     attribute->set_type(onnx::AttributeProto::INT);

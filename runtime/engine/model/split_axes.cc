@@ -140,7 +140,7 @@ std::optional<std::map<std::string, int64_t>> SplitAxes::Match(
 std::string SplitAxes::Disagreement(absl::Span<const Shape* const> shapes) const {
   struct Seen {
     int64_t size;
-    size_t input;
+    size_t input, dim;
   };
   std::map<int, Seen> seen_of_class;
   for (size_t i = 0; i < known_.size(); ++i) {
@@ -149,12 +149,14 @@ std::string SplitAxes::Disagreement(absl::Span<const Shape* const> shapes) const
     for (size_t d = 0; d < known_[i].size() && d < shapes[i]->size(); ++d) {
       const int64_t size = (*shapes[i])[d];
       if (known_[i][d].joined < 0 || size == 1) continue;
-      const Seen& first = seen_of_class.emplace(known_[i][d].joined, Seen{size, i}).first->second;
+      const Seen& first =
+          seen_of_class.emplace(known_[i][d].joined, Seen{size, i, d}).first->second;
       if (first.size == size) continue;
       return absl::StrCat("input '", input.name, "' has shape ", ShapeToString(*shapes[i]),
-                          ", the model expects ", DimsToString(input.dims), ": dim ", d, " ('",
-                          input.dims[d].symbol, "') is ", size, " here and ", first.size,
-                          " in input '", inputs_[first.input].name, "'");
+                          ", the model expects ", DimsToString(input.dims), ": '",
+                          input.dims[d].symbol, "' is ", size, " here and ", first.size,
+                          " in input '", inputs_[first.input].name, "' (dims ", d, " and ",
+                          first.dim, ")");
     }
   }
   return "";

@@ -100,4 +100,22 @@ absl::StatusOr<MaskFacts> FactsOf(const Tensor& mask, int64_t heads, int64_t key
   return facts;
 }
 
+bool HidesLaterKeys(const Tensor& mask, int64_t queries, int64_t keys) {
+  Shape shape(4, 1);
+  if (mask.shape().size() > 4) return false;
+  absl::c_copy(mask.shape(), shape.end() - static_cast<ptrdiff_t>(mask.shape().size()));
+  const std::vector<double> values = mask.ToDoubles();
+  const bool keeps = mask.dtype() == DType::kBool;
+  for (int64_t head = 0; head < shape[0] * shape[1]; ++head) {
+    for (int64_t query = 0; query < queries; ++query) {
+      const int64_t row = head * shape[2] + (shape[2] == 1 ? 0 : query);
+      for (int64_t key = keys - queries + query + 1; key < keys; ++key) {
+        const double value = values[row * shape[3] + (shape[3] == 1 ? 0 : key)];
+        if (keeps ? value != 0 : value > kHidden) return false;
+      }
+    }
+  }
+  return true;
+}
+
 }  // namespace reprise

@@ -25,9 +25,11 @@
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/pack/pack_tokens.h"
+#include "runtime/passes/paged/causality.h"
 #include "runtime/passes/paged/mask_facts.h"
 #include "runtime/passes/paged/paged_passes.h"
 #include "runtime/passes/paged/place_values.h"
+#include "runtime/passes/paged/small_tables.h"
 #include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
@@ -40,8 +42,6 @@ constexpr int64_t kCross = 13, kOtherCross = 30;
 // The longest past at which a decoder with an encoder is measured: what it adds by distance is a
 // table of all pairs of positions in many exporters' graphs.
 constexpr int64_t kLongestMeasuredBesideEncoder = 1023;
-// Elements of a parameter that may decide what is added to scores, at most.
-constexpr int64_t kMostBiasElements = int64_t{1} << 16;
 // Sizes at which it is looked at. No dim of a model has such a number of tokens by chance.
 constexpr int64_t kTokens = 6, kSegments = 7;
 // Lengths of the past at which masks are measured, beside the longest.
@@ -86,6 +86,7 @@ class FormMaker {
     PlaceCaches(form);
     ASSIGN_OR_RETURN(form.graph, Build(kPast, &form));
     RETURN_IF_ERROR(Check(form));
+    RETURN_IF_ERROR(CheckCausal(symbolic_, decoder_, options_.value_of, OwnAttentions()));
     RETURN_IF_ERROR(RunLoadPasses(*form.graph));
     return form;
   }
@@ -228,27 +229,6 @@ class FormMaker {
     Take(graph, name, rows);
   }
 
-  // Small tables that are looked up at known places become constants: what is added to scores.
-  bool TakeSmallTables(Graph& graph) const {
-    bool taken = false;
-    if (options_.value_of == nullptr) return taken;
-    for (const NodeId id : graph.NodeIds()) {
-      const Node& node = graph.node(id);
-      if (node.op != GatherOp::kName || !ShapeOf(graph, node.inputs[1]).has_value()) continue;
-      const Value& table = graph.value(node.inputs[0]);
-      if (table.kind != Value::Kind::kParameter || table.dtype != DType::kFloat32 ||
-          NumElements(*table.shape) > kMostBiasElements ||
-          graph.ConstantOf(node.inputs[1]) == nullptr) {
-        continue;
-      }
-      std::optional<Tensor> value = options_.value_of(*table.parameter);
-      if (!value.has_value()) continue;
-      graph.ReplaceWithConstant(node.inputs[0], *std::move(value));
-      taken = true;
-    }
-    return taken;
-  }
-
   void Describe(const PagedForm& form, size_t cache, Attributes& attributes) const {
     attributes.Set("offset", form.caches[cache].offset);
     const bool cross = decoder_.caches[cache].cross;
@@ -284,7 +264,7 @@ class FormMaker {
                                  Tensor::Int64s(std::vector<int64_t>(kRows, past)));
     const SpecializeOptions all = {.max_value_bytes = std::numeric_limits<int64_t>::max() / 16};
     ASSIGN_OR_RETURN(Graph fused, Specialize(graph, binding, all));
-    if (TakeSmallTables(fused)) {
+    if (TakeSmallTables(fused, options_.value_of)) {
       ASSIGN_OR_RETURN(fused, Specialize(fused, {}, all));
     }
     RETURN_IF_ERROR(RunCapturePasses(fused, {.verify = false}));
@@ -380,6 +360,10 @@ class FormMaker {
       }
     }
     return absl::OkStatus();
+  }
+
+  int64_t OwnAttentions() const {
+    return absl::c_count_if(attended_, [](const Attended& one) { return !one.cross; });
   }
 
   void PlaceCaches(PagedForm& form) const {

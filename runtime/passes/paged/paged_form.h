@@ -28,7 +28,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +39,7 @@
 #include "runtime/graph/tensor.h"
 #include "runtime/ops/attention/paged.h"
 #include "runtime/passes/paged/decoder.h"
+#include "runtime/passes/paged/small_tables.h"
 
 namespace reprise {
 
@@ -75,7 +75,7 @@ struct PagedOptions {
   int64_t cross_context = kContext;
   // The value of a small parameter, for what is added to scores: it decides what attention
   // computes. A function that gives nothing, or none at all: such a model is refused.
-  std::function<std::optional<Tensor>(const ParameterExpr& parameter)> value_of;
+  ParameterValueOf value_of;
   static constexpr int64_t kContext = 4096;
   ops::CacheDType cache_dtype = ops::CacheDType::kFloat32;
 };

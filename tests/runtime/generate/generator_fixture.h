@@ -29,10 +29,10 @@ struct Told {
 
 class GeneratorTest : public ::testing::Test {
  protected:
-  static std::shared_ptr<Model> LoadTiny(Engine& engine) {
+  static std::shared_ptr<Model> LoadTiny(Engine& engine, bool causal = true) {
     const TempFolder folder;
-    auto model =
-        engine.Load({.id = {"tiny", 1}, .path = folder.Write("model.onnx", TinyDecoderModel())});
+    auto model = engine.Load(
+        {.id = {"tiny", 1}, .path = folder.Write("model.onnx", TinyDecoderModel(causal))});
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *std::move(model) : nullptr;
   }

@@ -228,5 +228,16 @@ TEST_F(GeneratorTest, WhatRunsAndWaitsEndsWithTheReasonOfTheEnd) {
   EXPECT_EQ(Submit(Ask({1}, 1), late).code(), absl::StatusCode::kUnavailable);
 }
 
+// Steps compute each token behind those before it. A model whose tokens see later ones of the same
+// request answers several of them otherwise.
+TEST_F(GeneratorTest, AModelWhoseTokensSeeLaterOnesIsNotPaged) {
+  const std::shared_ptr<Model> model = LoadTiny(fixture_.engine, /*causal=*/false);
+  ASSERT_NE(model, nullptr);
+  const absl::Status refused = Generator::Create(fixture_.engine, model, {.context = 64}).status();
+  EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              testing::HasSubstr("new tokens see those that come after them"));
+}
+
 }  // namespace
 }  // namespace reprise

@@ -329,8 +329,8 @@ void LogSoftmax(const float* x, float* y, int64_t size, int64_t row_begin, int64
     const float* in = x + row * size;
     float* out = y + row * size;
     const VF max_v = hn::Set(d, FoldRow<Fold::kMax>(in, size));
-    const float sum =
-        RowSum(in, size, [&](VF v) HWY_ATTR { return SoftmaxExp(d, hn::Sub(v, max_v)); });
+    // One class is certain: e^0 is 1 to the last digit here, and not in SoftmaxExp.
+    const float sum = RowSum(in, size, [&](VF v) HWY_ATTR { return Exp(d, hn::Sub(v, max_v)); });
     const VF log = hn::Set(d, std::log(sum));
     ForEachVector(size, [&](auto load, auto store)
                             HWY_ATTR { store(hn::Sub(hn::Sub(load(in), max_v), log), out); });
@@ -347,7 +347,8 @@ void SoftmaxOfColumns(const float* x, int64_t stride, int64_t rows, int64_t size
     const float* in = x + row * stride;
     float* out = y + row * stride;
     ForEachVector(size, [&](auto load, auto store) HWY_ATTR {
-      const VF p = SoftmaxExp(d, hn::Sub(load(in), load(max)));
+      const VF distance = hn::Sub(load(in), load(max));
+      const VF p = log ? Exp(d, distance) : SoftmaxExp(d, distance);
       store(hn::Add(load(sum), p), sum);
       if constexpr (!log) store(p, out);
     });

@@ -142,13 +142,12 @@ HWY_INLINE VF Exp(F32 d, VF x) {
 }
 
 // exp for softmax: x <= 0 is a distance from the row's maximum, so an error that grows with |x|
-// belongs to a weight that shrinks much faster. The maximum itself has the weight 1 to the last
-// digit: the logarithm of the softmax of one class is 0. It is 0 below `lowest`, at least -87.
+// belongs to a weight that shrinks much faster. It is 0 below `lowest`, which is at least -87.
 HWY_INLINE VF SoftmaxExp(F32 d, VF x, float lowest = -87.0f) {
   const VF t = hn::Mul(x, hn::Set(d, 1.44269504f));
   const VF n = hn::Round(t);
-  const VF p = Polynomial(d, hn::Sub(t, n), 1.0f, 6.931470037e-01f, 2.402224243e-01f,
-                          5.550733581e-02f, 9.671513923e-03f, 1.326472382e-03f);
+  const VF p = Polynomial(d, hn::Sub(t, n), 1.000000119e+00f, 6.931469440e-01f, 2.402211726e-01f,
+                          5.550714582e-02f, 9.675655514e-03f, 1.327635720e-03f);
 #if HWY_TARGET == HWY_AVX3
   // Lanes that are to be 0 are not computed: a subnormal result would stall the core.
   const __mmask16 kept = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(lowest), _CMP_NLT_UQ);

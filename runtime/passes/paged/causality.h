@@ -1,0 +1,20 @@
+// CheckCausal: whether a decoder gives several new tokens what it gives them one by one.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "runtime/graph/graph.h"
+#include "runtime/passes/paged/decoder.h"
+#include "runtime/passes/paged/small_tables.h"
+
+namespace reprise {
+
+// Steps compute each token behind those before it. A model whose tokens also see later ones of the
+// same request, as one does whose only mask is the request's, gives several of them something else:
+// UNIMPLEMENTED, naming the attention. `attentions`: how many read the caches of the decoder's own
+// tokens; where fewer are found, what they see is not known, which is UNIMPLEMENTED as well.
+absl::Status CheckCausal(const Graph& symbolic, const Decoder& decoder,
+                         const ParameterValueOf& value_of, int64_t attentions);
+
+}  // namespace reprise
