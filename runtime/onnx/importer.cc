@@ -312,11 +312,18 @@ class ModelImporter {
 
   // `first`: of the outputs that the file knows.
   absl::Status AddDraft(NodeDraft& draft, size_t first = 0) {
-    const NodeId node = graph_.AddNodeWithOutputs(
-        draft.op, std::move(draft.inputs), std::move(draft.attributes), draft.outputs, draft.name);
+    draft.made.resize(draft.outputs.size(), kNone);
+    std::vector<std::string> given = draft.outputs;
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (draft.made[i] != kNone) given[i].clear();
+    }
+    const NodeId node = graph_.AddNodeWithOutputs(draft.op, std::move(draft.inputs),
+                                                  std::move(draft.attributes), given, draft.name);
     for (size_t i = first; i < draft.outputs.size(); ++i) {
       if (draft.outputs[i].empty()) continue;
-      RETURN_IF_ERROR(values_.Define(draft.outputs[i], graph_.node(node).outputs[i]));
+      const ValueId made = draft.made[i];
+      RETURN_IF_ERROR(
+          values_.Define(draft.outputs[i], made != kNone ? made : graph_.node(node).outputs[i]));
     }
     return absl::OkStatus();
   }

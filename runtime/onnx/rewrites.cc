@@ -432,6 +432,7 @@ constexpr RewriteRow kRewrites[] = {
     {"com.microsoft.GroupQueryAttention", kAlways, GroupQueryAttentionInSteps},
     {"com.microsoft.MatMulIntegerToFloat", kAlways, MatMulIntegerToFloatInSteps},
     {"com.microsoft.MatMulNBits", kAlways, MatMulNBitsInSteps},
+    {"com.microsoft.MultiHeadAttention", kAlways, MultiHeadAttentionTakenApart},
     {"com.microsoft.QEmbedLayerNormalization", kAlways, QEmbedLayerNormInSteps},
     {"com.microsoft.QGemm", kAlways, QGemmInSteps},
     {"com.microsoft.QLinearAdd", kAlways, QLinearAddInSteps},

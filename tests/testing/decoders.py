@@ -17,14 +17,35 @@ from onnx import TensorProto, helper, numpy_helper
 
 F32, I64, I32, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL
 FORMS = ("gqa", "mha", "concat", "range", "alibi", "onnx")
+# What else attention may have.
+VARIANTS = {
+    "gqa_sinks": ("gqa", dict(sinks=True, window=9)),
+    "gqa_smooth": ("gqa", dict(smooth=True)),
+    "gqa_cap": ("gqa", dict(cap=2.0, window=20)),
+    "gqa_joined": ("gqa", dict(joined=True)),
+    "gqa_turned": ("gqa", dict(size=32, turned=16, interleaved=True)),
+    "gqa_norms": ("gqa", dict(norms=True)),
+    "gqa_all": ("gqa", dict(size=32, turned=16, interleaved=True, joined=True, cap=2.0, sinks=True,
+                            norms=True, window=12)),
+    "mha_joined": ("mha", dict(joined=True)),
+    "concat_sinks": ("concat", dict(sinks=True, window=7)),
+    "concat_cap": ("concat", dict(cap=2.0, kv_heads=1)),
+    "onnx_cap": ("onnx", dict(cap=2.0)),
+}
 
 
 class Decoder:
     def __init__(self, form, heads=4, kv_heads=2, size=16, layers=2, vocabulary=97, context=128,
-                 window=0, norms=False, seed=0):
+                 window=0, norms=False, sinks=False, smooth=False, cap=0.0, joined=False,
+                 interleaved=False, turned=0, plain=False, seed=0):
+        """`sinks`: a learnt score of each head that has no value; `smooth`: one of 0. `cap`: of
+        scores. `joined`: q, k and v are one operand. `turned`: of a head, by rotary; 0: all.
+        `plain`: the same where onnxruntime's CPU kernels do not take the form."""
         self.form, self.heads, self.size, self.layers = form, heads, size, layers
         self.kv_heads = heads if form == "mha" else kv_heads
         self.vocabulary, self.context, self.window, self.norms = vocabulary, context, window, norms
+        self.sinks, self.smooth, self.cap, self.joined = sinks, smooth, cap, joined
+        self.interleaved, self.turned, self.plain = interleaved, turned or size, plain
         self.hidden = heads * size
         self.random = np.random.default_rng(seed)
         self.nodes, self.weights, self.count = [], [], 0
@@ -63,6 +84,10 @@ class Decoder:
         mean = self.node("ReduceMean", square, self.ints(-1), keepdims=1)
         root = self.node("Sqrt", self.node("Add", mean, self.const(1e-5, np.float32)))
         return self.node("Mul", self.node("Div", x, root), gamma)
+
+    def normed(self, x, heads):
+        rows = self.node("Reshape", x, self.ints(0, 0, heads, self.size))
+        return self.node("Reshape", self.norm(rows, self.size), self.ints(0, 0, -1))
 
     def heads_of(self, x, heads):
         rows = self.node("Reshape", x, self.ints(0, 0, heads, self.size))
@@ -120,9 +145,26 @@ class Decoder:
             k, v = self.repeat(k, group), self.repeat(v, group)
         scores = self.node("MatMul", q, self.node("Transpose", k, perm=[0, 1, 3, 2]))
         scores = self.node("Mul", scores, self.const(1 / np.sqrt(self.size), np.float32))
-        weights = self.node("Softmax", self.node("Add", scores, mask), axis=-1)
+        if self.cap:
+            cap = self.const(self.cap, np.float32)
+            scores = self.node("Mul", self.node("Tanh", self.node("Div", scores, cap)), cap)
+        scores = self.node("Add", scores, mask)
+        weights = self.with_sinks(scores) if self.sinks else self.node("Softmax", scores, axis=-1)
         rows = self.node("Transpose", self.node("MatMul", weights, v), perm=[0, 2, 1, 3])
         return self.node("Reshape", rows, self.ints(0, 0, self.hidden))
+
+    def sink(self):
+        return self.const(self.random.normal(1, 1, self.heads), np.float32)
+
+    def with_sinks(self, scores):
+        """As gpt-oss is exported: a column of its own, of which no value is taken."""
+        column = self.node("Reshape", self.sink(), self.ints(1, -1, 1, 1))
+        shape = self.node("Concat", self.dim(scores, 0), self.ints(self.heads),
+                          self.dim(scores, 2), self.ints(1), axis=0)
+        scores = self.node("Concat", scores, self.node("Expand", column, shape), axis=-1)
+        highest = self.node("ReduceMax", scores, self.ints(-1), keepdims=1)
+        weights = self.node("Softmax", self.node("Sub", scores, highest), axis=-1)
+        return self.node("Slice", weights, self.ints(0), self.ints(-1), self.ints(-1))
 
     def repeat(self, x, group):
         wide = self.node("Unsqueeze", x, self.ints(2))
@@ -143,6 +185,12 @@ class Decoder:
             names += [past, present]
         return names
 
+    def in_one(self, q, k, v):
+        """[b, s, heads, 3, size]; onnxruntime takes that on GPUs alone."""
+        rows = [self.node("Reshape", one, self.ints(0, 0, self.heads, 1, self.size))
+                for one in (q, k, v)]
+        return [self.node("Concat", *rows, axis=3), "", ""]
+
     def attention(self, layer, x, shared):
         past_k, present_k, past_v, present_v = self.cache(layer)
         q = self.node("MatMul", x, self.weight(self.hidden, self.hidden))
@@ -151,17 +199,28 @@ class Decoder:
         v = self.node("MatMul", x, self.weight(self.hidden, width))
         if self.form == "gqa":
             out = self.name("gqa")
+            behind, more = ["", "", self.sink() if self.sinks else "", "", ""], {}
+            if self.norms and self.plain:
+                q, k = self.normed(q, self.heads), self.normed(k, self.kv_heads)
+            elif self.norms:
+                behind += [self.const(self.random.normal(1, 0.1, self.size), np.float32)
+                           for _ in range(2)]
+                more["qk_norm_epsilon"] = 1e-5
+            operands = [self.node("Concat", q, k, v, axis=-1), "", ""] if self.joined else [q, k, v]
             self.nodes.append(helper.make_node(
                 "GroupQueryAttention",
-                [q, k, v, past_k, past_v, *shared["lengths"], *shared["tables"]],
+                [*operands, past_k, past_v, *shared["lengths"], *shared["tables"], *behind],
                 [out, present_k, present_v], name=out, domain="com.microsoft",
                 num_heads=self.heads, kv_num_heads=self.kv_heads, do_rotary=1,
-                local_window_size=self.window or -1))
+                rotary_interleaved=int(self.interleaved), smooth_softmax=int(self.smooth),
+                softcap=self.cap, local_window_size=self.window or -1, **more))
             return out
         if self.form == "mha":
             out = self.name("mha")
+            joined = self.joined and not self.plain
+            operands = self.in_one(q, k, v) if joined else [q, k, v]
             self.nodes.append(helper.make_node(
-                "MultiHeadAttention", [q, k, v, "", "", shared["mask"], past_k, past_v],
+                "MultiHeadAttention", [*operands, "", "", shared["mask"], past_k, past_v],
                 [out, present_k, present_v], name=out, domain="com.microsoft",
                 num_heads=self.heads))
             return out
@@ -175,7 +234,7 @@ class Decoder:
             out = self.name("attention")
             self.nodes.append(helper.make_node(
                 "Attention", [q, k, v, shared["mask"], past_k, past_v],
-                [out, present_k, present_v], name=out))
+                [out, present_k, present_v], name=out, softcap=self.cap))
             rows = self.node("Transpose", out, perm=[0, 2, 1, 3])
             return self.node("Reshape", rows, self.ints(0, 0, self.hidden))
         for rows, past, present in ((k, past_k, present_k), (v, past_v, present_v)):
@@ -196,7 +255,7 @@ class Decoder:
             length = self.node("Gather", self.node("Shape", "attention_mask"),
                                self.const(1, np.int64), axis=0)
             shared["lengths"] = [last, self.node("Cast", length, to=I32)]
-            half = self.size // 2
+            half = self.turned // 2
             angles = np.outer(np.arange(self.context), 10000.0 ** (-np.arange(half) / half))
             shared["tables"] = [self.const(np.cos(angles), np.float32),
                                 self.const(np.sin(angles), np.float32)]

@@ -6,6 +6,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/kit/steps.h"
+#include "runtime/onnx/rewrites/quantized_cache.h"
 #include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/comparison_op.h"
@@ -15,12 +16,13 @@
 #include "runtime/ops/movement/reshape_op.h"
 #include "runtime/ops/movement/shape_op.h"
 #include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/reduce/layer_norm_op.h"
 #include "runtime/ops/reduce/rotary_op.h"
 
 namespace reprise {
 namespace {
 
-// Its inputs, by position. Behind kAddedScores there are none that have steps.
+// Its inputs, by position.
 enum : size_t {
   kQuery,
   kKey,
@@ -33,6 +35,11 @@ enum : size_t {
   kSine,
   kPositions,
   kAddedScores,
+  kSinks,
+  kKeyScale,  // where the cache is quantised
+  kValueScale,
+  kQueryNorm,  // factors of an RMS norm of each head, before it is turned
+  kKeyNorm,
 };
 
 class GroupQuerySteps : public Steps {
@@ -41,7 +48,8 @@ class GroupQuerySteps : public Steps {
       : Steps(draft, graph),
         attributes_(draft.attributes),
         heads_(attributes_.Int("num_heads", 0)),
-        kv_heads_(attributes_.Int("kv_num_heads", 0)) {}
+        kv_heads_(attributes_.Int("kv_num_heads", 0)),
+        cells_(draft, graph, kv_heads_) {}
 
   absl::Status Run() {
     RETURN_IF_ERROR(Check());
@@ -50,6 +58,8 @@ class GroupQuerySteps : public Steps {
     const ValueId before = Before(added, length);
     ValueId q = input(kQuery), k = input(kKey), v = input(kValue);
     if (k == kNone) SplitJoined(q, k, v);
+    if (input(kQueryNorm) != kNone) q = Normed(q, input(kQueryNorm), heads_);
+    if (input(kKeyNorm) != kNone) k = Normed(k, input(kKeyNorm), kv_heads_);
     if (attributes_.Int("do_rotary", 0) != 0) {
       RETURN_IF_ERROR(Require({kCosine, kSine}));
       const ValueId positions = Positions(before, added);
@@ -60,13 +70,6 @@ class GroupQuerySteps : public Steps {
     v = Behind(kPastValue, ByHead(v), before, length);
     Attributes attributes = {
         {"is_causal", int64_t{1}}, {"kv_num_heads", kv_heads_}, {"q_num_heads", heads_}};
-    for (const absl::string_view name : {"k_quant_type", "v_quant_type"}) {
-      const std::string type = attributes_.String(name, "NONE");
-      if (type != "NONE") {
-        return absl::UnimplementedError(
-            absl::StrCat("attribute '", name, "' = '", type, "' is not supported"));
-      }
-    }
     for (const absl::string_view name : {"scale", "softcap"}) {
       const float value = attributes_.Float(name, 0);
       if (value != 0) attributes.Set(name, value);
@@ -75,9 +78,12 @@ class GroupQuerySteps : public Steps {
       attributes.Set("left_window_size", window - 1);
     }
     // Without a past of its own Attention gives back the keys and values that it was given.
-    return Become(OnnxAttentionOp::kName,
-                  {q, k, v, input(kAddedScores), kNone, kNone, Add(AddOp::kName, {before, added})},
-                  std::move(attributes));
+    std::vector<ValueId> operands = {
+        q, k, v, input(kAddedScores), kNone, kNone, Add(AddOp::kName, {before, added})};
+    const ValueId sinks = Sinks();
+    if (sinks != kNone) operands.push_back(sinks);
+    return Become(sinks != kNone ? SinkAttentionOp::kName : OnnxAttentionOp::kName,
+                  std::move(operands), std::move(attributes));
   }
 
  private:
@@ -93,17 +99,42 @@ class GroupQuerySteps : public Steps {
     if ((input(kPastKey) == kNone) != (input(kPastValue) == kNone)) {
       return absl::InvalidArgumentError("past key and value come together");
     }
-    for (size_t i = kAddedScores + 1; i < draft_.inputs.size(); ++i) {
-      if (input(i) != kNone) {
+    if ((input(kQueryNorm) == kNone) != (input(kKeyNorm) == kNone)) {
+      return absl::InvalidArgumentError("the factors of the norms of query and key come together");
+    }
+    if (attributes_.Int("causal", 1) == 0) {
+      return absl::UnimplementedError("attribute 'causal' = 0 is not supported");
+    }
+    RETURN_IF_ERROR(cells_.Read(kKeyScale));
+    for (const absl::string_view name : {"qk_output", "sliding_window_cache"}) {
+      if (const int64_t value = attributes_.Int(name, 0); value > 0) {
+        return absl::UnimplementedError(
+            absl::StrCat("attribute '", name, "' = ", value, " is not supported"));
+      }
+    }
+    for (size_t i = kKeyScale; i < draft_.inputs.size(); ++i) {
+      const bool of_cells = i == kKeyScale || i == kValueScale;
+      const bool known = i == kQueryNorm || i == kKeyNorm || (of_cells && cells_.exists());
+      if (input(i) != kNone && !known) {
         return absl::UnimplementedError(absl::StrCat("input ", i, " is not supported"));
       }
     }
-    for (const absl::string_view name : {"smooth_softmax", "qk_output", "kv_cache_bit_width"}) {
-      if (attributes_.Int(name, 0) > 0) {
-        return absl::UnimplementedError(absl::StrCat("attribute '", name, "' is not supported"));
-      }
-    }
     return absl::OkStatus();
+  }
+
+  // [heads], kNone: none. A smooth softmax is that with a sink of 0.
+  ValueId Sinks() {
+    if (input(kSinks) != kNone) return ToFloat(input(kSinks));
+    if (attributes_.Int("smooth_softmax", 0) <= 0) return kNone;
+    return Floats("sinks", std::vector<float>(static_cast<size_t>(heads_), 0.0f));
+  }
+
+  // Each head of `rows` with its root mean square at 1, times `factors`.
+  ValueId Normed(ValueId rows, ValueId factors, int64_t heads) {
+    const ValueId normed =
+        Add(RmsNormalizationOp::kName, {InHeads(rows, heads), factors},
+            {{"axis", int64_t{-1}}, {"epsilon", attributes_.Float("qk_norm_epsilon", 1e-6f)}});
+    return Add(ReshapeOp::kName, {normed, Int64s({0, 0, -1})});
   }
 
   // `value`, integers of any shape, as int64 [size], -1: as many as there are.
@@ -165,15 +196,58 @@ class GroupQuerySteps : public Steps {
 
   // Rows by head behind those of the past, if there is one.
   ValueId Behind(size_t past, ValueId rows, ValueId before, ValueId length) {
-    if (input(past) == kNone) return rows;
-    return Add(AppendRowsOp::kName, {input(past), rows, before, length});
+    const auto append = [&](ValueId first, ValueId then) {
+      return Add(AppendRowsOp::kName, {first, then, before, length});
+    };
+    if (!cells_.exists()) return input(past) == kNone ? rows : append(input(past), rows);
+    const size_t which = past - kPastKey;
+    const ValueId scale = cells_.Scale(kKeyScale + which);
+    ValueId all = cells_.Nearest(rows, scale);
+    if (input(past) != kNone) all = append(cells_.Unpacked(input(past)), all);
+    draft_.made.resize(3, kNone);
+    draft_.made[1 + which] = cells_.Packed(all);
+    return Add(CastLikeOp::kName, {Add(MulOp::kName, {all, scale}), rows});
   }
 
   const Attributes attributes_;
   const int64_t heads_, kv_heads_;
+  QuantizedCache cells_;
+};
+
+class JoinedOperands : public Steps {
+ public:
+  using Steps::Steps;
+
+  absl::Status TakeApart() {
+    if (input(kQuery) == kNone || input(kValue) != kNone) return absl::OkStatus();
+    if (draft_.inputs.size() < 3) draft_.inputs.resize(3, kNone);
+    // [batch, rows, heads, 3, size], or keys and values [batch, rows, heads, 2, size].
+    if (input(kKey) == kNone) {
+      Split(kQuery, 3, kQuery);
+    } else {
+      Split(kKey, 2, kKey);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Each of the `count` parts of input `from` becomes an input of its own, from `first` on.
+  void Split(size_t from, size_t count, size_t first) {
+    const NodeId split =
+        graph_.AddNode(SplitOp::kName, {input(from), Int64s(std::vector<int64_t>(count, 1))},
+                       {{"axis", int64_t{3}}}, count);
+    const std::vector<ValueId> parts = graph_.node(split).outputs;
+    for (size_t i = 0; i < count; ++i) {
+      draft_.inputs[first + i] = Add(ReshapeOp::kName, {parts[i], Int64s({0, 0, -1})});
+    }
+  }
 };
 
 }  // namespace
+
+absl::Status MultiHeadAttentionTakenApart(NodeDraft& draft, Graph& graph) {
+  return JoinedOperands(draft, graph).TakeApart();
+}
 
 absl::Status GroupQueryAttentionInSteps(NodeDraft& draft, Graph& graph) {
   return GroupQuerySteps(draft, graph).Run();

@@ -8,5 +8,7 @@
 namespace reprise {
 
 absl::Status GroupQueryAttentionInSteps(NodeDraft& draft, Graph& graph);
+// Takes q, k and v, or k and v, apart where they are one operand; the op stays.
+absl::Status MultiHeadAttentionTakenApart(NodeDraft& draft, Graph& graph);
 
 }  // namespace reprise

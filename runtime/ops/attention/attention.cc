@@ -114,8 +114,10 @@ void ComputeAttention(const AttentionProblem& p, float* out, int64_t batch_strid
         report(2);
         float largest = -std::numeric_limits<float>::infinity();
         for (float score : scores) largest = std::max(largest, score);
+        if (p.sinks != nullptr) largest = std::max(largest, p.sinks[h]);
         double total = 0;
         for (float& score : scores) total += (score = std::exp(score - largest));
+        if (p.sinks != nullptr) total += std::exp(p.sinks[h] - largest);
         const bool masked = largest == -std::numeric_limits<float>::infinity();
         for (float& score : scores) {
           score = masked && p.nan_to_zero ? 0.0f : static_cast<float>(score / total);
@@ -157,6 +159,14 @@ absl::Status CheckAttentionInputs(InferContext& context) {
   return absl::OkStatus();
 }
 
+absl::Status CheckSinks(InferContext& context, size_t input, int64_t heads) {
+  if (!context.has_input(input)) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckType(context, input, TypeBit(DType::kFloat32)));
+  if (context.shape(input) == Shape{heads}) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the sinks have the shape ", ShapeToString(context.shape(input)), " for ", heads, " heads"));
+}
+
 absl::Status AttentionRule(InferContext& context) {
   RETURN_IF_ERROR(CheckAttentionInputs(context));
   ASSIGN_OR_RETURN(const Dims dims, DimsOf(context.node(), [&](size_t i) -> const Shape& {
@@ -171,6 +181,7 @@ absl::Status AttentionRule(InferContext& context) {
           absl::StrCat("the mask does not broadcast to ", ShapeToString(scores)));
     }
   }
+  RETURN_IF_ERROR(CheckSinks(context, AttentionOp::kSinks, dims.heads));
   context.SetOutput(0, DType::kFloat32, {dims.batch, dims.queries, dims.heads * dims.size_v});
   return absl::OkStatus();
 }
@@ -189,6 +200,10 @@ absl::Status AttentionKernel(const KernelContext& context) {
   const auto op = AttentionOp::From(context.node.attributes);
   p.scale = op.scale;
   p.nan_to_zero = op.nan_to_zero;
+  p.softcap = op.softcap;
+  if (HasInput(context, AttentionOp::kSinks)) {
+    p.sinks = context.inputs[AttentionOp::kSinks].as<float>();
+  }
   const int64_t width = dims.heads * dims.size;
   const int64_t width_v = dims.heads * dims.size_v;
   if (dims.packed) {

@@ -5,17 +5,21 @@
 
 namespace reprise::ops {
 
-// reprise.Attention(q, k, v, mask?) {num_heads, head_size_v?, scale, nan_to_zero, mask,
-// packed_qkv}: q [B, Sq, H*D], k [B, Skv, H*D], v [B, Skv, H*Dv] -> [B, Sq, H*Dv]. With packed_qkv
-// = 1 input 0 is [B, S, H*(D + D + Dv)] and inputs 1 and 2 are left out. With k_by_head = 1 k is
-// [B, Hkv, Skv, D], with v_by_head = 1 v is [B, Hkv, Skv, Dv]. Hkv divides H (GQA; it equals H
-// where only one of them is so): head h of the queries attends to head h / (H / Hkv). The mask is
-// added (float32) or kept where true (bool), and broadcasts to [B, H, Sq, Skv].
+// reprise.Attention(q, k, v, mask?, sinks?) {num_heads, head_size_v?, scale, nan_to_zero, mask,
+// packed_qkv, softcap?}: q [B, Sq, H*D], k [B, Skv, H*D], v [B, Skv, H*Dv] -> [B, Sq, H*Dv]. With
+// packed_qkv = 1 input 0 is [B, S, H*(D + D + Dv)] and inputs 1 and 2 are left out. With k_by_head
+// = 1 k is [B, Hkv, Skv, D], with v_by_head = 1 v is [B, Hkv, Skv, Dv]. Hkv divides H (GQA; it
+// equals H where only one of them is so): head h of the queries attends to head h / (H / Hkv). The
+// mask is added (float32) or kept where true (bool), and broadcasts to [B, H, Sq, Skv]. `sinks`
+// [H]: the softmax of a head's scores has one more score, whose weight has no value. A softcap
+// other than 0: softcap * tanh(score / softcap) takes the place of a score before the mask does.
 Rule AttentionRule;
 Kernel AttentionKernel;
 
 // Inputs 0 to 2 of this op and of its form over segments are float32 and there as packed_qkv says.
 absl::Status CheckAttentionInputs(InferContext& context);
+// Input `input`, where there is one, is a float32 for each of `heads`.
+absl::Status CheckSinks(InferContext& context, size_t input, int64_t heads);
 
 // A [batch, heads, rows, columns] operand somewhere in memory, by element strides; columns dense.
 struct HeadView {
@@ -38,6 +42,8 @@ struct AttentionProblem {
   bool nan_to_zero = false;  // a fully masked row gives zeros instead of NaN
   // Added to the capped scores; [batch, heads, queries, keys], empty: none.
   std::vector<float> bias;
+  // A score for each head that the softmax has beside those of keys; null: none.
+  const float* sinks = nullptr;
   // When wanted, the scores after which step: 0 = scaled, 1 = capped, 2 = + bias, 3 = softmax.
   float* scores_out = nullptr;
   int scores_stage = 0;

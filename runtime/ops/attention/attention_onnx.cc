@@ -8,6 +8,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/attention/attention.h"
 #include "runtime/ops/attention/attention_mask.h"
+#include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/kit/broadcast.h"
 #include "runtime/ops/kit/floats.h"
 #include "runtime/ops/kit/typed.h"
@@ -169,8 +170,8 @@ std::vector<float> MaskBias(const TensorView& mask, const Shape& scores) {
 
 }  // namespace
 
-// Q, K, V, attn_mask?, past_key?, past_value?, nonpad_kv_seqlen? -> Y, present_key, present_value,
-// scores
+// Q, K, V, attn_mask?, past_key?, past_value?, nonpad_kv_seqlen?, sinks? (SinkAttention) -> Y,
+// present_key, present_value, scores
 absl::Status OnnxAttentionRule(InferContext& context) {
   for (size_t i : {0, 1, 2}) RETURN_IF_ERROR(CheckType(context, i, kFloats));
   ASSIGN_OR_RETURN(const Problem p,
@@ -198,6 +199,7 @@ absl::Status OnnxAttentionRule(InferContext& context) {
       return absl::InvalidArgumentError("counts of keys and a past do not go together");
     }
   }
+  RETURN_IF_ERROR(CheckSinks(context, SinkAttentionOp::kSinks, p.q.heads));
   Shape out = {p.q.batch, p.q.heads, p.q.length, p.v.size};
   if (context.rank(0) == 3) out = {p.q.batch, p.q.length, p.q.heads * p.v.size};
   context.SetOutput(0, context.dtype(0), out);
@@ -236,6 +238,9 @@ absl::Status OnnxAttentionKernel(const KernelContext& context) {
   a.scale = attributes.Float("scale", 1 / std::sqrt(static_cast<float>(p.q.size)));
   a.softcap = attributes.Float("softcap", 0);
   a.nan_to_zero = true;
+  if (HasInput(context, SinkAttentionOp::kSinks)) {
+    a.sinks = context.inputs[SinkAttentionOp::kSinks].as<float>();
+  }
   if (HasInput(context, 3)) a.bias = MaskBias(context.inputs[3], scores);
   MaskPositions(context, p, scores, a.bias);
   std::vector<float> seen;

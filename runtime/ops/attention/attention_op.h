@@ -8,7 +8,7 @@ namespace reprise {
 
 struct AttentionOp {
   static constexpr char kName[] = "reprise.Attention";
-  enum Input : size_t { kQueries, kKeys, kValues, kMask };
+  enum Input : size_t { kQueries, kKeys, kValues, kMask, kSinks };
 
   int64_t num_heads = 0;
   float scale = 1;
@@ -17,6 +17,7 @@ struct AttentionOp {
   bool packed_qkv = false;
   bool k_by_head = false;
   bool v_by_head = false;
+  float softcap = 0;
 
   static AttentionOp From(const Attributes& attributes) {
     AttentionOp op;
@@ -27,6 +28,7 @@ struct AttentionOp {
     ReadAttribute(attributes, "packed_qkv", op.packed_qkv);
     ReadAttribute(attributes, "k_by_head", op.k_by_head);
     ReadAttribute(attributes, "v_by_head", op.v_by_head);
+    ReadAttribute(attributes, "softcap", op.softcap);
     return op;
   }
   static AttentionOp From(const Node& node) { return From(node.attributes); }
@@ -34,6 +36,12 @@ struct AttentionOp {
 
 struct OnnxAttentionOp {
   static constexpr char kName[] = "Attention";
+};
+
+// The same with one more input: a score of each head that has no key and no value.
+struct SinkAttentionOp {
+  static constexpr char kName[] = "reprise.SinkAttention";
+  enum Input : size_t { kSinks = 7 };
 };
 
 struct MicrosoftAttentionOp {

@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/attention/attention.h"
+#include "runtime/ops/attention/paged_op.h"
 
 namespace reprise::ops {
 
@@ -56,6 +58,7 @@ absl::Status PagedAttentionRule(InferContext& context) {
         "queries ", ShapeToString(context.shape(0)), ", keys ", ShapeToString(context.shape(1)),
         " and values ", ShapeToString(context.shape(2)), " do not fit"));
   }
+  RETURN_IF_ERROR(CheckSinks(context, PagedAttentionOp::kSinks, heads));
   constexpr auto kMost = static_cast<int64_t>(CacheDType::kInt8);
   if (const int64_t dtype = context.attributes().Int("cache_dtype", 0);
       dtype < 0 || dtype > kMost) {

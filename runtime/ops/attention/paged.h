@@ -54,7 +54,7 @@ inline constexpr int64_t kCarriedMark = 1;
 Rule CachedRowsRule;
 Kernel CachedRowsKernel;
 
-// reprise.PagedAttention(q, k, v, positions, tables) {num_heads, kv_heads, scale, k_offset,
+// reprise.PagedAttention(q, k, v, positions, tables, sinks?) {num_heads, kv_heads, scale, k_offset,
 // v_offset, context, k_cache, v_cache, window?, softcap?, slopes?, biases?, bias_span?,
 // cache_dtype?, k_scales?, v_scales?}: q [T, 1, H*D], k [T, KV*D], v [T, KV*Dv], positions i64 [T],
 // tables i64 [T] -> [T, 1, H*Dv]. tables[t] is the address of a table, std::byte*[], of the pages
@@ -64,7 +64,8 @@ Kernel CachedRowsKernel;
 // at elements k_offset and v_offset of a page; then each token attends to all positions of its
 // sequence up to its own, the last `window` of them where that is not 0. `slopes`, one a head:
 // times (key - query) is added to a score. `biases`, bias_span numbers a head: number (query -
-// key), or the last one where the key comes earlier, is added to a score.
+// key), or the last one where the key comes earlier, is added to a score. `sinks` [H]: a score of
+// each head that the softmax has beside those of keys.
 //
 // In a page a layer's keys are [KV, D, kPagePositions] and its values [KV, kPagePositions,
 // PagedValueStride(Dv)], elements of cache_dtype (a CacheDType). Scales of integers are

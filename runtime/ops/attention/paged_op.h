@@ -13,7 +13,7 @@ struct CachedRowsOp {
 
 struct PagedAttentionOp {
   static constexpr char kName[] = "reprise.PagedAttention";
-  enum Input : size_t { kQueries, kKeys, kValues, kPositions, kTables };
+  enum Input : size_t { kQueries, kKeys, kValues, kPositions, kTables, kSinks };
 };
 
 struct PagedCrossAttentionOp {

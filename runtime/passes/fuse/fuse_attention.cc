@@ -9,6 +9,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/attention/attention_op.h"
+#include "runtime/ops/attention/paged_op.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/movement/expand_op.h"
@@ -284,6 +285,69 @@ ValueId PackedSource(const std::vector<HeadSource>& q, const std::vector<HeadSou
   return kNone;
 }
 
+// The weight [.., heads, 1, 1] that a weight of the shape `column` repeats; null: none, or another.
+ParameterExprPtr BeforeExpand(ParameterExprPtr weight, const Shape& column) {
+  const auto has_one_a_head = [&](const Shape& shape) {
+    return NumElements(shape) == column[1] && shape.size() >= 3 &&
+           shape[shape.size() - 3] == column[1];
+  };
+  while (weight != nullptr && !has_one_a_head(weight->shape())) {
+    if (weight->op() != ExpandOp::kName && weight->op() != CastOp::kName) return nullptr;
+    weight = weight->inputs()[0];
+  }
+  return weight;
+}
+
+// The numbers [heads] that the weight `column` [batch, heads, queries, 1] repeats; kNone where it is
+// not the same for all queries, or no weight.
+absl::StatusOr<ValueId> SinksOf(Graph& graph, ValueId column) {
+  const Shape shape = *ShapeOf(graph, column);
+  const int64_t batch = shape[0], heads = shape[1], queries = shape[2];
+  if (const Node* expand = graph.ProducerIf(column, ExpandOp::kName); expand != nullptr) {
+    const ValueId narrow = expand->inputs[0];
+    const Shape& from = *ShapeOf(graph, narrow);
+    if (!IsWeight(graph, narrow) || NumElements(from) != heads || from.size() < 3 ||
+        from[from.size() - 3] != heads) {
+      return kNone;
+    }
+    return AddReshape(graph, narrow, {heads});
+  }
+  if (const Tensor* known = KnownConstant(graph, column); known != nullptr) {
+    const auto numbers = known->span<float>();
+    std::vector<float> sinks;
+    for (int64_t h = 0; h < heads; ++h) sinks.push_back(numbers[h * queries]);
+    for (int64_t i = 0; i < batch * heads * queries; ++i) {
+      if (numbers[i] != sinks[i / queries % heads]) return kNone;
+    }
+    return graph.AddConstant("", Tensor::FromVector(DType::kFloat32, {heads}, sinks));
+  }
+  if (!IsParameter(graph, column)) return kNone;
+  const ParameterExprPtr sinks = BeforeExpand(graph.value(column).parameter, shape);
+  if (sinks == nullptr) return kNone;
+  ValueId value = AddExpression(graph, sinks);
+  if (!IsFloat32(graph, value)) {
+    ASSIGN_OR_RETURN(value, AddCast(graph, value, DType::kFloat32));
+  }
+  return AddReshape(graph, value, {heads});
+}
+
+// Whether `operand` is rows behind those of a cache.
+bool ReadsCache(const Graph& graph, ValueId operand) {
+  for (int step = 0; step < kMaxHeadSteps; ++step) {
+    const NodeId producer = ProducerOf(graph, operand);
+    if (producer == kNone || graph.node(producer).inputs.empty()) return false;
+    if (graph.node(producer).op == CachedRowsOp::kName) return true;
+    operand = graph.node(producer).inputs[0];
+  }
+  return false;
+}
+
+// Attention over pages has sinks and caps; other kernels have none, and are slower than the pieces.
+bool HasKernel(const Graph& graph, const AttentionPattern& pattern) {
+  if (pattern.sinks == kNone && pattern.softcap == 0) return true;
+  return ReadsCache(graph, pattern.k) && ReadsCache(graph, pattern.v);
+}
+
 class FuseAttentionPass : public Pass {
  public:
   absl::string_view name() const override { return "fuse_attention"; }
@@ -293,10 +357,15 @@ class FuseAttentionPass : public Pass {
     for (NodeId id : graph.NodeIds()) {
       if (graph.node(id).removed || graph.node(id).op != SoftmaxOp::kName) continue;
       const std::optional<AttentionPattern> pattern = MatchAttention(graph, id);
-      if (!pattern.has_value()) continue;
+      if (!pattern.has_value() || !HasKernel(graph, *pattern)) continue;
       const std::optional<Sizes> sizes = SizesOf(graph, *pattern);
       if (!sizes.has_value() || !MasksFit(graph, *pattern, *sizes)) continue;
-      RETURN_IF_ERROR(Rewrite(graph, *pattern, *sizes, graph.node(id).name));
+      ValueId sinks = kNone;
+      if (pattern->sinks != kNone) {
+        ASSIGN_OR_RETURN(sinks, SinksOf(graph, pattern->sinks));
+        if (sinks == kNone || !HasShape(graph, sinks, {sizes->heads})) continue;
+      }
+      RETURN_IF_ERROR(Rewrite(graph, *pattern, *sizes, sinks, graph.node(id).name));
       changed = true;
     }
     return changed;
@@ -304,7 +373,7 @@ class FuseAttentionPass : public Pass {
 
  private:
   static absl::Status Rewrite(Graph& graph, const AttentionPattern& pattern, const Sizes& sizes,
-                              std::string name) {
+                              ValueId sinks, std::string name) {
     const HeadOperand q = {pattern.q,  sizes.batch, sizes.heads, sizes.queries,
                            sizes.size, false,       true};
     const HeadOperand k = {pattern.k,  sizes.batch,     sizes.heads, sizes.keys,
@@ -326,15 +395,16 @@ class FuseAttentionPass : public Pass {
       ASSIGN_OR_RETURN(inputs[2], TokenMajor(graph, v, v_sources, scale));
     }
     ASSIGN_OR_RETURN(const ValueId mask, CombineMasks(graph, pattern, sizes));
-    if (mask != kNone) inputs.push_back(mask);
+    inputs.insert(inputs.end(), {mask, sinks});
     while (inputs.back() == kNone) inputs.pop_back();
-    ASSIGN_OR_RETURN(const ValueId attention,
-                     AddInferred(graph, AttentionOp::kName, std::move(inputs),
-                                 {{"num_heads", sizes.heads},
-                                  {"scale", static_cast<float>(scale)},
-                                  {"nan_to_zero", int64_t{pattern.nan_to_zero}},
-                                  {"packed_qkv", int64_t{packed != kNone}}},
-                                 name));
+    Attributes attributes = {{"num_heads", sizes.heads},
+                             {"scale", static_cast<float>(scale)},
+                             {"nan_to_zero", int64_t{pattern.nan_to_zero}},
+                             {"packed_qkv", int64_t{packed != kNone}}};
+    if (pattern.softcap != 0) attributes.Set("softcap", static_cast<float>(pattern.softcap));
+    ASSIGN_OR_RETURN(
+        const ValueId attention,
+        AddInferred(graph, AttentionOp::kName, std::move(inputs), std::move(attributes), name));
     return ReplaceResult(graph, pattern, sizes, attention);
   }
 };

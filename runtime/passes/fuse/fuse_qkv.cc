@@ -70,7 +70,8 @@ bool HaveOneInput(const Graph& graph, const Projections& match, const Node& node
 }
 
 std::optional<Projections> MatchProjections(const Graph& graph, const Node& attention) {
-  if (attention.op != AttentionOp::kName || AttentionOp::From(attention.attributes).packed_qkv) {
+  if (attention.op != AttentionOp::kName || AttentionOp::From(attention.attributes).packed_qkv ||
+      attention.input(AttentionOp::kSinks) != kNone) {
     return std::nullopt;
   }
   Projections found{};

@@ -306,7 +306,9 @@ class Matcher {
 std::optional<Sizes> SizesOf(const Graph& graph, const Node& attention) {
   constexpr size_t kMask = AttentionOp::kMask;
   if (attention.op != AttentionOp::kName || AttentionOp::From(attention.attributes).packed_qkv ||
-      attention.input(kMask) == kNone || !IsFloat32(graph, attention.inputs[kMask]) ||
+      attention.input(AttentionOp::kSinks) != kNone ||
+      AttentionOp::From(attention.attributes).softcap != 0 || attention.input(kMask) == kNone ||
+      !IsFloat32(graph, attention.inputs[kMask]) ||
       !SameShape(graph, attention.inputs[0], attention.inputs[1])) {
     return std::nullopt;
   }

@@ -2,11 +2,16 @@
 
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/activation_op.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/products/matmul_op.h"
+#include "runtime/ops/reduce/reduce_op.h"
 #include "runtime/ops/reduce/softmax_op.h"
 #include "runtime/passes/kit/rewrite.h"
 
@@ -52,6 +57,22 @@ bool MatchProduct(const Graph& graph, const Node& node, AttentionPattern& patter
   return true;
 }
 
+bool MatchScores(const Graph& graph, ValueId value, int steps, bool scaled,
+                 AttentionPattern& pattern);
+
+// softcap * tanh(scores / softcap), `bent` being the value that is multiplied with `softcap`.
+bool MatchCap(const Graph& graph, ValueId bent, double softcap, int steps,
+              AttentionPattern& pattern) {
+  const Node* node = graph.ProducerIf(bent, TanhOp::kName);
+  if (node == nullptr || OnlyUser(graph, bent) == kNone || !(softcap > 0)) return false;
+  AttentionPattern attempt = pattern;
+  if (!MatchScores(graph, node->inputs[0], steps - 1, /*scaled=*/true, attempt)) return false;
+  attempt.scale *= softcap;  // Among the factors below is one over it.
+  attempt.softcap = softcap;
+  pattern = std::move(attempt);
+  return true;
+}
+
 // Follows the Softmax's operand upwards to the product of q and k.
 bool MatchScores(const Graph& graph, ValueId value, int steps, bool scaled,
                  AttentionPattern& pattern) {
@@ -74,6 +95,9 @@ bool MatchScores(const Graph& graph, ValueId value, int steps, bool scaled,
       const auto factor = KnownScalar(graph, node.inputs[side]);
       const ValueId scores = node.inputs[1 - side];
       if (!factor.has_value() || !SameShape(graph, scores, value)) continue;
+      if (!scaled && node.op == MulOp::kName && MatchCap(graph, scores, *factor, steps, pattern)) {
+        return true;
+      }
       AttentionPattern attempt = pattern;
       attempt.scale *= node.op == MulOp::kName ? *factor : 1 / *factor;
       if (!MatchScores(graph, scores, steps - 1, true, attempt)) continue;
@@ -164,6 +188,63 @@ bool MatchResult(const Graph& graph, ValueId p, AttentionPattern& pattern) {
   return false;
 }
 
+// The operand of a Softmax before its largest element in each row is taken from it, as torch's
+// graphs do once more; `operand` itself where they do not.
+ValueId BeforeShift(const Graph& graph, ValueId operand) {
+  const Node* shift = graph.ProducerIf(operand, SubOp::kName);
+  if (shift == nullptr || OnlyUser(graph, operand) == kNone) return operand;
+  const ValueId scores = shift->inputs[0];
+  const Node* largest = graph.ProducerIf(shift->inputs[1], ReduceMaxOp::kName);
+  if (largest == nullptr || largest->inputs[0] != scores || graph.IsOutput(scores) ||
+      graph.value(scores).users.size() != 2 || OnlyUser(graph, shift->inputs[1]) == kNone) {
+    return operand;
+  }
+  Shape one = *ShapeOf(graph, scores);
+  if (one.empty()) return operand;
+  one.back() = 1;
+  return HasShape(graph, shift->inputs[1], one) ? scores : operand;
+}
+
+// Whether `slice` gives its operand without the last column.
+bool DropsLastColumn(const Graph& graph, const Node& slice) {
+  using In = SliceOp;
+  if (slice.op != In::kName) return false;
+  Shape shape = *ShapeOf(graph, slice.inputs[In::kX]);
+  if (shape.empty()) return false;
+  --shape.back();
+  if (!HasShape(graph, slice.outputs[0], shape)) return false;
+  const auto all_are = [&](size_t input, int64_t number) {
+    if (slice.input(input) == kNone) return true;
+    const Tensor* known = KnownConstant(graph, slice.inputs[input]);
+    if (known == nullptr) return false;
+    const auto numbers = known->ToInt64s();
+    return numbers.ok() && absl::c_all_of(*numbers, [&](int64_t one) { return one == number; });
+  };
+  return all_are(In::kStarts, 0) && all_are(In::kSteps, 1);
+}
+
+// Where the Softmax has one column more than there are keys, of which no share is taken: notes what
+// stands there, and moves `scores` and `shares` to those of keys.
+void MatchSinks(const Graph& graph, ValueId& scores, ValueId& shares, AttentionPattern& pattern) {
+  const ValueId all = BeforeShift(graph, scores);
+  const Node* joined = graph.ProducerIf(all, ConcatOp::kName);
+  if (joined == nullptr || joined->inputs.size() != 2 || !IsFloat32(graph, joined->inputs[1])) {
+    return;
+  }
+  const bool once = all != scores || OnlyUser(graph, all) != kNone;
+  const Shape& column = *ShapeOf(graph, joined->inputs[1]);
+  const int64_t axis = joined->attributes.Int("axis", 0);
+  const auto rank = static_cast<int64_t>(column.size());
+  const NodeId user = OnlyUser(graph, shares);
+  if (!once || rank != 4 || column.back() != 1 || (axis != -1 && axis != rank - 1) ||
+      user == kNone || !DropsLastColumn(graph, graph.node(user))) {
+    return;
+  }
+  pattern.sinks = joined->inputs[1];
+  scores = joined->inputs[0];
+  shares = graph.node(user).outputs[0];
+}
+
 }  // namespace
 
 std::optional<AttentionPattern> MatchAttention(const Graph& graph, NodeId softmax) {
@@ -175,8 +256,10 @@ std::optional<AttentionPattern> MatchAttention(const Graph& graph, NodeId softma
   if (rank < 2 || rank > 4 || (axis != -1 && axis != rank - 1)) return std::nullopt;
   AttentionPattern pattern;
   NoteHeads(shape, pattern);
-  if (!MatchScores(graph, node.inputs[0], kMaxSteps, false, pattern)) return std::nullopt;
-  if (!MatchResult(graph, node.outputs[0], pattern)) return std::nullopt;
+  ValueId scores = node.inputs[0], shares = node.outputs[0];
+  MatchSinks(graph, scores, shares, pattern);
+  if (!MatchScores(graph, scores, kMaxSteps, false, pattern)) return std::nullopt;
+  if (!MatchResult(graph, shares, pattern)) return std::nullopt;
   if (!std::isfinite(pattern.scale)) return std::nullopt;
   return pattern;
 }

@@ -28,6 +28,9 @@ struct AttentionPattern {
   ValueId v = kNone;  // [..., Skv, Dv]
   bool k_rows = false;
   double scale = 1;
+  double softcap = 0;  // 0: none; otherwise softcap * tanh(score / softcap), before the masks
+  // A score beside those of keys that has no value, [batch, heads, queries, 1]; kNone: none.
+  ValueId sinks = kNone;
   std::vector<AttentionMask> masks;  // the one that the Softmax meets first, first
   bool nan_to_zero = false;          // fully masked rows give zeros
   ValueId result = kNone;            // [..., Sq, Dv]

@@ -8,6 +8,7 @@
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/ops/movement/expand_op.h"
+#include "runtime/ops/movement/slice_op.h"
 #include "runtime/ops/movement/transpose_op.h"
 #include "runtime/ops/products/matmul_op.h"
 #include "runtime/ops/reduce/softmax_op.h"
@@ -88,9 +89,25 @@ absl::StatusOr<ValueId> Scores(Graph& graph, ValueId q, ValueId k, float scale) 
 }
 
 absl::StatusOr<ValueId> Weigh(Graph& graph, ValueId scores, ValueId v, bool guard,
-                              const std::string& name) {
+                              const std::string& name, ValueId sinks) {
+  const Shape shape = *ShapeOf(graph, scores);
+  if (sinks != kNone) {
+    // One more column, of which no share is taken.
+    ASSIGN_OR_RETURN(ValueId column, AddReshape(graph, sinks, {1, shape[1], 1, 1}));
+    const ValueId wide = graph.AddConstant("", Tensor::Int64s({shape[0], shape[1], shape[2], 1}));
+    ASSIGN_OR_RETURN(column, AddInferred(graph, ExpandOp::kName, {column, wide}));
+    ASSIGN_OR_RETURN(scores,
+                     AddInferred(graph, ConcatOp::kName, {scores, column}, {{"axis", int64_t{3}}}));
+  }
   ASSIGN_OR_RETURN(ValueId shares,
                    AddInferred(graph, SoftmaxOp::kName, {scores}, {{"axis", int64_t{-1}}}, name));
+  if (sinks != kNone) {
+    std::vector<ValueId> operands = {shares};
+    for (const int64_t number : {int64_t{0}, shape[3], int64_t{3}}) {
+      operands.push_back(graph.AddConstant("", Tensor::Int64s({number})));
+    }
+    ASSIGN_OR_RETURN(shares, AddInferred(graph, SliceOp::kName, std::move(operands)));
+  }
   if (guard) {
     ASSIGN_OR_RETURN(const ValueId is_nan, AddInferred(graph, "IsNaN", {shares}));
     const ValueId zero = graph.AddConstant("", Tensor::FloatScalar(0));

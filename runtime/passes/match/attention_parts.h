@@ -46,9 +46,10 @@ absl::StatusOr<ValueId> Kept(Graph& graph, ValueId keep, ValueId scores, float f
 absl::StatusOr<ValueId> MaskFuture(Graph& graph, ValueId scores, int64_t past, float filter);
 // q k^T * scale of operands [batch, heads, rows, size].
 absl::StatusOr<ValueId> Scores(Graph& graph, ValueId q, ValueId k, float scale);
-// softmax(scores) v. `guard`: a query from which all is hidden gives zeros.
+// softmax(scores) v. `guard`: a query from which all is hidden gives zeros. `sinks` [heads]: a
+// score of each head that has no value; kNone: none.
 absl::StatusOr<ValueId> Weigh(Graph& graph, ValueId scores, ValueId v, bool guard,
-                              const std::string& name);
+                              const std::string& name, ValueId sinks = kNone);
 
 // An integer of the dtype of `value`, int32 or int64.
 Tensor ScalarLike(const Graph& graph, ValueId value, int32_t number);

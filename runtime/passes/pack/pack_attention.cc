@@ -85,6 +85,9 @@ void Packer::NoteMask(const Site& site, const Pairs& mask, Attributes& attribute
 }
 
 absl::Status Packer::PackAttention(const Site& site) {
+  if (site.has(AttentionOp::kSinks) || AttentionOp::From(site.attributes()).softcap != 0) {
+    return Refuse(site, "it has sinks, or its scores are capped");
+  }
   const int64_t heads = AttentionOp::From(site.attributes()).num_heads;
   if (AttentionOp::From(site.attributes()).head_size_v != 0 || !site.outputs[0].tokens()) {
     return Refuse(site, "queries, keys and values are not one a token");

@@ -9,6 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/attention/attention_op.h"
+#include "runtime/ops/attention/paged_op.h"
+#include "runtime/ops/elementwise/select_op.h"
+#include "runtime/ops/kit/onnx_types.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/paged/mask_facts.h"
@@ -36,7 +39,7 @@ class SeveralTokens {
     Resize(decoder.ids, {1, kTokens});
     Resize(decoder.states, {1, kPlaces});
     for (const DecoderCache& cache : decoder.caches) {
-      Resize(cache.input, {1, cache.heads, cache.cross ? kPlaces : kPast, cache.size});
+      TakeRows(cache, decoder.ids);
     }
     std::vector<int64_t> places(kTokens);
     std::iota(places.begin(), places.end(), kPast);
@@ -50,6 +53,7 @@ class SeveralTokens {
     const ValueId logits = graph_.outputs()[decoder.logits];
     graph_.ClearOutputs();
     graph_.AddOutput(logits);
+    if (!graph_.Compact()) return absl::InternalError("the graph of several tokens has a cycle");
     ASSIGN_OR_RETURN(Graph fused, Specialize(graph_, {}));
     if (TakeSmallTables(fused, value_of)) {
       ASSIGN_OR_RETURN(fused, Specialize(fused, {}));
@@ -64,6 +68,23 @@ class SeveralTokens {
     if (name.empty()) return;
     std::vector<Dim>& dims = graph_.value(graph_.FindValue(name)).dims;
     for (size_t i = 0; i < std::min(dims.size(), sizes.size()); ++i) dims[i] = {.size = sizes[i]};
+  }
+
+  // Rows that stand for those of a cache take its place, as in the paged form: what is fused over
+  // them is what is fused there.
+  void TakeRows(const DecoderCache& cache, const std::string& ids) {
+    const ValueId input = graph_.FindValue(cache.input);
+    const DType dtype = graph_.value(input).dtype;
+    const NodeId made = graph_.AddNode(
+        CachedRowsOp::kName, {graph_.FindValue(ids)},
+        {{"heads", cache.heads}, {"size", cache.size}, {"past", cache.cross ? kPlaces : kPast}});
+    ValueId rows = graph_.node(made).outputs[0];
+    if (dtype != DType::kFloat32) {
+      const NodeId cast = graph_.AddNode(CastOp::kName, {rows}, {{"to", ops::OnnxNumber(dtype)}});
+      rows = graph_.node(cast).outputs[0];
+    }
+    graph_.ReplaceAllUses(input, rows);
+    graph_.ReplaceWithConstant(input, Tensor::Make(dtype, {0}, [](void*) {}));
   }
 
   void Take(const std::string& name, const Shape& shape, const std::vector<int64_t>& values) {

@@ -97,6 +97,13 @@ absl::StatusOr<Decoder> FindDecoder(const Graph& symbolic,
                                     const std::vector<std::string>& outputs) {
   const auto is_cache = [&](ValueId id) { return IsCache(symbolic.value(id)); };
   if (absl::c_none_of(symbolic.inputs(), is_cache)) {
+    for (const ValueId id : symbolic.inputs()) {
+      const Value& input = symbolic.value(id);
+      const bool cells = input.dtype == DType::kInt8 || input.dtype == DType::kUInt8;
+      if (cells && input.dims.size() == 4 && absl::StrContains(input.name, "past")) {
+        return Refuse("cache", input.name, "holds integers, which pages do not take from a model");
+      }
+    }
     return absl::NotFoundError("it has no cache of keys and values");
   }
   Decoder decoder;

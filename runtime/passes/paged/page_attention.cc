@@ -67,6 +67,7 @@ class PageAttentionPass : public Pass {
     const int64_t heads = keys.Int("heads", 1);
     if (q[1] != 1 || values.Int("heads", 1) != heads) return false;
     if (key->rows == kNone && value->rows == kNone) {
+      if (node.input(AttentionOp::kSinks) != kNone) return false;
       return RewriteCross(graph, node, keys, values);
     }
     if (key->rows == kNone || value->rows == kNone) return false;
@@ -101,6 +102,9 @@ class PageAttentionPass : public Pass {
     }
     for (const char* name : {kPositionsInput, kTablesInput}) {
       inputs.push_back(graph.FindValue(name));
+    }
+    if (const ValueId sinks = node.input(AttentionOp::kSinks); sinks != kNone) {
+      inputs.push_back(sinks);
     }
     ASSIGN_OR_RETURN(const ValueId paged,
                      AddInferred(graph, PagedAttentionOp::kName, std::move(inputs),

@@ -25,7 +25,7 @@ ValueId BeforeCasts(const Graph& graph, ValueId value) {
 // Where an attention takes the past of keys; that of values comes next. Its outputs 1 and 2 are
 // both with the new rows.
 std::optional<size_t> PastKeyInput(const Node& node) {
-  if (node.op == OnnxAttentionOp::kName) return 4;
+  if (node.op == OnnxAttentionOp::kName || node.op == SinkAttentionOp::kName) return 4;
   if (node.op == MultiHeadAttentionOp::kName) return 6;
   return std::nullopt;
 }
@@ -42,7 +42,7 @@ ValueId PastOf(const Graph& graph, ValueId value) {
       return BeforeCasts(graph, given);
     }
     // Without a past its keys and values have that in front already.
-    return node.op == OnnxAttentionOp::kName ? PastOf(graph, node.inputs[output]) : kNone;
+    return node.op != MultiHeadAttentionOp::kName ? PastOf(graph, node.inputs[output]) : kNone;
   }
   // A cast is that of a cache of halves, whose rows are computed in float32.
   if (node.op == IdentityOp::kName || node.op == CastOp::kName) {

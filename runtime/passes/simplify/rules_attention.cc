@@ -77,7 +77,7 @@ bool IsWholeMask(const Graph& graph, ValueId mask, int64_t keys) {
   return shape.empty() || shape.back() == 1 || shape.back() == keys;
 }
 
-// The Attention of ONNX, unless it tells its scores.
+// The Attention of ONNX, unless it tells its scores; that with sinks as well.
 absl::StatusOr<ValueId> OnnxAttention(Graph& graph, const Node& node) {
   constexpr size_t kMask = 3, kPast = 4, kCounts = 6;
   const Attributes& attributes = node.attributes;
@@ -128,8 +128,10 @@ absl::StatusOr<ValueId> OnnxAttention(Graph& graph, const Node& node) {
   if (seen != kNone) {
     ASSIGN_OR_RETURN(scores, Kept(graph, seen, scores, kHidden));
   }
-  const bool guard = mask != kNone || seen != kNone;
-  ASSIGN_OR_RETURN(const ValueId result, Weigh(graph, scores, operands[2], guard, node.name));
+  const ValueId sinks = node.input(SinkAttentionOp::kSinks);
+  const bool guard = sinks == kNone && (mask != kNone || seen != kNone);
+  ASSIGN_OR_RETURN(const ValueId result,
+                   Weigh(graph, scores, operands[2], guard, node.name, sinks));
   for (int i : {1, 2}) {
     if (IsUsed(graph, node.output(i))) graph.ReplaceAllUses(node.outputs[i], present[i]);
   }
@@ -198,7 +200,7 @@ absl::StatusOr<ValueId> MultiHeadAttention(Graph& graph, const Node& node) {
 
 absl::StatusOr<ValueId> NamedAttentionRule(Graph& graph, NodeId id) {
   const std::string& op = graph.node(id).op;
-  const bool onnx = op == OnnxAttentionOp::kName;
+  const bool onnx = op == OnnxAttentionOp::kName || op == SinkAttentionOp::kName;
   if (!onnx && op != MultiHeadAttentionOp::kName) return kNone;
   ASSIGN_OR_RETURN(const bool fits, HasFittingOperands(graph, id));
   if (!fits) return kNone;

@@ -79,6 +79,8 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   p.heads = op.num_heads;
   const Shape& q = node.shape(0);
   if (p.heads <= 0 || q.size() != 3) return {};
+  // Those are read from pages, by a kernel of that form.
+  if (node.has_input(AttentionOp::kSinks) || op.softcap != 0) return {};
   p.batch = q[0];
   p.queries = q[1];
   const int64_t out_width = node.out_shape()[2];

@@ -170,9 +170,10 @@ HWY_INLINE void Scores(const PagedArgs& args, const PagedRow* rows, const Range&
   }
 }
 
-// Scores become weights; returns their sum.
-float Weigh(float* scores, int64_t count, float highest) {
-  const VF most = hn::Set(kF32, highest);
+// Scores become weights; returns their sum, to which the weight of `sink` is added at the end.
+float Weigh(float* scores, int64_t count, float highest, float sink) {
+  const bool has_sink = sink > -std::numeric_limits<float>::infinity();
+  const VF most = hn::Set(kF32, has_sink ? std::max(highest, sink) : highest);
   VF sums[kPageVectors];
   for (VF& sum : sums) sum = hn::Zero(kF32);
   for (int64_t i = 0; i < count; i += kPage) {
@@ -184,7 +185,9 @@ float Weigh(float* scores, int64_t count, float highest) {
     }
   }
   for (int v = 1; v < kPageVectors; ++v) sums[0] = hn::Add(sums[0], sums[v]);
-  return hn::GetLane(hn::SumOfLanes(kF32, sums[0]));
+  const float total = hn::GetLane(hn::SumOfLanes(kF32, sums[0]));
+  if (!has_sink) return total;
+  return total + hn::GetLane(SoftmaxExp(kF32, hn::Sub(hn::Set(kF32, sink), most)));
 }
 
 // Columns [column, column + Vectors * kLanes) of the results.
@@ -264,7 +267,7 @@ void RunRows(const PagedArgs& args, const PagedRow* rows) {
   const int64_t count = (range.last_page() + 1) * kPage - range.first;
   for (int r = 0; r < Rows; ++r) {
     totals[r] = Weigh(args.scratch + r * args.scratch_stride, count,
-                      hn::GetLane(hn::MaxOfLanes(kF32, highest[r])));
+                      hn::GetLane(hn::MaxOfLanes(kF32, highest[r])), rows[r].sink);
   }
   constexpr int kVectors = kLanes == 1 ? 16 : Rows <= 2 ? 4 : 2;
   const int64_t width = ops::PagedValueStride(args.v_head_dim);

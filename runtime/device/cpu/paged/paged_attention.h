@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "runtime/base/cpu/cpu_info.h"
 #include "runtime/device/cpu/simd/transpose.h"
@@ -24,6 +25,8 @@ struct PagedRow {
   float* out = nullptr;
   int64_t position = 0;
   float slope = 0;  // times (key - query) is added to the score
+  // A score beside those of keys, whose weight has no value; the softmax has it as its last term.
+  float sink = -std::numeric_limits<float>::infinity();
   // Null, or PagedArgs::bias_span numbers from the farthest distance to 0, between kPagePad numbers
   // on either side: the one of (query - key), or that of the farthest distance, is added.
   const float* biases = nullptr;

@@ -11,13 +11,13 @@
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/device/cpu/simd/half.h"
 #include "runtime/ops/attention/paged.h"
+#include "runtime/ops/attention/paged_op.h"
 
 namespace reprise::cpu {
 namespace {
 
 constexpr int64_t kPage = ops::kPagePositions;
-constexpr size_t kQuery = 0, kKey = 1, kValue = 2, kPositions = 3, kTables = 4, kOut = 5,
-                 kWorkspace = 6;
+using In = PagedAttentionOp;
 
 struct PagedParams {
   const PagedKernels* kernels = nullptr;
@@ -30,6 +30,8 @@ struct PagedParams {
   int64_t tile = 1;  // tokens of a unit
   std::vector<float> slopes;
   std::vector<float> biases;  // as PagedRow wants them, head by head; or none
+  bool has_sinks = false;
+  size_t out = 0;  // operand; the workspace comes behind it
   int scratch_parts = 0;
   void (*append)(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) = nullptr;
 };
@@ -37,8 +39,8 @@ struct PagedParams {
 // Where the tokens of a replay stand, and where their sequences' pages lie.
 struct Tokens {
   explicit Tokens(const LaunchArgs& launch)
-      : positions(static_cast<const int64_t*>(launch.operands[kPositions])),
-        tables(static_cast<const int64_t*>(launch.operands[kTables])) {}
+      : positions(static_cast<const int64_t*>(launch.operands[In::kPositions])),
+        tables(static_cast<const int64_t*>(launch.operands[In::kTables])) {}
 
   // The first of `count` tokens, those of sequences.
   int64_t live(int64_t count) const {
@@ -139,9 +141,10 @@ void Append(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
   const ItemRange range = RangeOfPart(tokens, 1, launch.part, launch.parts);
   for (int64_t t = range.begin; t < range.end; ++t) {
     const int64_t slot = all.positions[t] % kPage;
-    const float* key = static_cast<const float*>(launch.operands[kKey]) + t * p.kv_heads * size;
+    const float* key =
+        static_cast<const float*>(launch.operands[In::kKeys]) + t * p.kv_heads * size;
     const float* value =
-        static_cast<const float*>(launch.operands[kValue]) + t * p.kv_heads * size_v;
+        static_cast<const float*>(launch.operands[In::kValues]) + t * p.kv_heads * size_v;
     if (const ops::CarriedToken* carried = all.carried(t); carried != nullptr) {
       CarriedRows(*carried, p.k_cache, size).Write(key, p.kv_heads, *p.half);
       CarriedRows(*carried, p.v_cache, size_v).Write(value, p.kv_heads, *p.half);
@@ -196,7 +199,7 @@ void RunUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int6
              int64_t kv_head) {
   const Tokens all(launch);
   PagedArgs args = p.args;
-  args.scratch = static_cast<float*>(launch.operands[kWorkspace]) + launch.part * p.scratch_floats;
+  args.scratch = static_cast<float*>(launch.operands[p.out + 1]) + launch.part * p.scratch_floats;
   const PagedKernels* kernels = p.kernels;
   if (const ops::CarriedToken* carried = all.carried(begin); carried != nullptr) {
     kernels = p.carried;
@@ -212,8 +215,10 @@ void RunUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int6
     args.k_scales += kv_head * kPage;
     args.v_scales += kv_head * kPage;
   }
-  const auto* q = static_cast<const float*>(launch.operands[kQuery]);
-  auto* out = static_cast<float*>(launch.operands[kOut]);
+  const auto* q = static_cast<const float*>(launch.operands[In::kQueries]);
+  auto* out = static_cast<float*>(launch.operands[p.out]);
+  const float* sinks = nullptr;
+  if (p.has_sinks) sinks = static_cast<const float*>(launch.operands[In::kSinks]);
   PagedRow rows[kMostPagedRows];
   int64_t count = 0;
   for (int64_t t = begin; t < end; ++t) {
@@ -224,6 +229,7 @@ void RunUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int6
                        .position = all.positions[t],
                        .slope = p.slopes.empty() ? 0 : p.slopes[head],
                        .biases = BiasesOf(p, head)};
+      if (sinks != nullptr) rows[count - 1].sink = sinks[head];
       if (count < kernels->most_rows && (t + 1 < end || g + 1 < p.group)) continue;
       kernels->rows(args, rows, count);
       count = 0;
@@ -269,8 +275,10 @@ void RunPagedAttention(const LaunchArgs& launch) {
 std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeView& node) {
   const Attributes& attributes = node.attributes();
   PagedParams p;
-  p.tokens = node.shape(kQuery)[0];
+  p.tokens = node.shape(In::kQueries)[0];
   p.batch_rows = node.batch_rows();
+  p.has_sinks = node.has_input(In::kSinks);
+  p.out = static_cast<size_t>(node.num_inputs());
   p.heads = attributes.Int("num_heads", 1);
   p.kv_heads = attributes.Int("kv_heads", 1);
   p.group = p.heads / p.kv_heads;
@@ -291,7 +299,7 @@ std::vector<Candidate> PlanPagedAttention(const CpuTarget& target, const NodeVie
             .v_offset = attributes.Int("v_offset", 0),
             .k_scales = attributes.Int("k_scales", 0),
             .v_scales = attributes.Int("v_scales", 0),
-            .head_dim = node.shape(kQuery)[2] / p.heads,
+            .head_dim = node.shape(In::kQueries)[2] / p.heads,
             .v_head_dim = node.out_shape()[2] / p.heads,
             .scale = attributes.Float("scale", 1),
             .softcap = attributes.Float("softcap", 0),

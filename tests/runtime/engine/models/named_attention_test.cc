@@ -240,15 +240,38 @@ TEST_F(NamedAttentionTest, StaticOperandsThatDoNotFitAreRefusedByName) {
   }
 }
 
+TEST_F(NamedAttentionTest, GroupQueryAttentionWithASink) {
+  const std::string width = std::to_string(kHeads * kSize);
+  for (const char* name : {"q", "k", "v"}) b_.Input(name, {"batch", "rows", width});
+  b_.Input("last", {"batch"}, TensorProto::INT32);
+  b_.Initializer("length", TensorProto::INT32, {}, std::vector<int32_t>{3});
+  b_.Floats("sink", {kHeads}, std::vector<float>(kHeads, 0.5f));
+  auto& node = Microsoft("GroupQueryAttention",
+                         {"q", "k", "v", "", "", "last", "length", "", "", "", "", "sink"},
+                         {"y", "new_k", "new_v"});
+  SetAttribute(node, "num_heads", kHeads);
+  SetAttribute(node, "kv_num_heads", kHeads);
+  b_.Output("y");
+  EXPECT_THAT(SlowKernels({2, 3}), IsEmpty());
+}
+
+TEST_F(NamedAttentionTest, MultiHeadAttentionWhoseOperandsAreOne) {
+  b_.Input("qkv", {"batch", "rows", std::to_string(kHeads), "3", std::to_string(kSize)});
+  auto& node = Microsoft("MultiHeadAttention", {"qkv"}, {"y"});
+  SetAttribute(node, "num_heads", kHeads);
+  b_.Output("y");
+  EXPECT_THAT(SlowKernels({2, 3}), IsEmpty());
+}
+
 // A form without a decomposition is refused with the name of what is in the way.
-TEST_F(NamedAttentionTest, GroupQueryAttentionWithASinkIsRefused) {
+TEST_F(NamedAttentionTest, GroupQueryAttentionWithAScaleOfItsCacheIsRefused) {
   const std::string width = std::to_string(kHeads * kSize);
   for (const char* name : {"q", "k", "v"}) b_.Input(name, {"batch", "rows", width});
   b_.Initializer("last", TensorProto::INT32, {1}, std::vector<int32_t>{2});
   b_.Initializer("length", TensorProto::INT32, {}, std::vector<int32_t>{3});
-  b_.Floats("sink", {kHeads}, std::vector<float>(kHeads, 0.0f));
+  b_.Floats("scale", {1}, {0.5f});
   auto& node = Microsoft("GroupQueryAttention",
-                         {"q", "k", "v", "", "", "last", "length", "", "", "", "", "sink"},
+                         {"q", "k", "v", "", "", "last", "length", "", "", "", "", "", "scale"},
                          {"y", "new_k", "new_v"});
   SetAttribute(node, "num_heads", kHeads);
   SetAttribute(node, "kv_num_heads", kHeads);
@@ -256,7 +279,7 @@ TEST_F(NamedAttentionTest, GroupQueryAttentionWithASinkIsRefused) {
   const auto model =
       fixture_.engine.Load({.id = {"m", 1}, .path = folder_.Write("m.onnx", b_.Bytes())});
   EXPECT_EQ(model.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(model.status().message()), testing::HasSubstr("input 11"));
+  EXPECT_THAT(std::string(model.status().message()), testing::HasSubstr("input 12"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "tests/runtime/ops/op_testing.h"
 
@@ -56,6 +57,32 @@ TEST(AttentionTest, ScoresAreScaled) {
             {F32({1, 1, 1}, {2}), F32({1, 2, 1}, {0, std::log(3.0f)}), F32({1, 2, 1}, {0, 1})},
             attributes);
   EXPECT_THAT(Numbers(result), Pointwise(DoubleNear(1e-6), {0.75}));
+}
+
+TEST(AttentionTest, ASinkTakesItsShareOfEachRow) {
+  // Two keys of score 0: a sink of log(2) weighs as much as both, one far below them nothing.
+  const Tensor sinks = F32({2}, {std::log(2.0f), -1000});
+  EXPECT_THAT(Numbers(RunOp("reprise.Attention", {kZero, kZero, kValues, std::nullopt, sinks},
+                            Settings(2))),
+              Pointwise(DoubleNear(1e-6), {1, 20, 1, 20}));
+  // It remains where a mask hides all keys.
+  EXPECT_THAT(
+      Numbers(RunOp("reprise.Attention",
+                    {kZero, kZero, kValues, Bools({2, 2}, {0, 0, 1, 1}), sinks}, Settings(2))),
+      Pointwise(DoubleNear(1e-6), {0, 0, 1, 20}));
+  EXPECT_FALSE(
+      RunOp("reprise.Attention", {kZero, kZero, kValues, std::nullopt, F32({1}, {0})}, Settings(2))
+          .ok());
+}
+
+TEST(AttentionTest, ACapComesBeforeTheMask) {
+  Attributes attributes = Settings(1);
+  attributes.Set("softcap", 2.0f);
+  const auto result = RunOp("reprise.Attention",
+                            {F32({1, 1, 1}, {1}), F32({1, 2, 1}, {0, 1e6f}), F32({1, 2, 1}, {0, 1}),
+                             F32({2}, {2 + std::log(3.0f), 0})},
+                            attributes);
+  EXPECT_THAT(Numbers(result), Pointwise(DoubleNear(1e-6), {0.25}));
 }
 
 TEST(AttentionTest, BoolAndAdditiveMasksAgree) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <tuple>
 #include <vector>
@@ -23,6 +24,7 @@ struct Case {
   int64_t keys, size, size_v, window;
   float softcap, slope;
   int64_t bias_span = 0;
+  float sink = -std::numeric_limits<float>::infinity();
 };
 
 // A sequence of random keys and values, in pages and plain.
@@ -122,6 +124,7 @@ class Sequence {
                         .out = out.data() + i * of_.size_v,
                         .position = positions[i],
                         .slope = of_.slope,
+                        .sink = of_.sink,
                         .biases = biases_.empty() ? nullptr : biases_.data() + kPagePad});
       }
       kernels.rows(args, rows.data(), static_cast<int64_t>(count));
@@ -152,7 +155,9 @@ class Sequence {
       weights.push_back(score);
       highest = std::max(highest, score);
     }
+    highest = std::max(highest, double{of_.sink});
     for (double& weight : weights) total += weight = std::exp(weight - highest);
+    total += std::exp(of_.sink - highest);
     for (int64_t key = start; key <= position; ++key) {
       for (int64_t d = 0; d < of_.size_v; ++d) {
         out[d] += weights[key - start] / total * v_[key * of_.size_v + d];
@@ -175,11 +180,19 @@ class PagedAttentionTest : public testing::TestWithParam<std::tuple<Isa, ops::Ca
 TEST_P(PagedAttentionTest, RowsAreThoseOfTheDefinitionWhateverStandsBesideThem) {
   const auto [wanted, dtype] = GetParam();
   const PagedKernels& kernels = PagedKernelsFor(UsableIsa(wanted), dtype);
-  const Case cases[] = {{1, 8, 8, 0, 0, 0},       {17, 16, 16, 0, 0, 0},
-                        {100, 64, 64, 0, 0, 0},   {100, 20, 12, 0, 0, 0},
-                        {90, 64, 80, 7, 0, 0},    {70, 16, 16, 40, 5, 0},
-                        {64, 16, 16, 0, 0, 0.2f}, {100, 16, 16, 0, 0, 0, 33},
-                        {70, 16, 16, 0, 0, 0, 1}, {90, 16, 16, 20, 0, 0, 128}};
+  const Case cases[] = {{1, 8, 8, 0, 0, 0},
+                        {17, 16, 16, 0, 0, 0},
+                        {100, 64, 64, 0, 0, 0},
+                        {100, 20, 12, 0, 0, 0},
+                        {90, 64, 80, 7, 0, 0},
+                        {70, 16, 16, 40, 5, 0},
+                        {64, 16, 16, 0, 0, 0.2f},
+                        {100, 16, 16, 0, 0, 0, 33},
+                        {70, 16, 16, 0, 0, 0, 1},
+                        {90, 16, 16, 20, 0, 0, 128},
+                        // A sink above all scores, and one among them.
+                        {100, 16, 16, 0, 0, 0, 0, 30.0f},
+                        {70, 32, 16, 9, 0, 0, 0, 0.5f}};
   for (const Case& one : cases) {
     Sequence sequence(one, 3, dtype);
     std::vector<int64_t> positions;
