@@ -22,7 +22,7 @@ from sides import Peer, Reprise, Unavailable
 
 PEERS = "llama.cpp openvino-genai onnxruntime-genai"
 ROWS = "past32 past512 rows8 prompt128 prompt512 batch served ready oracle"
-# Name: prompts, their length, threads, how the figure is made, whether less is better.
+# How many prompts and the past that a step has; how long the prompt is.
 STEP_ROWS = {"past32": (1, 32), "past512": (1, 512), "rows8": (8, 128)}
 PROMPT_ROWS = {"prompt128": 128, "prompt512": 512}
 BATCH, BATCH_MEAN, BATCH_TOKENS = 16, 221, 64
@@ -90,7 +90,7 @@ class Bench:
         parts = [f"{title}, {unit}: "]
         for name, value in figures.items():
             parts.append(f"{name} {value:.2f}" if value < 50 else f"{name} {value:.0f}")
-            if name != "reprise" and ours:
+            if name not in ("reprise", "served") and ours:
                 parts[-1] += f" (ours {(value / ours if less_is_better else ours / value):.2f} times as fast)"
         share = None
         if ours and floor_figure:
@@ -138,35 +138,31 @@ class Bench:
     def served_row(self, row, sides):
         """The daemon over gRPC beside what each side makes of such prompts in its own process."""
         a = self.arguments
-        requests, tokens = a.requests, a.answer
-        loads, memory = [], []
+        tokens, daemon = a.answer, served.Served(self.folder, 2)
 
         def ask(side, turn):
-            if side == "served":
-                with served.Served(self.folder, 2) as daemon:
-                    loads.append(daemon.load(a.clients, requests, tokens, turn))
-                    memory.append(daemon.memory_mb())
-                return loads[-1]["new_tokens_per_second"]
+            if side is daemon:
+                return daemon.load(a.clients, a.requests, tokens, turn)["new_tokens_per_second"]
             prompts = random_prompts(self.shape, served.lengths_of(a.clients, turn), turn)
             return a.clients * tokens / side.generate(prompts, tokens)[2]
 
-        class Daemon:
-            name = "served"
-
-        figures = self.alternate(sides + [Daemon()], lambda side, turn: ask(
-            "served" if side.name == "served" else side, turn))
+        with daemon:
+            figures = self.alternate([*sides, daemon], ask)
+            memory = daemon.memory_mb()
+        loads = daemon.loads
         self.show(row, f"prompts lognormal around {served.MEDIAN}, answers of {tokens}, two threads",
                   "new tokens a second", figures, None, False)
         if "served" in figures and "reprise" in figures:
             share = figures["served"] / figures["reprise"]
             print(f"  served over gRPC to {a.clients} clients: {share:.2f} of what the engine makes in process, "
-                  f"memory {statistics.median(memory):.0f} MB")
+                  f"memory {memory:.0f} MB")
             self.results[row] |= {"served_share": share, "loads": loads}
-        for load in loads[-1:]:
-            between = load["between_tokens_ms"]
-            print(f"  first token, ms: {load['first_token_ms']}\n  between tokens, ms: {between}; "
-                  f"failed: {load['failed']}")
-            print(f"  allowed p99 between tokens: the median + {served.STALL_MS} ms + one step")
+        for load in loads:
+            first, between = load["first_token_ms"], load["between_tokens_ms"]
+            print(f"  first token, ms: p50 {first['p50']:.1f}, p95 {first['p95']:.1f}; between tokens: p50 "
+                  f"{between['p50']:.1f}, p99 {between['p99']:.1f}, which may be the median, "
+                  f"{served.STALL_MS} ms and a step: {2 * between['p50'] + served.STALL_MS:.1f}; "
+                  f"{load['failed']} failed")
 
     def ready_row(self, row, sides):
         times, memory = served.time_to_ready(self.folder, 1, self.arguments.rounds)

@@ -52,9 +52,12 @@ def time_to_ready(folder, threads, rounds):
 
 
 class Served:
-    """A daemon for the length of the block."""
+    """A daemon for the length of the block, a side of its own; idle while others have their turn."""
+
+    name = "served"
 
     def __init__(self, folder, threads):
+        self.loads = []
         self.root = tempfile.TemporaryDirectory()
         self.daemon = start(folder, self.root.name, threads)
 
@@ -69,10 +72,11 @@ class Served:
     def load(self, clients, requests, tokens, seed):
         """What `reprise bench --generate` says; no two requests of a run have a prompt in common."""
         out = self.daemon.reprise(
-            "bench", "decoder", "--generate", "--json", "--concurrency", clients, "--requests",
-            requests, "--lengths", f"lognormal:{MEDIAN},{SIGMA},{LOW},{HIGH}", "--output-lengths",
-            tokens, "--max-id", 49000, "--seed", seed)
-        return json.loads(out)
+            "bench", "decoder", "--generate", "--json", "--concurrency", clients, "--requests", requests,
+            "--warmup", 1, "--lengths", f"lognormal:{MEDIAN},{SIGMA},{LOW},{HIGH}",
+            "--output-lengths", tokens, "--max-id", 49000, "--seed", seed)
+        self.loads.append(json.loads(out))
+        return self.loads[-1]
 
     def memory_mb(self):
         return self.daemon.rss_bytes() / 1e6

@@ -27,7 +27,7 @@ class Reprise:
         return done.stdout
 
     def generate(self, prompts, tokens):
-        """Until the first token (the median of the prompts), a step after it, and all; seconds."""
+        """Until the first token and of a step after it (medians), and until the last; seconds."""
         out = self.run(prompts, tokens)
         total = float(re.search(r"new ones in ([\d.]+) ms", out).group(1))
         first = float(re.search(r"first token ([\d.]+) ms", out).group(1))
@@ -74,8 +74,7 @@ class Peer:
 
     def generate(self, prompts, tokens):
         answer = self.ask(op="generate", prompts=prompts, tokens=tokens)
-        first, total = answer["prompt_ns"] / 1e9, answer["ns"] / 1e9
-        return first, (total - first) / max(tokens - 1, 1), total
+        return answer["prompt_ns"] / 1e9, answer["step_ns"] / 1e9, answer["ns"] / 1e9
 
     def forced(self, prompt, ids):
         return self.ask(op="forced", prompt=prompt, ids=ids)["ids"]
@@ -84,5 +83,6 @@ class Peer:
         return self.ask(op="memory")["rss_kb"] / 1024
 
     def close(self):
-        self.process.stdin.close()
+        if self.process.poll() is None:
+            self.process.stdin.close()
         self.process.wait()

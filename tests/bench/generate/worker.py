@@ -3,7 +3,8 @@
 python worker.py llama.cpp|openvino-genai|onnxruntime-genai FOLDER THREADS
 
     {"op": "generate", "prompts": [[id, ...], ...], "tokens": N}
-      -> {"prompt_ns": ..., "ns": ...}, until the first token of all prompts, and until the last
+      -> {"prompt_ns": ..., "step_ns": ..., "ns": ...}, until the first token of all prompts, the median
+    of a step after it, and all
     {"op": "forced", "prompt": [id, ...], "ids": [id, ...]}
       -> {"ids": [...]}, the best token at each position where those of `ids` stood
     {"op": "memory"} -> {"rss_kb": ...}
@@ -14,12 +15,19 @@ All are greedy and end after N tokens, whatever these are. FOLDER is what weight
 import json
 import pathlib
 import re
+import statistics
 import sys
 import time
 
 import numpy as np
 
 CONTEXT = 2048
+
+
+def times(begin, ends):
+    """Until the first token, the median of a step after it, and all, by when each step ended."""
+    steps = [b - a for a, b in zip(ends, ends[1:])]
+    return ends[0] - begin, statistics.median(steps) if steps else 0, ends[-1] - begin
 
 
 class LlamaCpp:
@@ -71,11 +79,12 @@ class LlamaCpp:
         last = self.compute([(token, i, sequence, i + 1 == len(ids))
                              for sequence, ids in enumerate(prompts)
                              for i, token in enumerate(ids)])
-        first = time.perf_counter_ns()
+        ends = [time.perf_counter_ns()]
         for step in range(tokens - 1):
             last = self.compute([(token, len(prompts[sequence]) + step, sequence, True)
                                  for sequence, token in enumerate(last)])
-        return first - begin, time.perf_counter_ns() - begin
+            ends.append(time.perf_counter_ns())
+        return times(begin, ends)
 
     def forced(self, prompt, ids):
         self.api.llama_memory_clear(self.api.llama_get_memory(self.context), True)
@@ -113,9 +122,12 @@ class OpenVinoGenAI:
         return time.perf_counter_ns() - begin, answer
 
     def generate(self, prompts, tokens):
-        # Nothing tells when the last of the prompts was done, so that they are asked alone first.
-        first, _ = self.run(prompts, 1)
-        return first, self.run(prompts, tokens)[0] if tokens > 1 else first
+        ns, answer = self.run(prompts, tokens)
+        metrics = answer.perf_metrics
+        # Microseconds of a step, over the sequences in it.
+        shares = list(metrics.raw_metrics.m_durations)
+        step = statistics.median(shares) * len(prompts) * 1e3 if shares else 0
+        return metrics.get_ttft().mean * 1e6, step, ns
 
     def forced(self, prompt, ids):
         return [int(self.run([prompt + ids[:i]], 1)[1].tokens[0][-1]) for i in range(len(ids))]
@@ -146,10 +158,11 @@ class OnnxRuntimeGenAI:
     def generate(self, prompts, tokens):
         begin, generator = self.start(prompts, len(prompts[0]) + tokens)
         generator.generate_next_token()
-        first = time.perf_counter_ns()
+        ends = [time.perf_counter_ns()]
         for _ in range(tokens - 1):
             generator.generate_next_token()
-        return first - begin, time.perf_counter_ns() - begin
+            ends.append(time.perf_counter_ns())
+        return times(begin, ends)
 
     def forced(self, prompt, ids):
         best, (_, generator) = [], self.start([prompt], CONTEXT)
@@ -169,23 +182,33 @@ def rss_kb():
 
 def answer(peer, command):
     if command["op"] == "generate":
-        prompt_ns, ns = peer.generate(command["prompts"], command["tokens"])
-        return {"prompt_ns": prompt_ns, "ns": ns}
+        return dict(zip(("prompt_ns", "step_ns", "ns"),
+                        peer.generate(command["prompts"], command["tokens"])))
     if command["op"] == "forced":
         return {"ids": peer.forced(command["prompt"], command["ids"])}
     return {"rss_kb": rss_kb()}
 
 
+def guarded(action):
+    """What `action` answers; whatever a peer throws becomes an answer too, and the bench goes on."""
+    try:
+        return action()
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
 def main():
     name, folder, threads = sys.argv[1:]
-    try:
+    peers = []
+
+    def load():
         begin = time.perf_counter_ns()
-        peer = PEERS[name](pathlib.Path(folder), int(threads))
-        print(json.dumps({"load_ns": time.perf_counter_ns() - begin}), flush=True)
-        for line in sys.stdin:
-            print(json.dumps(answer(peer, json.loads(line))), flush=True)
-    except Exception as error:  # whatever a peer throws: the bench says it and goes on without
-        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
+        peers.append(PEERS[name](pathlib.Path(folder), int(threads)))
+        return {"load_ns": time.perf_counter_ns() - begin}
+
+    print(json.dumps(guarded(load)), flush=True)
+    for line in sys.stdin if peers else ():
+        print(json.dumps(guarded(lambda: answer(peers[0], json.loads(line)))), flush=True)
 
 
 main()
