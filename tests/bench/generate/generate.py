@@ -50,8 +50,8 @@ class Bench:
         self.worker = pathlib.Path(__file__).with_name("worker.py")
         self.missing, self.results = {}, {}
         self.rates = floor.measure(self.build, self.folder / "model.onnx", self.shape)
-        print(f"{cpu_name()}, {os.cpu_count()} CPUs: one core makes {self.rates.gflops:.0f} GF/s of float32 "
-              f"multiply-adds and reads {self.rates.gbytes:.1f} GB/s of {self.shape['weight_bytes'] / 1e6:.0f} "
+        print(f"{cpu_name()}, {os.cpu_count()} CPUs: one core makes {self.rates.gflops:.0f} GF/s "
+              f"of float32 multiply-adds and reads {self.rates.gbytes:.1f} GB/s of {self.shape['weight_bytes'] / 1e6:.0f} "
               "MB, the products' weights", flush=True)
 
     def sides(self, threads):
@@ -132,8 +132,8 @@ class Bench:
         seconds = self.alternate(sides, lambda side, turn: side.generate(
             random_prompts(self.shape, lengths, turn), BATCH_TOKENS)[2])
         least = floor.batch_floor_s(self.shape, lengths, BATCH_TOKENS, self.rates, 2)
-        self.show(row, f"{BATCH} prompts of {BATCH_MEAN} tokens in the mean, {BATCH_TOKENS} new each, two threads",
-                  "new tokens a second", {name: new / s for name, s in seconds.items()}, new / least, False)
+        title = f"{BATCH} prompts of {BATCH_MEAN} tokens in the mean, {BATCH_TOKENS} new each, two threads"
+        self.show(row, title, "new tokens a second", {name: new / s for name, s in seconds.items()}, new / least, False)
 
     def served_row(self, row, sides):
         """The daemon over gRPC beside what each side makes of such prompts in its own process."""
