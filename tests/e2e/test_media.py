@@ -12,9 +12,14 @@ MODELS = {"recording": media.recording, "one_side": media.picture_of_one_side,
           "masked": media.picture_with_mask, "points": media.points_in_parts}
 
 
+NAMED = """parameters { key: "reprise.buckets.sequence" value { string_value: "1024" } }
+parameters { key: "reprise.buckets.batch" value { string_value: "4" } }"""
+
+
 @pytest.fixture(scope="module")
 def served(module_repository):
     paths = {name: module_repository.add(name, make()) for name, make in MODELS.items()}
+    paths["named"] = module_repository.add("named", media.recording(), config=NAMED)
     with Daemon(module_repository) as daemon:
         yield daemon, paths
 
@@ -27,17 +32,22 @@ def ask(served, name, **inputs):
     return answer
 
 
-@pytest.mark.parametrize("length", [media.RECORDING_SMALLEST, 777, 1001, 16001])
-def test_recordings_of_one_length_share_a_batch(served, rng, length):
-    """Their lengths are exact, as the frames come in steps; the batch of them is not."""
-    most = 4096 // length  # `reprise.max_batch_tokens`
-    recipes = {}
+@pytest.mark.parametrize("length", [media.RECORDING_SMALLEST, 512, 777, 1001, 16001])
+def test_recordings_are_padded_up_to_their_largest_bucket(served, rng, length):
+    """Frames come in steps; samples behind the end of a recording are in none that counts."""
     for batch in (1, 3, 4):
         samples = rng.standard_normal((batch, length), np.float32)
-        answer = ask(served, "recording", samples=samples)
-        assert answer.bucket == "exact"
-        recipes[batch] = answer.recipe
-    assert (recipes[3] == recipes[4]) and (recipes[1] == recipes[3]) == (most < 3)
+        bucket = ask(served, "recording", samples=samples).bucket
+        assert bucket.endswith("_s512") if length <= 512 else bucket == "exact"
+
+
+def test_recordings_of_several_lengths_share_a_bucket_that_is_named(served, rng):
+    recipes = set()
+    for batch, length in [(3, 777), (4, 1001), (3, 1024), (4, media.RECORDING_SMALLEST)]:
+        answer = ask(served, "named", samples=rng.standard_normal((batch, length), np.float32))
+        assert answer.bucket == "b4_s1024"
+        recipes.add(answer.recipe)
+    assert len(recipes) == 1
 
 
 @pytest.mark.parametrize("side", [224, 240])

@@ -144,7 +144,8 @@ inline const PaddingCase kPlainCases[] = {
            SetAttribute(pool, "pads", std::vector<int64_t>{0, 2});
          },
      .batch = true,
-     .sequence = false},
+     .sequence = true,
+     .guards = {"reprise.live.sequence"}},
     {.name = "RecurrenceForward",
      .build =
          [](ModelBuilder& b) {
