@@ -47,7 +47,7 @@ constexpr OpEntry kRows[] = {
     // Attention.
     {{OnnxAttentionOp::kName, 3, 7, 1, 4, 0, 0, OnnxAttentionRule, OnnxAttentionKernel, AttentionAxis, TypeOfEach<TypeLike<0>, TypeLike<1>, TypeLike<2>, TypeLike<0>>},
      {.marks = kHeavy, .becomes = AttentionOp::kName}},
-    {{SinkAttentionOp::kName, 8, 8, 1, 4, kInternal, 0, OnnxAttentionRule, OnnxAttentionKernel, AttentionAxis, TypeOfEach<TypeLike<0>, TypeLike<1>, TypeLike<2>, TypeLike<0>>},
+    {{SinkAttentionOp::kName, 3, 8, 1, 4, kInternal, 0, OnnxAttentionRule, OnnxAttentionKernel, AttentionAxis, TypeOfEach<TypeLike<0>, TypeLike<1>, TypeLike<2>, TypeLike<0>>},
      {.marks = kHeavy, .becomes = AttentionOp::kName}},
     {{RotaryEmbeddingOp::kName, 3, 4, 1, 1, 0, 0, RotaryEmbeddingRule, RotaryEmbeddingKernel, UnknownAxis},
      {.becomes = RotaryOp::kName}},
