@@ -298,8 +298,8 @@ ParameterExprPtr BeforeExpand(ParameterExprPtr weight, const Shape& column) {
   return weight;
 }
 
-// The numbers [heads] that the weight `column` [batch, heads, queries, 1] repeats; kNone where it is
-// not the same for all queries, or no weight.
+// The numbers [heads] that the weight `column` [batch, heads, queries, 1] repeats; kNone where it
+// is not the same for all queries, or no weight.
 absl::StatusOr<ValueId> SinksOf(Graph& graph, ValueId column) {
   const Shape shape = *ShapeOf(graph, column);
   const int64_t batch = shape[0], heads = shape[1], queries = shape[2];
@@ -365,7 +365,8 @@ class FuseAttentionPass : public Pass {
         ASSIGN_OR_RETURN(sinks, SinksOf(graph, pattern->sinks));
         if (sinks == kNone || !HasShape(graph, sinks, {sizes->heads})) continue;
       }
-      RETURN_IF_ERROR(Rewrite(graph, *pattern, *sizes, sinks, graph.node(id).name));
+      const std::string name = graph.node(id).name;  // Nodes move when others are added.
+      RETURN_IF_ERROR(Rewrite(graph, *pattern, *sizes, sinks, name));
       changed = true;
     }
     return changed;
@@ -373,7 +374,7 @@ class FuseAttentionPass : public Pass {
 
  private:
   static absl::Status Rewrite(Graph& graph, const AttentionPattern& pattern, const Sizes& sizes,
-                              ValueId sinks, std::string name) {
+                              ValueId sinks, const std::string& name) {
     const HeadOperand q = {pattern.q,  sizes.batch, sizes.heads, sizes.queries,
                            sizes.size, false,       true};
     const HeadOperand k = {pattern.k,  sizes.batch,     sizes.heads, sizes.keys,

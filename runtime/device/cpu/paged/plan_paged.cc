@@ -1,6 +1,7 @@
 // reprise.PagedAttention: a phase that appends, and one that attends. The units of the second, a
 // few rows of one sequence and one head of keys, are divided over parts by the keys they look at.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -52,10 +53,10 @@ struct Tokens {
   // Null where the server holds the token's cache.
   const ops::CarriedToken* carried(int64_t token) const {
     if ((tables[token] & ops::kCarriedMark) == 0) return nullptr;
-    return reinterpret_cast<const ops::CarriedToken*>(tables[token] - ops::kCarriedMark);
+    return std::bit_cast<const ops::CarriedToken*>(tables[token] - ops::kCarriedMark);
   }
   std::byte* const* pages(int64_t token) const {
-    return reinterpret_cast<std::byte* const*>(tables[token]);
+    return std::bit_cast<std::byte* const*>(tables[token]);
   }
   std::byte* page(int64_t token) const { return pages(token)[positions[token] / kPage]; }
   bool same_sequence(int64_t a, int64_t b) const {
