@@ -50,7 +50,8 @@ def test_recipes_are_exchanged_behind_the_traffic_and_answers_stay(repository, r
         assert scrape.total("reprise_cache_recipes") == len(LENGTHS)
         batches = infer(client, "bert", inputs[0]).batch
         assert Scrape(daemon.metrics_url).total("reprise_replays_total") == batches
-        assert daemon.log().count("tuned recipe") == len(LENGTHS)
+        # It is counted before it is told.
+        wait_until(lambda: daemon.log().count("tuned recipe") == len(LENGTHS), explain=daemon.log)
         explained = daemon.reprise("explain", "bert")
         assert explained.count("tuned: ") == len(LENGTHS)
         assert "timed" in daemon.reprise("dump", "--recipe", first[0].recipe)
