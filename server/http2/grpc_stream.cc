@@ -266,6 +266,7 @@ Http2Stream::Produced GrpcStream::Produce(char* to, size_t size) {
     outgoing_.pop_front();
     sent_ = 0;
     if (!outgoing_.empty()) outgoing_moved_ = outgoing_began_ = Clock::now();
+    host_->session()->OnAnswerTaken();
     if (handler_ != nullptr) handler_->OnSent();
   }
   if (!outgoing_.empty()) return produced;

@@ -8,7 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +45,7 @@ class GrpcStream final : public RpcCall,
 
   // Ends the call where its client is too slow with a message, or does not take an answer.
   void CheckTime(Clock::time_point now);
+  bool has_unsent_answer() const { return !outgoing_.empty(); }
 
  private:
   // An answer that is not sent yet.
@@ -89,7 +90,7 @@ class GrpcStream final : public RpcCall,
   bool told_end_ = false;
   bool had_message_ = false;
   // Messages that go.
-  std::deque<Outgoing> outgoing_;
+  std::list<Outgoing> outgoing_;
   size_t sent_ = 0;                                              // bytes of the first one have left
   Clock::time_point outgoing_began_ = Clock::time_point::max();  // the first one waits since
   Clock::time_point outgoing_moved_ = Clock::time_point::max();  // and some of it has left

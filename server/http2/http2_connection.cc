@@ -18,7 +18,11 @@ constexpr size_t kWriteBytes = 64 << 10;
 constexpr size_t kKeptBytes = 4 << 10;  // the buffer keeps them while nothing is written
 // Frames that wait for a client which sends and does not read.
 constexpr size_t kMostWaitingFrames = 256;
-// Between the news that a connection will end and the news which calls are the last.
+// A client that has sent something within this time may have a call on its way.
+constexpr std::chrono::seconds kCallingTime(1);
+// The time in which the news that a connection will end can go with an answer, and the time from
+// then to the news which calls are the last.
+constexpr std::chrono::milliseconds kAnswerTime(500);
 constexpr std::chrono::milliseconds kLastStreamTime(500);
 // Spare connections are for one question.
 constexpr std::chrono::seconds kSpareTime(1);
@@ -83,7 +87,8 @@ void Http2Connection::ReadSome() {
 }
 
 bool Http2Connection::HoldReads() {
-  reads_held_ = writing_ && session_->waiting_frames() > kMostWaitingFrames;
+  reads_held_ = writing_ && (session_->waiting_frames() > kMostWaitingFrames ||
+                             session_->streams() >= context_.http2.first_streams);
   return reads_held_;
 }
 
@@ -134,9 +139,12 @@ void Http2Connection::End() {
   if (ended_ != nullptr) std::exchange(ended_, nullptr)();
 }
 
-void Http2Connection::Drain(absl::string_view) {
-  if (session_ == nullptr || drained_.has_value()) return;
-  drained_ = Clock::now();
+void Http2Connection::Drain(bool at_once) {
+  if (session_ == nullptr) return;
+  const auto now = Clock::now();
+  if (!drained_.has_value()) drained_ = now;
+  const bool is_calling = session_->streams() > 0 || now - received_ < kCallingTime;
+  if (is_calling && !at_once) return session_->BeginGoAwayWithAnswer();
   session_->BeginGoAway();
   Flush();
 }
@@ -153,15 +161,25 @@ void Http2Connection::Check(Clock::time_point now) {
   if (stream_.is_spare() && passed(opened_, kSpareTime)) return End();
   if (session_->streams() > 0) {
     idle_since_ = now;
-    session_->ForEach(
-        [now](Http2Stream& stream) { static_cast<GrpcStream&>(stream).CheckTime(now); });
+    bool waits_for_client = writing_;
+    session_->ForEach([&](Http2Stream& stream) {
+      auto& call = static_cast<GrpcStream&>(stream);
+      call.CheckTime(now);
+      waits_for_client |= call.has_unsent_answer();
+    });
+    // Calls that are long, or wait for messages, hold up those behind them no longer.
+    if (!waits_for_client && session_->streams() >= session_->allowed_streams()) {
+      session_->AllowMoreStreams();
+    }
   }
   CheckKeepalive(now);
   if (session_ == nullptr) return;
-  if (passed(idle_since_, times.max_idle)) Drain("max_idle");
-  if (passed(opened_, age_)) Drain("max_age");
+  if (!drained_.has_value() && (passed(idle_since_, times.max_idle) || passed(opened_, age_))) {
+    Drain(false);
+  }
   if (session_ != nullptr && drained_.has_value()) {
-    if (!last_stream_told_ && passed(*drained_, kLastStreamTime)) {
+    if (passed(*drained_, kAnswerTime)) session_->BeginGoAway();
+    if (!last_stream_told_ && passed(session_->goaway_began(), kLastStreamTime)) {
       last_stream_told_ = true;
       session_->FinishGoAway(NGHTTP2_NO_ERROR, "");
     }

@@ -56,8 +56,10 @@ class Http2Connection final : public Http2StreamHost,
   void Start(std::function<void()> ended);
   // Looks at the clock, about once a second. On the strand.
   void Check(Clock::time_point now);
-  // Lets calls that are open end, and takes no more. On the strand.
-  void Drain(absl::string_view why);
+  // Lets calls that are open end, and takes no more. A client that is calling is told so with its
+  // next answer, or soon, so that the news does not meet a call on its way; `at_once`: now. On the
+  // strand.
+  void Drain(bool at_once);
   // Ends the connection with all its calls. On the strand.
   void End();
 

@@ -51,7 +51,7 @@ struct Http2Session::Callbacks {
   static int OnBeginFrame(nghttp2_session*, const nghttp2_frame_hd* frame, void* user) {
     Http2Session& self = Self(user);
     const bool is_useful =
-        (frame->type == NGHTTP2_HEADERS && self.streams_.size() < self.limits_.max_streams) ||
+        (frame->type == NGHTTP2_HEADERS && self.streams_.size() < self.allowed_streams_) ||
         (frame->type == NGHTTP2_DATA &&
          (frame->length > 0 || (frame->flags & NGHTTP2_FLAG_END_STREAM) != 0));
     if (is_useful) {
@@ -121,6 +121,7 @@ struct Http2Session::Callbacks {
       }
       case NGHTTP2_SETTINGS:
         self.has_begun_ = true;
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) self.has_heard_of_offer_ = true;
         return 0;
       case NGHTTP2_PING:
         if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) self.OnPing();
@@ -151,14 +152,16 @@ struct Http2Session::Callbacks {
   }
 
   static int OnSent(nghttp2_session* session, const nghttp2_frame* frame, void* user) {
+    Http2Session& self = Self(user);
     if (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) {
       // Clients measure the line with a ping when something comes.
-      Self(user).ping_strikes_ = 0;
-      Self(user).last_ping_ = Clock::time_point::min();
+      self.ping_strikes_ = 0;
+      self.last_ping_ = Clock::time_point::min();
     }
     // An answer that is whole while the client still sends: nobody reads the rest.
     const bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
                       (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA);
+    if (ends && self.goes_with_answer_) self.BeginGoAway();
     if (ends && nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0) {
       nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
     }
@@ -188,6 +191,7 @@ struct Http2Session::Callbacks {
 Http2Session::Http2Session(const Http2Limits& limits, MakeStream make_stream)
     : limits_(limits),
       make_stream_(std::move(make_stream)),
+      allowed_streams_(std::min(limits.first_streams, limits.max_streams)),
       idle_frames_left_(limits.idle_frame_burst),
       idle_frames_counted_(Clock::now()) {
   nghttp2_session_callbacks* callbacks = nullptr;
@@ -215,7 +219,7 @@ Http2Session::Http2Session(const Http2Limits& limits, MakeStream make_stream)
   nghttp2_session_callbacks_del(callbacks);
   if (made != 0) throw std::bad_alloc();
   const nghttp2_settings_entry settings[] = {
-      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.max_streams},
+      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, allowed_streams_},
       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, static_cast<uint32_t>(limits.stream_window)},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.max_header_bytes},
       {kNoOldPriorities, 1}};
@@ -266,6 +270,26 @@ absl::Status Http2Session::Respond(int32_t id, const Http2Fields& fields, bool h
   const int result =
       nghttp2_submit_response(session_, id, nv.data(), nv.size(), has_body ? &body : nullptr);
   return result == 0 ? absl::OkStatus() : absl::InternalError(nghttp2_strerror(result));
+}
+
+void Http2Session::BeginGoAway() {
+  goes_with_answer_ = false;
+  if (goaway_began_ != Clock::time_point::max()) return;
+  goaway_began_ = Clock::now();
+  nghttp2_submit_shutdown_notice(session_);
+}
+
+void Http2Session::OnAnswerTaken() {
+  if (++answers_taken_ >= allowed_streams_) AllowMoreStreams();
+}
+
+void Http2Session::AllowMoreStreams() {
+  if (!has_heard_of_offer_ || allowed_streams_ >= limits_.max_streams) return;
+  allowed_streams_ = std::min(2 * allowed_streams_, limits_.max_streams);
+  answers_taken_ = 0;
+  has_heard_of_offer_ = false;
+  const nghttp2_settings_entry more = {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, allowed_streams_};
+  nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, &more, 1);
 }
 
 void Http2Session::FinishGoAway(uint32_t code, absl::string_view why) {

@@ -11,7 +11,9 @@ from testing.patience import wait_until
 
 LIVE = "/inference.GRPCInferenceService/ServerLive"
 INFER = "/inference.GRPCInferenceService/ModelInfer"
+STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
 METADATA = "/inference.GRPCInferenceService/ModelMetadata"
+FIRST_STREAMS = 16  # of a connection, until its client takes answers
 # Malloc and the kernel's accounting of pages may move by this much.
 SLACK_BYTES = 16 << 20
 
@@ -110,34 +112,87 @@ def test_client_that_does_not_read_is_cut_off_and_its_memory_goes_back(daemon, g
     calls = 400
     with h2.Connection(daemon.grpc_port,
                        h2.PREFACE + h2.settings(initial_window_size=0)) as client:
-        header = h2.call_header(METADATA)
-        request = h2.message(b"\x0a\x04mean")
-        for i in range(calls):
-            client.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 2 * i + 1, header) +
-                        h2.frame(h2.DATA, h2.END_STREAM, 2 * i + 1, request))
+        for stream in range(1, 2 * calls, 2):
+            client.send(h2.whole_call(METADATA, stream, b"\x0a\x04mean"))
         began = time.monotonic()
-        resets = 0
-        for kind, _, _, payload in client.frames():
-            resets += kind == h2.RST_STREAM and payload == struct.pack(">I", 8)
-            if resets == calls:
+        resets = []
+        for kind, _, stream, payload in client.frames():
+            if kind == h2.RST_STREAM:
+                resets.append((stream, *struct.unpack(">I", payload)))
+            if len(resets) == calls:
                 break
-        assert resets == calls
         assert time.monotonic() - began < 20
+    # The first calls are answered, and cut off; those beyond what the client was told are refused.
+    cut = sorted(stream for stream, code in resets if code == h2.CANCEL)
+    refused = [stream for stream, code in resets if code == h2.REFUSED_STREAM]
+    assert cut == list(range(1, 2 * FIRST_STREAMS, 2))
+    assert refused == list(range(2 * FIRST_STREAMS + 1, 2 * calls, 2))
     assert growth() < SLACK_BYTES
 
 
-def test_memory_of_clients_that_are_gone_goes_back_to_the_system(module_repository, daemon):
-    header = h2.call_header(METADATA)
-    request = h2.message(b"\x0a\x04mean")
-    calls = b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, header) +
-                     h2.frame(h2.DATA, h2.END_STREAM, stream, request)
-                     for stream in range(1, 601, 2))
+@pytest.mark.parametrize("settings_acked", [False, True])
+def test_clients_that_do_not_read_hold_little_memory(daemon, growth, settings_acked):
+    clients = [h2.Connection(daemon.grpc_port, h2.PREFACE + h2.settings(initial_window_size=0))
+               for _ in range(200)]
+    try:
+        for client in clients:
+            if settings_acked:
+                client.send(h2.frame(h2.SETTINGS, h2.ACK, 0))
+            for stream in range(1, 401, 2):
+                client.send(h2.whole_call(METADATA, stream, b"\x0a\x04mean"))
+        assert daemon.client().is_server_live()
+        assert growth() < len(clients) * (64 << 10)
+    finally:
+        for client in clients:
+            client.__exit__()
+
+
+def allowed_streams(client):
+    """What the next SETTINGS of the server allow; they are acknowledged."""
+    _, _, _, payload = next(f for f in client.frames() if f[0] == h2.SETTINGS and f[1] == 0)
+    client.send(h2.frame(h2.SETTINGS, h2.ACK, 0))
+    settings = dict(struct.unpack(">HI", payload[at:at + 6]) for at in range(0, len(payload), 6))
+    return settings[h2.SETTINGS_MAX_CONCURRENT_STREAMS]
+
+
+def test_client_that_takes_its_answers_may_have_more_calls_open(daemon):
+    with h2.Connection(daemon.grpc_port) as client:
+        assert allowed_streams(client) == FIRST_STREAMS
+        for stream in range(1, 2 * FIRST_STREAMS, 2):
+            client.send(h2.whole_call(LIVE, stream, b""))
+        assert allowed_streams(client) == 2 * FIRST_STREAMS
+
+
+def test_calls_that_wait_for_messages_do_not_hold_up_those_behind_them(daemon):
+    with h2.Connection(daemon.grpc_port) as client:
+        assert allowed_streams(client) == FIRST_STREAMS
+        for stream in range(1, 2 * FIRST_STREAMS, 2):
+            client.send(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, h2.call_header(STREAM)))
+        assert allowed_streams(client) == 2 * FIRST_STREAMS
+
+
+def grpc_body(size):
+    """A call whose message is not whole yet."""
+    body = h2.message(b"x" * size, length=2 * size)
+    return h2.PREFACE + h2.settings() + h2.frame(
+        h2.HEADERS, h2.END_HEADERS, 1, h2.call_header(INFER)) + b"".join(
+            h2.frame(h2.DATA, 0, 1, body[at:at + 16000]) for at in range(0, len(body), 16000))
+
+
+def http_body(size):
+    return (b"POST /v2/models/mean/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" %
+            (2 * size) + b"x" * size)
+
+
+@pytest.mark.parametrize("port, body", [("grpc_port", grpc_body), ("http_port", http_body)],
+                         ids=["grpc", "http"])
+@pytest.mark.parametrize("crowd, size", [(60, 900_000), (250, 200_000)], ids=["large", "many"])
+def test_memory_of_clients_that_are_gone_goes_back_to_the_system(module_repository, daemon, port,
+                                                                 body, crowd, size):
+    assert daemon.client().is_server_live()  # its models are there
     with Daemon(module_repository) as patient:
         before = patient.rss_bytes()
-        clients = [h2.Connection(patient.grpc_port, h2.PREFACE + h2.settings(initial_window_size=0))
-                   for _ in range(60)]
-        for client in clients:
-            client.send(calls)
+        clients = [h2.Connection(getattr(patient, port), body(size)) for _ in range(crowd)]
         wait_until(lambda: patient.rss_bytes() - before > 2 * SLACK_BYTES)
         for client in clients:
             client.__exit__()

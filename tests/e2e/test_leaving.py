@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
-from testing import models
+from testing import h2, models
 from testing.daemon import Daemon
 
 SERVERS = 4
@@ -37,6 +37,34 @@ def daemons(repository):
     finally:
         for daemon in running:
             daemon.kill()
+
+
+def test_client_that_calls_learns_with_an_answer_that_its_server_leaves(daemons):
+    live = "/inference.GRPCInferenceService/ServerLive"
+    leaving = daemons[0]
+    with h2.Connection(leaving.grpc_port) as client:
+        frames, last, stream = client.frames(), None, 1
+        client.send(h2.whole_call(live, stream, b""))
+        for kind, flags, of, _ in frames:
+            if kind == h2.GOAWAY:
+                break
+            last = (kind, flags & h2.END_STREAM, of)
+            if last == (h2.HEADERS, h2.END_STREAM, stream):
+                if stream == 1:
+                    leaving.process.send_signal(signal.SIGTERM)
+                # The next call comes a little later: the news is there before it.
+                client.socket.settimeout(0.1)
+                try:
+                    client.unread += client.socket.recv(1 << 16)
+                except TimeoutError:
+                    pass
+                client.socket.settimeout(30)
+                if client.unread[3:4] != bytes([h2.GOAWAY]):
+                    stream += 2
+                    client.send(h2.whole_call(live, stream, b""))
+        else:
+            raise AssertionError("the connection ended without any news")
+    assert last == (h2.HEADERS, h2.END_STREAM, stream), "the news met a call on its way"
 
 
 def test_grpc_round_robin_loses_no_request(daemons):
