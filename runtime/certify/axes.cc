@@ -377,7 +377,62 @@ class Merger {
   MergedSymbols result_;
 };
 
+// Names that some input gives to several of its dims, and that no expression is made of.
+std::set<std::string> Placeholders(absl::Span<const std::vector<Dim>> inputs) {
+  std::set<std::string> placeholders, terms;
+  for (const std::vector<Dim>& dims : inputs) {
+    std::set<std::string> seen;
+    for (const Dim& dim : dims) {
+      const std::vector<std::string> symbols = ExpressionSymbols(dim.symbol);
+      terms.insert(symbols.begin(), symbols.end());
+      if (dim.is_constant() || !symbols.empty()) continue;
+      if (!seen.insert(dim.symbol).second) placeholders.insert(dim.symbol);
+    }
+  }
+  for (const std::string& term : terms) placeholders.erase(term);
+  return placeholders;
+}
+
 }  // namespace
+
+std::vector<std::vector<Dim>> WithoutPlaceholders(absl::Span<const std::string> names,
+                                                  absl::Span<const std::vector<Dim>> inputs) {
+  const std::set<std::string> placeholders = Placeholders(inputs);
+  std::vector<std::vector<Dim>> result(inputs.begin(), inputs.end());
+  for (size_t i = 0; i < result.size(); ++i) {
+    for (size_t d = 0; d < result[i].size(); ++d) {
+      std::string& symbol = result[i][d].symbol;
+      if (placeholders.contains(symbol)) symbol = absl::StrCat(names[i], ":", d);
+    }
+  }
+  return result;
+}
+
+void MergedSymbols::TakeNames(absl::Span<const std::vector<Dim>> named,
+                              absl::Span<const std::vector<Dim>> unnamed) {
+  // Axes of each name, and names of each axis.
+  std::map<std::string, std::set<std::string>> axes_of, names_of;
+  for (size_t i = 0; i < named.size(); ++i) {
+    for (size_t d = 0; d < named[i].size(); ++d) {
+      const auto axis = representative.find(unnamed[i][d].symbol);
+      if (axis == representative.end() && named[i][d].is_constant()) continue;
+      const std::string& of = axis == representative.end() ? "" : axis->second;
+      axes_of[named[i][d].symbol].insert(of);
+      names_of[of].insert(named[i][d].symbol);
+    }
+  }
+  for (Axis& axis : axes) {
+    const std::set<std::string>& names = names_of[axis.symbol];
+    if (names.size() != 1 || axes_of[*names.begin()].size() != 1) continue;
+    const std::string& name = *names.begin();
+    for (auto& [symbol, stands_for] : representative) {
+      if (stands_for == axis.symbol) stands_for = name;
+    }
+    representative[name] = name;
+    if (axis.label == axis.symbol) axis.label = name;
+    axis.symbol = name;
+  }
+}
 
 std::vector<Dim> MergedSymbols::Apply(absl::Span<const Dim> dims) const {
   const auto replace = [&](const std::string& symbol) {

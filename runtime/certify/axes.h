@@ -1,7 +1,8 @@
 // MergeSymbols: which symbolic dims of a model's inputs are one axis, and which axis is the batch.
 //
 // Unnamed dims have one symbol a position (`input_ids:0`). Symbols that the shape rules force equal
-// are one axis; this is found by trying: sizes that differ are refused. Dims that are expressions
+// are one axis; this is found by trying: sizes that differ are refused. A name joins its dims as
+// well, unless one input has it twice: see WithoutPlaceholders. Dims that are expressions
 // over symbols (`past + 1`) are derived, never axes; one with a symbol that no dim is by itself
 // (only `past + sequence`, no `past`) is a name like any other.
 #pragma once
@@ -44,9 +45,19 @@ struct MergedSymbols {
   std::set<std::string> one_row;
   std::string note;  // empty, or why merging was given up (more than 10 symbols, sizes refused)
 
+  // Axes whose dims are all that `named` (dims by input) call by one name, those of `unnamed` at
+  // their places, get that name back.
+  void TakeNames(absl::Span<const std::vector<Dim>> named,
+                 absl::Span<const std::vector<Dim>> unnamed);
   // `dims` with every symbol replaced by its representative, fixed ones by their size.
   std::vector<Dim> Apply(absl::Span<const Dim> dims) const;
 };
+
+// The dims of `inputs`, with those unnamed (`ids:0`) whose name one input gives to several of its
+// dims. Exporters call every dim `dynamic`, `?` or `N`; which of them are equal only the shape
+// rules say. A name that stands in an expression is one.
+std::vector<std::vector<Dim>> WithoutPlaceholders(absl::Span<const std::string> names,
+                                                  absl::Span<const std::vector<Dim>> inputs);
 
 // `accepts(sizes)`: the model specialises at these sizes of all symbols. At most some hundred
 // calls, few for real models. Where all-equal sizes are refused, nothing is merged and `note` says

@@ -80,6 +80,35 @@ TEST(MergeSymbolsTest, WhatTheModelCallsABatchCountsRowsWhereverItStands) {
   EXPECT_THAT(RowAxes({{Symbol("Batch"), Symbol("length")}}), IsEmpty()) << "it is the batch";
 }
 
+TEST(WithoutPlaceholdersTest, ANameThatAnInputHasTwiceIsNone) {
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("dynamic"), Symbol("dynamic")},
+                                                {Symbol("dynamic"), Symbol("width")}};
+  EXPECT_THAT(WithoutPlaceholders({"x", "y"}, inputs),
+              ElementsAre(ElementsAre(Symbol("x:0"), Symbol("x:1")),
+                          ElementsAre(Symbol("y:0"), Symbol("width"))));
+}
+
+TEST(WithoutPlaceholdersTest, NamesOfSeveralInputsAndOfSumsStay) {
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("rows"), Symbol("n"), Symbol("n")},
+                                                {Symbol("rows"), Symbol("n + 1"), Constant(3)}};
+  EXPECT_EQ(WithoutPlaceholders({"x", "y"}, inputs), inputs);
+}
+
+// Dims that had one name, which two of them share.
+TEST(WithoutPlaceholdersTest, AxesThatAreAllOfANameAreCalledByIt) {
+  const std::vector<std::vector<Dim>> named = {{Symbol("b"), Symbol("side"), Symbol("side")},
+                                               {Symbol("?"), Symbol("?")}};
+  const std::vector<std::vector<Dim>> unnamed = WithoutPlaceholders({"x", "y"}, named);
+  MergedSymbols merged = MergeSymbols(unnamed, [](const Sizes& s) {
+    return s.at("x:1") == s.at("x:2") && s.at("b") == s.at("y:0");
+  });
+  merged.TakeNames(named, unnamed);
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=b", "side=side", "y:1=y:1"));
+  EXPECT_THAT(merged.Apply(unnamed[0]), ElementsAre(Symbol("b"), Symbol("side"), Symbol("side")));
+  EXPECT_THAT(merged.Apply(named[0]), ElementsAre(Symbol("b"), Symbol("side"), Symbol("side")));
+  EXPECT_THAT(merged.Apply(unnamed[1]), ElementsAre(Symbol("b"), Symbol("y:1")));
+}
+
 TEST(MergeSymbolsTest, UnnamedDimsOfThreeInputsAreTwoAxes) {
   const std::vector<std::vector<Dim>> inputs = {{Symbol("ids:0"), Symbol("ids:1")},
                                                 {Symbol("mask:0"), Symbol("mask:1")},

@@ -172,32 +172,12 @@ TEST_F(EngineTest, ZeroRowsAreRefused) {
 
 TEST_F(EngineTest, InputsThatDisagreeAreRefusedWithBothSizes) {
   TokenRequest request(1, 16);
-  request.request.inputs[2].shape = {1, 17};
+  request.request.inputs[1].shape = {1, 17};
   const absl::Status status = model().Measure(request.request).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()),
-              testing::AllOf(HasSubstr("token_type_ids"), HasSubstr("17"), HasSubstr("16"),
+              testing::AllOf(HasSubstr("attention_mask"), HasSubstr("17"), HasSubstr("16"),
                              HasSubstr("input_ids")));
-}
-
-// This file gathers its mask by position: a longer one is a mask of the tokens that there are, and
-// a shorter one ends at the position that it does not have.
-TEST_F(EngineTest, AMaskOfAnotherLengthIsWhatTheModelMakesOfIt) {
-  const TokenRequest all(1, 17);
-  TokenRequest longer(1, 16);
-  longer.request.inputs[1] = all.request.inputs[1];
-  const Response answer = Run(longer), plain = Run(TokenRequest(1, 16));
-  ASSERT_TRUE(answer.status.ok() && plain.status.ok()) << answer.status << plain.status;
-  EXPECT_EQ(answer.info.bucket, "exact");
-  ASSERT_EQ(answer.outputs[0].shape, plain.outputs[0].shape);
-  const auto* x = reinterpret_cast<const float*>(answer.outputs[0].bytes.data());
-  const auto* y = reinterpret_cast<const float*>(plain.outputs[0].bytes.data());
-  for (int64_t i = 0; i < NumElements(plain.outputs[0].shape); ++i) ASSERT_NEAR(x[i], y[i], 1e-5);
-
-  TokenRequest shorter(1, 17);
-  const TokenRequest few(1, 16);
-  shorter.request.inputs[1] = few.request.inputs[1];
-  EXPECT_TRUE(absl::IsInvalidArgument(Run(shorter).status));
 }
 
 TEST_F(EngineTest, RecipesOfOneModelShareTheirPreparedWeights) {

@@ -149,11 +149,7 @@ TEST(SpreadRowsInSlicesTest, NoRowStandsForOthersWhereRowsMeet) {
     EXPECT_EQ(response.outputs[0].shape, (Shape{3, length, 4}));
     const auto* y = reinterpret_cast<const float*>(response.outputs[0].bytes.data());
     EXPECT_NEAR(y[5], x.values[5] + user.values[1], 1e-6) << length;
-    (*model)->SpreadRows(request);
-    const absl::StatusOr<RequestShape> shape = (*model)->Measure(request);
-    ASSERT_TRUE(shape.ok()) << shape.status();
-    EXPECT_EQ(shape->splits_axes(), length == 101);
-    EXPECT_EQ(request.inputs[1].shape[0], length == 101 ? 1 : 3);
+    EXPECT_EQ(response.info.bucket == "exact", length == 101);
   }
 }
 
