@@ -12,6 +12,8 @@ namespace reprise {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
+// The same of a client whose calls may have to wait, and bytes of them that do.
+constexpr size_t kFewBytes = 4 << 10;
 // Reads of one turn: others have the thread then.
 constexpr int kReadsOfTurn = 16;
 constexpr size_t kWriteBytes = 64 << 10;
@@ -20,10 +22,12 @@ constexpr size_t kKeptBytes = 4 << 10;  // the buffer keeps them while nothing i
 constexpr size_t kMostWaitingFrames = 256;
 // A client that has sent something within this time may have a call on its way.
 constexpr std::chrono::seconds kCallingTime(1);
-// The time in which the news that a connection will end can go with an answer, and the time from
-// then to the news which calls are the last.
+// The time in which the news that a connection will end can go with an answer.
 constexpr std::chrono::milliseconds kAnswerTime(500);
-constexpr std::chrono::milliseconds kLastStreamTime(500);
+// A client that does not say within this time that it has heard of that is dead, or no client.
+constexpr std::chrono::milliseconds kHearingTime(2500);
+// A client that was told all closes within this time.
+constexpr std::chrono::seconds kLingerTime(1);
 // Spare connections are for one question.
 constexpr std::chrono::seconds kSpareTime(1);
 
@@ -48,7 +52,8 @@ Http2Connection::Http2Connection(ClientStream stream, const Http2Context& contex
     : context_(context),
       stream_(std::move(stream)),
       account_(context.account->Open()),
-      age_(Jittered(context.times.max_age)) {}
+      age_(Jittered(context.times.max_age)),
+      allowed_streams_(context.http2.first_streams) {}
 
 void Http2Connection::Start(std::function<void()> ended) {
   ended_ = std::move(ended);
@@ -68,13 +73,19 @@ void Http2Connection::WaitToRead(ClientStream::State state) {
 
 void Http2Connection::ReadSome() {
   for (int i = 0; i < kReadsOfTurn; ++i) {
-    if (session_ == nullptr || failed_ || HoldReads()) return;
-    const ClientStream::Moved moved = stream_.ReadNow(ReadBuffer(), kReadBytes);
+    if (session_ == nullptr || failed_) return;
+    if (reads_held_ = HoldsReads(); reads_held_) return;
+    const size_t most = MostStreams() < context_.http2.max_streams ? kFewBytes : kReadBytes;
+    const ClientStream::Moved moved = stream_.ReadNow(ReadBuffer(), most);
     if (moved.state == ClientStream::State::kEnded) return End();
     if (moved.state != ClientStream::State::kMoved) return WaitToRead(moved.state);
+    if (lingers_.has_value()) continue;
     received_ = Clock::now();
     pinged_.reset();
-    failed_ = !session_->Receive({ReadBuffer(), moved.bytes}).ok();
+    gate_.Receive(
+        {ReadBuffer(), moved.bytes}, [this] { return MayOpenStream(); },
+        [this](absl::string_view bytes) { return Pass(bytes); });
+    TellLastStream(received_);
     if (session_->ping_strikes() > context_.times.max_ping_strikes) {
       session_->FinishGoAway(NGHTTP2_ENHANCE_YOUR_CALM, "too_many_pings");
       failed_ = true;
@@ -86,39 +97,71 @@ void Http2Connection::ReadSome() {
   });
 }
 
-bool Http2Connection::HoldReads() {
-  reads_held_ = writing_ && (session_->waiting_frames() > kMostWaitingFrames ||
-                             session_->streams() >= context_.http2.first_streams);
-  return reads_held_;
+size_t Http2Connection::MostStreams() const {
+  const Http2Limits& limits = context_.http2;
+  size_t most = allowed_streams_;
+  if (!writing_ && untaken_ < static_cast<int>(limits.first_streams)) {
+    most = std::max(most, session_->RoomForAnswers());
+  }
+  return std::min<size_t>(most, limits.max_streams);
 }
 
-void Http2Connection::Flush() {
-  if (session_ == nullptr || writing_) return;
+bool Http2Connection::Pass(absl::string_view bytes) {
+  failed_ = failed_ || !session_->Receive(bytes).ok();
+  return !failed_;
+}
+
+bool Http2Connection::ReleaseCalls() {
+  return gate_.Release([this] { return MayOpenStream(); },
+                       [this](absl::string_view bytes) { return Pass(bytes); });
+}
+
+bool Http2Connection::HoldsReads() const {
+  return gate_.held() > kFewBytes || (writing_ && session_->waiting_frames() > kMostWaitingFrames);
+}
+
+void Http2Connection::ReadOn() {
+  if (session_ == nullptr || !reads_held_ || HoldsReads()) return;
+  reads_held_ = false;
+  boost::asio::post(stream_.get_executor(), [self = shared_from_this()] {
+    if (!WhereMemoryAllows([&] { self->ReadSome(); })) self->End();
+  });
+}
+
+bool Http2Connection::WriteSome() {
   while (true) {
     if (out_sent_ == out_.size()) {
       out_.clear();
       out_sent_ = 0;
-      if (!session_->Produce(out_, kWriteBytes).ok()) return End();
-      if (out_.empty()) break;
+      if (!session_->Produce(out_, kWriteBytes).ok()) return End(), false;
+      if (out_.empty()) return true;
       write_began_ = Clock::now();
     }
     const ClientStream::Moved moved =
         stream_.WriteNow(out_.data() + out_sent_, out_.size() - out_sent_);
-    if (moved.state == ClientStream::State::kEnded) return End();
-    if (moved.state != ClientStream::State::kMoved) return WaitToWrite(moved.state);
+    if (moved.state == ClientStream::State::kEnded) return End(), false;
+    if (moved.state != ClientStream::State::kMoved) return WaitToWrite(moved.state), false;
     out_sent_ += moved.bytes;
   }
+}
+
+void Http2Connection::Flush() {
+  if (session_ == nullptr || writing_ || lingers_.has_value()) return;
+  do {
+    if (!WriteSome()) return ReadOn();
+  } while (!failed_ && ReleaseCalls());
   if (out_.capacity() > kKeptBytes) std::string().swap(out_);
   TellClosed();
-  if (session_->IsOver() || failed_) End();
+  if (failed_) return End();
+  if (session_->IsOver()) Linger();
+  ReadOn();
 }
 
 void Http2Connection::WaitToWrite(ClientStream::State state) {
   writing_ = true;
   stream_.AsyncWait(state, [self = shared_from_this()](boost::system::error_code error) {
     self->writing_ = false;
-    if (error || !WhereMemoryAllows([&] { self->Flush(); })) return self->End();
-    if (self->reads_held_ && !WhereMemoryAllows([&] { self->ReadSome(); })) self->End();
+    if (error || !WhereMemoryAllows([&] { self->Flush(); })) self->End();
   });
 }
 
@@ -137,6 +180,13 @@ void Http2Connection::End() {
   stream_.CloseSending();
   stream_.Abort();
   if (ended_ != nullptr) std::exchange(ended_, nullptr)();
+}
+
+void Http2Connection::Linger() {
+  if (lingers_.has_value()) return;
+  // The system would throw away what the client has not read yet if bytes of it met a closed end.
+  lingers_ = Clock::now();
+  stream_.CloseSending();
 }
 
 void Http2Connection::Drain(bool at_once) {
@@ -159,19 +209,8 @@ void Http2Connection::Check(Clock::time_point now) {
   if (!session_->has_begun() && passed(opened_, times.begin)) return End();
   if (passed(session_->header_began(), times.begin)) return End();
   if (stream_.is_spare() && passed(opened_, kSpareTime)) return End();
-  if (session_->streams() > 0) {
-    idle_since_ = now;
-    bool waits_for_client = writing_;
-    session_->ForEach([&](Http2Stream& stream) {
-      auto& call = static_cast<GrpcStream&>(stream);
-      call.CheckTime(now);
-      waits_for_client |= call.has_unsent_answer();
-    });
-    // Calls that are long, or wait for messages, hold up those behind them no longer.
-    if (!waits_for_client && session_->streams() >= session_->allowed_streams()) {
-      session_->AllowMoreStreams();
-    }
-  }
+  if (lingers_.has_value() && passed(*lingers_, kLingerTime)) return End();
+  CheckCalls(now);
   CheckKeepalive(now);
   if (session_ == nullptr) return;
   if (!drained_.has_value() && (passed(idle_since_, times.max_idle) || passed(opened_, age_))) {
@@ -179,13 +218,37 @@ void Http2Connection::Check(Clock::time_point now) {
   }
   if (session_ != nullptr && drained_.has_value()) {
     if (passed(*drained_, kAnswerTime)) session_->BeginGoAway();
-    if (!last_stream_told_ && passed(session_->goaway_began(), kLastStreamTime)) {
-      last_stream_told_ = true;
-      session_->FinishGoAway(NGHTTP2_NO_ERROR, "");
-    }
+    TellLastStream(now);
     if (passed(*drained_, times.max_age_grace)) return End();
   }
   Flush();
+}
+
+void Http2Connection::CheckCalls(Clock::time_point now) {
+  if (session_->streams() == 0) return;
+  idle_since_ = now;
+  bool is_sending = false;
+  session_->ForEach([&](Http2Stream& stream) {
+    auto& call = static_cast<GrpcStream&>(stream);
+    call.CheckTime(now);
+    is_sending |= call.is_open_to_client();
+  });
+  // Messages of calls that are open may be behind those that wait to begin.
+  if (untaken_ > 0) {
+    allowed_streams_ = context_.http2.first_streams;
+  } else if (is_sending && gate_.held() > 0) {
+    allowed_streams_ = std::min<size_t>(2 * session_->streams(), context_.http2.max_streams);
+  }
+}
+
+void Http2Connection::TellLastStream(Clock::time_point now) {
+  if (!drained_.has_value() || last_stream_told_) return;
+  const auto began = session_->goaway_began();
+  const bool is_late = began != Clock::time_point::max() && now - began > kHearingTime;
+  // Calls that wait to begin were sent before the client had heard.
+  if (!is_late && (!session_->is_goaway_heard() || gate_.held() > 0)) return;
+  last_stream_told_ = true;
+  session_->FinishGoAway(NGHTTP2_NO_ERROR, "");
 }
 
 void Http2Connection::CheckKeepalive(Clock::time_point now) {

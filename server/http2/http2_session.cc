@@ -1,6 +1,7 @@
 #include "server/http2/http2_session.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <new>
 
@@ -16,6 +17,9 @@ constexpr size_t kFieldOverhead = 32;  // RFC 9113, 6.5.2
 constexpr size_t kMostFields = 256;
 // SETTINGS_NO_RFC7540_PRIORITIES of RFC 9218: the client's wishes are not kept.
 constexpr int32_t kNoOldPriorities = 0x9;
+constexpr int32_t kSmallAnswer = 1 << 10;
+// The ping whose answer tells that the client has read what was sent before it.
+constexpr uint8_t kGoAwayPing[8] = {'g', 'o', 'i', 'n', 'g', ' ', 'a', 'w'};
 
 absl::string_view View(const uint8_t* bytes, size_t size) {
   return {reinterpret_cast<const char*>(bytes), size};
@@ -51,7 +55,7 @@ struct Http2Session::Callbacks {
   static int OnBeginFrame(nghttp2_session*, const nghttp2_frame_hd* frame, void* user) {
     Http2Session& self = Self(user);
     const bool is_useful =
-        (frame->type == NGHTTP2_HEADERS && self.streams_.size() < self.allowed_streams_) ||
+        (frame->type == NGHTTP2_HEADERS && self.streams_.size() < self.limits_.max_streams) ||
         (frame->type == NGHTTP2_DATA &&
          (frame->length > 0 || (frame->flags & NGHTTP2_FLAG_END_STREAM) != 0));
     if (is_useful) {
@@ -121,10 +125,14 @@ struct Http2Session::Callbacks {
       }
       case NGHTTP2_SETTINGS:
         self.has_begun_ = true;
-        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) self.has_heard_of_offer_ = true;
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) self.has_read_settings_ = true;
         return 0;
       case NGHTTP2_PING:
-        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) self.OnPing();
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) {
+          self.OnPing();
+        } else if (std::memcmp(frame->ping.opaque_data, kGoAwayPing, sizeof(kGoAwayPing)) == 0) {
+          self.is_goaway_heard_ = self.goaway_began_ != Clock::time_point::max();
+        }
         return 0;
       default:
         return 0;
@@ -191,7 +199,6 @@ struct Http2Session::Callbacks {
 Http2Session::Http2Session(const Http2Limits& limits, MakeStream make_stream)
     : limits_(limits),
       make_stream_(std::move(make_stream)),
-      allowed_streams_(std::min(limits.first_streams, limits.max_streams)),
       idle_frames_left_(limits.idle_frame_burst),
       idle_frames_counted_(Clock::now()) {
   nghttp2_session_callbacks* callbacks = nullptr;
@@ -219,7 +226,7 @@ Http2Session::Http2Session(const Http2Limits& limits, MakeStream make_stream)
   nghttp2_session_callbacks_del(callbacks);
   if (made != 0) throw std::bad_alloc();
   const nghttp2_settings_entry settings[] = {
-      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, allowed_streams_},
+      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.max_streams},
       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, static_cast<uint32_t>(limits.stream_window)},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.max_header_bytes},
       {kNoOldPriorities, 1}};
@@ -277,19 +284,16 @@ void Http2Session::BeginGoAway() {
   if (goaway_began_ != Clock::time_point::max()) return;
   goaway_began_ = Clock::now();
   nghttp2_submit_shutdown_notice(session_);
+  nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, kGoAwayPing);
 }
 
-void Http2Session::OnAnswerTaken() {
-  if (++answers_taken_ >= allowed_streams_) AllowMoreStreams();
-}
-
-void Http2Session::AllowMoreStreams() {
-  if (!has_heard_of_offer_ || allowed_streams_ >= limits_.max_streams) return;
-  allowed_streams_ = std::min(2 * allowed_streams_, limits_.max_streams);
-  answers_taken_ = 0;
-  has_heard_of_offer_ = false;
-  const nghttp2_settings_entry more = {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, allowed_streams_};
-  nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, &more, 1);
+size_t Http2Session::RoomForAnswers() const {
+  const int32_t connection = nghttp2_session_get_remote_window_size(session_);
+  const uint32_t stream =
+      nghttp2_session_get_remote_settings(session_, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE);
+  if (connection < kSmallAnswer || stream < kSmallAnswer) return 0;
+  if (has_read_settings_) return limits_.max_streams;
+  return std::min<size_t>(limits_.max_streams, static_cast<size_t>(connection) / kSmallAnswer);
 }
 
 void Http2Session::FinishGoAway(uint32_t code, absl::string_view why) {

@@ -1,6 +1,7 @@
 """One of several daemons goes away under traffic: no request fails, without any retry."""
 
 import signal
+import struct
 import threading
 import time
 
@@ -65,6 +66,27 @@ def test_client_that_calls_learns_with_an_answer_that_its_server_leaves(daemons)
         else:
             raise AssertionError("the connection ended without any news")
     assert last == (h2.HEADERS, h2.END_STREAM, stream), "the news met a call on its way"
+
+
+def test_call_on_its_way_when_its_server_leaves_is_answered(daemons):
+    """The client reads the news late: its calls count until it says that it has read it."""
+    live = "/inference.GRPCInferenceService/ServerLive"
+    leaving = daemons[2]
+    with h2.Connection(leaving.grpc_port) as client:
+        client.send(h2.whole_call(live, 1, b""))
+        frames = client.frames()
+        assert next(f for f in frames if f[0] == h2.DATA)[3] == h2.message(b"\x08\x01")
+        leaving.process.send_signal(signal.SIGTERM)
+        news = next(f for f in frames if f[0] == h2.GOAWAY)
+        assert struct.unpack(">I", news[3][:4])[0] == 2**31 - 1
+        ping = next(f for f in frames if f[0] == h2.PING)
+        time.sleep(1)
+        client.send(h2.whole_call(live, 3, b"") + h2.frame(h2.PING, h2.ACK, 0, ping[3]))
+        rest = list(frames)
+        assert h2.message(b"\x08\x01") in [payload for kind, _, of, payload in rest
+                                            if kind == h2.DATA and of == 3]
+        last = [payload for kind, _, _, payload in rest if kind == h2.GOAWAY]
+        assert [struct.unpack(">II", payload[:8]) for payload in last] == [(3, 0)]
 
 
 def test_grpc_round_robin_loses_no_request(daemons):
