@@ -12,8 +12,11 @@ namespace reprise {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-// The same of a client whose calls may have to wait, and bytes of them that do.
+// The same of a client that has not proved to read, and bytes of its calls that may wait at first.
 constexpr size_t kFewBytes = 4 << 10;
+constexpr size_t kFirstHeld = 8 << 10;
+// Bytes of calls that wait. More: they begin, since what makes room for answers may be behind them.
+constexpr size_t kMostHeld = 64 << 10;
 // Reads of one turn: others have the thread then.
 constexpr int kReadsOfTurn = 16;
 constexpr size_t kWriteBytes = 64 << 10;
@@ -53,7 +56,8 @@ Http2Connection::Http2Connection(ClientStream stream, const Http2Context& contex
       stream_(std::move(stream)),
       account_(context.account->Open()),
       age_(Jittered(context.times.max_age)),
-      allowed_streams_(context.http2.first_streams) {}
+      allowed_streams_(context.http2.roomless_streams),
+      most_held_(kFirstHeld) {}
 
 void Http2Connection::Start(std::function<void()> ended) {
   ended_ = std::move(ended);
@@ -75,7 +79,7 @@ void Http2Connection::ReadSome() {
   for (int i = 0; i < kReadsOfTurn; ++i) {
     if (session_ == nullptr || failed_) return;
     if (reads_held_ = HoldsReads(); reads_held_) return;
-    const size_t most = MostStreams() < context_.http2.max_streams ? kFewBytes : kReadBytes;
+    const size_t most = TakesAnswers() ? kReadBytes : kFewBytes;
     const ClientStream::Moved moved = stream_.ReadNow(ReadBuffer(), most);
     if (moved.state == ClientStream::State::kEnded) return End();
     if (moved.state != ClientStream::State::kMoved) return WaitToRead(moved.state);
@@ -99,9 +103,11 @@ void Http2Connection::ReadSome() {
 
 size_t Http2Connection::MostStreams() const {
   const Http2Limits& limits = context_.http2;
+  if (gate_.held() > kMostHeld) return limits.max_streams;
   size_t most = allowed_streams_;
-  if (!writing_ && untaken_ < static_cast<int>(limits.first_streams)) {
-    most = std::max(most, session_->RoomForAnswers());
+  if (const size_t room = session_->RoomForAnswers(); room > 0) {
+    most = std::max<size_t>(most, limits.untaken_streams);
+    if (!writing_ && untaken_ < limits.untaken_streams) most = std::max(most, room);
   }
   return std::min<size_t>(most, limits.max_streams);
 }
@@ -117,7 +123,8 @@ bool Http2Connection::ReleaseCalls() {
 }
 
 bool Http2Connection::HoldsReads() const {
-  return gate_.held() > kFewBytes || (writing_ && session_->waiting_frames() > kMostWaitingFrames);
+  return gate_.held() > (TakesAnswers() ? kMostHeld : most_held_) ||
+         (writing_ && session_->waiting_frames() > kMostWaitingFrames);
 }
 
 void Http2Connection::ReadOn() {
@@ -210,6 +217,7 @@ void Http2Connection::Check(Clock::time_point now) {
   if (passed(session_->header_began(), times.begin)) return End();
   if (stream_.is_spare() && passed(opened_, kSpareTime)) return End();
   if (lingers_.has_value() && passed(*lingers_, kLingerTime)) return End();
+  if (reads_held_ && stream_.HasLeft()) return End();
   CheckCalls(now);
   CheckKeepalive(now);
   if (session_ == nullptr) return;
@@ -233,9 +241,13 @@ void Http2Connection::CheckCalls(Clock::time_point now) {
     call.CheckTime(now);
     is_sending |= call.is_open_to_client();
   });
-  // Messages of calls that are open may be behind those that wait to begin.
+  // Room for answers, and messages of calls that are open, may be behind those that wait to begin.
+  if (reads_held_) {
+    most_held_ = session_->RoomForAnswers() > 0 ? 2 * most_held_ : most_held_ + kFewBytes;
+    most_held_ = std::min(most_held_, kMostHeld);
+  }
   if (untaken_ > 0) {
-    allowed_streams_ = context_.http2.first_streams;
+    allowed_streams_ = context_.http2.roomless_streams;
   } else if (is_sending && gate_.held() > 0) {
     allowed_streams_ = std::min<size_t>(2 * session_->streams(), context_.http2.max_streams);
   }

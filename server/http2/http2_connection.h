@@ -74,12 +74,14 @@ class Http2Connection final : public Http2StreamHost,
   const std::shared_ptr<ConnectionBytes>& account() const override { return account_; }
   const std::shared_ptr<const Peer>& peer() const override { return stream_.peer(); }
   bool is_spare() const override { return stream_.is_spare(); }
-  void CountUntaken(int change) override { untaken_ += change; }
+  void CountUntaken(int change) override { untaken_ += static_cast<size_t>(change); }
   void WhenSent(std::function<void()> done) override { closed_.push_back(std::move(done)); }
 
  private:
   void WaitToRead(ClientStream::State state);
   void ReadSome();
+  // The client has read what we sent, and has room for answers.
+  bool TakesAnswers() const { return session_->RoomForAnswers() >= context_.http2.max_streams; }
   // Streams that the client may have open now: few while it does not take its answers.
   size_t MostStreams() const;
   bool MayOpenStream() const { return session_->streams() < MostStreams(); }
@@ -116,8 +118,9 @@ class Http2Connection final : public Http2StreamHost,
   Clock::time_point write_began_;  // when `out_` was filled
   std::vector<std::function<void()>> closed_;
   FrameGate gate_;
-  int untaken_ = 0;         // streams with an answer that the client has not taken
+  size_t untaken_ = 0;      // streams with an answer that the client has not taken
   size_t allowed_streams_;  // that may be open whatever is not taken
+  size_t most_held_;        // bytes that may wait of a client that has not proved to read
   bool reads_held_ = false;
   bool failed_ = false;  // what is to be sent still is, nothing is received
   // Times that Check compares with the clock.

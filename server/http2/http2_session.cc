@@ -17,7 +17,7 @@ constexpr size_t kFieldOverhead = 32;  // RFC 9113, 6.5.2
 constexpr size_t kMostFields = 256;
 // SETTINGS_NO_RFC7540_PRIORITIES of RFC 9218: the client's wishes are not kept.
 constexpr int32_t kNoOldPriorities = 0x9;
-constexpr int32_t kSmallAnswer = 1 << 10;
+constexpr uint32_t kSmallAnswer = 1 << 10;
 // The ping whose answer tells that the client has read what was sent before it.
 constexpr uint8_t kGoAwayPing[8] = {'g', 'o', 'i', 'n', 'g', ' ', 'a', 'w'};
 
@@ -288,12 +288,13 @@ void Http2Session::BeginGoAway() {
 }
 
 size_t Http2Session::RoomForAnswers() const {
-  const int32_t connection = nghttp2_session_get_remote_window_size(session_);
+  const int64_t connection = nghttp2_session_get_remote_window_size(session_);
   const uint32_t stream =
       nghttp2_session_get_remote_settings(session_, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE);
-  if (connection < kSmallAnswer || stream < kSmallAnswer) return 0;
+  if (stream < kSmallAnswer) return 0;
   if (has_read_settings_) return limits_.max_streams;
-  return std::min<size_t>(limits_.max_streams, static_cast<size_t>(connection) / kSmallAnswer);
+  return static_cast<size_t>(
+      std::clamp<int64_t>(connection / kSmallAnswer, 1, int64_t{limits_.max_streams}));
 }
 
 void Http2Session::FinishGoAway(uint32_t code, absl::string_view why) {

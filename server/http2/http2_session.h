@@ -27,8 +27,10 @@ namespace reprise {
 using Http2Fields = std::vector<std::pair<std::string, std::string>>;
 
 struct Http2Limits {
-  uint32_t max_streams = 1024;           // that are open at a time
-  uint32_t first_streams = 16;           // the same, of a client that does not take its answers
+  uint32_t max_streams = 1024;  // that are open at a time
+  // The same of a client that leaves as many answers untaken, and of one that has no room for any.
+  uint32_t untaken_streams = 16;
+  uint32_t roomless_streams = 4;
   uint32_t max_header_bytes = 16 << 10;  // one request has: names, values, 32 for each
   int32_t stream_window = 1 << 20;       // bytes that a client may send before they are consumed
   int32_t connection_window = 8 << 20;
@@ -106,8 +108,8 @@ class Http2Session {
   bool is_goaway_heard() const { return is_goaway_heard_; }
   void FinishGoAway(uint32_t code, absl::string_view why);
   void Ping() { nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr); }
-  // Answers of a small size for which the client's windows have room; as many as there may be
-  // streams once the client has read our settings. Zero: it takes none.
+  // Small answers for which the client has room: as many as there may be streams once it has read
+  // our settings. Zero: it has said that no answer fits.
   size_t RoomForAnswers() const;
   // Frames that wait to be sent, but for the bodies of answers.
   size_t waiting_frames() const { return nghttp2_session_get_outbound_queue_size(session_); }

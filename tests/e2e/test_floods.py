@@ -14,7 +14,7 @@ from testing.patience import wait_until
 LIVE = "/inference.GRPCInferenceService/ServerLive"
 INFER = "/inference.GRPCInferenceService/ModelInfer"
 METADATA = "/inference.GRPCInferenceService/ModelMetadata"
-FIRST_STREAMS = 16  # of a client that does not take its answers
+FEW_STREAMS = 4  # of a client that has no room for answers
 # Malloc and the kernel's accounting of pages may move by this much.
 SLACK_BYTES = 16 << 20
 
@@ -110,7 +110,7 @@ def test_frames_without_a_message_are_cut_off(daemon, growth, flood):
 
 
 def test_client_that_does_not_read_is_cut_off_and_its_memory_goes_back(daemon, growth):
-    calls = 2 * FIRST_STREAMS + 1
+    calls = 2 * FEW_STREAMS + 1
     with h2.Connection(daemon.grpc_port,
                        h2.PREFACE + h2.settings(initial_window_size=0)) as client:
         began = time.monotonic()
@@ -158,10 +158,9 @@ def answered(client, calls):
     return sorted(done)
 
 
-@pytest.mark.parametrize("calls", [100, 1000])
-@pytest.mark.parametrize("path, body", [(LIVE, b""), (METADATA, b"\x0a\x04mean")],
-                         ids=["small", "large"])
-def test_calls_that_are_sent_before_anything_is_read_are_all_answered(daemon, calls, path, body):
+@pytest.mark.parametrize("path, body, calls", [(LIVE, b"", 100), (LIVE, b"", 1000),
+                                               (METADATA, b"\x0a\x04mean", 100)])
+def test_calls_that_are_sent_before_anything_is_read_are_all_answered(daemon, path, body, calls):
     streams = range(1, 2 * calls, 2)
     with h2.Connection(daemon.grpc_port) as client:
         client.send(b"".join(h2.whole_call(path, stream, body) for stream in streams) +
@@ -181,7 +180,7 @@ def test_calls_of_a_new_channel_are_all_answered_without_retries(daemon, calls):
 
 
 def test_calls_wait_for_a_client_that_makes_room_for_answers_later(daemon):
-    calls = 3 * FIRST_STREAMS
+    calls = 20 * FEW_STREAMS
     streams = range(1, 2 * calls, 2)
     with h2.Connection(daemon.grpc_port,
                        h2.PREFACE + h2.settings(initial_window_size=0)) as client:
