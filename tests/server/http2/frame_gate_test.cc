@@ -39,9 +39,9 @@ class FrameGateTest : public ::testing::Test {
   }
   bool MayOpen() const { return open < most; }
   bool Take(absl::string_view part) {
-    taken.append(part);
+    taken.append(part.data(), part.size());
     if (taken.size() < preface_left) return true;
-    EXPECT_EQ(taken.substr(0, preface_left), kPreface.substr(0, preface_left));
+    EXPECT_EQ(absl::string_view(taken).substr(0, preface_left), kPreface.substr(0, preface_left));
     taken.erase(0, std::exchange(preface_left, 0));
     while (taken.size() >= 9) {
       const auto byte = [this](size_t i) { return static_cast<uint8_t>(taken[i]); };
