@@ -52,7 +52,7 @@ void FrameGate::Receive(absl::string_view bytes, MayOpen may_open, Pass pass) {
       if (!passes_) passed = at;
       continue;
     }
-    // What is in front of a head goes on before it is judged.
+    // Bytes in front of a head go on before it is judged.
     if (!pass_on()) return;
     const size_t part = std::min(kHeadBytes - head_bytes_, bytes.size() - at);
     std::memcpy(head_ + head_bytes_, bytes.data() + at, part);
@@ -67,7 +67,7 @@ void FrameGate::Receive(absl::string_view bytes, MayOpen may_open, Pass pass) {
     if (!passes_) {
       held_.append(head_, kHeadBytes);
     } else if (part == kHeadBytes) {
-      passed -= kHeadBytes;  // with what follows it
+      passed -= kHeadBytes;  // they go on together with the payload
     } else if (!pass({head_, kHeadBytes})) {
       return;
     }

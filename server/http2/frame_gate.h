@@ -49,7 +49,7 @@ class FrameGate {
   std::string held_;         // frames; the last one may not be whole yet
   // The frame that is being received; the preface at first.
   char head_[kHeadBytes] = {};
-  size_t head_bytes_ = 0;        // of its head have come, if not all
+  size_t head_bytes_ = 0;        // that have come of a head which is not whole
   size_t left_ = kPrefaceBytes;  // bytes that follow its head and have not come
   bool passes_ = true;
 };

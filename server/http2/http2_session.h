@@ -28,7 +28,7 @@ using Http2Fields = std::vector<std::pair<std::string, std::string>>;
 
 struct Http2Limits {
   uint32_t max_streams = 1024;  // that are open at a time
-  // The same of a client that leaves as many answers untaken, and of one that has no room for any.
+  // The same of a client that leaves this number of answers untaken, and of one without any room.
   uint32_t untaken_streams = 16;
   uint32_t roomless_streams = 4;
   uint32_t max_header_bytes = 16 << 10;  // one request has: names, values, 32 for each
