@@ -68,6 +68,13 @@ void SprinkleTelling(const std::vector<double>& telling, const Drawer::Content& 
   }
 }
 
+// A byte that is a number: near others as often as not, so that no exponential hides all but one.
+double DrawByte(std::mt19937_64& random) {
+  constexpr int64_t kNear = 5, kAnyOfSevenBits = 128;
+  const bool near = random() % 2 == 0;
+  return static_cast<double>(random() % (near ? kNear : kAnyOfSevenBits));
+}
+
 }  // namespace
 
 absl::string_view HostileName(Hostile hostile) {
@@ -233,6 +240,10 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
   // Which takes nothing but ones to count, if it is a mask after all: no row is left without one.
   const bool sprinkles = MaskLike(i) && !inputs_[i].is_mask && IsInteger(inputs_[i].dtype) &&
                          counts == 1 && content.seed % 2 == 1;
+  // Bytes that the model compares with nothing are pictures rather than masks.
+  const bool is_byte = inputs_[i].dtype == DType::kUInt8 || inputs_[i].dtype == DType::kInt8;
+  const bool draws_bytes = is_byte && MaskLike(i) && !inputs_[i].is_mask &&
+                           inputs_[i].telling.empty() && content.seed % 4 == 1;
   for (size_t e = 0; e < numbers.values.size(); ++e) {
     const auto coordinate = [&](size_t d) {
       return static_cast<int64_t>(e) / strides[d] % std::max<int64_t>(shape[d], 1);
@@ -243,6 +254,8 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
         along.has_value() ? Counts(pattern, coordinate(*along), shape[*along]) : random() % 2 == 0;
     if (!on) {
       numbers.values[e] = fill;
+    } else if (draws_bytes) {
+      numbers.values[e] = DrawByte(random);
     } else if (!draws_ids) {
       const InputRange& range = ranges_[i];
       numbers.values[e] =

@@ -34,13 +34,23 @@ struct GeluOp {
   static constexpr char kName[] = "Gelu";
 
   std::string approximate = "none";
+  // Ours: computed as (x (1 + t)) / 2, the spelling of many files. The double of a number above
+  // half of the largest one is infinite.
+  bool doubled = false;
 
   static GeluOp From(const Attributes& attributes) {
     GeluOp op;
     ReadAttribute(attributes, "approximate", op.approximate);
+    ReadAttribute(attributes, "doubled", op.doubled);
     return op;
   }
   static GeluOp From(const Node& node) { return From(node.attributes); }
+
+  // Its name among the activations of products and convolutions.
+  std::string ActivationName() const {
+    const std::string name = approximate == "tanh" ? "gelu_tanh" : "gelu";
+    return doubled ? name + "_doubled" : name;
+  }
 };
 
 struct QuickGeluOp {

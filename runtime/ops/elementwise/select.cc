@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -65,18 +67,21 @@ absl::Status ClipKernel(const KernelContext& context) {
     using C = Compute<T>;
     const bool has_low = HasInput(context, 1);
     const bool has_high = HasInput(context, 2);
+    constexpr bool kBounded = std::is_floating_point_v<T>;
+    constexpr C kLargest = kBounded ? std::numeric_limits<C>::max() : C(0);
     const auto bound = [&](size_t i) {
       const TensorView& view = context.inputs[i];
       return view.dtype == in.dtype ? static_cast<C>(*view.as<T>())
                                     : static_cast<C>(*view.as<float>());
     };
-    const C low = has_low ? bound(1) : C(0);
-    const C high = has_high ? bound(2) : C(0);
+    // Infinity is beyond a bound that is left out.
+    const C low = has_low ? bound(1) : -kLargest;
+    const C high = has_high ? bound(2) : kLargest;
     const int64_t count = in.num_elements();
     for (int64_t i = 0; i < count; ++i) {
       C x = in.as<T>()[i];
-      if (has_low && x < low) x = low;
-      if (has_high && x > high) x = high;  // The upper bound wins when the two cross.
+      if (kBounded || has_low) x = x < low ? low : x;
+      if (kBounded || has_high) x = x > high ? high : x;  // It wins when the two cross.
       context.outputs[0].as<T>()[i] = static_cast<T>(x);
     }
   });

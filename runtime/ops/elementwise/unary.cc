@@ -52,20 +52,30 @@ T Logistic(T x) {
   return 1 / (1 + std::exp(-x));
 }
 
+// 1 + t of the two forms of Gelu, without the digits that the sum loses where t is near -1: there
+// the results are small numbers below zero, as those of the fast kernels are.
 template <typename T>
-T TanhGelu(T x) {
-  return T(0.5) * x * (1 + std::tanh(T(0.7978845608028654) * (x + T(0.044715) * x * x * x)));
+T TanhFactor(T x) {
+  return 2 / (1 + std::exp(T(-1.5957691216057308) * (x + T(0.044715) * x * x * x)));
 }
 
 template <typename T>
-T ErfGelu(T x) {
-  return T(0.5) * x * (1 + std::erf(x * T(0.7071067811865476)));
+T ErfFactor(T x) {
+  return std::erfc(x * T(-0.7071067811865476));
+}
+
+// 0.5 x (1 + t); halved last where `doubled`, which ends above half of the largest number.
+template <typename T>
+T GeluOf(T x, T factor, bool doubled) {
+  return doubled ? T(x * factor) * T(0.5) : T(0.5) * x * factor;
 }
 
 }  // namespace
 
-float GeluExact(float x) { return ErfGelu(x); }
-float GeluTanh(float x) { return TanhGelu(x); }
+float GeluExact(float x) { return GeluOf(x, ErfFactor(x), false); }
+float GeluTanh(float x) { return GeluOf(x, TanhFactor(x), false); }
+float GeluExactDoubled(float x) { return GeluOf(x, ErfFactor(x), true); }
+float GeluTanhDoubled(float x) { return GeluOf(x, TanhFactor(x), true); }
 
 absl::Status AbsKernel(const KernelContext& context) {
   return Map<NumericList>(context, [](auto x) { return x < 0 ? Negate(x) : x; });
@@ -145,10 +155,12 @@ absl::Status SigmoidKernel(const KernelContext& context) {
   return MapFloats(context, [](auto x) { return Logistic(x); });
 }
 absl::Status GeluKernel(const KernelContext& context) {
-  if (context.node.attributes.String("approximate", "none") == "tanh") {
-    return MapFloats(context, [](auto x) { return TanhGelu(x); });
+  const auto op = GeluOp::From(context.node);
+  const bool doubled = op.doubled;
+  if (op.approximate == "tanh") {
+    return MapFloats(context, [=](auto x) { return GeluOf(x, TanhFactor(x), doubled); });
   }
-  return MapFloats(context, [](auto x) { return ErfGelu(x); });
+  return MapFloats(context, [=](auto x) { return GeluOf(x, ErfFactor(x), doubled); });
 }
 static_assert(QuickGeluOp{}.alpha == kQuickGeluAlpha);
 

@@ -25,5 +25,8 @@ Kernel NotKernel, BitwiseNotKernel, IsNaNKernel, IsInfKernel;
 // The scalar functions that fused kernels share.
 float GeluExact(float x);
 float GeluTanh(float x);
+// The same, halved last.
+float GeluExactDoubled(float x);
+float GeluTanhDoubled(float x);
 
 }  // namespace reprise::ops

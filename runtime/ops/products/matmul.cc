@@ -339,8 +339,8 @@ absl::Status FusedMatMulKernel(const KernelContext& context) {
 }
 
 absl::Status CheckActivation(absl::string_view activation) {
-  for (absl::string_view known :
-       {"none", "gelu", "gelu_tanh", "relu", "tanh", "sigmoid", "silu", "quick_gelu"}) {
+  for (absl::string_view known : {"none", "gelu", "gelu_tanh", "gelu_doubled", "gelu_tanh_doubled",
+                                  "relu", "tanh", "sigmoid", "silu", "quick_gelu"}) {
     if (activation == known) return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat("unknown activation '", activation, "'"));
@@ -352,6 +352,8 @@ void ApplyActivation(absl::string_view activation, float* y, int64_t count) {
   };
   if (activation == "gelu") map(GeluExact);
   if (activation == "gelu_tanh") map(GeluTanh);
+  if (activation == "gelu_doubled") map(GeluExactDoubled);
+  if (activation == "gelu_tanh_doubled") map(GeluTanhDoubled);
   if (activation == "relu") map([](float x) { return x < 0 ? 0 : x; });
   if (activation == "tanh") map([](float x) { return std::tanh(x); });
   if (activation == "sigmoid") map([](float x) { return 1 / (1 + std::exp(-x)); });

@@ -14,8 +14,8 @@ absl::StatusOr<Shape> MatMulShape(const Shape& a, const Shape& b);
 // c[m, n] = a[m, k] · b[k, n], dense, accumulated in float in the order of k.
 void MultiplyF32(const float* a, const float* b, float* c, int64_t m, int64_t k, int64_t n);
 
-// y = activation(y), one of none, gelu, gelu_tanh, relu, tanh, sigmoid, silu; INVALID_ARGUMENT
-// naming an unknown one.
+// y = activation(y), one of none, gelu, gelu_tanh, gelu_doubled, gelu_tanh_doubled, relu, tanh,
+// sigmoid, silu; INVALID_ARGUMENT naming an unknown one.
 absl::Status CheckActivation(absl::string_view activation);
 void ApplyActivation(absl::string_view activation, float* y, int64_t count);
 

@@ -134,11 +134,11 @@ void ApplyConvActivation(const Attributes& attributes, float* y, int64_t count) 
   const auto map = [&](auto f) {
     for (int64_t i = 0; i < count; ++i) y[i] = f(y[i]);
   };
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kLargest = std::numeric_limits<float>::max();
   const std::string activation = FusedConvOp::From(attributes).activation;
   if (activation == "clip") {
-    const float low = attributes.Float("low", -kInfinity);
-    const float high = attributes.Float("high", kInfinity);
+    const float low = attributes.Float("low", -kLargest);
+    const float high = attributes.Float("high", kLargest);
     map([&](float x) {
       x = x < low ? low : x;
       return x > high ? high : x;

@@ -5,9 +5,13 @@
 // pattern: the expressions around erf, tanh or sigmoid are read as polynomials. With t the result
 // of one of these, its operand must be the polynomial in x above, and the whole must be 0.5 x + 0.5
 // x t, or x t.
+//
+// A file that halves last makes twice of x on the way, which is infinite above half of the largest
+// number. So is the fused node then: the expression is computed at such numbers to see it.
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
@@ -101,6 +105,35 @@ class Reader {
   const ValueId x_;
   const ValueId t_;
 };
+
+// The value of the expression at a number where t is 1, each step rounded as the file has it.
+float AsSpelled(const Graph& graph, ValueId value, ValueId x, ValueId t, float number) {
+  if (value == x) return number;
+  if (value == t) return 1;
+  if (const auto scalar = KnownScalar(graph, value); scalar.has_value()) {
+    return static_cast<float>(*scalar);
+  }
+  // A Reader has read it before.
+  const Node& node = graph.node(ProducerOf(graph, value));
+  const float a = AsSpelled(graph, node.inputs[0], x, t, number);
+  const float b = AsSpelled(graph, node.inputs[1], x, t, number);
+  if (node.op == AddOp::kName) return a + b;
+  if (node.op == SubOp::kName) return a - b;
+  if (node.op == MulOp::kName) return a * b;
+  return node.op == DivOp::kName ? a / b : std::pow(a, b);
+}
+
+// Whether the expression is infinite above half of the largest number, and nowhere else; nullopt
+// where it ends elsewhere.
+std::optional<bool> Doubles(const Graph& graph, ValueId whole, ValueId x, ValueId t) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  const auto ends = [&](float number) {
+    return !std::isfinite(AsSpelled(graph, whole, x, t, number));
+  };
+  if (!ends(kLargest)) return false;
+  if (ends(kLargest / 2) || !ends(std::nextafter(kLargest / 2, kLargest))) return std::nullopt;
+  return true;
+}
 
 // Published constants have four digits or more.
 bool Matches(const Polynomial& p, const Polynomial& expected) {
@@ -203,8 +236,12 @@ class FuseGeluPass : public Pass {
       const auto polynomial = Reader(graph, x, t).Read(whole, kMaxDepth);
       if (!polynomial.has_value()) return false;
       if (!Matches(*polynomial, form.whole) || !SameShape(graph, whole, x)) continue;
+      const std::optional<bool> doubles = Doubles(graph, whole, x, t);
+      if (!doubles.has_value()) return false;
+      Attributes attributes = form.attributes;
+      if (*doubles) attributes.Set("doubled", int64_t{1});
       const std::string name = graph.node(id).name;
-      ASSIGN_OR_RETURN(const ValueId gelu, AddInferred(graph, form.op, {x}, form.attributes, name));
+      ASSIGN_OR_RETURN(const ValueId gelu, AddInferred(graph, form.op, {x}, attributes, name));
       Replace(graph, whole, gelu);
       return true;
     }

@@ -129,8 +129,7 @@ void AbsorbActivation(const Graph& graph, Linear& linear) {
   if (user == kNone) return;
   const Node& node = graph.node(user);
   if (node.op == GeluOp::kName) {
-    linear.activation =
-        node.attributes.String("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu";
+    linear.activation = GeluOp::From(node).ActivationName();
   } else if (node.op == QuickGeluOp::kName) {
     const float alpha = QuickGeluOp::From(node.attributes).alpha;
     if (alpha != 1 && alpha != ops::kQuickGeluAlpha) return;

@@ -21,10 +21,7 @@ std::optional<Attributes> ActivationOf(const Graph& graph, const Node& node) {
   if (node.op == SigmoidOp::kName) return NamedActivation("sigmoid");
   if (node.op == HardSwishOp::kName) return NamedActivation("hard_swish");
   if (node.op == MishOp::kName) return NamedActivation("mish");
-  if (node.op == GeluOp::kName) {
-    return NamedActivation(node.attributes.String("approximate", "none") == "tanh" ? "gelu_tanh"
-                                                                                   : "gelu");
-  }
+  if (node.op == GeluOp::kName) return NamedActivation(GeluOp::From(node).ActivationName());
   if (node.op == LeakyReluOp::kName || node.op == EluOp::kName) {
     const bool leaky = node.op == LeakyReluOp::kName;
     Attributes attributes = NamedActivation(leaky ? "leaky_relu" : "elu");

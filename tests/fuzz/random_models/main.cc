@@ -37,6 +37,7 @@ constexpr char kHelp[] =
     "                 every verdict were drawn, and fails where they were not\n"
     "  --case FILE    runs a case that was printed\n";
 constexpr int kShrinkTries = 400;
+constexpr int64_t kModelsALine = 10000;  // tell how far a long run has come
 
 struct Flags {
   uint64_t seed = 1;
@@ -143,6 +144,9 @@ int RunMany(const Flags& flags) {
     const double seconds = static_cast<double>(clock.NowNs() - began) / 1e9;
     if (seconds > 5) std::cout << "seed " << seed << " took " << seconds << " s" << std::endl;
     coverage.Add(test, verdict);
+    if ((models + 1) % kModelsALine == 0) {
+      std::cout << models + 1 << " models, " << faults << " faults" << std::endl;
+    }
     if (verdict.fault == Fault::kNone) continue;
     ++faults;
     if (flags.shrink) {

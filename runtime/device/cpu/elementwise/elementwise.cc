@@ -33,6 +33,13 @@ HWY_INLINE VF Apply(F32 d, VF x) {
   if constexpr (op == Unary::kRelu) return Relu(d, x);
   if constexpr (op == Unary::kGelu) return Gelu(d, x);
   if constexpr (op == Unary::kGeluTanh) return GeluTanh(d, x);
+  if constexpr (op == Unary::kRootPower) {
+    const VF infinity = hn::Set(d, INFINITY);
+    const VF root = hn::Sqrt(hn::Add(x, hn::Zero(d)));  // The sum is no -0, whose root is -0.
+    return hn::IfThenElse(hn::Eq(x, hn::Neg(infinity)), infinity, root);
+  }
+  if constexpr (op == Unary::kGeluDoubled) return Gelu<true>(d, x);
+  if constexpr (op == Unary::kGeluTanhDoubled) return GeluTanh<true>(d, x);
   if constexpr (op == Unary::kSilu) return Silu(d, x);
   if constexpr (op == Unary::kQuickGelu) return QuickGelu(d, x);
   if constexpr (op == Unary::kSquare) return hn::Mul(x, x);
@@ -141,17 +148,39 @@ void ShapedRun(const float* x, float alpha, float beta, float* y, int64_t count)
 }
 
 UnaryFunction UnaryOf(Unary op) {
-  constexpr UnaryFunction kFunctions[] = {
-      UnaryRun<Unary::kCopy>, UnaryRun<Unary::kNeg>,        UnaryRun<Unary::kAbs>,
-      UnaryRun<Unary::kSqrt>, UnaryRun<Unary::kReciprocal>, UnaryRun<Unary::kFloor>,
-      UnaryRun<Unary::kCeil>, UnaryRun<Unary::kRound>,      UnaryRun<Unary::kExp>,
-      UnaryRun<Unary::kTanh>, UnaryRun<Unary::kSigmoid>,    UnaryRun<Unary::kErf>,
-      UnaryRun<Unary::kRelu>, UnaryRun<Unary::kGelu>,       UnaryRun<Unary::kGeluTanh>,
-      UnaryRun<Unary::kSilu>, UnaryRun<Unary::kSquare>,     UnaryRun<Unary::kSign>,
-      UnaryRun<Unary::kLog>,  UnaryRun<Unary::kSin>,        UnaryRun<Unary::kCos>,
-      UnaryRun<Unary::kTan>,  UnaryRun<Unary::kAsin>,       UnaryRun<Unary::kAcos>,
-      UnaryRun<Unary::kAtan>, UnaryRun<Unary::kSoftplus>,   UnaryRun<Unary::kSoftsign>,
-      UnaryRun<Unary::kMish>, UnaryRun<Unary::kHardSwish>,  UnaryRun<Unary::kQuickGelu>};
+  constexpr UnaryFunction kFunctions[] = {UnaryRun<Unary::kCopy>,
+                                          UnaryRun<Unary::kNeg>,
+                                          UnaryRun<Unary::kAbs>,
+                                          UnaryRun<Unary::kSqrt>,
+                                          UnaryRun<Unary::kReciprocal>,
+                                          UnaryRun<Unary::kFloor>,
+                                          UnaryRun<Unary::kCeil>,
+                                          UnaryRun<Unary::kRound>,
+                                          UnaryRun<Unary::kExp>,
+                                          UnaryRun<Unary::kTanh>,
+                                          UnaryRun<Unary::kSigmoid>,
+                                          UnaryRun<Unary::kErf>,
+                                          UnaryRun<Unary::kRelu>,
+                                          UnaryRun<Unary::kGelu>,
+                                          UnaryRun<Unary::kGeluTanh>,
+                                          UnaryRun<Unary::kSilu>,
+                                          UnaryRun<Unary::kSquare>,
+                                          UnaryRun<Unary::kSign>,
+                                          UnaryRun<Unary::kLog>,
+                                          UnaryRun<Unary::kSin>,
+                                          UnaryRun<Unary::kCos>,
+                                          UnaryRun<Unary::kTan>,
+                                          UnaryRun<Unary::kAsin>,
+                                          UnaryRun<Unary::kAcos>,
+                                          UnaryRun<Unary::kAtan>,
+                                          UnaryRun<Unary::kSoftplus>,
+                                          UnaryRun<Unary::kSoftsign>,
+                                          UnaryRun<Unary::kMish>,
+                                          UnaryRun<Unary::kHardSwish>,
+                                          UnaryRun<Unary::kQuickGelu>,
+                                          UnaryRun<Unary::kRootPower>,
+                                          UnaryRun<Unary::kGeluDoubled>,
+                                          UnaryRun<Unary::kGeluTanhDoubled>};
   return kFunctions[static_cast<int>(op)];
 }
 

@@ -40,7 +40,10 @@ enum class Unary : uint8_t {
   kSoftsign,
   kMish,
   kHardSwish,
-  kQuickGelu,  // alpha has its usual value
+  kQuickGelu,    // alpha has its usual value
+  kRootPower,    // Pow(x, 0.5), which is infinite for minus infinity
+  kGeluDoubled,  // the spellings that halve last
+  kGeluTanhDoubled,
 };
 
 // Functions with two constants, alpha and beta; some have only the first.

@@ -1,5 +1,6 @@
 // Elementwise float32 ops by the vector kernels.
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "runtime/device/cpu/elementwise/elementwise.h"
@@ -84,6 +85,7 @@ void CountFunction(Unary op, double count, LaunchWork& work) {
     case Unary::kTanh:
     case Unary::kSigmoid:
     case Unary::kGeluTanh:
+    case Unary::kGeluTanhDoubled:
     case Unary::kSilu:
     case Unary::kSoftplus:
     case Unary::kMish:
@@ -91,6 +93,7 @@ void CountFunction(Unary op, double count, LaunchWork& work) {
       break;
     case Unary::kErf:
     case Unary::kGelu:
+    case Unary::kGeluDoubled:
       work.erfs += count;
       break;
     default:
@@ -191,8 +194,11 @@ std::vector<Candidate> PlanUnary(const CpuTarget& target, const NodeView& node) 
 
 std::vector<Candidate> PlanGelu(const CpuTarget& target, const NodeView& node) {
   if (!node.AllOf(DType::kFloat32)) return {};
-  const bool tanh = node.attributes().String("approximate", "none") == "tanh";
-  return {UnaryCandidate(target, node, tanh ? Unary::kGeluTanh : Unary::kGelu)};
+  const auto op = GeluOp::From(node.attributes());
+  const Unary function = op.approximate == "tanh"
+                             ? (op.doubled ? Unary::kGeluTanhDoubled : Unary::kGeluTanh)
+                             : (op.doubled ? Unary::kGeluDoubled : Unary::kGelu);
+  return {UnaryCandidate(target, node, function)};
 }
 
 std::vector<Candidate> PlanBinary(const CpuTarget& target, const NodeView& node) {
@@ -251,7 +257,7 @@ std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node) {
     return std::vector<Candidate>{std::move(candidate)};
   };
   if (value == 2) return with(Unary::kSquare);
-  if (value == 0.5) return with(Unary::kSqrt);
+  if (value == 0.5) return with(Unary::kRootPower);
   if (value == 1) return with(Unary::kCopy);
   if (value == -1) return with(Unary::kReciprocal);
   // Each multiplication rounds.
@@ -275,8 +281,9 @@ std::vector<Candidate> PlanShaped(const CpuTarget& target, const NodeView& node)
   bool has_exp = false;
   if (node.op() == ClipOp::kName) {
     params.function = ElementwiseKernelsFor(target.isa).shaped(Shaped::kClip);
-    params.alpha = -INFINITY;
-    params.beta = INFINITY;
+    // Infinity is beyond a bound that is left out.
+    params.alpha = std::numeric_limits<float>::lowest();
+    params.beta = std::numeric_limits<float>::max();
     if (node.has_input(1)) params.alpha_operand = 1;
     if (node.has_input(2)) params.beta_operand = 2;
   }

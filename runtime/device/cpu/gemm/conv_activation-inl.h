@@ -27,6 +27,8 @@ HWY_INLINE VF ActivateConv(F32 d, VF x, const ConvActivation& activation) {
   if constexpr (kind == Kind::kHardSwish) return HardSwish(d, x);
   if constexpr (kind == Kind::kGelu) return Gelu(d, x);
   if constexpr (kind == Kind::kGeluTanh) return GeluTanh(d, x);
+  if constexpr (kind == Kind::kGeluDoubled) return Gelu<true>(d, x);
+  if constexpr (kind == Kind::kGeluTanhDoubled) return GeluTanh<true>(d, x);
   if constexpr (kind == Kind::kTanh) return Tanh(d, x);
   if constexpr (kind == Kind::kSigmoid) return Sigmoid(d, x);
   if constexpr (kind == Kind::kSilu) return Silu(d, x);
@@ -55,6 +57,10 @@ HWY_INLINE void WithConvActivation(ConvActivation::Kind kind, const Finish& fini
       return finish(KnownConvActivation<Kind::kGelu>());
     case Kind::kGeluTanh:
       return finish(KnownConvActivation<Kind::kGeluTanh>());
+    case Kind::kGeluDoubled:
+      return finish(KnownConvActivation<Kind::kGeluDoubled>());
+    case Kind::kGeluTanhDoubled:
+      return finish(KnownConvActivation<Kind::kGeluTanhDoubled>());
     case Kind::kTanh:
       return finish(KnownConvActivation<Kind::kTanh>());
     case Kind::kSigmoid:

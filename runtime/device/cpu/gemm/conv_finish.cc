@@ -100,25 +100,30 @@ ConvFinish ConvFinishFor(Isa isa) { return REPRISE_CHOOSE_TARGET(isa, kConvFinis
 
 std::optional<ConvActivation> ConvActivationOf(const Attributes& attributes) {
   using Kind = ConvActivation::Kind;
-  constexpr std::pair<absl::string_view, Kind> kNames[] = {{"none", Kind::kNone},
-                                                           {"relu", Kind::kClip},
-                                                           {"clip", Kind::kClip},
-                                                           {"leaky_relu", Kind::kLeakyRelu},
-                                                           {"hard_swish", Kind::kHardSwish},
-                                                           {"gelu", Kind::kGelu},
-                                                           {"gelu_tanh", Kind::kGeluTanh},
-                                                           {"tanh", Kind::kTanh},
-                                                           {"sigmoid", Kind::kSigmoid},
-                                                           {"silu", Kind::kSilu},
-                                                           {"elu", Kind::kElu},
-                                                           {"mish", Kind::kMish}};
+  constexpr std::pair<absl::string_view, Kind> kNames[] = {
+      {"none", Kind::kNone},
+      {"relu", Kind::kClip},
+      {"clip", Kind::kClip},
+      {"leaky_relu", Kind::kLeakyRelu},
+      {"hard_swish", Kind::kHardSwish},
+      {"gelu", Kind::kGelu},
+      {"gelu_tanh", Kind::kGeluTanh},
+      {"gelu_doubled", Kind::kGeluDoubled},
+      {"gelu_tanh_doubled", Kind::kGeluTanhDoubled},
+      {"tanh", Kind::kTanh},
+      {"sigmoid", Kind::kSigmoid},
+      {"silu", Kind::kSilu},
+      {"elu", Kind::kElu},
+      {"mish", Kind::kMish}};
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kLargest = std::numeric_limits<float>::max();
   const std::string name = attributes.String("activation", "none");
   for (const auto& [known, kind] : kNames) {
     if (known != name) continue;
     ConvActivation activation{.kind = kind};
-    activation.low = name == "relu" ? 0 : attributes.Float("low", -kInfinity);
-    activation.high = name == "relu" ? kInfinity : attributes.Float("high", kInfinity);
+    // Infinity is beyond a bound that is left out.
+    activation.low = name == "relu" ? 0 : attributes.Float("low", -kLargest);
+    activation.high = name == "relu" ? kInfinity : attributes.Float("high", kLargest);
     activation.slope = attributes.Float("slope", 0);
     return activation;
   }

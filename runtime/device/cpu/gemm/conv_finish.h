@@ -20,6 +20,8 @@ struct ConvActivation {
     kHardSwish,
     kGelu,
     kGeluTanh,
+    kGeluDoubled,
+    kGeluTanhDoubled,
     kTanh,
     kSigmoid,
     kSilu,

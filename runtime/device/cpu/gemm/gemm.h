@@ -25,6 +25,8 @@ enum class Activation : uint8_t {
   kSigmoid,
   kSilu,
   kQuickGelu,
+  kGeluDoubled,
+  kGeluTanhDoubled,
 };
 
 // The least L1 cache that holds a stretch of a panel beside the rows of A, in bytes.

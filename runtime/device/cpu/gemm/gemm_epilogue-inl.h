@@ -90,6 +90,10 @@ HWY_INLINE VF Activate(F32 d, VF v, Activation activation) {
       return Silu(d, v);
     case Activation::kQuickGelu:
       return QuickGelu(d, v);
+    case Activation::kGeluDoubled:
+      return Gelu<true>(d, v);
+    case Activation::kGeluTanhDoubled:
+      return GeluTanh<true>(d, v);
   }
   return v;
 }
@@ -117,6 +121,10 @@ HWY_INLINE void WithActivation(Activation activation, const Finish& finish) {
       return finish(KnownActivation<Activation::kSilu>());
     case Activation::kQuickGelu:
       return finish(KnownActivation<Activation::kQuickGelu>());
+    case Activation::kGeluDoubled:
+      return finish(KnownActivation<Activation::kGeluDoubled>());
+    case Activation::kGeluTanhDoubled:
+      return finish(KnownActivation<Activation::kGeluTanhDoubled>());
   }
 }
 

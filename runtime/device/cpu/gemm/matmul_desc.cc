@@ -12,10 +12,16 @@ namespace {
 
 std::optional<Activation> ActivationOf(absl::string_view name) {
   constexpr std::pair<absl::string_view, Activation> kNames[] = {
-      {"none", Activation::kNone}, {"relu", Activation::kRelu},
-      {"gelu", Activation::kGelu}, {"gelu_tanh", Activation::kGeluTanh},
-      {"tanh", Activation::kTanh}, {"sigmoid", Activation::kSigmoid},
-      {"silu", Activation::kSilu}, {"quick_gelu", Activation::kQuickGelu}};
+      {"none", Activation::kNone},
+      {"relu", Activation::kRelu},
+      {"gelu", Activation::kGelu},
+      {"gelu_tanh", Activation::kGeluTanh},
+      {"tanh", Activation::kTanh},
+      {"sigmoid", Activation::kSigmoid},
+      {"silu", Activation::kSilu},
+      {"quick_gelu", Activation::kQuickGelu},
+      {"gelu_doubled", Activation::kGeluDoubled},
+      {"gelu_tanh_doubled", Activation::kGeluTanhDoubled}};
   for (const auto& [known, activation] : kNames) {
     if (name == known) return activation;
   }
@@ -189,9 +195,11 @@ void CountActivation(const Product& product, LaunchWork& work) {
     case Activation::kRelu:
       break;
     case Activation::kGelu:
+    case Activation::kGeluDoubled:
       work.erfs = results;
       break;
     case Activation::kGeluTanh:
+    case Activation::kGeluTanhDoubled:
     case Activation::kTanh:
     case Activation::kSigmoid:
     case Activation::kSilu:

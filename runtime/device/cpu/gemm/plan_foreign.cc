@@ -128,6 +128,10 @@ UnaryFunction ActivationFunction(const CpuTarget& target, Activation activation)
       return elementwise.unary(Unary::kSilu);
     case Activation::kQuickGelu:
       return elementwise.unary(Unary::kQuickGelu);
+    case Activation::kGeluDoubled:
+      return elementwise.unary(Unary::kGeluDoubled);
+    case Activation::kGeluTanhDoubled:
+      return elementwise.unary(Unary::kGeluTanhDoubled);
   }
   return nullptr;
 }

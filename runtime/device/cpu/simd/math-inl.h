@@ -27,6 +27,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "hwy/highway.h"
 #include "runtime/ops/elementwise/unary.h"
@@ -200,8 +201,16 @@ HWY_INLINE VF Erf(F32 d, VF x) {
   return hn::CopySignToAbs(magnitude, x);
 }
 
+// The largest number, or the largest one whose double is a number.
+template <bool kDoubles>
+constexpr float LargestOf() {
+  return std::numeric_limits<float>::max() / (kDoubles ? 2 : 1);
+}
+
 // x * Phi(x) = max(x, 0) - t * Q(t) with t = |x| and Q the upper tail of the normal distribution;
 // -log2(Q) is smooth, so one polynomial and one exponential serve, and negative x lose no digits.
+// `kDoubles`: computed as 2 x * Phi(x) / 2, so that the larger half of all numbers is infinite.
+template <bool kDoubles = false>
 HWY_INLINE VF Gelu(F32 d, VF x) {
   const VF t = hn::Abs(x);
   // Behind 14 the tail is 0 in float; the bound keeps infinity out of the polynomial.
@@ -210,17 +219,19 @@ HWY_INLINE VF Gelu(F32 d, VF x) {
       d, Polynomial(d, bounded, 1.0f, 1.151105404e+00f, 4.592110813e-01f, 5.246943235e-02f,
                     -6.988368928e-03f, 3.664695396e-05f, 2.585441689e-04f, -6.844868767e-05f,
                     9.089704690e-06f, -6.208184686e-07f, 1.686146511e-08f));
-  // Beyond the bound x is itself, infinity as well. (For -infinity the product is NaN, in line with
-  // the definition.)
-  return hn::IfThenElse(hn::Gt(x, hn::Set(d, 14.0f)), x,
+  // Infinity is itself. (For -infinity the product is NaN, in line with the definition.)
+  return hn::IfThenElse(hn::Gt(x, hn::Set(d, LargestOf<kDoubles>())), hn::Set(d, INFINITY),
                         hn::NegMulAdd(t, tail, AtLeast(d, x, 0.0f)));
 }
 
-// 0.5 x (1 + tanh(u)) = x * sigmoid(2u).
+// 0.5 x (1 + tanh(u)) = x * sigmoid(2u). `kDoubles`: see Gelu.
+template <bool kDoubles = false>
 HWY_INLINE VF GeluTanh(F32 d, VF x) {
   const VF square = hn::Mul(x, x);
   const VF inner = hn::MulAdd(square, hn::Set(d, 0.0713548163f), hn::Set(d, 1.59576912f));
-  return hn::Mul(x, Sigmoid(d, hn::Mul(x, inner)));
+  const VF y = hn::Mul(x, Sigmoid(d, hn::Mul(x, inner)));
+  if constexpr (!kDoubles) return y;
+  return hn::IfThenElse(hn::Gt(x, hn::Set(d, LargestOf<true>())), hn::Set(d, INFINITY), y);
 }
 
 HWY_INLINE VF Silu(F32 d, VF x) { return hn::Mul(x, Sigmoid(d, x)); }

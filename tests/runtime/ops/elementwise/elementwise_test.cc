@@ -80,6 +80,12 @@ TEST(ElementwiseTest, ErfGeluTanhMatchTheirFormulas) {
               Pointwise(DoubleNear(1e-6), {-0.1586552539, 0.0, 1.9544997361}));
   EXPECT_THAT(Numbers(RunOp("Gelu", {x}, {{"approximate", std::string("tanh")}})),
               Pointwise(DoubleNear(1e-6), {-0.1588080094, 0.0, 1.9545976678}));
+  // Halved last, what is above half of the largest number ends on the way.
+  const Tensor large = F32({3}, {1.5e38f, 3e38f, 2});
+  EXPECT_THAT(Numbers(RunOp("Gelu", {large})),
+              ElementsAre(1.5e38f, 3e38f, DoubleNear(1.9544997361, 1e-6)));
+  EXPECT_THAT(Numbers(RunOp("Gelu", {large}, {{"doubled", int64_t{1}}})),
+              ElementsAre(1.5e38f, kInf, DoubleNear(1.9544997361, 1e-6)));
   EXPECT_THAT(Numbers(RunOp("Sigmoid", {x})),
               Pointwise(DoubleNear(1e-6), {0.2689414214, 0.5, 0.8807970780}));
 }
@@ -123,6 +129,13 @@ TEST(ElementwiseTest, ClipBoundsAreOptional) {
   EXPECT_THAT(Numbers(RunOp("Clip", {x, std::nullopt, F32({}, {1})})), ElementsAre(-5, 0, 1));
   EXPECT_THAT(Numbers(RunOp("Clip", {x, F32({}, {-1})})), ElementsAre(-1, 0, 5));
   EXPECT_THAT(Numbers(RunOp("Clip", {x, F32({}, {3}), F32({}, {1})})), ElementsAre(1, 1, 1));
+  // Their defaults are the least and the largest number, which infinity is beyond.
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  const Tensor ends = F32({3}, {-kInf, kInf, kNaN});
+  EXPECT_THAT(Numbers(RunOp("Clip", {ends, std::nullopt, F32({}, {6})})),
+              ElementsAre(-kLargest, 6, testing::IsNan()));
+  EXPECT_THAT(Numbers(RunOp("Clip", {ends, F32({}, {0})})),
+              ElementsAre(0, kLargest, testing::IsNan()));
 }
 
 TEST(ElementwiseTest, CastOfWhatIsTooLargeIsTheLeastNumberAndTruthIsKept) {

@@ -23,9 +23,9 @@ std::string GeluGraph(absl::string_view body) {
                       body, "\n output %y\n}");
 }
 
-std::string Gelu(absl::string_view approximate) {
+std::string Gelu(absl::string_view approximate, bool doubled = false) {
   return absl::StrCat("graph {\n input %x: f32[4, 8]\n %y: ? = Gelu(%x) {approximate = \"",
-                      approximate, "\"}\n output %y\n}");
+                      approximate, doubled ? "\", doubled = 1}" : "\"}", "\n output %y\n}");
 }
 
 TEST(FuseGeluTest, TheSigmoidFormBecomesQuickGelu) {
@@ -44,11 +44,6 @@ TEST(FuseGeluTest, TheSigmoidFormBecomesQuickGelu) {
 
 TEST(FuseGeluTest, TheErfFormsBecomeGelu) {
   const std::vector<std::string> bodies = {
-      R"(%a: ? = Div(%x, %root2)
-         %t: ? = Erf(%a)
-         %b: ? = Add(%t, %one)
-         %d: ? = Mul(%x, %b)
-         %y: ? = Mul(%d, %half))",
       R"(%a: ? = Mul(%x, %inv_root2)
          %t: ? = Erf(%a)
          %b: ? = Add(%one, %t)
@@ -64,13 +59,51 @@ TEST(FuseGeluTest, TheErfFormsBecomeGelu) {
          %b: ? = Mul(%t, %half)
          %d: ? = Add(%b, %half)
          %y: ? = Mul(%d, %x))",
+  };
+  for (const std::string& body : bodies) ExpectRewrite(*FuseGelu(), GeluGraph(body), Gelu("none"));
+}
+
+// Twice of x is made on the way, which is infinite above half of the largest number.
+TEST(FuseGeluTest, TheFormsThatHalveLastSayThatTheyDouble) {
+  const std::vector<std::string> bodies = {
+      R"(%a: ? = Div(%x, %root2)
+         %t: ? = Erf(%a)
+         %b: ? = Add(%t, %one)
+         %d: ? = Mul(%x, %b)
+         %y: ? = Mul(%d, %half))",
       R"(%a: ? = Div(%x, %root2)
          %t: ? = Erf(%a)
          %b: ? = Add(%t, %one)
          %d: ? = Mul(%x, %b)
          %y: ? = Div(%d, %two))",
+      R"(%a: ? = Div(%x, %root2)
+         %t: ? = Erf(%a)
+         %b: ? = Mul(%x, %t)
+         %d: ? = Add(%b, %x)
+         %y: ? = Mul(%d, %half))",
   };
-  for (const std::string& body : bodies) ExpectRewrite(*FuseGelu(), GeluGraph(body), Gelu("none"));
+  for (const std::string& body : bodies) {
+    ExpectRewrite(*FuseGelu(), GeluGraph(body), Gelu("none", /*doubled=*/true));
+  }
+  const std::string tanh = R"(%p: ? = Pow(%x, %three)
+         %a: ? = Mul(%p, %c)
+         %b: ? = Add(%x, %a)
+         %d: ? = Mul(%b, %k)
+         %t: ? = Tanh(%d)
+         %e: ? = Add(%t, %one)
+         %h: ? = Mul(%x, %e)
+         %y: ? = Mul(%h, %half))";
+  ExpectRewrite(*FuseGelu(), GeluGraph(tanh), Gelu("tanh", /*doubled=*/true), {.tolerance = 1e-5});
+}
+
+TEST(FuseGeluTest, AFormThatEndsBelowHalfOfTheLargestNumberStays) {
+  ExpectUnchanged(*FuseGelu(), GeluGraph(R"(const %quarter: f32[] = {0.25}
+         %a: ? = Div(%x, %root2)
+         %t: ? = Erf(%a)
+         %b: ? = Add(%t, %one)
+         %d: ? = Mul(%x, %b)
+         %e: ? = Mul(%d, %two)
+         %y: ? = Mul(%e, %quarter))"));
 }
 
 TEST(FuseGeluTest, TheTanhFormsBecomeGelu) {

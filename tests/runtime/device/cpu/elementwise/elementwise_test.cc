@@ -119,6 +119,35 @@ TEST_P(ElementwiseTest, GeluTanhAndSiluErrorsAreBounded) {
             3e-7);
 }
 
+// A file that halves last makes twice of a number on the way.
+TEST_P(ElementwiseTest, AGeluThatDoublesEndsAboveHalfOfTheLargestNumber) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  const float above_half = std::nextafter(kLargest / 2, kLargest);
+  for (const Unary op : {Unary::kGelu, Unary::kGeluTanh}) {
+    for (const float x : {kLargest, above_half, kLargest / 2, 20.0f}) EXPECT_EQ(One(op, x), x);
+    EXPECT_EQ(One(op, kInf), kInf);
+    EXPECT_TRUE(std::isnan(One(op, -kInf)));
+    EXPECT_EQ(One(op, -kLargest), 0);
+  }
+  for (const Unary op : {Unary::kGeluDoubled, Unary::kGeluTanhDoubled}) {
+    for (const float x : {kInf, kLargest, above_half}) EXPECT_EQ(One(op, x), kInf);
+    for (const float x : {kLargest / 2, 20.0f}) EXPECT_EQ(One(op, x), x);
+    EXPECT_TRUE(std::isnan(One(op, -kInf)));
+    EXPECT_TRUE(std::isnan(One(op, std::nanf(""))));
+    EXPECT_EQ(One(op, -kLargest), 0);
+    const Unary plain = op == Unary::kGeluDoubled ? Unary::kGelu : Unary::kGeluTanh;
+    for (float x = -9; x < 9; x += 0.37f) EXPECT_EQ(One(op, x), One(plain, x));
+  }
+}
+
+TEST_P(ElementwiseTest, APowerOfOneHalfIsInfiniteForMinusInfinity) {
+  EXPECT_EQ(One(Unary::kRootPower, -kInf), kInf);
+  EXPECT_EQ(One(Unary::kRootPower, kInf), kInf);
+  EXPECT_EQ(One(Unary::kRootPower, 9), 3);
+  EXPECT_TRUE(std::isnan(One(Unary::kRootPower, -9)));
+  EXPECT_FALSE(std::signbit(One(Unary::kRootPower, -0.0f)));
+}
+
 TEST_P(ElementwiseTest, LogErrorIsBounded) {
   const auto log = [](double x) { return std::log(x); };
   EXPECT_LE(WorstError(Unary::kLog, Sweep(1e-38f, 30), log, Relative), 2e-7);

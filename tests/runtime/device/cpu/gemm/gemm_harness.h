@@ -24,8 +24,10 @@ inline double Apply(Activation activation, double x) {
     case Activation::kRelu:
       return std::max(x, 0.0);
     case Activation::kGelu:
+    case Activation::kGeluDoubled:
       return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
     case Activation::kGeluTanh:
+    case Activation::kGeluTanhDoubled:
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     case Activation::kTanh:
       return std::tanh(x);

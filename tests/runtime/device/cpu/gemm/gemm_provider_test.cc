@@ -98,8 +98,9 @@ std::string RandomLinear(Shapes& shapes, absl::string_view) {
   const bool bias = shapes.Coin(), residual = shapes.Coin();
   if (bias) absl::StrAppend(&text, Operand("b", "f32", {n}, true));
   if (residual) absl::StrAppend(&text, Operand("r", "f32", {2, m, n}, false));
-  const char* activation = shapes.OneOf(
-      {"none", "none", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid", "silu", "quick_gelu"});
+  const char* activation =
+      shapes.OneOf({"none", "none", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid", "silu",
+                    "quick_gelu", "gelu_doubled", "gelu_tanh_doubled"});
   return absl::StrCat(text, "%y: ? = reprise.Linear(%x, %w",
                       bias       ? ", %b"
                       : residual ? ", _"

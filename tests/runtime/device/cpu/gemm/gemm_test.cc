@@ -62,7 +62,8 @@ TEST_P(GemmTest, DeepProductIsSummedInStretches) {
 TEST_P(GemmTest, EveryActivationIsAppliedBeforeTheResidual) {
   for (Activation activation :
        {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh,
-        Activation::kTanh, Activation::kSigmoid, Activation::kSilu, Activation::kQuickGelu}) {
+        Activation::kTanh, Activation::kSigmoid, Activation::kSilu, Activation::kQuickGelu,
+        Activation::kGeluDoubled, Activation::kGeluTanhDoubled}) {
     SCOPED_TRACE(static_cast<int>(activation));
     Product p({13, 20, 101}, 7, true);
     const AlignedBuffer packed = PackB(p);
