@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/saturating.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/types/data_error.h"
 #include "runtime/engine/types/run_control.h"
@@ -146,6 +147,19 @@ absl::Status CarriedSteps::CheckNumbers(const Request& request, const Sizes& siz
                [](int64_t value, int64_t) { return value != 0; });
 }
 
+int64_t CarriedSteps::AnswerBytes(const Sizes& sizes) const {
+  const auto cell = [](DType dtype) { return static_cast<int64_t>(DTypeSize(dtype)); };
+  const int64_t score = cell(model_->outputs()[decoder_.logits].dtype);
+  const int64_t element = cell(model_->inputs()[inputs_.caches[0]].dtype);
+  int64_t width = 0;  // of a position in all caches
+  for (const DecoderCache& cache : decoder_.caches) width += cache.heads * cache.size;
+  const int64_t scores =
+      SaturatingProduct(SaturatingProduct(sizes.rows, sizes.tokens), limits_.vocabulary * score);
+  const int64_t caches =
+      SaturatingProduct(SaturatingProduct(sizes.rows, sizes.past + sizes.tokens), width * element);
+  return SaturatingSum(scores, caches);
+}
+
 absl::Status CarriedSteps::Takes(const Request& request) const {
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const InputTensor& input = request.inputs[i];
@@ -161,6 +175,13 @@ absl::Status CarriedSteps::Takes(const Request& request) const {
                                                  " of a context of ", limits_.context));
   }
   RETURN_IF_ERROR(CheckShapes(request, sizes));
+  const ModelOptions& options = model_->options();
+  const int64_t most =
+      options.max_arena_bytes > 0 ? options.max_arena_bytes : options.max_request_bytes;
+  if (const int64_t bytes = AnswerBytes(sizes); most > 0 && bytes > most) {
+    return absl::UnimplementedError(
+        absl::StrCat("its answer has ", bytes, " bytes, and the limit is ", most));
+  }
   return CheckNumbers(request, sizes);
 }
 

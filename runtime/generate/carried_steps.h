@@ -77,6 +77,8 @@ class CarriedSteps {
   Sizes SizesOf(const Request& request) const;
   absl::Status CheckShapes(const Request& request, const Sizes& sizes) const;
   absl::Status CheckNumbers(const Request& request, const Sizes& sizes) const;
+  // The bytes of an answer: scores of each token, and caches with the new rows.
+  int64_t AnswerBytes(const Sizes& sizes) const;
 
   const std::shared_ptr<const Model> model_;
   const Limits limits_;

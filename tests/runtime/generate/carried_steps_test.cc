@@ -1,5 +1,7 @@
 #include "runtime/generate/carried_steps.h"
 
+#include <gmock/gmock.h>
+
 #include <cmath>
 #include <cstring>
 
@@ -160,6 +162,32 @@ TEST_F(CarriedStepsTest, RequestsThatItCannotServeAreNotTaken) {
     if (input.shape.size() == 4) input.shape[1] = 3;
   }
   EXPECT_FALSE(generator->carried()->Takes(other).ok());
+}
+
+// Such a request has the limits of those of any model.
+TEST_F(CarriedStepsTest, AnswersBeyondTheLimitAreNotMade) {
+  const TempFolder folder;
+  const auto model = fixture_.engine.Load({.id = {"small", 1},
+                                           .path = folder.Write("model.onnx", TinyDecoderModel()),
+                                           .max_arena_bytes = 1 << 20});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto made = Generator::Create(fixture_.engine, *model, {.context = 256, .step_tokens = 64});
+  ASSERT_TRUE(made.ok()) << made.status();
+  ASSERT_NE((*made)->carried(), nullptr) << (*made)->carried_refusal();
+  Carrier client(**model);
+  Request request = client.Ask(Prompt(200, 1));
+  EXPECT_EQ((*made)->carried()->Takes(request), absl::OkStatus());
+  constexpr int64_t kRows = 20;
+  const std::vector<int64_t> ids(kRows * 200, 1);
+  for (InputTensor& input : request.inputs) {
+    input.shape[0] = kRows;
+    if (input.shape.size() == 2) input.data = ids.data();
+  }
+  const absl::Status refused = (*made)->carried()->Takes(request);
+  EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
+  // 20 rows of 200 positions: 40 scores of 4 bytes, and 2 caches of 2 heads of 16 floats.
+  EXPECT_THAT(std::string(refused.message()),
+              testing::HasSubstr("its answer has 1664000 bytes, and the limit is 1048576"));
 }
 
 }  // namespace
