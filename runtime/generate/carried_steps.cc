@@ -151,7 +151,7 @@ int64_t CarriedSteps::AnswerBytes(const Sizes& sizes) const {
   const auto cell = [](DType dtype) { return static_cast<int64_t>(DTypeSize(dtype)); };
   const int64_t score = cell(model_->outputs()[decoder_.logits].dtype);
   const int64_t element = cell(model_->inputs()[inputs_.caches[0]].dtype);
-  int64_t width = 0;  // of a position in all caches
+  int64_t width = 0;  // numbers that a position has in all caches
   for (const DecoderCache& cache : decoder_.caches) width += cache.heads * cache.size;
   const int64_t scores =
       SaturatingProduct(SaturatingProduct(sizes.rows, sizes.tokens), limits_.vocabulary * score);
