@@ -28,7 +28,7 @@ struct NodeDraft {
   std::vector<std::string> outputs;  // empty: left out
   // Values that a rewrite has made for outputs, by position; kNone: the node gives that one.
   std::vector<ValueId> made;
-  GrowingTypes* types = nullptr;     // the types of its future graph; never null in a rewrite
+  GrowingTypes* types = nullptr;  // the types of its future graph; never null in a rewrite
   DraftTexts texts;
 };
 
