@@ -1,8 +1,5 @@
 """Sinks, smooth softmax, caps, joined operands and norms: paged, carried by clients, and as they are."""
 
-import json
-import urllib.request
-
 import numpy as np
 import onnxruntime
 import pytest
@@ -10,7 +7,7 @@ import tritonclient.grpc
 import tritonclient.utils
 from onnx import TensorProto, helper, numpy_helper
 
-from testing import decoders
+from testing import decoders, tokens
 from testing.daemon import Daemon, reprise
 from testing.metrics import Scrape
 
@@ -44,11 +41,7 @@ def served(tmp_path_factory):
 
 
 def generate(daemon, model, ids):
-    body = {"input_ids": ids, "parameters": dict(temperature=0, max_tokens=TOKENS, logprobs=0)}
-    request = urllib.request.Request(f"{daemon.http_url}/v2/models/{model}/generate",
-                                     json.dumps(body).encode())
-    with urllib.request.urlopen(request, timeout=120) as answer:
-        return json.load(answer)
+    return tokens.generate(daemon, model, ids, max_tokens=TOKENS, logprobs=0)
 
 
 def step(client, model, stepper, ids):

@@ -3,15 +3,13 @@
 import concurrent.futures
 import itertools
 import json
-import urllib.error
-import urllib.request
 
 import numpy as np
 import pytest
 import tritonclient.grpc
 from tritonclient.utils import InferenceServerException
 
-from testing import encoder_decoders
+from testing import encoder_decoders, tokens
 from testing.daemon import Daemon, reprise
 from testing.metrics import Scrape
 from testing.patience import wait_until
@@ -44,15 +42,8 @@ def prompt(rng, model, length):
 
 
 def generate(daemon, model, asked, **parameters):
-    parameters.setdefault("temperature", 0)
     name = "input_ids" if isinstance(asked, list) else "input_features"
-    body = json.dumps({name: np.asarray(asked).tolist(), "parameters": parameters}).encode()
-    request = urllib.request.Request(f"{daemon.http_url}/v2/models/{model}/generate", body)
-    try:
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            return json.load(answer)
-    except urllib.error.HTTPError as error:
-        return json.load(error)
+    return tokens.generate(daemon, model, asked, name, **parameters)
 
 
 @pytest.mark.parametrize("model", MODELS)

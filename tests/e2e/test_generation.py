@@ -17,6 +17,7 @@ from testing import decoders
 from testing.daemon import Daemon, reprise
 from testing.metrics import Scrape
 from testing.patience import wait_until
+from testing.tokens import generate
 
 CONTEXT = 128
 LAYOUTS = {"gqa": dict(window=9), "mha": {}, "concat": dict(kv_heads=1, norms=True),
@@ -27,17 +28,6 @@ def config(**parameters):
     parameters.setdefault("context", CONTEXT)
     return "\n".join(f'parameters {{ key: "reprise.{key}" value {{ string_value: "{value}" }} }}'
                      for key, value in parameters.items())
-
-
-def generate(daemon, model, ids, **parameters):
-    parameters.setdefault("temperature", 0)
-    body = json.dumps({"input_ids": ids, "parameters": parameters}).encode()
-    request = urllib.request.Request(f"{daemon.http_url}/v2/models/{model}/generate", body)
-    try:
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            return json.load(answer)
-    except urllib.error.HTTPError as error:
-        return json.load(error)
 
 
 def prompt(rng, length):

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 F32, I64, I32, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL
 FORMS = ("gqa", "mha", "concat", "range", "alibi", "onnx")
-# What else attention may have.
+# Forms of attention beside the plain one.
 VARIANTS = {
     "gqa_sinks": ("gqa", dict(sinks=True, window=9)),
     "gqa_smooth": ("gqa", dict(smooth=True)),

@@ -2,18 +2,15 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/attention/attention_op.h"
-#include "runtime/ops/attention/paged_op.h"
-#include "runtime/ops/elementwise/select_op.h"
-#include "runtime/ops/kit/onnx_types.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/paged/decoder_inputs.h"
 #include "runtime/passes/paged/mask_facts.h"
 #include "runtime/passes/specialize/specialize.h"
 
@@ -22,13 +19,6 @@ namespace {
 
 // New tokens, cached ones before them, and places of an encoder's result: no two sums are equal.
 constexpr int64_t kTokens = 3, kPast = 8, kKeys = kPast + kTokens, kPlaces = 13;
-
-Tensor NumbersOf(DType dtype, const Shape& shape, const std::vector<int64_t>& values) {
-  if (dtype == DType::kInt32) {
-    return Tensor::FromVector<int32_t>(dtype, shape, {values.begin(), values.end()});
-  }
-  return Tensor::FromVector<int64_t>(dtype, shape, values);
-}
 
 // A request of one row as constants, but for ids and caches.
 class SeveralTokens {
@@ -73,33 +63,18 @@ class SeveralTokens {
   // Rows that stand for those of a cache take its place, as in the paged form: what is fused over
   // them is what is fused there.
   void TakeRows(const DecoderCache& cache, const std::string& ids) {
-    const ValueId input = graph_.FindValue(cache.input);
-    const DType dtype = graph_.value(input).dtype;
-    const NodeId made = graph_.AddNode(
-        CachedRowsOp::kName, {graph_.FindValue(ids)},
+    const DType dtype = graph_.value(graph_.FindValue(cache.input)).dtype;
+    const ValueId rows = AddCachedRows(
+        graph_, graph_.FindValue(ids),
         {{"heads", cache.heads}, {"size", cache.size}, {"past", cache.cross ? kPlaces : kPast}});
-    ValueId rows = graph_.node(made).outputs[0];
-    if (dtype != DType::kFloat32) {
-      const NodeId cast = graph_.AddNode(CastOp::kName, {rows}, {{"to", ops::OnnxNumber(dtype)}});
-      rows = graph_.node(cast).outputs[0];
-    }
-    graph_.ReplaceAllUses(input, rows);
-    graph_.ReplaceWithConstant(input, Tensor::Make(dtype, {0}, [](void*) {}));
+    TakeInput(graph_, cache.input, CastRows(graph_, rows, dtype));
   }
 
   void Take(const std::string& name, const Shape& shape, const std::vector<int64_t>& values) {
     if (name.empty()) return;
     const ValueId input = graph_.FindValue(name);
     const DType dtype = graph_.value(input).dtype;
-    Tensor tensor = dtype == DType::kBool
-                        ? Tensor::Make(dtype, shape,
-                                       [&](void* data) {
-                                         for (size_t i = 0; i < values.size(); ++i) {
-                                           static_cast<bool*>(data)[i] = values[i] != 0;
-                                         }
-                                       })
-                        : NumbersOf(dtype, shape, values);
-    graph_.ReplaceWithConstant(input, std::move(tensor));
+    graph_.ReplaceWithConstant(input, NumbersAs(dtype, shape, values));
   }
 
   void TakeOne(const std::string& name, int64_t value) {

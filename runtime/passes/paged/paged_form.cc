@@ -26,6 +26,7 @@
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/pack/pack_tokens.h"
 #include "runtime/passes/paged/causality.h"
+#include "runtime/passes/paged/decoder_inputs.h"
 #include "runtime/passes/paged/mask_facts.h"
 #include "runtime/passes/paged/paged_passes.h"
 #include "runtime/passes/paged/place_values.h"
@@ -98,21 +99,8 @@ class FormMaker {
     return graph.node(node).outputs[0];
   }
 
-  // `value` takes the place of input `name`, which goes.
-  static void Take(Graph& graph, const std::string& name, ValueId value) {
-    const ValueId input = graph.FindValue(name);
-    const DType dtype = graph.value(input).dtype;
-    graph.ReplaceAllUses(input, value);
-    graph.ReplaceWithConstant(input, Tensor::Make(dtype, {0}, [](void*) {}));
-  }
-
   static Tensor Whole(DType dtype, const Shape& shape, int64_t value) {
-    if (dtype == DType::kInt32) {
-      return Tensor::FromVector<int32_t>(
-          dtype, shape, std::vector<int32_t>(NumElements(shape), static_cast<int32_t>(value)));
-    }
-    return Tensor::FromVector<int64_t>(dtype, shape,
-                                       std::vector<int64_t>(NumElements(shape), value));
+    return NumbersAs(dtype, shape, std::vector<int64_t>(NumElements(shape), value));
   }
 
   // The model with each token as a row behind `past` cached ones. `form`: what is known of pages;
@@ -148,7 +136,7 @@ class FormMaker {
       if (graph.value(graph.FindValue(name)).dtype == DType::kInt32) {
         rows = Add(graph, CastOp::kName, {rows}, {{"to", ops::OnnxNumber(DType::kInt32)}});
       }
-      Take(graph, name, rows);
+      TakeInput(graph, name, rows);
     }
     for (const auto& [name, keys] :
          {std::pair{decoder_.mask, past + 1}, std::pair{decoder_.states_mask, CrossAt(past)}}) {
@@ -157,11 +145,11 @@ class FormMaker {
       const ValueId one = graph.AddConstant("", Whole(dtype, {1, 1}, 1));
       const ValueId shape =
           Add(graph, ConcatOp::kName, {tokens, ints({keys})}, {{"axis", int64_t{0}}});
-      Take(graph, name, Add(graph, ExpandOp::kName, {one, shape}));
+      TakeInput(graph, name, Add(graph, ExpandOp::kName, {one, shape}));
     }
     if (const std::string& name = decoder_.place; !name.empty()) {
       const DType dtype = graph.value(graph.FindValue(name)).dtype;
-      Take(graph, name, graph.AddConstant("", Whole(dtype, {1}, past)));
+      TakeInput(graph, name, graph.AddConstant("", Whole(dtype, {1}, past)));
     }
     if (const std::string& name = decoder_.states; !name.empty()) {
       // Read for its shape alone, or by a branch that is not taken: its numbers are not there.
@@ -178,19 +166,17 @@ class FormMaker {
     if (const std::string& name = decoder_.last_keys; !name.empty()) {
       const DType dtype = graph.value(graph.FindValue(name)).dtype;
       const ValueId last = graph.AddConstant("", Whole(dtype, {1}, past));
-      Take(graph, name, Add(graph, ExpandOp::kName, {last, tokens}));
+      TakeInput(graph, name, Add(graph, ExpandOp::kName, {last, tokens}));
     }
     if (const std::string& name = decoder_.length; !name.empty()) {
       const Value& input = graph.value(graph.FindValue(name));
       const Shape shape(input.dims.size(), 1);
       const DType dtype = input.dtype;
-      Take(graph, name, graph.AddConstant("", Whole(dtype, shape, past + 1)));
+      TakeInput(graph, name, graph.AddConstant("", Whole(dtype, shape, past + 1)));
     }
     if (const std::string& name = decoder_.cache_branch; !name.empty()) {
       const Shape shape(graph.value(graph.FindValue(name)).dims.size(), 1);
-      Take(graph, name, graph.AddConstant("", Tensor::Make(DType::kBool, shape, [](void* data) {
-                                            *static_cast<bool*>(data) = true;
-                                          })));
+      TakeInput(graph, name, graph.AddConstant("", Whole(DType::kBool, shape, 1)));
     }
     for (size_t i = 0; i < decoder_.caches.size(); ++i) {
       const DecoderCache& cache = decoder_.caches[i];
@@ -221,12 +207,9 @@ class FormMaker {
   static void AddRows(Graph& graph, const std::string& name, Attributes attributes,
                       const Shaped& shaped) {
     const ValueId positions = graph.FindValue(kPositionsInput);
-    ValueId rows = shaped(Add(graph, CachedRowsOp::kName, {positions}, std::move(attributes)));
-    // Pages hold float32, whatever clients would carry.
-    if (const DType dtype = graph.value(graph.FindValue(name)).dtype; dtype != DType::kFloat32) {
-      rows = Add(graph, CastOp::kName, {rows}, {{"to", ops::OnnxNumber(dtype)}});
-    }
-    Take(graph, name, rows);
+    const DType dtype = graph.value(graph.FindValue(name)).dtype;
+    const ValueId rows = shaped(AddCachedRows(graph, positions, std::move(attributes)));
+    TakeInput(graph, name, CastRows(graph, rows, dtype));
   }
 
   void Describe(const PagedForm& form, size_t cache, Attributes& attributes) const {

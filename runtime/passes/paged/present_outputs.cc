@@ -12,6 +12,7 @@
 #include "runtime/ops/movement/append_rows_op.h"
 #include "runtime/ops/movement/concat_op.h"
 #include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/paged/decoder_inputs.h"
 #include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
@@ -71,22 +72,14 @@ Binding BindingOf(const Graph& symbolic, const Decoder& decoder) {
   bind(decoder.ids, 1, kTokens);
   bind(decoder.caches[0].input, 2, kPast);
   bind(decoder.mask, 1, kPast + kTokens);
-  const auto fill = [&](const std::string& input, auto value) {
+  const auto fill = [&](const std::string& input, int64_t value) {
     if (input.empty()) return;
     const Value& known = symbolic.value(symbolic.FindValue(input));
-    binding.shape_inputs.emplace(
-        input, Tensor::Make(known.dtype, Shape(known.dims.size(), 1), [&](void* data) {
-          if (known.dtype == DType::kInt32) {
-            *static_cast<int32_t*>(data) = static_cast<int32_t>(value);
-          } else if (known.dtype == DType::kBool) {
-            *static_cast<bool*>(data) = value != 0;
-          } else {
-            *static_cast<int64_t*>(data) = value;
-          }
-        }));
+    binding.shape_inputs.emplace(input,
+                                 NumbersAs(known.dtype, Shape(known.dims.size(), 1), {value}));
   };
   fill(decoder.length, kPast + kTokens);
-  fill(decoder.cache_branch, int64_t{1});
+  fill(decoder.cache_branch, 1);
   return binding;
 }
 
