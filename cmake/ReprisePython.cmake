@@ -23,8 +23,9 @@ set_tests_properties(no_process_left PROPERTIES
 # process behind fails.
 function(reprise_python_test name file)
   cmake_parse_arguments(ARG "ALONE" "" "LABELS" ${ARGN})
+  # The folders of tests that pass are removed: an installed tree alone is half a gigabyte.
   add_test(NAME ${name} COMMAND ${REPRISE_PYTHON} -m pytest -q -rf -p no:cacheprovider -p testing.leftovers
-    ${file})
+    -o tmp_path_retention_policy=failed ${file})
   set_tests_properties(${name} PROPERTIES
     LABELS "${ARG_LABELS}" FIXTURES_REQUIRED processes TIMEOUT 900 RUN_SERIAL ${ARG_ALONE}
     ENVIRONMENT "PYTHONPATH=${CMAKE_SOURCE_DIR}/tests;PYTHONDONTWRITEBYTECODE=1;REPRISE_BUILD_DIR=${CMAKE_BINARY_DIR};REPRISE_CACHE=${REPRISE_CACHE};REPRISE_SOURCE_DIR=${CMAKE_SOURCE_DIR}")

@@ -101,6 +101,14 @@ build() {
   ) || die "the build of preset '$preset' failed"
 }
 
+# warn_of_little_space GIGABYTES: says so where the file system of the build folder has less left.
+warn_of_little_space() {
+  local left
+  left=$(df --output=avail --block-size=1G "$REPRISE_ROOT" | tail -n 1)
+  [ "$left" -ge "$1" ] ||
+    say "Only ${left##* } GB are free in $REPRISE_ROOT: a build from nothing with its tests takes $1 GB"
+}
+
 # download_wheel NAME VERSION SHA256 SCRATCH: the wheel NAME-VERSION, whose hash is checked, into the folder SCRATCH,
 # which is gone where that fails.
 download_wheel() {

@@ -34,7 +34,7 @@ def build_example(name, prefix, folder):
     launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
     environment = {**os.environ, "CCACHE_BASEDIR": str(prefix.parent), "CCACHE_NOHASHDIR": "1"}
     run("cmake", "-S", SOURCE / "examples" / name, "-B", folder, "-G", "Ninja",
-        f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=mold", *launcher)
+        f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=mold -Wl,--strip-debug", *launcher)
     run("cmake", "--build", folder, env=environment)
     return folder / name
 
