@@ -402,7 +402,14 @@ void ResizeAxis(AxisContext& context) {
   for (const Positions& positions : context.input(0).along) {
     flow.along.push_back(positions);
     flow.along.back().padding = PaddingValue::Unknown();
-    if (context.output_shape()[positions.dim] == context.shape(0)[positions.dim]) continue;
+    const int64_t from = context.shape(0)[positions.dim],
+                  to = context.output_shape()[positions.dim];
+    if (from == to) continue;
+    // Whatever the coordinates: of more samples than positions the last lie behind the last
+    // position, where its own value would be continued.
+    if (to > from && context.attributes().String("mode", "nearest") != "nearest") {
+      context.Mix("interpolates between the positions of", /*guarded=*/false);
+    }
     context.Doubt("samples between the positions of");
     flow.along.back().moved = true;
   }
