@@ -11,6 +11,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/slice_op.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/probe_sizes.h"
@@ -26,14 +27,17 @@ constexpr int64_t kOthers[] = {5, 16, 64, 224};
 constexpr int64_t kRows = 3;
 
 // Constants that differ as sizes do, and decide the same: neither a condition nor what is
-// multiplied by zero is another one.
-bool DecideAlike(const Tensor& a, const Tensor& b) {
+// multiplied by zero is another one. `makes_shapes`: the operand says how large a result is;
+// others that count say where something lies.
+bool DecideAlike(bool makes_shapes, const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype()) return false;
-  const bool counts = IsInteger(a.dtype()) && a.dtype() != DType::kBool;
-  if (counts || a.shape() != b.shape()) return true;
+  if (a.shape() != b.shape()) return true;
+  const bool is_place = IsInteger(a.dtype()) && !makes_shapes;
   const std::vector<double> ones = a.ToDoubles(), others = b.ToDoubles();
-  return absl::c_equal(ones, others, [](double one, double other) {
-    return (one == 0) == (other == 0) && std::isfinite(one) == std::isfinite(other);
+  return absl::c_equal(ones, others, [&](double one, double other) {
+    if (is_place) return one == other;
+    return (one == 0) == (other == 0) && std::isfinite(one) == std::isfinite(other) &&
+           (one < 0) == (other < 0);
   });
 }
 
@@ -49,11 +53,11 @@ class Comparison {
     for (size_t i = 0; i < nodes.size(); ++i) {
       const Node &one = a_.node(nodes[i]), &other = b_.node(others[i]);
       const bool alike = one.op == other.op && one.attributes == other.attributes &&
-                         Match(one.inputs, other.inputs) && Pair(one.outputs, other.outputs) &&
-                         Kept(a_, one) == Kept(b_, other);
+                         Match(FindOp(one.op), one.inputs, other.inputs) &&
+                         Pair(one.outputs, other.outputs) && Kept(a_, one) == Kept(b_, other);
       if (!alike) return false;
     }
-    return Match(a_.outputs(), b_.outputs());
+    return Match(nullptr, a_.outputs(), b_.outputs());
   }
 
  private:
@@ -82,16 +86,26 @@ class Comparison {
     return true;
   }
 
-  bool Match(const std::vector<ValueId>& ids, const std::vector<ValueId>& others) const {
-    return absl::c_equal(ids, others, [&](ValueId id, ValueId other) {
-      if (id == kNone || other == kNone) return id == other;
-      const Value &one = a_.value(id), &two = b_.value(other);
-      if (one.kind != two.kind) return false;
-      if (one.kind == Value::Kind::kConstant) return DecideAlike(one.constant, two.constant);
-      if (one.kind == Value::Kind::kParameter) return one.name == two.name;
-      const auto it = twin_.find(id);
-      return it != twin_.end() && it->second == other;
-    });
+  // `row`: of the op that takes them; null for the model's outputs.
+  bool Match(const OpRow* row, const std::vector<ValueId>& ids,
+             const std::vector<ValueId>& others) const {
+    if (ids.size() != others.size()) return false;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if ((ids[i] == kNone) != (others[i] == kNone)) return false;
+      if (ids[i] != kNone && !IsTwin(ids[i], others[i], row != nullptr && row->IsValueInput(i)))
+        return false;
+    }
+    return true;
+  }
+
+  bool IsTwin(ValueId id, ValueId other, bool makes_shapes) const {
+    const Value &one = a_.value(id), &two = b_.value(other);
+    if (one.kind != two.kind) return false;
+    if (one.kind == Value::Kind::kConstant)
+      return DecideAlike(makes_shapes, one.constant, two.constant);
+    if (one.kind == Value::Kind::kParameter) return one.name == two.name;
+    const auto it = twin_.find(id);
+    return it != twin_.end() && it->second == other;
   }
 
   const Graph& a_;
