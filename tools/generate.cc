@@ -146,7 +146,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadAll(LocalEngine& local, const s
 absl::Status Generate(const GenerateOptions& options) {
   ASSIGN_OR_RETURN(std::vector<GenerationRequest> prompts, PromptsOf(options));
   LocalEngine local(kEveryIsa, options.threads);
-  std::vector<int64_t> first, next;
+  std::vector<int64_t> first, next, beside;
   GeneratorOptions wanted = {.page_bytes = options.memory_mb << 20,
                              .cache_dtype = *ops::ParseCacheDType(options.cache_dtype),
                              .context = options.context,
@@ -183,8 +183,17 @@ absl::Status Generate(const GenerateOptions& options) {
     RETURN_IF_ERROR(generator->Submit(std::move(prompts[i])).status());
   }
   const int64_t start = local.clock.NowNs();
-  while (generator->Step()) {
+  // Steps that compute prompts as well say nothing about the others.
+  size_t told = 0;
+  for (int64_t prompt_tokens = 0; generator->Step();) {
+    const int64_t before = std::exchange(prompt_tokens, generator->Stats().prompt_tokens);
+    if (prompt_tokens != before) {
+      beside.insert(beside.end(), next.begin() + static_cast<int64_t>(told), next.end());
+      next.resize(told);
+    }
+    told = next.size();
   }
+  if (next.empty()) next = std::move(beside);
   const int64_t ns = local.clock.NowNs() - start;
   PrintAnswers(answers);
   if (options.speed) PrintSpeed(generator->Stats(), first, next, ns);

@@ -36,6 +36,35 @@ bool IsBetter(const std::pair<float, int64_t>& a, const std::pair<float, int64_t
   return a.first != b.first ? a.first > b.first : a.second < b.second;
 }
 
+// The highest of scores, and whether all are numbers below infinity. Side by side, as a vocabulary
+// is long.
+struct Highest {
+  float score = kNever;
+  bool are_numbers = true;
+};
+Highest HighestOf(absl::Span<const float> scores) {
+  constexpr size_t kLanes = 16;
+  float highest[kLanes];
+  uint32_t others[kLanes] = {};
+  std::fill_n(highest, kLanes, kNever);
+  size_t i = 0;
+  for (; i + kLanes <= scores.size(); i += kLanes) {
+    const float* const from = scores.data() + i;
+    for (size_t j = 0; j < kLanes; ++j) {
+      highest[j] = from[j] > highest[j] ? from[j] : highest[j];
+      others[j] |= from[j] < -kNever ? 0u : 1u;
+    }
+  }
+  Highest result;
+  const auto add = [&result](float score, bool is_number) {
+    result.score = std::max(result.score, score);
+    result.are_numbers = result.are_numbers && is_number;
+  };
+  for (size_t j = 0; j < kLanes; ++j) add(highest[j], others[j] == 0);
+  for (; i < scores.size(); ++i) add(scores[i], scores[i] < -kNever);
+  return result;
+}
+
 }  // namespace
 
 absl::Status SamplingOptions::Check(int64_t vocabulary) const {
@@ -87,7 +116,7 @@ double Sampler::NextUniform() {
 }
 
 void Sampler::TellLogprobs(absl::Span<const float> scores, SampledToken& token) const {
-  const float highest = *absl::c_max_element(scores);
+  const float highest = HighestOf(scores).score;
   double total = 0;
   for (const float score : scores) total += std::exp(static_cast<double>(score) - highest);
   const double log_total = highest + std::log(total);
@@ -125,10 +154,9 @@ void Sampler::Penalise(absl::Span<float> scores) const {
 }
 
 // Scores are those after penalties.
-int64_t Sampler::Choose(absl::Span<float> scores) {
-  if (options_.temperature == 0) return absl::c_max_element(scores) - scores.begin();
+int64_t Sampler::Choose(absl::Span<float> scores, float highest) {
+  if (options_.temperature == 0) return absl::c_find(scores, highest) - scores.begin();
   candidates_.clear();
-  const float highest = *absl::c_max_element(scores);
   // Lower scores are left out by min_p, or weigh nothing beside the best one.
   const float least =
       highest + options_.temperature * (options_.min_p > 0 ? std::log(options_.min_p) : -80.0f);
@@ -176,20 +204,19 @@ void Sampler::Restrict(absl::Span<const int64_t> allowed, absl::Span<float> scor
 
 absl::StatusOr<SampledToken> Sampler::Draw(absl::Span<float> scores,
                                            absl::Span<const int64_t> allowed) {
-  for (const float score : scores) {
-    if (std::isnan(score) || score == -kNever) {
-      return absl::DataLossError("the model's scores are no numbers");
-    }
+  if (!HighestOf(scores).are_numbers) {
+    return absl::DataLossError("the model's scores are no numbers");
   }
   std::vector<float> own;
   if (options_.logprobs >= 0) own.assign(scores.begin(), scores.end());
   Penalise(scores);
   if (!options_.allowed_ids.empty()) Restrict(options_.allowed_ids, scores);
   if (!allowed.empty()) Restrict(allowed, scores);
-  if (*absl::c_max_element(scores) == kNever) {
+  const float highest = HighestOf(scores).score;
+  if (highest == kNever) {
     return absl::DataLossError("no token is left to draw from: all scores are -inf");
   }
-  SampledToken token = {.id = Choose(scores)};
+  SampledToken token = {.id = Choose(scores, highest)};
   if (!own.empty()) TellLogprobs(own, token);
   ++seen_[token.id].second;
   ++drawn_;

@@ -72,7 +72,8 @@ class Sampler {
   void TellLogprobs(absl::Span<const float> scores, SampledToken& token) const;
   static void Restrict(absl::Span<const int64_t> allowed, absl::Span<float> scores);
   void Penalise(absl::Span<float> scores) const;
-  int64_t Choose(absl::Span<float> scores);
+  // `highest`: that of all scores.
+  int64_t Choose(absl::Span<float> scores, float highest);
   double NextUniform();
 
   const SamplingOptions options_;

@@ -1,6 +1,6 @@
 // Rates of the cpu device's hot kernels beside the machine's own limits, one thread:
 //
-//   bench_kernels [--isa TIER] [--only gemm|weights|bytes|unpacked|attention]
+//   bench_kernels [--isa TIER] [--only gemm|weights|blocks|bytes|unpacked|attention]
 //                 [--seconds-per-case 0.2]
 //
 // GEMM shapes are those of MiniLM; each line alternates ours and OpenBLAS (loaded at run time, with
@@ -24,6 +24,8 @@
 #include "runtime/device/cpu/attention/attention.h"
 #include "runtime/device/cpu/gemm/foreign_blas.h"
 #include "runtime/device/cpu/gemm/gemm.h"
+#include "runtime/device/cpu/gemm/gemm_block_digits.h"
+#include "runtime/device/cpu/gemm/gemm_blocks.h"
 #include "runtime/device/cpu/int8/gemm_u8s8.h"
 #include "runtime/device/cpu/machine_peak.h"
 #include "runtime/device/cpu/simd/weight_memory.h"
@@ -283,6 +285,67 @@ void BenchWeights(Isa isa, double seconds) {
   }
 }
 
+// Products by all the weights of a small decoder, stored in 4 or 8 bits in blocks of 32: as floats
+// that are made on the way, and as bytes. GF/s, and the rate at which packed weights are read.
+void BenchBlocks(Isa isa, double seconds) {
+  const GemmKernels& division = GemmKernelsFor(isa);
+  const BlockGemmKernels& floats = BlockGemmKernelsFor(isa);
+  const BlockDigitKernels* const digits = BlockDigitKernelsFor(isa);
+  constexpr int64_t kElements = 100'000'000;
+  std::printf("\nblocks: peak %.1f GF/s, %ld MB read at %.1f GB/s, one thread, %s\n",
+              MeasureGflops(isa), kElements / 2 >> 20, MeasureReadBandwidth(isa, kElements / 2),
+              std::string(IsaName(isa)).c_str());
+  std::printf("%4s %6s %6s %6s %9s %9s %9s %9s\n", "bits", "m", "k", "n", "floats", "GB/s", "bytes",
+              "GB/s");
+  const int64_t shapes[][3] = {{4, 576, 3072}, {4, 1536, 576}, {8, 576, 49152}};
+  for (const auto& [bits, k, n] : shapes) {
+    const BlockForm form = {.bits = static_cast<int>(bits), .block = 32, .points = true};
+    const Floats numbers(n * k * bits / 32 + 1), scales(n * form.Blocks(k));
+    const std::vector<float> points(n * form.Blocks(k), static_cast<float>(1 << (bits - 1)));
+    const BlockSource source = {.numbers = reinterpret_cast<const uint8_t*>(numbers.data()),
+                                .row_bytes = k * bits / 8,
+                                .bits = form.bits,
+                                .scales = scales.data(),
+                                .points = points.data()};
+    const int64_t matrices = std::max<int64_t>(1, kElements / (n * k));
+    const int64_t float_bytes = floats.PackedBytes(k, n, form);
+    const int64_t digit_bytes = digits == nullptr ? 64 : digits->packed_bytes(k, n, form);
+    WeightsInTurn as_floats(float_bytes, matrices, [&, k, n](std::byte* packed) {
+      floats.pack(source, form, k, n, packed);
+    });
+    WeightsInTurn as_digits(digit_bytes, matrices, [&, k, n](std::byte* packed) {
+      if (digits != nullptr) digits->pack(source, form, k, n, packed);
+    });
+    for (int64_t m : {1, 2, 4, 8, 16, 64, 128}) {
+      const Floats a(m * k), c(m * n);
+      const AlignedBuffer scratch(
+          static_cast<size_t>(digits == nullptr ? 64 : digits->scratch_bytes(m, k, form)));
+      GemmArgs args = {.a = a.data(),
+                       .lda = k,
+                       .c = c.data(),
+                       .ldc = n,
+                       .n = n,
+                       .k = k,
+                       .scratch = scratch.data()};
+      const std::vector<double> times =
+          Race({[&, m, n] {
+                  args.packed_b = as_floats.Next();
+                  floats.part(args, form, {0, m, 0, division.Panels(n)});
+                },
+                [&, m, n] {
+                  if (digits == nullptr) return;
+                  args.packed_b = as_digits.Next();
+                  digits->part(args, form, {0, m, 0, digits->division.Panels(n)});
+                }},
+               seconds);
+      const double flops = 2e-9 * static_cast<double>(m * k * n);
+      std::printf("%4ld %6ld %6ld %6ld %9.1f %9.1f %9.1f %9.1f\n", bits, m, k, n, flops / times[0],
+                  1e-9 * static_cast<double>(float_bytes) / times[0], flops / times[1],
+                  1e-9 * static_cast<double>(digit_bytes) / times[1]);
+    }
+  }
+}
+
 // Products of activations: nothing is packed ahead, on either side.
 void BenchUnpacked(Isa isa, double seconds) {
   const GemmKernels& kernels = GemmKernelsFor(isa);
@@ -421,6 +484,7 @@ int main(int argc, char** argv) {
   const auto wanted = [&](const char* name) { return family == "all" || family == name; };
   if (wanted("gemm")) reprise::cpu::BenchGemm(isa, seconds);
   if (wanted("weights")) reprise::cpu::BenchWeights(isa, seconds);
+  if (wanted("blocks")) reprise::cpu::BenchBlocks(isa, seconds);
   if (wanted("bytes")) reprise::cpu::BenchBytes(isa, seconds);
   if (wanted("unpacked")) reprise::cpu::BenchUnpacked(isa, seconds);
   if (wanted("attention")) reprise::cpu::BenchAttention(isa, seconds);

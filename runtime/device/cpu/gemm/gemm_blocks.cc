@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "runtime/device/cpu/gemm/block_words.h"
 #include "runtime/device/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -246,26 +247,6 @@ void WidenPanel(const void* packed, const BlockForm& form, int64_t k, int64_t pa
   const auto widen = form.bits == 4 ? (form.points ? Widen<4, true> : Widen<4, false>)
                                     : (form.points ? Widen<8, true> : Widen<8, false>);
   widen(b, form.block, 0, k, floats);
-}
-
-// Number `i` of a column.
-HWY_INLINE uint32_t NumberAt(const BlockSource& b, const uint8_t* column, int64_t i) {
-  const int64_t bit = i * b.bits;
-  const int number = column[bit / 8] >> (bit % 8) & ((1 << b.bits) - 1);
-  return static_cast<uint8_t>(number + b.offset);
-}
-
-// Numbers [i, end) of a column as a word.
-HWY_INLINE uint32_t WordAt(const BlockSource& b, const BlockForm& form, const uint8_t* column,
-                           int64_t i, int64_t end) {
-  if (b.bits == form.bits && end - i == form.PerWord()) {
-    uint32_t word;
-    std::memcpy(&word, column + i * b.bits / 8, sizeof(word));
-    return b.offset == 0 ? word : word ^ 0x80808080u;
-  }
-  uint32_t word = 0;
-  for (int64_t at = i; at < end; ++at) word |= NumberAt(b, column, at) << ((at - i) * form.bits);
-  return word;
 }
 
 void PackBlocks(const BlockSource& b, const BlockForm& form, int64_t k, int64_t n, void* packed) {

@@ -3,6 +3,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/gemm/block_weights.h"
 #include "runtime/device/cpu/gemm/gemm.h"
+#include "runtime/device/cpu/gemm/gemm_block_digits.h"
 #include "runtime/device/cpu/gemm/gemm_blocks.h"
 #include "runtime/device/cpu/gemm/gemm_plans.h"
 #include "runtime/device/cpu/gemm/matmul_desc.h"
@@ -13,6 +14,7 @@ namespace {
 
 struct BlockParams {
   const BlockGemmKernels* kernels = nullptr;
+  const BlockDigitKernels* digits = nullptr;  // or these
   BlockForm form;
   Product product;
   // Positions among the operands.
@@ -39,6 +41,17 @@ void RunBlocks(const LaunchArgs& args) {
   const auto& params = *static_cast<const BlockParams*>(args.params);
   const GemmPart part = PartOf(params, args, args.parts);
   params.kernels->part(GemmArgsOf(params.product, params.addends, args), params.form, part);
+}
+
+// Rows become digits in the scratch of each part.
+void RunDigits(const LaunchArgs& args) {
+  const auto& params = *static_cast<const BlockParams*>(args.params);
+  const int parts = PartsWithScratch(args, params.scratch_parts);
+  if (args.part >= parts) return;
+  GemmArgs gemm = GemmArgsOf(params.product, params.addends, args);
+  gemm.scratch =
+      static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes;
+  params.digits->part(gemm, params.form, PartOf(params, args, parts));
 }
 
 // A few panels after the others become floats, for kernels that know nothing else.
@@ -69,13 +82,15 @@ void RunWidened(const LaunchArgs& args) {
   }
 }
 
-PrepareStep PackStep(const BlockWeights& weights, const BlockForm& form, int64_t k, int64_t panel,
+PrepareStep PackStep(const BlockWeights& weights, const BlockParams& params, int64_t panel,
                      int64_t bytes) {
+  const BlockForm& form = params.form;
   PrepareStep step = {.input = 1,
                       .op = kPackBlocksOp,
                       .attributes = {{"bits", int64_t{weights.bits}},
                                      {"block", weights.block},
-                                     {"k", k},
+                                     {"digits", int64_t{params.digits != nullptr}},
+                                     {"k", params.product.k},
                                      {"kept_bits", int64_t{form.bits}},
                                      {"panel", panel},
                                      {"point", int64_t{weights.point}},
@@ -115,12 +130,23 @@ absl::StatusOr<std::vector<float>> PointsOf(const Tensor& points, int64_t n, int
   return floats;
 }
 
+// The kernels that multiply bytes; null where the tile unit takes the products, or nothing does.
+const BlockDigitKernels* DigitsFor(const CpuTarget& target, const BlockWeights& weights) {
+  const bool whole = weights.points == nullptr || weights.points->dtype() != DType::kFloat32;
+  const bool taken = DigitBlocks::LengthFor(weights.Form()) > 0;
+  if (!whole || !taken || target.isa.Has(CpuFeature::kAmx)) return nullptr;
+  return BlockDigitKernelsFor(target.isa);
+}
+
 }  // namespace
 
 absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& attributes,
                                      const Tensor& numbers, const Tensor& scales,
                                      const Tensor* points, WeightMemory& memory) {
   const BlockGemmKernels& kernels = BlockGemmKernelsFor(target.isa);
+  const BlockDigitKernels* const digits =
+      attributes.Int("digits", 0) != 0 ? BlockDigitKernelsFor(target.isa) : nullptr;
+  const int64_t panel = digits == nullptr ? kernels.panel_columns : digits->division.panel_columns;
   const int64_t k = attributes.Int("k", 0);
   const bool is_signed = numbers.dtype() == DType::kInt8;
   BlockSource source = {.numbers = static_cast<const uint8_t*>(numbers.data()),
@@ -134,12 +160,12 @@ absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& 
   const bool known = (source.bits == 2 || source.bits == 4 || source.bits == 8) &&
                      (form.bits == 4 || form.bits == 8) && form.block > 0;
   if (!known || numbers.shape().size() != 2 || scales.dtype() != DType::kFloat32 ||
-      attributes.Int("panel", 0) != kernels.panel_columns || k <= 0 ||
-      source.row_bytes * 8 < k * source.bits || scales.num_elements() != n * form.Blocks(k)) {
+      attributes.Int("panel", 0) != panel || k <= 0 || source.row_bytes * 8 < k * source.bits ||
+      scales.num_elements() != n * form.Blocks(k)) {
     return absl::InternalError(absl::StrCat(
         kPackBlocksOp, " of ", DTypeName(numbers.dtype()), " ", ShapeToString(numbers.shape()),
         " with scales ", ShapeToString(scales.shape()), ", ", k, " deep, into panels of ",
-        attributes.Int("panel", 0), " columns on a device of ", kernels.panel_columns));
+        attributes.Int("panel", 0), " columns on a device of ", panel));
   }
   source.offset = is_signed ? 1 << (form.bits - 1) : 0;
   std::vector<float> floats;
@@ -151,9 +177,10 @@ absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& 
                   static_cast<float>(attributes.Int("point", 0) + source.offset));
   }
   if (form.points) source.points = floats.data();
-  const int64_t bytes = kernels.PackedBytes(k, n, form);
+  const int64_t bytes =
+      digits == nullptr ? kernels.PackedBytes(k, n, form) : digits->packed_bytes(k, n, form);
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
-  kernels.pack(source, form, k, n, packed.get());
+  (digits == nullptr ? kernels.pack : digits->pack)(source, form, k, n, packed.get());
   return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 
@@ -172,13 +199,13 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
                              .product = product,
                              .addends = *addends,
                              .floats = &GemmKernelsFor(target.isa)};
-  const int64_t panel = usual.kernels->panel_columns;
-  const int64_t bytes = usual.kernels->PackedBytes(product.k, product.n, usual.form);
+  int64_t panel = usual.kernels->panel_columns;
+  int64_t bytes = usual.kernels->PackedBytes(product.k, product.n, usual.form);
   std::vector<Candidate> candidates;
   const auto add = [&](absl::string_view name, KernelFn run, const BlockParams& params) {
     Candidate& candidate =
         candidates.emplace_back(MakeCandidate(target, node, name, run, params, product.flops()));
-    candidate.option.prepare.push_back(PackStep(*weights, params.form, product.k, panel, bytes));
+    candidate.option.prepare.push_back(PackStep(*weights, params, panel, bytes));
     candidate.option.workspace_bytes =
         static_cast<size_t>(params.scratch_parts * params.scratch_bytes);
     candidate.option.in_place = addends->residual;
@@ -192,6 +219,21 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
     candidate.bound.detail =
         absl::StrCat(product.Detail(), ", ", params.form.bits, " bits a weight");
   };
+  if (const BlockDigitKernels* const digits = DigitsFor(target, *weights); digits != nullptr) {
+    BlockParams params = usual;
+    params.digits = digits;
+    params.floats = &digits->division;
+    params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+    params.scratch_bytes = digits->scratch_bytes(product.m, product.k, usual.form);
+    const GemmKernels& division = digits->division;
+    panel = division.panel_columns;
+    bytes = digits->packed_bytes(product.k, product.n, usual.form);
+    params.scratch_parts = static_cast<int>(std::min<int64_t>(
+        target.scratch_parts,
+        (product.m + division.tile_rows - 1) / division.tile_rows * division.Panels(product.n)));
+    add("gemm_blocks_vnni", RunDigits, params);
+    return candidates;
+  }
   if (tiles != nullptr && SuitsTiles(product, /*int8=*/false)) {
     BlockParams widened = usual;
     widened.floats = tiles;

@@ -35,6 +35,14 @@ struct PagedRow {
 // The numbers in front of a row's biases, that of the farthest distance, and behind: any.
 inline constexpr int64_t kPagePad = 16;
 
+// The keys that the next call looks at, which are asked for ahead.
+struct PagedNext {
+  std::byte* const* pages = nullptr;
+  int64_t first_page = 0;
+  int64_t last_page = -1;  // -1: nothing is known
+  int64_t k_offset = 0;
+};
+
 struct PagedArgs {
   std::byte* const* pages = nullptr;  // those of the sequence
   // Where a client carries the keys and values of the head: `positions` rows of each, one behind
@@ -50,6 +58,7 @@ struct PagedArgs {
   int64_t v_offset = 0;
   int64_t k_scales = 0;  // floats from there to their scales, where they are integers
   int64_t v_scales = 0;
+  PagedNext next;
   int64_t head_dim = 0;
   int64_t v_head_dim = 0;
   float scale = 1;

@@ -196,8 +196,22 @@ int64_t CostOf(const PagedParams& p, const Tokens& all, int64_t begin, int64_t e
   return (end - begin) * (seen + kPage);
 }
 
+// The keys that the unit behind that of these tokens and this head looks at.
+PagedNext NextOf(const PagedParams& p, const Tokens& all, int64_t begin, int64_t end,
+                 int64_t tokens, int64_t kv_head) {
+  const bool same = kv_head + 1 < p.kv_heads;
+  const int64_t token = same ? begin : end, head = same ? kv_head + 1 : 0;
+  if (token >= tokens || all.carried(token) != nullptr) return {};
+  const int64_t position = all.positions[token];
+  const int64_t first = p.args.window > 0 ? std::max<int64_t>(0, position - p.args.window + 1) : 0;
+  return {.pages = all.pages(token),
+          .first_page = first / kPage,
+          .last_page = position / kPage,
+          .k_offset = p.args.k_offset + head * p.args.head_dim * kPage};
+}
+
 void RunUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int64_t end,
-             int64_t kv_head) {
+             int64_t tokens, int64_t kv_head) {
   const Tokens all(launch);
   PagedArgs args = p.args;
   args.scratch = static_cast<float*>(launch.operands[p.out + 1]) + launch.part * p.scratch_floats;
@@ -210,6 +224,7 @@ void RunUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int6
     args.positions = all.positions[end - 1] + 1;  // Those behind are not written yet.
     args.tile = args.scratch + kMostPagedRows * args.scratch_stride;
   } else {
+    args.next = NextOf(p, all, begin, end, tokens, kv_head);
     args.pages = all.pages(begin);
     args.k_offset += kv_head * args.head_dim * kPage;
     args.v_offset += kv_head * kPage * ops::PagedValueStride(args.v_head_dim);
@@ -255,7 +270,7 @@ void Attend(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
   for (int64_t t = 0; t < tokens && cost < high;) {
     const int64_t end = EndOfTile(p, all, t, tokens), own = CostOf(p, all, t, end);
     for (int64_t h = 0; h < p.kv_heads; ++h, cost += own) {
-      if (cost >= low && cost < high) RunUnit(launch, p, t, end, h);
+      if (cost >= low && cost < high) RunUnit(launch, p, t, end, tokens, h);
     }
     t = end;
   }

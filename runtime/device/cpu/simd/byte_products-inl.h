@@ -45,6 +45,18 @@ HWY_INLINE void AccumulateBytes(V& sum, V unsigned_bytes, V signed_bytes) {
 #endif
   sum.raw = register_of_sum;
 }
+
+// The same of words of two signed numbers of 16 bits.
+template <class V>
+HWY_INLINE void AccumulatePairs(V& sum, V a, V b) {
+  auto register_of_sum = sum.raw;
+#if HWY_TARGET == HWY_AVX3
+  asm("vpdpwssd %2, %1, %0" : "+v"(register_of_sum) : "v"(a.raw), "v"(b.raw));
+#else
+  asm("%{vex%} vpdpwssd %2, %1, %0" : "+x"(register_of_sum) : "x"(a.raw), "x"(b.raw));
+#endif
+  sum.raw = register_of_sum;
+}
 #endif
 
 #if HWY_TARGET == HWY_SCALAR

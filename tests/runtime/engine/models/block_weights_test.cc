@@ -238,7 +238,7 @@ constexpr Form kForms[] = {
 
 INSTANTIATE_TEST_SUITE_P(Forms, BlockWeightsTest,
                          testing::Combine(testing::ValuesIn(kForms),
-                                          testing::ValuesIn(cpu::TestedTiers())),
+                                          testing::ValuesIn(cpu::ProductTiers())),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" +
                                   std::string(IsaName(std::get<1>(info.param)));

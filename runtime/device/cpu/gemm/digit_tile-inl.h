@@ -1,0 +1,189 @@
+// Sums of gemm_block_digits.cc: a lone row, and tiles of a few, by a panel. Included inside a
+// kernel file after hwy/highway.h, once for each Highway target.
+#if defined(REPRISE_CPU_DIGIT_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef REPRISE_CPU_DIGIT_TILE_INL_H_
+#undef REPRISE_CPU_DIGIT_TILE_INL_H_
+#else
+#define REPRISE_CPU_DIGIT_TILE_INL_H_
+#endif
+
+#include <array>
+#include <utility>
+
+#include "hwy/highway.h"
+#include "runtime/device/cpu/gemm/block_digits-inl.h"
+#include "runtime/device/cpu/gemm/digit_panel-inl.h"
+
+#if REPRISE_HAS_VNNI
+HWY_BEFORE_NAMESPACE();
+namespace reprise::cpu::HWY_NAMESPACE {
+namespace {
+
+// The sums of a tile's digits are 24 of the 32 vectors of AVX-512, 12 of the 16 of AVX2.
+constexpr int kTall = HWY_TARGET == HWY_AVX3 ? 4 : 2;
+// The float sums of a vector of columns after another block.
+HWY_INLINE VF AddBlock(VU32 high, VU32 middle, VU32 low, const DigitBlock& row,
+                       const float* factors, VF sums) {
+  const F32 d;
+  const D32 d32;
+  const auto lower = hn::BitCast(d32, hn::Add(hn::ShiftLeft<8>(middle), low));
+  const VF sum = hn::MulAdd(hn::ConvertTo(d, hn::BitCast(d32, high)), hn::Set(d, 65536.0f),
+                            hn::ConvertTo(d, lower));
+  return hn::MulAdd(hn::Mul(sum, hn::LoadU(d, factors)), hn::Set(d, row.scale), sums);
+}
+
+// A lone row by a panel, unpacked on the way. `digits` are signed.
+template <int kBits>
+HWY_NOINLINE void LoneRow(const uint8_t* HWY_RESTRICT digits, int64_t stride,
+                          const DigitBlock* HWY_RESTRICT facts, const DigitBlocks& blocks,
+                          const char* HWY_RESTRICT panel, VF (&sums)[kWide]) {
+  const F32 d;
+  const DU32 du;
+  const auto* points = reinterpret_cast<const uint8_t*>(panel);
+  const char* HWY_RESTRICT from = panel + PointBytes(blocks);
+  VF total[kWide];
+  HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) total[v] = hn::Zero(d);
+  for (int64_t b = 0; b < blocks.count; ++b, points += kWidth) {
+    const auto* const factors = reinterpret_cast<const float*>(from);
+    REPRISE_FETCH_WORDS(from)
+    from += kWordBytes;
+    VU32 acc[kDigits][kWide];
+    // All products of the block's zero points at once.
+    HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+      const VU32 point = hn::PromoteTo(du, hn::LoadU(DU8(), points + v * kLanes));
+      HWY_UNROLL(3) for (int digit = 0; digit < kDigits; ++digit) {
+        acc[digit][v] = hn::Zero(du);
+        AccumulatePairs(acc[digit][v], point, hn::Set(du, facts[b].less[digit]));
+      }
+    }
+    const auto step = [&](const VU32(&bytes)[kWide]) HWY_ATTR {
+      HWY_UNROLL(3) for (int digit = 0; digit < kDigits; ++digit) {
+        const VU32 of_a = hn::Set(du, LoadWord(digits + digit * stride));
+        HWY_UNROLL(2)
+        for (int v = 0; v < kWide; ++v) AccumulateBytes(acc[digit][v], bytes[v], of_a);
+      }
+      digits += 4;
+    };
+    for (int64_t word = blocks.WordsOf(b); word > 0; --word, from += kWordBytes) {
+      REPRISE_FETCH_WORDS(from)
+      VU32 words[kWide], bytes[kWide];
+      HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+        words[v] = hn::LoadU(du, reinterpret_cast<const uint32_t*>(from) + v * kLanes);
+        bytes[v] = Bytes<kBits, 0>(words[v]);
+      }
+      step(bytes);
+      if constexpr (kBits == 4) {
+        HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) bytes[v] = Bytes<kBits, 1>(words[v]);
+        step(bytes);
+      }
+    }
+    HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+      total[v] =
+          AddBlock(acc[0][v], acc[1][v], acc[2][v], facts[b], factors + v * kLanes, total[v]);
+    }
+  }
+  HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) sums[v] = total[v];
+}
+
+// A tile of rows by blocks [begin, end) of a panel.
+struct TileIn {
+  const uint8_t* digits;  // plus 128, of the first of these blocks
+  int64_t stride;
+  const DigitBlock* facts;  // those of the next row are `blocks.count` behind
+  const DigitBlocks& blocks;
+  int64_t begin, end;
+  const Unpacked& unpacked;
+  int per_word;
+  const char* panel;
+  Ahead ahead;  // what is asked for meanwhile
+  float* sums;  // [rows][kWidth], which are added to unless these blocks are the first
+};
+
+// kPoints: `unpacked` lacks zero points.
+template <int kRows, bool kPoints>
+HWY_NOINLINE void DigitTile(const TileIn& in) {
+  const F32 d;
+  const DU32 du;
+  const DigitBlocks blocks = in.blocks;
+  const int64_t stride = in.stride;
+  const DigitBlock* HWY_RESTRICT facts = in.facts + in.begin;
+  const auto* points = reinterpret_cast<const uint8_t*>(in.panel) + in.begin * kWidth;
+  const char* HWY_RESTRICT factors = in.panel + BlockAt(blocks, in.begin);
+  const uint32_t* HWY_RESTRICT words = in.unpacked.words;
+  const uint32_t* HWY_RESTRICT starts = in.unpacked.starts;
+  float* HWY_RESTRICT sums = in.sums;
+  Ahead ahead = in.ahead;
+  const uint8_t* HWY_RESTRICT rows[kRows];
+  HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) rows[r] = Kept(in.digits + r * kDigits * stride);
+  if (in.begin == 0) {
+    HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+        hn::Store(hn::Zero(d), d, sums + r * kWidth + v * kLanes);
+      }
+    }
+  }
+  for (int64_t b = in.begin; b < in.end; ++b, ++facts, starts += kWidth, points += kWidth) {
+    VU32 acc[kRows][kDigits][kWide];
+    HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+      const VU32 start = hn::Load(du, starts + v * kLanes);
+      HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+        HWY_UNROLL(3) for (int digit = 0; digit < kDigits; ++digit) acc[r][digit][v] = start;
+      }
+    }
+    if constexpr (kPoints) {
+      HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+        const VU32 point =
+            hn::Sub(hn::PromoteTo(du, hn::LoadU(DU8(), points + v * kLanes)), hn::Set(du, 128));
+        HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+          HWY_UNROLL(3) for (int digit = 0; digit < kDigits; ++digit) {
+            const VU32 less = hn::Set(du, facts[r * blocks.count].less[digit]);
+            AccumulatePairs(acc[r][digit][v], point, less);
+          }
+        }
+      }
+    }
+    const int64_t steps = blocks.WordsOf(b) * in.per_word;
+    for (int64_t step = 0; step < steps; ++step, words += kWidth) {
+      __builtin_prefetch(ahead.next, /*rw=*/0, /*locality=*/2);
+      __builtin_prefetch(ahead.next + kLine, /*rw=*/0, /*locality=*/2);
+      ahead.next += ahead.step;
+      VU32 weights[kWide];
+      HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) weights[v] = hn::Load(du, words + v * kLanes);
+      HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+        HWY_UNROLL(3) for (int digit = 0; digit < kDigits; ++digit) {
+          const VU32 of_a = hn::Set(du, LoadWord(rows[r] + digit * stride));
+          HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+            AccumulateBytes(acc[r][digit][v], of_a, weights[v]);
+          }
+        }
+        rows[r] += 4;
+      }
+    }
+    HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
+      const DigitBlock& row = facts[r * blocks.count];
+      HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
+        float* const at = sums + r * kWidth + v * kLanes;
+        hn::Store(AddBlock(acc[r][0][v], acc[r][1][v], acc[r][2][v], row,
+                           reinterpret_cast<const float*>(factors) + v * kLanes, hn::Load(d, at)),
+                  d, at);
+      }
+    }
+    factors += (1 + blocks.words) * kWordBytes;
+  }
+}
+
+using DigitTileFunction = void (*)(const TileIn&);
+template <bool kPoints, int... kRowsLessOne>
+constexpr std::array<DigitTileFunction, sizeof...(kRowsLessOne)> DigitTilesOf(
+    std::integer_sequence<int, kRowsLessOne...>) {
+  return {DigitTile<kRowsLessOne + 1, kPoints>...};
+}
+template <bool kPoints>
+constexpr auto kDigitTiles = DigitTilesOf<kPoints>(std::make_integer_sequence<int, kTall>());
+
+}  // namespace
+}  // namespace reprise::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // REPRISE_HAS_VNNI
+
+#endif  // include guard

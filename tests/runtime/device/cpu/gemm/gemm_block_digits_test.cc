@@ -1,0 +1,239 @@
+// Products by weights of a few bits on products of bytes: as exact as sums of floats, and the same
+// bits for a row whatever stands beside it.
+#include "runtime/device/cpu/gemm/gemm_block_digits.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "tests/runtime/device/cpu/gemm/gemm_harness.h"
+
+namespace reprise::cpu {
+namespace {
+
+struct Stored {
+  int bits;    // as the model has them
+  int kept;    // bits in packed words
+  int offset;  // 8 or 128: they are signed there
+  int64_t block;
+  bool points;
+};
+
+// The tiers that multiply bytes.
+std::vector<Isa> ByteTiers() {
+  std::vector<Isa> tiers;
+  for (Isa isa : ProductTiers()) {
+    if (BlockDigitKernelsFor(isa) != nullptr) tiers.push_back(isa);
+  }
+  return tiers;
+}
+
+// Weights [n, k] in blocks along k, packed, and `product`'s B as the floats that they stand for.
+struct Packed {
+  Packed(const BlockDigitKernels& kernels, const Stored& s, uint32_t seed, Product& product)
+      : form{.bits = s.kept, .block = s.block, .points = s.points} {
+    std::mt19937 random(seed);
+    const int64_t n = product.n, k = product.k, blocks = form.Blocks(k);
+    const int64_t row_bytes = (blocks * s.block * s.bits + 7) / 8;
+    std::vector<uint8_t> numbers(static_cast<size_t>(n * row_bytes));
+    for (uint8_t& byte : numbers) byte = static_cast<uint8_t>(random());
+    if (s.offset == 8) {
+      for (uint8_t& byte : numbers) byte = static_cast<uint8_t>(static_cast<int>(byte % 16) - 8);
+    }
+    std::vector<float> scales, points;
+    for (int64_t i = 0; i < n * blocks; ++i) {
+      scales.push_back(0.001f * static_cast<float>(1 + random() % 90));
+      points.push_back(static_cast<float>(random() % (1 << s.bits)));
+    }
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = 0; i < k; ++i) {
+        const int64_t bit = i * s.bits, block = j * blocks + i / s.block;
+        const uint8_t byte = numbers[j * row_bytes + bit / 8];
+        const int stored = s.offset == 0 ? byte >> bit % 8 & ((1 << s.bits) - 1)
+                                         : static_cast<uint8_t>(byte + s.offset);
+        const float point = s.points ? points[block] : static_cast<float>(1 << (s.kept - 1));
+        product.b[j * product.ldb + i] = (static_cast<float>(stored) - point) * scales[block];
+      }
+    }
+    packed = AlignedBuffer(static_cast<size_t>(kernels.packed_bytes(k, n, form)));
+    kernels.pack({.numbers = numbers.data(),
+                  .row_bytes = row_bytes,
+                  .bits = s.bits,
+                  .offset = s.offset,
+                  .scales = scales.data(),
+                  .points = s.points ? points.data() : nullptr},
+                 form, k, n, packed.data());
+  }
+
+  BlockForm form;
+  AlignedBuffer packed;
+};
+
+class GemmBlockDigitsTest : public testing::TestWithParam<Isa> {
+ protected:
+  const BlockDigitKernels& kernels() const { return *BlockDigitKernelsFor(GetParam()); }
+
+  // Rows [begin, end) of the product, divided into `parts`.
+  void Run(GemmArgs args, const Packed& b, int64_t begin, int64_t end, int parts) const {
+    args.packed_b = b.packed.data();
+    args.a += begin * args.lda;
+    args.c += begin * args.ldc;
+    if (args.residual != nullptr) args.residual += begin * args.ld_residual;
+    const AlignedBuffer scratch(
+        static_cast<size_t>(kernels().scratch_bytes(end - begin, args.k, b.form)));
+    args.scratch = scratch.data();
+    for (int part = 0; part < parts; ++part) {
+      kernels().part(args, b.form,
+                     kernels().division.Partition(end - begin, args.n, false, parts, part));
+    }
+  }
+
+  // Whether every sum is as near to that of its terms as sums of floats are.
+  static void ExpectExact(const Product& p, int64_t row) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      double sum = 0, squares = 0;
+      for (int64_t i = 0; i < p.k; ++i) {
+        const double term = static_cast<double>(p.a[row * p.lda + i]) * p.b[j * p.ldb + i];
+        sum += term;
+        squares += term * term;
+      }
+      const double bound = std::ldexp(1.0, -21) * std::sqrt(squares * static_cast<double>(p.k));
+      // Numbers near the least normal one have fewer digits.
+      ASSERT_NEAR(p.result()[static_cast<size_t>(row * p.ldc + j)], sum, bound + 3e-36)
+          << "row " << row << " column " << j;
+    }
+  }
+};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GemmBlockDigitsTest);
+
+TEST_P(GemmBlockDigitsTest, RowsAreExactAndHaveTheSameBitsHoweverManyThereAre) {
+  constexpr Stored kStored[] = {
+      {4, 4, 0, 32, false},   {4, 4, 0, 16, true}, {4, 4, 0, 1024, true}, {8, 8, 0, 32, true},
+      {8, 8, 128, 16, false}, {8, 4, 8, 8, false}, {2, 4, 0, 16, true},   {8, 8, 128, 256, true},
+  };
+  uint32_t seed = 1;
+  for (const Stored& stored : kStored) {
+    for (int64_t m : {1, 2, 3, 4, 7, 9, 17, 430}) {
+      for (int64_t n : {1, 31, 49, 97}) {
+        for (int64_t k : {1, 13, 64, 257, 2100}) {
+          if (m * n * k > 2'000'000) continue;
+          SCOPED_TRACE(testing::Message()
+                       << stored.bits << " bits kept as " << stored.kept << ", blocks of "
+                       << stored.block << ", m " << m << " n " << n << " k " << k);
+          Product p({m, k, n}, ++seed, /*transposed=*/true);
+          const Packed b(kernels(), stored, seed, p);
+          GemmArgs args = p.Args(Activation::kNone);
+          args.bias = nullptr;
+          args.residual = nullptr;
+          Run(args, b, 0, m, 1);
+          for (int64_t row = 0; row < m; row += 1 + m / 5) {
+            ExpectExact(p, row);
+            if (HasFatalFailure()) return;
+          }
+          args = p.Args(seed % 3 == 0 ? Activation::kGelu : Activation::kNone);
+          if (seed % 4 == 0) args.bias = nullptr;
+          if (seed % 5 == 0) args.residual = nullptr;
+          Run(args, b, 0, m, 1);
+          const std::vector<float> whole = p.result();
+          Run(args, b, 0, m, 3);
+          ASSERT_EQ(p.result(), whole);
+          for (int64_t row = 0; row < m; row += 1 + m / 5) Run(args, b, row, row + 1, 1);
+          ASSERT_EQ(p.result(), whole);
+          Run(args, b, 0, (m + 1) / 2, 1);
+          ASSERT_EQ(p.result(), whole);
+        }
+      }
+    }
+  }
+}
+
+// Where large elements meet weights of 0 only the small ones are seen: they keep their digits.
+TEST_P(GemmBlockDigitsTest, SmallElementsBesideLargeOnesKeepTheirDigits) {
+  for (const float value : {100.0f, 3e3f, 1e4f, 1.7e9f, -1e30f}) {
+    for (const int large : {1, 2, 5, 40}) {
+      SCOPED_TRACE(testing::Message() << large << " of " << value);
+      Product p({5, 640, 40}, 5, /*transposed=*/true);
+      for (int64_t row = 0; row < p.m; row += 2) {
+        for (int i = 0; i < large; ++i) p.a[row * p.lda + (7 + 15 * i) % p.k] = value;
+      }
+      const Packed b(kernels(), {4, 4, 0, 32, true}, 5, p);
+      GemmArgs args = p.Args(Activation::kNone);
+      args.bias = nullptr;
+      args.residual = nullptr;
+      for (int64_t row = 0; row < p.m; ++row) Run(args, b, row, row + 1, 1);
+      const std::vector<float> lone = p.result();
+      Run(args, b, 0, p.m, 1);
+      EXPECT_EQ(p.result(), lone);
+      int unseen = 0;
+      for (int64_t row = 0; row < p.m; ++row) ExpectExact(p, row);
+      for (int64_t j = 0; j < p.n; ++j) unseen += p.b[j * p.ldb + 7] == 0;
+      EXPECT_GT(unseen, 0);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(GemmBlockDigitsTest, RowsOfAnyMagnitudeHaveTheirDigits) {
+  Product p({8, 96, 40}, 5, /*transposed=*/true);
+  const float scales[] = {1e-44f, 1e-36f, 1e-30f, 1.0f, 1e20f, 1e34f, 0.0f, 1e36f};
+  for (int64_t row = 0; row < p.m; ++row) {
+    for (int64_t i = 0; i < p.k; ++i) p.a[row * p.lda + i] *= scales[row];
+  }
+  // A block of a row that is mostly zeros, as behind a ReLU.
+  for (int64_t i = 32; i < 64; ++i) p.a[3 * p.lda + i] = i == 40 ? 3.0f : i == 41 ? 0.01f : 0.0f;
+  const Packed b(kernels(), {8, 8, 0, 32, true}, 5, p);
+  GemmArgs args = p.Args(Activation::kNone);
+  args.bias = nullptr;
+  args.residual = nullptr;
+  Run(args, b, 0, p.m, 1);
+  for (int64_t row = 0; row < p.m; ++row) ExpectExact(p, row);
+}
+
+TEST_P(GemmBlockDigitsTest, InfinityAndNoNumberStayInTheirRows) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Product p({6, 70, 40}, 5, /*transposed=*/true);
+  p.a[1 * p.lda + 7] = kInfinity;
+  p.a[3 * p.lda + 69] = std::numeric_limits<float>::quiet_NaN();
+  const Packed b(kernels(), {4, 4, 0, 32, true}, 5, p);
+  GemmArgs args = p.Args(Activation::kNone);
+  args.bias = nullptr;
+  args.residual = nullptr;
+  for (const bool together : {false, true}) {
+    for (int64_t row = 0; row < p.m; ++row) {
+      if (!together) Run(args, b, row, row + 1, 1);
+    }
+    if (together) Run(args, b, 0, p.m, 1);
+    for (int64_t row = 0; row < p.m; ++row) {
+      if (row != 1 && row != 3) ExpectExact(p, row);
+    }
+    for (int64_t j = 0; j < p.n; ++j) {
+      const float weight = p.b[j * p.ldb + 7], got = p.result()[p.ldc + j];
+      if (weight == 0) {
+        EXPECT_TRUE(std::isnan(got));
+      } else {
+        EXPECT_EQ(got, std::copysign(kInfinity, weight));
+      }
+      EXPECT_TRUE(std::isnan(p.result()[3 * p.ldc + j]));
+    }
+  }
+}
+
+// Long blocks are cut into equal ones.
+TEST(DigitBlocksTest, BlocksAreCutWhereTheyAreLong) {
+  const auto length = [](int64_t block) { return DigitBlocks::LengthFor({.block = block}); };
+  EXPECT_EQ(length(8), 8);
+  EXPECT_EQ(length(32), 32);
+  EXPECT_EQ(length(128), 128);
+  EXPECT_EQ(length(256), 128);
+  EXPECT_EQ(length(576), 96);
+  EXPECT_EQ(length(20), 0);
+  EXPECT_EQ(length(4), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, GemmBlockDigitsTest, testing::ValuesIn(ByteTiers()), TierName);
+
+}  // namespace
+}  // namespace reprise::cpu
