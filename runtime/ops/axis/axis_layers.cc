@@ -269,7 +269,7 @@ Positions ThroughWindows(AxisContext& context, const Positions& positions,
                                     " ahead, behind the end of"),
                  positions);
   }
-  out.extent = line.Through(positions.extent);
+  out.extent = line.Through(positions.extent).AtMultiplesOf(context.step());
   if (!context.OutputHas(out.extent, positions.dim)) {
     context.Doubt("reads windows over the elements of");
     out.moved = true;
@@ -388,23 +388,6 @@ void GlobalPoolAxis(AxisContext& context) {
       const bool may_be = context.node().op == "GlobalMaxPool" && MayBeMasked(positions);
       context.Mix("pools over", may_be);
     }
-  }
-  context.Set(0, std::move(flow));
-}
-
-void ResizeAxis(AxisContext& context) {
-  // A piece that is as large as the whole is another one for each size.
-  if (context.attributes().String("coordinate_transformation_mode", "") == "tf_crop_and_resize" &&
-      !context.input(0).along.empty()) {
-    return UnknownAxis(context);
-  }
-  AxisFlowValue flow;
-  for (const Positions& positions : context.input(0).along) {
-    flow.along.push_back(positions);
-    flow.along.back().padding = PaddingValue::Unknown();
-    if (context.output_shape()[positions.dim] == context.shape(0)[positions.dim]) continue;
-    context.Doubt("samples between the positions of");
-    flow.along.back().moved = true;
   }
   context.Set(0, std::move(flow));
 }
