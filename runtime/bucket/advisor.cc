@@ -69,6 +69,7 @@ bool BucketAdvisor::MayGrow(size_t axis) const {
 bool BucketAdvisor::Counts(absl::Span<const int64_t> sizes) const {
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 1 || sizes[i] > kLargestSize || boundaries_[i].empty()) return false;
+    if (sizes[i] % options_.axes[i].step != 0) return false;  // No bucket holds it.
     if (sizes[i] > boundaries_[i].back() && !MayGrow(i)) return false;
   }
   return true;
@@ -108,6 +109,8 @@ bool BucketAdvisor::Sound(const BoundarySets& boundaries) const {
       if (sizes != axis.start) return false;
       continue;
     }
+    const auto off_step = [&](int64_t size) { return size % axis.step != 0; };
+    if (std::any_of(sizes.begin(), sizes.end(), off_step)) return false;
     // The largest may be there beside those of the rule.
     if (sizes.empty() || sizes.size() > static_cast<size_t>(axis.rule.most) + 1 ||
         sizes.front() < 1 || sizes.back() < axis.start.back() || sizes.back() > kLargestSize ||

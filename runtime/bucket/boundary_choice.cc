@@ -232,6 +232,12 @@ BoundarySets BoundaryChoice::SolveFor(absl::Span<const WeightedSizes> seen,
   } else if (!automatic.empty()) {
     SolveTogether(within, automatic, row_ns, sets);
   }
+  for (size_t axis = 0; axis < sets.size(); ++axis) {
+    for (int64_t& size : sets[axis]) {
+      size = (size + axes_[axis].step - 1) / axes_[axis].step * axes_[axis].step;
+    }
+    sets[axis].erase(std::unique(sets[axis].begin(), sets[axis].end()), sets[axis].end());
+  }
   return sets;
 }
 

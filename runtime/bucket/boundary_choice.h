@@ -28,6 +28,7 @@ struct AdvisorAxis {
   std::string label;
   BoundaryRule rule;           // one that does not learn leaves the axis as it is
   std::vector<int64_t> start;  // buckets in force at first, ascending
+  int64_t step = 1;            // all buckets are multiples of it
 };
 
 // Whether the model takes a bucket of this size along an axis (position). Null: the largest bucket

@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/types/span.h"
+#include "runtime/graph/extent.h"
 
 namespace reprise {
 namespace {
@@ -44,6 +45,7 @@ enum class Place { kBrief, kFirst, kMiddle, kLast, kSecondLook };
 // one, so that what does not hold fails at once. Short ones are counted from the smallest length
 // that the model takes. A second look pads half of a long size, and all but the first few
 // positions: each of these is padding once, so that what adds them up from some place on is seen.
+// All sizes are numbers of steps.
 std::vector<int64_t> Lengths(int64_t padded, int64_t smallest, Place place) {
   const int64_t less = smallest - 1;
   std::vector<int64_t> lengths;
@@ -97,15 +99,17 @@ std::vector<LengthCase> LengthCases(const ProbeOptions& options, CountingPlaces 
   std::vector<int64_t> sizes;
   absl::c_copy_if(options.padded_sizes, std::back_inserter(sizes),
                   [&](int64_t size) { return size > smallest; });
+  const int64_t step = options.step;
   for (size_t s = 0; s < sizes.size(); ++s) {
     const Place place = confirming             ? Place::kSecondLook
                         : s == 0               ? options.brief ? Place::kBrief : Place::kFirst
                         : s + 1 < sizes.size() ? Place::kMiddle
                                                : Place::kLast;
-    const std::vector<int64_t> lengths = Lengths(sizes[s], smallest, place);
+    const std::vector<int64_t> lengths =
+        Lengths(sizes[s] / step, std::max<int64_t>(1, smallest / step), place);
     for (int64_t length : lengths) {
       LengthCase c;
-      c.length = length;
+      c.length = length * step;
       c.padded = sizes[s];
       const size_t number = cases.size();
       c.content = {.patterns = PatternsOf(number, level),
@@ -122,7 +126,7 @@ std::vector<LengthCase> LengthCases(const ProbeOptions& options, CountingPlaces 
     LengthCase c;
     c.padded = sizes.front();
     // Sums over many positions saturate what follows them: the shortest rows show most.
-    c.length = i % 4 >= 2 ? smallest : std::max(c.padded / 2, smallest);
+    c.length = i % 4 >= 2 ? smallest : std::max(RoundUpTo(c.padded / 2, step), smallest);
     // Rows of one token alone are quiet: little is enough to be heard beside them.
     c.content = {.patterns = PatternsOf(i, level),
                  .one_id = i % 2 == 0,

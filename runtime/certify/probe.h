@@ -61,6 +61,7 @@ struct ProbeOptions {
   std::map<std::string, int64_t> sizes;  // other axes; default: 2 for batch
   std::vector<int64_t> padded_sizes = {16, 32, 64};
   int64_t smallest = 1;  // size of the axis that the model takes
+  int64_t step = 1;      // all lengths are multiples of it, as `padded_sizes` and `smallest` are
   // Elements of the inputs of one run. More of them end the probe: RESOURCE_EXHAUSTED.
   int64_t most_elements = int64_t{1} << 24;
   // Outputs that no input reaches: they are the same in every run, and show nothing wrong.

@@ -12,6 +12,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -30,12 +31,26 @@ struct Extent {
   Extent Through(int64_t added, int64_t by) const {
     return {.offset = offset + stride * added, .stride = stride * by};
   }
+  // One form for all extents that are equal at every multiple of `step`: a stride that divides the
+  // step leaves no rest.
+  Extent AtMultiplesOf(int64_t step) const {
+    return step % stride == 0 ? Extent{.offset = At(0) * stride, .stride = stride} : *this;
+  }
+  // The extent of the copies where each position is copied `by` times, at multiples of `step`.
+  // nullopt: there is none.
+  std::optional<Extent> Times(int64_t by, int64_t step) const {
+    if (by < 1 || step % stride != 0 || stride % by != 0) return std::nullopt;
+    return Extent{.offset = At(0) * stride, .stride = stride / by}.AtMultiplesOf(step);
+  }
   // Every position of the axis is one of these.
   bool is_whole() const { return offset == 0 && stride == 1; }
 
   friend bool operator==(const Extent&, const Extent&) = default;
   friend auto operator<=>(const Extent&, const Extent&) = default;
 };
+
+// The smallest multiple of `step` that is no less than `size`.
+inline int64_t RoundUpTo(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
 // "floor((sequence + 1) / 2)".
 inline std::string ExtentText(const Extent& extent, const std::string& axis) {

@@ -58,7 +58,7 @@ bool AxisMeasurement::MayFollow() const {
   const auto takes = [&](int64_t size) {
     return Specialize(prober_.graph(), SmallBinding(subject_.axes, position_, size)).ok();
   };
-  return takes(options_.padded_sizes[0]) && takes(1);
+  return takes(options_.padded_sizes[0]) && takes(axis_.Fitting(1));
 }
 
 absl::Status AxisMeasurement::Look() {
@@ -81,6 +81,7 @@ absl::Status AxisMeasurement::FirstLook() {
   const std::vector<int64_t> first = sizes;
   options_.brief = may_follow && guessed_.proved();
   if (options_.brief && !axis_.is_batch && sizes[0] > kBriefSize &&
+      axis_.Fitting(kBriefSize) == kBriefSize &&
       Specialize(prober_.graph(), SmallBinding(subject_.axes, position_, kBriefSize)).ok()) {
     sizes = {kBriefSize};
   }
@@ -188,6 +189,12 @@ void AxisMeasurement::Join() {
   }
 }
 
+void AxisMeasurement::SayInWhichSteps() {
+  if (axis_.step == 1) return;
+  absl::StrAppend(&axis_.certificate.reason, "; sizes that are no multiples of ", axis_.step,
+                  " are not padded");
+}
+
 absl::Status AxisMeasurement::SayWhatHelps() {
   if (axis_.is_batch) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string line,
@@ -223,7 +230,10 @@ absl::Status AxisMeasurement::Run() {
   RETURN_IF_ERROR(Sweep());
   Join();
   axis_.certificate.masks = prober_.MasksAmong(axis_.certificate.guards, ranges_);
-  if (axis_.certificate.certified) return LookFurther();
+  if (axis_.certificate.certified) {
+    SayInWhichSteps();
+    return LookFurther();
+  }
   rest_.reset();
   return SayWhatHelps();
 }

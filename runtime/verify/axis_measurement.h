@@ -55,6 +55,7 @@ class AxisMeasurement {
   // A second look with the sweeps that `options` say.
   absl::Status SweepWith(const ProbeOptions& options);
   void Join();
+  void SayInWhichSteps();
   absl::Status SayWhatHelps();
   absl::Status LookFurther();
 

@@ -29,6 +29,15 @@ struct ModelAxis {
   // The positions that strides leave of it in values of the model (passes/live), where known.
   std::vector<Extent> extents;
   int64_t whole_from = 1;  // the size from which on values have these extents
+  // All findings about the axis hold for multiples of it: a neck that doubles maps and joins them
+  // with finer ones takes no other sizes. A request of another size runs exact, or is refused
+  // there.
+  int64_t step = 1;
+
+  // The smallest size no less than `length` that the axis may be looked at with.
+  int64_t Fitting(int64_t length) const {
+    return RoundUpTo(length < smallest ? smallest : length, step);
+  }
 };
 
 // Takes the certificate of `axis` away, for `reason`.

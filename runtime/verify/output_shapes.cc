@@ -34,10 +34,11 @@ bool ReadsBeyondItsData(const Graph& graph) {
 class Fitter {
  public:
   Fitter(const Graph& graph, const std::vector<std::string>& symbols, const Binding& base,
-         const std::vector<std::vector<Extent>>& extents)
-      : graph_(graph), symbols_(symbols), base_(base), extents_(extents) {
+         const std::vector<std::vector<Extent>>& extents, const std::vector<int64_t>& steps)
+      : graph_(graph), symbols_(symbols), base_(base), extents_(extents), steps_(steps) {
     for (const std::string& symbol : symbols) origin_.push_back(base.axes.at(symbol));
     extents_.resize(symbols.size());
+    steps_.resize(symbols.size(), 1);
     fit_.refusals.resize(symbols.size());
   }
 
@@ -119,10 +120,11 @@ class Fitter {
   }
 
   std::vector<int64_t> StepsOf(size_t axis) const {
-    std::vector<int64_t> sizes = {origin_[axis] + 1};
+    const int64_t step = steps_[axis];
+    std::vector<int64_t> sizes = {origin_[axis] + step};
     for (const Extent& extent : extents_[axis]) {
-      sizes.push_back(origin_[axis] + extent.stride);
-      sizes.push_back(origin_[axis] + 2 * extent.stride + 1);
+      sizes.push_back(origin_[axis] + RoundUpTo(extent.stride, step));
+      sizes.push_back(origin_[axis] + RoundUpTo(2 * extent.stride + 1, step));
     }
     return sizes;
   }
@@ -156,16 +158,18 @@ class Fitter {
                              steps.back().second[output]));
   }
 
-  // Between 1 and the base, which the model takes.
+  // Between one step and the base, which the model takes.
   void FindSmallest(size_t axis) {
-    int64_t& smallest = fit_.smallest.emplace_back(1);
+    const int64_t step = steps_[axis];
+    int64_t& smallest = fit_.smallest.emplace_back(step);
     std::vector<int64_t> sizes = origin_;
-    sizes[axis] = 1;
+    sizes[axis] = step;
     if (Takes(sizes)) return;
-    int64_t refused = 1;
+    int64_t refused = step;
     smallest = origin_[axis];
-    while (smallest - refused > 1) {
-      sizes[axis] = refused + (smallest - refused) / 2;
+    while (smallest - refused > step) {
+      sizes[axis] = RoundUpTo(refused + (smallest - refused) / 2, step);
+      if (sizes[axis] == smallest) sizes[axis] -= step;
       (Takes(sizes) ? smallest : refused) = sizes[axis];
     }
   }
@@ -176,7 +180,7 @@ class Fitter {
   }
 
   void CheckAxis(size_t axis, int64_t size) {
-    if (!fit_.refusals[axis].empty() || size < 1) return;
+    if (!fit_.refusals[axis].empty() || size < 1 || size % steps_[axis] != 0) return;
     std::vector<int64_t> sizes = origin_;
     sizes[axis] = size;
     const absl::StatusOr<Shapes> shapes = ShapesAt(sizes);
@@ -198,11 +202,12 @@ class Fitter {
     }
     size_t d = 0;
     while (d + 1 < expected.size() && expected[d] == found[d]) ++d;
-    const int64_t base = base_shapes_[output][d];
+    const int64_t base = base_shapes_[output][d], next = origin_[axis] + steps_[axis];
+    const AffineDim& dim = fit_.outputs[output].dims[d];
     return absl::StrCat("output '", name, "' does not grow evenly: its dim ", d, " is ", base,
                         " at size ", origin_[axis], ", ",
-                        base + fit_.outputs[output].dims[d].factors[axis], " at ",
-                        origin_[axis] + 1, " and ", found[d], " at ", size,
+                        base + dim.PartOf(axis, next) - dim.PartOf(axis, origin_[axis]), " at ",
+                        next, " and ", found[d], " at ", size,
                         ", as strides and pooling make it, so that of a padded answer it is not "
                         "known which part is the request's");
   }
@@ -217,7 +222,7 @@ class Fitter {
       if (fit_.refusals[axis].empty()) continue;
       for (const int64_t size : {origin_[axis] + 1, 2 * origin_[axis] + 3, 8 * origin_[axis]}) {
         std::vector<int64_t> sizes = origin_;
-        sizes[axis] = size;
+        sizes[axis] = RoundUpTo(size, steps_[axis]);
         CheckStepFrom(sizes);
       }
     }
@@ -227,7 +232,7 @@ class Fitter {
   void CheckStepFrom(const std::vector<int64_t>& from) {
     std::vector<int64_t> to = from;
     for (size_t i = 0; i < to.size(); ++i) {
-      if (fit_.refusals[i].empty()) to[i] += 2 + static_cast<int64_t>(i);
+      if (fit_.refusals[i].empty()) to[i] += (2 + static_cast<int64_t>(i)) * steps_[i];
     }
     const absl::StatusOr<Shapes> before = ShapesAt(from), after = ShapesAt(to);
     if (!before.ok() || !after.ok()) return;
@@ -283,6 +288,7 @@ class Fitter {
   const std::vector<std::string>& symbols_;
   const Binding& base_;
   std::vector<std::vector<Extent>> extents_;  // indexed by axis
+  std::vector<int64_t> steps_;                // indexed by axis
   std::vector<int64_t> origin_;
   Shapes base_shapes_;
   OutputFit fit_;
@@ -314,8 +320,9 @@ absl::StatusOr<OutputFit> FitOutputShapes(const Graph& graph,
                                           const std::vector<std::string>& symbols,
                                           const Binding& base,
                                           const std::vector<std::vector<int64_t>>& samples,
-                                          const std::vector<std::vector<Extent>>& extents) {
-  return Fitter(graph, symbols, base, extents).Run(samples);
+                                          const std::vector<std::vector<Extent>>& extents,
+                                          const std::vector<int64_t>& steps) {
+  return Fitter(graph, symbols, base, extents, steps).Run(samples);
 }
 
 }  // namespace reprise

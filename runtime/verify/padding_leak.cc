@@ -1,6 +1,7 @@
 #include "runtime/verify/padding_leak.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -20,6 +21,17 @@ using Verdict = AxisFinding::Verdict;
 // Sizes of the axis: primes, which nothing else has, and what convolutions with strides take.
 constexpr std::pair<int64_t, int64_t> kSizes[] = {
     {19, 23}, {7, 11}, {67, 101}, {64, 96}, {227, 259}, {224, 256}, {1031, 1499}, {4099, 5003}};
+// The same in steps of an axis that has multiples of one alone.
+constexpr std::pair<int64_t, int64_t> kSteps[] = {{3, 5}, {2, 3}, {7, 11}, {16, 24}};
+
+// The pairs of sizes at which an axis is looked at.
+std::vector<std::pair<int64_t, int64_t>> SizesIn(int64_t step) {
+  if (step == 1) return {std::begin(kSizes), std::end(kSizes)};
+  std::vector<std::pair<int64_t, int64_t>> sizes;
+  for (const auto& [small, large] : kSteps) sizes.emplace_back(small * step, large * step);
+  return sizes;
+}
+
 // Sizes for the other axes; the batch has kOtherBatch.
 constexpr int64_t kOthers[] = {5, 16, 64, 224, 1024};
 constexpr int64_t kOtherBatch = 3;
@@ -69,7 +81,7 @@ class Finder {
     std::string refusal;
     std::optional<AxisFinding> finding;
     for (const int64_t other : kOthers) {
-      for (const auto& [small, large] : kSizes) {
+      for (const auto& [small, large] : SizesIn(question_.axes[question_.position].step)) {
         const auto a = At(small, other), b = At(large, other);
         if (a.ok() && b.ok() && (!finding.has_value() || TellsStridesApart(*a, *b))) {
           finding = Look(small, *a, large, *b, other);
@@ -91,7 +103,7 @@ class Finder {
       const ModelAxis& axis = question_.axes[i];
       binding.axes[axis.symbol] = i == question_.position ? size
                                   : axis.is_batch         ? kOtherBatch
-                                                          : other;
+                                                          : RoundUpTo(other, axis.step);
     }
     return Specialize(question_.graph, binding, kOnlyRead);
   }
@@ -134,6 +146,7 @@ class Finder {
                                      .is_batch = axis.is_batch,
                                      .small_size = small,
                                      .large_size = large,
+                                     .step = axis.step,
                                      .guards = question_.guards,
                                      .masks = question_.masks,
                                      .guessed_masks = question_.guessed_masks,
@@ -176,8 +189,10 @@ void SizeSampler::FindGrid() const {
       std::vector<int64_t> sizes;
       for (size_t i = 0; i < axes_.size(); ++i) {
         const bool high = (corner >> i & 1) != 0;
+        const int64_t step = axes_[i].step, low_size = RoundUpTo(small, step);
+        const int64_t high_size = std::max(RoundUpTo(large, step), low_size + step);
         sizes.push_back(axes_[i].is_batch ? (high ? kHighBatch : kOtherBatch)
-                                          : (high ? large : small));
+                                          : (high ? high_size : low_size));
       }
       std::optional<SizeSample> sample = At(sizes);
       if (!sample.has_value()) break;
@@ -188,7 +203,7 @@ void SizeSampler::FindGrid() const {
     // Whether what looks like straight lines is: sizes of another remainder.
     for (size_t i = 0; i < axes_.size(); ++i) {
       std::vector<int64_t> sizes = grid_[0].sizes;
-      sizes[i] = 2 * grid_[corners - 1].sizes[i] + 2;
+      sizes[i] = RoundUpTo(2 * grid_[corners - 1].sizes[i] + 2, axes_[i].step);
       if (std::optional<SizeSample> sample = At(sizes)) grid_.push_back(*std::move(sample));
     }
     return;

@@ -1,5 +1,6 @@
 #include "runtime/verify/padding_prober.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -110,13 +111,22 @@ void SetSizesTaken(const std::vector<ModelAxis>& axes, const Graph& graph, int p
   for (const int64_t size : kLengths) {
     std::map<std::string, int64_t> sizes = options.sizes;
     for (const ModelAxis& axis : axes) {
-      if (!axis.is_batch) sizes[axis.symbol] = std::max(size, axis.smallest);
+      if (!axis.is_batch) sizes[axis.symbol] = axis.Fitting(size);
     }
     if (!takes(sizes)) continue;
     if (position >= 0) sizes.erase(axes[position].symbol);
     options.sizes = std::move(sizes);
     return;
   }
+}
+
+// A model that takes multiples of a number alone is padded to some of these.
+void PadInSteps(ProbeOptions& options) {
+  constexpr int64_t kFewSteps = 4;
+  if (options.step == 1) return;
+  const int64_t first =
+      RoundUpTo(std::max(options.padded_sizes.front(), kFewSteps * options.step), options.step);
+  options.padded_sizes = {first, 2 * first, 4 * first};
 }
 
 // A model that takes no size below several hundred, as one behind many strides, is padded to
@@ -188,10 +198,13 @@ ProbeOptions PaddingProber::OptionsFor(const ProofSubject& subject, const Graph&
     options.axis = subject.axes[position].symbol;
     options.smallest = subject.axes[position].smallest;
     options.is_batch = subject.axes[position].is_batch;
+    options.step = subject.axes[position].step;
+    PadInSteps(options);
     PadBeyondSmallest(options);
   }
   for (const ModelAxis& axis : subject.axes) {
-    if (axis.smallest > kDefaultSize) options.sizes[axis.symbol] = axis.smallest;
+    const int64_t size = axis.Fitting(kDefaultSize);
+    if (size > kDefaultSize) options.sizes[axis.symbol] = size;
   }
   SetSizesTaken(subject.axes, graph, position, options);
   BindLive(subject, options);

@@ -1,7 +1,6 @@
 #include "runtime/verify/probe_sizes.h"
 
-#include <algorithm>
-
+#include "absl/algorithm/container.h"
 #include "runtime/graph/graph.h"
 
 namespace reprise {
@@ -9,6 +8,13 @@ namespace {
 
 // The length of the other axes, while one is measured at its largest size.
 constexpr int64_t kOtherLength = 5;
+
+// Steps of models that make maps smaller and larger again, ascending.
+constexpr int64_t kSteps[] = {1, 2, 3, 4, 6, 8, 12, 14, 16, 24, 28, 32, 48, 64, 96, 128, 256};
+// The multiples that are tried of each, behind the size that the other axes have.
+constexpr int64_t kMultiples[] = {1, 2, 3, 4, 7};
+// A graph that is only read takes no memory.
+constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} << 50};
 
 }  // namespace
 
@@ -18,7 +24,7 @@ Binding SmallBinding(const std::vector<ModelAxis>& axes, size_t position, int64_
     const ModelAxis& axis = axes[i];
     binding.axes[axis.symbol] = i == position   ? size
                                 : axis.is_batch ? 1
-                                                : std::max(kOtherLength, axis.smallest);
+                                                : axis.Fitting(kOtherLength);
   }
   return binding;
 }
@@ -27,6 +33,25 @@ void SetOtherSizes(const std::vector<ModelAxis>& axes, size_t position, ProbeOpt
   for (const auto& [symbol, size] : SmallBinding(axes, position, 0).axes) {
     if (symbol != axes[position].symbol) options.sizes[symbol] = size;
   }
+}
+
+int64_t FindStep(const Graph& graph, const std::vector<ModelAxis>& axes, size_t position) {
+  const auto takes = [&](int64_t size, int64_t other) {
+    Binding binding;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      binding.axes[axes[i].symbol] = i == position ? size : axes[i].is_batch ? kFitBatch : other;
+    }
+    return Specialize(graph, binding, kOnlyRead).ok();
+  };
+  for (const int64_t other : kFitLengths) {
+    if (!takes(other, other)) continue;
+    for (const int64_t step : kSteps) {
+      if (other % step != 0) continue;
+      const auto is_taken = [&](int64_t times) { return takes(other + times * step, other); };
+      if (absl::c_all_of(kMultiples, is_taken)) return step;
+    }
+  }
+  return 1;
 }
 
 int64_t LargestTaken(const std::vector<ModelAxis>& axes, const Graph& graph, size_t position,

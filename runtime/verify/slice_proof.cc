@@ -186,11 +186,12 @@ absl::Status SliceProof::ProveAxis(const SizeSampler& sampler, size_t position) 
 
 int64_t SliceProof::LargestTaken(size_t position) const {
   for (int64_t size = largest_[positions_[position]]; size > 0; size /= 2) {
+    if (size % axes_[position].step != 0) return 0;
     Binding binding = {.axes = fixed_};
     for (size_t i = 0; i < axes_.size(); ++i) {
       binding.axes[axes_[i].symbol] = i == position       ? size
                                       : axes_[i].is_batch ? 1
-                                                          : std::max(kOthers[0], axes_[i].smallest);
+                                                          : axes_[i].Fitting(kOthers[0]);
     }
     if (Specialize(subject_.graph, binding).ok()) return size;
   }
@@ -201,7 +202,7 @@ absl::StatusOr<Graph> SliceProof::At(size_t position, int64_t size, int64_t othe
                                      bool in_slice) const {
   Binding binding;
   for (const ModelAxis& axis : subject_.axes) {
-    binding.axes[axis.symbol] = axis.is_batch ? kRows : std::max(other, axis.smallest);
+    binding.axes[axis.symbol] = axis.is_batch ? kRows : axis.Fitting(other);
   }
   if (in_slice) {
     for (const auto& [symbol, fixed] : fixed_) binding.axes[symbol] = fixed;
@@ -213,6 +214,7 @@ absl::StatusOr<Graph> SliceProof::At(size_t position, int64_t size, int64_t othe
 bool SliceProof::IsSameComputation(size_t position, int64_t largest) const {
   for (const int64_t other : kOthers) {
     for (const int64_t size : kSizes) {
+      if (size % axes_[position].step != 0) continue;
       const auto measured = At(position, size, other, /*in_slice=*/false);
       const auto here = At(position, size, other, /*in_slice=*/true);
       if (!measured.ok() || !here.ok()) continue;
@@ -229,9 +231,11 @@ absl::Status SliceProof::CompareOutputs() const {
   std::vector<std::string> symbols;
   std::vector<std::vector<int64_t>> samples;
   std::vector<std::vector<Extent>> extents;
+  std::vector<int64_t> steps;
   for (size_t i = 0; i < axes_.size(); ++i) {
     symbols.push_back(axes_[i].symbol);
     extents.push_back(axes_[i].extents);
+    steps.push_back(axes_[i].step);
     samples.push_back({1, largest_[positions_[i]]});
   }
   absl::StatusOr<OutputFit> fit = absl::UnknownError("not tried");
@@ -242,11 +246,11 @@ absl::Status SliceProof::CompareOutputs() const {
     for (const ModelAxis& axis : subject_.axes) {
       const bool fixed = fixed_.contains(axis.symbol);
       if (!fixed) {
-        base.axes[axis.symbol] = axis.is_batch ? kFitBatch : std::max(length, axis.smallest);
+        base.axes[axis.symbol] = axis.is_batch ? kFitBatch : axis.Fitting(length);
       }
       at.push_back(base.axes[axis.symbol]);
     }
-    fit = FitOutputShapes(subject_.graph, symbols, base, samples, extents);
+    fit = FitOutputShapes(subject_.graph, symbols, base, samples, extents, steps);
     if (fit.ok()) break;
   }
   if (!fit.ok()) return absl::FailedPreconditionError(fit.status().message());

@@ -24,13 +24,16 @@ MODELS = {
     "resnet": (windows.resnet, lambda n, m: (3, 32 + n % 96, 32 + m % 96), "64,128"),
     "inception": (windows.inception, lambda n, m: (3, 32 + n % 96, 32 + m % 96), "64,128"),
     "detector": (windows.detector, lambda n, m: (3, 32 + n % 96, 32 + m % 96), "64,128"),
+    "neck": (lambda: windows.yolo(decodes=False),
+             lambda n, m: (3, 32 + 32 * (n % 4), 32 + 32 * (m % 4)), "64,128"),
 }
+IMAGES = ("resnet", "inception", "detector", "neck")
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_size_is_answered_from_few_captures(repository, rng, name):
     make, shape_of, buckets = MODELS[name]
-    images = name in ("resnet", "inception", "detector")
+    images = name in IMAGES
     keys = ("buckets.height", "buckets.width") if images else ("sequence_buckets",)
     config = "".join(f'parameters {{ key: "reprise.{key}" value {{ string_value: "{buckets}" }} }}\n'
                      for key in keys)
@@ -58,14 +61,43 @@ def test_every_size_is_answered_from_few_captures(repository, rng, name):
         assert scrape.total("reprise_withheld_answers_total", model=name) == 0
 
 
-def test_a_neck_is_answered_at_its_own_sizes_and_the_reason_is_named(repository, rng):
-    """A map that is doubled and joined with an earlier one takes only sizes that its strides divide."""
+def test_a_neck_is_padded_to_multiples_of_its_stride_alone(repository, rng):
+    """A map that is doubled and joined with an earlier one takes few sizes beside those."""
+    path = repository.add("neck", windows.yolo(decodes=False), config="".join(
+        f'parameters {{ key: "reprise.buckets.{axis}" value {{ string_value: "50,100" }} }}\n'
+        for axis in ("height", "width")))
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for height, width, bucket in ((32, 64, True), (96, 128, True), (57, 64, False), (61, 122, False)):
+            inputs = {"x": rng.standard_normal((3, 3, height, width), np.float32)}
+            answer = infer(client, "neck", inputs)
+            assert (answer.bucket != "exact") == bucket, answer.bucket
+            assert_same_answer(answer.outputs, reference(path, inputs), f"{height} x {width}")
+        with pytest.raises(Exception, match="inputs 0 and 1 differ in dim 2"):
+            infer(client, "neck", {"x": rng.standard_normal((1, 3, 100, 64), np.float32)})
+        text = daemon.reprise("explain", "neck")
+        assert "buckets  64, 128" in text
+        assert "sizes that are no multiples of 32 are not padded" in text
+
+
+def test_recordings_are_padded_without_configuration(repository, rng):
+    """Where hundreds of samples make one position, buckets are counted in positions."""
+    path = repository.add("speech", windows.wav2vec(stack=windows.WHOLE_STACK, places=(128, 16)))
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for samples in (*rng.integers(400, 30000, 12), 16000, 160000):
+            inputs = {"x": rng.standard_normal((1, int(samples)), np.float32)}
+            answer = infer(client, "speech", inputs)
+            assert answer.bucket != "exact", samples
+            assert_same_answer(answer.outputs, reference(path, inputs), f"{samples} samples")
+        assert Scrape(daemon.metrics_url).total("reprise_compiles_total", model="speech") <= 6
+
+
+def test_a_neck_with_flat_heads_is_answered_at_its_own_sizes_and_the_reason_is_named(repository, rng):
     path = repository.add("yolo", windows.yolo())
     with Daemon(repository) as daemon:
         client = daemon.client()
         for height, width in ((32, 64), (96, 64), (160, 96)):
             inputs = {"x": rng.standard_normal((2, 3, height, width), np.float32)}
             assert_same_answer(infer(client, "yolo", inputs).outputs, reference(path, inputs))
-        text = daemon.reprise("explain", "yolo")
-        assert "the model does not take size 65: Concat" in text
-        assert "inputs 0 and 1 differ in dim 2" in text
+        assert "grows with several axes at once" in daemon.reprise("explain", "yolo")

@@ -73,6 +73,15 @@ Scatter::Block Scatter::BlockOf(size_t position, size_t i) const {
   return block;
 }
 
+// Dims are fitted at multiples of the steps of their axes; a request of other sizes is not padded.
+bool Scatter::IsOffStep(const AffineDim& dim, const std::vector<int64_t>& sizes) const {
+  bool off_step = false;
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    off_step |= dim.MovesWith(axis) && sizes[axis] % model_.proof().axes[axis].step != 0;
+  }
+  return off_step;
+}
+
 absl::Status Scatter::CheckForm(size_t position, size_t i, const Block& block) const {
   if (IsUnpadded() || model_.proof().output_shapes.empty()) return absl::OkStatus();
   const std::vector<AffineDim>& dims = model_.proof().output_shapes[position].dims;
@@ -82,7 +91,7 @@ absl::Status Scatter::CheckForm(size_t position, size_t i, const Block& block) c
   for (size_t d = 0; d < dims.size() && as_promised; ++d) {
     // Where an axis has no bucket its size may lie far from those that dims were fitted at.
     const bool fitted = !batch_.target.exact || absl::c_any_of(dims[d].factors, std::identity());
-    const bool open = dims[d].open || !fitted;
+    const bool open = dims[d].open || !fitted || IsOffStep(dims[d], sizes);
     as_promised = open ? block.shape[d] >= 0 : block.shape[d] == dims[d].At(sizes);
     if (!batch_.plan.packed())
       as_promised = as_promised && block.offset[d] + block.shape[d] <= slot[d];

@@ -15,6 +15,7 @@
 #include "runtime/engine/replay/stream.h"
 #include "runtime/engine/types/request.h"
 #include "runtime/recipe/recipe.h"
+#include "runtime/verify/output_shapes.h"
 
 namespace reprise {
 
@@ -52,6 +53,9 @@ class Scatter {
   Shape TrueShape(size_t position, size_t i, const Shape& slot) const;
   // The recipe has the sizes of the one request, so that its slots are the answer.
   bool IsUnpadded() const;
+  // The dim moves with an axis of whose step the request's size is no multiple, so that it is not
+  // known.
+  bool IsOffStep(const AffineDim& dim, const std::vector<int64_t>& sizes) const;
   // The last net: INTERNAL where `block`, which is to be cut out of a slot for request `i`, has not
   // the form that the model's other sizes promise at those of the request, or does not lie in the
   // slot.

@@ -57,25 +57,28 @@ absl::Status Certifier::FitShapes(ModelDraft& model) const {
   std::vector<std::string> symbols;
   std::vector<std::vector<int64_t>> samples;
   std::vector<std::vector<Extent>> extents;
+  std::vector<int64_t> steps;
   for (const ModelAxis& axis : model.proof->axes) {
     symbols.push_back(axis.symbol);
     extents.push_back(axis.extents);
+    steps.push_back(axis.step);
     // On both sides of every boundary.
     std::vector<int64_t>& sizes = samples.emplace_back(std::vector<int64_t>{1, 3});
     for (int64_t bucket : PolicyMaker::BucketSizes(model.view(), axis)) {
       sizes.insert(sizes.end(), {bucket - 1, bucket, bucket + 1});
     }
     // A stride as long as the largest bucket shows its first step beyond that.
-    sizes.push_back(2 * sizes.back() + 3);
+    sizes.push_back(RoundUpTo(2 * sizes.back() + 3, axis.step));
     std::erase_if(sizes, [&](int64_t size) { return size < axis.whole_from; });
   }
   absl::StatusOr<OutputFit> fit = absl::UnknownError("not tried");
   for (int64_t length : kFitLengths) {
     Binding base;
     for (const ModelAxis& axis : model.proof->axes) {
-      base.axes[axis.symbol] = axis.is_batch ? kFitBatch : std::max(length, axis.whole_from);
+      base.axes[axis.symbol] =
+          axis.is_batch ? kFitBatch : RoundUpTo(std::max(length, axis.whole_from), axis.step);
     }
-    fit = FitOutputShapes(*model.program->graph, symbols, base, samples, extents);
+    fit = FitOutputShapes(*model.program->graph, symbols, base, samples, extents, steps);
     if (fit.ok()) break;
   }
   if (!fit.ok()) {
@@ -131,6 +134,7 @@ StoredModelKey Certifier::KeyOf(const ModelView& model) const {
   for (const ModelAxis& axis : model.proof.axes) {
     for (const Extent& extent : axis.extents)
       absl::StrAppend(&settings, "extent ", ExtentText(extent, axis.label), "\n");
+    if (axis.step > 1) absl::StrAppend(&settings, "step ", axis.label, ": ", axis.step, "\n");
   }
   for (const ModelIo& output : model.signature.recipe_outputs) {
     absl::StrAppend(&settings, "output ", output.name, "\n");

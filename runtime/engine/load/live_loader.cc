@@ -1,6 +1,7 @@
 #include "runtime/engine/load/live_loader.h"
 
 #include <iterator>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/live/live_form.h"
+#include "runtime/verify/probe_sizes.h"
 
 namespace reprise {
 
@@ -40,7 +42,13 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
   }
   wanted.reserve(refused.size());
   for (const size_t i : refused) wanted.push_back(model.proof->axes[i].symbol);
-  ASSIGN_OR_RETURN(LiveForm form, MakeLiveForm(*model.program->graph, batch, symbols, wanted));
+  const Graph& graph = *model.program->graph;
+  if (!HasWindows(graph)) return absl::NotFoundError("no windows slide along its axes");
+  std::map<std::string, int64_t> steps;
+  for (const size_t i : refused) {
+    steps[model.proof->axes[i].symbol] = FindStep(graph, model.proof->axes, i);
+  }
+  ASSIGN_OR_RETURN(LiveForm form, MakeLiveForm(graph, batch, symbols, wanted, steps));
   RETURN_IF_ERROR(RunLoadPasses(form.graph));
   ModelDraft draft = {.options = model.options};
   *draft.signature = *model.signature;
@@ -58,6 +66,7 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
         draft.proof->axes, [&](const ModelAxis& one) { return one.symbol == live.symbol; });
     axis->extents = std::move(live.extents);
     axis->whole_from = live.smallest;
+    axis->step = steps.at(live.symbol);
     if (!live.has_input) continue;
     const std::string name = absl::StrCat(kLiveInput, live.symbol);
     const Value& input = draft.program->graph->value(draft.program->graph->FindValue(name));

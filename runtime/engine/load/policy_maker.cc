@@ -75,6 +75,36 @@ int64_t MostRows(const ModelView& model) {
   return std::max(most, kUsual);
 }
 
+// Buckets that the axis can have: rounded up to multiples of its step.
+std::vector<int64_t> InSteps(std::vector<int64_t> sizes, int64_t step) {
+  for (int64_t& size : sizes) size = RoundUpTo(size, step);
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+// An axis whose smallest size is larger than this counts samples of a recording, of which the model
+// makes one position of hundreds.
+constexpr int64_t kMostPositions = 64;
+
+bool CountsSamples(const ModelView& model, const ModelAxis& axis) {
+  const auto others = absl::c_count_if(
+      model.proof.axes, [](const ModelAxis& one) { return !one.is_batch && !one.counts_rows; });
+  return others == 1 && !axis.extents.empty() && axis.whole_from > kMostPositions;
+}
+
+// The samples that give as many positions behind all strides as other axes have in their buckets.
+std::vector<int64_t> SamplesOfPositions(const ModelAxis& axis) {
+  const auto coarser = [](const Extent& a, const Extent& b) { return a.stride < b.stride; };
+  const Extent last = *absl::c_max_element(axis.extents, coarser);
+  std::vector<int64_t> sizes;
+  for (const int64_t positions : BucketPolicy::DefaultPositions()) {
+    const int64_t samples = positions * last.stride - last.offset;
+    sizes.push_back(RoundUpTo(std::max(samples, axis.whole_from), axis.step));
+  }
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
 // Whether padding may go as far as boundaries of an earlier run went.
 bool Covers(const AdvisorOptions& advisor, const LearntBuckets& learnt) {
   for (size_t i = 0; i < std::min(advisor.axes.size(), learnt.boundaries.size()); ++i) {
@@ -90,12 +120,13 @@ bool Covers(const AdvisorOptions& advisor, const LearntBuckets& learnt) {
 
 std::vector<int64_t> PolicyMaker::BucketSizes(const ModelView& model, const ModelAxis& axis) {
   const auto configured = model.options.buckets.find(axis.label);
-  if (configured != model.options.buckets.end()) return configured->second;
+  if (configured != model.options.buckets.end()) return InSteps(configured->second, axis.step);
   if (axis.is_batch) return BucketPolicy::DefaultRows(MostRows(model));
   if (axis.counts_rows) return BucketPolicy::DefaultRows();
+  if (CountsSamples(model, axis)) return SamplesOfPositions(axis);
   std::vector<int64_t> positions = BucketPolicy::DefaultPositions();
   if (JoinsAnother(model.signature.inputs, axis)) positions.insert(positions.begin(), 1);
-  return positions;
+  return InSteps(std::move(positions), axis.step);
 }
 
 std::vector<std::vector<int64_t>> PolicyMaker::BucketsByAxis(const ModelView& model) {
@@ -166,7 +197,7 @@ Binding PolicyMaker::SmallSizes(const Graph& graph, const std::vector<ModelAxis>
   for (const int64_t length : kFitLengths) {
     Binding binding;
     for (const ModelAxis& axis : axes) {
-      binding.axes[axis.symbol] = axis.is_batch ? kFitBatch : std::max(length, axis.smallest);
+      binding.axes[axis.symbol] = axis.is_batch ? kFitBatch : axis.Fitting(length);
     }
     if (Specialize(graph, binding).ok()) return binding;
     if (!first.has_value()) first = std::move(binding);
@@ -212,6 +243,9 @@ void PolicyMaker::MakeLearner(ModelDraft& model, BucketPolicy policy) const {
   for (const AxisBuckets& buckets : policy.axes) {
     if (buckets.axis == policy.batch_axis) continue;
     AdvisorAxis axis = {.label = buckets.axis, .start = buckets.sizes};
+    for (const ModelAxis& one : model.proof->axes) {
+      if (one.label == axis.label) axis.step = one.step;
+    }
     const auto rule = options.learnt_buckets.find(axis.label);
     if (rule != options.learnt_buckets.end()) {
       axis.rule = rule->second;

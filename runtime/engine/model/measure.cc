@@ -215,7 +215,7 @@ absl::Status Model::TakeSize(const ModelAxis& axis, int64_t size, RequestShape& 
                                                      "' must be at least 1"));
     }
     result.rows = size;
-  } else if (size < axis.smallest) {
+  } else if (size < axis.smallest || size % axis.step != 0) {
     result.exact = true;
   } else if (proof_->certified.contains(axis.label)) {
     // Refuses, as configured, what is longer than the largest bucket.

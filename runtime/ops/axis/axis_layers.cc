@@ -269,7 +269,7 @@ Positions ThroughWindows(AxisContext& context, const Positions& positions,
                                     " ahead, behind the end of"),
                  positions);
   }
-  out.extent = line.Through(positions.extent);
+  out.extent = line.Through(positions.extent).AtMultiplesOf(context.step());
   if (!context.OutputHas(out.extent, positions.dim)) {
     context.Doubt("reads windows over the elements of");
     out.moved = true;
@@ -391,29 +391,4 @@ void GlobalPoolAxis(AxisContext& context) {
   }
   context.Set(0, std::move(flow));
 }
-
-void ResizeAxis(AxisContext& context) {
-  // A piece that is as large as the whole is another one for each size.
-  if (context.attributes().String("coordinate_transformation_mode", "") == "tf_crop_and_resize" &&
-      !context.input(0).along.empty()) {
-    return UnknownAxis(context);
-  }
-  AxisFlowValue flow;
-  for (const Positions& positions : context.input(0).along) {
-    flow.along.push_back(positions);
-    flow.along.back().padding = PaddingValue::Unknown();
-    const int64_t from = context.shape(0)[positions.dim],
-                  to = context.output_shape()[positions.dim];
-    if (from == to) continue;
-    // Whatever the coordinates: of more samples than positions the last lie behind the last
-    // position, where its own value would be continued.
-    if (to > from && context.attributes().String("mode", "nearest") != "nearest") {
-      context.Mix("interpolates between the positions of", /*guarded=*/false);
-    }
-    context.Doubt("samples between the positions of");
-    flow.along.back().moved = true;
-  }
-  context.Set(0, std::move(flow));
-}
-
 }  // namespace reprise::ops

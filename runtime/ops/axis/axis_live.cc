@@ -29,7 +29,8 @@ void LiveExtentAxis(AxisContext& context) {
                       live->inner == 1 && !live->moved && !live->repeated;
     if (!ends) context.Mix("counts without knowing where they end the positions of", false);
     flow.counts = Extent{.offset = context.attributes().Int("offset", 0),
-                         .stride = context.attributes().Int("stride", 1)};
+                         .stride = context.attributes().Int("stride", 1)}
+                      .AtMultiplesOf(context.step());
   }
   context.Set(0, std::move(flow));
 }
@@ -100,7 +101,8 @@ void LiveShareAxis(AxisContext& context) {
       attributes.Int("begin", 0) + attributes.Int("end", 0) + attributes.Int("more", 0);
   AxisFlowValue flow = AlongRows(context, 0);
   if (const std::optional<Extent>& counts = context.input(0).counts) {
-    const Extent extent = counts->Through(pads - reach - 1 + stride, stride);
+    const Extent extent =
+        counts->Through(pads - reach - 1 + stride, stride).AtMultiplesOf(context.step());
     if (context.OutputHas(extent, dim)) {
       flow.along.push_back({.dim = dim, .extent = extent});
     } else {

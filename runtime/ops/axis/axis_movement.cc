@@ -189,7 +189,7 @@ std::optional<Extent> RestOf(const AxisContext& context, size_t i, const Positio
   const int64_t larger = context.larger_shape(0)[positions.dim];
   const bool to_end = end >= larger && end >= std::numeric_limits<int32_t>::max();
   if (start < 0 || (end >= 0 && !to_end)) return std::nullopt;
-  return positions.extent.Through((to_end ? 0 : end) - start, 1);
+  return positions.extent.Through((to_end ? 0 : end) - start, 1).AtMultiplesOf(context.step());
 }
 
 }  // namespace

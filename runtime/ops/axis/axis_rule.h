@@ -148,6 +148,8 @@ struct AxisFlowOptions {
   bool is_batch = false;
   int64_t small_size = 0;  // size of the axis in the first graph
   int64_t large_size = 0;  // and in the second
+  // Both are multiples of it, as all sizes are that the walk is to speak for.
+  int64_t step = 1;
   // Guards by name: the value that their padding holds. The padding of other inputs is unknown.
   std::map<std::string, double> guards;
   // The guards that are masks: nothing but ones and zeros. Other guards hold data.
@@ -172,6 +174,7 @@ class AxisContext {
   bool is_batch() const { return options_.is_batch; }
   int64_t axis_size() const { return options_.small_size; }
   int64_t larger_axis_size() const { return options_.large_size; }
+  int64_t step() const { return options_.step; }
   // The last of these positions is that of the request: nothing is padded, and they lie in order.
   bool EndsWithRequest(const Positions& positions) const {
     return options_.own_end && !is_batch() && positions.inner == 1 && !positions.repeated &&

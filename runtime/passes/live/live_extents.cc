@@ -8,6 +8,7 @@
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/movement/reshape_op.h"
 #include "runtime/ops/movement/slice_op.h"
+#include "runtime/ops/windows/resize_op.h"
 #include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
@@ -20,6 +21,21 @@ constexpr int64_t kSizes[][4] = {
     {96, 64, 160, 128},   {19, 22, 25, 40},         {7, 10, 13, 16},
 };
 constexpr int64_t kOthers[] = {16, 64, 224, 5};
+// The same in steps, where the model takes multiples of one alone.
+constexpr int64_t kSteps[][4] = {{7, 8, 11, 13}, {3, 2, 5, 4}, {19, 22, 25, 40}};
+
+std::vector<std::vector<int64_t>> SizesIn(int64_t step) {
+  std::vector<std::vector<int64_t>> rows;
+  if (step == 1) {
+    for (const auto& sizes : kSizes) rows.emplace_back(std::begin(sizes), std::end(sizes));
+    return rows;
+  }
+  for (const auto& steps : kSteps) {
+    std::vector<int64_t>& sizes = rows.emplace_back();
+    for (const int64_t count : steps) sizes.push_back(count * step);
+  }
+  return rows;
+}
 
 constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} << 50};
 
@@ -59,6 +75,7 @@ bool HoldsAtAnySize(const Node& node, const ops::Windows& w, size_t d, bool roun
 
 absl::StatusOr<LiveExtents> LiveExtents::Find(const Graph& graph, const LiveAxes& axes) {
   LiveExtents found;
+  found.step_ = axes.StepOf(axes.axis);
   if (!found.Sample(graph, axes)) {
     return absl::NotFoundError("the model takes no sizes at which its windows could be read");
   }
@@ -69,11 +86,13 @@ absl::StatusOr<LiveExtents> LiveExtents::Find(const Graph& graph, const LiveAxes
 
 bool LiveExtents::Sample(const Graph& graph, const LiveAxes& axes) {
   for (const int64_t other : kOthers) {
-    for (const auto& sizes : kSizes) {
+    for (const std::vector<int64_t>& sizes : SizesIn(step_)) {
       shapes_.clear();
       for (const int64_t size : sizes) {
         Binding binding;
-        for (const std::string& symbol : axes.others) binding.axes[symbol] = other;
+        for (const std::string& symbol : axes.others) {
+          binding.axes[symbol] = RoundUpTo(other, axes.StepOf(symbol));
+        }
         if (!axes.batch.empty()) binding.axes[axes.batch] = kBatch;
         binding.axes[axes.axis] = size;
         SpecializeTrace trace;
@@ -82,8 +101,8 @@ bool LiveExtents::Sample(const Graph& graph, const LiveAxes& axes) {
         if (!Specialize(graph, binding, options).ok()) break;
         shapes_.push_back(std::move(trace.shapes));
       }
-      if (shapes_.size() < std::size(sizes)) continue;
-      sizes_.assign(std::begin(sizes), std::end(sizes));
+      if (shapes_.size() < sizes.size()) continue;
+      sizes_ = sizes;
       return true;
     }
     if (axes.others.empty()) break;
@@ -149,12 +168,12 @@ void LiveExtents::VisitWindows(const Graph& graph, NodeId id) {
     // A pool whose window lacks elements rounds in another way.
     const int64_t needed =
         (first.kernel[d] - 1) * first.dilations[d] + 1 - first.pad_begin[d] - first.pad_end[d];
-    smallest_ =
-        std::max(smallest_, std::max<int64_t>(needed, 1) * in.extent.stride - in.extent.offset);
+    const int64_t whole = std::max<int64_t>(needed, 1) * in.extent.stride - in.extent.offset;
+    smallest_ = std::max(smallest_, RoundUpTo(whole, step_));
     Add(output, {.dim = in.dim, .extent = extent});
     windows_[id].push_back(
         {.dim = in.dim,
-         .extent = extent,
+         .extent = extent.AtMultiplesOf(step_),
          .leaves_end = first.pad_end[d] > 0 || (rounds_up && first.strides[d] > 1)});
   }
 }
@@ -201,6 +220,12 @@ std::optional<LiveDim> LiveExtents::FindDim(const Graph& graph, const Node& node
       if (fits(rest, 1)) return LiveDim{.dim = dim, .extent = rest};
     }
   }
+  if (fitting.empty() && node.op == ResizeOp::kName) {
+    const auto in = At(node.inputs[0], dim);
+    const int64_t count = in.has_value() && in->repeats == 1 ? in->extent.At(sizes_.front()) : 0;
+    const auto more = count > 0 ? in->extent.Times(sizes->front() / count, step_) : std::nullopt;
+    if (more.has_value() && fits(*more, 1)) return LiveDim{.dim = dim, .extent = *more};
+  }
   if (!fitting.empty() || node.op != ReshapeOp::kName || dim != RankOf(output) - 1)
     return std::nullopt;
   if (has_others_) return std::nullopt;  // Their sizes may be among the repeats.
@@ -235,6 +260,7 @@ bool LiveExtents::Follows(ValueId value) const {
 }
 
 void LiveExtents::Add(ValueId value, LiveDim dim) {
+  dim.extent = dim.extent.AtMultiplesOf(step_);
   all_.insert(dim.extent);
   dims_[value].push_back(dim);
 }

@@ -42,6 +42,13 @@ struct LiveAxes {
   std::string axis;   // that is looked along
   std::string batch;  // empty: none
   std::set<std::string> others;
+  // Axes that are looked at with multiples of a number alone. See Extent::AtMultiplesOf.
+  std::map<std::string, int64_t> steps;
+
+  int64_t StepOf(const std::string& symbol) const {
+    const auto step = steps.find(symbol);
+    return step == steps.end() ? 1 : step->second;
+  }
 };
 
 class LiveExtents {
@@ -86,6 +93,7 @@ class LiveExtents {
   void Add(ValueId value, LiveDim dim);
 
   bool has_others_ = false;     // the model has other axes
+  int64_t step_ = 1;            // all sizes of the axis are multiples of it
   std::vector<int64_t> sizes_;  // sizes of the axis, one a sample
   std::vector<Shapes> shapes_;  // indexed by sample and value
   std::map<ValueId, std::vector<LiveDim>> dims_;

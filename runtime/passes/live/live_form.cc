@@ -23,13 +23,19 @@ bool IsQuantised(const Graph& graph) {
 
 }  // namespace
 
+bool HasWindows(const Graph& graph) {
+  return absl::c_any_of(graph.NodeIds(),
+                        [&](NodeId id) { return FactsOf(graph.node(id).op).SlidesWindows(); });
+}
+
 absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& batch,
                                       const std::set<std::string>& symbols,
-                                      const std::vector<std::string>& wanted) {
+                                      const std::vector<std::string>& wanted,
+                                      const std::map<std::string, int64_t>& steps) {
   if (IsQuantised(symbolic)) return absl::UnimplementedError("its windows slide over bytes");
   LiveForm form = {.graph = symbolic};
   for (const std::string& symbol : wanted) {
-    LiveAxes axes = {.axis = symbol, .batch = batch, .others = symbols};
+    LiveAxes axes = {.axis = symbol, .batch = batch, .others = symbols, .steps = steps};
     axes.others.erase(symbol);
     absl::StatusOr<LiveExtents> extents = LiveExtents::Find(form.graph, axes);
     if (!extents.ok()) return extents.status();

@@ -46,10 +46,14 @@ struct LiveForm {
 };
 
 // `wanted`: symbols of the axes to make live; `batch` may be empty; `symbols`: all of the model's
-// axes but the batch. NOT_FOUND: windows slide along none of them. UNIMPLEMENTED: windows slide
-// over bytes.
+// axes but the batch; `steps`: as LiveAxes has them, and the form is for. NOT_FOUND: windows slide
+// along none of them. UNIMPLEMENTED: windows slide over bytes.
 absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& batch,
                                       const std::set<std::string>& symbols,
-                                      const std::vector<std::string>& wanted);
+                                      const std::vector<std::string>& wanted,
+                                      const std::map<std::string, int64_t>& steps = {});
+
+// Convolutions or pools are among its nodes.
+bool HasWindows(const Graph& graph);
 
 }  // namespace reprise

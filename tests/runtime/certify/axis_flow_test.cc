@@ -498,6 +498,43 @@ TEST(AxisFlowTest, PaddingMayBeLargerThanIntegersThatAreNoMaskForSure) {
   }
 }
 
+// A map that is halved twice, doubled again and joined with the finer one.
+AxisFinding FindInNeck(absl::string_view resize, int64_t step) {
+  const std::string body = absl::StrCat(R"(
+  input %x: f32[2, 3, $S]
+  const %none: f32[0] = {}
+  const %twice: f32[3] = {1.0, 1.0, 2.0}
+  %fine: ? = MaxPool(%x) {kernel_shape = [1], strides = [2]}
+  %coarse: ? = MaxPool(%fine) {kernel_shape = [1], strides = [2]}
+  %more: ? = Resize(%coarse, %none, %twice) )",
+                                        resize, R"( @more
+  %y: ? = Concat(%fine, %more) {axis = 1})");
+  constexpr int64_t kSizes[] = {12, 20};
+  return FindMixing(
+      GraphAt(body, kSizes[0]), GraphAt(body, kSizes[1]),
+      {.axis = "tokens", .small_size = kSizes[0], .large_size = kSizes[1], .step = step});
+}
+
+TEST(AxisFlowTest, AMapThatIsDoubledMeetsAFinerOneAtMultiplesOfItsStride) {
+  constexpr char kFloor[] =
+      R"({coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"})";
+  EXPECT_EQ(FindInNeck(kFloor, 4).verdict, kProved) << MixingWords(FindInNeck(kFloor, 4));
+  EXPECT_EQ(FindInNeck("", 4).verdict, kProved);  // The middles of pixels.
+  EXPECT_EQ(FindInNeck(kFloor, 1).verdict, kUndecided);
+  EXPECT_EQ(FindInNeck(kFloor, 2).verdict, kUndecided);
+}
+
+TEST(AxisFlowTest, AMapThatIsDoubledByOtherSamplesIsNotKnown) {
+  for (const char* other :
+       {R"({coordinate_transformation_mode = "align_corners"})",
+        R"({coordinate_transformation_mode = "asymmetric", nearest_mode = "ceil"})"}) {
+    const AxisFinding found = FindInNeck(other, 4);
+    EXPECT_EQ(found.verdict, kUndecided) << other;
+    EXPECT_EQ(MixingWords(found), "node 'more' (Resize) samples between the positions of tokens");
+  }
+  EXPECT_EQ(FindInNeck(R"({mode = "linear"})", 4).verdict, kMixes);
+}
+
 TEST(AxisFlowTest, AnotherGraphAtAnotherSizeIsUndecided) {
   const Graph small = GraphAt("  input %x: f32[2, $S]\n  %y: ? = Relu(%x)", kSmall);
   const Graph large = GraphAt("  input %x: f32[2, $S]\n  %y: ? = Neg(%x)", kLarge);

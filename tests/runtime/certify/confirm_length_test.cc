@@ -53,6 +53,22 @@ TEST(ConfirmLengthTest, ShortLengthsAreCountedFromTheSmallest) {
   EXPECT_THAT(lengths, testing::ElementsAre(404, 400, 401, 412, 799));
 }
 
+TEST(ConfirmLengthTest, LengthsAreMultiplesOfTheStep) {
+  ProbeOptions options = Options();
+  options.padded_sizes = {128, 256, 512};
+  options.smallest = options.step = 32;
+  options.sweeps = 4;
+  for (const bool confirming : {false, true}) {
+    const std::vector<LengthCase> cases = LengthCases(options, CountingPlaces::kOne, confirming);
+    EXPECT_GE(cases.size(), 5u);
+    for (const LengthCase& c : cases) {
+      EXPECT_EQ(c.length % 32, 0);
+      EXPECT_GE(c.length, 32);
+      EXPECT_LT(c.length, c.padded);
+    }
+  }
+}
+
 TEST(ConfirmLengthTest, ConfirmingLooksAtLongerLengths) {
   const std::vector<ProbeInput> inputs = {toy::Floats()};
   const auto certificate = ProbeAxis(inputs, Ranges(inputs), kOutput, SoftmaxWhenLong, Options());
