@@ -33,11 +33,9 @@ constexpr int64_t kWidth = kWide * kLanes;
 constexpr int64_t kWordBytes = kWidth * int64_t{sizeof(uint32_t)};  // one word per column
 // Numbers of a panel that are unpacked at a time.
 constexpr int64_t kMostDepth = 1024;
-// Words are asked for this many bytes ahead, into the L1 and the L2 cache. A lone row reads 32 of
-// 32 GB/s of a Zen 4 so, 27 with a half of both, 13 where nothing is asked for; of 8 bits 25,
-// 25, 20.
-template <int kBits>
-constexpr int64_t kNearBytes = kBits == 4 ? 4096 : 2048;
+// Words are asked for this many bytes ahead, into the L1 and the L2 cache: a lone row reads 31 of
+// 32 GB/s of a Zen 4 so, 27 with a half of both, 13 where nothing is asked for.
+constexpr int64_t kNearBytes = 4096;
 constexpr int64_t kFarAheadBytes = 16384;
 
 HWY_INLINE int64_t PointBytes(const DigitBlocks& blocks) {
@@ -59,16 +57,26 @@ int64_t PackedBytes(int64_t k, int64_t n, const BlockForm& form) {
 }
 
 // Asks for words behind those at `from`. (No lambda: compilers drop calls that do nothing else.)
-#define REPRISE_FETCH_WORDS(from)                                                  \
-  HWY_UNROLL(2) for (int64_t at = 0; at < kWordBytes; at += kLine) {               \
-    __builtin_prefetch((from) + kNearBytes<kBits> + at, /*rw=*/0, /*locality=*/3); \
-    __builtin_prefetch((from) + kFarAheadBytes + at, /*rw=*/0, /*locality=*/2);    \
+#define REPRISE_FETCH_WORDS(from)                                               \
+  HWY_UNROLL(2) for (int64_t at = 0; at < kWordBytes; at += kLine) {            \
+    __builtin_prefetch((from) + kNearBytes + at, /*rw=*/0, /*locality=*/3);     \
+    __builtin_prefetch((from) + kFarAheadBytes + at, /*rw=*/0, /*locality=*/2); \
   }
 
 // The bytes of words of four bits, or the words themselves: `Half` 0 or 1 of each word.
 template <int kBits, int kHalf>
 HWY_INLINE VU32 Bytes(VU32 words) {
-  if constexpr (kBits == 8) return words;
+  if constexpr (kBits == 8) {
+    // In a register: compilers read it again for each product.
+    auto raw = words.raw;
+#if HWY_TARGET == HWY_AVX3
+    asm("" : "+v"(raw));
+#else
+    asm("" : "+x"(raw));
+#endif
+    words.raw = raw;
+    return words;
+  }
   const VU32 nibbles = hn::Set(DU32(), 0x0F0F0F0Fu);
   return hn::And(kHalf == 0 ? words : hn::ShiftRight<4>(words), nibbles);
 }

@@ -84,19 +84,7 @@ HWY_NOINLINE void AddOutliers(const DigitOutliers& outliers, const float* a,
 
 // kRows rows of C from `row` on, the `index`th of the round, get their sums of a panel.
 template <int kBits, int kRows>
-void FinishRows(const GemmArgs& args, const Scratch& scratch, const DigitBlocks& blocks,
-                const char* panel, int64_t column, int64_t row, int64_t index,
-                VF (&sums)[kRows][kWide]) {
-  for (int r = 0; r < kRows; ++r) {
-    const DigitOutliers& outliers = scratch.outliers[index + r];
-    if (outliers.count == 0) continue;
-    AddOutliers<kBits>(outliers, args.a + (row + r) * args.lda, blocks, panel, sums[r]);
-  }
-  FinishSums(sums, TileOutOf(args, nullptr, row, column, kWidth));
-}
-
-template <int kBits, int kRows>
-HWY_NOINLINE void FinishTile(const GemmArgs& args, const Scratch& scratch,
+HWY_NOINLINE void FinishRows(const GemmArgs& args, const Scratch& scratch,
                              const DigitBlocks& blocks, const char* panel, int64_t column,
                              int64_t row, int64_t index) {
   const F32 d;
@@ -106,7 +94,27 @@ HWY_NOINLINE void FinishTile(const GemmArgs& args, const Scratch& scratch,
       sums[r][v] = hn::Load(d, scratch.sums + (index + r) * kWidth + v * kLanes);
     }
   }
-  FinishRows<kBits>(args, scratch, blocks, panel, column, row, index, sums);
+  for (int r = 0; r < kRows; ++r) {
+    const DigitOutliers& outliers = scratch.outliers[index + r];
+    if (outliers.count == 0) continue;
+    AddOutliers<kBits>(outliers, args.a + (row + r) * args.lda, blocks, panel, sums[r]);
+  }
+  FinishSums(sums, TileOutOf(args, nullptr, row, column, kWidth));
+}
+
+// The rows from the `index`th of the round on, kMost or `rows` of them, by a panel.
+template <int kBits, int kMost = kTall>
+HWY_INLINE void TileOfFew(const GemmArgs& args, const Scratch& scratch, const DigitBlocks& blocks,
+                          const char* panel, int64_t column, int64_t begin, int64_t index,
+                          int64_t rows) {
+  if (rows >= kMost) {
+    FewRows<kBits, kMost>(scratch.digits + index * kDigits * scratch.stride, scratch.stride,
+                          scratch.facts + index * blocks.count, blocks, panel,
+                          scratch.sums + index * kWidth);
+    FinishRows<kBits, kMost>(args, scratch, blocks, panel, column, begin + index, index);
+  } else if constexpr (kMost > 1) {
+    TileOfFew<kBits, kMost - 1>(args, scratch, blocks, panel, column, begin, index, rows);
+  }
 }
 
 // `rows` rows from `begin` on by a panel; `scratch` has their digits.
@@ -142,10 +150,10 @@ void PanelOfRows(const GemmArgs& args, const Scratch& scratch, const DigitBlocks
   }
   int64_t row = 0;
   for (; row + kTall <= rows; row += kTall) {
-    FinishTile<kBits, kTall>(args, scratch, blocks, panel, column, begin + row, row);
+    FinishRows<kBits, kTall>(args, scratch, blocks, panel, column, begin + row, row);
   }
   for (; row < rows; ++row) {
-    FinishTile<kBits, 1>(args, scratch, blocks, panel, column, begin + row, row);
+    FinishRows<kBits, 1>(args, scratch, blocks, panel, column, begin + row, row);
   }
 }
 
@@ -157,22 +165,23 @@ void PartOf(const GemmArgs& args, const DigitBlocks& blocks, const GemmPart& par
   const Scratch scratch(static_cast<std::byte*>(args.scratch), round, blocks);
   for (int64_t begin = part.row_begin; begin < part.row_end; begin += round) {
     const int64_t end = std::min(begin + round, part.row_end);
-    const bool lone = end - begin == 1;
+    const bool few = end - begin <= kFewRows;
     for (int64_t row = begin, i = 0; row < end; ++row, ++i) {
-      SplitRow<kBits>(args.a + row * args.lda, blocks, /*plus128=*/!lone,
+      SplitRow<kBits>(args.a + row * args.lda, blocks, /*plus128=*/!few,
                       scratch.digits + i * kDigits * scratch.stride, scratch.stride,
                       scratch.facts + i * blocks.count, scratch.outliers[i]);
     }
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
       const char* const of_panel = packed + panel * PanelBytes(blocks);
-      if (!lone) {
+      if (!few) {
         PanelOfRows<kBits>(args, scratch, blocks, of_panel, panel * kWidth, begin, end - begin,
                            unpacked);
         continue;
       }
-      VF sums[1][kWide];
-      LoneRow<kBits>(scratch.digits, scratch.stride, scratch.facts, blocks, of_panel, sums[0]);
-      FinishRows<kBits>(args, scratch, blocks, of_panel, panel * kWidth, begin, 0, sums);
+      for (int64_t row = 0; row < end - begin; row += kTall) {
+        TileOfFew<kBits>(args, scratch, blocks, of_panel, panel * kWidth, begin, row,
+                         end - begin - row);
+      }
     }
   }
 }
