@@ -46,7 +46,7 @@ class HttpServer::Impl {
   void Drain() { context_.draining = true; }
   void Leave() {
     context_.draining = true;
-    boost::asio::post(io_, [this] { listener_.Close(); });
+    listener_.Close();
     std::vector<std::shared_ptr<HttpConnection>> connections;
     {
       MutexLock lock(context_.mutex);

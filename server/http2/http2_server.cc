@@ -70,13 +70,14 @@ class Http2Server::Impl {
       leaves_already = std::exchange(draining_, true);
     }
     if (!leaves_already) {
-      boost::asio::post(io_, [this] { listener_.Close(); });
-      ForEach([](Http2Connection& connection) { connection.Drain("shutdown"); });
+      listener_.Close();
+      ForEach([](Http2Connection& connection) { connection.Drain(false); });
     }
     return WaitUntilNone(deadline);
   }
 
   void Shutdown(std::chrono::steady_clock::time_point deadline) {
+    ForEach([](Http2Connection& connection) { connection.Drain(true); });
     if (!Leave(deadline)) {
       ForEach([](Http2Connection& connection) { connection.End(); });
       WaitUntilNone(std::chrono::steady_clock::now() + kCutTime);
@@ -88,18 +89,23 @@ class Http2Server::Impl {
 
   void TakeOver(ClientStream stream) {
     const auto connection = std::make_shared<Http2Connection>(std::move(stream), context_);
+    // Clients that connected just before the port closed have their call answered.
+    bool leaves = false;
     {
       MutexLock lock(mutex_);
-      if (draining_) return;
+      leaves = draining_;
       connections_.insert(connection);
     }
-    boost::asio::post(connection->executor(), [this, connection] {
+    boost::asio::post(connection->executor(), [this, connection, leaves] {
       const auto ended = [this, weak = std::weak_ptr<Http2Connection>(connection)] {
         MutexLock lock(mutex_);
         if (const Connection gone = weak.lock()) connections_.erase(gone);
         if (connections_.empty()) none_.NotifyAll();
       };
-      if (!WhereMemoryAllows([&] { connection->Start(ended); })) {
+      if (!WhereMemoryAllows([&] {
+            connection->Start(ended);
+            if (leaves) connection->Drain(false);
+          })) {
         connection->End();
         ended();
       }
@@ -139,12 +145,14 @@ class Http2Server::Impl {
     });
   }
 
-  // Memory of clients that are gone goes back to the system, where it was much.
+  // Memory of clients that are gone, whichever port they came by, goes back to the system, where it
+  // was much.
   void GiveBackMemory() {
-    const int64_t of_connections = connections() * kConnectionBytes;
-    const int64_t held = context_.account->used() + of_connections;
+    const ByteAccount& account = *context_.account;
+    const int64_t held = account.used() + account.connections() * kConnectionBytes;
     // A crowd that comes and goes between two checks leaves as much behind as one that stays.
-    most_held_ = std::max(most_held_, context_.account->TakeMost() + of_connections);
+    most_held_ =
+        std::max(most_held_, account.TakeMost() + account.TakeMostConnections() * kConnectionBytes);
     if (most_held_ < kMuchBytes || held > most_held_ / 2) return;
     most_held_ = held;
     ReturnFreedMemory();

@@ -3,6 +3,20 @@
 #include "absl/strings/str_cat.h"
 
 namespace reprise {
+namespace {
+
+void RaiseTo(int64_t value, std::atomic<int64_t>& most) {
+  int64_t known = most.load(std::memory_order_relaxed);
+  while (value > known && !most.compare_exchange_weak(known, value, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+ConnectionBytes::ConnectionBytes(const ByteLimits& limits, std::shared_ptr<ByteTotals> all)
+    : limits_(limits), all_(std::move(all)) {
+  RaiseTo(++all_->connections, all_->most_connections);
+}
 
 absl::Status ConnectionBytes::Take(int64_t bytes) {
   const int64_t own = used_.fetch_add(bytes) + bytes;
@@ -20,9 +34,7 @@ absl::Status ConnectionBytes::Take(int64_t bytes) {
         absl::StrCat(bytes, " more bytes: requests and answers in flight hold ", all - bytes,
                      " bytes, and all together may hold ", limits_.max_bytes));
   }
-  int64_t most = all_->most.load(std::memory_order_relaxed);
-  while (all > most && !all_->most.compare_exchange_weak(most, all, std::memory_order_relaxed)) {
-  }
+  RaiseTo(all, all_->most);
   return absl::OkStatus();
 }
 

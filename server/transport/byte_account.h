@@ -30,13 +30,17 @@ struct ByteLimits {
 struct ByteTotals {
   std::atomic<int64_t> used{0};
   std::atomic<int64_t> most{0};  // the most of them since that was last asked for
+  std::atomic<int64_t> connections{0};
+  std::atomic<int64_t> most_connections{0};  // the same of connections
 };
 
 // The part of the account that one connection holds.
 class ConnectionBytes {
  public:
-  ConnectionBytes(const ByteLimits& limits, std::shared_ptr<ByteTotals> all)
-      : limits_(limits), all_(std::move(all)) {}
+  ConnectionBytes(const ByteLimits& limits, std::shared_ptr<ByteTotals> all);
+  ~ConnectionBytes() { --all_->connections; }
+  ConnectionBytes(const ConnectionBytes&) = delete;
+  ConnectionBytes& operator=(const ConnectionBytes&) = delete;
 
   // RESOURCE_EXHAUSTED, and nothing is taken, where a limit would be passed.
   absl::Status Take(int64_t bytes);
@@ -60,6 +64,9 @@ class ByteAccount {
   int64_t used() const { return all_->used; }
   // The most that was held at a time since the last call.
   int64_t TakeMost() const { return all_->most.exchange(used()); }
+  // Connections that are open, and the most of them since the last call.
+  int64_t connections() const { return all_->connections; }
+  int64_t TakeMostConnections() const { return all_->most_connections.exchange(connections()); }
   const ByteLimits& limits() const { return limits_; }
 
  private:

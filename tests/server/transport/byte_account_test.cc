@@ -62,5 +62,14 @@ TEST(ByteAccountTest, TheMostIsThatBetweenTwoQuestions) {
   EXPECT_EQ(account.TakeMost(), 30);  // what is held counts, whenever it came
 }
 
+TEST(ByteAccountTest, ConnectionsAreCountedAndTheMostOfThemKnown) {
+  ByteAccount account({});
+  auto first = account.Open(), second = account.Open();
+  first.reset();
+  EXPECT_EQ(account.connections(), 1);
+  EXPECT_EQ(account.TakeMostConnections(), 2);
+  EXPECT_EQ(account.TakeMostConnections(), 1);
+}
+
 }  // namespace
 }  // namespace reprise
