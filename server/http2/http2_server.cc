@@ -4,16 +4,15 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <thread>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "runtime/base/heap.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status_macros.h"
 #include "server/transport/listener.h"
+#include "server/transport/network_threads.h"
 
 namespace reprise {
 namespace {
@@ -22,9 +21,6 @@ constexpr std::chrono::seconds kCheckTime(1);
 constexpr std::chrono::milliseconds kDrainCheckTime(100);
 // How long connections that are cut off may take to notice.
 constexpr std::chrono::seconds kCutTime(2);
-// The memory of a connection beside its account, roughly, and how much is worth giving back.
-constexpr int64_t kConnectionBytes = 32 << 10;
-constexpr int64_t kMuchBytes = 8 << 20;
 
 }  // namespace
 
@@ -38,10 +34,10 @@ class Http2Server::Impl {
                   {.max_connections = options.max_connections,
                    .spare_connections = options.spare_connections},
                   std::move(options.tls),
-                  [this](ClientStream stream) { TakeOver(std::move(stream)); }) {}
+                  [this](ClientStream stream) { TakeOver(std::move(stream)); }),
+        threads_(io_, &account) {}
   ~Impl() {
-    io_.stop();
-    for (std::thread& thread : threads_) thread.join();
+    threads_.Join();
     // Streams hold their connection: what is open is ended, so that nothing outlives io_.
     const auto connections = std::move(connections_);
     for (const Connection& connection : connections) connection->End();
@@ -50,13 +46,7 @@ class Http2Server::Impl {
   absl::Status Listen(const std::string& address, int port) {
     RETURN_IF_ERROR(listener_.Listen(address, port, "gRPC"));
     CheckLater();
-    for (int i = 0; i < threads_wanted_; ++i) {
-      threads_.emplace_back([this] {
-        // A step that throws for want of memory ends its connection alone.
-        while (!WhereMemoryAllows([&] { io_.run(); })) {
-        }
-      });
-    }
+    threads_.Start(threads_wanted_);
     return absl::OkStatus();
   }
 
@@ -140,22 +130,8 @@ class Http2Server::Impl {
       const auto now = std::chrono::steady_clock::now();
       WhereMemoryAllows(
           [&] { ForEach([now](Http2Connection& connection) { connection.Check(now); }); });
-      GiveBackMemory();
       CheckLater();
     });
-  }
-
-  // Memory of clients that are gone, whichever port they came by, goes back to the system, where it
-  // was much.
-  void GiveBackMemory() {
-    const ByteAccount& account = *context_.account;
-    const int64_t held = account.used() + account.connections() * kConnectionBytes;
-    // A crowd that comes and goes between two checks leaves as much behind as one that stays.
-    most_held_ =
-        std::max(most_held_, account.TakeMost() + account.TakeMostConnections() * kConnectionBytes);
-    if (most_held_ < kMuchBytes || held > most_held_ / 2) return;
-    most_held_ = held;
-    ReturnFreedMemory();
   }
 
   bool WaitUntilNone(std::chrono::steady_clock::time_point deadline) {
@@ -175,11 +151,10 @@ class Http2Server::Impl {
   CondVar none_;
   std::unordered_set<Connection> connections_ GUARDED_BY(mutex_);
   bool draining_ GUARDED_BY(mutex_) = false;
-  int64_t most_held_ = 0;  // used by one check at a time
   boost::asio::io_context io_;
   boost::asio::steady_timer check_;
   Listener listener_;
-  std::vector<std::thread> threads_;
+  NetworkThreads threads_;
 };
 
 Http2Server::Http2Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -169,7 +169,7 @@ struct Http2Session::Callbacks {
     // An answer that is whole while the client still sends: nobody reads the rest.
     const bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
                       (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA);
-    if (ends && self.goes_with_answer_) self.BeginGoAway();
+    if (ends && self.goes_with_answer_ && self.streams_.size() <= 1) self.BeginGoAway();
     if (ends && nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0) {
       nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
     }

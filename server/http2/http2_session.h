@@ -99,8 +99,8 @@ class Http2Session {
   // Tells the client to open no more streams here; FinishGoAway, once it has heard of that, that
   // those which it has opened by then are the last. `code` of HTTP/2.
   void BeginGoAway();
-  // BeginGoAway, in one packet with the next answer that is whole: a client that waits for an
-  // answer learns both at once, while it has no other call on its way.
+  // BeginGoAway, in one packet with the next answer that ends the last open call: a client that
+  // waits for an answer learns both at once, while it has no other call on its way.
   void BeginGoAwayWithAnswer() { goes_with_answer_ = true; }
   // Max: not yet.
   Clock::time_point goaway_began() const { return goaway_began_; }

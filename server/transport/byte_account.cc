@@ -5,6 +5,10 @@
 namespace reprise {
 namespace {
 
+// The memory of a connection beside what it holds, roughly, and how much is worth giving back.
+constexpr int64_t kConnectionBytes = 32 << 10;
+constexpr int64_t kMuchBytes = 8 << 20;
+
 void RaiseTo(int64_t value, std::atomic<int64_t>& most) {
   int64_t known = most.load(std::memory_order_relaxed);
   while (value > known && !most.compare_exchange_weak(known, value, std::memory_order_relaxed)) {
@@ -41,6 +45,16 @@ absl::Status ConnectionBytes::Take(int64_t bytes) {
 void ConnectionBytes::Give(int64_t bytes) {
   used_.fetch_sub(bytes);
   all_->used.fetch_sub(bytes);
+}
+
+int64_t ByteAccount::CountFalls() const {
+  const int64_t most = all_->most + all_->most_connections * kConnectionBytes;
+  if (most >= kMuchBytes && used() + connections() * kConnectionBytes <= most / 2) {
+    all_->most = used();
+    all_->most_connections = connections();
+    ++all_->falls;
+  }
+  return all_->falls;
 }
 
 absl::Status HeldBytes::Resize(int64_t bytes) {

@@ -26,12 +26,13 @@ struct ByteLimits {
   int64_t max_connection_bytes = 0;  // one connection; 0: only the first limit counts
 };
 
-// The bytes of all connections together.
+// The bytes of all connections together. `most` and `most_connections`: since the last fall.
 struct ByteTotals {
   std::atomic<int64_t> used{0};
-  std::atomic<int64_t> most{0};  // the most of them since that was last asked for
+  std::atomic<int64_t> most{0};
   std::atomic<int64_t> connections{0};
-  std::atomic<int64_t> most_connections{0};  // the same of connections
+  std::atomic<int64_t> most_connections{0};
+  std::atomic<int64_t> falls{0};
 };
 
 // The part of the account that one connection holds.
@@ -62,11 +63,11 @@ class ByteAccount {
     return std::make_shared<ConnectionBytes>(limits_, all_);
   }
   int64_t used() const { return all_->used; }
-  // The most that was held at a time since the last call.
-  int64_t TakeMost() const { return all_->most.exchange(used()); }
-  // Connections that are open, and the most of them since the last call.
+  // Connections that are open.
   int64_t connections() const { return all_->connections; }
-  int64_t TakeMostConnections() const { return all_->most_connections.exchange(connections()); }
+  // How often what clients held has fallen to a half or less of what was much: each time, the heap
+  // has memory for the system.
+  int64_t CountFalls() const;
   const ByteLimits& limits() const { return limits_; }
 
  private:
