@@ -6,6 +6,12 @@
 #include <cstring>
 
 namespace reprise {
+namespace {
+
+// Room for more of what waits: many clients may make calls wait, so that each has little of it.
+constexpr size_t kSpareBytes = 4 << 10;
+
+}  // namespace
 
 FrameGate::Head FrameGate::Parse(const char* bytes) {
   const auto byte = [bytes](int i) {
@@ -36,6 +42,17 @@ bool FrameGate::MayPass(const Head& head, bool is_blocked, MayOpen may_open) {
   }
 }
 
+void FrameGate::Hold(absl::string_view bytes) {
+  const size_t wanted = held_.size() + bytes.size();
+  if (wanted > held_.capacity()) {
+    std::string larger;  // a string that grows doubles itself
+    larger.reserve(wanted + kSpareBytes);
+    larger.append(held_);
+    held_.swap(larger);
+  }
+  held_.append(bytes.data(), bytes.size());
+}
+
 void FrameGate::Receive(absl::string_view bytes, MayOpen may_open, Pass pass) {
   size_t passed = 0, at = 0;  // those between them may pass
   const auto pass_on = [&] {
@@ -46,7 +63,7 @@ void FrameGate::Receive(absl::string_view bytes, MayOpen may_open, Pass pass) {
   while (at < bytes.size()) {
     if (left_ > 0) {
       const size_t part = std::min(left_, bytes.size() - at);
-      if (!passes_) held_.append(bytes.data() + at, part);
+      if (!passes_) Hold(bytes.substr(at, part));
       left_ -= part;
       at += part;
       if (!passes_) passed = at;
@@ -65,7 +82,7 @@ void FrameGate::Receive(absl::string_view bytes, MayOpen may_open, Pass pass) {
     left_ = head.length;
     passes_ = MayPass(head, !held_.empty(), may_open);
     if (!passes_) {
-      held_.append(head_, kHeadBytes);
+      Hold({head_, kHeadBytes});
     } else if (part == kHeadBytes) {
       passed -= kHeadBytes;  // they go on together with the payload
     } else if (!pass({head_, kHeadBytes})) {

@@ -45,6 +45,8 @@ class FrameGate {
   // `is_blocked`: a header block waits in front of the frame.
   bool MayPass(const Head& head, bool is_blocked, MayOpen may_open);
 
+  void Hold(absl::string_view bytes);
+
   int32_t last_stream_ = 0;  // that was opened
   std::string held_;         // frames; the last one may not be whole yet
   // The frame that is being received; the preface at first.

@@ -17,6 +17,8 @@ constexpr size_t kFewBytes = 4 << 10;
 constexpr size_t kFirstHeld = 8 << 10;
 // Bytes of calls that wait. More: they begin, since what makes room for answers may be behind them.
 constexpr size_t kMostHeld = 64 << 10;
+// The same of a client that has said that no answer fits: what is behind them waits for its time.
+constexpr size_t kMostHeldRoomless = 16 << 10;
 // Reads of one turn: others have the thread then.
 constexpr int kReadsOfTurn = 16;
 constexpr size_t kWriteBytes = 64 << 10;
@@ -103,9 +105,9 @@ void Http2Connection::ReadSome() {
 
 size_t Http2Connection::MostStreams() const {
   const Http2Limits& limits = context_.http2;
-  if (gate_.held() > kMostHeld) return limits.max_streams;
   size_t most = allowed_streams_;
   if (const size_t room = session_->RoomForAnswers(); room > 0) {
+    if (!writing_ && gate_.held() > kMostHeld) return limits.max_streams;
     most = std::max<size_t>(most, limits.untaken_streams);
     if (!writing_ && untaken_ < limits.untaken_streams) most = std::max(most, room);
   }
@@ -122,9 +124,13 @@ bool Http2Connection::ReleaseCalls() {
                        [this](absl::string_view bytes) { return Pass(bytes); });
 }
 
+size_t Http2Connection::MostHeld() const {
+  if (TakesAnswers()) return kMostHeld;
+  return session_->RoomForAnswers() > 0 ? most_held_ : std::min(most_held_, kMostHeldRoomless);
+}
+
 bool Http2Connection::HoldsReads() const {
-  return gate_.held() > (TakesAnswers() ? kMostHeld : most_held_) ||
-         (writing_ && session_->waiting_frames() > kMostWaitingFrames);
+  return gate_.held() > MostHeld() || (writing_ && session_->waiting_frames() > kMostWaitingFrames);
 }
 
 void Http2Connection::ReadOn() {
@@ -160,7 +166,11 @@ void Http2Connection::Flush() {
   if (out_.capacity() > kKeptBytes) std::string().swap(out_);
   TellClosed();
   if (failed_) return End();
-  if (session_->IsOver()) Linger();
+  if (session_->IsOver()) {
+    // Whoever was not told to go is cut off, or has said all itself.
+    if (!drained_.has_value()) return End();
+    Linger();
+  }
   ReadOn();
 }
 

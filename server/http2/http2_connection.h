@@ -89,6 +89,8 @@ class Http2Connection final : public Http2StreamHost,
   bool Pass(absl::string_view bytes);
   // Begins calls that had to wait. True: it did.
   bool ReleaseCalls();
+  // Bytes of calls that may wait to begin.
+  size_t MostHeld() const;
   // Whether what waits, to be sent or to begin, is enough.
   bool HoldsReads() const;
   // Reads again where that was held up.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <new>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,8 @@ constexpr size_t kMostFields = 256;
 // SETTINGS_NO_RFC7540_PRIORITIES of RFC 9218: the client's wishes are not kept.
 constexpr int32_t kNoOldPriorities = 0x9;
 constexpr uint32_t kSmallAnswer = 1 << 10;
+// The stream that GOAWAY names while the last call is not known.
+constexpr int32_t kNoLastStream = std::numeric_limits<int32_t>::max();
 // The ping whose answer tells that the client has read what was sent before it.
 constexpr uint8_t kGoAwayPing[8] = {'g', 'o', 'i', 'n', 'g', ' ', 'a', 'w'};
 
@@ -166,6 +169,10 @@ struct Http2Session::Callbacks {
       self.ping_strikes_ = 0;
       self.last_ping_ = Clock::time_point::min();
     }
+    // A ping goes in front of whatever waits: it is made once the news has gone.
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.last_stream_id == kNoLastStream) {
+      nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, kGoAwayPing);
+    }
     // An answer that is whole while the client still sends: nobody reads the rest.
     const bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
                       (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA);
@@ -221,7 +228,7 @@ Http2Session::Http2Session(const Http2Limits& limits, MakeStream make_stream)
   nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
   nghttp2_option_set_max_continuations(option, limits.max_continuations);
   nghttp2_option_set_stream_reset_rate_limit(option, limits.reset_burst, limits.resets_per_second);
-  const int made = nghttp2_session_server_new2(&session_, callbacks, this, option);
+  const int made = nghttp2_session_server_new3(&session_, callbacks, this, option, memory_.mem());
   nghttp2_option_del(option);
   nghttp2_session_callbacks_del(callbacks);
   if (made != 0) throw std::bad_alloc();
@@ -284,7 +291,6 @@ void Http2Session::BeginGoAway() {
   if (goaway_began_ != Clock::time_point::max()) return;
   goaway_began_ = Clock::now();
   nghttp2_submit_shutdown_notice(session_);
-  nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, kGoAwayPing);
 }
 
 size_t Http2Session::RoomForAnswers() const {

@@ -40,7 +40,7 @@ class NetworkThreads {
   boost::asio::io_context& io_;
   const ByteAccount* const account_;
   boost::asio::steady_timer pause_;
-  int64_t falls_ = 0;  // of the account, that were seen; used by one look at a time
+  int64_t falls_ = 0;  // those of the account that were seen; one look at a time uses it
   std::vector<std::thread> threads_;
   Mutex mutex_;
   std::vector<std::thread::id> asked_ GUARDED_BY(mutex_);  // who has not given back yet
