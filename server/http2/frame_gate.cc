@@ -8,8 +8,9 @@
 namespace reprise {
 namespace {
 
-// Room for more of what waits: many clients may make calls wait, so that each has little of it.
-constexpr size_t kSpareBytes = 4 << 10;
+// Room for more of what waits: all that a client without room for answers may make wait, so that
+// its bytes are moved to no other block, and no hole stays behind.
+constexpr size_t kSpareBytes = 17 << 10;
 
 }  // namespace
 

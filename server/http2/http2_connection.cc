@@ -18,7 +18,7 @@ constexpr size_t kFirstHeld = 8 << 10;
 // Bytes of calls that wait. More: they begin, since what makes room for answers may be behind them.
 constexpr size_t kMostHeld = 64 << 10;
 // The same of a client that has said that no answer fits: what is behind them waits for its time.
-constexpr size_t kMostHeldRoomless = 16 << 10;
+constexpr size_t kMostHeldRoomless = 12 << 10;
 // Reads of one turn: others have the thread then.
 constexpr int kReadsOfTurn = 16;
 constexpr size_t kWriteBytes = 64 << 10;

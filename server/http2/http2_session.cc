@@ -228,7 +228,7 @@ Http2Session::Http2Session(const Http2Limits& limits, MakeStream make_stream)
   nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
   nghttp2_option_set_max_continuations(option, limits.max_continuations);
   nghttp2_option_set_stream_reset_rate_limit(option, limits.reset_burst, limits.resets_per_second);
-  const int made = nghttp2_session_server_new3(&session_, callbacks, this, option, memory_.mem());
+  const int made = nghttp2_session_server_new2(&session_, callbacks, this, option);
   nghttp2_option_del(option);
   nghttp2_session_callbacks_del(callbacks);
   if (made != 0) throw std::bad_alloc();

@@ -21,7 +21,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "server/http2/session_memory.h"
 
 namespace reprise {
 
@@ -148,7 +147,6 @@ class Http2Session {
 
   const Http2Limits limits_;
   const MakeStream make_stream_;
-  SessionMemory memory_;
   nghttp2_session* session_ = nullptr;
   std::unordered_map<int32_t, std::unique_ptr<Entry>> streams_;
   bool has_read_settings_ = false;  // the client has acknowledged ours
