@@ -41,7 +41,7 @@ constexpr std::chrono::seconds kFlushTime(5);
 constexpr std::chrono::milliseconds kQuietTime(200);
 constexpr std::chrono::seconds kLongestRefusing(2);
 // Clients that are sent elsewhere may take this time to go.
-constexpr std::chrono::seconds kLongestLeaving(2);
+constexpr std::chrono::seconds kLongestLeaving(3);
 
 #if defined(__clang__)
 constexpr char kCompiler[] = __VERSION__;

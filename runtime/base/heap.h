@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <mutex>
 
 namespace reprise {
 
@@ -19,6 +21,23 @@ inline constexpr size_t kMappedBytes = size_t{32} << 20;
 inline void ReturnFreedMemory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   malloc_trim(0);
+#endif
+}
+
+// Gives back the end of the arena, too, that the calling thread takes its memory from: of all but
+// the first arena, malloc_trim leaves the end as it is, which KeepFreedMemory lets grow to
+// kMappedBytes.
+inline void ReturnFreedEndOfThread() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  // The threshold is the process's: one thread at a time lowers it.
+  static std::mutex turn;
+  const std::lock_guard<std::mutex> lock(turn);
+  mallopt(M_TRIM_THRESHOLD, 0);
+  // The end is looked at when a block of 64 KiB or more is freed.
+  void* block = std::malloc(size_t{128} << 10);
+  asm volatile("" : "+r"(block) : : "memory");  // else the compiler leaves both calls out
+  std::free(block);
+  mallopt(M_TRIM_THRESHOLD, kMappedBytes);
 #endif
 }
 

@@ -31,6 +31,8 @@ constexpr seconds kIdleTime(75);
 constexpr seconds kHeaderTime(10);
 constexpr seconds kSpareTime(1);  // each step of a connection above the limit
 constexpr seconds kLingerTime(2);
+// After its connection, or the answer before it, a request may be on its way within this time.
+constexpr seconds kAskingTime(1);
 // A body or an answer may take this time, and a second for each kLeastBytesPerSecond of its bytes.
 constexpr seconds kMoveTime(30);
 constexpr int64_t kLeastBytesPerSecond = 64 << 10;
@@ -187,13 +189,19 @@ void HttpConnection::Start() {
 }
 
 void HttpConnection::LeaveIfIdle() {
+  if (!is_idle_) return;
+  // A client that has just connected is about to ask something: it is answered, and the last time.
+  if (std::chrono::steady_clock::now() - idle_since_ < kAskingTime) {
+    return stream_.ExpireAfter(kAskingTime);
+  }
   // The step that reads goes on until the client closes its side as well.
-  if (is_idle_) stream_.CloseSending();
+  stream_.CloseSending();
 }
 
 void HttpConnection::ReadRequest() {
   held_body_.Release();
   reader_.reset();
+  idle_since_ = std::chrono::steady_clock::now();
   parser_.emplace();
   parser_->header_limit(kMostHeaderBytes);
   parser_->body_limit(std::numeric_limits<uint64_t>::max());  // ours is with numbers
@@ -460,7 +468,7 @@ void HttpConnection::WriteSome() {
 }
 
 void HttpConnection::Compress(HttpReply& reply) const {
-  if (!wants_gzip_ || reply.body.size() < kLeastCompressed) return;
+  if (!wants_gzip_ || !reply.compress || reply.body.size() < kLeastCompressed) return;
   std::string smaller = Gzip(reply.body);
   if (smaller.empty() || smaller.size() >= reply.body.size()) return;
   reply.body = std::move(smaller);

@@ -58,7 +58,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // Once, on the strand: begins to read the client's requests.
   void Start();
   ClientStream::executor_type executor() { return stream_.get_executor(); }
-  // On the strand: ends the connection if it waits for the client's next request.
+  // On the strand: ends the connection if it waits for the client's next request, at once where
+  // none may be on its way.
   void LeaveIfIdle();
 
  private:
@@ -140,7 +141,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::optional<boost::beast::http::response_serializer<boost::beast::http::string_body>> writer_;
   std::chrono::steady_clock::time_point write_end_;  // however steadily the client reads
   bool is_idle_ = false;                             // it waits for the first byte of a request
-  bool keep_ = false;                                // the connection, after the answer
+  std::chrono::steady_clock::time_point idle_since_;
+  bool keep_ = false;  // the connection, after the answer
   bool is_head_ = false;
   unsigned version_ = 11;
   bool open_ = false;  // an exchange is

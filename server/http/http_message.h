@@ -32,6 +32,7 @@ struct HttpReply {
   std::string content_type = "text/plain; charset=utf-8";
   HttpFields fields = {};  // besides type and length
   std::string body;
+  bool compress = true;  // false: it would not pay
 };
 
 // {"error": why}, as the inference protocol has it.

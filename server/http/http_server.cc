@@ -2,7 +2,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "runtime/base/status_macros.h"
 #include "server/http/http_connection.h"
 #include "server/transport/listener.h"
+#include "server/transport/network_threads.h"
 
 namespace reprise {
 
@@ -20,23 +20,15 @@ class HttpServer::Impl {
         listener_(io_,
                   {.max_connections = options.max_connections,
                    .spare_connections = options.spare_connections},
-                  options.tls, [this](ClientStream stream) {
+                  options.tls,
+                  [this](ClientStream stream) {
                     std::make_shared<HttpConnection>(std::move(stream), context_)->Start();
-                  }) {}
-  ~Impl() {
-    io_.stop();
-    for (std::thread& thread : threads_) thread.join();
-  }
+                  }),
+        threads_(io_, options.account) {}
 
   absl::Status Listen(const Endpoint& endpoint) {
     RETURN_IF_ERROR(listener_.Listen(endpoint.address, endpoint.port, "HTTP"));
-    for (int i = 0; i < context_.options.threads; ++i) {
-      threads_.emplace_back([this] {
-        // A step that throws for want of memory ends its connection alone.
-        while (!WhereMemoryAllows([&] { io_.run(); })) {
-        }
-      });
-    }
+    threads_.Start(context_.options.threads);
     return absl::OkStatus();
   }
 
@@ -46,7 +38,7 @@ class HttpServer::Impl {
   void Drain() { context_.draining = true; }
   void Leave() {
     context_.draining = true;
-    boost::asio::post(io_, [this] { listener_.Close(); });
+    listener_.Close();
     std::vector<std::shared_ptr<HttpConnection>> connections;
     {
       MutexLock lock(context_.mutex);
@@ -64,7 +56,7 @@ class HttpServer::Impl {
   HttpConnectionContext context_;
   boost::asio::io_context io_;
   Listener listener_;
-  std::vector<std::thread> threads_;
+  NetworkThreads threads_;  // end first
 };
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -227,7 +227,14 @@ void GrpcStream::Queue(const google::protobuf::MessageLite& message) {
   message.SerializeWithCachedSizesToArray(bytes + kPrefixBytes);
   if (outgoing_.empty()) outgoing_moved_ = outgoing_began_ = Clock::now();
   outgoing_.push_back(std::move(answer));
+  CountUntaken();
   Respond();
+}
+
+void GrpcStream::CountUntaken() {
+  const bool is_untaken = !outgoing_.empty();
+  if (std::exchange(is_untaken_, is_untaken) == is_untaken) return;
+  host_->CountUntaken(is_untaken ? 1 : -1);
 }
 
 void GrpcStream::Respond() {
@@ -240,6 +247,7 @@ void GrpcStream::End(const absl::Status& status) {
   status_ = status;
   if (!status.ok()) {  // what was not sent of the answers never will be
     while (outgoing_.size() > (sent_ > 0 ? 1 : 0)) outgoing_.pop_back();
+    CountUntaken();
   }
   if (responded_) return host_->session()->Resume(id_);
   trailers_sent_ = true;
@@ -269,6 +277,7 @@ Http2Stream::Produced GrpcStream::Produce(char* to, size_t size) {
     if (handler_ != nullptr) handler_->OnSent();
   }
   if (!outgoing_.empty()) return produced;
+  CountUntaken();
   (status_.has_value() ? produced.ends : produced.waits) = true;
   return produced;
 }
@@ -283,6 +292,7 @@ void GrpcStream::OnClose() {
   // Nobody reads what is left.
   const bool cut = !trailers_sent_ || !outgoing_.empty();
   outgoing_.clear();
+  CountUntaken();
   inflater_ = nullptr;
   const std::shared_ptr<RpcHandler> handler = std::move(handler_);
   if (handler == nullptr) return;

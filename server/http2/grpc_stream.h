@@ -8,7 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +45,8 @@ class GrpcStream final : public RpcCall,
 
   // Ends the call where its client is too slow with a message, or does not take an answer.
   void CheckTime(Clock::time_point now);
+  // More of the client's messages may come.
+  bool is_open_to_client() const { return !ended_ && !status_.has_value(); }
 
  private:
   // An answer that is not sent yet.
@@ -66,6 +68,8 @@ class GrpcStream final : public RpcCall,
   void Hand(RpcMessage message);
   void Queue(const google::protobuf::MessageLite& message);
   void End(const absl::Status& status);
+  // Tells the connection whether an answer waits for the client.
+  void CountUntaken();
   // Sends the header of an answer with messages, once.
   void Respond();
 
@@ -89,10 +93,11 @@ class GrpcStream final : public RpcCall,
   bool told_end_ = false;
   bool had_message_ = false;
   // Messages that go.
-  std::deque<Outgoing> outgoing_;
+  std::list<Outgoing> outgoing_;
   size_t sent_ = 0;                                              // bytes of the first one have left
   Clock::time_point outgoing_began_ = Clock::time_point::max();  // the first one waits since
   Clock::time_point outgoing_moved_ = Clock::time_point::max();  // and some of it has left
+  bool is_untaken_ = false;                                      // the connection counts an answer
   bool responded_ = false;
   bool trailers_sent_ = false;
   std::optional<absl::Status> status_;  // the call is finished

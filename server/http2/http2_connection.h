@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "server/http2/frame_gate.h"
 #include "server/http2/http2_session.h"
 #include "server/http2/rpc_routes.h"
 #include "server/http2/stream_host.h"
@@ -56,8 +57,10 @@ class Http2Connection final : public Http2StreamHost,
   void Start(std::function<void()> ended);
   // Looks at the clock, about once a second. On the strand.
   void Check(Clock::time_point now);
-  // Lets calls that are open end, and takes no more. On the strand.
-  void Drain(absl::string_view why);
+  // Lets calls that are open end, and takes no more. A client that is calling is told so with its
+  // next answer, or soon, so that the news does not meet a call on its way; `at_once`: now. On the
+  // strand.
+  void Drain(bool at_once);
   // Ends the connection with all its calls. On the strand.
   void End();
 
@@ -71,15 +74,36 @@ class Http2Connection final : public Http2StreamHost,
   const std::shared_ptr<ConnectionBytes>& account() const override { return account_; }
   const std::shared_ptr<const Peer>& peer() const override { return stream_.peer(); }
   bool is_spare() const override { return stream_.is_spare(); }
+  void CountUntaken(int change) override { untaken_ += static_cast<size_t>(change); }
   void WhenSent(std::function<void()> done) override { closed_.push_back(std::move(done)); }
 
  private:
   void WaitToRead(ClientStream::State state);
   void ReadSome();
-  // Reads on once the client has taken what waits for it. True: it waits.
-  bool HoldReads();
+  // The client has read what we sent, and has room for answers.
+  bool TakesAnswers() const { return session_->RoomForAnswers() >= context_.http2.max_streams; }
+  // Streams that the client may have open now: few while it does not take its answers.
+  size_t MostStreams() const;
+  bool MayOpenStream() const { return session_->streams() < MostStreams(); }
+  // Hands bytes to the session. False: it takes no more.
+  bool Pass(absl::string_view bytes);
+  // Begins calls that had to wait. True: it did.
+  bool ReleaseCalls();
+  // Bytes of calls that may wait to begin.
+  size_t MostHeld() const;
+  // Whether what waits, to be sent or to begin, is enough.
+  bool HoldsReads() const;
+  // Reads again where that was held up.
+  void ReadOn();
+  // Sends what can be sent at once. False: the rest waits, or the connection has ended.
+  bool WriteSome();
   void WaitToWrite(ClientStream::State state);
   void TellClosed();
+  void CheckCalls(Clock::time_point now);
+  // Tells a client that has heard of the server's leaving which call is the last one.
+  void TellLastStream(Clock::time_point now);
+  // All is said: the client closes when it has read it.
+  void Linger();
   void CheckKeepalive(Clock::time_point now);
 
   const Http2Context& context_;
@@ -95,6 +119,10 @@ class Http2Connection final : public Http2StreamHost,
   bool writing_ = false;           // a wait is under way
   Clock::time_point write_began_;  // when `out_` was filled
   std::vector<std::function<void()>> closed_;
+  FrameGate gate_;
+  size_t untaken_ = 0;      // streams with an answer that the client has not taken
+  size_t allowed_streams_;  // that may be open whatever is not taken
+  size_t most_held_;        // bytes that may wait of a client that has not proved to read
   bool reads_held_ = false;
   bool failed_ = false;  // what is to be sent still is, nothing is received
   // Times that Check compares with the clock.
@@ -103,6 +131,7 @@ class Http2Connection final : public Http2StreamHost,
   std::optional<Clock::time_point> pinged_;
   std::optional<Clock::time_point> drained_;
   bool last_stream_told_ = false;
+  std::optional<Clock::time_point> lingers_;
 };
 
 }  // namespace reprise

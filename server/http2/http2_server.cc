@@ -4,16 +4,15 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <thread>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "runtime/base/heap.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status_macros.h"
 #include "server/transport/listener.h"
+#include "server/transport/network_threads.h"
 
 namespace reprise {
 namespace {
@@ -22,9 +21,6 @@ constexpr std::chrono::seconds kCheckTime(1);
 constexpr std::chrono::milliseconds kDrainCheckTime(100);
 // How long connections that are cut off may take to notice.
 constexpr std::chrono::seconds kCutTime(2);
-// The memory of a connection beside its account, roughly, and how much is worth giving back.
-constexpr int64_t kConnectionBytes = 32 << 10;
-constexpr int64_t kMuchBytes = 8 << 20;
 
 }  // namespace
 
@@ -38,10 +34,10 @@ class Http2Server::Impl {
                   {.max_connections = options.max_connections,
                    .spare_connections = options.spare_connections},
                   std::move(options.tls),
-                  [this](ClientStream stream) { TakeOver(std::move(stream)); }) {}
+                  [this](ClientStream stream) { TakeOver(std::move(stream)); }),
+        threads_(io_, &account) {}
   ~Impl() {
-    io_.stop();
-    for (std::thread& thread : threads_) thread.join();
+    threads_.Join();
     // Streams hold their connection: what is open is ended, so that nothing outlives io_.
     const auto connections = std::move(connections_);
     for (const Connection& connection : connections) connection->End();
@@ -50,13 +46,7 @@ class Http2Server::Impl {
   absl::Status Listen(const std::string& address, int port) {
     RETURN_IF_ERROR(listener_.Listen(address, port, "gRPC"));
     CheckLater();
-    for (int i = 0; i < threads_wanted_; ++i) {
-      threads_.emplace_back([this] {
-        // A step that throws for want of memory ends its connection alone.
-        while (!WhereMemoryAllows([&] { io_.run(); })) {
-        }
-      });
-    }
+    threads_.Start(threads_wanted_);
     return absl::OkStatus();
   }
 
@@ -70,13 +60,14 @@ class Http2Server::Impl {
       leaves_already = std::exchange(draining_, true);
     }
     if (!leaves_already) {
-      boost::asio::post(io_, [this] { listener_.Close(); });
-      ForEach([](Http2Connection& connection) { connection.Drain("shutdown"); });
+      listener_.Close();
+      ForEach([](Http2Connection& connection) { connection.Drain(false); });
     }
     return WaitUntilNone(deadline);
   }
 
   void Shutdown(std::chrono::steady_clock::time_point deadline) {
+    ForEach([](Http2Connection& connection) { connection.Drain(true); });
     if (!Leave(deadline)) {
       ForEach([](Http2Connection& connection) { connection.End(); });
       WaitUntilNone(std::chrono::steady_clock::now() + kCutTime);
@@ -88,18 +79,23 @@ class Http2Server::Impl {
 
   void TakeOver(ClientStream stream) {
     const auto connection = std::make_shared<Http2Connection>(std::move(stream), context_);
+    // Clients that connected just before the port closed have their call answered.
+    bool leaves = false;
     {
       MutexLock lock(mutex_);
-      if (draining_) return;
+      leaves = draining_;
       connections_.insert(connection);
     }
-    boost::asio::post(connection->executor(), [this, connection] {
+    boost::asio::post(connection->executor(), [this, connection, leaves] {
       const auto ended = [this, weak = std::weak_ptr<Http2Connection>(connection)] {
         MutexLock lock(mutex_);
         if (const Connection gone = weak.lock()) connections_.erase(gone);
         if (connections_.empty()) none_.NotifyAll();
       };
-      if (!WhereMemoryAllows([&] { connection->Start(ended); })) {
+      if (!WhereMemoryAllows([&] {
+            connection->Start(ended);
+            if (leaves) connection->Drain(false);
+          })) {
         connection->End();
         ended();
       }
@@ -134,20 +130,8 @@ class Http2Server::Impl {
       const auto now = std::chrono::steady_clock::now();
       WhereMemoryAllows(
           [&] { ForEach([now](Http2Connection& connection) { connection.Check(now); }); });
-      GiveBackMemory();
       CheckLater();
     });
-  }
-
-  // Memory of clients that are gone goes back to the system, where it was much.
-  void GiveBackMemory() {
-    const int64_t of_connections = connections() * kConnectionBytes;
-    const int64_t held = context_.account->used() + of_connections;
-    // A crowd that comes and goes between two checks leaves as much behind as one that stays.
-    most_held_ = std::max(most_held_, context_.account->TakeMost() + of_connections);
-    if (most_held_ < kMuchBytes || held > most_held_ / 2) return;
-    most_held_ = held;
-    ReturnFreedMemory();
   }
 
   bool WaitUntilNone(std::chrono::steady_clock::time_point deadline) {
@@ -167,11 +151,10 @@ class Http2Server::Impl {
   CondVar none_;
   std::unordered_set<Connection> connections_ GUARDED_BY(mutex_);
   bool draining_ GUARDED_BY(mutex_) = false;
-  int64_t most_held_ = 0;  // used by one check at a time
   boost::asio::io_context io_;
   boost::asio::steady_timer check_;
   Listener listener_;
-  std::vector<std::thread> threads_;
+  NetworkThreads threads_;
 };
 
 Http2Server::Http2Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

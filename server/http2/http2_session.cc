@@ -1,7 +1,9 @@
 #include "server/http2/http2_session.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <limits>
 #include <new>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,11 @@ constexpr size_t kFieldOverhead = 32;  // RFC 9113, 6.5.2
 constexpr size_t kMostFields = 256;
 // SETTINGS_NO_RFC7540_PRIORITIES of RFC 9218: the client's wishes are not kept.
 constexpr int32_t kNoOldPriorities = 0x9;
+constexpr uint32_t kSmallAnswer = 1 << 10;
+// The stream that GOAWAY names while the last call is not known.
+constexpr int32_t kNoLastStream = std::numeric_limits<int32_t>::max();
+// The ping whose answer tells that the client has read what was sent before it.
+constexpr uint8_t kGoAwayPing[8] = {'g', 'o', 'i', 'n', 'g', ' ', 'a', 'w'};
 
 absl::string_view View(const uint8_t* bytes, size_t size) {
   return {reinterpret_cast<const char*>(bytes), size};
@@ -121,9 +128,14 @@ struct Http2Session::Callbacks {
       }
       case NGHTTP2_SETTINGS:
         self.has_begun_ = true;
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) self.has_read_settings_ = true;
         return 0;
       case NGHTTP2_PING:
-        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) self.OnPing();
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) {
+          self.OnPing();
+        } else if (std::memcmp(frame->ping.opaque_data, kGoAwayPing, sizeof(kGoAwayPing)) == 0) {
+          self.is_goaway_heard_ = self.goaway_began_ != Clock::time_point::max();
+        }
         return 0;
       default:
         return 0;
@@ -151,14 +163,20 @@ struct Http2Session::Callbacks {
   }
 
   static int OnSent(nghttp2_session* session, const nghttp2_frame* frame, void* user) {
+    Http2Session& self = Self(user);
     if (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) {
       // Clients measure the line with a ping when something comes.
-      Self(user).ping_strikes_ = 0;
-      Self(user).last_ping_ = Clock::time_point::min();
+      self.ping_strikes_ = 0;
+      self.last_ping_ = Clock::time_point::min();
+    }
+    // A ping goes in front of whatever waits: it is made once the news has gone.
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.last_stream_id == kNoLastStream) {
+      nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, kGoAwayPing);
     }
     // An answer that is whole while the client still sends: nobody reads the rest.
     const bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
                       (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA);
+    if (ends && self.goes_with_answer_ && self.streams_.size() <= 1) self.BeginGoAway();
     if (ends && nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0) {
       nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
     }
@@ -266,6 +284,23 @@ absl::Status Http2Session::Respond(int32_t id, const Http2Fields& fields, bool h
   const int result =
       nghttp2_submit_response(session_, id, nv.data(), nv.size(), has_body ? &body : nullptr);
   return result == 0 ? absl::OkStatus() : absl::InternalError(nghttp2_strerror(result));
+}
+
+void Http2Session::BeginGoAway() {
+  goes_with_answer_ = false;
+  if (goaway_began_ != Clock::time_point::max()) return;
+  goaway_began_ = Clock::now();
+  nghttp2_submit_shutdown_notice(session_);
+}
+
+size_t Http2Session::RoomForAnswers() const {
+  const int64_t connection = nghttp2_session_get_remote_window_size(session_);
+  const uint32_t stream =
+      nghttp2_session_get_remote_settings(session_, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE);
+  if (stream < kSmallAnswer) return 0;
+  if (has_read_settings_) return limits_.max_streams;
+  return static_cast<size_t>(
+      std::clamp<int64_t>(connection / kSmallAnswer, 1, int64_t{limits_.max_streams}));
 }
 
 void Http2Session::FinishGoAway(uint32_t code, absl::string_view why) {

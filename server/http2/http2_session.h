@@ -27,7 +27,10 @@ namespace reprise {
 using Http2Fields = std::vector<std::pair<std::string, std::string>>;
 
 struct Http2Limits {
-  uint32_t max_streams = 1024;           // that are open at a time
+  uint32_t max_streams = 1024;  // that are open at a time
+  // The same of a client that leaves this number of answers untaken, and of one without any room.
+  uint32_t untaken_streams = 16;
+  uint32_t roomless_streams = 4;
   uint32_t max_header_bytes = 16 << 10;  // one request has: names, values, 32 for each
   int32_t stream_window = 1 << 20;       // bytes that a client may send before they are consumed
   int32_t connection_window = 8 << 20;
@@ -93,11 +96,21 @@ class Http2Session {
   // The stream has done with bytes that it was given: the client may send the same number again.
   void Consume(int32_t id, size_t bytes) { nghttp2_session_consume_stream(session_, id, bytes); }
 
-  // Tells the client to open no more streams here; FinishGoAway, a while later, that those it has
-  // opened by then are the last. `code` of HTTP/2.
-  void BeginGoAway() { nghttp2_submit_shutdown_notice(session_); }
+  // Tells the client to open no more streams here; FinishGoAway, once it has heard of that, that
+  // those which it has opened by then are the last. `code` of HTTP/2.
+  void BeginGoAway();
+  // BeginGoAway, in one packet with the next answer that ends the last open call: a client that
+  // waits for an answer learns both at once, while it has no other call on its way.
+  void BeginGoAwayWithAnswer() { goes_with_answer_ = true; }
+  // Max: not yet.
+  Clock::time_point goaway_began() const { return goaway_began_; }
+  // The client has read that it began: it opens no stream any more.
+  bool is_goaway_heard() const { return is_goaway_heard_; }
   void FinishGoAway(uint32_t code, absl::string_view why);
   void Ping() { nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr); }
+  // Small answers for which the client has room: as many as there may be streams once it has read
+  // our settings. Zero: it has said that no answer fits.
+  size_t RoomForAnswers() const;
   // Frames that wait to be sent, but for the bodies of answers.
   size_t waiting_frames() const { return nghttp2_session_get_outbound_queue_size(session_); }
   // Ends all streams: each is told.
@@ -136,6 +149,10 @@ class Http2Session {
   const MakeStream make_stream_;
   nghttp2_session* session_ = nullptr;
   std::unordered_map<int32_t, std::unique_ptr<Entry>> streams_;
+  bool has_read_settings_ = false;  // the client has acknowledged ours
+  bool goes_with_answer_ = false;
+  bool is_goaway_heard_ = false;
+  Clock::time_point goaway_began_ = Clock::time_point::max();
   std::string why_;  // the client was cut off; empty: it was not
   Clock::time_point header_began_ = Clock::time_point::max();
   bool has_begun_ = false;

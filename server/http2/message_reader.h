@@ -7,7 +7,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <string>
 
@@ -47,7 +47,7 @@ class MessageReader {
 
   const int64_t max_bytes_;
   const std::shared_ptr<ConnectionBytes> account_;
-  std::deque<RpcMessage> whole_;
+  std::list<RpcMessage> whole_;
   // The message that is being read.
   unsigned char header_[kHeaderBytes] = {};
   size_t header_bytes_ = 0;

@@ -37,9 +37,10 @@ class UnaryCall final : public RpcHandler,
   const Request& request() const { return request_; }
   Response& response() { return *response_; }
   const CallHead& head() const { return call_->head(); }
-  // Sends the response, or the error. Any thread.
+  // Sends the response, or the error. Any thread. The response is the call's from then on: while
+  // the client does not read, its bytes alone are kept.
   void Finish(const absl::Status& status) {
-    status.ok() ? call_->Reply(response_) : call_->Finish(status);
+    status.ok() ? call_->Reply(std::move(response_)) : call_->Finish(status);
   }
 
   void OnMessage(RpcMessage message) override {
@@ -54,7 +55,7 @@ class UnaryCall final : public RpcHandler,
   const Body& body_;  // the route's
   HeldBytes held_;
   Request request_;
-  const std::shared_ptr<Response> response_;
+  std::shared_ptr<Response> response_;
 };
 
 // Adds a method that answers later: `body(std::shared_ptr<UnaryCall<Request, Response>>)`.

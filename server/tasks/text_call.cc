@@ -201,8 +201,10 @@ void TextCall::Send(size_t index) {
   if (call == nullptr) return;
   WhereMemoryAllows([&] {
     MutexLock lock(mutex_);
-    std::erase_if(calls_, [](const std::weak_ptr<Call>& each) { return each.expired(); });
     calls_.push_back(call);
+    if (calls_.size() < most_calls_) return;
+    std::erase_if(calls_, [](const std::weak_ptr<Call>& each) { return each.expired(); });
+    most_calls_ = std::max(most_calls_, 2 * calls_.size());
   });
 }
 

@@ -122,6 +122,7 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
   bool working_ GUARDED_BY(mutex_) = false;
   bool finished_ GUARDED_BY(mutex_) = false;
   std::vector<std::weak_ptr<Call>> calls_ GUARDED_BY(mutex_);
+  size_t most_calls_ GUARDED_BY(mutex_) = 64;  // more: those that are over are dropped
 };
 
 }  // namespace reprise

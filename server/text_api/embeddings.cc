@@ -72,6 +72,7 @@ absl::StatusOr<AskedTexts> ReadOpenAi(const Fields& fields, const TextApiContext
   }
   VectorOptions options;
   ASSIGN_OR_RETURN(options.dimensions, Dimensions(fields));
+  asked.is_dense = true;
   asked.write = [options, base64 = format == "base64"](const TextResult& result) {
     return WriteOpenAi(result, options, base64);
   };
@@ -86,6 +87,7 @@ absl::StatusOr<AskedTexts> ReadPlain(const Fields& fields, const TextApiContext&
   VectorOptions options;
   ASSIGN_OR_RETURN(options.normalize, fields.Bool("normalize", true));
   ASSIGN_OR_RETURN(options.dimensions, Dimensions(fields));
+  asked.is_dense = true;
   asked.write = [options](const TextResult& result) -> absl::StatusOr<std::string> {
     std::string json = "[";
     for (const TextAnswer& answer : result.answers) {

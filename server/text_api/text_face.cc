@@ -28,7 +28,8 @@ HttpReply ReplyOf(const TextFace& face, const AskedTexts& asked, const TextResul
   if (!result.status.ok()) return TextErrorReply(face.errors, result.status);
   absl::StatusOr<std::string> body = asked.write(result);
   if (!body.ok()) return TextErrorReply(face.errors, body.status());
-  return {.content_type = "application/json", .body = *std::move(body)};
+  return {
+      .content_type = "application/json", .body = *std::move(body), .compress = !asked.is_dense};
 }
 
 }  // namespace

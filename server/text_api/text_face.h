@@ -28,6 +28,8 @@ struct AskedTexts {
   TextRequest request;
   // The JSON of the answer; `result` is OK. Called once, on a thread of the server.
   std::function<absl::StatusOr<std::string>(const TextResult& result)> write;
+  // The answer is digits of vectors: compression takes more time than a half of them saves.
+  bool is_dense = false;
 };
 
 struct TextFace {

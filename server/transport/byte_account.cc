@@ -3,6 +3,24 @@
 #include "absl/strings/str_cat.h"
 
 namespace reprise {
+namespace {
+
+// The memory of a connection beside what it holds, roughly, and how much is worth giving back.
+constexpr int64_t kConnectionBytes = 32 << 10;
+constexpr int64_t kMuchBytes = 8 << 20;
+
+void RaiseTo(int64_t value, std::atomic<int64_t>& most) {
+  int64_t known = most.load(std::memory_order_relaxed);
+  while (value > known && !most.compare_exchange_weak(known, value, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+ConnectionBytes::ConnectionBytes(const ByteLimits& limits, std::shared_ptr<ByteTotals> all)
+    : limits_(limits), all_(std::move(all)) {
+  RaiseTo(++all_->connections, all_->most_connections);
+}
 
 absl::Status ConnectionBytes::Take(int64_t bytes) {
   const int64_t own = used_.fetch_add(bytes) + bytes;
@@ -20,15 +38,23 @@ absl::Status ConnectionBytes::Take(int64_t bytes) {
         absl::StrCat(bytes, " more bytes: requests and answers in flight hold ", all - bytes,
                      " bytes, and all together may hold ", limits_.max_bytes));
   }
-  int64_t most = all_->most.load(std::memory_order_relaxed);
-  while (all > most && !all_->most.compare_exchange_weak(most, all, std::memory_order_relaxed)) {
-  }
+  RaiseTo(all, all_->most);
   return absl::OkStatus();
 }
 
 void ConnectionBytes::Give(int64_t bytes) {
   used_.fetch_sub(bytes);
   all_->used.fetch_sub(bytes);
+}
+
+int64_t ByteAccount::CountFalls() const {
+  const int64_t most = all_->most + all_->most_connections * kConnectionBytes;
+  if (most >= kMuchBytes && used() + connections() * kConnectionBytes <= most / 2) {
+    all_->most = used();
+    all_->most_connections = connections();
+    ++all_->falls;
+  }
+  return all_->falls;
 }
 
 absl::Status HeldBytes::Resize(int64_t bytes) {

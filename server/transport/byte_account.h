@@ -26,17 +26,22 @@ struct ByteLimits {
   int64_t max_connection_bytes = 0;  // one connection; 0: only the first limit counts
 };
 
-// The bytes of all connections together.
+// The bytes of all connections together. `most` and `most_connections`: since the last fall.
 struct ByteTotals {
   std::atomic<int64_t> used{0};
-  std::atomic<int64_t> most{0};  // the most of them since that was last asked for
+  std::atomic<int64_t> most{0};
+  std::atomic<int64_t> connections{0};
+  std::atomic<int64_t> most_connections{0};
+  std::atomic<int64_t> falls{0};
 };
 
 // The part of the account that one connection holds.
 class ConnectionBytes {
  public:
-  ConnectionBytes(const ByteLimits& limits, std::shared_ptr<ByteTotals> all)
-      : limits_(limits), all_(std::move(all)) {}
+  ConnectionBytes(const ByteLimits& limits, std::shared_ptr<ByteTotals> all);
+  ~ConnectionBytes() { --all_->connections; }
+  ConnectionBytes(const ConnectionBytes&) = delete;
+  ConnectionBytes& operator=(const ConnectionBytes&) = delete;
 
   // RESOURCE_EXHAUSTED, and nothing is taken, where a limit would be passed.
   absl::Status Take(int64_t bytes);
@@ -58,8 +63,11 @@ class ByteAccount {
     return std::make_shared<ConnectionBytes>(limits_, all_);
   }
   int64_t used() const { return all_->used; }
-  // The most that was held at a time since the last call.
-  int64_t TakeMost() const { return all_->most.exchange(used()); }
+  // Connections that are open.
+  int64_t connections() const { return all_->connections; }
+  // How often what clients held has fallen to a half or less of what was much: each time, the heap
+  // has memory for the system.
+  int64_t CountFalls() const;
   const ByteLimits& limits() const { return limits_; }
 
  private:

@@ -164,8 +164,7 @@ void ClientStream::Watch(std::weak_ptr<ClientStream> self, std::weak_ptr<ClientW
 }
 
 void ClientStream::Poll(std::weak_ptr<ClientStream> self, std::weak_ptr<ClientWatcher> watcher) {
-  pollfd client = {.fd = core_->socket.native_handle(), .events = POLLRDHUP};
-  if (poll(&client, 1, 0) > 0) {
+  if (HasLeft()) {
     if (const std::shared_ptr<ClientWatcher> told = watcher.lock()) told->OnClientLeft();
     return;
   }
@@ -175,6 +174,11 @@ void ClientStream::Poll(std::weak_ptr<ClientStream> self, std::weak_ptr<ClientWa
     const std::shared_ptr<ClientStream> stream = self.lock();
     if (!error && stream != nullptr && !watcher.expired()) stream->Poll(self, watcher);
   });
+}
+
+bool ClientStream::HasLeft() const {
+  pollfd client = {.fd = core_->socket.native_handle(), .events = POLLRDHUP};
+  return poll(&client, 1, 0) > 0;
 }
 
 void ClientStream::CloseSending() {

@@ -99,6 +99,9 @@ class ClientStream {
   // both goes.
   void Watch(std::weak_ptr<ClientStream> self, std::weak_ptr<ClientWatcher> watcher);
 
+  // The client has closed its side, even where bytes that it sent before are not read yet.
+  bool HasLeft() const;
+
   // Ends our side: the client reads to the end of what was written.
   void CloseSending();
   // Ends the connection both ways; the step under way fails.

@@ -1,5 +1,6 @@
 #include "server/transport/listener.h"
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -47,9 +48,9 @@ absl::Status Listener::Listen(const std::string& address, int port, const std::s
 void Listener::Accept() {
   if (*connections_ >= limits_.max_connections + limits_.spare_connections) return AcceptLater();
   acceptor_.async_accept(boost::asio::make_strand(io_), [this](Error error, tcp::socket socket) {
+    const bool taken = !error && WhereMemoryAllows([&] { TakeOver(std::move(socket)); });
     if (closed_) return;
-    if (error || !WhereMemoryAllows([&] { TakeOver(std::move(socket)); })) return AcceptLater();
-    Accept();
+    taken ? Accept() : AcceptLater();
   });
 }
 
@@ -74,11 +75,24 @@ void Listener::AcceptLater() {
   });
 }
 
+void Listener::AcceptWaiting() {
+  Error error;
+  acceptor_.non_blocking(true, error);
+  while (!error && *connections_ < limits_.max_connections + limits_.spare_connections) {
+    tcp::socket socket(boost::asio::make_strand(io_));
+    acceptor_.accept(socket, error);
+    if (!error) TakeOver(std::move(socket));
+  }
+}
+
 void Listener::Close() {
-  Error ignored;
-  closed_ = true;
-  acceptor_.close(ignored);
-  pause_.cancel();
+  boost::asio::post(acceptor_.get_executor(), [this] {
+    closed_ = true;
+    WhereMemoryAllows([this] { AcceptWaiting(); });
+    Error ignored;
+    acceptor_.close(ignored);
+    pause_.cancel();
+  });
 }
 
 }  // namespace reprise

@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -40,8 +41,8 @@ class Listener {
         limits_(limits),
         tls_(std::move(tls)),
         accepted_(std::move(accepted)),
-        acceptor_(io),
-        pause_(io) {}
+        acceptor_(boost::asio::make_strand(io)),
+        pause_(acceptor_.get_executor()) {}
 
   // Binds the port and begins to accept. UNAVAILABLE naming the address and the protocol where that
   // cannot be.
@@ -51,12 +52,14 @@ class Listener {
   int port() const { return port_; }
   // Connections that are open.
   int connections() const { return *connections_; }
-  // Accepts nobody from now on. On a thread that runs the context.
+  // Accepts nobody from now on. Connections that the system has made by then are handed over: it
+  // would reset them.
   void Close();
 
  private:
   boost::system::error_code Bind(const std::string& address, int port);
   void Accept();
+  void AcceptWaiting();
   void AcceptLater();
   void TakeOver(boost::asio::ip::tcp::socket socket);
 
@@ -65,7 +68,7 @@ class Listener {
   const Limits limits_;
   const std::shared_ptr<TlsContext> tls_;
   const Accepted accepted_;
-  // Used by one step at a time.
+  // Used on the acceptor's strand, once it listens.
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer pause_;
   int port_ = 0;

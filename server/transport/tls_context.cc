@@ -53,6 +53,8 @@ absl::StatusOr<TlsContext::Context> TlsContext::Load() const {
   SSL_CTX* const raw = context.get();
   SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
   SSL_CTX_set_options(raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+  // Clients keep their sessions themselves, as tickets: here they would outlive their connections.
+  SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   // A key that needs a password is refused: nobody is there to be asked.
   SSL_CTX_set_default_passwd_cb(raw, [](char*, int, int, void*) { return 0; });
   // Idle connections hold no buffers, and a write may be continued from another address.

@@ -3,7 +3,9 @@
 import struct
 import time
 
+import grpc
 import pytest
+from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from testing import h2, models
 from testing.daemon import Daemon
@@ -12,6 +14,7 @@ from testing.patience import wait_until
 LIVE = "/inference.GRPCInferenceService/ServerLive"
 INFER = "/inference.GRPCInferenceService/ModelInfer"
 METADATA = "/inference.GRPCInferenceService/ModelMetadata"
+FEW_STREAMS = 4  # of a client that has no room for answers
 # Malloc and the kernel's accounting of pages may move by this much.
 SLACK_BYTES = 16 << 20
 
@@ -107,37 +110,123 @@ def test_frames_without_a_message_are_cut_off(daemon, growth, flood):
 
 
 def test_client_that_does_not_read_is_cut_off_and_its_memory_goes_back(daemon, growth):
-    calls = 400
+    calls = 2 * FEW_STREAMS + 1
     with h2.Connection(daemon.grpc_port,
                        h2.PREFACE + h2.settings(initial_window_size=0)) as client:
-        header = h2.call_header(METADATA)
-        request = h2.message(b"\x0a\x04mean")
-        for i in range(calls):
-            client.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 2 * i + 1, header) +
-                        h2.frame(h2.DATA, h2.END_STREAM, 2 * i + 1, request))
         began = time.monotonic()
-        resets = 0
-        for kind, _, _, payload in client.frames():
-            resets += kind == h2.RST_STREAM and payload == struct.pack(">I", 8)
-            if resets == calls:
+        for stream in range(1, 2 * calls, 2):
+            client.send(h2.whole_call(METADATA, stream, b"\x0a\x04mean"))
+        cut = []  # time and stream
+        for kind, _, stream, payload in client.frames():
+            if kind == h2.RST_STREAM:
+                assert struct.unpack(">I", payload) == (h2.CANCEL,)
+                cut.append((time.monotonic() - began, stream))
+            if len(cut) == calls:
                 break
-        assert resets == calls
-        assert time.monotonic() - began < 20
+    # Each call has its time, once it has begun; those behind the first ones had to wait.
+    assert sorted(stream for _, stream in cut) == list(range(1, 2 * calls, 2))
+    assert cut[0][0] < 10 and cut[-1][0] - cut[0][0] > 2
     assert growth() < SLACK_BYTES
 
 
-def test_memory_of_clients_that_are_gone_goes_back_to_the_system(module_repository, daemon):
-    header = h2.call_header(METADATA)
-    request = h2.message(b"\x0a\x04mean")
-    calls = b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, header) +
-                     h2.frame(h2.DATA, h2.END_STREAM, stream, request)
-                     for stream in range(1, 601, 2))
+@pytest.mark.parametrize("settings_acked", [False, True])
+def test_clients_that_do_not_read_hold_little_memory(daemon, growth, settings_acked):
+    clients = [h2.Connection(daemon.grpc_port, h2.PREFACE + h2.settings(initial_window_size=0))
+               for _ in range(200)]
+    try:
+        for client in clients:
+            if settings_acked:
+                client.send(h2.frame(h2.SETTINGS, h2.ACK, 0))
+            for stream in range(1, 401, 2):
+                client.send(h2.whole_call(METADATA, stream, b"\x0a\x04mean"))
+        assert daemon.client().is_server_live()
+        assert growth() < len(clients) * (64 << 10)
+    finally:
+        for client in clients:
+            client.__exit__()
+
+
+def answered(client, calls):
+    """Reads until `calls` streams have ended with a status, and none otherwise."""
+    done = set()
+    for kind, flags, stream, _ in client.frames():
+        assert kind not in (h2.RST_STREAM, h2.GOAWAY), f"stream {stream}: {kind}"
+        if kind == h2.HEADERS and flags & h2.END_STREAM:
+            done.add(stream)
+        if len(done) == calls:
+            return sorted(done)
+    return sorted(done)
+
+
+@pytest.mark.parametrize("path, body, calls", [(LIVE, b"", 100), (LIVE, b"", 1000),
+                                               (METADATA, b"\x0a\x04mean", 100)])
+def test_calls_that_are_sent_before_anything_is_read_are_all_answered(daemon, path, body, calls):
+    streams = range(1, 2 * calls, 2)
+    with h2.Connection(daemon.grpc_port) as client:
+        client.send(b"".join(h2.whole_call(path, stream, body) for stream in streams) +
+                    h2.frame(h2.SETTINGS, h2.ACK, 0) +
+                    h2.frame(h2.WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 20)))
+        assert answered(client, calls) == list(streams)
+
+
+@pytest.mark.parametrize("calls", [64, 300])
+def test_calls_of_a_new_channel_are_all_answered_without_retries(daemon, calls):
+    options = [("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
+    request = service_pb2.ModelMetadataRequest(name="mean")
+    with grpc.insecure_channel(daemon.grpc_address, options) as channel:
+        ask = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelMetadata
+        begun = [ask.future(request, timeout=60) for _ in range(calls)]
+        assert {call.result().name for call in begun} == {"mean"}
+
+
+def test_calls_wait_for_a_client_that_makes_room_for_answers_later(daemon):
+    calls = 20 * FEW_STREAMS
+    streams = range(1, 2 * calls, 2)
+    with h2.Connection(daemon.grpc_port,
+                       h2.PREFACE + h2.settings(initial_window_size=0)) as client:
+        for stream in streams:
+            client.send(h2.whole_call(LIVE, stream, b""))
+        assert daemon.client().is_server_live()
+        client.send(h2.settings(initial_window_size=1 << 16))
+        assert answered(client, calls) == list(streams)
+
+
+@pytest.mark.parametrize("window", [0, 1 << 16])
+def test_messages_come_to_calls_that_began_before_others(daemon, window):
+    """All headers first, then all messages: more than may be open, and than is read at a time."""
+    calls = 500
+    streams = range(1, 2 * calls, 2)
+    with h2.Connection(daemon.grpc_port,
+                       h2.PREFACE + h2.settings(initial_window_size=window)) as client:
+        header = h2.call_header(LIVE)
+        client.send(b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, s, header) for s in streams))
+        client.send(b"".join(h2.frame(h2.DATA, h2.END_STREAM, s, h2.message(b"")) for s in streams))
+        client.send(h2.settings(initial_window_size=1 << 16))
+        assert answered(client, calls) == list(streams)
+
+
+def grpc_body(size):
+    """A call whose message is not whole yet."""
+    body = h2.message(b"x" * size, length=2 * size)
+    return h2.PREFACE + h2.settings() + h2.frame(h2.SETTINGS, h2.ACK, 0) + h2.frame(
+        h2.HEADERS, h2.END_HEADERS, 1, h2.call_header(INFER)) + b"".join(
+            h2.frame(h2.DATA, 0, 1, body[at:at + 16000]) for at in range(0, len(body), 16000))
+
+
+def http_body(size):
+    return (b"POST /v2/models/mean/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" %
+            (2 * size) + b"x" * size)
+
+
+@pytest.mark.parametrize("port, body", [("grpc_port", grpc_body), ("http_port", http_body)],
+                         ids=["grpc", "http"])
+@pytest.mark.parametrize("crowd, size", [(60, 900_000), (250, 200_000)], ids=["large", "many"])
+def test_memory_of_clients_that_are_gone_goes_back_to_the_system(module_repository, daemon, port,
+                                                                 body, crowd, size):
+    assert daemon.client().is_server_live()  # its models are there
     with Daemon(module_repository) as patient:
         before = patient.rss_bytes()
-        clients = [h2.Connection(patient.grpc_port, h2.PREFACE + h2.settings(initial_window_size=0))
-                   for _ in range(60)]
-        for client in clients:
-            client.send(calls)
+        clients = [h2.Connection(getattr(patient, port), body(size)) for _ in range(crowd)]
         wait_until(lambda: patient.rss_bytes() - before > 2 * SLACK_BYTES)
         for client in clients:
             client.__exit__()

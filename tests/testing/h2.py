@@ -8,7 +8,8 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = (
     0, 1, 2, 3, 4, 6, 7, 8, 9)
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
-SETTINGS_INITIAL_WINDOW_SIZE = 4
+SETTINGS_MAX_CONCURRENT_STREAMS, SETTINGS_INITIAL_WINDOW_SIZE = 3, 4
+CANCEL = 8
 
 
 def frame(kind, flags, stream, payload=b""):
@@ -32,6 +33,12 @@ def call_header(path, *fields):
         (b":method", b"POST"), (b":scheme", b"http"), (b":path", path.encode()),
         (b":authority", b"a"), (b"content-type", b"application/grpc"), (b"te", b"trailers"),
         *fields))
+
+
+def whole_call(path, stream, body, *fields):
+    """A call of one message, all of it."""
+    return (frame(HEADERS, END_HEADERS, stream, call_header(path, *fields)) +
+            frame(DATA, END_STREAM, stream, message(body)))
 
 
 def message(body, length=None):

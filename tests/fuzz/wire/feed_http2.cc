@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/http2/frame_gate.h"
 #include "server/http2/grpc_stream.h"
 #include "server/http2/http2_session.h"
 #include "server/http2/unary_method.h"
@@ -69,8 +70,15 @@ class Host final : public Http2StreamHost, public std::enable_shared_from_this<H
   }
   void Feed(absl::string_view bytes) {
     if (session_ == nullptr) return;
-    const bool received = session_->Receive(bytes).ok();
-    Flush();
+    bool received = true;
+    const auto may_open = [this] { return session_->streams() < kMostStreams; };
+    const auto pass = [&](absl::string_view passed) {
+      return received = received && session_->Receive(passed).ok();
+    };
+    gate_.Receive(bytes, may_open, pass);
+    do {
+      Flush();
+    } while (received && gate_.Release(may_open, pass));
     io_.restart();
     io_.poll();
     if (!received || session_->IsOver()) End();
@@ -96,17 +104,21 @@ class Host final : public Http2StreamHost, public std::enable_shared_from_this<H
   const std::shared_ptr<ConnectionBytes>& account() const override { return account_; }
   const std::shared_ptr<const Peer>& peer() const override { return peer_; }
   bool is_spare() const override { return false; }
+  void CountUntaken(int) override {}
   void WhenSent(std::function<void()> done) override { closed_.push_back(std::move(done)); }
 
   Fed fed;
 
  private:
+  static constexpr size_t kMostStreams = 8;  // open at a time, so that the gate has work
+
   const ByteAccount all_{{.max_bytes = 16 << 20, .max_connection_bytes = 8 << 20}};
   const RpcLimits limits_{.max_message_bytes = 1 << 20};
   boost::asio::io_context io_;
   RpcRoutes routes_;
   const std::shared_ptr<ConnectionBytes> account_;
   const std::shared_ptr<const Peer> peer_ = std::make_shared<Peer>();
+  FrameGate gate_;
   std::unique_ptr<Http2Session> session_;
   std::vector<std::function<void()>> closed_;
 };

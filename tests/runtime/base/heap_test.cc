@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -71,6 +72,32 @@ TEST(HeapTest, NoByteIsLost) {
   AskForHugePages(nullptr, 0);
   EXPECT_EQ(text, std::string(40 * kMiB, 'a'));
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+size_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  size_t all = 0, resident = 0;
+  statm >> all >> resident;
+  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST(HeapTest, EndOfAThreadsHeapIsKeptUntilTheThreadGivesItBack) {
+  KeepFreedMemory();
+  std::thread([] {
+    ResidentBytes();  // what it keeps lies below the blocks
+    std::vector<std::string> blocks(20);
+    for (std::string& block : blocks) block.assign(kMiB, 'a');
+    const size_t full = ResidentBytes();
+    blocks.clear();
+    ReturnFreedMemory();
+    EXPECT_GT(ResidentBytes(), full - 5 * kMiB);
+    ReturnFreedEndOfThread();
+    EXPECT_LT(ResidentBytes(), full - 15 * kMiB);
+  }).join();
+}
+
+#endif
 
 }  // namespace
 }  // namespace reprise

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace reprise {
 namespace {
@@ -51,15 +53,38 @@ TEST(ByteAccountTest, WhatIsMovedIsHeldOnce) {
   EXPECT_EQ(account.used(), 0);
 }
 
-TEST(ByteAccountTest, TheMostIsThatBetweenTwoQuestions) {
-  ByteAccount account({.max_bytes = 100});
+TEST(ByteAccountTest, MuchThatIsGivenBackIsAFallOnce) {
+  constexpr int64_t kMiB = 1 << 20;
+  ByteAccount account({.max_bytes = 100 * kMiB});
   HeldBytes first(account.Open()), second(account.Open());
-  ASSERT_TRUE(first.Resize(60).ok());
-  ASSERT_TRUE(second.Resize(30).ok());
-  EXPECT_FALSE(second.Resize(50).ok());
+  ASSERT_TRUE(first.Resize(60 * kMiB).ok());
+  ASSERT_TRUE(second.Resize(30 * kMiB).ok());
+  EXPECT_FALSE(second.Resize(50 * kMiB).ok());
+  EXPECT_EQ(account.CountFalls(), 0);
   first.Release();
-  EXPECT_EQ(account.TakeMost(), 90);
-  EXPECT_EQ(account.TakeMost(), 30);  // what is held counts, whenever it came
+  EXPECT_EQ(account.CountFalls(), 1);
+  EXPECT_EQ(account.CountFalls(), 1);
+  second.Release();
+  EXPECT_EQ(account.CountFalls(), 2);
+}
+
+TEST(ByteAccountTest, LittleThatIsGivenBackIsNoFall) {
+  ByteAccount account({});
+  HeldBytes held(account.Open());
+  ASSERT_TRUE(held.Resize(1 << 20).ok());
+  held.Release();
+  EXPECT_EQ(account.CountFalls(), 0);
+}
+
+TEST(ByteAccountTest, ManyConnectionsThatCloseAreAFall) {
+  ByteAccount account({});
+  std::vector<std::shared_ptr<ConnectionBytes>> crowd(1000);
+  for (auto& connection : crowd) connection = account.Open();
+  EXPECT_EQ(account.connections(), 1000);
+  crowd.resize(600);
+  EXPECT_EQ(account.CountFalls(), 0);
+  crowd.resize(300);
+  EXPECT_EQ(account.CountFalls(), 1);
 }
 
 }  // namespace

@@ -76,6 +76,21 @@ TEST_F(ListenerTest, MoreConnectionsThanItsLimitWaitUntilOneEnds) {
   EXPECT_TRUE(RunUntil([&] { return accepted.size() == 2; }));
 }
 
+TEST_F(ListenerTest, ConnectionsThatWaitWhenItClosesAreHandedOverAndNoneAfterThem) {
+  Listen(8);
+  for (int i = 0; i < 3; ++i) Connect();
+  listener->Close();
+  ASSERT_TRUE(RunUntil([&] { return accepted.size() == 3; }));
+  io.run_for(milliseconds(20));
+  const int late = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {.sin_family = AF_INET,
+                         .sin_port = htons(static_cast<uint16_t>(listener->port())),
+                         .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  EXPECT_NE(connect(late, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  close(late);
+  EXPECT_EQ(accepted.size(), 3u);
+}
+
 TEST_F(ListenerTest, PortThatIsTakenIsNamed) {
   Listen(1);
   Listener second(io, {.max_connections = 1}, nullptr, [](ClientStream) {});
