@@ -243,6 +243,8 @@ Positions ThroughWindows(AxisContext& context, const Positions& positions,
   Positions out = positions;
   out.padding = PaddingValue::Unknown();
   if (line.IsElementwise() && explicit_pads) return out;
+  out.parts.clear();
+  out.compact = false;
   if (context.is_batch()) {
     context.Look("reads windows over", positions);
     out.moved = true;
