@@ -248,7 +248,10 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
     const auto coordinate = [&](size_t d) {
       return static_cast<int64_t>(e) / strides[d] % std::max<int64_t>(shape[d], 1);
     };
-    const int64_t row = rows.empty() ? 0 : coordinate(rows.front());
+    const int64_t row = !rows.empty() ? coordinate(rows.front())
+                        : along.has_value()
+                            ? static_cast<int64_t>(e) / (strides[*along] * shape[*along])
+                            : 0;
     const MaskPattern pattern = content.patterns[row % content.patterns.size()];
     const bool on =
         along.has_value() ? Counts(pattern, coordinate(*along), shape[*along]) : random() % 2 == 0;

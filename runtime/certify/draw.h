@@ -49,7 +49,8 @@ class Drawer {
   double Fill(size_t i) const;
 
   struct Content {
-    // Patterns of masks along `axis`, by row of the batch axis (row modulo the size).
+    // Patterns of masks along `axis`, by row of the batch axis (row modulo the size), or by line
+    // where the input has none.
     std::vector<MaskPattern> patterns = {MaskPattern::kOnes};
     bool float_masks = false;  // floats are masks rather than random numbers
     bool fill_ids = false;     // ids hold their fill value where masks do not count

@@ -221,52 +221,66 @@ absl::StatusOr<std::optional<LengthProbe::Free>> LengthProbe::FindFree() {
   return found;
 }
 
-absl::StatusOr<bool> LengthProbe::ShowsWith(size_t input, std::optional<MaskPattern> pattern,
-                                            const Free& free) {
-  for (const Case& like : cases_) {
-    if (like.dropped || (pattern.has_value() && like.length < 2)) continue;
-    Case c;
-    c.length = like.length;
-    c.padded = like.padded;
-    // The seed is odd: with such a one the numbers that the model compares with are drawn.
-    c.content = {.counted_ids = level_ > CountingPlaces::kOne, .seed = 901};
-    Drawer::Content own = c.content;
-    own.fill_ids = own.float_masks = true;
-    if (pattern.has_value()) own.patterns = {*pattern};
-    SymbolSizes sizes = drawer_.base_sizes();
-    sizes[options_.axis] = c.length;
-    for (size_t i = 0; i < drawer_.size(); ++i) {
-      ASSIGN_OR_RETURN(const Shape shape, drawer_.ShapeAt(i, sizes));
-      c.inputs.push_back(i != input            ? drawer_.Draw(i, shape, c.content)
-                         : pattern.has_value() ? drawer_.Draw(i, shape, own)
-                                               : drawer_.DrawFill(i, shape));
-    }
-    c.drawn = true;
-    auto expected = Execute(c.inputs);
-    if (!expected.ok()) return true;
-    c.expected = *std::move(expected);
-    ASSIGN_OR_RETURN(const std::optional<std::string> wrong, TryCase(c, free, Hostile::kRandom));
-    if (wrong.has_value() || free.empty()) return wrong.has_value();
-    // The fill of a request's padding may have a meaning that random values seldom have.
-    ASSIGN_OR_RETURN(const std::optional<std::string> filled, TryCase(c, {}, Hostile::kRandom));
-    return filled.has_value();
+absl::StatusOr<bool> LengthProbe::ShowsWith(size_t input, const std::vector<MaskPattern>& patterns,
+                                            const LengthCase& like, const Free& free) {
+  Case c;
+  c.length = like.length;
+  c.padded = like.padded;
+  // The seed is odd: with such a one the numbers that the model compares with are drawn.
+  c.content = {.counted_ids = level_ > CountingPlaces::kOne, .seed = 901};
+  Drawer::Content own = c.content;
+  own.fill_ids = own.float_masks = true;
+  own.patterns = patterns;
+  SymbolSizes sizes = drawer_.base_sizes();
+  sizes[options_.axis] = c.length;
+  for (size_t i = 0; i < drawer_.size(); ++i) {
+    ASSIGN_OR_RETURN(const Shape shape, drawer_.ShapeAt(i, sizes));
+    c.inputs.push_back(drawer_.Draw(i, shape, i == input ? own : c.content));
   }
-  return false;
+  c.drawn = true;
+  auto expected = Execute(c.inputs);
+  if (!expected.ok()) return true;
+  c.expected = *std::move(expected);
+  ASSIGN_OR_RETURN(const std::optional<std::string> wrong, TryCase(c, free, Hostile::kRandom));
+  if (wrong.has_value() || free.empty()) return wrong.has_value();
+  // The fill of a request's padding may have a meaning that random values seldom have.
+  ASSIGN_OR_RETURN(const std::optional<std::string> filled, TryCase(c, {}, Hostile::kRandom));
+  return filled.has_value();
 }
 
 absl::StatusOr<CountingPlaces> LengthProbe::NeedOf(size_t input, const Free& free) {
-  std::vector<MaskPattern> patterns;
-  if (level_ == CountingPlaces::kFirst) patterns = {MaskPattern::kLeftPadded};
-  if (level_ == CountingPlaces::kAll) {
-    patterns = {MaskPattern::kRagged, MaskPattern::kHoles, MaskPattern::kLeftPadded,
-                MaskPattern::kFirst};
+  using enum MaskPattern;
+  const Case *first = nullptr, *longer = nullptr, *shortest = nullptr;
+  for (const Case& c : cases_) {
+    if (c.dropped) continue;
+    if (first == nullptr) first = &c;
+    if (longer == nullptr && c.length >= 2) longer = &c;
+    if (shortest == nullptr || c.length < shortest->length) shortest = &c;
   }
+  if (first == nullptr) return CountingPlaces::kNone;
+  std::vector<MaskPattern> patterns;
+  if (level_ == CountingPlaces::kFirst) patterns = {kLeftPadded};
+  if (level_ == CountingPlaces::kAll)
+    patterns = {kRagged, kHoles, kLeftPadded, MaskPattern::kFirst};
   for (const MaskPattern pattern : patterns) {
-    ASSIGN_OR_RETURN(const bool shows, ShowsWith(input, pattern, free));
+    if (longer == nullptr) break;
+    ASSIGN_OR_RETURN(const bool shows, ShowsWith(input, {pattern}, *longer, free));
     if (shows) return level_;
   }
-  ASSIGN_OR_RETURN(const bool shows, ShowsWith(input, std::nullopt, free));
-  return shows ? CountingPlaces::kOne : CountingPlaces::kNone;
+  // A row in which nothing counts, also behind one in which all does. What the ops prove needs no
+  // second look.
+  struct Look {
+    const Case* like;
+    std::vector<MaskPattern> rows;
+  };
+  std::vector<Look> looks = {{first, {kNone}}};
+  if (!options_.brief) looks.push_back({shortest, {kOnes, kNone}});
+  if (!options_.brief && shortest != first) looks.push_back({shortest, {kNone}});
+  for (const Look& look : looks) {
+    ASSIGN_OR_RETURN(const bool shows, ShowsWith(input, look.rows, *look.like, free));
+    if (shows) return CountingPlaces::kOne;
+  }
+  return CountingPlaces::kNone;
 }
 
 void LengthProbe::Succeed(const Free& free) {

@@ -56,9 +56,9 @@ class LengthProbe {
   absl::StatusOr<std::optional<Free>> FindFree();
   // Which places of the guard `input` must count.
   absl::StatusOr<CountingPlaces> NeedOf(size_t input, const Free& free);
-  // Padding shows where this input alone looks so; with nullopt: holds the fill value alone.
-  absl::StatusOr<bool> ShowsWith(size_t input, std::optional<MaskPattern> pattern,
-                                 const Free& free);
+  // Padding shows in a request of this length where this input alone has these patterns, by row.
+  absl::StatusOr<bool> ShowsWith(size_t input, const std::vector<MaskPattern>& patterns,
+                                 const LengthCase& like, const Free& free);
 
   absl::StatusOr<std::vector<Tensor>> Execute(const std::vector<Numbers>& inputs);
   std::string Describe(const Case& c, const Free& free, Hostile hostile) const;

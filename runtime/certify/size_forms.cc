@@ -57,8 +57,13 @@ class Forms {
     if (dims.has_value()) {
       return absl::c_any_of(*dims, [&](const auto& dim) { return Follows(dim); });
     }
-    return facts_.LowShape(node_.input(0)).has_value() && facts_.Varies(node_.input(0));
+    if (!facts_.LowShape(node_.input(0)).has_value()) return IsTaken();
+    return facts_.Varies(node_.input(0));
   }
+
+  // It does not lie in a branch that is not taken. Its operand may be what such a branch, which is
+  // no node any more, has left of an If.
+  bool IsTaken() const { return facts_.LowShape(node_.output(0)).has_value(); }
 
   bool AreSizes(const SizeFlow& flow) const {
     return !flow.elements.empty() && absl::c_all_of(flow.elements, [&](const auto& one) {
@@ -74,7 +79,7 @@ class Forms {
 
   bool CutsAlike() const {
     const ValueId data = node_.input(0);
-    if (!facts_.LowShape(data).has_value()) return true;  // It lies in a branch that is not taken.
+    if (!facts_.LowShape(data).has_value()) return !IsTaken();
     bool moves = facts_.Varies(data);
     for (size_t i = 1; i < node_.inputs.size(); ++i) {
       const Use use = facts_.In(node_, i).use;

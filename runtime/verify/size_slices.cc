@@ -2,10 +2,16 @@
 
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "runtime/base/memory_net.h"
 
 namespace reprise {
+
+bool SizeSlices::AnyDecides(absl::Span<const int64_t> sizes) const {
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (Decides(i, sizes[i])) return true;
+  }
+  return false;
+}
 
 SizeSlices::Slice SizeSlices::SliceOf(absl::Span<const int64_t> sizes) const {
   Slice slice(sizes.begin(), sizes.end());
@@ -16,8 +22,8 @@ SizeSlices::Slice SizeSlices::SliceOf(absl::Span<const int64_t> sizes) const {
 }
 
 SizeSlices::State SizeSlices::Find(absl::Span<const int64_t> sizes) const {
+  if (!AnyDecides(sizes)) return State::kHolds;
   const Slice slice = SliceOf(sizes);
-  if (absl::c_all_of(slice, [](int64_t size) { return size == kFree; })) return State::kHolds;
   MutexLock lock(mutex_);
   const auto it = known_.find(slice);
   return it == known_.end() ? State::kUnknown : it->second.state;

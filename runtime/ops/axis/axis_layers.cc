@@ -393,5 +393,4 @@ void GlobalPoolAxis(AxisContext& context) {
   }
   context.Set(0, std::move(flow));
 }
-
 }  // namespace reprise::ops

@@ -123,8 +123,9 @@ SharedWindows SharedWindows::Of(const Node& node) {
 }
 
 int64_t SharedWindows::Over(int64_t size) const {
-  const int64_t room = size + begin + end + more - reach() - 1;
-  return std::max<int64_t>(0, room / stride + 1);  // Rounded as WindowsOf does for pools.
+  // Rounded as WindowsOf does for pools.
+  const int64_t room = size + begin + end - reach() - 1;
+  return std::max<int64_t>(0, (room > 0 ? room + more : room) / stride + 1);
 }
 
 float SharedWindows::Share(int64_t o, int64_t live) const {

@@ -91,6 +91,12 @@ void ResizeAxis(AxisContext& context) {
       out.extent = *extent;
       continue;
     }
+    // Whatever the coordinates: of more samples than positions the last lie behind the last
+    // position, where its own value would be continued.
+    if (context.output_shape()[dim] > context.shape(0)[dim] &&
+        context.attributes().String("mode", "nearest") != "nearest") {
+      context.Mix("interpolates between the positions of", /*guarded=*/false);
+    }
     context.Doubt("samples between the positions of");
     out.moved = true;
   }

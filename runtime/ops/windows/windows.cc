@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "runtime/base/status_macros.h"
@@ -77,6 +78,13 @@ absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
   ASSIGN_OR_RETURN(Given given, GivenBy(node, shape, std::move(kernel)));
   Windows& w = given.windows;
   const bool ceil_mode = node.attributes.Int("ceil_mode", 0) != 0;
+  // The part of the pads at the end that stands for rounding up.
+  const std::vector<int64_t> rounding =
+      node.attributes.Ints(kRoundingPads, std::vector<int64_t>(w.kernel.size(), 0));
+  if (rounding.size() != w.kernel.size() ||
+      absl::c_any_of(rounding, [](int64_t pads) { return !InRange(pads, 0); })) {
+    return absl::InvalidArgumentError(absl::StrCat(kRoundingPads, " does not fit the kernel"));
+  }
   for (size_t d = 0; d < w.kernel.size(); ++d) {
     const int64_t size = shape[d + 2], stride = w.strides[d], extent = ExtentOf(w, d);
     int64_t out = 0;
@@ -84,7 +92,7 @@ absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
       out = (size + stride - 1) / stride;
       PadBy(std::max<int64_t>(0, (out - 1) * stride + extent - size), given.auto_pad, d, w);
     } else {
-      const int64_t room = size + w.pad_begin[d] + w.pad_end[d] - extent;
+      const int64_t room = size + w.pad_begin[d] + w.pad_end[d] - rounding[d] - extent;
       // onnxruntime rounds the quotient to zero, with and without ceil_mode: a window that lacks
       // less than a stride counts, and one that lacks less than two does not.
       if (room < 0 && (!pools || room <= -2 * stride)) {
@@ -92,7 +100,8 @@ absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
             absl::StrCat("the window of ", extent, " is larger than dim ", d + 2, " of ", size,
                          " with its padding of ", w.pad_begin[d] + w.pad_end[d]));
       }
-      out = (room + (ceil_mode && room > 0 ? stride - 1 : 0)) / stride + 1;
+      const int64_t more = ceil_mode ? stride - 1 : rounding[d];
+      out = (room + (room > 0 ? more : 0)) / stride + 1;
       // A window must start inside the input or the padding before it.
       if (ceil_mode && (out - 1) * stride >= size + w.pad_begin[d]) --out;
     }

@@ -16,6 +16,10 @@ struct Windows {
   std::vector<int64_t> kernel, strides, dilations, pad_begin, pad_end, out;
 };
 
+// An attribute of pools that a pass has made: the pads at the end of each dim that are there in
+// place of ceil_mode. They add no window where the other pads leave no room for one.
+inline constexpr char kRoundingPads[] = "reprise.rounding_pads";
+
 // The windows of `node` over an operand of `shape` [batch, channel, dims...], from the attributes
 // kernel_shape, strides, dilations, pads, auto_pad and ceil_mode. `kernel` stands for a
 // kernel_shape that is left out; without it the node is a pool. INVALID_ARGUMENT for attributes

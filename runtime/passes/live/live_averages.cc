@@ -48,6 +48,7 @@ Attributes OfSums(const Node& node, const ops::Windows& w, const std::vector<int
   attributes.Set("ceil_mode", int64_t{0});
   attributes.Set("count_include_pad", int64_t{1});
   attributes.Set("pads", std::move(pads));
+  attributes.Set(ops::kRoundingPads, more);
   return attributes;
 }
 

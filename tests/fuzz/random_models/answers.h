@@ -30,7 +30,8 @@ struct Difference {
   std::string words;   // "output 0 at [0, 3]: 0.5, expected 0.25"
 };
 
-// Where `actual` is not `expected`; NaN equals NaN, infinity itself.
+// Where `actual` is not `expected`; NaN equals NaN, infinity itself. An output whose elements may
+// all move by any distance may have any shape.
 std::optional<Difference> FindDifference(const std::vector<Tensor>& expected,
                                          const std::vector<Tensor>& actual,
                                          const Tolerance& tolerance);

@@ -12,7 +12,7 @@ bool Reduce(ModelDraft& d, absl::string_view op) {
   if (x == kNone) return false;
   Chance& chance = d.chance();
   if (op == "ReduceLogSum") x = d.Add("Add", {d.Add("Abs", {x}), d.Float(0.5)});
-  if (op == "ReduceProd") x = d.Add("Clip", {x, d.Float(-1.25), d.Float(1.25)});
+  if (op == "ReduceProd") x = d.Add("Clip", {x, d.Float(-1), d.Float(1)});
   if (x == kNone) return false;
   std::vector<int64_t> axes = {chance.Below(d.RankOf(x))};
   if (d.RankOf(x) > 2 && chance.OneIn(4)) axes = {0, d.RankOf(x) - 1};
@@ -65,8 +65,7 @@ bool TopK(ModelDraft& d, absl::string_view op) {
 
 bool Cumulative(ModelDraft& d, absl::string_view op) {
   ValueId x = d.chance().OneIn(4) ? d.PickInteger() : d.PickFloat(1);
-  if (op == "CumProd" && x != kNone)
-    x = d.Add("Clip", {d.PickFloat(1), d.Float(-1.25), d.Float(1.25)});
+  if (op == "CumProd" && x != kNone) x = d.Add("Clip", {d.PickFloat(1), d.Float(-1), d.Float(1)});
   if (x == kNone || d.RankOf(x) < 1) return false;
   Chance& chance = d.chance();
   return d.Add(op, {x, d.Int(chance.Below(d.RankOf(x)))},

@@ -1,8 +1,11 @@
 #include "tests/fuzz/random_models/evaluation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/numbers.h"
@@ -65,6 +68,15 @@ bool RoundsNothing(const OpRow& row) {
   return false;
 }
 
+// Ops that only add and multiply: their results are exact where these are small binary fractions.
+bool AddsAndMultiplies(absl::string_view op) {
+  static constexpr absl::string_view kOps[] = {
+      "Add",      "Sub",    "Mul",  "Sum",           "MatMul",     "com.microsoft.FusedMatMul",
+      "Gemm",     "Einsum", "Conv", "ConvTranspose", "ReduceSum",  "ReduceSumSquare",
+      "ReduceL1", "CumSum", "Cast", "Det",           "ReduceProd", "CumProd"};
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
 double StepOf(DType dtype) {
   switch (dtype) {
     case DType::kFloat16:
@@ -102,12 +114,18 @@ std::vector<bool> DependsOnData(const Graph& graph) {
   return data;
 }
 
-Tensor Noise::Disturb(const Tensor& tensor) {
+Tensor Noise::Disturb(const Tensor& tensor, bool adds_and_multiplies) {
   Numbers numbers = FromTensor(tensor);
+  if (adds_and_multiplies && absl::c_all_of(numbers.values, IsShortFraction)) return tensor;
   std::uniform_real_distribution<double> shift(-4, 4);
   const double step = StepOf(tensor.dtype());
+  double largest = 0;
+  for (const double value : numbers.values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
+  }
+  // Terms may be far larger than their sum.
   for (double& value : numbers.values) {
-    if (!IsShortFraction(value)) value += value * step * shift(random_);
+    value += step * (value * shift(random_) + largest * shift(random_) / 4);
   }
   return ToTensor(numbers);
 }
@@ -151,16 +169,14 @@ absl::Status Evaluation::Run(NodeId id) {
     ASSIGN_OR_RETURN(operands.back(), ValueOf(input));
   }
   ASSIGN_OR_RETURN(const std::vector<Tensor> results, Evaluate(node, operands, kMaxBytes));
-  const bool rounds = !RoundsNothing(*FindOp(node.op));
+  const bool rounds = noise_ != nullptr && !RoundsNothing(*FindOp(node.op));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
-    if (node.outputs[i] != kNone) Keep(node.outputs[i], results[i], rounds);
+    const ValueId id = node.outputs[i];
+    if (id == kNone) continue;
+    const bool noisy = rounds && IsFloating(results[i].dtype()) && data_[id];
+    values_[id] = noisy ? noise_->Disturb(results[i], AddsAndMultiplies(node.op)) : results[i];
   }
   return absl::OkStatus();
-}
-
-void Evaluation::Keep(ValueId id, const Tensor& tensor, bool disturb) {
-  const bool noisy = disturb && noise_ != nullptr && IsFloating(tensor.dtype()) && data_[id];
-  values_[id] = noisy ? noise_->Disturb(tensor) : tensor;
 }
 
 absl::Status Evaluation::RunIf(const Node& node) {

@@ -22,9 +22,10 @@ std::vector<bool> DependsOnData(const Graph& graph);
 class Noise {
  public:
   explicit Noise(uint64_t seed) : random_(seed) {}
-  // Moves the elements of a float tensor by up to four units in the last place of their dtype,
-  // those excepted that arithmetic on small binary fractions gives exactly.
-  Tensor Disturb(const Tensor& tensor);
+  // Moves the elements of a float tensor by up to four units in their last place and one in that of
+  // the largest element. One that only additions and multiplications made of small binary fractions
+  // stays: these are exact in any order.
+  Tensor Disturb(const Tensor& tensor, bool adds_and_multiplies);
 
  private:
   std::mt19937_64 random_;
@@ -43,7 +44,6 @@ class Evaluation {
   absl::Status Run(NodeId id);
   absl::Status RunIf(const Node& node);
   absl::Status RunLoop(const Node& node);
-  void Keep(ValueId id, const Tensor& tensor, bool disturb);
 
   const Graph& graph_;
   Noise* const noise_;

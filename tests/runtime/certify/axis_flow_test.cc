@@ -526,12 +526,13 @@ TEST(AxisFlowTest, AMapThatIsDoubledMeetsAFinerOneAtMultiplesOfItsStride) {
 
 TEST(AxisFlowTest, AMapThatIsDoubledByOtherSamplesIsNotKnown) {
   for (const char* other :
-       {R"({mode = "linear"})", R"({coordinate_transformation_mode = "align_corners"})",
+       {R"({coordinate_transformation_mode = "align_corners"})",
         R"({coordinate_transformation_mode = "asymmetric", nearest_mode = "ceil"})"}) {
     const AxisFinding found = FindInNeck(other, 4);
     EXPECT_EQ(found.verdict, kUndecided) << other;
     EXPECT_EQ(MixingWords(found), "node 'more' (Resize) samples between the positions of tokens");
   }
+  EXPECT_EQ(FindInNeck(R"({mode = "linear"})", 4).verdict, kMixes);
 }
 
 // Two maps of four lines, one twice as fine as the other, one behind the other in one dim.
