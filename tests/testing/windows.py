@@ -177,7 +177,11 @@ def inception():
         x = pool(g.node("Relu", both), [3, 3], [2, 2], [1, 1, 1, 1], count_include_pad=1 - counts)
     # The shortcut of a residual block that averages where it halves.
     x = g.conv(pool(x, [2, 2], [2, 2], [0, 0, 0, 0], ceil_mode=1, count_include_pad=0), 8, 8, [1, 1])
-    x = g.node("Flatten", g.node("GlobalAveragePool", x))
+    # Where rounding up asks for a window behind all positions, none is made.
+    both = g.node("Concat", g.node("MaxPool", x, kernel_shape=[2, 1], strides=[2, 2], ceil_mode=1,
+                                   pads=[1, 0, 1, 0]),
+                  pool(x, [2, 1], [2, 2], [1, 0, 1, 0], ceil_mode=1, count_include_pad=0), axis=1)
+    x = g.node("Flatten", g.node("GlobalAveragePool", g.conv(both, 16, 8, [1, 1])))
     return g.finish(g.node("Gemm", x, g.weight(8, 10), g.weight(10, scale=0.1)),
                     ["batch", 3, "height", "width"], 2)
 

@@ -217,6 +217,19 @@ const FlowCase kCases[] = {
   input %x: f32[2, 1, $S, 4]
   %y: ? = AveragePool(%x) {ceil_mode = 1, kernel_shape = [1, 3]})",
      kProved},
+    {"WindowsThatRoundUpAndNeverBeginBehindTheEnd", R"(
+  input %x: f32[2, 1, $S]
+  input %mask: bool[2, $S]
+  const %axes: i64[1] = {2}
+  const %size: i64[1] = {$S}
+  const %rest: i64[1] = {10}
+  %all: ? = reprise.LiveExtent(%mask, %size)
+  %low: ? = reprise.LiveFill(%x, %all) {axis = 2, value = -inf}
+  %largest: ? = MaxPool(%low) {ceil_mode = 1, kernel_shape = [2], pads = [1, 1], strides = [2]}
+  %halves: ? = reprise.LiveExtent(%mask, %rest) {offset = 2, stride = 2}
+  %zeros: ? = reprise.LiveFill(%largest, %halves) {axis = 2}
+  %y: ? = ReduceSum(%zeros, %axes))",
+     kProved},
     {"WindowsInStridesOverWhatIsFilledBehindTheEnd", R"(
   input %x: f32[2, 1, $S]
   input %mask: bool[2, $S]
