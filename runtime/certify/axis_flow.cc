@@ -8,6 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/axis_numbers.h"
+#include "runtime/certify/axis_parts.h"
 #include "runtime/graph/elements.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/axis/axis_rules.h"
@@ -355,7 +356,7 @@ class Walk {
                 absl::StrCat("holds places in ", options_.axis)};
       }
       for (const Positions& positions : flows_[id].along) {
-        if (!positions.moved && !positions.repeated) continue;
+        if (positions.compact || (!positions.moved && !positions.repeated)) continue;
         return {Verdict::kUndecided, absl::StrCat("output '", small_.value(id).name, "'"),
                 absl::StrCat("need not begin with the positions of ", options_.axis)};
       }
@@ -380,6 +381,9 @@ class Walk {
       context.Doubt("has other operands at another size of");
     } else if (value.kind == Value::Kind::kConstant) {
       flows_[id] = FlowOfConstant(value.constant, other.constant, options_, find_extent);
+      if (!flows_[id].follows_size) return;
+      auto in_parts = FlowInParts(value.constant, other.constant, context);
+      if (in_parts.has_value()) flows_[id] = *std::move(in_parts);
     } else if (value.kind == Value::Kind::kParameter) {
       flows_[id] = FlowOfParameter(*value.parameter, *other.parameter, options_, find_extent);
     }
@@ -392,6 +396,11 @@ class Walk {
     }
     if (row == nullptr) return context.Doubt("does what is not known to");
     row->axis(context);
+    for (size_t i = 0; i < node.inputs.size() && !ops::KnowsParts(row->axis); ++i) {
+      const bool joined = absl::c_any_of(context.input(i).along,
+                                         [](const Positions& one) { return one.IsJoined(); });
+      if (joined) context.Doubt("looks at the joined positions of");
+    }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       // An operand that decides shapes may know the length: that is how shapes follow it.
       if (node.inputs[i] == kNone || row->IsValueInput(i)) continue;

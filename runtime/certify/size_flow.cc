@@ -88,7 +88,8 @@ class SizeWalk {
   bool IsSeenByWalk(const Node& node, const OpRow* row) const {
     const bool cuts_table = FactsOf(*row).sizes == Sizes::kCut && !facts_.Varies(node.input(0));
     return row->Has(kView) || cuts_table || row->axis == ops::LiveMaskAxis ||
-           row->axis == ops::LiveShareAxis || row->axis == ops::LiveExtentAxis;
+           row->axis == ops::LiveShareAxis || row->axis == ops::LiveExtentAxis ||
+           row->axis == ops::LiveCompactAxis;
   }
 
   // Sizes decide no number here; do they decide what the node makes of its operands?

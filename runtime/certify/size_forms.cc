@@ -33,7 +33,7 @@ class Forms {
     if (row == nullptr) return "";
     // The number of all positions along a dim, which is right at any size.
     if (row->axis == ops::LiveMaskAxis || row->axis == ops::LiveShareAxis ||
-        row->axis == ops::LiveExtentAxis) {
+        row->axis == ops::LiveExtentAxis || row->axis == ops::LiveCompactAxis) {
       return "";
     }
     for (size_t i = 0; i < node_.inputs.size(); ++i) {

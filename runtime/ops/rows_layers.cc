@@ -138,6 +138,8 @@ constexpr OpEntry kRows[] = {
      {.rows = RowRule::kFirst, .marks = kTakesSizes}},
     {{LiveShareOp::kName, 2, 2, 1, 1, kInternal, 0b10, LiveShareRule, LiveShareKernel, LiveShareAxis, kFloat32},
      {.sign = Sign::kNeverNegative, .rows = RowRule::kFirst, .marks = kTakesSizes}},
+    {{LiveCompactOp::kName, 3, -1, 1, 1, kInternal, 0b10, LiveCompactRule, LiveCompactKernel, LiveCompactAxis},
+     {.sign = Sign::kOfOperands, .rows = RowRule::kFirst, .marks = kTakesSizes}},
     // Recurrent layers.
     {{LstmOp::kName, 3, 8, 1, 3, 0, 0, LstmRule, LstmKernel, RecurrentAxis},
      {.border = Border::kLengths, .weights = 0b1110, .marks = kMultipliesWeights | kHeavy}},

@@ -42,14 +42,18 @@ class Fitter {
     fit_.refusals.resize(symbols.size());
   }
 
-  absl::StatusOr<OutputFit> Run(const std::vector<std::vector<int64_t>>& samples) {
+  absl::StatusOr<OutputFit> Run(const std::vector<std::vector<int64_t>>& samples, bool multiplies) {
     RETURN_IF_ERROR(StartAtBase());
     for (size_t axis = 0; axis < symbols_.size(); ++axis) FitAxis(axis);
+    for (size_t i = 0; multiplies && i < symbols_.size(); ++i) {
+      for (size_t j = i + 1; j < symbols_.size(); ++j) FitProducts(i, j);
+    }
     for (size_t axis = 0; axis < symbols_.size(); ++axis) FindSmallest(axis);
     for (size_t axis = 0; axis < symbols_.size(); ++axis) {
       for (int64_t size : samples[axis]) CheckAxis(axis, size);
     }
     CheckAllAxesTogether();
+    RefuseFactorsTogether();
     for (size_t axis = 0; axis < symbols_.size(); ++axis) {
       if (!fit_.refusals[axis].empty()) Forget(axis);
     }
@@ -158,6 +162,96 @@ class Fitter {
                              steps.back().second[output]));
   }
 
+  // The shapes where axes `i` and `j` are `steps_i` and `steps_j` steps beyond the base.
+  absl::StatusOr<Shapes> ShapesBeyond(size_t i, int64_t steps_i, size_t j, int64_t steps_j) const {
+    std::vector<int64_t> sizes = origin_;
+    sizes[i] += steps_i * steps_[i];
+    sizes[j] += steps_j * steps_[j];
+    return ShapesAt(sizes);
+  }
+
+  // Dims that both axes move: whether their parts are multiplied.
+  void FitProducts(size_t i, size_t j) {
+    if (!fit_.refusals[i].empty() || !fit_.refusals[j].empty()) return;
+    for (size_t output = 0; output < base_shapes_.size(); ++output) {
+      for (size_t d = 0; d < base_shapes_[output].size(); ++d) {
+        AffineDim& dim = fit_.outputs[output].dims[d];
+        if (dim.factors[i] == 0 || dim.factors[j] == 0 || !dim.products.empty()) continue;
+        const std::optional<AffineDim> product = ProductOf(i, j, output, d);
+        if (product.has_value()) dim = *product;
+      }
+    }
+  }
+
+  // Extents of the axis, those of the largest strides first, and the number of steps that moves
+  // each of them.
+  std::vector<std::pair<Extent, int64_t>> CoarseFirst(size_t axis) const {
+    std::vector<Extent> extents = extents_[axis];
+    extents.push_back(Extent());
+    absl::c_sort(extents, [](const Extent& a, const Extent& b) { return a.stride > b.stride; });
+    std::vector<std::pair<Extent, int64_t>> found;
+    for (const Extent& extent : extents) {
+      found.emplace_back(extent, RoundUpTo(extent.stride, steps_[axis]) / steps_[axis]);
+    }
+    return found;
+  }
+
+  std::optional<AffineDim> ProductOf(size_t i, size_t j, size_t output, size_t d) const {
+    for (const auto& [a, steps_a] : CoarseFirst(i)) {
+      for (const auto& [b, steps_b] : CoarseFirst(j)) {
+        const auto at_a = ShapesBeyond(i, steps_a, j, 0), at_b = ShapesBeyond(i, 0, j, steps_b);
+        const auto at_both = ShapesBeyond(i, steps_a, j, steps_b);
+        if (!at_a.ok() || !at_b.ok() || !at_both.ok()) continue;
+        const int64_t from_a = a.At(origin_[i]), from_b = b.At(origin_[j]);
+        const int64_t moved_a = a.At(origin_[i] + steps_a * steps_[i]) - from_a;
+        const int64_t moved_b = b.At(origin_[j] + steps_b * steps_[j]) - from_b;
+        if (moved_a <= 0 || moved_b <= 0) continue;
+        const int64_t at_origin = base_shapes_[output][d];
+        const int64_t grown_a = (*at_a)[output][d] - at_origin;
+        const int64_t grown_b = (*at_b)[output][d] - at_origin;
+        const int64_t rest = (*at_both)[output][d] - at_origin - grown_a - grown_b;
+        const bool whole = grown_a % moved_a == 0 && grown_b % moved_b == 0 &&
+                           rest % (moved_a * moved_b) == 0 && rest != 0;
+        if (!whole) continue;
+        AffineDim dim = fit_.outputs[output].dims[d];
+        const int64_t factor = rest / (moved_a * moved_b);
+        dim.products = {{.first = i, .second = j, .factor = factor}};
+        dim.factors[i] = grown_a / moved_a - factor * from_b;
+        dim.factors[j] = grown_b / moved_b - factor * from_a;
+        dim.extents[i] = a;
+        dim.extents[j] = b;
+        dim.constant += at_origin - dim.At(origin_);
+        if (HoldsBeyond(dim, i, j, output, d)) return dim;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The dim is as large as `dim` says at other sizes of both axes.
+  bool HoldsBeyond(const AffineDim& dim, size_t i, size_t j, size_t output, size_t d) const {
+    constexpr std::pair<int64_t, int64_t> kSteps[] = {{1, 1}, {2, 3}, {5, 2}, {3, 7}};
+    return absl::c_all_of(kSteps, [&](const auto& steps) {
+      const auto shapes = ShapesBeyond(i, steps.first, j, steps.second);
+      std::vector<int64_t> sizes = origin_;
+      sizes[i] += steps.first * steps_[i];
+      sizes[j] += steps.second * steps_[j];
+      return shapes.ok() && (*shapes)[output][d] == dim.At(sizes);
+    });
+  }
+
+  // An axis whose parts are multiplied with those of a refused one is refused too.
+  void RefuseFactorsTogether() {
+    for (size_t output = 0; output < fit_.outputs.size(); ++output) {
+      for (const AffineDim& dim : fit_.outputs[output].dims) {
+        for (const AffineDim::Product& product : dim.products) {
+          const bool any =
+              !fit_.refusals[product.first].empty() || !fit_.refusals[product.second].empty();
+          if (any) RefuseTogether(output, &dim);
+        }
+      }
+    }
+  }
+
   // Between one step and the base, which the model takes.
   void FindSmallest(size_t axis) {
     const int64_t step = steps_[axis];
@@ -251,8 +345,7 @@ class Fitter {
 
   // The axes that `dim` grows with, or all; null: all.
   void RefuseTogether(size_t output, const AffineDim* dim) {
-    const bool any =
-        dim != nullptr && absl::c_any_of(dim->factors, [](int64_t f) { return f != 0; });
+    const bool any = dim != nullptr && dim->Moves();
     for (size_t axis = 0; axis < symbols_.size(); ++axis) {
       if (any && !dim->MovesWith(axis)) continue;
       Refuse(axis, absl::StrCat("a dim of output '", NameOf(output),
@@ -268,8 +361,16 @@ class Fitter {
   void Forget(size_t axis) {
     for (OutputShape& output : fit_.outputs) {
       for (AffineDim& dim : output.dims) {
+        dim.open = dim.open || dim.MovesWith(axis);
+        for (const AffineDim::Product& product : dim.products) {
+          if (product.first != axis && product.second != axis) continue;
+          const size_t other = product.first == axis ? product.second : product.first;
+          dim.factors[other] += product.factor * dim.ExtentOf(axis).At(origin_[axis]);
+        }
+        std::erase_if(dim.products, [&](const AffineDim::Product& product) {
+          return product.first == axis || product.second == axis;
+        });
         dim.constant += dim.PartOf(axis, origin_[axis]);
-        dim.open = dim.open || dim.factors[axis] != 0;
         dim.factors[axis] = 0;
       }
     }
@@ -279,7 +380,7 @@ class Fitter {
   void OpenOthers() {
     for (OutputShape& output : fit_.outputs) {
       for (AffineDim& dim : output.dims) {
-        dim.open = dim.open || absl::c_all_of(dim.factors, [](int64_t f) { return f == 0; });
+        dim.open = dim.open || !dim.Moves();
       }
     }
   }
@@ -299,11 +400,24 @@ class Fitter {
 int64_t AffineDim::At(absl::Span<const int64_t> sizes) const {
   int64_t size = constant;
   for (size_t i = 0; i < factors.size(); ++i) size += PartOf(i, sizes[i]);
+  for (const auto& [first, second, factor] : products) {
+    size += factor * ExtentOf(first).At(sizes[first]) * ExtentOf(second).At(sizes[second]);
+  }
   return size;
 }
 
+bool AffineDim::MovesWith(size_t axis) const {
+  return factors[axis] != 0 || absl::c_any_of(products, [&](const Product& product) {
+           return product.first == axis || product.second == axis;
+         });
+}
+
+bool AffineDim::Moves() const {
+  return !products.empty() || absl::c_any_of(factors, [](int64_t factor) { return factor != 0; });
+}
+
 bool AffineDim::IsAxis(size_t axis) const {
-  if (constant != 0) return false;
+  if (constant != 0 || !products.empty()) return false;
   for (size_t i = 0; i < factors.size(); ++i) {
     if (factors[i] != (i == axis ? 1 : 0)) return false;
   }
@@ -321,8 +435,8 @@ absl::StatusOr<OutputFit> FitOutputShapes(const Graph& graph,
                                           const Binding& base,
                                           const std::vector<std::vector<int64_t>>& samples,
                                           const std::vector<std::vector<Extent>>& extents,
-                                          const std::vector<int64_t>& steps) {
-  return Fitter(graph, symbols, base, extents, steps).Run(samples);
+                                          const std::vector<int64_t>& steps, bool multiplies) {
+  return Fitter(graph, symbols, base, extents, steps).Run(samples, multiplies);
 }
 
 }  // namespace reprise

@@ -23,16 +23,25 @@ struct AffineDim {
   std::vector<int64_t> factors;  // per axis; 0 along an axis that was refused
   // Per axis: what the factor multiplies. Empty: the sizes themselves.
   std::vector<Extent> extents;
+  // Axes whose parts multiply, as where height and width became one dim.
+  struct Product {
+    size_t first = 0, second = 0;
+    int64_t factor = 0;
+
+    friend bool operator==(const Product&, const Product&) = default;
+  };
+  std::vector<Product> products;
   // An axis that was refused may move it too: `At` is right about differences alone.
   bool open = false;
 
   int64_t At(absl::Span<const int64_t> sizes) const;
   Extent ExtentOf(size_t axis) const { return extents.empty() ? Extent() : extents[axis]; }
-  // The part of the size that `axis` makes at `size`.
+  // The part of the size that `axis` makes at `size`, beside products.
   int64_t PartOf(size_t axis, int64_t size) const {
     return factors[axis] * ExtentOf(axis).At(size);
   }
-  bool MovesWith(size_t axis) const { return factors[axis] != 0; }
+  bool MovesWith(size_t axis) const;
+  bool Moves() const;
   // Exactly the size of `axis`, nothing else.
   bool IsAxis(size_t axis) const;
 };
@@ -56,12 +65,14 @@ struct OutputFit {
 // at each axis at `samples` (by axis; sizes that the model does not take are passed over): the
 // bucket boundaries, where a rule that is not affine shows. `extents`: by axis, those that its
 // values have behind strides; `steps`: the axis is looked at, and fitted, at multiples of its step
-// alone (ModelAxis). Both may be empty. Errors: what Specialize returns at `base` itself.
+// alone (ModelAxis). Both may be empty. `multiplies`: the parts of two axes may be multiplied; else
+// axes whose parts are are refused. Errors: what Specialize returns at `base` itself.
 absl::StatusOr<OutputFit> FitOutputShapes(const Graph& graph,
                                           const std::vector<std::string>& symbols,
                                           const Binding& base,
                                           const std::vector<std::vector<int64_t>>& samples,
                                           const std::vector<std::vector<Extent>>& extents = {},
-                                          const std::vector<int64_t>& steps = {});
+                                          const std::vector<int64_t>& steps = {},
+                                          bool multiplies = false);
 
 }  // namespace reprise

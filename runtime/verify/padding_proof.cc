@@ -35,6 +35,29 @@ void RefuseOddOutputs(absl::Span<const OutputShape> outputs, size_t batch,
   }
 }
 
+// Dims that became one are cut from answers where the ops show that each request's elements lie in
+// front: at the few sizes of a measurement another order may look so.
+void RefuseUnprovedProducts(absl::Span<const OutputShape> outputs, const PaddingProber& prober,
+                            std::vector<ModelAxis>& axes) {
+  for (size_t output = 0; output < outputs.size(); ++output) {
+    for (const AffineDim& dim : outputs[output].dims) {
+      for (const AffineDim::Product& product : dim.products) {
+        ModelAxis &first = axes[product.first], &second = axes[product.second];
+        const bool proved = first.certificate.certified && first.certificate.proved &&
+                            second.certificate.certified && second.certificate.proved;
+        for (ModelAxis* axis : {&first, &second}) {
+          if (proved || !axis->certificate.certified) continue;
+          Refuse(*axis,
+                 absl::StrCat("a dim of output '", prober.output(output),
+                              "' is several axes in one, of which it is not proved that each "
+                              "request's elements lie in front; ",
+                              axis->certificate.reason));
+        }
+      }
+    }
+  }
+}
+
 // Adds to what is said of the axis at `position` which sizes of others its certificate hangs on.
 void SayWhereItHolds(const std::vector<ModelAxis>& axes, size_t position,
                      AxisCertificate& certificate) {
@@ -164,6 +187,10 @@ absl::StatusOr<PaddingProof::Findings> PaddingProof::Measure(
         }
         return status;
       }));
+  RETURN_IF_ERROR(lanes_.ForEach(1, [&](size_t, const PaddingProber& own) {
+    RefuseUnprovedProducts(subject_.output_shapes, own, axes);
+    return absl::OkStatus();
+  }));
   Decisions(lanes_.sampler(), subject_, buckets).Note(axes);
   for (const size_t i : wanted) {
     if (!rests[i].has_value() || !axes[i].certificate.certified) continue;

@@ -275,6 +275,7 @@ absl::Status SliceProof::CompareOutputs() const {
     }
     for (size_t d = 0; d < dims.size(); ++d) {
       bool same = known[d].open || dims[d].At(free) == known[d].At(at);
+      same = same && known[d].products.empty();
       for (size_t i = 0; i < axes_.size() && same; ++i) {
         if (!IsPadded(i)) continue;
         same = dims[d].factors[i] == known[d].factors[positions_[i]] &&

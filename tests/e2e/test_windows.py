@@ -26,8 +26,12 @@ MODELS = {
     "detector": (windows.detector, lambda n, m: (3, 32 + n % 96, 32 + m % 96), "64,128"),
     "neck": (lambda: windows.yolo(decodes=False),
              lambda n, m: (3, 32 + 32 * (n % 4), 32 + 32 * (m % 4)), "64,128"),
+    "yolo": (windows.yolo,
+             lambda n, m: (3, 32 + 32 * (n % 4), 32 + 32 * (m % 4)), "64,128"),
+    "anchored": (windows.anchored,
+                 lambda n, m: (3, 32 + 32 * (n % 4), 32 + 32 * (m % 4)), "64,128"),
 }
-IMAGES = ("resnet", "inception", "detector", "neck")
+IMAGES = ("resnet", "inception", "detector", "neck", "yolo", "anchored")
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -63,7 +67,7 @@ def test_every_size_is_answered_from_few_captures(repository, rng, name):
 
 def test_a_neck_is_padded_to_multiples_of_its_stride_alone(repository, rng):
     """A map that is doubled and joined with an earlier one takes few sizes beside those."""
-    path = repository.add("neck", windows.yolo(decodes=False), config="".join(
+    path = repository.add("neck", windows.yolo(), config="".join(
         f'parameters {{ key: "reprise.buckets.{axis}" value {{ string_value: "50,100" }} }}\n'
         for axis in ("height", "width")))
     with Daemon(repository) as daemon:
@@ -91,13 +95,3 @@ def test_recordings_are_padded_without_configuration(repository, rng):
             assert answer.bucket != "exact", samples
             assert_same_answer(answer.outputs, reference(path, inputs), f"{samples} samples")
         assert Scrape(daemon.metrics_url).total("reprise_compiles_total", model="speech") <= 6
-
-
-def test_a_neck_with_flat_heads_is_answered_at_its_own_sizes_and_the_reason_is_named(repository, rng):
-    path = repository.add("yolo", windows.yolo())
-    with Daemon(repository) as daemon:
-        client = daemon.client()
-        for height, width in ((32, 64), (96, 64), (160, 96)):
-            inputs = {"x": rng.standard_normal((2, 3, height, width), np.float32)}
-            assert_same_answer(infer(client, "yolo", inputs).outputs, reference(path, inputs))
-        assert "grows with several axes at once" in daemon.reprise("explain", "yolo")

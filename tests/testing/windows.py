@@ -177,7 +177,11 @@ def inception():
         x = pool(g.node("Relu", both), [3, 3], [2, 2], [1, 1, 1, 1], count_include_pad=1 - counts)
     # The shortcut of a residual block that averages where it halves.
     x = g.conv(pool(x, [2, 2], [2, 2], [0, 0, 0, 0], ceil_mode=1, count_include_pad=0), 8, 8, [1, 1])
-    x = g.node("Flatten", g.node("GlobalAveragePool", x))
+    # Where rounding up asks for a window behind all positions, none is made.
+    both = g.node("Concat", g.node("MaxPool", x, kernel_shape=[2, 1], strides=[2, 2], ceil_mode=1,
+                                   pads=[1, 0, 1, 0]),
+                  pool(x, [2, 1], [2, 2], [1, 0, 1, 0], ceil_mode=1, count_include_pad=0), axis=1)
+    x = g.node("Flatten", g.node("GlobalAveragePool", g.conv(both, 16, 8, [1, 1])))
     return g.finish(g.node("Gemm", x, g.weight(8, 10), g.weight(10, scale=0.1)),
                     ["batch", 3, "height", "width"], 2)
 
@@ -221,11 +225,8 @@ def detector(width=8):
                    [(name, TensorProto.FLOAT, [None] * 4) for name in ("fine", "middle", "coarse")])
 
 
-def yolo(width=8, classes=3, decodes=True):
-    """A detector of stride 32 with a neck: features meet coarser ones that are made twice as large, heads lie over
-    height times width one after another, and boxes are counted from the middles of a grid."""
-    g = Net(8)
-
+def neck(g, width):
+    """Features at strides 8, 16 and 32, which meet coarser ones that are made twice as large."""
     def conv(x, channels, maps, kernel=3, stride=1):
         pads = [kernel // 2] * 4
         return g.swish(g.batch_norm(
@@ -251,7 +252,14 @@ def yolo(width=8, classes=3, decodes=True):
     fine = conv(joined(doubled(middle), fine), 2 * width, width)
     middle = conv(joined(conv(fine, width, width, stride=2), middle), 2 * width, width)
     coarse = conv(joined(conv(middle, width, width, stride=2), coarse), 2 * width, width)
-    heads = [g.conv(x, width, 4 + classes, [1, 1]) for x in (fine, middle, coarse)]
+    return fine, middle, coarse
+
+
+def yolo(width=8, classes=3, decodes=True):
+    """A detector of stride 32 with a neck: heads lie over height times width one after another, and boxes are counted
+    from the middles of a grid."""
+    g = Net(8)
+    heads = [g.conv(x, width, 4 + classes, [1, 1]) for x in neck(g, width)]
     if not decodes:
         names = ("fine", "middle", "coarse")
         for head, name in zip(heads, names):
@@ -283,3 +291,29 @@ def yolo(width=8, classes=3, decodes=True):
     boxes = g.node("Mul", g.node("Concat", middles, sizes, axis=1), stride)
     y = g.node("Concat", boxes, g.node("Sigmoid", scores), axis=1)
     return g.finish(y, ["batch", 3, "height", "width"], 3)
+
+
+def anchored(width=8, classes=3, anchors=3):
+    """The same with boxes for several anchors at each place, which come before its row and column."""
+    g = Net(9)
+    numbers = 5 + classes
+    zero, one = g.scalar(0, np.int64), g.scalar(1, np.int64)
+    rows = []
+    for x, stride in zip(neck(g, width), (8, 16, 32)):
+        head = g.conv(x, width, anchors * numbers, [1, 1])
+        down, across = g.dim(head, 2), g.dim(head, 3)
+        apart = g.node("Concat", g.dim(head, 0), g.ints(anchors, numbers), down, across, axis=0)
+        head = g.node("Sigmoid", g.node("Transpose", g.node("Reshape", head, apart),
+                                        perm=[0, 1, 3, 4, 2]))
+        middle, size, rest = g.node("Split", head, g.ints(2, 2, 1 + classes), outputs=3, axis=4)
+        both = g.node("Concat", down, across, axis=0)
+        lines = [g.node("Cast", g.node("Range", zero, g.node("Squeeze", count, g.ints(0)), one), to=1)
+                 for count in (across, down)]
+        grid = g.node("Concat", *(g.unsqueeze(g.node("Expand", g.unsqueeze(line, axis), both), 2)
+                                  for line, axis in zip(lines, (0, 1))), axis=2)
+        middle = g.node("Mul", g.node("Add", middle, grid), g.scalar(float(stride)))
+        size = g.node("Mul", size, g.weight(anchors, 1, 1, 2, scale=1))
+        boxes = g.node("Concat", middle, size, rest, axis=4)
+        rows.append(g.node("Reshape", boxes, g.node("Concat", g.dim(head, 0), g.ints(-1, numbers),
+                                                    axis=0)))
+    return g.finish(g.node("Concat", *rows, axis=1), ["batch", 3, "height", "width"], 3)

@@ -1,7 +1,6 @@
 #include "runtime/engine/batch/scatter.h"
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <utility>
 
@@ -43,11 +42,7 @@ Shape Scatter::TrueShape(size_t position, size_t i, const Shape& slot) const {
   const std::vector<int64_t>& sizes = batch_.plan.shapes()[i].sizes;
   // Only certified axes are padded; along the others the recipe has the request's own sizes.
   for (size_t d = 0; d < dims.size(); ++d) {
-    for (size_t axis = 0; axis < sizes.size(); ++axis) {
-      if (dims[d].factors[axis] == 0) continue;
-      shape[d] -=
-          dims[d].PartOf(axis, batch_.target.sizes[axis]) - dims[d].PartOf(axis, sizes[axis]);
-    }
+    if (dims[d].Moves()) shape[d] -= dims[d].At(batch_.target.sizes) - dims[d].At(sizes);
   }
   return shape;
 }
@@ -90,7 +85,7 @@ absl::Status Scatter::CheckForm(size_t position, size_t i, const Block& block) c
   bool as_promised = dims.size() == block.shape.size();
   for (size_t d = 0; d < dims.size() && as_promised; ++d) {
     // Where an axis has no bucket its size may lie far from those that dims were fitted at.
-    const bool fitted = !batch_.target.exact || absl::c_any_of(dims[d].factors, std::identity());
+    const bool fitted = !batch_.target.exact || dims[d].Moves();
     const bool open = dims[d].open || !fitted || IsOffStep(dims[d], sizes);
     as_promised = open ? block.shape[d] >= 0 : block.shape[d] == dims[d].At(sizes);
     if (!batch_.plan.packed())

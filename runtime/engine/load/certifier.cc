@@ -42,7 +42,7 @@ void DeclareOutputs(ModelDraft& model) {
         if (dim.IsAxis(axis)) declared.symbol = axes[axis].symbol;
       }
       if (!declared.symbol.empty()) continue;
-      if (!dim.open && absl::c_all_of(dim.factors, [](int64_t factor) { return factor == 0; })) {
+      if (!dim.open && !dim.Moves()) {
         declared.size = dim.constant;
       } else {
         declared.symbol = absl::StrCat(output.name, ":", output.dims.size() - 1);
@@ -78,7 +78,8 @@ absl::Status Certifier::FitShapes(ModelDraft& model) const {
       base.axes[axis.symbol] =
           axis.is_batch ? kFitBatch : RoundUpTo(std::max(length, axis.whole_from), axis.step);
     }
-    fit = FitOutputShapes(*model.program->graph, symbols, base, samples, extents, steps);
+    fit = FitOutputShapes(*model.program->graph, symbols, base, samples, extents, steps,
+                          /*multiplies=*/!model.signature->live_inputs.empty());
     if (fit.ok()) break;
   }
   if (!fit.ok()) {

@@ -86,6 +86,15 @@ absl::StatusOr<OutputShape> OutputOf(const recipe::v1::StoredOutput& stored, DTy
       }
       affine.extents.push_back(extent);
     }
+    if (dim.products_size() % 3 != 0) return Damaged("a size that no output has");
+    for (int i = 0; i < dim.products_size(); i += 3) {
+      const int64_t first = dim.products(i), second = dim.products(i + 1);
+      const int64_t factor = dim.products(i + 2), most = static_cast<int64_t>(axes);
+      const bool sound = first >= 0 && first < most && second >= 0 && second < most &&
+                         first != second && std::abs(factor) <= kMaxFactor;
+      if (!sound) return Damaged("a size that no output has");
+      affine.products.push_back({static_cast<size_t>(first), static_cast<size_t>(second), factor});
+    }
   }
   return shape;
 }
@@ -159,6 +168,11 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
       for (const Extent& extent : dim.extents) {
         to_dim->add_offsets(extent.offset);
         to_dim->add_strides(extent.stride);
+      }
+      for (const auto& [first, second, factor] : dim.products) {
+        to_dim->add_products(static_cast<int64_t>(first));
+        to_dim->add_products(static_cast<int64_t>(second));
+        to_dim->add_products(factor);
       }
     }
   }

@@ -180,7 +180,7 @@ void ElementwiseAxis(AxisContext& context) {
   AxisFlowValue flow;
   for (int64_t dim = 0; dim < context.output_rank(); ++dim) {
     Positions joint = {.dim = dim};
-    bool found = false;
+    bool found = false, apart = false;
     std::vector<PaddingValue> paddings;
     for (size_t i = 0; i < context.num_inputs(); ++i) {
       const int64_t own = dim - (context.output_rank() - context.rank(i));
@@ -190,16 +190,21 @@ void ElementwiseAxis(AxisContext& context) {
         // An operand with something per element, where the positions of another operand lie.
         const bool meets = own >= 0 && context.has_input(i) && context.shape(i)[own] > 1;
         joint.moved = joint.moved || meets;
+        apart = apart || meets;
         continue;
       }
       const bool alike = positions->inner == joint.inner && positions->repeated == joint.repeated &&
-                         positions->extent == joint.extent;
+                         positions->extent == joint.extent && positions->parts == joint.parts &&
+                         positions->compact == joint.compact;
+      apart = apart || (found && !alike);
       if (found && !alike) {
         context.Doubt("sets elements beside each other that need not be of the same position of");
         joint.moved = true;
       }
       if (!found) joint.inner = positions->inner;
       if (!found) joint.extent = positions->extent;
+      if (!found) joint.parts = positions->parts;
+      if (!found) joint.compact = positions->compact;
       joint.repeated = joint.repeated || positions->repeated;
       found = true;
       // Places compared with a number of places that a guard gives make a mask.
@@ -210,6 +215,11 @@ void ElementwiseAxis(AxisContext& context) {
       joint.moved = joint.moved || positions->moved;
     }
     if (!found) continue;
+    if (apart) {
+      if (joint.IsJoined()) context.Doubt("sets elements beside joined ones of");
+      joint.parts.clear();
+      joint.compact = false;
+    }
     joint.padding = Combine(context, paddings);
     for (size_t i = 0; i < context.num_inputs(); ++i) {
       const int64_t own = dim - (context.output_rank() - context.rank(i));

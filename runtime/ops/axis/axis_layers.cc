@@ -215,11 +215,11 @@ struct LineOfWindows {
   bool IsElementwise() const { return reach == 0 && stride == 1 && before == 0 && behind == 0; }
   // A request's last window may hold elements behind its end.
   bool LeavesEnd() const { return behind > 0 || (rounds_up && stride > 1); }
-  // No window is left out because it begins behind the end.
-  bool KeepsLast() const { return !rounds_up || behind + stride <= reach + 1; }
   Extent Through(const Extent& extent) const {
-    const int64_t up = rounds_up ? stride - 1 : 0;
-    return extent.Through(before + behind - reach - 1 + stride + up, stride);
+    const int64_t added = before + behind - reach - 1 + stride;
+    if (!rounds_up) return extent.Through(added, stride);
+    // No window begins behind the end.
+    return extent.Through(std::min(added + stride - 1, before - 1 + stride), stride);
   }
 };
 
@@ -243,6 +243,8 @@ Positions ThroughWindows(AxisContext& context, const Positions& positions,
   Positions out = positions;
   out.padding = PaddingValue::Unknown();
   if (line.IsElementwise() && explicit_pads) return out;
+  out.parts.clear();
+  out.compact = false;
   if (context.is_batch()) {
     context.Look("reads windows over", positions);
     out.moved = true;
@@ -252,7 +254,7 @@ Positions ThroughWindows(AxisContext& context, const Positions& positions,
   const bool known = same_place && explicit_pads && line.before >= 0 && line.behind >= 0;
   const std::string in_strides = absl::StrCat("reads windows in strides of ", line.stride,
                                               ", the last of which reaches behind the end of");
-  if (!known || !line.KeepsLast()) {
+  if (!known) {
     if (line.stride != 1) {
       context.Look(in_strides, positions);
     } else {

@@ -1,6 +1,7 @@
 // Axis rules of what ends where the rows of a padded batch end (ops/windows/live.h).
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include "runtime/ops/axis/axis_rules.h"
 
@@ -36,14 +37,14 @@ void LiveExtentAxis(AxisContext& context) {
 }
 
 // The rows of the extents lie along those of the data, each for the same number of them.
-void CheckRows(AxisContext& context) {
+void CheckRows(AxisContext& context, size_t extents = kExtents) {
   const Positions* rows = context.input(0).At(0);
-  const Positions* own = context.input(kExtents).At(0);
-  const bool paired =
-      (rows == nullptr) == (own == nullptr) &&
-      (own == nullptr ||
-       (rows->inner % own->inner == 0 && !rows->moved && !own->moved && !rows->repeated &&
-        !own->repeated && context.shape(0)[0] / rows->inner == context.shape(1)[0] / own->inner));
+  const Positions* own = context.input(extents).At(0);
+  const bool paired = (rows == nullptr) == (own == nullptr) &&
+                      (own == nullptr || (rows->inner % own->inner == 0 && !rows->moved &&
+                                          !own->moved && !rows->repeated && !own->repeated &&
+                                          context.shape(0)[0] / rows->inner ==
+                                              context.shape(extents)[0] / own->inner));
   if (!paired) context.Mix("fills rows by the ends of others, along", /*guarded=*/false);
 }
 
@@ -111,6 +112,85 @@ void LiveShareAxis(AxisContext& context) {
   } else if (context.output_shape()[dim] != context.larger_output_shape()[dim]) {
     context.Doubt("shares windows out by the number of all positions of");
   }
+  context.Set(0, std::move(flow));
+}
+
+namespace {
+
+constexpr size_t kCompactSizes = 1, kCompactExtents = 2;  // operands of LiveCompact
+
+// The parts of the dim that a LiveCompact looks at, as its operands have them: one dim of each part
+// is counted along the axis, all others have the same size at both sizes of it. Empty: it is
+// something else.
+std::vector<PositionPart> CompactedParts(const AxisContext& context) {
+  const auto sizes = context.integers(kCompactSizes);
+  const auto larger = context.larger_integers(kCompactSizes);
+  const std::vector<int64_t> ranks = context.attributes().Ints("ranks");
+  const std::vector<int64_t> extents = context.attributes().Ints("extents");
+  if (!sizes || !larger || sizes->size() != larger->size() || extents.size() != sizes->size()) {
+    return {};
+  }
+  std::vector<PositionPart> parts;
+  size_t d = 0;
+  for (const int64_t rank : ranks) {
+    PositionPart& part = parts.emplace_back();
+    bool counted = false;
+    for (int64_t i = 0; i < rank && d < sizes->size(); ++i, ++d) {
+      const size_t operand = kCompactExtents + static_cast<size_t>(extents[d]);
+      const std::optional<Extent> counts =
+          extents[d] < 0 ? std::nullopt : context.input(operand).counts;
+      if (counts.has_value()) {
+        const bool fits = !counted && counts->At(context.axis_size()) == (*sizes)[d] &&
+                          counts->At(context.larger_axis_size()) == (*larger)[d];
+        if (!fits) return {};
+        part.extent = *counts;
+        counted = true;
+      } else if ((*sizes)[d] != (*larger)[d]) {
+        return {};
+      } else {
+        (counted ? part.inner : part.lines) *= (*sizes)[d];
+      }
+    }
+    if (!counted) return {};
+  }
+  return d == sizes->size() ? parts : std::vector<PositionPart>();
+}
+
+}  // namespace
+
+// Each row's own elements in front, in their order: how many of them come before another one is
+// told by places before the end alone, so that nothing behind it has a say.
+void LiveCompactAxis(AxisContext& context) {
+  const int64_t dim = context.Dim(context.attributes().Int("axis", -1));
+  AxisFlowValue flow = context.input(0);
+  for (size_t i = kCompactExtents; i < context.num_inputs() && context.is_batch(); ++i) {
+    CheckRows(context, i);
+  }
+  bool any_counts = false;
+  for (size_t i = kCompactExtents; i < context.num_inputs(); ++i) {
+    any_counts = any_counts || context.input(i).counts.has_value();
+    for (const Positions& positions : context.input(i).along) {
+      if (!context.is_batch() || positions.dim != 0) {
+        context.Doubt("counts by numbers that follow the positions of");
+      }
+    }
+  }
+  bool compacted = false;
+  for (Positions& positions : flow.along) {
+    if (!positions.padding.Is(0)) positions.padding = PaddingValue::Unknown();
+    if (positions.dim != dim) continue;
+    const std::vector<PositionPart> parts = CompactedParts(context);
+    if (parts.empty() || positions.KnownParts() != parts) {
+      context.Doubt("moves elements by other numbers than those of the positions of");
+      positions.parts.clear();
+      positions.compact = false;
+      positions.moved = true;
+      continue;
+    }
+    positions = {.dim = dim, .padding = PaddingValue::Constant(0), .moved = true, .compact = true};
+    compacted = true;
+  }
+  if (any_counts && !compacted) context.Doubt("moves elements by the number of positions of");
   context.Set(0, std::move(flow));
 }
 

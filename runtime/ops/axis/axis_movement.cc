@@ -23,54 +23,7 @@ Positions At(const Positions& positions, int64_t dim) {
 
 constexpr char kMayCount[] = "picks by data, which may count from the end, among the positions of";
 
-bool SamePadding(const PaddingValue& a, const PaddingValue& b) {
-  return a.kind == b.kind && (a.kind == PaddingValue::Kind::kUnknown || a.value == b.value);
-}
-
 }  // namespace
-
-// Dim `d` of the output is the same multiple of the positions at both sizes: a few positions behind
-// strides divide many sizes.
-bool KeepsShare(const AxisContext& context, const Positions& positions, int64_t inner, size_t d) {
-  const auto dim = static_cast<int64_t>(d);
-  const int64_t all = inner * context.CountOf(positions);
-  const int64_t larger = inner * positions.extent.At(context.larger_axis_size());
-  return context.larger_output_shape()[dim] == context.output_shape()[dim] / all * larger;
-}
-
-// Bytes under another shape: a position is found again by how many elements lie inside it.
-void ViewAxis(AxisContext& context) {
-  const Shape& to = context.output_shape();
-  const Shape from_strides = Strides(context.shape(0));
-  const Shape to_strides = Strides(to);
-  AxisFlowValue flow;
-  for (const Positions& positions : context.input(0).along) {
-    const int64_t elements = positions.inner * from_strides[positions.dim];
-    bool found = false;
-    for (size_t d = 0; d < to.size() && !found; ++d) {
-      const int64_t stride = to_strides[d];
-      if (stride <= 0 || elements % stride != 0) continue;
-      const int64_t all = elements / stride * context.CountOf(positions);
-      found = all > 0 && all <= to[d] && to[d] % all == 0 &&
-              (positions.extent.is_whole() || KeepsShare(context, positions, elements / stride, d));
-      if (!found) continue;
-      Positions moved = At(positions, static_cast<int64_t>(d));
-      moved.inner = elements / stride;
-      moved.repeated = to[d] != all;
-      flow.along.push_back(moved);
-    }
-    if (!found) context.Doubt("lays elements across the positions of");
-  }
-  // Two dims of positions that became one are no longer told apart.
-  for (size_t i = 0; i < flow.along.size(); ++i) {
-    for (size_t j = i + 1; j < flow.along.size(); ++j) {
-      if (flow.along[i].dim != flow.along[j].dim) continue;
-      context.Doubt("lays elements across the positions of");
-      flow.along[i].moved = flow.along[j].moved = true;
-    }
-  }
-  context.Set(0, std::move(flow));
-}
 
 void TransposeAxis(AxisContext& context) {
   std::vector<int64_t> order = context.attributes().Ints("perm");
@@ -134,35 +87,6 @@ void TileAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
-void ConcatAxis(AxisContext& context) {
-  const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
-  AxisFlowValue flow;
-  for (int64_t d = 0; d < context.output_rank(); ++d) {
-    std::optional<Positions> joint;
-    bool all = true, same = true;
-    for (size_t i = 0; i < context.num_inputs(); ++i) {
-      const Positions* positions = context.input(i).At(d);
-      if (positions == nullptr) {
-        all = all && !context.has_input(i);
-        continue;
-      }
-      if (!joint.has_value()) joint = *positions;
-      same = same && SamePadding(positions->padding, joint->padding);
-      joint->guarded = joint->guarded || positions->guarded;
-      joint->moved = joint->moved || positions->moved || positions->inner != joint->inner ||
-                     positions->repeated != joint->repeated || positions->extent != joint->extent;
-    }
-    if (!joint.has_value()) continue;
-    if (d == dim && context.num_inputs() > 1) {
-      context.Doubt("sets elements before or behind the positions of");
-      joint->moved = true;
-    }
-    if (!all || !same || d == dim) joint->padding = PaddingValue::Unknown();
-    flow.along.push_back(*joint);
-  }
-  context.Set(0, std::move(flow));
-}
-
 void SplitAxis(AxisContext& context) {
   const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
   AxisFlowValue flow = context.input(0);
@@ -170,6 +94,8 @@ void SplitAxis(AxisContext& context) {
     if (positions.dim != dim) continue;
     context.Doubt("cuts into parts the positions of");
     positions.moved = true;
+    positions.parts.clear();
+    positions.compact = false;
   }
   for (size_t o = 0; o < context.node().outputs.size(); ++o) context.Set(o, flow);
 }
@@ -267,6 +193,8 @@ void SliceAxis(AxisContext& context) {
       context.Doubt("takes some of the positions of");
     }
     kept.moved = true;
+    kept.parts.clear();
+    kept.compact = false;
   }
   context.Set(0, std::move(flow));
 }

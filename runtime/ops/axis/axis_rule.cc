@@ -17,6 +17,14 @@
 #include "runtime/ops/reduce/arg_op.h"
 
 namespace reprise {
+
+bool ops::KnowsParts(AxisRule rule) {
+  constexpr AxisRule kRules[] = {ElementwiseAxis, ViewAxis,       TransposeAxis, ConcatAxis,
+                                 SplitAxis,       SliceAxis,      GatherAxis,    SoftmaxAxis,
+                                 ConvAxis,        LiveCompactAxis};
+  return absl::c_linear_search(kRules, rule);
+}
+
 namespace {
 
 using Source = AxisFlowValue::Source;
@@ -42,6 +50,11 @@ bool MaskNeeds::Within(const MaskNeeds& other) const {
   MaskNeeds joint = other;
   joint.Join(*this);
   return joint == other;
+}
+
+std::vector<PositionPart> Positions::KnownParts() const {
+  if (!parts.empty() || moved || repeated || compact) return parts;
+  return {{.extent = extent, .inner = inner}};
 }
 
 const Positions* AxisFlowValue::At(int64_t dim) const {
@@ -137,6 +150,25 @@ std::optional<Extent> AxisContext::ExtentOf(int64_t size, int64_t larger_size) c
       if (positions.moved || !fits(positions.extent)) continue;
       if (found.has_value() && *found != positions.extent) return std::nullopt;
       found = positions.extent;
+    }
+  }
+  return found;
+}
+
+std::vector<std::vector<PositionPart>> AxisContext::PartsOf(int64_t size,
+                                                            int64_t larger_size) const {
+  const auto all = [](const std::vector<PositionPart>& parts, int64_t of_axis) {
+    int64_t places = 0;
+    for (const PositionPart& part : parts) places += part.At(of_axis);
+    return places;
+  };
+  std::vector<std::vector<PositionPart>> found;
+  for (const AxisFlowValue& flow : flows_) {
+    for (const Positions& positions : flow.along) {
+      std::vector<PositionPart> parts = positions.KnownParts();
+      const bool fits = !parts.empty() && all(parts, options_.small_size) == size &&
+                        all(parts, options_.large_size) == larger_size;
+      if (fits && !absl::c_linear_search(found, parts)) found.push_back(std::move(parts));
     }
   }
   return found;
@@ -313,8 +345,11 @@ void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
   flow.lines = JointLines();
   flow.hiders = JointHiders();
   const bool settled = IsSettled(), unknown_mask = AnyUnknownMask();
+  const bool keeps_parts = ops::KnowsParts(FindOp(node_.op)->axis);
   for (Positions& positions : flow.along) {
     positions.settled = settled;
+    if (!keeps_parts) positions.parts.clear();
+    positions.compact = positions.compact && keeps_parts;
     // Where all masks are known, an unknown value that data makes is known to be no mask.
     const bool data =
         flow.source == Source::kData && positions.padding.kind == PaddingValue::Kind::kUnknown;

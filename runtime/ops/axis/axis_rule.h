@@ -47,6 +47,16 @@ struct PaddingValue {
   }
 };
 
+// Lines of positions along a dim, one after another: dims that became one, as rows of pixels do.
+struct PositionPart {
+  int64_t lines = 1;
+  Extent extent;      // positions of each line
+  int64_t inner = 1;  // elements of each position
+
+  int64_t At(int64_t size) const { return lines * extent.At(size) * inner; }
+  friend bool operator==(const PositionPart&, const PositionPart&) = default;
+};
+
 // One dim that the axis lies along.
 struct Positions {
   int64_t dim = 0;
@@ -58,6 +68,16 @@ struct Positions {
   bool repeated = false;  // the first one of something else comes behind the last position
   // How many positions a request has here, by its size: fewer than that behind strides.
   Extent extent;
+  // The lines that they lie in, where there are several (`repeated`), or several such dims were
+  // joined (`moved` as well). Empty: one line, or it is not known.
+  std::vector<PositionPart> parts;
+  // A request's elements come first, in their order, wherever their positions are (`moved`).
+  bool compact = false;
+
+  // Rules that do not look at parts do not know what they do to them.
+  bool IsJoined() const { return moved && (!parts.empty() || compact); }
+  // One or more; none: not known.
+  std::vector<PositionPart> KnownParts() const;
 };
 
 // Which places of a line along the axis must hold another value than the fill, in a guard of a
@@ -201,6 +221,8 @@ class AxisContext {
   // number of positions is the same. nullopt: none is, or it is not certain which.
   std::optional<Extent> ExtentOf(int64_t size, int64_t larger_size) const;
   std::optional<Extent> OutputExtent(int64_t dim, size_t output = 0) const;
+  // The parts that values have which are as large as this at both sizes, no two alike.
+  std::vector<std::vector<PositionPart>> PartsOf(int64_t size, int64_t larger_size) const;
   // Places along the dim of these positions in the smaller graph.
   int64_t CountOf(const Positions& positions) const {
     return positions.extent.At(options_.small_size);

@@ -7,6 +7,10 @@ namespace reprise::ops {
 
 using AxisOf = void(AxisContext&);
 
+// The rule keeps the parts of positions (Positions::parts) where they are kept. Behind any other a
+// walk doubts what becomes of joined ones.
+bool KnowsParts(AxisRule rule);
+
 // axis_elementwise.cc
 AxisOf ElementwiseAxis;  // position i depends on position i of all operands
 AxisOf KnownAxis;        // depends on shapes alone: a constant wherever shapes are
@@ -16,8 +20,11 @@ AxisOf UnknownAxis;      // nothing is known: for the measurement to say
 AxisOf MatMulAxis, GemmAxis, MatMulIntegerAxis, QLinearMatMulAxis, LastDimProductAxis, EinsumAxis;
 
 // axis_movement.cc
-AxisOf ViewAxis, TransposeAxis, ExpandAxis, TileAxis, ConcatAxis, SplitAxis, SliceAxis, GatherAxis,
-    TriluAxis, DataAxis, GatherElementsAxis, OneHotAxis;
+AxisOf TransposeAxis, ExpandAxis, TileAxis, SplitAxis, SliceAxis, GatherAxis, TriluAxis, DataAxis,
+    GatherElementsAxis, OneHotAxis;
+
+// axis_joins.cc
+AxisOf ViewAxis, ConcatAxis;
 
 // axis_reduce.cc
 AxisOf ReduceSumAxis, ReduceNormAxis, ReduceProdAxis, ReduceMeanAxis, ReduceMaxAxis, ReduceMinAxis,
@@ -30,7 +37,7 @@ AxisOf LastDimsNormAxis, InstanceNormAxis, GroupNormAxis, BatchNormAxis, LocalNo
     RowsAxis, CategoriesAxis;
 
 // axis_live.cc
-AxisOf LiveExtentAxis, LiveFillAxis, LiveMaskAxis, LiveShareAxis;
+AxisOf LiveExtentAxis, LiveFillAxis, LiveMaskAxis, LiveShareAxis, LiveCompactAxis;
 
 // axis_sampling.cc
 AxisOf GridSampleAxis, RoiAlignAxis;

@@ -19,18 +19,27 @@
 //     average of those that count: the row's own, and the `begin` and `end` pads of the node around
 //     them with counts_pads. 0 where none counts. Windows slide over `size` positions with `begin`
 //     pads in front and `end` + `more` behind
+//   reprise.LiveCompact(x [B * h, ..., n, ...], sizes i64 [dims], extents i32 [B]...; axis, ranks,
+//                       extents) -> like x
+//     x with the elements of each row's request in front along dim `axis`, in their order, and
+//     zeros behind. The dim is several parts, one after another; part k is `ranks`[k] dims that
+//     became one, of the next of `sizes`. `extents`[d] is the operand, counted from 2 on, that says
+//     how many places of dim d each row has; -1: all
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "runtime/graph/extent.h"
 #include "runtime/ops/kit/infer.h"
 
 namespace reprise::ops {
 
-Rule LiveExtentRule, LiveFillRule, LiveMaskRule, LiveShareRule;
-Kernel LiveExtentKernel, LiveFillKernel, LiveMaskKernel, LiveShareKernel;
+Rule LiveExtentRule, LiveFillRule, LiveMaskRule, LiveShareRule, LiveCompactRule;
+Kernel LiveExtentKernel, LiveFillKernel, LiveMaskKernel, LiveShareKernel, LiveCompactKernel;
 
 // The windows of a LiveShare.
 struct SharedWindows {
@@ -52,6 +61,25 @@ struct SharedWindows {
 inline int64_t LivePositions(int32_t extent, int64_t size) {
   return std::clamp<int64_t>(extent, 0, size);
 }
+
+// The parts of a dim that LiveCompact looks at: plain bytes, as the parameters of a launch are.
+struct MergedDims {
+  static constexpr int kMostParts = 16, kMostDims = 64;
+
+  int parts = 0;
+  int ranks[kMostParts] = {};
+  int64_t sizes[kMostDims] = {};
+  int extents[kMostDims] = {};  // the number of an operand for each dim, or -1
+
+  // INVALID_ARGUMENT for attributes that do not go with `sizes` or with each other.
+  static absl::StatusOr<MergedDims> Of(const Node& node, absl::Span<const int64_t> sizes);
+  // All places of all parts.
+  int64_t Size() const;
+  // Moves the elements of row `row`, `bytes` each, from one line to another. `of_rows`: the
+  // operands with extents.
+  void Compact(const int32_t* const* of_rows, int64_t row, int64_t bytes, const std::byte* from,
+               std::byte* to) const;
+};
 
 // The result of LiveExtent for one row.
 int32_t LiveExtentOf(const uint8_t* live, int64_t size, int64_t all, const Extent& extent);

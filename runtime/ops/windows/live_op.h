@@ -26,4 +26,9 @@ struct LiveShareOp {
   enum Input : size_t { kExtent, kSize };
 };
 
+struct LiveCompactOp {
+  static constexpr char kName[] = "reprise.LiveCompact";
+  enum Input : size_t { kX, kSizes, kExtents };
+};
+
 }  // namespace reprise

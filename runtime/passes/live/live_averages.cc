@@ -4,7 +4,7 @@
 // count_include_pad by the model's pads around them, but never by what rounding up adds behind
 // these, nor by padding. Its form divides by all elements of the window, which are zeros there, and
 // multiplies by the share of each window (ops/windows/live.h).
-#include <optional>
+#include <algorithm>
 #include <vector>
 
 #include "runtime/graph/graph.h"
@@ -20,14 +20,13 @@
 namespace reprise {
 namespace {
 
-// The windows of a pool, with as many pads at the end as give the same windows without ceil_mode.
-// nullopt where ceil_mode leaves out a window, since that begins behind all positions.
-std::optional<std::vector<int64_t>> PadsRoundedUp(const ops::Windows& w, bool rounds_up) {
+// How many more pads at the end of each dim give a pool the same windows without ceil_mode. Windows
+// that begin behind all positions are left out: fewer pads give none of these.
+std::vector<int64_t> PadsRoundedUp(const ops::Windows& w, bool rounds_up) {
   std::vector<int64_t> more(w.kernel.size(), 0);
   for (size_t d = 0; rounds_up && d < more.size(); ++d) {
-    more[d] = w.strides[d] - 1;
     const int64_t reach = (w.kernel[d] - 1) * w.dilations[d];
-    if (more[d] > 0 && w.pad_end[d] + more[d] > reach) return std::nullopt;
+    more[d] = std::min(w.strides[d] - 1, std::max<int64_t>(0, reach - w.pad_end[d]));
   }
   return more;
 }
@@ -63,8 +62,8 @@ void LiveRewrite::VisitAverage(NodeId id) {
   if (!w.ok()) return;
   const bool rounds_up = node.attributes.Int("ceil_mode", 0) != 0;
   const bool counts_pads = node.attributes.Int("count_include_pad", 0) != 0;
-  const auto more = PadsRoundedUp(*w, rounds_up);
-  if (!more.has_value() || !ReachesBehind(*w, *more)) return;
+  const std::vector<int64_t> more = PadsRoundedUp(*w, rounds_up);
+  if (!ReachesBehind(*w, more)) return;
   std::vector<LiveDim> filled;
   bool is_live = false;
   for (const LiveWindows& windows : extents_.WindowsOf(id)) {
@@ -77,10 +76,10 @@ void LiveRewrite::VisitAverage(NodeId id) {
   if (!is_live) return;
   ValueId kept = x;
   for (const LiveDim& one : filled) kept = Filled(kept, one, 0);
-  ValueId average = Add(node.op, {kept}, OfSums(node, *w, *more));
-  for (size_t d = 0; d < more->size(); ++d) {
+  ValueId average = Add(node.op, {kept}, OfSums(node, *w, more));
+  for (size_t d = 0; d < more.size(); ++d) {
     const bool has_pads = w->pad_begin[d] + w->pad_end[d] > 0;
-    if ((*more)[d] == 0 && (counts_pads || !has_pads)) continue;  // All elements count.
+    if (more[d] == 0 && (counts_pads || !has_pads)) continue;  // All elements count.
     const auto dim = static_cast<int64_t>(d) + 2;
     const ValueId share = Add(LiveShareOp::kName, {CountAlong(x, dim), SizeOf(x, dim)},
                               {{"rank", extents_.RankOf(x)},
@@ -90,7 +89,7 @@ void LiveRewrite::VisitAverage(NodeId id) {
                                {"dilation", w->dilations[d]},
                                {"begin", w->pad_begin[d]},
                                {"end", w->pad_end[d]},
-                               {"more", (*more)[d]},
+                               {"more", more[d]},
                                {"counts_pads", int64_t{counts_pads}}});
     average = Add(MulOp::kName, {average, share});
   }

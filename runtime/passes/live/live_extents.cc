@@ -41,10 +41,10 @@ constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} << 50};
 
 // Positions of `reach` more and `stride` fewer: see ops/axis/axis_layers.cc.
 Extent Through(const Extent& extent, const ops::Windows& w, size_t d, bool rounds_up) {
-  const int64_t reach = (w.kernel[d] - 1) * w.dilations[d];
-  const int64_t up = rounds_up ? w.strides[d] - 1 : 0;
-  return extent.Through(w.pad_begin[d] + w.pad_end[d] - reach - 1 + w.strides[d] + up,
-                        w.strides[d]);
+  const int64_t reach = (w.kernel[d] - 1) * w.dilations[d], stride = w.strides[d];
+  const int64_t added = w.pad_begin[d] + w.pad_end[d] - reach - 1 + stride;
+  if (!rounds_up) return extent.Through(added, stride);
+  return extent.Through(std::min(added + stride - 1, w.pad_begin[d] - 1 + stride), stride);
 }
 
 bool Differ(const std::vector<int64_t>& sizes) {

@@ -6,6 +6,7 @@
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/passes/live/live_extents.h"
+#include "runtime/passes/live/live_outputs.h"
 #include "runtime/passes/live/live_rewrite.h"
 
 namespace reprise {
@@ -51,6 +52,16 @@ absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& 
     form.axes.push_back(std::move(axis));
   }
   if (form.axes.empty()) return absl::NotFoundError("no windows slide along its axes");
+  std::vector<LiveOutputs::Axis> live;
+  for (const LiveForm::Axis& axis : form.axes) {
+    if (!axis.has_input) continue;
+    LiveAxes axes = {.axis = axis.symbol, .batch = batch, .others = symbols, .steps = steps};
+    axes.others.erase(axis.symbol);
+    absl::StatusOr<LiveExtents> extents = LiveExtents::Find(form.graph, axes);
+    if (extents.ok()) live.push_back({axis.symbol, *std::move(extents)});
+  }
+  LiveOutputs(form.graph, std::move(live), !batch.empty()).Run();
+  if (!form.graph.Compact()) return absl::InternalError("the live form has a cycle");
   return form;
 }
 

@@ -217,6 +217,19 @@ const FlowCase kCases[] = {
   input %x: f32[2, 1, $S, 4]
   %y: ? = AveragePool(%x) {ceil_mode = 1, kernel_shape = [1, 3]})",
      kProved},
+    {"WindowsThatRoundUpAndNeverBeginBehindTheEnd", R"(
+  input %x: f32[2, 1, $S]
+  input %mask: bool[2, $S]
+  const %axes: i64[1] = {2}
+  const %size: i64[1] = {$S}
+  const %rest: i64[1] = {10}
+  %all: ? = reprise.LiveExtent(%mask, %size)
+  %low: ? = reprise.LiveFill(%x, %all) {axis = 2, value = -inf}
+  %largest: ? = MaxPool(%low) {ceil_mode = 1, kernel_shape = [2], pads = [1, 1], strides = [2]}
+  %halves: ? = reprise.LiveExtent(%mask, %rest) {offset = 2, stride = 2}
+  %zeros: ? = reprise.LiveFill(%largest, %halves) {axis = 2}
+  %y: ? = ReduceSum(%zeros, %axes))",
+     kProved},
     {"WindowsInStridesOverWhatIsFilledBehindTheEnd", R"(
   input %x: f32[2, 1, $S]
   input %mask: bool[2, $S]
@@ -533,6 +546,77 @@ TEST(AxisFlowTest, AMapThatIsDoubledByOtherSamplesIsNotKnown) {
     EXPECT_EQ(MixingWords(found), "node 'more' (Resize) samples between the positions of tokens");
   }
   EXPECT_EQ(FindInNeck(R"({mode = "linear"})", 4).verdict, kMixes);
+}
+
+// Two maps of four lines, one twice as fine as the other, one behind the other in one dim.
+AxisFinding FindInFlatHeads(absl::string_view rest) {
+  const auto at = [&](int64_t size) {
+    std::vector<int64_t> places;  // the places of each line, those of the coarse map behind
+    for (const int64_t line : {size, size, size, size, size / 2, size / 2, size / 2, size / 2}) {
+      for (int64_t i = 0; i < line; ++i) places.push_back(i);
+    }
+    const std::string body = absl::StrCat(
+        R"(
+  input %x: f32[2, 3, 4, $S]
+  input %mask: bool[2, $S]
+  const %s: i64[1] = {$S}
+  const %h: i64[1] = {)",
+        size / 2, "}\n  const %flat: i64[3] = {2, 3, ", 4 * size,
+        "}\n  const %less: i64[3] = {2, 3, ", 2 * size, "}\n  const %sizes: i64[4] = {4, $S, 4, ",
+        size / 2, "}\n  const %grid: f32[1, ", 6 * size, "] = {", absl::StrJoin(places, ", "), R"(}
+  %all: ? = reprise.LiveExtent(%mask, %s)
+  %half: ? = reprise.LiveExtent(%mask, %h) {offset = 1, stride = 2}
+  %fewer: ? = MaxPool(%x) {kernel_shape = [1, 1], strides = [1, 2]}
+  %fine: ? = Reshape(%x, %flat)
+  %coarse: ? = Reshape(%fewer, %less)
+  %both: ? = Concat(%fine, %coarse) {axis = 2} @both
+)",
+        rest);
+    return GraphAt(body, size);
+  };
+  return FindMixing(at(12), at(20),
+                    {.axis = "tokens",
+                     .small_size = 12,
+                     .large_size = 20,
+                     .step = 2,
+                     .guards = {{"mask", 0}},
+                     .masks = {"mask"}});
+}
+
+TEST(AxisFlowTest, LinesOfSeveralMapsAreProvedWhereEachRowIsMovedByItsOwnEnds) {
+  const AxisFinding found = FindInFlatHeads(R"(
+  %placed: ? = Add(%both, %grid)
+  %y: ? = reprise.LiveCompact(%placed, %sizes, %all, %half)
+      {axis = 2, extents = [-1, 0, -1, 1], ranks = [2, 2]})");
+  EXPECT_EQ(found.verdict, kProved) << MixingWords(found);
+}
+
+TEST(AxisFlowTest, LinesOfSeveralMapsAreNotProvedOtherwise) {
+  constexpr const char* kOthers[] = {
+      // Nothing is moved.
+      "  %y: ? = Add(%both, %grid)",
+      // The ends of the other map, or of one map alone.
+      R"(  %y: ? = reprise.LiveCompact(%both, %sizes, %half, %all)
+      {axis = 2, extents = [-1, 0, -1, 1], ranks = [2, 2]})",
+      R"(  %y: ? = reprise.LiveCompact(%both, %sizes, %all)
+      {axis = 2, extents = [-1, 0, -1, -1], ranks = [2, 2]})",
+      // Something is done to moved elements, or to lines that are not known to lie as before.
+      R"(  %moved: ? = reprise.LiveCompact(%both, %sizes, %all, %half)
+      {axis = 2, extents = [-1, 0, -1, 1], ranks = [2, 2]}
+  %y: ? = Add(%moved, %both))",
+      R"(  const %one: i64[1] = {1}
+  const %last: i64[1] = {9223372036854775807}
+  const %two: i64[1] = {2}
+  %cut: ? = Slice(%both, %one, %last, %two)
+  %y: ? = Relu(%cut))",
+      R"(  const %one: i64[1] = {2}
+  %sum: ? = CumSum(%both, %one)
+  %y: ? = reprise.LiveCompact(%sum, %sizes, %all, %half)
+      {axis = 2, extents = [-1, 0, -1, 1], ranks = [2, 2]})",
+  };
+  for (const char* other : kOthers) {
+    EXPECT_NE(FindInFlatHeads(other).verdict, kProved) << other;
+  }
 }
 
 TEST(AxisFlowTest, AnotherGraphAtAnotherSizeIsUndecided) {

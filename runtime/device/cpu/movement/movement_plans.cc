@@ -28,6 +28,7 @@ constexpr OpPlan kPlans[] = {
     {LiveExtentOp::kName, PlanLiveExtent},
     {LiveMaskOp::kName, PlanLiveMask},
     {LiveShareOp::kName, PlanLiveShare},
+    {LiveCompactOp::kName, PlanLiveCompact},
     {SplitOp::kName, PlanSplit},
     {"DepthToSpace", PlanBlocks},
     {"SpaceToDepth", PlanBlocks},

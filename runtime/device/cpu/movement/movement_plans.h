@@ -49,5 +49,6 @@ std::vector<Candidate> PlanLiveFill(const CpuTarget& target, const NodeView& nod
 std::vector<Candidate> PlanLiveExtent(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanLiveMask(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanLiveShare(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanLiveCompact(const CpuTarget& target, const NodeView& node);
 
 }  // namespace reprise::cpu

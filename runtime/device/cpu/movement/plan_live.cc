@@ -9,6 +9,7 @@
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/graph/extent.h"
 #include "runtime/ops/windows/live.h"
+#include "runtime/ops/windows/live_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -100,6 +101,31 @@ void RunShare(const LaunchArgs& launch) {
   }
 }
 
+struct CompactParams {
+  int64_t rows = 0, lines_of_row = 0;
+  int64_t line = 0, bytes = 0;  // those of a line, and of each of its places
+  int64_t batch_rows = 0;
+  int out = 0;
+  ops::MergedDims dims;
+};
+
+void RunCompact(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const CompactParams*>(launch.params);
+  const auto* const x = static_cast<const std::byte*>(launch.operands[0]);
+  auto* const out = static_cast<std::byte*>(launch.operands[p.out]);
+  const int32_t* extents[ops::MergedDims::kMostDims];
+  for (int i = LiveCompactOp::kExtents; i < p.out; ++i) {
+    extents[i - LiveCompactOp::kExtents] = static_cast<const int32_t*>(launch.operands[i]);
+  }
+  const int64_t lines = LiveOf(p.rows * p.lines_of_row, p.batch_rows, *launch.frame);
+  constexpr int64_t kBytesOfPart = kFloatsOfPart * sizeof(float);
+  const int64_t grain = std::max<int64_t>(1, kBytesOfPart / std::max<int64_t>(1, p.line));
+  const ItemRange range = RangeOfPart(lines, grain, launch.part, launch.parts);
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    p.dims.Compact(extents, i / p.lines_of_row, p.bytes, x + i * p.line, out + i * p.line);
+  }
+}
+
 }  // namespace
 
 std::vector<Candidate> PlanLiveFill(const CpuTarget& target, const NodeView& node) {
@@ -157,6 +183,35 @@ std::vector<Candidate> PlanLiveShare(const CpuTarget& target, const NodeView& no
       .windows = ops::SharedWindows::Of(node.node())};
   Candidate candidate = MakeCandidate(target, node, "live_share", RunShare, params, 0);
   candidate.option.takes_live_rows = batch_rows > 0 && params.rows % batch_rows == 0;
+  return {std::move(candidate)};
+}
+
+std::vector<Candidate> PlanLiveCompact(const CpuTarget& target, const NodeView& node) {
+  const Shape& shape = node.shape(0);
+  const auto axis = NormalizeAxis(node.attributes().Int("axis", -1), node.rank(0));
+  const Tensor* given = node.constant(LiveCompactOp::kSizes);
+  const size_t extents = node.num_inputs() - LiveCompactOp::kExtents;
+  if (!axis.ok() || *axis == 0 || given == nullptr || NumElements(shape) == 0 ||
+      extents > ops::MergedDims::kMostDims) {
+    return {};
+  }
+  const auto sizes = given->ToInt64s();
+  if (!sizes.ok()) return {};
+  const auto dims = ops::MergedDims::Of(node.node(), *sizes);
+  if (!dims.ok()) return {};
+  const int64_t bytes = Strides(shape)[*axis] * static_cast<int64_t>(DTypeSize(node.dtype(0)));
+  const int64_t rows = node.shape(LiveCompactOp::kExtents)[0];
+  const int64_t batch_rows = node.batch_rows();
+  const int64_t lines = NumElements(shape) / (Strides(shape)[*axis] * shape[*axis]);
+  const CompactParams params = {.rows = rows,
+                                .lines_of_row = lines / rows,
+                                .line = bytes * shape[*axis],
+                                .bytes = bytes,
+                                .batch_rows = batch_rows,
+                                .out = static_cast<int>(node.num_inputs()),
+                                .dims = *dims};
+  Candidate candidate = MakeCandidate(target, node, "live_compact", RunCompact, params, 0);
+  candidate.option.takes_live_rows = batch_rows > 0 && lines % batch_rows == 0;
   return {std::move(candidate)};
 }
 

@@ -44,6 +44,13 @@ inline constexpr const char* kMovement[] = {
     "input %e: i32[3]\nconst %s: i64[1] = {9}\n"
     "%y: ? = reprise.LiveShare(%e, %s) {axis = 3, begin = 2, counts_pads = 1, dilation = 2, "
     "end = 1, kernel = 3, more = 2, rank = 4, stride = 3}\noutput %y",
+    "input %x: f32[2, 3, 26]\nconst %s: i64[4] = {4, 5, 2, 3}\nconst %h: i32[2] = {4, 2}\n"
+    "const %w: i32[2] = {5, 3}\nconst %v: i32[2] = {2, 9}\n"
+    "%y: ? = reprise.LiveCompact(%x, %s, %h, %w, %v) {axis = 2, extents = [0, 1, -1, 2], "
+    "ranks = [2, 2]}\noutput %y",
+    "input %x: i64[4, 18, 2]\nconst %s: i64[3] = {3, 2, 3}\nconst %h: i32[2] = {1, 0}\n"
+    "%y: ? = reprise.LiveCompact(%x, %s, %h) {axis = 1, extents = [-1, 0, -1], ranks = [3]}\n"
+    "output %y",
     // Movement.
     "input %x: f32[2, 5, 3, 8]\n%y: ? = Transpose(%x) {perm = [0, 2, 1, 3]}\noutput %y",
     "input %x: f32[2, 5, 3, 40]\n%y: ? = Transpose(%x) {perm = [0, 2, 3, 1]}\noutput %y",
