@@ -55,11 +55,13 @@ struct OutputFit {
 // Specialises `graph` around `base` (sizes by axis symbol) and fits every output's dims, then looks
 // at each axis at `samples` (by axis; sizes that the model does not take are passed over): the
 // bucket boundaries, where a rule that is not affine shows. `extents`: by axis, those that its
-// values have behind strides; may be empty. Errors: what Specialize returns at `base` itself.
+// values have behind strides; may be empty. Sizes are looked at on up to `threads` threads. Errors:
+// what Specialize returns at `base` itself.
 absl::StatusOr<OutputFit> FitOutputShapes(const Graph& graph,
                                           const std::vector<std::string>& symbols,
                                           const Binding& base,
                                           const std::vector<std::vector<int64_t>>& samples,
-                                          const std::vector<std::vector<Extent>>& extents = {});
+                                          const std::vector<std::vector<Extent>>& extents = {},
+                                          int threads = 1);
 
 }  // namespace reprise

@@ -255,13 +255,25 @@ HWY_INLINE uint32_t NumberAt(const BlockSource& b, const uint8_t* column, int64_
   return static_cast<uint8_t>(number + b.offset);
 }
 
+constexpr uint32_t kSignBits = 0x80808080u;
+
+// The words at `from` of a panel of columns, whose numbers are kept as they are.
+HWY_INLINE void PutWholeWords(const uint8_t* from, int64_t row_bytes, uint32_t flipped,
+                              uint32_t* to) {
+  for (int64_t j = 0; j < kPanel; ++j) {
+    uint32_t word;
+    std::memcpy(&word, from + j * row_bytes, sizeof(word));
+    to[j] = word ^ flipped;
+  }
+}
+
 // Numbers [i, end) of a column as a word.
 HWY_INLINE uint32_t WordAt(const BlockSource& b, const BlockForm& form, const uint8_t* column,
                            int64_t i, int64_t end) {
   if (b.bits == form.bits && end - i == form.PerWord()) {
     uint32_t word;
     std::memcpy(&word, column + i * b.bits / 8, sizeof(word));
-    return b.offset == 0 ? word : word ^ 0x80808080u;
+    return b.offset == 0 ? word : word ^ kSignBits;
   }
   uint32_t word = 0;
   for (int64_t at = i; at < end; ++at) word |= NumberAt(b, column, at) << ((at - i) * form.bits);
@@ -271,6 +283,7 @@ HWY_INLINE uint32_t WordAt(const BlockSource& b, const BlockForm& form, const ui
 void PackBlocks(const BlockSource& b, const BlockForm& form, int64_t k, int64_t n, void* packed) {
   auto* to = static_cast<uint32_t*>(packed);
   const int64_t blocks = form.Blocks(k);
+  const uint32_t flipped = b.offset == 0 ? 0 : kSignBits;
   const auto put_factors = [&](const float* factors, int64_t column, int64_t block) {
     float row[kPanel] = {};
     for (int64_t j = 0; j < std::min(kPanel, n - column); ++j) {
@@ -288,6 +301,10 @@ void PackBlocks(const BlockSource& b, const BlockForm& form, int64_t k, int64_t 
       const int64_t end = std::min(k, (block + 1) * form.block);
       for (int64_t i = block * form.block; i < end; i += form.PerWord(), to += kPanel) {
         const int64_t end_of_word = std::min(end, i + form.PerWord());
+        if (live == kPanel && b.bits == form.bits && end_of_word - i == form.PerWord()) {
+          PutWholeWords(numbers + i * b.bits / 8, b.row_bytes, flipped, to);
+          continue;
+        }
         std::fill_n(to, kPanel, 0u);
         for (int64_t j = 0; j < live; ++j) {
           to[j] = WordAt(b, form, numbers + j * b.row_bytes, i, end_of_word);
