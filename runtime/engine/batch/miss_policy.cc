@@ -143,9 +143,10 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
   const Model& model = plan.model();
   const RequestShape& shape = plan.shapes()[0];
   const bool frozen = options_.frozen || model.options().frozen;
-  if (shape.unproved && !RunsEagerly(shape.on_miss, model.options(), frozen)) {
-    BeginProof(model);
-    if (model.padding().WhenDone([ready] { ready(absl::OkStatus()); })) {
+  if (shape.unproved) {
+    const bool eager = RunsEagerly(shape.on_miss, model.options(), frozen);
+    if (!eager || options_.captures != nullptr) BeginProof(model);
+    if (!eager && model.padding().WhenDone([ready] { ready(absl::OkStatus()); })) {
       return std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof);
     }
   }
