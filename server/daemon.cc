@@ -215,7 +215,9 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                [this](const Servable& servable) {
                  // Before captures and replays, which bring back what requests take.
                  WhereMemoryAllows([] { DropProgramPages(); });
-                 engine_.ConfirmPadding(*servable.model);
+                 if (!servable.model->padding().awaits_request()) {
+                   engine_.ConfirmPadding(*servable.model);
+                 }
                  // Long requests may have refused what short ones did not.
                  for (const std::string& unused : UnusedSettings(servable)) {
                    if (absl::c_linear_search(servable.unused_settings, unused)) continue;

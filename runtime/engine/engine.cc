@@ -38,7 +38,8 @@ Engine::Engine(const EngineOptions& options, Observer& observer)
       captures_(options_, cache_, misses_, options.captures,
                 [this](const Model& model, const Recipe& recipe) { tuner_.Want(model, recipe); }),
       slices_(options_),
-      miss_policy_(options_, cache_, captures_, slices_),
+      miss_policy_(options_, cache_, captures_, slices_,
+                   [this](const Model& model) { ConfirmPadding(model); }),
       usage_(options_, cache_) {
   options_.choices = &choices_;
   if (metrics_file_ != nullptr) {
@@ -79,6 +80,7 @@ LoaderContext Engine::MakeLoaderContext() const {
 }
 
 void Engine::ConfirmPadding(const Model& model) const {
+  model.padding().TakeUp();  // No request need begin it.
   // Requests wait for the end of it.
   if (!WhereMemoryAllows([&] { Certifier(MakeLoaderContext()).Confirm(model); })) {
     model.padding().GiveUp();

@@ -61,10 +61,13 @@ absl::Status Generator::Init() {
     if (!value.ok()) return std::nullopt;
     return *std::move(value);
   };
-  ASSIGN_OR_RETURN(PagedForm form, MakePagedForm(Engine::SymbolicGraph(*model_, false), outputs,
-                                                 {.context = options_.context,
-                                                  .value_of = value_of,
-                                                  .cache_dtype = options_.cache_dtype}));
+  const HelperPool* const cores = engine_.options().cores;
+  ASSIGN_OR_RETURN(PagedForm form,
+                   MakePagedForm(Engine::SymbolicGraph(*model_, false), outputs,
+                                 {.context = options_.context,
+                                  .value_of = value_of,
+                                  .cache_dtype = options_.cache_dtype,
+                                  .threads = cores == nullptr ? 1 : cores->cores()}));
   if ((form.cross_page_bytes > 0) != (options_.encoder.encoder != nullptr)) {
     return absl::UnimplementedError(form.cross_page_bytes > 0
                                         ? "its caches hold what an encoder computes, and there is "

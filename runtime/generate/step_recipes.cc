@@ -1,14 +1,163 @@
 #include "runtime/generate/step_recipes.h"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/parallel_for.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/turns.h"
 #include "runtime/engine/capture/capture.h"
 #include "runtime/engine/packing/packing.h"
+#include "runtime/graph/graph.h"
+#include "runtime/passes/specialize/between.h"
+#include "runtime/recipe/compiler.h"
 
 namespace reprise {
+namespace {
+
+// From this number of recipes on, two graphs are made to tell what all but the smallest are.
+constexpr size_t kWorthTwo = 5;
+// Tokens more than in the largest recipe: a number that no dim of a model has by chance.
+constexpr int64_t kBeyond = 9;
+
+class Maker {
+ public:
+  Maker(const Engine& engine, const Model& model, const ModelVariant& variant, Stream& stream)
+      : engine_(engine), model_(model), variant_(variant), stream_(stream) {
+    const HelperPool* const cores = engine.options().cores;
+    if (cores != nullptr) lanes_ = cores->cores();
+    const KernelChoices* const choices = engine.options().choices;
+    was_timed_ = choices != nullptr && !choices->All().empty();
+  }
+
+  // Makes all of `recipes`, whose tokens ascend.
+  absl::Status Make(std::vector<StepRecipe>& recipes) {
+    std::vector<absl::Status> results(recipes.size());
+    Turns turns;
+    InLanes(recipes.size(), [&](size_t i) {
+      Turns::Turn turn(turns, i);
+      absl::StatusOr<Rewritten> graph = GraphFor(recipes, i);
+      results[i] = graph.ok() ? Capture(*std::move(graph), turn, recipes[i]) : graph.status();
+    });
+    for (absl::Status& result : results) RETURN_IF_ERROR(std::move(result));
+    return absl::OkStatus();
+  }
+
+ private:
+  // The graphs of the second recipe and of one that is larger than all.
+  struct Two {
+    Rewritten low, high;
+    Binding low_binding, high_binding;
+  };
+
+  template <class Work>
+  void InLanes(size_t count, const Work& work) const {
+    std::atomic<size_t> next{0};
+    ParallelFor(std::min(lanes_, static_cast<int>(count)), [&](int) {
+      for (size_t i; (i = next++) < count;) work(i);
+    });
+  }
+
+  static Binding BindingOf(const StepRecipe& one) {
+    // Room for one more, so that a number of picks is never the number of tokens.
+    return {.axes = {{kTokensAxis, one.tokens}, {kSegmentsAxis, one.picks + 1}}};
+  }
+
+  RecipeKey KeyOf(const StepRecipe& one) const {
+    KeyPolicy policy = model_.key_policy();
+    policy.packing = kPacked;
+    return MakeKey(variant_.fingerprint, BindingOf(one), engine_.options().device->fingerprint(),
+                   policy);
+  }
+
+  // By all of the passes.
+  absl::StatusOr<Rewritten> RewriteFor(const StepRecipe& one) const {
+    const RecipeKey key = KeyOf(one);
+    return Rewrite(*variant_.graph, key, model_.CompileOptionsFor(key, engine_.options()));
+  }
+
+  void MakeTwo(const std::vector<StepRecipe>& recipes) {
+    const StepRecipe beyond = {.tokens = recipes.back().tokens + kBeyond,
+                               .picks = recipes.back().picks};
+    absl::StatusOr<Rewritten> low = Rewritten(), high = Rewritten();
+    InLanes(2, [&](size_t i) { (i == 0 ? low : high) = RewriteFor(i == 0 ? recipes[1] : beyond); });
+    if (!low.ok() || !high.ok()) return;
+    two_.emplace(Two{.low = *std::move(low),
+                     .high = *std::move(high),
+                     .low_binding = BindingOf(recipes[1]),
+                     .high_binding = BindingOf(beyond)});
+  }
+
+  absl::StatusOr<Rewritten> GraphFor(const std::vector<StepRecipe>& recipes, size_t i) {
+    const StepRecipe& one = recipes[i];
+    if (i == 0 || recipes.size() < kWorthTwo) return RewriteFor(one);
+    // Who needs the two while they are made waits for them.
+    std::call_once(two_made_, [&] { MakeTwo(recipes); });
+    if (!two_.has_value()) return RewriteFor(one);
+    const Binding binding = BindingOf(one);
+    const Clock& clock = *engine_.options().clock;
+    const int64_t start = clock.NowNs();
+    absl::StatusOr<Graph> graph =
+        binding == two_->low_binding
+            ? absl::StatusOr<Graph>(*two_->low.graph)
+            : GraphBetween({*two_->low.graph, two_->low_binding},
+                           {*two_->high.graph, two_->high_binding}, binding);
+    if (graph.ok()) {
+      return Rewritten{.graph = *std::move(graph),
+                       .times = {.specialize_ns = clock.NowNs() - start}};
+    }
+    if (Wants(engine_.options().debug, LogModule::kCapture)) {
+      engine_.options().debug->Say(LogModule::kCapture,
+                                   absl::StrCat(StepLabel(one.tokens), " goes through all passes: ",
+                                                std::string(graph.status().message())));
+    }
+    return RewriteFor(one);
+  }
+
+  // Compiles, prepares and primes `one`; what hangs on the recipes before it, in its turn.
+  absl::Status Capture(Rewritten graph, Turns::Turn& turn, StepRecipe& one) {
+    const RecipeKey key = KeyOf(one);
+    // A kernel that timing has shown to be the fastest may take the last room for a second form of
+    // weights.
+    if (was_timed_) turn.Await();
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<Recipe> compiled,
+        Assemble(std::move(graph), key, model_.CompileOptionsFor(key, engine_.options())));
+    turn.Await();
+    compiled->note = {.model = model_.id().name,
+                      .version = model_.id().version,
+                      .bucket = StepLabel(one.tokens),
+                      .reason = std::string(CompileReasonName(CompileReason::kWarmup))};
+    one.recipe = std::move(compiled);
+    ASSIGN_OR_RETURN(one.parameters, model_.owner()->parameters().TableFor(one.recipe));
+    RETURN_IF_ERROR(PrimeRecipe(*one.recipe, *one.parameters, stream_));
+    const CompileTimes& times = one.recipe->times;
+    const std::string hex = one.recipe->key.hex();
+    model_.owner()->observer().OnCompile({.reason = CompileReason::kWarmup,
+                                          .bucket = one.recipe->note.bucket,
+                                          .recipe = hex,
+                                          .phases = {.specialize_ns = times.specialize_ns,
+                                                     .passes_ns = times.passes_ns,
+                                                     .plan_ns = times.plan_ns,
+                                                     .bind_ns = times.bind_ns}});
+    return absl::OkStatus();
+  }
+
+  const Engine& engine_;
+  const Model& model_;
+  const ModelVariant& variant_;
+  Stream& stream_;
+  int lanes_ = 1;
+  bool was_timed_ = false;  // some kernels were
+  std::once_flag two_made_;
+  std::optional<Two> two_;
+};
+
+}  // namespace
 
 absl::StatusOr<StepRecipes> StepRecipes::Make(const Engine& engine, const Model& model,
                                               PagedForm& form, int64_t most_tokens,
@@ -16,35 +165,11 @@ absl::StatusOr<StepRecipes> StepRecipes::Make(const Engine& engine, const Model&
   auto variant = std::make_shared<ModelVariant>();
   variant->graph = std::move(form.graph);
   variant->fingerprint = FingerprintGraph(*variant->graph);
-  KeyPolicy policy = model.key_policy();
-  policy.packing = kPacked;
   StepRecipes all;
   for (int64_t tokens = 1; tokens <= most_tokens; tokens *= 2) {
-    StepRecipe one = {.tokens = tokens, .picks = std::min(tokens, most_picks)};
-    // Room for one more, so that a number of picks is never the number of tokens.
-    Binding binding = {.axes = {{kTokensAxis, tokens}, {kSegmentsAxis, one.picks + 1}}};
-    ASSIGN_OR_RETURN(std::unique_ptr<Recipe> compiled,
-                     model.CompileAt(MakeKey(variant->fingerprint, std::move(binding),
-                                             engine.options().device->fingerprint(), policy),
-                                     variant.get(), engine.options()));
-    compiled->note = {.model = model.id().name,
-                      .version = model.id().version,
-                      .bucket = StepLabel(tokens),
-                      .reason = std::string(CompileReasonName(CompileReason::kWarmup))};
-    one.recipe = std::move(compiled);
-    ASSIGN_OR_RETURN(one.parameters, model.owner()->parameters().TableFor(one.recipe));
-    RETURN_IF_ERROR(PrimeRecipe(*one.recipe, *one.parameters, stream));
-    const CompileTimes& times = one.recipe->times;
-    const std::string hex = one.recipe->key.hex();
-    model.owner()->observer().OnCompile({.reason = CompileReason::kWarmup,
-                                         .bucket = one.recipe->note.bucket,
-                                         .recipe = hex,
-                                         .phases = {.specialize_ns = times.specialize_ns,
-                                                    .passes_ns = times.passes_ns,
-                                                    .plan_ns = times.plan_ns,
-                                                    .bind_ns = times.bind_ns}});
-    all.recipes_.push_back(std::move(one));
+    all.recipes_.push_back({.tokens = tokens, .picks = std::min(tokens, most_picks)});
   }
+  RETURN_IF_ERROR(Maker(engine, model, *variant, stream).Make(all.recipes_));
   return all;
 }
 

@@ -321,8 +321,8 @@ absl::StatusOr<Graph> GraphOf(const CompiledPlan& plan, const Graph& symbolic) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey key,
-                                                const CompileOptions& options) {
+absl::StatusOr<Rewritten> Rewrite(const Graph& symbolic, const RecipeKey& key,
+                                  const CompileOptions& options) {
   const int64_t start = options.clock->NowNs();
   absl::StatusOr<Graph> bound = SpecializeLogged(symbolic, key.binding, options);
   if (!bound.ok()) return WithValues(bound.status(), key.binding);
@@ -335,17 +335,28 @@ absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey
     return WithValues(passed, key.binding);
   }
   if (options.nodes != nullptr) options.nodes->KeepExact(graph);
-  const int64_t rewritten = options.clock->NowNs();
+  return Rewritten{.graph = std::move(graph),
+                   .times = {.specialize_ns = specialized - start,
+                             .passes_ns = options.clock->NowNs() - specialized}};
+}
+
+absl::StatusOr<std::unique_ptr<Recipe>> Assemble(Rewritten rewritten, RecipeKey key,
+                                                 const CompileOptions& options) {
+  auto recipe = std::make_unique<Recipe>();
+  recipe->key = std::move(key);
+  recipe->times = rewritten.times;
+  RETURN_IF_ERROR(Finish(*rewritten.graph, /*kernels=*/nullptr, options, *recipe));
+  return recipe;
+}
+
+absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey key,
+                                                const CompileOptions& options) {
+  ASSIGN_OR_RETURN(Rewritten rewritten, Rewrite(symbolic, key, options));
   if (options.plan != nullptr) {
     options.plan->symbolic = Print(symbolic);
     if (options.plan->symbolic.size() > kMostSymbolicText) options.plan->symbolic.clear();
   }
-
-  auto recipe = std::make_unique<Recipe>();
-  recipe->key = std::move(key);
-  recipe->times = {.specialize_ns = specialized - start, .passes_ns = rewritten - specialized};
-  RETURN_IF_ERROR(Finish(graph, /*kernels=*/nullptr, options, *recipe));
-  return recipe;
+  return Assemble(std::move(rewritten), std::move(key), options);
 }
 
 absl::StatusOr<std::unique_ptr<Recipe>> Rebind(const CompiledPlan& plan, const Graph& symbolic,

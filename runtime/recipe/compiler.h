@@ -14,6 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/debug_log.h"
 #include "runtime/device/device.h"
+#include "runtime/graph/held_graph.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/recipe/kernel_choices.h"
 #include "runtime/recipe/recipe.h"
@@ -67,8 +68,23 @@ struct CompileOptions {
   std::function<absl::Status()> go_on;
 };
 
-// Errors: INVALID_ARGUMENT when the shapes do not agree at the key's binding, FAILED_PRECONDITION
-// when a shape depends on data, RESOURCE_EXHAUSTED when a size limit is passed; all name the node.
+// A graph that passes have rewritten, and the time that this took.
+struct Rewritten {
+  HeldGraph graph;
+  CompileTimes times;
+};
+
+// The first half of Compile: specialises and runs the passes. Hangs on no other recipe.
+absl::StatusOr<Rewritten> Rewrite(const Graph& symbolic, const RecipeKey& key,
+                                  const CompileOptions& options);
+// The second one: kernels, which may hang on those that recipes before have chosen, places,
+// launches.
+absl::StatusOr<std::unique_ptr<Recipe>> Assemble(Rewritten rewritten, RecipeKey key,
+                                                 const CompileOptions& options);
+
+// Both. Errors: INVALID_ARGUMENT when the shapes do not agree at the key's binding,
+// FAILED_PRECONDITION when a shape depends on data, RESOURCE_EXHAUSTED when a size limit is passed;
+// all name the node.
 absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey key,
                                                 const CompileOptions& options);
 

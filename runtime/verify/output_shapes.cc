@@ -1,10 +1,14 @@
 #include "runtime/verify/output_shapes.h"
 
+#include <algorithm>
+#include <atomic>
+#include <functional>
 #include <optional>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/parallel_for.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/movement/gather_op.h"
@@ -34,8 +38,14 @@ bool ReadsBeyondItsData(const Graph& graph) {
 class Fitter {
  public:
   Fitter(const Graph& graph, const std::vector<std::string>& symbols, const Binding& base,
-         const std::vector<std::vector<Extent>>& extents, const std::vector<int64_t>& steps)
-      : graph_(graph), symbols_(symbols), base_(base), extents_(extents), steps_(steps) {
+         const std::vector<std::vector<Extent>>& extents, const std::vector<int64_t>& steps,
+         int threads)
+      : graph_(graph),
+        symbols_(symbols),
+        base_(base),
+        extents_(extents),
+        steps_(steps),
+        threads_(threads) {
     for (const std::string& symbol : symbols) origin_.push_back(base.axes.at(symbol));
     extents_.resize(symbols.size());
     steps_.resize(symbols.size(), 1);
@@ -48,10 +58,9 @@ class Fitter {
     for (size_t i = 0; multiplies && i < symbols_.size(); ++i) {
       for (size_t j = i + 1; j < symbols_.size(); ++j) FitProducts(i, j);
     }
-    for (size_t axis = 0; axis < symbols_.size(); ++axis) FindSmallest(axis);
-    for (size_t axis = 0; axis < symbols_.size(); ++axis) {
-      for (int64_t size : samples[axis]) CheckAxis(axis, size);
-    }
+    fit_.smallest = steps_;
+    SideBySide(symbols_.size(), [&](size_t axis) { FindSmallest(axis); });
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) CheckAxis(axis, samples[axis]);
     CheckAllAxesTogether();
     RefuseFactorsTogether();
     for (size_t axis = 0; axis < symbols_.size(); ++axis) {
@@ -74,6 +83,21 @@ class Fitter {
     ASSIGN_OR_RETURN(const Graph specialized, SpecializedAt(sizes));
     Shapes shapes;
     for (ValueId output : specialized.outputs()) shapes.push_back(*specialized.value(output).shape);
+    return shapes;
+  }
+
+  // Calls `work` for each of [0, count).
+  void SideBySide(size_t count, const std::function<void(size_t)>& work) const {
+    std::atomic<size_t> next{0};
+    ParallelFor(std::min<int>(threads_, static_cast<int>(count)), [&](int) {
+      for (size_t i; (i = next++) < count;) work(i);
+    });
+  }
+
+  std::vector<absl::StatusOr<Shapes>> AllShapesAt(
+      const std::vector<std::vector<int64_t>>& sizes) const {
+    std::vector<absl::StatusOr<Shapes>> shapes(sizes.size(), Shapes());
+    SideBySide(sizes.size(), [&](size_t i) { shapes[i] = ShapesAt(sizes[i]); });
     return shapes;
   }
 
@@ -255,7 +279,7 @@ class Fitter {
   // Between one step and the base, which the model takes.
   void FindSmallest(size_t axis) {
     const int64_t step = steps_[axis];
-    int64_t& smallest = fit_.smallest.emplace_back(step);
+    int64_t& smallest = fit_.smallest[axis];
     std::vector<int64_t> sizes = origin_;
     sizes[axis] = step;
     if (Takes(sizes)) return;
@@ -273,16 +297,29 @@ class Fitter {
     return specialized.ok() && !ReadsBeyondItsData(*specialized);
   }
 
-  void CheckAxis(size_t axis, int64_t size) {
-    if (!fit_.refusals[axis].empty() || size < 1 || size % steps_[axis] != 0) return;
-    std::vector<int64_t> sizes = origin_;
-    sizes[axis] = size;
-    const absl::StatusOr<Shapes> shapes = ShapesAt(sizes);
-    if (!shapes.ok()) return;
-    for (size_t output = 0; output < shapes->size(); ++output) {
+  // As many samples at once as there are threads: one that refuses the axis ends it.
+  void CheckAxis(size_t axis, const std::vector<int64_t>& samples) {
+    const auto at_once = static_cast<size_t>(std::max(threads_, 1));
+    for (size_t begin = 0; begin < samples.size(); begin += at_once) {
+      if (!fit_.refusals[axis].empty()) return;
+      std::vector<std::vector<int64_t>> sizes;
+      for (size_t i = begin; i < std::min(samples.size(), begin + at_once); ++i) {
+        if (samples[i] < 1 || samples[i] % steps_[axis] != 0) continue;
+        sizes.push_back(origin_);
+        sizes.back()[axis] = samples[i];
+      }
+      const std::vector<absl::StatusOr<Shapes>> shapes = AllShapesAt(sizes);
+      for (size_t i = 0; i < sizes.size(); ++i) {
+        if (shapes[i].ok()) CheckSample(axis, sizes[i], *shapes[i]);
+      }
+    }
+  }
+
+  void CheckSample(size_t axis, const std::vector<int64_t>& sizes, const Shapes& shapes) {
+    for (size_t output = 0; output < shapes.size(); ++output) {
       const Shape expected = fit_.outputs[output].At(sizes);
-      if (expected == (*shapes)[output]) continue;
-      Refuse(axis, UnevenWords(axis, output, size, expected, (*shapes)[output]));
+      if (expected == shapes[output]) continue;
+      Refuse(axis, UnevenWords(axis, output, sizes[axis], expected, shapes[output]));
       return;
     }
   }
@@ -328,7 +365,8 @@ class Fitter {
     for (size_t i = 0; i < to.size(); ++i) {
       if (fit_.refusals[i].empty()) to[i] += (2 + static_cast<int64_t>(i)) * steps_[i];
     }
-    const absl::StatusOr<Shapes> before = ShapesAt(from), after = ShapesAt(to);
+    const std::vector<absl::StatusOr<Shapes>> shapes = AllShapesAt({from, to});
+    const absl::StatusOr<Shapes>&before = shapes[0], &after = shapes[1];
     if (!before.ok() || !after.ok()) return;
     for (size_t output = 0; output < after->size(); ++output) {
       const OutputShape& fitted = fit_.outputs[output];
@@ -390,6 +428,7 @@ class Fitter {
   const Binding& base_;
   std::vector<std::vector<Extent>> extents_;  // indexed by axis
   std::vector<int64_t> steps_;                // indexed by axis
+  const int threads_;
   std::vector<int64_t> origin_;
   Shapes base_shapes_;
   OutputFit fit_;
@@ -435,8 +474,9 @@ absl::StatusOr<OutputFit> FitOutputShapes(const Graph& graph,
                                           const Binding& base,
                                           const std::vector<std::vector<int64_t>>& samples,
                                           const std::vector<std::vector<Extent>>& extents,
-                                          const std::vector<int64_t>& steps, bool multiplies) {
-  return Fitter(graph, symbols, base, extents, steps).Run(samples, multiplies);
+                                          const std::vector<int64_t>& steps, bool multiplies,
+                                          int threads) {
+  return Fitter(graph, symbols, base, extents, steps, threads).Run(samples, multiplies);
 }
 
 }  // namespace reprise

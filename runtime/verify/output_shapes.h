@@ -66,13 +66,14 @@ struct OutputFit {
 // bucket boundaries, where a rule that is not affine shows. `extents`: by axis, those that its
 // values have behind strides; `steps`: the axis is looked at, and fitted, at multiples of its step
 // alone (ModelAxis). Both may be empty. `multiplies`: the parts of two axes may be multiplied; else
-// axes whose parts are are refused. Errors: what Specialize returns at `base` itself.
+// axes whose parts are are refused. Sizes are looked at on up to `threads` threads. Errors: what
+// Specialize returns at `base` itself.
 absl::StatusOr<OutputFit> FitOutputShapes(const Graph& graph,
                                           const std::vector<std::string>& symbols,
                                           const Binding& base,
                                           const std::vector<std::vector<int64_t>>& samples,
                                           const std::vector<std::vector<Extent>>& extents = {},
                                           const std::vector<int64_t>& steps = {},
-                                          bool multiplies = false);
+                                          bool multiplies = false, int threads = 1);
 
 }  // namespace reprise

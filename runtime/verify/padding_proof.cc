@@ -21,6 +21,8 @@ namespace reprise {
 namespace {
 
 constexpr char kSwitchedOff[] = "padding along this axis is switched off in config.pbtxt";
+constexpr char kNotMeasuredYet[] =
+    "whether it may be padded is measured when a request asks for that, which waits for it";
 
 // A probe of the batch sees outputs at a few sizes only; the fitted shapes tell about all sizes.
 void RefuseOddOutputs(absl::Span<const OutputShape> outputs, size_t batch,
@@ -214,6 +216,29 @@ absl::StatusOr<PaddingProof::Findings> PaddingProof::Measure(
     findings.by_request = request_proof.Run(lanes_, *ranges, largest);
   }
   return findings;
+}
+
+absl::StatusOr<PendingProof> PaddingProof::Defer(std::vector<ModelAxis>& axes,
+                                                 const Options& options,
+                                                 const std::function<absl::Status()>& fit_shapes) {
+  RETURN_IF_ERROR(fit_shapes());
+  PendingProof pending = {.whole = true};
+  for (ModelAxis& axis : axes) {
+    if (subject_.no_padding.contains(axis.label)) {
+      Refuse(axis, kSwitchedOff);
+    } else if (axis.certificate.reason.empty()) {
+      axis.certificate = {.axis = axis.label, .certified = true, .reason = kNotMeasuredYet};
+    }
+  }
+  Decisions(lanes_.sampler(), subject_, options.buckets).Note(axes);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const AxisCertificate& certificate = axes[i].certificate;
+    if (certificate.certified) pending.axes.push_back({.position = i});
+    subject_.log(
+        absl::StrCat("axis ", axes[i].label,
+                     certificate.certified ? ": " : " is never padded: ", certificate.reason));
+  }
+  return pending;
 }
 
 absl::StatusOr<PaddingProof::AnyMask> PaddingProof::MeasureAnyMask(

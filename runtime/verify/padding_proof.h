@@ -37,6 +37,7 @@ struct PendingProof {
   };
   std::vector<InputRange> ranges;
   std::vector<Axis> axes;  // empty: nothing is left
+  bool whole = false;      // nothing was measured: Confirm is not for this
 };
 
 class PaddingProof {
@@ -61,6 +62,11 @@ class PaddingProof {
   // may refuse axes; it is called once, on any thread.
   absl::StatusOr<Findings> Measure(std::vector<ModelAxis>& axes, const Options& options,
                                    const std::function<absl::Status()>& fit_shapes);
+
+  // Leaves all of it, and runs nothing: axes that have no refusal once the shapes are fitted count
+  // as certified, and are not padded before Measure was called of a copy of them.
+  absl::StatusOr<PendingProof> Defer(std::vector<ModelAxis>& axes, const Options& options,
+                                     const std::function<absl::Status()>& fit_shapes);
 
   // Whether the packed form takes masks with which nothing may be padded.
   struct AnyMask {

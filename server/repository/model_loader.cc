@@ -81,7 +81,8 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .tune = settings.tune ? TuneMode::kAuto : TuneMode::kOff,
           .warmup = settings.warmup.all ? std::vector<std::string>{"all"} : settings.warmup.buckets,
           // Where ready means that nothing is captured any more, everything is proved before.
-          .confirm_padding_later = !frozen && !settings.frozen && !WantsWarmup(settings.warmup)};
+          .confirm_padding_later = !frozen && !settings.frozen && !WantsWarmup(settings.warmup),
+          .defer_padding = settings.generation && !settings.config.has_sequence_batching()};
 }
 
 // The models beside an encoder that make tokens of what it computes; none where `path` is no file
@@ -150,6 +151,8 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
   absl::StatusOr<std::unique_ptr<Generator>> generator = make();
   if (!generator.ok()) {
     servable.generation_refusal = std::string(generator.status().message());
+    // All of its requests are those of any model.
+    if (servable.model->padding().awaits_request()) engine.ConfirmPadding(*servable.model);
     if (absl::IsNotFound(generator.status())) return;
     servable.model->Note(
         absl::StrCat("clients carry the cache of this decoder, and it makes no "

@@ -186,8 +186,9 @@ void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
     const int64_t proved_to = model.padding().proved_to(i);
     one.set_reason(proved_to == PaddingProgress::kAnySize || !certificate.certified
                        ? certificate.reason
-                       : absl::StrCat(certificate.reason, "; measured to ", proved_to,
-                                      " so far, longer requests wait for the rest"));
+                   : proved_to == 0 ? certificate.reason
+                                    : absl::StrCat(certificate.reason, "; measured to ", proved_to,
+                                                   " so far, longer requests wait for the rest"));
     one.set_consequence(Consequence(model, axis, certificate.certified));
     one.set_runs(static_cast<uint32_t>(certificate.runs));
     one.set_proved(certificate.proved);

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "runtime/engine/batch/batch_plan.h"
@@ -23,10 +24,17 @@ namespace reprise {
 
 class MissPolicy {
  public:
+  // See Engine::ConfirmPadding.
+  using Confirm = std::function<void(const Model& model)>;
+
   // All outlive the object, which outlives the captures that it begins.
   MissPolicy(const EngineOptions& options, RecipeCache& cache, Captures& captures,
-             const SliceProver& slices)
-      : options_(options), cache_(cache), captures_(captures), slices_(slices) {}
+             const SliceProver& slices, Confirm confirm)
+      : options_(options),
+        cache_(cache),
+        captures_(captures),
+        slices_(slices),
+        confirm_(std::move(confirm)) {}
 
   // The recipe or the error that `plan` gets without a capture; undecided where it needs one.
   BatchPlan::Resolution Resolve(const BatchPlan& plan);
@@ -48,12 +56,16 @@ class MissPolicy {
  private:
   void CaptureAhead(const Model& model, CaptureTarget target, CaptureUrgency urgency,
                     std::function<void(absl::Status)> done);
+  // Has the proof measured that waits for a request, if it does, on a capture thread; on this one
+  // where there is none.
+  void BeginProof(const Model& model) const;
 
   // Constant after construction.
   const EngineOptions& options_;
   RecipeCache& cache_;
   Captures& captures_;
   const SliceProver& slices_;
+  const Confirm confirm_;
   // Self-synchronised.
   MissedRecipeCosts missed_costs_;
   RefusedKeys refused_roomier_;

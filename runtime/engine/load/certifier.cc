@@ -53,7 +53,7 @@ void DeclareOutputs(ModelDraft& model) {
 
 }  // namespace
 
-absl::Status Certifier::FitShapes(ModelDraft& model) const {
+absl::Status Certifier::FitShapes(ModelDraft& model, int threads) const {
   std::vector<std::string> symbols;
   std::vector<std::vector<int64_t>> samples;
   std::vector<std::vector<Extent>> extents;
@@ -79,7 +79,7 @@ absl::Status Certifier::FitShapes(ModelDraft& model) const {
           axis.is_batch ? kFitBatch : RoundUpTo(std::max(length, axis.whole_from), axis.step);
     }
     fit = FitOutputShapes(*model.program->graph, symbols, base, samples, extents, steps,
-                          /*multiplies=*/!model.signature->live_inputs.empty());
+                          /*multiplies=*/!model.signature->live_inputs.empty(), threads);
     if (fit.ok()) break;
   }
   if (!fit.ok()) {
@@ -147,17 +147,22 @@ StoredModelKey Certifier::KeyOf(const ModelView& model) const {
           .compiler = CompilerId()};
 }
 
+absl::StatusOr<ModelFindings> Certifier::FindingsOf(const ModelView& model,
+                                                    absl::string_view payload,
+                                                    const StoredModelKey& key) {
+  std::vector<std::string> labels, inputs;
+  for (const ModelAxis& axis : model.proof.axes) labels.push_back(axis.label);
+  for (const ModelIo& input : model.signature.inputs) inputs.push_back(input.name);
+  for (const ModelIo& input : model.signature.live_inputs) inputs.push_back(input.name);
+  return DecodeFindings(payload, key, labels, inputs, model.signature.recipe_outputs.size());
+}
+
 Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, ModelDraft& model) const {
   const int64_t start = context_.clock->NowNs();
   const RecordName name = key.NameOf(model.id());
   RecipeStore::Found found = context_.store->Read(name);
   if (found.payload.has_value()) {
-    std::vector<std::string> labels, inputs;
-    for (const ModelAxis& axis : model.proof->axes) labels.push_back(axis.label);
-    for (const ModelIo& input : model.signature->inputs) inputs.push_back(input.name);
-    for (const ModelIo& input : model.signature->live_inputs) inputs.push_back(input.name);
-    absl::StatusOr<ModelFindings> findings =
-        DecodeFindings(*found.payload, key, labels, inputs, model.signature->recipe_outputs.size());
+    absl::StatusOr<ModelFindings> findings = FindingsOf(model.view(), *found.payload, key);
     if (findings.ok()) {
       for (size_t i = 0; i < model.proof->axes.size(); ++i) {
         model.proof->axes[i].certificate = std::move(findings->axes[i]);
@@ -237,20 +242,23 @@ void Certifier::Confirm(const Model& model) const {
   if (!model.padding().pending()) return;
   const int64_t start = context_.clock->NowNs();
   std::map<size_t, AxisCertificate> confirmed;
-  absl::StatusOr<std::map<size_t, AxisCertificate>> measured =
-      WithinMemory([] { return "measuring long requests"; },
-                   [&]() -> absl::StatusOr<std::map<size_t, AxisCertificate>> {
-                     // A core of its own: no replay waits for one of the others.
-                     HelperPool own_core(1);
-                     ModelRunners runners(RunnersOf(model.view(), &own_core));
-                     const ProofSubject subject = SubjectOf(model.view(), LogOf(model.id()));
-                     return PaddingProof(subject, runners).Confirm(*model.proof().pending);
-                   });
+  absl::StatusOr<Confirmed> measured = WithinMemory(
+      [] { return "measuring padded requests"; },
+      [&]() -> absl::StatusOr<Confirmed> {
+        // A core of its own: no replay waits for one of the others.
+        HelperPool own_core(1);
+        ModelRunners runners(RunnersOf(model.view(), &own_core));
+        if (model.proof().pending->whole) return MeasureDeferred(model, runners);
+        const ProofSubject subject = SubjectOf(model.view(), LogOf(model.id()));
+        ASSIGN_OR_RETURN(auto certificates,
+                         PaddingProof(subject, runners).Confirm(*model.proof().pending));
+        return Confirmed{.certificates = std::move(certificates)};
+      });
   if (measured.ok()) {
-    confirmed = *std::move(measured);
+    confirmed = std::move(measured->certificates);
     const bool intact = model.owner()->parameters().FilesIntact(start).ok();
     // A finding counts whether or not there is memory to keep it.
-    if (context_.store != nullptr && intact) {
+    if (context_.store != nullptr && measured->measured && intact) {
       WhereMemoryAllows([&] { Keep(model.view(), confirmed, context_.clock->NowNs() - start); });
     }
   } else {
@@ -317,8 +325,9 @@ absl::Status Certifier::Measure(ModelDraft& model) const {
   ModelRunners runners(std::move(equipment));
   const ProofSubject subject = SubjectOf(model.view(), LogOf(model.id()));
   PaddingProof proof(subject, runners);
-  ASSIGN_OR_RETURN(PaddingProof::Findings findings,
-                   proof.Measure(model.proof->axes, options, [&] { return FitShapes(model); }));
+  ASSIGN_OR_RETURN(PaddingProof::Findings findings, proof.Measure(model.proof->axes, options, [&] {
+    return FitShapes(model, /*threads=*/1);
+  }));
   if (!findings.pending.axes.empty()) {
     model.proof->pending = std::make_shared<const PendingProof>(std::move(findings.pending));
   }

@@ -33,6 +33,8 @@ class Certifier {
   };
   // A failure leaves its axis uncertified. Errors: no memory for a stream.
   absl::Status FindOut(ModelDraft& model, StoreLookup& lookup) const;
+  // Fits the shapes of outputs, and leaves all else for Confirm.
+  absl::Status Defer(ModelDraft& model) const;
   // See Engine::ConfirmPadding. May throw where there is no memory, and has not ended the proof
   // then.
   void Confirm(const Model& model) const;
@@ -41,7 +43,7 @@ class Certifier {
 
  private:
   // Fits the shapes of outputs; an axis that they do not follow simply is refused.
-  absl::Status FitShapes(ModelDraft& model) const;
+  absl::Status FitShapes(ModelDraft& model, int threads) const;
   // Describes a model without axes: dtypes and shapes as they are.
   absl::Status DescribeOutputs(ModelDraft& model) const;
   // Measures the certificates.
@@ -57,8 +59,18 @@ class Certifier {
   ModelRunners::Options RunnersOf(const ModelView& model, HelperPool* cores) const;
   // The key of a model whose findings are worth keeping.
   StoredModelKey KeyOf(const ModelView& model) const;
+  // The findings that a file of the store has for the model; errors as those of DecodeFindings.
+  static absl::StatusOr<ModelFindings> FindingsOf(const ModelView& model, absl::string_view payload,
+                                                  const StoredModelKey& key);
   // Takes the findings from the store where it knows them.
   StoreLookup Restore(const StoredModelKey& key, ModelDraft& model) const;
+  // The certificates of what `pending` left, by position: as the store knows them, or measured; the
+  // latter are to be kept.
+  struct Confirmed {
+    std::map<size_t, AxisCertificate> certificates;
+    bool measured = true;
+  };
+  absl::StatusOr<Confirmed> MeasureDeferred(const Model& model, ModelRunners& runners) const;
   // Keeps what was measured in `measure_ns`; `confirmed` replaces certificates, by axis.
   void Keep(const ModelView& model, const std::map<size_t, AxisCertificate>& confirmed,
             int64_t measure_ns) const;

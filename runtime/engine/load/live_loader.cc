@@ -110,6 +110,11 @@ void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) cons
   }
 }
 
+bool LiveLoader::MayImprove(const ModelDraft& model) {
+  const std::vector<size_t> refused = Refused(model);
+  return !refused.empty() && MakeDraft(model, refused).ok();
+}
+
 bool LiveLoader::KeepsOthers(const ModelDraft& draft, const ModelDraft& model) {
   for (size_t i = 0; i < model.proof->axes.size(); ++i) {
     if (model.proof->axes[i].certificate.certified && !draft.proof->axes[i].certificate.certified)

@@ -24,6 +24,9 @@ class LiveLoader {
   // `model` is certified as it is, and `lookup` says how that was found; both become those of the
   // live form where that is taken.
   void Improve(ModelDraft& model, Certifier::StoreLookup& lookup) const;
+  // There is a live form that might be padded along an axis that `model` may not, should all of its
+  // axes be refused.
+  static bool MayImprove(const ModelDraft& model);
 
  private:
   // Positions of the axes that are refused, and not because somebody asked for that.

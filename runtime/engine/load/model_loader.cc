@@ -17,6 +17,7 @@
 #include "runtime/engine/load/certifier.h"
 #include "runtime/engine/load/live_loader.h"
 #include "runtime/engine/load/model_draft.h"
+#include "runtime/engine/load/model_packer.h"
 #include "runtime/engine/load/policy_maker.h"
 #include "runtime/engine/load/promotion.h"
 #include "runtime/engine/load/refusal.h"
@@ -29,6 +30,7 @@
 #include "runtime/passes/kit/load_passes.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/kit/precision_rules.h"
+#include "runtime/passes/paged/decoder.h"
 #include "runtime/passes/pipeline.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/mask_inputs.h"
@@ -60,6 +62,21 @@ ModelObserverSpec SpecOf(const Model& model) {
     spec.mixing.push_back(axis.certificate.mixing);
   }
   return spec;
+}
+
+// Whether nothing but padding hangs on what a measurement would find of `model`, and its requests
+// hardly ever ask for padding: it is a decoder, it is not packed whatever is found, and it has no
+// other form that might be better padded.
+bool MayDefer(const ModelDraft& model) {
+  if (!model.options.defer_padding || !model.options.confirm_padding_later) return false;
+  if (model.program->tail != nullptr || !model.signature->shape_inputs.empty()) return false;
+  if (!model.options.promote.empty() || model.proof->axes.empty()) return false;
+  if (model.options.packing != PackingMode::kOff && ModelPacker::MayPack(model.view())) {
+    return false;
+  }
+  std::vector<std::string> outputs;
+  for (const ModelIo& output : model.signature->recipe_outputs) outputs.push_back(output.name);
+  return FindDecoder(*model.program->graph, outputs).ok() && !LiveLoader::MayImprove(model);
 }
 
 }  // namespace
@@ -101,9 +118,13 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
   Phase certificate(context_.debug, LogModule::kCertificate,
                     [&] { return name_of("phase certificate"); });
   Certifier::StoreLookup lookup;
-  RETURN_IF_ERROR(Certifier(context_).FindOut(draft, lookup));
-  LiveLoader(context_).Improve(draft, lookup);
-  RETURN_IF_ERROR(CheckCertificates(draft, plain));
+  if (MayDefer(draft)) {
+    RETURN_IF_ERROR(Certifier(context_).Defer(draft));
+  } else {
+    RETURN_IF_ERROR(Certifier(context_).FindOut(draft, lookup));
+    LiveLoader(context_).Improve(draft, lookup);
+    RETURN_IF_ERROR(CheckCertificates(draft, plain));
+  }
   // Measurements ran exactly; recipes want other forms of the parameters.
   if (MayRound(draft.options)) draft.program->owner->parameters().DropUnused();
   certificate.End();

@@ -109,9 +109,13 @@ void ModelPacker::PackByRequest(ModelDraft& model, absl::StatusOr<PackingPtr> pa
                             ": requests are packed, although none may be padded: ", reason));
 }
 
+bool ModelPacker::MayPack(const ModelView& model) {
+  return model.proof.axes.size() == kBatchAndSequence && model.signature.batch_axis >= 0;
+}
+
 absl::StatusOr<ModelPacker::PackingPtr> ModelPacker::Make(
     const ModelView& model, const std::vector<std::vector<int64_t>>& buckets) {
-  if (model.proof.axes.size() != kBatchAndSequence || model.signature.batch_axis < 0) {
+  if (!MayPack(model)) {
     return absl::UnimplementedError("it needs a batch and one other axis");
   }
   const int sequence = model.signature.batch_axis == 0 ? 1 : 0;

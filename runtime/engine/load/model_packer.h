@@ -19,6 +19,8 @@ class ModelPacker {
 
   explicit ModelPacker(const LoaderContext& context) : context_(context) {}
 
+  // Whether the axes of `model` are those that a packed form has.
+  static bool MayPack(const ModelView& model);
   // The packed form of `model`, whatever its certificates say. `buckets` by axis. The error says
   // why there is none. From any thread that no other changes the graph or the options meanwhile.
   static absl::StatusOr<PackingPtr> Make(const ModelView& model,

@@ -37,6 +37,7 @@ Model::Model(ModelOptions options, std::shared_ptr<const ModelSignature> signatu
   for (const PendingProof::Axis& left : proof_->pending->axes) {
     padding_.Defer(left.position, left.rest.proved_to);
   }
+  if (proof_->pending->whole && padding_.pending()) padding_.AwaitRequest();
 }
 
 bool Model::batches_requests() const {

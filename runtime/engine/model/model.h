@@ -167,6 +167,8 @@ class Model : public std::enable_shared_from_this<Model> {
   absl::StatusOr<std::unique_ptr<Recipe>> CompileAt(
       const RecipeKey& key, const ModelVariant* variant, const EngineOptions& options,
       CompiledPlan* plan = nullptr, std::function<absl::Status()> go_on = nullptr) const;
+  // How it is compiled for `key`.
+  CompileOptions CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const;
   // The same from a plan that was made for `key` before. DATA_LOSS where it cannot have been.
   absl::StatusOr<std::unique_ptr<Recipe>> RebindAt(const CompiledPlan& plan, const RecipeKey& key,
                                                    const EngineOptions& options,
@@ -206,7 +208,6 @@ class Model : public std::enable_shared_from_this<Model> {
  private:
   mutable StopFlag abandoned_;
 
-  CompileOptions CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const;
   // The most rows that a request of `length` tokens each may have in a packed replay.
   int64_t MaxPackedRows(int64_t length) const;
 

@@ -91,6 +91,9 @@ struct ModelOptions {
   // Engine::Load measures padding at small sizes only, and Engine::ConfirmPadding, which the caller
   // then owes, at the large ones; until it has, requests of large buckets wait, or run exact.
   bool confirm_padding_later = false;
+  // With it: where the model is a decoder, whose steps pad nothing, Engine::Load leaves all of the
+  // measurement to Engine::ConfirmPadding, which the first request begins that is none of a step.
+  bool defer_padding = false;
   // Constants that requests may send, by name, see engine/load/promotion.h; `promote_found`: also
   // those that other versions of the model, or what was served under its name, have otherwise.
   std::vector<std::string> promote;

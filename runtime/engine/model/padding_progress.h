@@ -27,11 +27,16 @@ class PaddingProgress {
   explicit PaddingProgress(size_t axes);
   // Axis `axis` is proved to `size`; Finish will say more.
   void Defer(size_t axis, int64_t size);
+  // Nobody works on what was deferred until a request asks.
+  void AwaitRequest() { awaits_request_ = true; }
 
   // Nothing is padded along `axis` to more than this; 0 once its proof has failed.
   int64_t proved_to(size_t axis) const { return proved_to_[axis].load(std::memory_order_acquire); }
   // Finish is still to come.
   bool pending() const { return pending_.load(std::memory_order_acquire); }
+  // The proof waits until a request asks for it. TakeUp: true for one caller, who then owes Finish.
+  bool awaits_request() const { return awaits_request_.load(std::memory_order_acquire); }
+  bool TakeUp() { return awaits_request_.exchange(false, std::memory_order_acq_rel); }
   // Calls `done` once, on the thread that finishes the proof. False, and `done` is not called, when
   // it is finished already.
   bool WhenDone(std::function<void()> done);
@@ -51,6 +56,7 @@ class PaddingProgress {
   const size_t axes_;
   const std::unique_ptr<std::atomic<int64_t>[]> proved_to_;  // one per axis
   std::atomic<bool> pending_{false};
+  std::atomic<bool> awaits_request_{false};
   // Guarded.
   mutable Mutex mutex_;
   std::vector<std::function<void()>> waiting_ GUARDED_BY(mutex_);

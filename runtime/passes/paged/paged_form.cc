@@ -1,12 +1,15 @@
 #include "runtime/passes/paged/paged_form.h"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/parallel_for.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
@@ -87,7 +90,6 @@ class FormMaker {
     PlaceCaches(form);
     ASSIGN_OR_RETURN(form.graph, Build(kPast, &form));
     RETURN_IF_ERROR(Check(form));
-    RETURN_IF_ERROR(CheckCausal(symbolic_, decoder_, options_.value_of, OwnAttentions()));
     RETURN_IF_ERROR(RunLoadPasses(*form.graph));
     return form;
   }
@@ -196,6 +198,14 @@ class FormMaker {
         Add(graph, CastOp::kName, {wanted}, {{"to", ops::OnnxNumber(DType::kFloat32)}}));
     if (!graph.Compact()) return absl::InternalError("the paged form has a cycle");
     return graph;
+  }
+
+  // Calls `work` for each of [0, count).
+  void SideBySide(size_t count, const std::function<void(size_t)>& work) const {
+    std::atomic<size_t> next{0};
+    ParallelFor(std::min(options_.threads, static_cast<int>(count)), [&](int) {
+      for (size_t i; (i = next++) < count;) work(i);
+    });
   }
 
   bool HasCross() const {
@@ -326,8 +336,12 @@ class FormMaker {
     for (const int64_t past : kMeasured) {
       if (past < longest_past) lengths.push_back(past);
     }
-    for (const int64_t past : lengths) {
-      ASSIGN_OR_RETURN(std::vector<Attended> found, AttendedAt(past));
+    std::vector<absl::StatusOr<std::vector<Attended>>> seen(lengths.size(),
+                                                            std::vector<Attended>());
+    SideBySide(lengths.size(), [&](size_t i) { seen[i] = AttendedAt(lengths[i]); });
+    for (size_t length = 0; length < lengths.size(); ++length) {
+      const int64_t past = lengths[length];
+      ASSIGN_OR_RETURN(const std::vector<Attended> found, std::move(seen[length]));
       if (attended_.empty()) attended_ = found;
       if (found.size() != attended_.size()) {
         return absl::UnimplementedError("its attention depends on the length of the past");
@@ -375,10 +389,11 @@ class FormMaker {
     }
   }
 
-  absl::StatusOr<std::string> TextAt(int64_t past, const PagedForm& form, int64_t& vocabulary) {
+  absl::StatusOr<std::string> TextAt(int64_t past, const PagedForm& form,
+                                     int64_t& vocabulary) const {
     ASSIGN_OR_RETURN(Graph graph, Build(past, &form));
     ASSIGN_OR_RETURN(Graph at, Specialize(graph, BindingAt(kTokens)));
-    RETURN_IF_ERROR(RunCapturePasses(at));
+    RETURN_IF_ERROR(RunCapturePasses(at, {.verify = false}));
     for (const NodeId id : at.NodeIds()) {
       const Node& node = at.node(id);
       if (node.op != CachedRowsOp::kName) continue;
@@ -417,9 +432,20 @@ class FormMaker {
                                                      "' is read by no attention that is known"));
       }
     }
-    ASSIGN_OR_RETURN(const std::string here, TextAt(kPast, form, form.vocabulary));
-    ASSIGN_OR_RETURN(const std::string there, TextAt(kOtherPast, form, form.vocabulary));
-    if (here == there) return absl::OkStatus();
+    absl::StatusOr<std::string> texts[2] = {"", ""};
+    int64_t vocabularies[2] = {};
+    absl::Status causal;
+    SideBySide(3, [&](size_t i) {
+      if (i == 2) {
+        causal = CheckCausal(symbolic_, decoder_, options_.value_of, OwnAttentions());
+      } else {
+        texts[i] = TextAt(i == 0 ? kPast : kOtherPast, form, vocabularies[i]);
+      }
+    });
+    ASSIGN_OR_RETURN(const std::string here, std::move(texts[0]));
+    ASSIGN_OR_RETURN(const std::string there, std::move(texts[1]));
+    form.vocabulary = vocabularies[0];
+    if (here == there) return causal;
     const auto differs = std::mismatch(here.begin(), here.end(), there.begin(), there.end());
     const size_t at = differs.first - here.begin();
     const size_t begin = here.rfind('\n', at) + 1;

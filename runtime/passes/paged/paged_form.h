@@ -78,6 +78,7 @@ struct PagedOptions {
   ParameterValueOf value_of;
   static constexpr int64_t kContext = 4096;
   ops::CacheDType cache_dtype = ops::CacheDType::kFloat32;
+  int threads = 1;  // that look at the model side by side
 };
 
 // NOT_FOUND where the model has no cache, UNIMPLEMENTED naming what cannot be paged, and why.

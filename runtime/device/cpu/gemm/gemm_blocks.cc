@@ -249,9 +249,22 @@ void WidenPanel(const void* packed, const BlockForm& form, int64_t k, int64_t pa
   widen(b, form.block, 0, k, floats);
 }
 
+constexpr uint32_t kSignBits = 0x80808080u;
+
+// The words at `from` of a panel of columns, whose numbers are kept as they are.
+HWY_INLINE void PutWholeWords(const uint8_t* from, int64_t row_bytes, uint32_t flipped,
+                              uint32_t* to) {
+  for (int64_t j = 0; j < kPanel; ++j) {
+    uint32_t word;
+    std::memcpy(&word, from + j * row_bytes, sizeof(word));
+    to[j] = word ^ flipped;
+  }
+}
+
 void PackBlocks(const BlockSource& b, const BlockForm& form, int64_t k, int64_t n, void* packed) {
   auto* to = static_cast<uint32_t*>(packed);
   const int64_t blocks = form.Blocks(k);
+  const uint32_t flipped = b.offset == 0 ? 0 : kSignBits;
   const auto put_factors = [&](const float* factors, int64_t column, int64_t block) {
     float row[kPanel] = {};
     for (int64_t j = 0; j < std::min(kPanel, n - column); ++j) {
@@ -269,6 +282,10 @@ void PackBlocks(const BlockSource& b, const BlockForm& form, int64_t k, int64_t 
       const int64_t end = std::min(k, (block + 1) * form.block);
       for (int64_t i = block * form.block; i < end; i += form.PerWord(), to += kPanel) {
         const int64_t end_of_word = std::min(end, i + form.PerWord());
+        if (live == kPanel && b.bits == form.bits && end_of_word - i == form.PerWord()) {
+          PutWholeWords(numbers + i * b.bits / 8, b.row_bytes, flipped, to);
+          continue;
+        }
         std::fill_n(to, kPanel, 0u);
         for (int64_t j = 0; j < live; ++j) {
           to[j] = WordAt(b, form, numbers + j * b.row_bytes, i, end_of_word);

@@ -112,20 +112,26 @@ absl::StatusOr<std::vector<float>> PointsOf(const Tensor& points, int64_t n, int
     return absl::InternalError(absl::StrCat(kPackBlocksOp, ": ", ShapeToString(points.shape()),
                                             " zero points of ", blocks, " blocks"));
   }
-  for (int64_t i = 0; i < n * blocks; ++i) {
-    float point = 0;
-    if (points.dtype() == DType::kFloat32) {
-      point = static_cast<const float*>(points.data())[i];
-    } else if (points.dtype() == DType::kInt8) {
-      point = static_cast<const int8_t*>(points.data())[i];
-    } else if (packed) {
-      const int64_t bit = i % blocks * bits;
-      const uint8_t byte = static_cast<const uint8_t*>(points.data())[i / blocks * row + bit / 8];
-      point = static_cast<float>(byte >> (bit % 8) & ((1 << bits) - 1));
-    } else {
-      point = static_cast<const uint8_t*>(points.data())[i];
+  const auto fill = [&](const auto* data) {
+    for (int64_t i = 0; i < n * blocks; ++i) {
+      floats[static_cast<size_t>(i)] = static_cast<float>(data[i]) + offset;
     }
-    floats[static_cast<size_t>(i)] = point + offset;
+  };
+  if (points.dtype() == DType::kFloat32) {
+    fill(static_cast<const float*>(points.data()));
+  } else if (points.dtype() == DType::kInt8) {
+    fill(static_cast<const int8_t*>(points.data()));
+  } else if (!packed) {
+    fill(static_cast<const uint8_t*>(points.data()));
+  } else {
+    float* to = floats.data();
+    for (int64_t column = 0; column < n; ++column) {
+      const uint8_t* const bytes = static_cast<const uint8_t*>(points.data()) + column * row;
+      for (int64_t bit = 0; bit < blocks * bits; bit += bits) {
+        const int point = bytes[bit / 8] >> (bit % 8) & ((1 << bits) - 1);
+        *to++ = static_cast<float>(point) + offset;
+      }
+    }
   }
   return floats;
 }

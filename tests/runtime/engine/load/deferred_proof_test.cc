@@ -1,0 +1,157 @@
+// A decoder whose padding is measured when a request asks for it.
+#include <gtest/gtest.h>
+
+#include <future>
+#include <optional>
+
+#include "tests/testing/engine_fixture.h"
+#include "tests/testing/masked_mean.h"
+#include "tests/testing/temp_folder.h"
+#include "tests/testing/tiny_decoder.h"
+
+namespace reprise {
+namespace {
+
+class DeferredProofTest : public testing::Test {
+ protected:
+  DeferredProofTest() {
+    store_ = *RecipeStore::Open({.folder = folder_.File("store")});
+    engine_.emplace(EngineOptions{.device = &device_,
+                                  .clock = &clock_,
+                                  .cores = &cores_,
+                                  .store = store_.get(),
+                                  .captures = &captures_},
+                    observer_);
+    stream_ = *Stream::Create({.cores = &cores_});
+  }
+  ~DeferredProofTest() override {
+    captures_.Stop();
+    store_.reset();
+  }
+
+  std::shared_ptr<Model> Load(bool defer, const std::string& bytes = TinyDecoderModel()) {
+    auto model = engine_->Load({.id = {"tiny", 1},
+                                .path = folder_.Write("model.onnx", bytes),
+                                .confirm_padding_later = defer,
+                                .defer_padding = defer});
+    EXPECT_TRUE(model.ok()) << model.status();
+    return model.ok() ? *model : nullptr;
+  }
+
+  // A request of `rows` rows of three tokens behind a past of `past`.
+  const Request& Ask(const Model& model, int64_t rows, int64_t past) {
+    request_.inputs.clear();
+    for (const ModelIo& input : model.inputs()) {
+      if (input.name == "input_ids") {
+        request_.inputs.push_back({{rows, 3}, ids_.data()});
+      } else {
+        request_.inputs.push_back({{rows, 2, past, 16}, numbers_.data()});
+      }
+    }
+    return request_;
+  }
+
+  // The first output for it.
+  std::string Run(const Model& model, int64_t rows, int64_t past) {
+    const Response response = engine_->RunOne(model, Ask(model, rows, past), *stream_);
+    EXPECT_TRUE(response.status.ok()) << response.status;
+    return response.status.ok() ? response.outputs[0].bytes : "";
+  }
+
+  // Has a request wait for the proof; false where none is to be waited for.
+  bool WaitsToTheEnd(const Model& model) {
+    std::promise<absl::Status> told;
+    BatchPlan plan(model);
+    EXPECT_TRUE(plan.TryAdd(*model.Measure(Ask(model, 3, 5))));
+    const auto ticket =
+        engine_->Prepare(plan, [&](const absl::Status& status) { told.set_value(status); });
+    if (ticket == nullptr) return false;
+    EXPECT_TRUE(told.get_future().get().ok());
+    return true;
+  }
+
+  SteadyClock clock_;
+  HelperPool cores_{1};
+  CpuDevice device_{DetectIsa()};
+  RememberingObserver observer_;
+  CapturePool captures_{{.urgent_threads = 1, .behind_threads = 1}};
+  const TempFolder folder_;
+  std::unique_ptr<RecipeStore> store_;
+  std::optional<Engine> engine_;
+  std::unique_ptr<Stream> stream_;
+  const std::vector<int64_t> ids_ = {1, 5, 2, 7, 3, 9, 4, 4, 8};
+  const std::vector<float> numbers_ = TinyNumbers(3 * 2 * 16 * 16, 9, 1);
+  Request request_;
+};
+
+TEST_F(DeferredProofTest, ADecoderIsLoadedWithoutARun) {
+  const auto model = Load(/*defer=*/true);
+  ASSERT_NE(model, nullptr);
+  ASSERT_TRUE(model->padding().awaits_request());
+  for (size_t i = 0; i < model->axes().size(); ++i) {
+    const AxisCertificate& certificate = model->axes()[i].certificate;
+    EXPECT_EQ(certificate.runs, 0) << certificate.axis;
+    if (certificate.certified) {
+      EXPECT_EQ(model->padding().proved_to(i), 0) << certificate.axis;
+    }
+  }
+}
+
+TEST_F(DeferredProofTest, TheFirstRequestWaitsAndFindsWhatALoadWouldHaveMeasured) {
+  const auto measured = Load(/*defer=*/false);
+  const auto model = Load(/*defer=*/true);
+  ASSERT_NE(measured, nullptr);
+  ASSERT_NE(model, nullptr);
+  EXPECT_TRUE(model->Measure(Ask(*model, 3, 5))->unproved);
+  ASSERT_TRUE(WaitsToTheEnd(*model));
+  EXPECT_FALSE(model->padding().pending());
+  EXPECT_FALSE(WaitsToTheEnd(*model));
+  ASSERT_EQ(model->axes().size(), measured->axes().size());
+  for (size_t i = 0; i < model->axes().size(); ++i) {
+    const AxisCertificate late = model->CertificateOf(i), early = measured->CertificateOf(i);
+    EXPECT_EQ(late.certified, early.certified) << early.axis;
+    EXPECT_EQ(late.proved, early.proved) << early.axis;
+    EXPECT_EQ(late.guards, early.guards) << early.axis;
+    EXPECT_EQ(late.reason, early.reason) << early.axis;
+    const bool padded = late.certified;
+    EXPECT_EQ(model->padding().proved_to(i), padded ? PaddingProgress::kAnySize : 0) << early.axis;
+  }
+  EXPECT_EQ(model->packing_refusal(), measured->packing_refusal());
+  EXPECT_EQ(Run(*model, 3, 5), Run(*measured, 3, 5));
+  EXPECT_EQ(Run(*model, 1, 0), Run(*measured, 1, 0));
+}
+
+TEST_F(DeferredProofTest, OnlyTheFirstOfManyBeginsTheProof) {
+  const auto model = Load(/*defer=*/true);
+  ASSERT_NE(model, nullptr);
+  EXPECT_TRUE(model->padding().TakeUp());
+  EXPECT_FALSE(model->padding().TakeUp());
+  engine_->ConfirmPadding(*model);
+  EXPECT_FALSE(model->padding().pending());
+}
+
+TEST_F(DeferredProofTest, WhatWasMeasuredOnceIsNotMeasuredAgain) {
+  const auto first = Load(/*defer=*/true);
+  ASSERT_NE(first, nullptr);
+  engine_->ConfirmPadding(*first);
+  store_->WritePending();
+  const auto second = Load(/*defer=*/true);
+  ASSERT_NE(second, nullptr);
+  engine_->ConfirmPadding(*second);
+  int runs = 0;
+  for (size_t i = 0; i < second->axes().size(); ++i) {
+    runs += first->CertificateOf(i).runs;
+    EXPECT_EQ(second->CertificateOf(i).reason, first->CertificateOf(i).reason);
+    EXPECT_EQ(second->CertificateOf(i).runs, 0);
+  }
+  EXPECT_GT(runs, 0);
+}
+
+TEST_F(DeferredProofTest, ModelsWithoutACacheAreMeasuredWhileTheyAreLoaded) {
+  const auto model = Load(/*defer=*/true, MaskedMeanModel(LateTokens::kLikeOthers));
+  ASSERT_NE(model, nullptr);
+  EXPECT_FALSE(model->padding().awaits_request());
+}
+
+}  // namespace
+}  // namespace reprise
