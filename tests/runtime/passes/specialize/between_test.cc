@@ -34,16 +34,18 @@ constexpr absl::string_view kHeads = R"(graph {
   const %begin: i64[1] = {0}
   const %end: i64[1] = {1}
   const %rest: i64[2] = {4, 16}
-  const %row: f32[1, 1] = {2}
+  const %square: i64[2] = {8, 8}
   %shape: ? = Shape(%x)
   %count: ? = Slice(%shape, %begin, %end)
   %target: ? = Concat(%count, %rest) {axis = 0}
   %heads: ? = Reshape(%x, %target)
   %turned: ? = Transpose(%heads) {perm = [1, 0, 2]}
   %soft: ? = Softmax(%turned) {axis = -1}
-  %many: ? = Shape(%y)
-  %drawn: ? = Expand(%row, %many)
-  %z: ? = Mul(%drawn, %y)
+  %wide: ? = Shape(%y)
+  %many: ? = Slice(%wide, %begin, %end)
+  %cut: ? = Concat(%many, %square) {axis = 0}
+  %squares: ? = Reshape(%y, %cut)
+  %z: ? = ReduceSum(%squares, %begin)
   output %soft
   output %z
 })";
