@@ -24,6 +24,9 @@ constexpr int64_t kOthers[] = {16, 64, 224, 5};
 // The same in steps, where the model takes multiples of one alone.
 constexpr int64_t kSteps[][4] = {{7, 8, 11, 13}, {3, 2, 5, 4}, {19, 22, 25, 40}};
 
+// The other axes have two steps at least: a dim of 1 looks as if it were not there.
+constexpr int64_t kFewSteps = 2;
+
 std::vector<std::vector<int64_t>> SizesIn(int64_t step) {
   std::vector<std::vector<int64_t>> rows;
   if (step == 1) {
@@ -91,7 +94,8 @@ bool LiveExtents::Sample(const Graph& graph, const LiveAxes& axes) {
       for (const int64_t size : sizes) {
         Binding binding;
         for (const std::string& symbol : axes.others) {
-          binding.axes[symbol] = RoundUpTo(other, axes.StepOf(symbol));
+          const int64_t step = axes.StepOf(symbol);
+          binding.axes[symbol] = RoundUpTo(std::max(other, kFewSteps * step), step);
         }
         if (!axes.batch.empty()) binding.axes[axes.batch] = kBatch;
         binding.axes[axes.axis] = size;
