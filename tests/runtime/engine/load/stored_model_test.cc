@@ -22,7 +22,12 @@ ModelFindings SomeFindings() {
           .smallest = {1, 8},
           .decisions = {{}, {"node 'choice' (If) takes a branch", 512}},
           .outputs = {{.dtype = DType::kFloat32,
-                       .dims = {{0, {1, 0}}, {1, {0, 2}}, {384, {0, 0}, {}, true}}},
+                       .dims = {{0, {1, 0}},
+                                {1, {0, 2}},
+                                {.constant = 384,
+                                 .factors = {0, 0},
+                                 .products = {{.first = 0, .second = 1, .factor = 4}},
+                                 .open = true}}},
                       {.dtype = DType::kInt64, .dims = {}}},
           .output_dtypes = {DType::kFloat32, DType::kInt64}};
 }
@@ -41,6 +46,8 @@ TEST(StoredModelTest, FindingsAreFoundAgain) {
   EXPECT_EQ(found->decisions[1].alike_up_to, 512);
   EXPECT_FALSE(found->outputs[0].dims[1].open);
   EXPECT_TRUE(found->outputs[0].dims[2].open);
+  ASSERT_EQ(found->outputs[0].dims[2].products.size(), 1u);
+  EXPECT_EQ(found->outputs[0].dims[2].products[0].factor, 4);
   EXPECT_EQ(found->axes[1].must_count,
             (std::map<std::string, CountingPlaces>{{"mask", CountingPlaces::kFirst}}));
   EXPECT_EQ(found->axes[1].together,
