@@ -27,7 +27,6 @@
 #include "server/daemon.h"
 #include "server/log.h"
 #include "server/repository/flat_model.h"
-#include "server/transport/tls_memory.h"
 
 namespace reprise {
 namespace {
@@ -113,7 +112,6 @@ int Main(int argc, char** argv) {
   CatchFileFaults();
   SpareAddresses();
   KeepFreedMemory();
-  UseTlsMemory();
   RaiseDescriptorLimit();
   // Else Debian's Abseil looks for cycles among gRPC's locks whenever one is taken.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
