@@ -5,6 +5,7 @@
 #include <cstring>
 #include <future>
 #include <optional>
+#include <set>
 
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/masked_mean.h"
@@ -31,9 +32,14 @@ class DeferredProofTest : public testing::Test {
     store_.reset();
   }
 
-  std::shared_ptr<Model> Load(bool defer, const std::string& bytes = TinyDecoderModel()) {
+  // Nothing is padded along axes beside the batch, but for `other_axes`.
+  std::shared_ptr<Model> Load(bool defer, const std::string& bytes = TinyDecoderModel(),
+                              bool other_axes = false) {
+    std::set<std::string> off;
+    if (!other_axes) off = {"sequence", "past"};
     auto model = engine_->Load({.id = {"tiny", 1},
                                 .path = folder_.Write("model.onnx", bytes),
+                                .no_padding = std::move(off),
                                 .confirm_padding_later = defer,
                                 .defer_padding = defer});
     EXPECT_TRUE(model.ok()) << model.status();
@@ -154,6 +160,12 @@ TEST_F(DeferredProofTest, WhatWasMeasuredOnceIsNotMeasuredAgain) {
     EXPECT_EQ(second->CertificateOf(i).runs, 0);
   }
   EXPECT_GT(runs, 0);
+}
+
+TEST_F(DeferredProofTest, WhichOfSeveralAxesArePaddedIsMeasuredWhileAModelIsLoaded) {
+  const auto model = Load(/*defer=*/true, TinyDecoderModel(), /*other_axes=*/true);
+  ASSERT_NE(model, nullptr);
+  EXPECT_FALSE(model->padding().awaits_request());
 }
 
 TEST_F(DeferredProofTest, ModelsWithoutACacheAreMeasuredWhileTheyAreLoaded) {
