@@ -218,10 +218,15 @@ absl::StatusOr<PaddingProof::Findings> PaddingProof::Measure(
   return findings;
 }
 
-absl::StatusOr<PendingProof> PaddingProof::Defer(std::vector<ModelAxis>& axes,
-                                                 const Options& options,
-                                                 const std::function<absl::Status()>& fit_shapes) {
+absl::StatusOr<std::optional<PendingProof>> PaddingProof::Defer(
+    std::vector<ModelAxis>& axes, const Options& options,
+    const std::function<absl::Status()>& fit_shapes) {
   RETURN_IF_ERROR(fit_shapes());
+  for (const ModelAxis& axis : axes) {
+    const bool refused =
+        !axis.certificate.reason.empty() || subject_.no_padding.contains(axis.label);
+    if (!axis.is_batch && !refused) return std::nullopt;
+  }
   PendingProof pending = {.whole = true};
   for (ModelAxis& axis : axes) {
     if (subject_.no_padding.contains(axis.label)) {

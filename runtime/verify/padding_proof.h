@@ -63,10 +63,13 @@ class PaddingProof {
   absl::StatusOr<Findings> Measure(std::vector<ModelAxis>& axes, const Options& options,
                                    const std::function<absl::Status()>& fit_shapes);
 
-  // Leaves all of it, and runs nothing: axes that have no refusal once the shapes are fitted count
-  // as certified, and are not padded before Measure was called of a copy of them.
-  absl::StatusOr<PendingProof> Defer(std::vector<ModelAxis>& axes, const Options& options,
-                                     const std::function<absl::Status()>& fit_shapes);
+  // Leaves all of it, and runs nothing: where the batch alone has no refusal once the shapes are
+  // fitted it counts as certified, and is not padded before Measure was called of a copy of the
+  // axes. Nothing where other axes have none either: Measure has to say which of them requests are
+  // padded along.
+  absl::StatusOr<std::optional<PendingProof>> Defer(
+      std::vector<ModelAxis>& axes, const Options& options,
+      const std::function<absl::Status()>& fit_shapes);
 
   // Whether the packed form takes masks with which nothing may be padded.
   struct AnyMask {

@@ -33,8 +33,8 @@ class Certifier {
   };
   // A failure leaves its axis uncertified. Errors: no memory for a stream.
   absl::Status FindOut(ModelDraft& model, StoreLookup& lookup) const;
-  // Fits the shapes of outputs, and leaves all else for Confirm.
-  absl::Status Defer(ModelDraft& model) const;
+  // Fits the shapes of outputs, and leaves all else for Confirm; false where it cannot be left.
+  absl::StatusOr<bool> Defer(ModelDraft& model) const;
   // See Engine::ConfirmPadding. May throw where there is no memory, and has not ended the proof
   // then.
   void Confirm(const Model& model) const;

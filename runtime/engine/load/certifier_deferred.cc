@@ -1,5 +1,8 @@
 // The part of Certifier for models whose padding is measured when a request asks for it.
+#include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/load/certifier.h"
@@ -8,20 +11,26 @@
 
 namespace reprise {
 
-absl::Status Certifier::Defer(ModelDraft& model) const {
+absl::StatusOr<bool> Certifier::Defer(ModelDraft& model) const {
+  const std::vector<ModelAxis> before = model.proof->axes;
   ModelRunners runners(RunnersOf(model.view(), context_.cores));
   const ProofSubject subject = SubjectOf(model.view(), LogOf(model.id()));
   ASSIGN_OR_RETURN(
-      PendingProof pending,
+      std::optional<PendingProof> pending,
       PaddingProof(subject, runners)
           .Defer(model.proof->axes, {.buckets = PolicyMaker::BucketsByAxis(model.view())},
                  [&] { return FitShapes(model, runners.threads()); }));
-  if (!pending.axes.empty()) {
-    model.proof->pending = std::make_shared<const PendingProof>(std::move(pending));
+  if (!pending.has_value()) {
+    model.proof->axes = before;
+    model.proof->output_shapes.clear();
+    return false;
+  }
+  if (!pending->axes.empty()) {
+    model.proof->pending = std::make_shared<const PendingProof>(*std::move(pending));
   }
   // Says why not.
   ModelPacker(context_).Pack(model, PolicyMaker::BucketsByAxis(model.view()));
-  return absl::OkStatus();
+  return true;
 }
 
 absl::StatusOr<Certifier::Confirmed> Certifier::MeasureDeferred(const Model& model,

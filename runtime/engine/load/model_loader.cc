@@ -118,9 +118,11 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
   Phase certificate(context_.debug, LogModule::kCertificate,
                     [&] { return name_of("phase certificate"); });
   Certifier::StoreLookup lookup;
+  bool deferred = false;
   if (MayDefer(draft)) {
-    RETURN_IF_ERROR(Certifier(context_).Defer(draft));
-  } else {
+    ASSIGN_OR_RETURN(deferred, Certifier(context_).Defer(draft));
+  }
+  if (!deferred) {
     RETURN_IF_ERROR(Certifier(context_).FindOut(draft, lookup));
     LiveLoader(context_).Improve(draft, lookup);
     RETURN_IF_ERROR(CheckCertificates(draft, plain));
