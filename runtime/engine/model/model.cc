@@ -86,9 +86,13 @@ bool Model::Packs(const RequestShape& shape) const {
   if (proof_->packing == nullptr || shape.exact) return false;
   const int64_t length = shape.sizes[proof_->packing->sequence_axis()];
   if (length > proof_->packing->longest()) return false;
-  // The packed form was made of what the model computes where no size decides anything.
-  if (proof_->slices != nullptr && proof_->slices->AnyDecides(shape.sizes)) return false;
   const bool whole = program_->tail != nullptr || packs_whole_requests();
+  // The packed form was made of what the model computes where no size decides anything, unless that
+  // was looked at by itself (RequestProof).
+  if (!packs_whole_requests() && proof_->slices != nullptr &&
+      proof_->slices->AnyDecides(shape.sizes)) {
+    return false;
+  }
   return !whole || shape.rows <= MaxPackedRows(length);
 }
 
