@@ -1,5 +1,7 @@
 """Pictures and recordings: what their models take, and what of it shares a replay."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -32,13 +34,21 @@ def ask(served, name, **inputs):
     return answer
 
 
+LARGEST = 163_920  # samples: as many frames as a text has tokens in its largest bucket
+
+
 @pytest.mark.parametrize("length", [media.RECORDING_SMALLEST, 512, 777, 1001, 16001])
 def test_recordings_are_padded_up_to_their_largest_bucket(served, rng, length):
     """Frames come in steps; samples behind the end of a recording are in none that counts."""
     for batch in (1, 3, 4):
         samples = rng.standard_normal((batch, length), np.float32)
         bucket = ask(served, "recording", samples=samples).bucket
-        assert bucket.endswith("_s512") if length <= 512 else bucket == "exact"
+        assert length <= int(re.search(r"_s(\d+)$", bucket).group(1)) <= LARGEST
+
+
+def test_a_recording_beyond_the_largest_bucket_runs_at_its_own_size(served, rng):
+    samples = rng.standard_normal((1, LARGEST + 80), np.float32)
+    assert ask(served, "recording", samples=samples).bucket == "exact"
 
 
 def test_recordings_of_several_lengths_share_a_bucket_that_is_named(served, rng):
