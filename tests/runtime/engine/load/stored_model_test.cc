@@ -56,7 +56,7 @@ TEST(StoredModelTest, FindingsAreFoundAgain) {
   EXPECT_EQ(found->axes[1].runs, 0);  // nothing was run
   EXPECT_EQ(found->smallest, (std::vector<int64_t>{1, 8}));
   ASSERT_EQ(found->outputs.size(), 2u);
-  EXPECT_EQ(found->outputs[0].At({3, 5}), Shape({3, 11, 384}));
+  EXPECT_EQ(found->outputs[0].At({3, 5}), Shape({3, 11, 384 + 4 * 3 * 5}));
   EXPECT_TRUE(found->outputs[1].dims.empty());
 }
 
