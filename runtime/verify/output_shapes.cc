@@ -214,6 +214,7 @@ class Fitter {
     extents.push_back(Extent());
     absl::c_sort(extents, [](const Extent& a, const Extent& b) { return a.stride > b.stride; });
     std::vector<std::pair<Extent, int64_t>> found;
+    found.reserve(extents.size());
     for (const Extent& extent : extents) {
       found.emplace_back(extent, RoundUpTo(extent.stride, steps_[axis]) / steps_[axis]);
     }
