@@ -8,7 +8,7 @@ if [ -z "${HOME:-}" ]; then
   HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
   export HOME
 fi
-REPRISE_CACHE=${REPRISE_CACHE:-$HOME/.cache/reprise}
+export REPRISE_CACHE=${REPRISE_CACHE:-$HOME/.cache/reprise}
 # The interpreter of the package list, whatever else is first on PATH: the pinned wheels fit it.
 REPRISE_SYSTEM_PYTHON=/usr/bin/python3
 
