@@ -298,7 +298,7 @@ class Fitter {
     return specialized.ok() && !ReadsBeyondItsData(*specialized);
   }
 
-  // As many samples at once as there are threads: one that refuses the axis ends it.
+  // Looks at as many samples at once as there are threads, and ends where one refuses the axis.
   void CheckAxis(size_t axis, const std::vector<int64_t>& samples) {
     const auto at_once = static_cast<size_t>(std::max(threads_, 1));
     for (size_t begin = 0; begin < samples.size(); begin += at_once) {

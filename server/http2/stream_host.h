@@ -47,7 +47,7 @@ class Http2StreamHost {
   virtual const std::shared_ptr<ConnectionBytes>& account() const = 0;
   virtual const std::shared_ptr<const Peer>& peer() const = 0;
   virtual bool is_spare() const = 0;
-  // So many more streams (or, below zero, fewer) have an answer that the client has not taken.
+  // Adds `change` to the number of streams whose answer the client has not taken.
   virtual void CountUntaken(int change) = 0;
   // A stream is over; `done` is called once its last bytes have left, or never will.
   virtual void WhenSent(std::function<void()> done) = 0;

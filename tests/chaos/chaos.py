@@ -13,7 +13,7 @@ import numpy as np
 from tritonclient.utils import InferenceServerException
 
 from cases import answer_all, make_cases
-from clients import Client, Tally
+from clients import REFUSALS, Client, Tally
 from disturbances import Disturbances, mount_small
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer
@@ -21,6 +21,8 @@ from testing.metrics import Scrape
 from testing.repository import Repository
 
 PAUSE_S = 1.5  # between disturbances
+LONGEST_SILENCE_S = 15
+MOST_REFUSED = 0.05  # of what was asked in peace: disturbances are short
 GROWTH = 1.15  # of resident memory, from the first quarter on
 SLACK_BYTES = 48 << 20
 JUDGED_FROM_S = 300  # shorter runs end before every recipe is there
@@ -59,13 +61,17 @@ def ask_all(daemon, cases):
 
 
 def watch(daemon, tally, stop):
-    """Metrics and liveness answer whatever happens."""
+    """The daemon is there, and says that it is live; without memory it may be silent for a while."""
+    heard = time.monotonic()
     while not stop.wait(1):
         if daemon.process.poll() is not None:
             tally.fault(f"the daemon ended with {daemon.process.returncode}")
             return stop.set()
-        if daemon.http_status("/v2/health/live") not in (200, None):
-            tally.fault("the daemon is not live")
+        status = daemon.http_status("/v2/health/live")
+        if status == 200:
+            heard = time.monotonic()
+        elif status is not None or time.monotonic() - heard > LONGEST_SILENCE_S:
+            tally.fault(f"the daemon is not live: {status}")
 
 
 def run(arguments, folder):
@@ -111,6 +117,9 @@ def run(arguments, folder):
     finally:
         if mounted:
             subprocess.run(["umount", store], check=False)
+    refused = sum(tally.counts[code] for code in REFUSALS)
+    if refused > MOST_REFUSED * (tally.counts["answers"] + refused):
+        tally.fault(f"{refused} requests were refused, {tally.counts['answers']} answered")
     grew = memory["end"] > memory.get("quarter", memory["end"]) * GROWTH + SLACK_BYTES
     if grew and arguments.seconds >= JUDGED_FROM_S:
         tally.fault("memory grew")

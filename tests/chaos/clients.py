@@ -17,8 +17,9 @@ from testing.inference import assert_same_answer, tensors
 
 CLOSE = 1e-3  # two scores that lie closer than that may come in either order
 
-# What a client may be told of what is done to the daemon. Anything else is a fault.
-EXPLAINED = ("DEADLINE_EXCEEDED", "CANCELLED", "UNAVAILABLE", "RESOURCE_EXHAUSTED", "NOT_FOUND")
+# Errors that what is done to the daemon explains. A client that is told anything else has met a fault.
+REFUSALS = ("UNAVAILABLE", "RESOURCE_EXHAUSTED", "NOT_FOUND")
+EXPLAINED = ("DEADLINE_EXCEEDED", "CANCELLED", *REFUSALS)
 
 
 class Tally:

@@ -249,8 +249,6 @@ void WidenPanel(const void* packed, const BlockForm& form, int64_t k, int64_t pa
   widen(b, form.block, 0, k, floats);
 }
 
-constexpr uint32_t kSignBits = 0x80808080u;
-
 // The words at `from` of a panel of columns, whose numbers are kept as they are.
 HWY_INLINE void PutWholeWords(const uint8_t* from, int64_t row_bytes, uint32_t flipped,
                               uint32_t* to) {

@@ -7,31 +7,15 @@
 #include <optional>
 #include <set>
 
-#include "tests/testing/engine_fixture.h"
+#include "tests/runtime/engine/load/proof_fixture.h"
 #include "tests/testing/masked_mean.h"
-#include "tests/testing/temp_folder.h"
 #include "tests/testing/tiny_decoder.h"
 
 namespace reprise {
 namespace {
 
-class DeferredProofTest : public testing::Test {
+class DeferredProofTest : public ProofFixture {
  protected:
-  DeferredProofTest() {
-    store_ = *RecipeStore::Open({.folder = folder_.File("store")});
-    engine_.emplace(EngineOptions{.device = &device_,
-                                  .clock = &clock_,
-                                  .cores = &cores_,
-                                  .store = store_.get(),
-                                  .captures = &captures_},
-                    observer_);
-    stream_ = *Stream::Create({.cores = &cores_});
-  }
-  ~DeferredProofTest() override {
-    captures_.Stop();
-    store_.reset();
-  }
-
   // Nothing is padded along axes beside the batch, but for `other_axes`.
   std::shared_ptr<Model> Load(bool defer, const std::string& bytes = TinyDecoderModel(),
                               bool other_axes = false) {
@@ -82,15 +66,6 @@ class DeferredProofTest : public testing::Test {
     return true;
   }
 
-  SteadyClock clock_;
-  HelperPool cores_{1};
-  CpuDevice device_{DetectIsa()};
-  RememberingObserver observer_;
-  CapturePool captures_{{.urgent_threads = 1, .behind_threads = 1}};
-  const TempFolder folder_;
-  std::unique_ptr<RecipeStore> store_;
-  std::optional<Engine> engine_;
-  std::unique_ptr<Stream> stream_;
   const std::vector<int64_t> ids_ = {1, 5, 2, 7, 3, 9, 4, 4, 8};
   const std::vector<float> numbers_ = TinyNumbers(3 * 2 * 16 * 16, 9, 1);
   Request request_;

@@ -5,32 +5,16 @@
 #include <optional>
 
 #include "runtime/engine/load/certifier.h"
-#include "tests/testing/engine_fixture.h"
+#include "tests/runtime/engine/load/proof_fixture.h"
 #include "tests/testing/masked_mean.h"
-#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
 
 constexpr size_t kSequence = 1;  // position in Model::axes()
 
-class PaddingProofTest : public testing::Test {
+class PaddingProofTest : public ProofFixture {
  protected:
-  PaddingProofTest() {
-    store_ = *RecipeStore::Open({.folder = folder_.File("store")});
-    engine_.emplace(EngineOptions{.device = &device_,
-                                  .clock = &clock_,
-                                  .cores = &cores_,
-                                  .store = store_.get(),
-                                  .captures = &captures_},
-                    observer_);
-    stream_ = *Stream::Create({.cores = &cores_});
-  }
-  ~PaddingProofTest() override {
-    captures_.Stop();
-    store_.reset();
-  }
-
   std::shared_ptr<Model> Load(LateTokens late,
                               ModelOptions options = {.confirm_padding_later = true}) {
     options.id = {"mean", 1};
@@ -56,16 +40,6 @@ class PaddingProofTest : public testing::Test {
     EXPECT_TRUE(plan.TryAdd(*model.Measure(tokens.request)));
     return engine_->Prepare(plan, std::move(ready)) != nullptr;
   }
-
-  SteadyClock clock_;
-  HelperPool cores_{1};
-  CpuDevice device_{DetectIsa()};
-  RememberingObserver observer_;
-  CapturePool captures_{{.urgent_threads = 1, .behind_threads = 1}};
-  const TempFolder folder_;
-  std::unique_ptr<RecipeStore> store_;
-  std::optional<Engine> engine_;
-  std::unique_ptr<Stream> stream_;
 };
 
 TEST_F(PaddingProofTest, LongRequestsWaitForTheProofAndThenGetTheirBucket) {

@@ -9,18 +9,11 @@
 #include <random>
 #include <vector>
 
+#include "tests/runtime/device/cpu/gemm/block_weights.h"
 #include "tests/runtime/device/cpu/gemm/gemm_harness.h"
 
 namespace reprise::cpu {
 namespace {
-
-struct Stored {
-  int bits;    // as the model has them
-  int kept;    // bits in packed words
-  int offset;  // 8 or 128: they are signed there
-  int64_t block;
-  bool points;
-};
 
 // The tiers that multiply bytes.
 std::vector<Isa> ByteTiers() {
@@ -31,41 +24,13 @@ std::vector<Isa> ByteTiers() {
   return tiers;
 }
 
-// Weights [n, k] in blocks along k, packed, and `product`'s B as the floats that they stand for.
+// The same weights, packed.
 struct Packed {
-  Packed(const BlockDigitKernels& kernels, const Stored& s, uint32_t seed, Product& product)
-      : form{.bits = s.kept, .block = s.block, .points = s.points} {
-    std::mt19937 random(seed);
-    const int64_t n = product.n, k = product.k, blocks = form.Blocks(k);
-    const int64_t row_bytes = (blocks * s.block * s.bits + 7) / 8;
-    std::vector<uint8_t> numbers(static_cast<size_t>(n * row_bytes));
-    for (uint8_t& byte : numbers) byte = static_cast<uint8_t>(random());
-    if (s.offset == 8) {
-      for (uint8_t& byte : numbers) byte = static_cast<uint8_t>(static_cast<int>(byte % 16) - 8);
-    }
-    std::vector<float> scales, points;
-    for (int64_t i = 0; i < n * blocks; ++i) {
-      scales.push_back(0.001f * static_cast<float>(1 + random() % 90));
-      points.push_back(static_cast<float>(random() % (1 << s.bits)));
-    }
-    for (int64_t j = 0; j < n; ++j) {
-      for (int64_t i = 0; i < k; ++i) {
-        const int64_t bit = i * s.bits, block = j * blocks + i / s.block;
-        const uint8_t byte = numbers[j * row_bytes + bit / 8];
-        const int stored = s.offset == 0 ? byte >> bit % 8 & ((1 << s.bits) - 1)
-                                         : static_cast<uint8_t>(byte + s.offset);
-        const float point = s.points ? points[block] : static_cast<float>(1 << (s.kept - 1));
-        product.b[j * product.ldb + i] = (static_cast<float>(stored) - point) * scales[block];
-      }
-    }
-    packed = AlignedBuffer(static_cast<size_t>(kernels.packed_bytes(k, n, form)));
-    kernels.pack({.numbers = numbers.data(),
-                  .row_bytes = row_bytes,
-                  .bits = s.bits,
-                  .offset = s.offset,
-                  .scales = scales.data(),
-                  .points = s.points ? points.data() : nullptr},
-                 form, k, n, packed.data());
+  Packed(const BlockDigitKernels& kernels, const Stored& stored, uint32_t seed, Product& product) {
+    const Blocks blocks(stored, seed, product);
+    form = blocks.form;
+    packed = AlignedBuffer(static_cast<size_t>(kernels.packed_bytes(product.k, product.n, form)));
+    kernels.pack(blocks.source, form, product.k, product.n, packed.data());
   }
 
   BlockForm form;
