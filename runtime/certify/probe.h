@@ -66,6 +66,8 @@ struct ProbeOptions {
   int64_t most_elements = int64_t{1} << 24;
   // Outputs that no input reaches: they are the same in every run, and show nothing wrong.
   std::set<std::string> fixed_outputs;
+  // Outputs that are no answers: numbers that answers show too coarsely (verify/watched_form.h).
+  std::set<std::string> watched;
   // The size of a dim under sizes of the symbols: DimSize of passes/specialize/specialize.h.
   std::function<absl::StatusOr<int64_t>(const Dim&, const std::map<std::string, int64_t>&)>
       dim_size;

@@ -91,9 +91,9 @@ absl::StatusOr<std::vector<size_t>> BatchProbe::RowDims(size_t o, const Request&
   const Shape& shape = batch.shape();
   const auto refuse = [&] {
     return absl::FailedPreconditionError(absl::StrCat(
-        "output '", output_names_[o], "' has shape ", ShapeToString(alone), " for ", request.rows,
-        request.rows == 1 ? " row" : " rows", " and ", ShapeToString(shape), " for ", total,
-        ": a dim that moves with the batch, but not by one a row"));
+        OutputWords(options_, output_names_[o]), " has shape ", ShapeToString(alone), " for ",
+        request.rows, request.rows == 1 ? " row" : " rows", " and ", ShapeToString(shape), " for ",
+        total, ": a dim that moves with the batch, but not by one a row"));
   };
   if (alone.size() != shape.size()) return refuse();
   std::vector<size_t> dims;
@@ -149,9 +149,9 @@ absl::StatusOr<std::optional<std::string>> BatchProbe::TryBatch(
         words = Differ(expected, batch, at, options_.tolerance, UsualSizeOf(o));
       }
       if (words.has_value()) {
-        return absl::StrCat("output '", output_names_[o], "' of a request of ", requests[r]->rows,
-                            requests[r]->rows == 1 ? " row" : " rows", " differs in ", mates, " ",
-                            *words);
+        return absl::StrCat(OutputWords(options_, output_names_[o]), " of a request of ",
+                            requests[r]->rows, requests[r]->rows == 1 ? " row" : " rows",
+                            " differs in ", mates, " ", *words);
       }
     }
   }
@@ -202,7 +202,10 @@ absl::StatusOr<std::optional<std::string>> BatchProbe::TrySweeps() {
     if (wrong.has_value()) return wrong;
   }
   for (size_t o = 0; options_.sweeps > 0 && o < told_.size(); ++o) {
-    if (told_[o] || options_.fixed_outputs.contains(output_names_[o])) continue;
+    const std::string& name = output_names_[o];
+    if (told_[o] || options_.fixed_outputs.contains(name) || options_.watched.contains(name)) {
+      continue;
+    }
     // A label may well be one and the same for random inputs.
     if (first_[o].has_value() && !IsFloating(first_[o]->dtype())) continue;
     return absl::StrCat(

@@ -127,8 +127,8 @@ absl::StatusOr<std::optional<std::string>> LengthProbe::TryCase(Case& c, const F
   for (size_t o = 0; o < outputs->size(); ++o) {
     const Tensor& expected = c.expected[o];
     const Tensor& actual = (*outputs)[o];
-    const std::string output =
-        absl::StrCat("output '", output_names_[o], "' (", Describe(c, free, hostile), ")");
+    const std::string output = absl::StrCat(OutputWords(options_, output_names_[o]), " (",
+                                            Describe(c, free, hostile), ")");
     bool fits = expected.shape().size() == actual.shape().size();
     for (size_t d = 0; fits && d < actual.shape().size(); ++d) {
       fits = expected.shape()[d] <= actual.shape()[d];

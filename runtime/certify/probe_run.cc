@@ -17,4 +17,9 @@ absl::StatusOr<std::vector<Tensor>> RunOnce(const ProbeRunner& runner,
   return results;
 }
 
+std::string OutputWords(const ProbeOptions& options, const std::string& output) {
+  if (!options.watched.contains(output)) return absl::StrCat("output '", output, "'");
+  return absl::StrCat("value '", output, "', which answers show coarsely,");
+}
+
 }  // namespace reprise

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,5 +15,8 @@ namespace reprise {
 // runner's errors.
 absl::StatusOr<std::vector<Tensor>> RunOnce(const ProbeRunner& runner,
                                             const std::vector<Numbers>& inputs, size_t outputs);
+
+// "output 'logits'", or "value 'scores', which answers show coarsely,".
+std::string OutputWords(const ProbeOptions& options, const std::string& output);
 
 }  // namespace reprise

@@ -28,12 +28,14 @@ constexpr int64_t kBriefSize = 8;
 }  // namespace
 
 AxisMeasurement::AxisMeasurement(const ProofSubject& subject, ModelAxis& axis, size_t position,
-                                 const PaddingProber& prober, absl::Span<const InputRange> ranges,
+                                 const PaddingProber& prober, ProofRunners& runners,
+                                 absl::Span<const InputRange> ranges,
                                  const std::vector<int64_t>& buckets)
     : subject_(subject),
       axis_(axis),
       position_(position),
       prober_(prober),
+      runners_(runners),
       ranges_(ranges),
       largest_(LargestTaken(subject.axes, prober.graph(), position, buckets)),
       options_(PaddingProber::OptionsFor(subject, prober.graph(), static_cast<int>(position))),
@@ -62,7 +64,7 @@ bool AxisMeasurement::MayFollow() const {
 }
 
 absl::Status AxisMeasurement::Look() {
-  ASSIGN_OR_RETURN(axis_.certificate, prober_.Probe(ranges_, options_));
+  ASSIGN_OR_RETURN(axis_.certificate, Measuring().Probe(ranges_, OptionsOf(options_)));
   axis_.certificate.axis = axis_.label;
   const bool as_guessed = axis_.certificate.certified && axis_.certificate.guards == guess_.guards;
   finding_ = as_guessed ? guessed_ : Ask(axis_.certificate);
@@ -112,6 +114,24 @@ absl::Status AxisMeasurement::GuardIds() {
   return absl::OkStatus();
 }
 
+// Where the ops do not decide, answers may be too coarse to show what padding changes.
+absl::Status AxisMeasurement::Watch() {
+  if (!axis_.certificate.certified || finding_.verdict != Verdict::kUndecided) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(watched_,
+                   WatchedForm::Make(subject_, prober_.sampler(), runners_, position_, options_));
+  return watched_ == nullptr ? absl::OkStatus() : Look();
+}
+
+const PaddingProber& AxisMeasurement::Measuring() const {
+  return watched_ == nullptr ? prober_ : watched_->prober();
+}
+
+ProbeOptions AxisMeasurement::OptionsOf(const ProbeOptions& options) const {
+  return watched_ == nullptr ? options : watched_->OptionsFrom(options);
+}
+
 // Adds the demands of the ops on the rows of the masks.
 void AxisMeasurement::AskOfMasks() {
   AxisCertificate& certificate = axis_.certificate;
@@ -149,7 +169,8 @@ absl::Status AxisMeasurement::Sweep() {
 
 absl::Status AxisMeasurement::SweepWith(const ProbeOptions& options) {
   AxisCertificate& certificate = axis_.certificate;
-  ASSIGN_OR_RETURN(AxisCertificate looked, prober_.Confirm(certificate, ranges_, options));
+  ASSIGN_OR_RETURN(AxisCertificate looked,
+                   Measuring().Confirm(certificate, ranges_, OptionsOf(options)));
   certificate.runs = looked.runs;
   if (!looked.certified) certificate = std::move(looked);
   return absl::OkStatus();
@@ -218,7 +239,8 @@ absl::Status AxisMeasurement::LookFurther() {
   } else if (!later_.empty()) {
     SetOtherSizes(subject_.axes, position_, options_);
     options_.padded_sizes = later_;
-    ASSIGN_OR_RETURN(axis_.certificate, prober_.Confirm(axis_.certificate, ranges_, options_));
+    ASSIGN_OR_RETURN(axis_.certificate,
+                     Measuring().Confirm(axis_.certificate, ranges_, OptionsOf(options_)));
   }
   return absl::OkStatus();
 }
@@ -226,6 +248,7 @@ absl::Status AxisMeasurement::LookFurther() {
 absl::Status AxisMeasurement::Run() {
   RETURN_IF_ERROR(FirstLook());
   RETURN_IF_ERROR(GuardIds());
+  RETURN_IF_ERROR(Watch());
   AskOfMasks();
   RETURN_IF_ERROR(Sweep());
   Join();

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -18,6 +19,8 @@
 #include "absl/types/span.h"
 #include "runtime/certify/probe.h"
 #include "runtime/verify/padding_prober.h"
+#include "runtime/verify/proof_runners.h"
+#include "runtime/verify/watched_form.h"
 
 namespace reprise {
 
@@ -34,8 +37,8 @@ class AxisMeasurement {
   // `axis`: that at `position` of `subject`, whose certificate Run fills in. `buckets`: of the
   // axis.
   AxisMeasurement(const ProofSubject& subject, ModelAxis& axis, size_t position,
-                  const PaddingProber& prober, absl::Span<const InputRange> ranges,
-                  const std::vector<int64_t>& buckets);
+                  const PaddingProber& prober, ProofRunners& runners,
+                  absl::Span<const InputRange> ranges, const std::vector<int64_t>& buckets);
 
   // Errors: as of a run of the model that no certificate can be told from.
   absl::Status Run();
@@ -50,7 +53,10 @@ class AxisMeasurement {
   absl::Status Look();
   absl::Status FirstLook();
   absl::Status GuardIds();
+  absl::Status Watch();
   void AskOfMasks();
+  const PaddingProber& Measuring() const;
+  ProbeOptions OptionsOf(const ProbeOptions& options) const;
   absl::Status Sweep();
   // A second look with the sweeps that `options` say.
   absl::Status SweepWith(const ProbeOptions& options);
@@ -63,13 +69,15 @@ class AxisMeasurement {
   ModelAxis& axis_;
   const size_t position_;
   const PaddingProber& prober_;
+  ProofRunners& runners_;
   const absl::Span<const InputRange> ranges_;
   const int64_t largest_;  // bucket that the model takes
   ProbeOptions options_;
   const AxisCertificate guess_;
-  const AxisFinding guessed_;   // what the ops say of it
-  std::vector<int64_t> later_;  // lengths that the first look leaves out
-  AxisFinding finding_;         // what the ops say of the certificate
+  const AxisFinding guessed_;                   // what the ops say of it
+  std::vector<int64_t> later_;                  // lengths that the first look leaves out
+  std::unique_ptr<const WatchedForm> watched_;  // null: the answers alone are looked at
+  AxisFinding finding_;                         // what the ops say of the certificate
   std::optional<Rest> rest_;
 };
 

@@ -78,6 +78,7 @@ class PaddingProber {
   absl::Status Check(PackingCheck& check, absl::Span<const InputRange> ranges,
                      const ProbeOptions& options, const PackingCheck::Rounds& rounds) const;
 
+  const SizeSampler& sampler() const { return sampler_; }
   const std::string& output(size_t i) const { return outputs_[i]; }
   const Graph& graph() const { return graph_; }
 

@@ -16,6 +16,7 @@
 #include "runtime/verify/probe_sizes.h"
 #include "runtime/verify/request_proof.h"
 #include "runtime/verify/slice_proof.h"
+#include "runtime/verify/watched_form.h"
 
 namespace reprise {
 namespace {
@@ -179,7 +180,7 @@ absl::StatusOr<PaddingProof::Findings> PaddingProof::Measure(
       lanes_.ForEach(wanted.size() + trials, [&](size_t work, const PaddingProber& own) {
         if (work >= wanted.size()) return packed.Run(own);
         const size_t i = wanted[work];
-        AxisMeasurement measurement(subject_, axes[i], i, own, *ranges, buckets[i]);
+        AxisMeasurement measurement(subject_, axes[i], i, own, runners_, *ranges, buckets[i]);
         const absl::Status status = measurement.Run();
         if (axes[i].is_batch) RefuseOddOutputs(subject_.output_shapes, i, own, axes[i]);
         if (axes[i].certificate.certified) {
@@ -261,6 +262,21 @@ absl::StatusOr<PaddingProof::AnyMask> PaddingProof::MeasureAnyMask(
   return found;
 }
 
+absl::StatusOr<AxisCertificate> PaddingProof::ConfirmClosely(size_t position,
+                                                             const AxisCertificate& certificate,
+                                                             bool proved,
+                                                             absl::Span<const InputRange> ranges,
+                                                             const ProbeOptions& options,
+                                                             const PaddingProber& prober) const {
+  std::unique_ptr<const WatchedForm> watched;
+  if (!proved) {
+    ASSIGN_OR_RETURN(watched,
+                     WatchedForm::Make(subject_, prober.sampler(), runners_, position, options));
+  }
+  if (watched == nullptr) return prober.Confirm(certificate, ranges, options);
+  return watched->prober().Confirm(certificate, ranges, watched->OptionsFrom(options));
+}
+
 absl::StatusOr<AxisCertificate> PaddingProof::ConfirmAxis(const PendingProof::Axis& left,
                                                           absl::Span<const InputRange> ranges,
                                                           const PaddingProber& prober) const {
@@ -272,7 +288,9 @@ absl::StatusOr<AxisCertificate> PaddingProof::ConfirmAxis(const PendingProof::Ax
   options.padded_sizes = rest.padded_sizes;
   options.brief = rest.brief;
   options.sweeps = axis.certificate.proved ? 0 : kSweeps;
-  ASSIGN_OR_RETURN(AxisCertificate certificate, prober.Confirm(axis.certificate, ranges, options));
+  ASSIGN_OR_RETURN(
+      AxisCertificate certificate,
+      ConfirmClosely(position, axis.certificate, axis.certificate.proved, ranges, options, prober));
   SayWhereItHolds(subject_.axes, position, certificate);
   subject_.log(absl::StrCat(
       "axis ", axis.label,
@@ -309,7 +327,8 @@ absl::Status PaddingProof::Extend(size_t position, int64_t size) {
     SetOtherSizes(subject_.axes, position, options);
     options.padded_sizes = {size};
     options.sweeps = finding.proved() ? 0 : kSweeps;
-    ASSIGN_OR_RETURN(const AxisCertificate found, prober.Confirm(known, ranges, options));
+    ASSIGN_OR_RETURN(const AxisCertificate found,
+                     ConfirmClosely(position, known, finding.proved(), ranges, options, prober));
     return found.certified ? absl::OkStatus() : absl::FailedPreconditionError(found.reason);
   });
 }

@@ -87,6 +87,13 @@ class PaddingProof {
   absl::Status Extend(size_t position, int64_t size);
 
  private:
+  // Confirms the certificate of the axis at `position`; where the ops do not prove it, with what
+  // the answers show too coarsely.
+  absl::StatusOr<AxisCertificate> ConfirmClosely(size_t position,
+                                                 const AxisCertificate& certificate, bool proved,
+                                                 absl::Span<const InputRange> ranges,
+                                                 const ProbeOptions& options,
+                                                 const PaddingProber& prober) const;
   absl::StatusOr<AxisCertificate> ConfirmAxis(const PendingProof::Axis& left,
                                               absl::Span<const InputRange> ranges,
                                               const PaddingProber& prober) const;

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "runtime/graph/node.h"
 #include "runtime/graph/tensor.h"
 
 namespace reprise {
@@ -49,6 +50,9 @@ class ProofRunners {
   virtual int threads() const = 0;
   // RESOURCE_EXHAUSTED: there is no memory for it. The runners of one object share recipes.
   virtual absl::StatusOr<std::unique_ptr<ProofRunner>> NewRunner() = 0;
+  // The same for `form`, another form of the model with the same inputs, which the runner borrows.
+  // It has recipes of its own.
+  virtual absl::StatusOr<std::unique_ptr<ProofRunner>> NewRunner(const Graph& form) = 0;
 
   // Makes the packed form, once, which runners run from then on. The error says why there is none.
   virtual absl::StatusOr<PackedForm> Pack() = 0;

@@ -34,12 +34,16 @@ Request RequestOf(const std::vector<Tensor>& inputs) {
 
 class ModelRunners::Runner final : public ProofRunner {
  public:
-  Runner(ModelRunners& owner, std::unique_ptr<Stream> stream)
+  // `form`: null for the model as it is.
+  Runner(ModelRunners& owner, std::unique_ptr<Stream> stream, std::unique_ptr<Form> form)
       : owner_(owner),
         options_(owner.options_),
         stream_(std::move(stream)),
-        exact_(*options_.graph, *options_.fingerprint, options_.inputs, *options_.parameters,
-               *options_.device, *options_.clock, *stream_, owner.recipes_) {
+        form_(std::move(form)),
+        exact_(form_ != nullptr ? form_->graph : *options_.graph,
+               form_ != nullptr ? form_->fingerprint : *options_.fingerprint, options_.inputs,
+               *options_.parameters, *options_.device, *options_.clock, *stream_,
+               form_ != nullptr ? form_->recipes : owner.recipes_) {
     const int64_t weights = options_.parameters->leaf_bytes();
     exact_.Limit(kMostFrameBytes + kPerWeightByte * weights,
                  kMostWork + kWorkPerWeightByte * static_cast<double>(weights));
@@ -62,6 +66,7 @@ class ModelRunners::Runner final : public ProofRunner {
   ModelRunners& owner_;
   const Options& options_;
   const std::unique_ptr<Stream> stream_;
+  const std::unique_ptr<Form> form_;
   ExactRunner exact_;
   std::shared_ptr<const Recipe> recipe_;  // the packed one, once it was run
 };
@@ -128,7 +133,14 @@ std::vector<std::vector<Tensor>> ModelRunners::Runner::Read(absl::Span<const Pac
 absl::StatusOr<std::unique_ptr<ProofRunner>> ModelRunners::NewRunner() {
   // One thread: runners work side by side, and a core that one borrows another has to wait for.
   ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, Stream::Create({.cores = options_.cores}));
-  return std::make_unique<Runner>(*this, std::move(stream));
+  return std::make_unique<Runner>(*this, std::move(stream), nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<ProofRunner>> ModelRunners::NewRunner(const Graph& form) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, Stream::Create({.cores = options_.cores}));
+  return std::make_unique<Runner>(
+      *this, std::move(stream),
+      std::unique_ptr<Form>(new Form{form, FingerprintGraph(form), ExactRecipes()}));
 }
 
 absl::StatusOr<PackedForm> ModelRunners::Pack() {

@@ -37,6 +37,7 @@ class ModelRunners final : public ProofRunners {
 
   int threads() const override { return options_.cores == nullptr ? 1 : options_.cores->cores(); }
   absl::StatusOr<std::unique_ptr<ProofRunner>> NewRunner() override;
+  absl::StatusOr<std::unique_ptr<ProofRunner>> NewRunner(const Graph& form) override;
   absl::StatusOr<PackedForm> Pack() override;
 
   // The packed form that Pack made, or why there is none.
@@ -44,6 +45,12 @@ class ModelRunners final : public ProofRunners {
 
  private:
   class Runner;
+  // A form of the model that one runner runs.
+  struct Form {
+    const Graph& graph;
+    GraphFingerprint fingerprint;
+    ExactRecipes recipes;
+  };
 
   // Constant after construction.
   const Options options_;
