@@ -64,7 +64,7 @@ struct ProbeOptions {
   int64_t step = 1;      // all lengths are multiples of it, as `padded_sizes` and `smallest` are
   // Elements of the inputs of one run. More of them end the probe: RESOURCE_EXHAUSTED.
   int64_t most_elements = int64_t{1} << 24;
-  // Outputs that no input reaches: they are the same in every run, and show nothing wrong.
+  // Outputs that hold the same at a size whatever the inputs hold, and show nothing wrong.
   std::set<std::string> fixed_outputs;
   // Outputs that are no answers: numbers that answers show too coarsely (verify/watched_form.h).
   std::set<std::string> watched;

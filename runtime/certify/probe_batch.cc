@@ -64,25 +64,8 @@ absl::StatusOr<BatchProbe::Request> BatchProbe::Alone(int64_t rows,
   }
   ASSIGN_OR_RETURN(request.expected, Execute(request.inputs));
   for (const Tensor& output : request.expected) saw_finite_ = saw_finite_ || HasFinite(output);
-  NoteWhatIsTold(request);
+  if (rows == 1) told_.Note(request.expected, options_.tolerance);
   return request;
-}
-
-void BatchProbe::NoteWhatIsTold(const Request& request) {
-  if (request.rows != 1) return;
-  first_.resize(request.expected.size());
-  told_.resize(request.expected.size());
-  for (size_t o = 0; o < request.expected.size(); ++o) {
-    const Tensor& output = request.expected[o];
-    if (told_[o] || !HasFinite(output)) continue;
-    if (!first_[o].has_value()) {
-      first_[o] = output;
-      continue;
-    }
-    told_[o] =
-        first_[o]->shape() != output.shape() ||
-        Differ(*first_[o], output, Shape(output.shape().size(), 0), options_.tolerance).has_value();
-  }
 }
 
 absl::StatusOr<std::vector<size_t>> BatchProbe::RowDims(size_t o, const Request& request,
@@ -201,19 +184,8 @@ absl::StatusOr<std::optional<std::string>> BatchProbe::TrySweeps() {
                      TryBatch(kLargeBatch, {&*two, &*one}, offsets, hostile, content.seed));
     if (wrong.has_value()) return wrong;
   }
-  for (size_t o = 0; options_.sweeps > 0 && o < told_.size(); ++o) {
-    const std::string& name = output_names_[o];
-    if (told_[o] || options_.fixed_outputs.contains(name) || options_.watched.contains(name)) {
-      continue;
-    }
-    // A label may well be one and the same for random inputs.
-    if (first_[o].has_value() && !IsFloating(first_[o]->dtype())) continue;
-    return absl::StrCat(
-        "output '", output_names_[o], "' is ",
-        first_[o].has_value() ? "the same whatever the inputs hold" : "no number in any run",
-        ", so nothing could be compared");
-  }
-  return std::nullopt;
+  if (options_.sweeps == 0) return std::nullopt;
+  return told_.FirstUntold(output_names_, options_);
 }
 
 std::vector<BatchProbe::Round> BatchProbe::BriefRounds() {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/certify/draw.h"
+#include "runtime/certify/told_outputs.h"
 
 namespace reprise {
 
@@ -60,8 +61,6 @@ class BatchProbe {
   // Batches of the same two requests with other contents, all of them random numbers around 0,
   // below it or above it.
   absl::StatusOr<std::optional<std::string>> TrySweeps();
-  // Notes which outputs tell requests of one row apart.
-  void NoteWhatIsTold(const Request& request);
   absl::StatusOr<std::vector<Tensor>> Execute(const std::vector<Numbers>& inputs);
 
   const Drawer& drawer_;
@@ -70,9 +69,7 @@ class BatchProbe {
   const ProbeOptions& options_;
   std::vector<std::vector<size_t>> row_dims_;  // per input: the dims that move with the batch
   bool saw_finite_ = false;
-  // By output: the first answer of one row with a number in it, and whether another one differed.
-  std::vector<std::optional<Tensor>> first_;
-  std::vector<bool> told_;
+  ToldOutputs told_;  // notes requests of one row
   AxisCertificate certificate_;
 };
 

@@ -70,6 +70,7 @@ absl::Status LengthProbe::Expect(Case& c) {
   }
   c.expected = *std::move(expected);
   for (const Tensor& output : c.expected) saw_finite_ = saw_finite_ || HasFinite(output);
+  told_.Note(c.expected, options_.tolerance);
   return absl::OkStatus();
 }
 
@@ -365,7 +366,12 @@ absl::StatusOr<AxisCertificate> LengthProbe::Confirm(const AxisCertificate& cert
   for (size_t i : moving_) {
     if (!absl::c_linear_search(certificate.guards, drawer_.name(i))) free.insert(i);
   }
-  ASSIGN_OR_RETURN(const bool holds, Holds(free));
+  ASSIGN_OR_RETURN(bool holds, Holds(free));
+  if (holds && options_.sweeps > 0) {
+    const std::optional<std::string> untold = told_.FirstUntold(output_names_, options_);
+    holds = !untold.has_value();
+    failure_ = untold.value_or("");
+  }
   if (!holds) {
     certificate_.certified = certificate_.proved = false;
     certificate_.guards.clear();

@@ -8,6 +8,7 @@
 
 #include "runtime/certify/draw.h"
 #include "runtime/certify/length_cases.h"
+#include "runtime/certify/told_outputs.h"
 
 namespace reprise {
 
@@ -19,7 +20,8 @@ class LengthProbe {
 
   // Finds the guards. INVALID_ARGUMENT when no input has the axis.
   absl::StatusOr<AxisCertificate> Run();
-  // Tries the guards of `certificate` at two lengths for each padded size.
+  // Tries the guards of `certificate` at two lengths for each padded size. With `options.sweeps`
+  // every output of floats must have told contents apart, as BatchProbe says.
   absl::StatusOr<AxisCertificate> Confirm(const AxisCertificate& certificate);
 
  private:
@@ -76,6 +78,7 @@ class LengthProbe {
   std::string failure_;  // why the last set failed
   std::string refusal_;  // the model's first error for an unpadded run
   bool saw_finite_ = false;
+  ToldOutputs told_;
   AxisCertificate certificate_;
 };
 

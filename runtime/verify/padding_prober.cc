@@ -15,6 +15,7 @@
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/specialize/specialize.h"
+#include "runtime/verify/data_values.h"
 #include "runtime/verify/mask_inputs.h"
 
 namespace reprise {
@@ -67,23 +68,12 @@ bool IsCompared(const Graph& graph, const std::string& input) {
   return false;
 }
 
-// The names of the outputs that no input of the graph reaches.
-std::set<std::string> OutputsWithoutInputs(const Graph& graph,
-                                           const std::vector<std::string>& names) {
-  std::set<ValueId> reached(graph.inputs().begin(), graph.inputs().end());
-  std::vector<ValueId> open(reached.begin(), reached.end());
-  while (!open.empty()) {
-    const ValueId one = open.back();
-    open.pop_back();
-    for (const NodeId user : graph.value(one).users) {
-      for (const ValueId result : graph.node(user).outputs) {
-        if (result != kNone && reached.insert(result).second) open.push_back(result);
-      }
-    }
-  }
+// The names of the outputs that hold the same whatever the inputs of the graph hold.
+std::set<std::string> FixedOutputs(const Graph& graph, const std::vector<std::string>& names) {
+  const std::set<ValueId> data = FindDataValues(graph);
   std::set<std::string> fixed;
   for (size_t o = 0; o < names.size() && o < graph.outputs().size(); ++o) {
-    if (!reached.contains(graph.outputs()[o])) fixed.insert(names[o]);
+    if (!data.contains(graph.outputs()[o])) fixed.insert(names[o]);
   }
   return fixed;
 }
@@ -191,7 +181,7 @@ ProbeOptions PaddingProber::OptionsFor(const ProofSubject& subject, const Graph&
                                        int position) {
   ProbeOptions options = {.fills = subject.fills,
                           .most_elements = kMostElements + kPerWeightByte * subject.parameter_bytes,
-                          .fixed_outputs = OutputsWithoutInputs(graph, subject.outputs),
+                          .fixed_outputs = FixedOutputs(graph, subject.outputs),
                           .dim_size = DimSize};
   if (subject.batch_axis >= 0) options.batch_axis = subject.axes[subject.batch_axis].symbol;
   if (position >= 0) {

@@ -12,8 +12,8 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op_facts.h"
-#include "runtime/ops/movement/shape_op.h"
 #include "runtime/passes/specialize/specialize.h"
+#include "runtime/verify/data_values.h"
 
 namespace reprise {
 namespace {
@@ -23,21 +23,7 @@ constexpr size_t kMostWatched = 64;
 // Sizes of a batch that is looked at.
 constexpr int64_t kFewRows = 3, kMoreRows = 5;
 
-using Shapes = std::vector<Shape>;  // by what may be watched
-
-// The values that hang on what inputs hold, beyond their sizes.
-std::set<ValueId> FindData(const Graph& graph) {
-  std::set<ValueId> data(graph.inputs().begin(), graph.inputs().end());
-  for (const NodeId id : graph.NodeIds()) {
-    const Node& node = graph.node(id);
-    if (node.op == ShapeOp::kName || node.op == SizeOp::kName) continue;
-    const auto is_data = [&](ValueId input) { return data.contains(input); };
-    if (absl::c_any_of(node.inputs, is_data)) {
-      data.insert(node.outputs.begin(), node.outputs.end());
-    }
-  }
-  return data;
-}
+using Shapes = std::vector<Shape>;  // one for each value that may be watched
 
 // A Cast between floats keeps what differs, and is the one coarse op that may.
 bool IsCoarse(const Graph& graph, const Node& node) {
@@ -48,7 +34,7 @@ bool IsCoarse(const Graph& graph, const Node& node) {
 
 // The data that coarse nodes read, as other nodes made it; those next to the answers.
 std::vector<ValueId> FindCandidates(const Graph& graph) {
-  const std::set<ValueId> data = FindData(graph);
+  const std::set<ValueId> data = FindDataValues(graph);
   std::vector<ValueId> found;
   for (const NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);

@@ -38,7 +38,7 @@ enum OpMark : uint32_t {
   kOfSegments = 1u << 17,  // reads packed tokens by their segments: none that no request has
   kLight = 1u << 18,       // few steps an element, worth no recipe of their own
   kHeavy = 1u << 19,       // many steps an element
-  kCoarse = 1u << 20,      // of operands that differ it may make the very same
+  kCoarse = 1u << 20,      // makes the very same of some operands that differ
 };
 
 struct OpFacts {

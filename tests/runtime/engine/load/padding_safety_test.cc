@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/runtime/engine/load/padding_cases/attention.h"
 #include "tests/runtime/engine/load/padding_cases/batch.h"
+#include "tests/runtime/engine/load/padding_cases/coarse.h"
 #include "tests/runtime/engine/load/padding_cases/joined_masks.h"
 #include "tests/runtime/engine/load/padding_cases/numbers.h"
 #include "tests/runtime/engine/load/padding_cases/padding_case.h"
@@ -246,6 +247,7 @@ REPRISE_PADDING_CASES(Sums, kSumTraps, PackingMode::kOff);
 REPRISE_PADDING_CASES(Sizes, kSizeTraps, PackingMode::kOff);
 REPRISE_PADDING_CASES(Batch, kBatchTraps, PackingMode::kOff);
 REPRISE_PADDING_CASES(Numbers, kNumberTraps, PackingMode::kOff);
+REPRISE_PADDING_CASES(Coarse, kCoarseTraps, PackingMode::kOff);
 REPRISE_PADDING_CASES(Rare, kRareTraps, PackingMode::kOff);
 
 }  // namespace

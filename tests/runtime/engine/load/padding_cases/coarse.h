@@ -1,0 +1,68 @@
+// Models whose answers are too coarse to show what padding changed: comparisons, whole numbers,
+// functions that saturate, and answers that are always the same.
+#pragma once
+
+#include "tests/runtime/engine/load/padding_cases/padding_case.h"
+#include "tests/runtime/engine/load/padding_cases/parts.h"
+
+namespace reprise {
+
+// `twice`: the tokens of `x` behind themselves.
+inline void AddTwice(ModelBuilder& b) {
+  SetAttribute(b.Node("Concat", {"x", "x"}, {"twice"}), "axis", int64_t{1});
+}
+
+inline const PaddingCase kCoarseTraps[] = {
+    // No element of the table is 0, so that the second tokens look alike wherever they lie.
+    {.name = "PlacesThatMoveBehindACastToBool",
+     .build =
+         [](ModelBuilder& b) {
+           AddTwice(b);
+           AddCast(b, "twice", "held", onnx::TensorProto::BOOL);
+           AddCast(b, "held", "y");
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "value 'twice', which answers show coarsely"},
+    {.name = "PlacesThatMoveBehindACastLikeBool",
+     .build =
+         [](ModelBuilder& b) {
+           AddTwice(b);
+           b.Initializer<uint8_t>("like", onnx::TensorProto::BOOL, {}, {1});
+           b.Node("CastLike", {"twice", "like"}, {"held"});
+           AddCast(b, "held", "y");
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "value 'twice', which answers show coarsely"},
+    // Rows see each other in a sum that is far beyond 1.
+    {.name = "RowsThatMeetBehindATanhThatSaturates",
+     .build =
+         [](ModelBuilder& b) {
+           b.Node("ReduceMean", {"x", "one"}, {"mean"});
+           b.Node("Squeeze", {"mean", "one"}, {"pooled"});
+           AddNumber(b, "many", 1000);
+           b.Node("Mul", {"pooled", "pooled"}, {"squares"});
+           SetAttribute(b.Node("Einsum", {"squares", "squares"}, {"meets"}), "equation",
+                        std::string("ab,cb->ac"));
+           SetAttribute(b.Node("Gemm", {"meets", "meets"}, {"all"}), "transB", int64_t{1});
+           b.Node("Mul", {"all", "many"}, {"large"});
+           b.Node("Tanh", {"large"}, {"y"});
+         },
+     .batch = false,
+     .sequence = false,
+     .words = "(ReduceMean) averages over sequence"},
+    {.name = "AnswersThatAreAlwaysZero",
+     .build =
+         [](ModelBuilder& b) {
+           AddTwice(b);
+           b.Node("Abs", {"twice"}, {"above"});
+           b.Node("Neg", {"above"}, {"below"});
+           b.Node("Relu", {"below"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "'y' is the same whatever the inputs hold"},
+};
+
+}  // namespace reprise
