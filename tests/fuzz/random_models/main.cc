@@ -142,7 +142,11 @@ int RunMany(const Flags& flags) {
     const int64_t began = clock.NowNs();
     Verdict verdict = trials.Run(test);
     const double seconds = static_cast<double>(clock.NowNs() - began) / 1e9;
-    if (seconds > 5) std::cout << "seed " << seed << " took " << seconds << " s" << std::endl;
+    if (seconds > 5) {
+      std::cout << "seed " << seed << " took " << seconds << " s, loading " << verdict.loading
+                << ", confirming " << verdict.confirming << ", asking " << verdict.asking
+                << std::endl;
+    }
     coverage.Add(test, verdict);
     if ((models + 1) % kModelsALine == 0) {
       std::cout << models + 1 << " models, " << faults << " faults" << std::endl;

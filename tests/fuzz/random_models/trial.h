@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "runtime/base/clock.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/engine/engine.h"
@@ -50,6 +51,8 @@ struct Verdict {
   // and unpadded they are refused, padded they are answered with what the padding makes.
   int64_t beyond_end = 0;
   std::set<std::string> refusals;  // refused requests that the reference kernels answer
+  // Seconds for loading, for what Confirm looks at behind readiness, and for answers.
+  double loading = 0, confirming = 0, asking = 0;
 };
 
 class Trials {
@@ -64,12 +67,16 @@ class Trials {
   class Round;   // all requests of a case, with contents of one seed
 
   absl::StatusOr<std::shared_ptr<Model>> Load(const TestCase& test, const std::string& bytes,
-                                              const std::set<std::string>& no_padding);
+                                              const std::set<std::string>& no_padding,
+                                              Verdict& verdict);
   std::vector<Response> Ask(const Model& model, const Round& round, bool together,
                             Verdict& verdict);
   // Says how the answer is wrong; `exact` is the model without padding.
   Fault Judge(const TestCase& test, const Model& exact, const Asked& asked,
               const Response& response, Verdict& verdict, std::string& words);
+
+  // Adds what `work` takes to `seconds`.
+  void Time(double& seconds, absl::FunctionRef<void()> work);
 
   std::string folder_;
   int64_t files_ = 0;
