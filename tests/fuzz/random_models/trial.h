@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "runtime/base/clock.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/engine/engine.h"
@@ -51,7 +50,7 @@ struct Verdict {
   // and unpadded they are refused, padded they are answered with what the padding makes.
   int64_t beyond_end = 0;
   std::set<std::string> refusals;  // refused requests that the reference kernels answer
-  // Seconds for loading, for what Confirm looks at behind readiness, and for answers.
+  // Seconds of the processor for loading, for what Confirm looks at behind readiness, and for answers.
   double loading = 0, confirming = 0, asking = 0;
 };
 
@@ -74,9 +73,6 @@ class Trials {
   // Says how the answer is wrong; `exact` is the model without padding.
   Fault Judge(const TestCase& test, const Model& exact, const Asked& asked,
               const Response& response, Verdict& verdict, std::string& words);
-
-  // Adds what `work` takes to `seconds`.
-  void Time(double& seconds, absl::FunctionRef<void()> work);
 
   std::string folder_;
   int64_t files_ = 0;
