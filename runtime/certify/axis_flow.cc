@@ -155,16 +155,19 @@ TableLines LinesOf(const Shape& shape, const std::vector<double>& values, int64_
 // The positions that a dim of these two sizes has, where it is known.
 using FindExtent = absl::FunctionRef<std::optional<Extent>(int64_t, int64_t)>;
 
+void ReadNumbers(const Tensor& small, const Tensor& large, const AxisFlowOptions& options,
+                 AxisFlowValue& flow);
+
 // A constant that both sizes have: with positions where one is the beginning of the other.
 AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
                              const AxisFlowOptions& options, FindExtent find_extent) {
   AxisFlowValue flow;
   const Shape& a = small.shape();
   const Shape& b = large.shape();
-  flow.nonnegative = AllElements(large, [](double value) { return value >= 0; });
-  if (a == b && small.data() == large.data()) return flow;  // The model's own.
-  if (a.size() != b.size()) {
-    flow.follows_size = true;
+  const bool own = a == b && small.data() == large.data();  // the model's
+  if (own || a.size() != b.size()) {
+    flow.nonnegative = AllElements(large, [](double value) { return value >= 0; });
+    flow.follows_size = !own;
     return flow;
   }
   for (size_t d = 0; d < a.size(); ++d) {
@@ -179,7 +182,21 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
       flow.follows_size = true;
     }
   }
-  if (flow.follows_size) return flow;
+  // A table of all rows and heads is read once. With positions along two dims, the second of them
+  // is kept, which is read beside the first.
+  size_t dims = flow.along.size() < 2 ? a.size() : flow.along.back().dim;
+  dims = std::min(DimsOfCopies(small, dims), DimsOfCopies(large, dims));
+  ReadNumbers(FirstOfCopies(small, dims), FirstOfCopies(large, dims), options, flow);
+  return flow;
+}
+
+// The part of it that the elements tell, once the positions are known.
+void ReadNumbers(const Tensor& small, const Tensor& large, const AxisFlowOptions& options,
+                 AxisFlowValue& flow) {
+  const Shape& a = small.shape();
+  const Shape& b = large.shape();
+  flow.nonnegative = AllElements(large, [](double value) { return value >= 0; });
+  if (flow.follows_size) return;
   const std::vector<double> values = small.ToDoubles();
   const std::vector<double> larger = large.ToDoubles();
   const Shape strides = Strides(a);
@@ -211,7 +228,7 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
       positions.padding = ValueBehind(b, larger, positions.dim, flow.along[0].dim);
     }
   }
-  if (options.is_batch) return flow;
+  if (options.is_batch) return;
   // Queries of another axis than the keys lie along another dim.
   if (flow.along.size() == 2) {
     flow.structure = StructureOf(b, larger, flow.along[0].dim, flow.along[1].dim);
@@ -219,7 +236,6 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
     flow.structure = StructureOf(b, larger, flow.along[0].dim - 1, flow.along[0].dim);
   }
   if (!flow.along.empty()) flow.lines = LinesOf(b, larger, flow.along.back().dim);
-  return flow;
 }
 
 const ParameterExpr* InputOf(const ParameterExpr& expr, size_t i) {
@@ -357,6 +373,11 @@ class Walk {
       }
       for (const Positions& positions : flows_[id].along) {
         if (positions.compact || (!positions.moved && !positions.repeated)) continue;
+        // A second line, or part, begins where the first one ends: behind the padding.
+        if (positions.repeated && (!positions.moved || !positions.parts.empty())) {
+          return {Verdict::kMixes, absl::StrCat("output '", small_.value(id).name, "'"),
+                  absl::StrCat("holds several lines, one behind the other, of ", options_.axis)};
+        }
         return {Verdict::kUndecided, absl::StrCat("output '", small_.value(id).name, "'"),
                 absl::StrCat("need not begin with the positions of ", options_.axis)};
       }

@@ -91,6 +91,8 @@ absl::string_view HostileName(Hostile hostile) {
       return "small values";
     case Hostile::kSweep:
       return "many values";
+    case Hostile::kQuiet:
+      return "values near 0";
   }
   return "";
 }
@@ -203,7 +205,8 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
   const bool is_float = IsFloating(inputs_[i].dtype);
   if (is_float && !content.float_masks) {
     std::normal_distribution<double> normal;
-    absl::c_generate(numbers.values, [&] { return normal(random) + content.float_shift; });
+    const double scale = content.quiet ? std::exp2(-static_cast<double>(random() % 9)) : 1;
+    absl::c_generate(numbers.values, [&] { return scale * normal(random) + content.float_shift; });
     SprinkleTelling(inputs_[i].telling, content, numbers.values.size(), random,
                     [&](size_t e, double number) { numbers.values[e] = number + normal(random); });
     return numbers;
@@ -301,6 +304,9 @@ Numbers Drawer::DrawHostile(size_t i, const Shape& shape, Hostile hostile, uint6
       return Constant(i, shape, is_float ? -kLargeFloat : range.limited ? range.low : 0);
     case Hostile::kOne:
       return Constant(i, shape, range.limited ? std::clamp<int64_t>(1, range.low, range.high) : 1);
+    case Hostile::kQuiet:
+      if (is_float) return Draw(i, shape, {.quiet = true, .seed = 2 * seed});
+      return DrawHostile(i, shape, Hostile::kSweep, seed);
     case Hostile::kSweep: {
       if (MaskLike(i)) return DrawHostile(i, shape, Hostile::kRandom, seed);
       // As many different ids as there is room for, which do not repeat in a small table.

@@ -20,7 +20,7 @@ namespace reprise {
 enum class MaskPattern { kOnes, kRagged, kHoles, kLeftPadded, kAlternating, kFirst, kNone };
 
 // The contents of padding that is free, or of the row of a batch-mate.
-enum class Hostile { kRandom, kHigh, kLow, kOne, kSmall, kSweep };
+enum class Hostile { kRandom, kHigh, kLow, kOne, kSmall, kSweep, kQuiet };
 inline constexpr Hostile kAllHostile[] = {Hostile::kHigh, Hostile::kSmall, Hostile::kLow,
                                           Hostile::kRandom, Hostile::kOne};
 absl::string_view HostileName(Hostile hostile);
@@ -58,6 +58,9 @@ class Drawer {
     bool counted_ids = false;  // ids hold their fill value nowhere else
     // Added to random floats, so that rows all below and all above the padding occur too.
     double float_shift = 0;
+    // Floats of some magnitude between 1/256 and 1: near enough to 0 that what has bounds (a clip,
+    // a hyperbolic tangent, 8 bits) reaches none of them, and tells apart what it is given.
+    bool quiet = false;
     uint64_t seed = 0;
   };
   // Contents that a client might send.

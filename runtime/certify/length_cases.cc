@@ -133,6 +133,10 @@ std::vector<LengthCase> LengthCases(const ProbeOptions& options, CountingPlaces 
                  .counted_ids = level > CountingPlaces::kOne,
                  .seed = static_cast<uint64_t>(300 + i)};
     c.hostile = Hostile::kSweep;
+    if (i % 3 == 2) {
+      c.content.quiet = true;
+      c.hostile = Hostile::kQuiet;
+    }
     cases.push_back(std::move(c));
   }
   return cases;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "absl/algorithm/container.h"
@@ -171,6 +172,29 @@ std::optional<std::string> Differ(const Tensor& expected, const Tensor& actual, 
   const std::vector<double> got = actual.ToDoubles();
   return DifferIn(absl::MakeConstSpan(want), absl::MakeConstSpan(got), expected.shape(),
                   actual.shape(), offset, IsFloating(expected.dtype()) ? tolerance : 0, usual);
+}
+
+size_t DimsOfCopies(const Tensor& tensor, size_t end) {
+  size_t bytes = tensor.bytes();
+  for (size_t d = 0; d < end; ++d) {
+    const auto places = static_cast<size_t>(tensor.shape()[d]);
+    if (places == 0) return d;
+    const size_t part = bytes / places;
+    const auto* data = static_cast<const uint8_t*>(tensor.data());
+    if (std::memcmp(data, data + part, bytes - part) != 0) return d;
+    bytes = part;
+  }
+  return end;
+}
+
+Tensor FirstOfCopies(const Tensor& tensor, size_t dims) {
+  if (dims == 0) return tensor;
+  Shape shape = tensor.shape();
+  std::fill_n(shape.begin(), dims, 1);
+  const auto bytes = NumElements(shape) * static_cast<int64_t>(DTypeSize(tensor.dtype()));
+  return Tensor::Make(tensor.dtype(), shape, [&](void* data) {
+    std::memcpy(data, tensor.data(), static_cast<size_t>(bytes));
+  });
 }
 
 double LargestOf(const Tensor& tensor) {

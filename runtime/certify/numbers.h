@@ -30,6 +30,11 @@ void Paste(const Numbers& source, const Shape& offset, Numbers& target);
 std::optional<std::string> Differ(const Tensor& expected, const Tensor& actual, const Shape& offset,
                                   double tolerance, double usual = 0);
 
+// How many of the first dims hold the same at all of their places, those up to `end` alone.
+size_t DimsOfCopies(const Tensor& tensor, size_t end);
+// The tensor with one place along each of the first `dims` dims.
+Tensor FirstOfCopies(const Tensor& tensor, size_t dims);
+
 // The largest finite |element|; 0 where there is none.
 double LargestOf(const Tensor& tensor);
 

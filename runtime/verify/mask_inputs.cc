@@ -1,14 +1,18 @@
 #include "runtime/verify/mask_inputs.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/reduce/arg_op.h"
 
 namespace reprise {
@@ -19,6 +23,25 @@ bool Passes(const Graph& graph, const Node& node) {
   return node.op == CastOp::kName && !IsFloating(graph.value(node.outputs[0]).dtype);
 }
 
+// Calls `look` with each node that takes the input, as it is, and the value that it takes. Ends
+// with false where `look` returns false.
+bool LookAtUsers(const Graph& graph, ValueId input,
+                 absl::FunctionRef<bool(const Node&, ValueId)> look) {
+  std::vector<ValueId> itself = {input};
+  std::set<ValueId> seen = {input};
+  while (!itself.empty()) {
+    const ValueId one = itself.back();
+    itself.pop_back();
+    for (const NodeId user : graph.value(one).users) {
+      const Node& node = graph.node(user);
+      if (!look(node, one)) return false;
+      const bool passes = Passes(graph, node) && node.input(0) == one;
+      if (passes && seen.insert(node.outputs[0]).second) itself.push_back(node.outputs[0]);
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 bool IsMaskInput(const Graph& graph, ValueId input) {
@@ -27,20 +50,24 @@ bool IsMaskInput(const Graph& graph, ValueId input) {
   if (!IsInteger(value.dtype)) return false;
   const bool named = absl::StrContains(absl::AsciiStrToLower(value.name), "mask");
   bool counted = false;
-  std::vector<ValueId> itself = {input};
-  std::set<ValueId> seen = {input};
-  while (!itself.empty()) {
-    const ValueId one = itself.back();
-    itself.pop_back();
-    for (const NodeId user : graph.value(one).users) {
-      const Node& node = graph.node(user);
-      if (FactsOf(node.op).Is(kLooksUp) && node.input(0) != one) return false;
-      counted = counted || node.op == CumSumOp::kName;
-      const bool passes = Passes(graph, node) && node.input(0) == one;
-      if (passes && seen.insert(node.outputs[0]).second) itself.push_back(node.outputs[0]);
-    }
-  }
-  return named || counted;
+  const bool never_looked_up = LookAtUsers(graph, input, [&](const Node& node, ValueId one) {
+    counted = counted || node.op == CumSumOp::kName;
+    return !FactsOf(node.op).Is(kLooksUp) || node.input(0) == one;
+  });
+  return never_looked_up && (named || counted);
+}
+
+std::optional<int64_t> HotDepth(const Graph& graph, ValueId input) {
+  std::optional<int64_t> largest;
+  LookAtUsers(graph, input, [&](const Node& node, ValueId one) {
+    if (node.op != OneHotOp::kName || node.input(OneHotOp::kPlaces) != one) return true;
+    const Tensor* depth = graph.ConstantOf(node.input(OneHotOp::kDepth));
+    const auto number =
+        depth == nullptr ? absl::StatusOr<std::vector<int64_t>>() : depth->ToInt64s();
+    if (number.ok() && number->size() == 1) largest = std::max(largest.value_or(0), (*number)[0]);
+    return true;
+  });
+  return largest;
 }
 
 }  // namespace reprise

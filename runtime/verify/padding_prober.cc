@@ -172,6 +172,9 @@ PaddingProber::PaddingProber(const ProofSubject& subject, const Graph& graph,
     const ValueId value = graph.FindValue(input.name);
     input.is_mask = input.live || (value != kNone && IsMaskInput(graph, value));
     input.telling = telling;
+    const auto depth = value == kNone || input.is_mask ? std::nullopt : HotDepth(graph, value);
+    hot_depths_.push_back(depth.value_or(0));
+    if (depth.has_value()) input.telling.push_back(static_cast<double>(*depth));
   }
   if (runner == nullptr) return;
   run_ = [runner](const std::vector<Tensor>& inputs) { return runner->Run(inputs); };
@@ -202,7 +205,15 @@ ProbeOptions PaddingProber::OptionsFor(const ProofSubject& subject, const Graph&
 }
 
 absl::StatusOr<std::vector<InputRange>> PaddingProber::Ranges(const ProbeOptions& options) const {
-  return FindRanges(inputs_, run_, options);
+  ASSIGN_OR_RETURN(std::vector<InputRange> ranges, FindRanges(inputs_, run_, options));
+  // Ids behind the depth become zeros alone: these are told apart, and no others.
+  constexpr int64_t kBehind = 2;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const int64_t depth = hot_depths_[i];
+    if (depth == 0 || ranges[i].limited || !IsInteger(inputs_[i].dtype)) continue;
+    ranges[i] = {.low = -depth, .high = depth - 1 + kBehind, .limited = true};
+  }
+  return ranges;
 }
 
 absl::StatusOr<AxisCertificate> PaddingProber::Probe(absl::Span<const InputRange> ranges,

@@ -101,6 +101,7 @@ class PaddingProber {
   const SizeSampler& sampler_;
   ProofRunner* const runner_;
   std::vector<ProbeInput> inputs_;
+  std::vector<int64_t> hot_depths_;  // one an input: see HotDepth; 0: none
   const std::vector<std::string>& outputs_;
   ProbeRunner run_;
 };

@@ -15,7 +15,7 @@
 namespace reprise {
 
 // More cases for a model of which the ops do not say that it may be padded.
-inline constexpr int kSweeps = 8;
+inline constexpr int kSweeps = 12;
 
 // Sizes at which a model is looked at: small, distinct, and not 1, which broadcasts.
 inline constexpr int64_t kFitBatch = 2;

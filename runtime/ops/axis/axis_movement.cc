@@ -330,12 +330,22 @@ void DataAxis(AxisContext& context) {
   if (context.AnyPositions()) context.Doubt("picks by data among the positions of");
 }
 
-// Places as ones among as many zeros as the depth says.
+// Each place becomes a line of zeros, as many as the depth says, with a one in it.
 void OneHotAxis(AxisContext& context) {
-  const int64_t axis = context.attributes().Int("axis", -1);
-  const bool grows = context.OutputGrows(axis < 0 ? axis + context.output_rank() : axis);
-  if (grows && context.MayCountFromEnd(0)) context.SeeLength(kMayCount);
-  UnknownAxis(context);
+  const int64_t rank = context.output_rank();
+  const int64_t attribute = context.attributes().Int("axis", -1);
+  const int64_t dim = attribute < 0 ? attribute + rank : attribute;
+  if (context.output_shape()[dim] != context.larger_output_shape()[dim]) {
+    const bool counts = context.OutputGrows(dim) && context.MayCountFromEnd(0);
+    if (counts) context.SeeLength(kMayCount);
+    return UnknownAxis(context);
+  }
+  AxisFlowValue flow;
+  for (const Positions& positions : context.input(0).along) {
+    flow.along.push_back(At(positions, positions.dim + (positions.dim >= dim ? 1 : 0)));
+    flow.along.back().padding = PaddingValue::Unknown();
+  }
+  context.Set(0, std::move(flow));
 }
 
 }  // namespace reprise::ops

@@ -48,6 +48,11 @@ struct GatherNdOp {
   static GatherNdOp From(const Node& node) { return From(node.attributes); }
 };
 
+struct OneHotOp {
+  static constexpr char kName[] = "OneHot";
+  enum Input : size_t { kPlaces, kDepth, kValues };
+};
+
 // Operands in pairs: a table, and the places of its rows.
 struct EmbeddingSumOp {
   static constexpr char kName[] = "reprise.EmbeddingSum";

@@ -269,16 +269,20 @@ absl::Status TriluRule(InferContext& context) {
 absl::Status TriluKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[0];
   const std::vector<int64_t> given = Int64sOf(context, 1);
-  const int64_t k = given.empty() ? 0 : given[0];
   const bool upper = context.node.attributes.Int("upper", 1) != 0;
   const int64_t columns = in.shape[in.shape.size() - 1];
   const int64_t rows = in.shape[in.shape.size() - 2];
-  const int64_t count = in.num_elements();
+  const int64_t k = std::clamp(given.empty() ? 0 : given[0], -rows, columns);
+  if (in.num_elements() == 0) return absl::OkStatus();
+  const int64_t lines = in.num_elements() / columns;
   DispatchSize(in.dtype, [&]<typename T>() {
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t distance = i % columns - i / columns % rows;
-      const bool keep = upper ? distance >= k : distance <= k;
-      context.outputs[0].as<T>()[i] = keep ? in.as<T>()[i] : T(0);
+    const T* from = in.as<T>();
+    T* to = context.outputs[0].as<T>();
+    for (int64_t line = 0; line < lines; ++line, from += columns, to += columns) {
+      // An upper triangle has zeros in front of this place, a lower one from it on.
+      const int64_t at = std::clamp<int64_t>(line % rows + k + (upper ? 0 : 1), 0, columns);
+      std::fill_n(upper ? to : to + at, upper ? at : columns - at, T(0));
+      std::copy_n(upper ? from + at : from, upper ? columns - at : at, upper ? to + at : to);
     }
   });
   return absl::OkStatus();

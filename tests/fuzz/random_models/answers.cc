@@ -47,15 +47,15 @@ std::string PlaceOf(size_t element, const Shape& shape) {
 }  // namespace
 
 Spread SpreadOf(const Graph& graph, const std::vector<Tensor>& inputs,
-                const std::vector<Tensor>& exact, int runs, uint64_t seed) {
+                const std::vector<Tensor>& exact, const Disturbance& disturbance) {
   Spread spread;
   std::vector<std::vector<double>> undisturbed;
   for (const Tensor& tensor : exact) {
     undisturbed.push_back(tensor.ToDoubles());
     spread.emplace_back(undisturbed.back().size(), 0);
   }
-  for (int run = 0; run < runs; ++run) {
-    Noise noise(seed + run);
+  for (int run = 0; run < disturbance.runs; ++run) {
+    Noise noise(disturbance.runs + run, disturbance.at_steps);
     const auto disturbed = Evaluation(graph, inputs, &noise).Outputs();
     for (size_t i = 0; i < exact.size(); ++i) {
       const bool alike = disturbed.ok() && (*disturbed)[i].shape() == exact[i].shape();

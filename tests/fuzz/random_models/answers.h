@@ -14,9 +14,15 @@ namespace reprise::fuzz {
 // output changes its shape, or what is a number in it.
 using Spread = std::vector<std::vector<double>>;
 
-// Bounds for the answer `exact` of `graph` to `inputs`, from `runs` runs with disturbed rounding.
+// How an answer is computed again to see how far it moves. `at_steps`: see Noise.
+struct Disturbance {
+  int runs = 0;
+  double at_steps = 0;
+};
+
+// Bounds for the answer `exact` of `graph` to `inputs`, from runs with disturbed rounding.
 Spread SpreadOf(const Graph& graph, const std::vector<Tensor>& inputs,
-                const std::vector<Tensor>& exact, int runs, uint64_t seed);
+                const std::vector<Tensor>& exact, const Disturbance& disturbance);
 
 struct Tolerance {
   double of_largest = 1e-5;  // share of the largest finite element of an output

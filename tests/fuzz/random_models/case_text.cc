@@ -17,8 +17,15 @@ std::string CaseText(const TestCase& test) {
     for (const auto& [symbol, size] : request) absl::StrAppend(&text, " ", symbol, "=", size);
     absl::StrAppend(&text, "\n");
   }
+  for (const auto& [output, dims] : test.declared) {
+    absl::StrAppend(&text, "# declared ", output);
+    for (const Dim& dim : dims) {
+      absl::StrAppend(&text, " ", dim.is_constant() ? absl::StrCat(dim.size) : dim.symbol);
+    }
+    absl::StrAppend(&text, "\n");
+  }
   absl::StrAppend(&text, "# contents ", test.contents, test.packed ? ", packed" : "",
-                  test.confirmed ? ", confirmed" : "", "\n");
+                  test.confirmed ? ", confirmed" : "", test.wild ? ", wild" : "", "\n");
   return text + Print(test.graph);
 }
 
@@ -34,7 +41,16 @@ absl::StatusOr<TestCase> ParseCase(const std::string& text) {
           return absl::InvalidArgumentError(absl::StrCat("'", size, "' is no size"));
         }
       }
+    } else if (absl::ConsumePrefix(&line, "# declared ")) {
+      const std::vector<std::string> parts = absl::StrSplit(line, ' ');
+      std::vector<Dim>& dims = test.declared[parts[0]];
+      for (size_t i = 1; i < parts.size(); ++i) {
+        int64_t size = 0;
+        dims.push_back(absl::SimpleAtoi(parts[i], &size) ? Dim{.size = size}
+                                                         : Dim{.symbol = parts[i]});
+      }
     } else if (absl::ConsumePrefix(&line, "# contents ")) {
+      test.wild = absl::StrContains(line, "wild");
       test.packed = absl::StrContains(line, "packed");
       test.confirmed = absl::StrContains(line, "confirmed");
       const std::vector<std::string> parts = absl::StrSplit(line, ',');

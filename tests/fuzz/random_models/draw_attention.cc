@@ -1,6 +1,7 @@
 // Attention in one op, and as exporters spell it.
 #include "runtime/graph/graph.h"
 #include "tests/fuzz/random_models/op_templates.h"
+#include "tests/fuzz/random_models/signature.h"
 
 namespace reprise::fuzz {
 namespace {
@@ -19,7 +20,7 @@ ValueId PickTokens(ModelDraft& d) {
 // A mask of the model's inputs that goes with `x`: [batch, length].
 ValueId PickMask(ModelDraft& d, ValueId x) {
   return d.Pick([&](ValueId id) {
-    return d.graph().value(id).name.starts_with("mask") && d.RankOf(id) == 2 &&
+    return IsMaskName(d.graph().value(id).name) && d.RankOf(id) == 2 &&
            d.SizesOf(id, 0) == d.SizesOf(x, 0) && d.SizesOf(id, 1) == d.SizesOf(x, 1);
   });
 }

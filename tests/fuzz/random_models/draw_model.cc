@@ -1,7 +1,10 @@
 #include "tests/fuzz/random_models/draw_model.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "runtime/graph/graph.h"
@@ -25,6 +28,7 @@ constexpr Family kFamilies[] = {
     {WindowTemplates, &ModelStyle::windows},
     {QuantizedTemplates, &ModelStyle::quantized},
     {AttentionTemplates, &ModelStyle::attention},
+    {PatternTemplates, &ModelStyle::patterns},
     {DataTemplates, &ModelStyle::data},
     {SizeTemplates, &ModelStyle::sizes},
 };
@@ -41,6 +45,7 @@ ModelStyle DrawStyle(Chance& chance) {
              .windows = 0,
              .quantized = 0,
              .attention = 0,
+             .patterns = 0,
              .data = 0,
              .sizes = 8};
     return style;
@@ -50,6 +55,7 @@ ModelStyle DrawStyle(Chance& chance) {
   if (chance.OneIn(3)) style.movement = 1;
   if (chance.OneIn(4)) style.reduce = 0;
   if (chance.OneIn(3)) style.attention = 8;
+  if (chance.OneIn(4)) style.patterns = 16;
   if (chance.OneIn(8)) style.quantized = 12;
   if (chance.OneIn(16)) style.data = 4;
   return style;
@@ -99,6 +105,33 @@ std::vector<int64_t> Thresholds(const Graph& graph) {
     }
   }
   return {numbers.begin(), numbers.end()};
+}
+
+// The dims that an exporter says of the outputs: what does not move, the axis, or a name of its
+// own.
+std::map<std::string, std::vector<Dim>> DeclaredDims(const ModelDraft& draft,
+                                                     const Signature& signature) {
+  std::map<std::string, std::vector<Dim>> declared;
+  const auto symbol_of = [&](const std::vector<int64_t>& sizes) -> std::string {
+    for (const std::vector<std::string>& symbols : signature.axes) {
+      bool same = sizes.size() == draft.trials().size();
+      for (size_t t = 0; same && t < sizes.size(); ++t) {
+        same = sizes[t] == draft.trials()[t].at(symbols[0]);
+      }
+      if (same) return symbols[0];
+    }
+    return "unk__7";
+  };
+  for (const ValueId id : draft.graph().outputs()) {
+    if (draft.RankOf(id) < 0) continue;
+    std::vector<Dim>& dims = declared[draft.graph().value(id).name];
+    for (int64_t dim = 0; dim < draft.RankOf(id); ++dim) {
+      const int64_t size = draft.FixedSize(id, dim);
+      dims.push_back(size >= 0 ? Dim{.size = size}
+                               : Dim{.symbol = symbol_of(draft.SizesOf(id, dim))});
+    }
+  }
+  return declared;
 }
 
 constexpr int64_t kMostElements = 40000;  // limit for the inputs of one request
@@ -186,6 +219,8 @@ TestCase DrawCase(uint64_t seed) {
   result.contents = chance.Seed();
   result.packed = chance.OneIn(2);
   result.confirmed = chance.OneIn(4) && !HasCube(signature);
+  result.wild = chance.OneIn(6);
+  if (chance.OneIn(3)) result.declared = DeclaredDims(draft, signature);
   return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct TestCase {
   uint64_t contents = 1;        // seed of what requests hold
   bool packed = false;          // where the model can be
   bool confirmed = false;       // padding is measured at large sizes too, before requests come
+  bool wild = false;            // some requests hold infinities, NaN and huge numbers
+  std::map<std::string, std::vector<Dim>> declared;  // dims of outputs, where the model says them
 };
 
 TestCase DrawCase(uint64_t seed);

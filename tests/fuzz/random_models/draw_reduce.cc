@@ -3,6 +3,7 @@
 
 #include "runtime/graph/graph.h"
 #include "tests/fuzz/random_models/op_templates.h"
+#include "tests/fuzz/random_models/signature.h"
 
 namespace reprise::fuzz {
 namespace {
@@ -24,7 +25,7 @@ bool Reduce(ModelDraft& d, absl::string_view op) {
 bool MaskedReduce(ModelDraft& d, absl::string_view op) {
   const ValueId mask = d.Pick([&](ValueId id) {
     return d.graph().value(id).kind == Value::Kind::kInput && d.RankOf(id) == 2 &&
-           d.graph().value(id).name.starts_with("mask");
+           IsMaskName(d.graph().value(id).name);
   });
   const ValueId x = d.PickFloat(3, 3);
   if (mask == kNone || x == kNone) return false;
@@ -91,9 +92,8 @@ bool Softmax(ModelDraft& d, absl::string_view op) {
 
 // Softmax(x + (1 - mask) * -10000) along the mask's axis.
 bool MaskedSoftmax(ModelDraft& d, absl::string_view op) {
-  const ValueId mask = d.Pick([&](ValueId id) {
-    return d.graph().value(id).name.starts_with("mask") && d.RankOf(id) == 2;
-  });
+  const ValueId mask =
+      d.Pick([&](ValueId id) { return IsMaskName(d.graph().value(id).name) && d.RankOf(id) == 2; });
   const ValueId x = d.PickFloat(2, 4);
   if (mask == kNone || x == kNone) return false;
   ValueId hidden = d.Add("Cast", {mask}, {{"to", int64_t{1}}});

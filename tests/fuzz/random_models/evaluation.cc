@@ -6,12 +6,14 @@
 #include <iterator>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/numbers.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/control/loop.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/op_facts.h"
 
 namespace reprise::fuzz {
 namespace {
@@ -77,6 +79,34 @@ bool AddsAndMultiplies(absl::string_view op) {
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
+// Ops whose results jump where an operand changes by little.
+bool JumpsAt(const Node& node, const Graph& graph) {
+  static constexpr absl::string_view kOps[] = {"Sign",
+                                               "Ceil",
+                                               "Floor",
+                                               "Round",
+                                               "Mod",
+                                               "ArgMax",
+                                               "ArgMin",
+                                               "TopK",
+                                               "Hardmax",
+                                               "Unique",
+                                               "NonZero",
+                                               "NonMaxSuppression",
+                                               "Compress",
+                                               "Shrink",
+                                               "ThresholdedRelu",
+                                               "QuantizeLinear",
+                                               "DynamicQuantizeLinear",
+                                               "com.microsoft.DynamicQuantizeMatMul",
+                                               "com.microsoft.DynamicQuantizeLSTM"};
+  if (FactsOf(node.op).Is(kComparison) || absl::StrContains(node.op, "QLinear")) return true;
+  if (node.op == "Cast" || node.op == "CastLike") {
+    return !IsFloating(graph.value(node.outputs[0]).dtype);
+  }
+  return absl::c_linear_search(kOps, node.op);
+}
+
 double StepOf(DType dtype) {
   switch (dtype) {
     case DType::kFloat16:
@@ -130,6 +160,29 @@ Tensor Noise::Disturb(const Tensor& tensor, bool adds_and_multiplies) {
   return ToTensor(numbers);
 }
 
+Tensor Noise::DisturbAtStep(const Tensor& tensor) {
+  Numbers numbers = FromTensor(tensor);
+  const double largest = LargestOf(tensor);
+  std::uniform_real_distribution<double> shift(-at_steps_, at_steps_);
+  // Elements that are equal fall on one side of a step in any one way to compute them.
+  enum class Which { kEach, kEqualAlike, kAllAlike };
+  const auto which = static_cast<Which>(random_() % 3);
+  const double factor = shift(random_), offset = shift(random_);
+  std::map<int64_t, double> of_equal;
+  for (double& value : numbers.values) {
+    if (which == Which::kAllAlike || !std::isfinite(value) || largest == 0) {
+      value += factor * value + offset * largest;
+    } else if (which == Which::kEach) {
+      value += shift(random_) * largest;
+    } else {
+      const auto alike = of_equal.try_emplace(std::llrint(value / largest / at_steps_ / 16));
+      if (alike.second) alike.first->second = shift(random_);
+      value += alike.first->second * largest;
+    }
+  }
+  return ToTensor(numbers);
+}
+
 Evaluation::Evaluation(const Graph& graph, const std::vector<Tensor>& inputs, Noise* noise)
     : graph_(graph), noise_(noise), values_(graph.num_values()) {
   if (noise_ != nullptr) data_ = DependsOnData(graph);
@@ -168,7 +221,16 @@ absl::Status Evaluation::Run(NodeId id) {
     if (input == kNone) continue;
     ASSIGN_OR_RETURN(operands.back(), ValueOf(input));
   }
+  if (noise_ != nullptr && noise_->disturbs_steps() && JumpsAt(node, graph_)) {
+    for (auto& operand : operands) {
+      if (operand.has_value() && IsFloating(operand->dtype())) {
+        operand = noise_->DisturbAtStep(*operand);
+      }
+    }
+  }
   ASSIGN_OR_RETURN(const std::vector<Tensor> results, Evaluate(node, operands, kMaxBytes));
+  looked_up_nothing_ =
+      looked_up_nothing_ || (FactsOf(node.op).Is(kLooksUp) && results[0].num_elements() == 0);
   const bool rounds = noise_ != nullptr && !RoundsNothing(*FindOp(node.op));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueId id = node.outputs[i];

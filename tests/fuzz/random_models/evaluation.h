@@ -21,14 +21,20 @@ std::vector<bool> DependsOnData(const Graph& graph);
 
 class Noise {
  public:
-  explicit Noise(uint64_t seed) : random_(seed) {}
+  // `at_steps`: share of the largest element by which operands of ops move whose results jump.
+  explicit Noise(uint64_t seed, double at_steps = 0) : random_(seed), at_steps_(at_steps) {}
   // Moves the elements of a float tensor by up to four units in their last place and one in that of
   // the largest element. One that only additions and multiplications made of small binary fractions
   // stays: these are exact in any order.
   Tensor Disturb(const Tensor& tensor, bool adds_and_multiplies);
+  // An operand of an op that rounds, compares or chooses: two answers that are alike to the bound
+  // may lie on both sides of its step.
+  bool disturbs_steps() const { return at_steps_ > 0; }
+  Tensor DisturbAtStep(const Tensor& tensor);
 
  private:
   std::mt19937_64 random_;
+  double at_steps_;
 };
 
 class Evaluation {
@@ -39,6 +45,8 @@ class Evaluation {
   // INVALID_ARGUMENT where an op does not take its operands.
   absl::StatusOr<Tensor> ValueOf(ValueId id);
   absl::StatusOr<std::vector<Tensor>> Outputs();
+  // Whether some op looked something up for a result without elements: nothing reads the indices.
+  bool LookedUpNothing() const { return looked_up_nothing_; }
 
  private:
   absl::Status Run(NodeId id);
@@ -49,6 +57,7 @@ class Evaluation {
   Noise* const noise_;
   std::vector<bool> data_;  // DependsOnData, where there is noise
   std::vector<std::optional<Tensor>> values_;
+  bool looked_up_nothing_ = false;
 };
 
 }  // namespace reprise::fuzz

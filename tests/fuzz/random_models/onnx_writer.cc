@@ -37,7 +37,7 @@ void WriteType(DType dtype, const std::vector<Dim>& dims, onnx::ValueInfoProto& 
     if (dim.is_constant()) {
       proto->set_dim_value(dim.size);
     } else if (!absl::StrContains(dim.symbol, ':')) {  // That is the importer's, of unnamed dims.
-      proto->set_dim_param(dim.symbol);
+      proto->set_dim_param(dim.symbol.substr(0, dim.symbol.find('~')));
     }
   }
 }
@@ -80,7 +80,8 @@ struct AttributeWriter {
 
 class Writer {
  public:
-  explicit Writer(const Graph& graph) : graph_(graph), order_(graph.NodeIds()) {}
+  Writer(const Graph& graph, const std::map<std::string, std::vector<Dim>>& declared)
+      : graph_(graph), declared_(declared), order_(graph.NodeIds()) {}
 
   std::string Write() {
     onnx::ModelProto model;
@@ -108,7 +109,12 @@ class Writer {
     for (const ValueId id : graph_.outputs()) {
       onnx::ValueInfoProto& output = *proto.add_output();
       output.set_name(graph_.value(id).name);
-      WriteElementType(graph_.value(id).dtype, output);
+      const auto dims = declared_.find(graph_.value(id).name);
+      if (dims != declared_.end()) {
+        WriteType(graph_.value(id).dtype, dims->second, output);
+      } else {
+        WriteElementType(graph_.value(id).dtype, output);
+      }
     }
     return model.SerializeAsString();
   }
@@ -244,11 +250,14 @@ class Writer {
   }
 
   const Graph& graph_;
+  const std::map<std::string, std::vector<Dim>>& declared_;
   const std::vector<NodeId> order_;  // topological
 };
 
 }  // namespace
 
-std::string OnnxBytes(const Graph& graph) { return Writer(graph).Write(); }
+std::string OnnxBytes(const Graph& graph, const std::map<std::string, std::vector<Dim>>& declared) {
+  return Writer(graph, declared).Write();
+}
 
 }  // namespace reprise::fuzz

@@ -24,6 +24,8 @@ absl::Span<const OpTemplate> WindowTemplates();
 absl::Span<const OpTemplate> QuantizedTemplates();
 absl::Span<const OpTemplate> AttentionTemplates();
 absl::Span<const OpTemplate> DataTemplates();
+// Whole layers over tokens as exporters write them.
+absl::Span<const OpTemplate> PatternTemplates();
 // Numbers made of sizes, and what hangs on them: branches, positions, counts.
 absl::Span<const OpTemplate> SizeTemplates();
 

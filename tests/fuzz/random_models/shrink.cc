@@ -161,10 +161,15 @@ class Shrinker {
 
   bool SimplerOptions() {
     bool any = false;
-    for (bool TestCase::*option : {&TestCase::packed, &TestCase::confirmed}) {
+    for (bool TestCase::*option : {&TestCase::packed, &TestCase::confirmed, &TestCase::wild}) {
       if (!(best_.*option)) continue;
       TestCase test = best_;
       test.*option = false;
+      any |= Keep(std::move(test));
+    }
+    if (!best_.declared.empty()) {
+      TestCase test = best_;
+      test.declared.clear();
       any |= Keep(std::move(test));
     }
     return any;

@@ -1,6 +1,7 @@
 #include "tests/fuzz/random_models/signature.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -51,6 +52,20 @@ const std::vector<Form>& Forms() {
       {{{"x_scalar", {kF, ""}}, {"x", {kF, "bs4"}}}},
       {{{"x", {kF, "bsss"}}}},
       {{{"x", {kF, "bb"}}, {"x_other", {kF, "b4"}}}},
+      {{{"ids", {kI, "bs"}}, {"keep", {kI, "bs"}}}},
+      {{{"ids", {DType::kInt32, "bs"}}, {"mask", {DType::kInt32, "bs"}}}},
+      {{{"ids", {kI, "bs"}},
+        {"mask", {kI, "bs"}},
+        {"ids_other", {kI, "bt"}},
+        {"mask_other", {kI, "bt"}}}},
+      {{{"ids", {kI, "s"}}}},
+      {{{"x", {kF, "bs8"}}, {"mask", {DType::kBool, "bs"}}}},
+      {{{"x", {kF, "bs8"}}, {"x_one", {kF, "b8"}}}},
+      {{{"x", {kF, "b1s"}}}},
+      {{{"x", {kF, "b1st"}}}},
+      {{{"x", {kF, "bst"}}, {"mask", {kI, "bst"}}}},
+      {{{"bytes", {DType::kUInt8, "b3st"}}}},
+      {{{"x_half", {DType::kFloat16, "bs8"}}, {"mask", {kI, "bs"}}}},
   };
   return *forms;
 }
@@ -72,6 +87,10 @@ const char* NameOf(char letter, Chance& chance) {
 
 }  // namespace
 
+bool IsMaskName(const std::string& name) {
+  return absl::StartsWith(name, "mask") || absl::StartsWith(name, "keep");
+}
+
 Signature DrawSignature(Chance& chance) {
   const Form& form = chance.Of(Forms());
   std::map<char, size_t> axes;
@@ -79,6 +98,8 @@ Signature DrawSignature(Chance& chance) {
   Signature signature;
   signature.smallest = chance.OneIn(3) ? 4 : 1;
   const bool unnamed = chance.OneIn(12);
+  // One name on dims that differ: what stands behind ~ is not written.
+  const bool one_name = chance.OneIn(12);
   for (const auto& [name, type] : form.inputs) {
     DrawnInput& input = signature.inputs.emplace_back();
     input.name = name;
@@ -92,6 +113,7 @@ Signature DrawSignature(Chance& chance) {
       if (is_new) {
         signature.axes.emplace_back();
         names[*letter] = NameOf(*letter, chance);
+        if (one_name && *letter == 't' && names.contains('s')) names['t'] = names['s'] + "~2";
       }
       const std::string symbol =
           unnamed ? absl::StrCat(name, ":", input.dims.size()) : names[*letter];
@@ -153,7 +175,7 @@ Tensor ContentsOf(const std::string& name, DType dtype, const std::vector<Dim>& 
     numbers.shape.push_back(dim.is_constant() ? dim.size : sizes.at(dim.symbol));
   }
   numbers.values.resize(NumElements(numbers.shape));
-  if (absl::StartsWith(name, "mask")) {
+  if (IsMaskName(name)) {
     FillMask(numbers, chance);
     return ToTensor(numbers);
   }
@@ -164,6 +186,17 @@ Tensor ContentsOf(const std::string& name, DType dtype, const std::vector<Dim>& 
             : dtype == DType::kBool           ? static_cast<double>(chance.Below(2))
             : IsFloating(dtype)               ? chance.Number(1, round)
                                               : static_cast<double>(chance.Below(100));
+  }
+  return ToTensor(numbers);
+}
+
+Tensor MadeWild(const Tensor& tensor, Chance& chance) {
+  if (!IsFloating(tensor.dtype())) return tensor;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double what = chance.Of({kInfinity, -kInfinity, kInfinity - kInfinity, 3e38, -3e38, 1e6});
+  Numbers numbers = FromTensor(tensor);
+  for (double& value : numbers.values) {
+    if (chance.OneIn(8)) value = what;
   }
   return ToTensor(numbers);
 }

@@ -50,6 +50,8 @@ struct Verdict {
   // and unpadded they are refused, padded they are answered with what the padding makes.
   int64_t beyond_end = 0;
   std::set<std::string> refusals;  // refused requests that the reference kernels answer
+  // Seconds of the processor for loading, for what Confirm looks at behind readiness, and for answers.
+  double loading = 0, confirming = 0, asking = 0;
 };
 
 class Trials {
@@ -64,7 +66,8 @@ class Trials {
   class Round;   // all requests of a case, with contents of one seed
 
   absl::StatusOr<std::shared_ptr<Model>> Load(const TestCase& test, const std::string& bytes,
-                                              const std::set<std::string>& no_padding);
+                                              const std::set<std::string>& no_padding,
+                                              Verdict& verdict);
   std::vector<Response> Ask(const Model& model, const Round& round, bool together,
                             Verdict& verdict);
   // Says how the answer is wrong; `exact` is the model without padding.

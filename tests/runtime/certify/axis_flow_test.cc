@@ -51,6 +51,50 @@ const FlowCase kCases[] = {
   %a: ? = Mul(%x, %s)
   %y: ? = Softmax(%a) {axis = -1})",
      kProved},
+    {"IdsAsOnesAmongZeros", R"(
+  input %ids: i64[2, $S]
+  const %depth: i64[] = {6}
+  const %values: f32[2] = {0, 1}
+  const %w: f32[6, 3] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+  %hot: ? = OneHot(%ids, %depth, %values) {axis = -1}
+  %y: ? = MatMul(%hot, %w))",
+     kProved},
+    {"OnesAmongZerosInFrontOfPositions", R"(
+  input %ids: i64[2, $S]
+  const %depth: i64[] = {6}
+  const %values: f32[2] = {0, 1}
+  const %all: i64[1] = {2}
+  %hot: ? = OneHot(%ids, %depth, %values) {axis = 0}
+  %y: ? = ReduceMax(%hot, %all) {keepdims = 0} @pool)",
+     kMixes, "node 'pool' (ReduceMax) takes the largest over tokens without a mask"},
+    {"AsManyZerosAsPositions", R"(
+  input %ids: i64[2, $S]
+  const %depth: i64[] = {$S}
+  const %values: f32[2] = {0, 1}
+  %y: ? = OneHot(%ids, %depth, %values) {axis = -1} @hot)",
+     kMixes,
+     "node 'hot' (OneHot) picks by data, which may count from the end, among the positions of "
+     "tokens"},
+    {"CopiesOfPositionsBehindEachOther", R"(
+  input %x: f32[2, $S, 8]
+  const %times: i64[3] = {1, 2, 1}
+  const %low: f32[] = {-0.5}
+  const %high: f32[] = {0.5}
+  %twice: ? = Tile(%x, %times)
+  %y: ? = Clip(%twice, %low, %high))",
+     kMixes, "output 'y' holds several lines, one behind the other, of tokens"},
+    {"PositionsBehindThemselves", R"(
+  input %x: f32[2, $S, 8]
+  %twice: ? = Concat(%x, %x) {axis = 1}
+  %y: ? = Tanh(%twice))",
+     kMixes, "output 'y' holds several lines, one behind the other, of tokens"},
+    {"CopiesOfPositionsTakenApart", R"(
+  input %x: f32[2, $S, 8]
+  const %times: i64[3] = {1, 2, 1}
+  const %form: i64[4] = {2, 2, $S, 8}
+  %twice: ? = Tile(%x, %times)
+  %y: ? = Reshape(%twice, %form))",
+     kProved},
     {"CopiesOfAWeightForEachRow", R"(
   input %x: f32[$S, 5, 4]
   const %w: f32[1, 4, 2] = {1, 2, 3, 4, 5, 6, 7, 8}
