@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -435,13 +436,28 @@ class Fitter {
   OutputFit fit_;
 };
 
+// Products and sums that stay at the last integer where they would pass it: no output has such a
+// size, whatever a record of the store says.
+int64_t Times(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (!__builtin_mul_overflow(a, b, &product)) return product;
+  return (a < 0) == (b < 0) ? std::numeric_limits<int64_t>::max()
+                            : std::numeric_limits<int64_t>::min();
+}
+int64_t Plus(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return a > 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
+}
+
 }  // namespace
 
 int64_t AffineDim::At(absl::Span<const int64_t> sizes) const {
+  const auto extent_at = [&](size_t axis) { return ExtentOf(axis).At(sizes[axis]); };
   int64_t size = constant;
-  for (size_t i = 0; i < factors.size(); ++i) size += PartOf(i, sizes[i]);
+  for (size_t i = 0; i < factors.size(); ++i) size = Plus(size, Times(factors[i], extent_at(i)));
   for (const auto& [first, second, factor] : products) {
-    size += factor * ExtentOf(first).At(sizes[first]) * ExtentOf(second).At(sizes[second]);
+    size = Plus(size, Times(Times(factor, extent_at(first)), extent_at(second)));
   }
   return size;
 }

@@ -194,6 +194,10 @@ void AppendNumber(T value, std::string& json) {
       json += std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
       return;
     }
+    if (value == 0 && std::signbit(value)) {
+      json += "-0.0";  // "-0" would be read as an integer, which has no sign at zero
+      return;
+    }
   }
   char digits[32];
   const std::to_chars_result end = std::to_chars(digits, digits + sizeof(digits), value);

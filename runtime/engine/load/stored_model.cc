@@ -16,6 +16,8 @@ constexpr int kMaxDims = 64;
 // Far beyond any size, far from overflow of a product with one.
 constexpr int64_t kMaxFactor = int64_t{1} << 31;
 
+bool IsTooFar(int64_t factor) { return factor > kMaxFactor || factor < -kMaxFactor; }
+
 absl::Status Damaged(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("it says of a model ", what));
 }
@@ -65,14 +67,14 @@ absl::StatusOr<OutputShape> OutputOf(const recipe::v1::StoredOutput& stored, DTy
   OutputShape shape = {.dtype = dtype};
   if (stored.dims_size() > kMaxDims) return Damaged("that an output has too many dims");
   for (const auto& dim : stored.dims()) {
-    if (dim.factors_size() != static_cast<int>(axes) || std::abs(dim.constant()) > kMaxFactor) {
+    if (dim.factors_size() != static_cast<int>(axes) || IsTooFar(dim.constant())) {
       return Damaged("a size that no output has");
     }
     AffineDim& affine = shape.dims.emplace_back();
     affine.constant = dim.constant();
     affine.open = dim.open();
     for (int64_t factor : dim.factors()) {
-      if (std::abs(factor) > kMaxFactor) return Damaged("a size that no output has");
+      if (IsTooFar(factor)) return Damaged("a size that no output has");
       affine.factors.push_back(factor);
     }
     if (dim.offsets_size() != dim.strides_size() ||
@@ -81,7 +83,7 @@ absl::StatusOr<OutputShape> OutputOf(const recipe::v1::StoredOutput& stored, DTy
     }
     for (int i = 0; i < dim.offsets_size(); ++i) {
       const Extent extent = {.offset = dim.offsets(i), .stride = dim.strides(i)};
-      if (extent.stride < 1 || extent.stride > kMaxFactor || std::abs(extent.offset) > kMaxFactor) {
+      if (extent.stride < 1 || extent.stride > kMaxFactor || IsTooFar(extent.offset)) {
         return Damaged("a size that no output has");
       }
       affine.extents.push_back(extent);
@@ -91,7 +93,7 @@ absl::StatusOr<OutputShape> OutputOf(const recipe::v1::StoredOutput& stored, DTy
       const int64_t first = dim.products(i), second = dim.products(i + 1);
       const int64_t factor = dim.products(i + 2), most = static_cast<int64_t>(axes);
       const bool sound = first >= 0 && first < most && second >= 0 && second < most &&
-                         first != second && std::abs(factor) <= kMaxFactor;
+                         first != second && !IsTooFar(factor);
       if (!sound) return Damaged("a size that no output has");
       affine.products.push_back({static_cast<size_t>(first), static_cast<size_t>(second), factor});
     }

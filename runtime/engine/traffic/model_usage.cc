@@ -110,7 +110,7 @@ std::string AddUsage(absl::string_view stored, const ModelId& id, const GraphFin
   }
   std::vector<RecipeUse> recipes;
   for (auto& [key, use] : by_key) {
-    if (use.last_used_unix_s + kForgottenAfterS < now_unix_s) continue;
+    if (use.last_used_unix_s < now_unix_s - kForgottenAfterS) continue;
     recipes.push_back(std::move(use));
   }
   std::stable_sort(recipes.begin(), recipes.end(), MoreUsed);

@@ -10,7 +10,9 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/load/stored_model.h"
 #include "runtime/engine/silent_observer.h"
+#include "runtime/engine/traffic/model_usage.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/onnx/importer.h"
@@ -18,6 +20,7 @@
 #include "runtime/recipe/kernel_choices.h"
 #include "runtime/recipe/record_facts.h"
 #include "runtime/recipe/record_file.h"
+#include "runtime/recipe/record_name.h"
 #include "runtime/recipe/stored_recipe.h"
 #include "tests/fuzz/files/seeds.h"
 
@@ -60,6 +63,35 @@ class Loader {
   int64_t loads_ = 0;
 };
 
+// What is taken is written, and read again, as itself.
+bool FeedFindings(absl::string_view bytes, const StoredRecipeOfATest& recipe) {
+  const StoredModelKey key = recipe.model_key();
+  const auto decode = [&](absl::string_view from) {
+    return DecodeFindings(from, key, {"batch", "sequence"}, {"x", "mask"}, 1);
+  };
+  const auto findings = decode(bytes);
+  if (!findings.ok()) return false;
+  const std::string written = EncodeFindings(key, recipe.id(), *findings, 1);
+  const auto again = decode(written);
+  REPRISE_CHECK(again.ok());
+  REPRISE_CHECK(again->outputs.size() == findings->outputs.size());
+  for (const OutputShape& shape : again->outputs) {
+    for (const AffineDim& dim : shape.dims) dim.At({7, int64_t{1} << 40});
+  }
+  return true;
+}
+
+bool FeedUsage(absl::string_view bytes, const StoredRecipeOfATest& recipe) {
+  const GraphFingerprint& graph = recipe.key().graph;
+  const std::string device = recipe.device().fingerprint();
+  const auto usage = DecodeUsage(bytes, recipe.id(), graph, device);
+  if (!usage.ok()) return false;
+  constexpr int64_t kNow = 1'800'000'000;
+  const std::string written = AddUsage(bytes, recipe.id(), graph, device, *usage, kNow);
+  REPRISE_CHECK(DecodeUsage(written, recipe.id(), graph, device).ok());
+  return true;
+}
+
 }  // namespace
 
 bool FeedOnnx(absl::string_view bytes) {
@@ -84,20 +116,33 @@ bool FeedGraphText(absl::string_view bytes) {
   const auto again = Parse(text);
   REPRISE_CHECK(again.ok());
   REPRISE_CHECK(Print(*again) == text);
+  // As graphs are compared and stored: without the names, and with the types of all parts.
+  REPRISE_CHECK(!Print(*graph, {.names = false, .part_types = true}).empty());
   return true;
 }
 
 bool FeedRecord(absl::string_view bytes) {
   static auto* const recipe = new StoredRecipeOfATest;
-  bool taken = false;
+  // As they are: a checksum seldom fits by itself, and what is around it is read before.
+  bool taken = DecodeRecord(bytes).ok();
+  if (const auto name = RecordName::Parse(bytes)) {
+    taken = true;
+    REPRISE_CHECK(name->file() == bytes);
+  }
   for (const RecordKind kind : {RecordKind::kRecipe, RecordKind::kModel, RecordKind::kUsage,
                                 RecordKind::kBundle, RecordKind::kChoices}) {
     const std::string file = EncodeRecord({.kind = kind, .payload = std::string(bytes)});
     const auto record = DecodeRecord(file);
     REPRISE_CHECK(record.ok() && record->payload == bytes);
-    taken = FactsOf(file, recipe->name()).ok() || taken;
+    RecordName name = recipe->name();
+    name.kind = kind;
+    if (const auto facts = FactsOf(file, name); facts.ok()) {
+      taken = true;
+      UsableOn(*facts, recipe->device().fingerprint()).IgnoreError();
+    }
     taken = DecodeBundle(file).ok() || taken;
   }
+  taken = FeedFindings(bytes, *recipe) || FeedUsage(bytes, *recipe) || taken;
   taken = DecodeChoices(bytes, recipe->device().fingerprint()).ok() || taken;
   const auto detached = DetachRecipe(bytes);
   if (!detached.ok()) return taken;

@@ -1,8 +1,15 @@
 // libFuzzer target: see README.md.
+#include <google/protobuf/stubs/logging.h>
+
 #include <cstddef>
 #include <cstdint>
 
 #include "tests/fuzz/files/feed.h"
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  google::protobuf::SetLogHandler(nullptr);  // a line for each message that is none
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   reprise::fuzz::FeedRecord({reinterpret_cast<const char*>(data), size});

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "tests/fuzz/files/feed.h"
+#include "tests/fuzz/files/graph_texts.h"
 #include "tests/fuzz/files/mutate.h"
 #include "tests/fuzz/files/seeds.h"
 
@@ -57,6 +58,7 @@ TEST(FileSeedsTest, ChangedModelsAreLoadedOrRefused) {
 TEST(FileSeedsTest, GraphTextIsTakenAndChangedTextEndsNothing) {
   const auto seeds = GraphTextSeeds(40);
   for (const std::string& seed : seeds) EXPECT_TRUE(FeedGraphText(seed)) << seed;
+  for (const std::string& text : RefusedGraphTexts()) EXPECT_FALSE(FeedGraphText(text)) << text;
   EXPECT_GT(FeedChanged(seeds, FeedGraphText, MutateBytes, 20000), 500);
 }
 

@@ -1,12 +1,16 @@
 #include "tests/fuzz/files/seeds.h"
 
+#include "absl/strings/str_cat.h"
+#include "proto/recipe.pb.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/traffic/model_usage.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/recipe/kernel_choices.h"
 #include "runtime/recipe/record_facts.h"
 #include "runtime/recipe/record_file.h"
 #include "runtime/recipe/stored_recipe.h"
+#include "tests/fuzz/files/graph_texts.h"
 #include "tests/fuzz/random_models/draw_model.h"
 #include "tests/fuzz/random_models/onnx_writer.h"
 
@@ -24,16 +28,6 @@ constexpr char kGraph[] = R"(graph {
   output %y
 })";
 
-// Parts that a graph may hold and that no drawn model has.
-constexpr char kRareText[] = R"(graph {
-  input %"a name, \"quoted\"": bool["2 * n + 1", "?"]
-  input %s: f16[]
-  const %nan: f32[3] = {nan, -inf, 1e-45}
-  const %big: u64[1] = {18446744073709551615}
-  %y: f32 = Gelu(%nan) {approximate = "tanh"} @"node \n"
-  output %y
-})";
-
 }  // namespace
 
 std::vector<std::string> OnnxSeeds(int count) {
@@ -43,7 +37,8 @@ std::vector<std::string> OnnxSeeds(int count) {
 }
 
 std::vector<std::string> GraphTextSeeds(int count) {
-  std::vector<std::string> seeds = {kGraph, kRareText};
+  std::vector<std::string> seeds = RareGraphTexts();
+  seeds.emplace_back(kGraph);
   for (int i = 0; i < count; ++i) seeds.push_back(Print(DrawCase(2000 + i).graph));
   return seeds;
 }
@@ -70,12 +65,69 @@ std::string StoredRecipeOfATest::payload() const {
   return EncodeRecipe(**recipe, plan);
 }
 
+StoredModelKey StoredRecipeOfATest::model_key() const {
+  return {.graph = key_.graph.digest, .device = key_.device, .compiler = CompilerId()};
+}
+
+std::string StoredRecipeOfATest::findings() const {
+  const AxisCertificate padded = {.axis = "batch",
+                                  .certified = true,
+                                  .guards = {"x", "mask"},
+                                  .masks = {"mask"},
+                                  .must_count = {{"mask", CountingPlaces::kOne}},
+                                  .together = {{"x", CountingPlaces::kAll}},
+                                  .proved = true,
+                                  .reason = "proved"};
+  const AxisCertificate refused = {.axis = "sequence", .mixing = "node", .reason = "mixes"};
+  const AffineDim plain = {.constant = 3, .factors = {1, 0}};
+  const AffineDim product = {.factors = {0, 2},
+                             .extents = {{.offset = 1, .stride = 2}, {}},
+                             .products = {{.first = 0, .second = 1, .factor = 64}},
+                             .open = true};
+  return EncodeFindings(model_key(), id_,
+                        {.axes = {padded, refused},
+                         .smallest = {1, 2},
+                         .decisions = {{"a branch", 16}, {}},
+                         .outputs = {{.dtype = DType::kFloat32, .dims = {plain, product}}},
+                         .output_dtypes = {DType::kFloat32},
+                         .packing_refusal = "mixes"},
+                        5);
+}
+
+std::string StoredRecipeOfATest::usage() const {
+  ModelUsage usage = {.recipes = {{.key = key_.hash,
+                                   .uses = 7,
+                                   .last_used_unix_s = 1'799'999'000,
+                                   .sizes = {{"batch", 4}}}},
+                      .axes = {"batch"}};
+  usage.learnt = {.start = {{16, 32}}, .boundaries = {{16, 24, 32}}, .expected_waste = 0.5};
+  usage.learnt.halves[0] = {{.sizes = {17}, .weight = 2}};
+  usage.learnt.batches = {{4, 1.0}};
+  usage.learnt.costs = {
+      {.row_size = 64, .weight = 1, .rows = 4, .rows2 = 16, .ns = 9, .rows_ns = 36}};
+  return AddUsage("", id_, key_.graph, key_.device, usage, 1'800'000'000);
+}
+
 std::vector<std::string> RecordSeeds() {
   const StoredRecipeOfATest recipe;
   const std::string payload = recipe.payload();
   const std::string file = EncodeRecord({.payload = payload});
   const std::string bundle = EncodeBundle({{.file = recipe.name().file(), .bytes = file}});
-  return {payload, DecodeRecord(bundle)->payload,
+  recipe::v1::StoredRecipe by_values;
+  REPRISE_CHECK(by_values.ParseFromString(payload));
+  for (int i = 0; i < 2; ++i) {
+    auto* to = by_values.mutable_key()->add_shape_values();
+    to->set_input(absl::StrCat("shape_", i));
+    to->add_values(3);
+    if (i > 0) to->add_numbers(1.5);
+  }
+  return {payload,
+          DecodeRecord(bundle)->payload,
+          file,
+          recipe.name().file(),
+          by_values.SerializeAsString(),
+          recipe.findings(),
+          recipe.usage(),
           EncodeChoices(recipe.device().fingerprint(),
                         {{.question = "MatMul", .kernel = "cpu.gemm", .ns = 10, .first_ns = 12}})};
 }

@@ -6,6 +6,8 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/engine/load/stored_model.h"
+#include "runtime/engine/types/observer.h"
 #include "runtime/graph/graph.h"
 #include "runtime/recipe/compiler.h"
 #include "runtime/recipe/record_name.h"
@@ -25,11 +27,16 @@ class StoredRecipeOfATest {
   const Graph& graph() const { return graph_; }
   const RecipeKey& key() const { return key_; }
   const CpuDevice& device() const { return device_; }
+  const ModelId& id() const { return id_; }
   RecordName name() const;
+  StoredModelKey model_key() const;
   CompileOptions options(CompiledPlan* plan = nullptr) const;
   std::string payload() const;
+  std::string findings() const;
+  std::string usage() const;
 
  private:
+  const ModelId id_ = {.name = "model", .version = 3};
   const CpuDevice device_;
   const SteadyClock clock_;
   Graph graph_;

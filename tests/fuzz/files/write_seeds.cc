@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
+#include "tests/fuzz/files/graph_texts.h"
 #include "tests/fuzz/files/seeds.h"
 
 int main(int argc, char** argv) {
@@ -12,7 +14,10 @@ int main(int argc, char** argv) {
   const std::string kind = argc == 3 ? argv[1] : "";
   std::vector<std::string> seeds;
   if (kind == "onnx") seeds = OnnxSeeds(kModels);
-  if (kind == "graph_text") seeds = GraphTextSeeds(kModels);
+  if (kind == "graph_text") {
+    seeds = GraphTextSeeds(kModels);
+    for (std::string& text : RefusedGraphTexts()) seeds.push_back(std::move(text));
+  }
   if (kind == "record") seeds = RecordSeeds();
   if (seeds.empty()) {
     std::fputs("usage: write_seeds onnx|graph_text|record FOLDER\n", stderr);

@@ -200,6 +200,10 @@ std::vector<Sizes> DrawRequests(const Graph& graph,
 
 TestCase DrawCase(uint64_t seed) {
   Chance chance(seed);
+  return DrawCase(chance);
+}
+
+TestCase DrawCase(Chance& chance) {
   const Signature signature = DrawSignature(chance);
   ModelDraft draft(chance, DrawTrials(signature, chance), DrawStyle(chance));
   for (const DrawnInput& input : signature.inputs) {

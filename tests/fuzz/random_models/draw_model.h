@@ -24,6 +24,7 @@ struct TestCase {
 };
 
 TestCase DrawCase(uint64_t seed);
+TestCase DrawCase(Chance& chance);
 
 // Requests for `graph`, of random sizes: small ones, those around numbers that the model holds, and
 // large ones. `axes`: the symbols of each axis.

@@ -2,6 +2,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,17 +47,32 @@ std::string MutateRequest(absl::string_view bytes, Chance& chance) {
 TEST(RequestSeedsTest, ConfigsAreTakenAndChangedOnesEndNothing) {
   for (const std::string& seed : ConfigSeeds()) EXPECT_TRUE(FeedConfig(seed)) << seed;
   for (const std::string& seed : ConfigJsonSeeds()) EXPECT_TRUE(FeedConfigJson(seed)) << seed;
+  for (const std::string& text : RefusedConfigs()) EXPECT_FALSE(FeedConfig(text)) << text;
   EXPECT_GT(FeedChanged(ConfigSeeds(), FeedConfig, MutateBytes, 10000), 100);
   EXPECT_GT(FeedChanged(ConfigJsonSeeds(), FeedConfigJson, MutateBytes, 10000), 100);
 }
 
+TEST(RequestSeedsTest, EachParameterTakesSomeValuesAndRefusesOthers) {
+  std::map<std::string, std::pair<int, int>> seen;  // taken, refused
+  for (const ParameterConfig& config : ParameterConfigs()) {
+    auto& [taken, refused] = seen[config.name];
+    ++(FeedConfig(config.text) ? taken : refused);
+  }
+  for (const auto& [name, counts] : seen) {
+    EXPECT_GT(counts.first, 0) << name << ": no value among those of ParameterConfigs fits";
+    EXPECT_GT(counts.second, 0) << name;
+  }
+}
+
 TEST(RequestSeedsTest, BodiesAreTakenAndChangedOnesEndNothing) {
   for (const std::string& seed : RestSeeds()) EXPECT_TRUE(FeedRest(seed)) << seed;
+  for (const std::string& body : RefusedRestBodies()) EXPECT_FALSE(FeedRest(body)) << body;
   EXPECT_GT(FeedChanged(RestSeeds(), FeedRest, MutateBytes, 20000), 100);
 }
 
 TEST(RequestSeedsTest, MessagesAreTakenAndChangedOnesEndNothing) {
   for (const std::string& seed : GrpcSeeds()) EXPECT_TRUE(FeedGrpc(seed));
+  for (const std::string& seed : RefusedGrpcMessages()) EXPECT_FALSE(FeedGrpc(seed));
   EXPECT_GT(FeedChanged(GrpcSeeds(), FeedGrpc, MutateRequest, 20000), 100);
 }
 

@@ -2,7 +2,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "server/config/model_config.h"
+#include "server/config/model_parameters.h"
 #include "tests/fuzz/requests/seeds.h"
 
 int main(int argc, char** argv) {
@@ -17,9 +22,24 @@ int main(int argc, char** argv) {
       std::ofstream(folder / kind / std::to_string(i), std::ios::binary) << seeds[i];
     }
   };
-  write("config", reprise::fuzz::ConfigSeeds());
-  write("config_json", reprise::fuzz::ConfigJsonSeeds());
-  write("rest", reprise::fuzz::RestSeeds());
-  write("grpc", reprise::fuzz::GrpcSeeds());
+  using namespace reprise::fuzz;
+  const auto both = [](std::vector<std::string> taken, const std::vector<std::string>& refused) {
+    taken.insert(taken.end(), refused.begin(), refused.end());
+    return taken;
+  };
+  std::vector<std::string> configs = both(ConfigSeeds(), RefusedConfigs());
+  for (ParameterConfig& config : ParameterConfigs()) configs.push_back(std::move(config.text));
+  write("config", configs);
+  write("config_json", ConfigJsonSeeds());
+  write("rest", both(RestSeeds(), RefusedRestBodies()));
+  write("grpc", both(GrpcSeeds(), RefusedGrpcMessages()));
+  // Words for -dict=FILE.
+  std::ofstream words(folder / "config.dict");
+  for (const std::string& field : reprise::SupportedConfigFields()) {
+    words << '"' << field.substr(field.rfind('.') + 1) << "\"\n";
+  }
+  for (const auto& parameter : reprise::ModelParameterTable()) {
+    words << '"' << parameter.name.substr(0, parameter.name.find('<')) << "\"\n";
+  }
   return 0;
 }

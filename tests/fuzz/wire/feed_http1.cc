@@ -13,8 +13,33 @@
 namespace reprise {
 namespace {
 
+constexpr int64_t kMostBodyBytes = 2 << 20;  // more than is decompressed at a time
+constexpr int64_t kAccountBytes = 8 << 20, kSpareAccountBytes = 32 << 10;
+constexpr int64_t kSmallBytes = 100;  // that a compressed body may have at "/small"
+
+HttpServerOptions ConnectionOptions(const ByteAccount& account) {
+  return {
+      .max_body_bytes = kMostBodyBytes,
+      .max_inflated_bytes =
+          [](absl::string_view path) { return path == "/small" ? kSmallBytes : kMostBodyBytes; },
+      .account = &account};
+}
+
 void Echo(const std::shared_ptr<HttpExchange>& exchange) {
-  exchange->Answer([exchange] { return HttpReply{.body = exchange->request().body}; });
+  const HttpRequest& request = exchange->request();
+  exchange->OnLeave([] {});
+  exchange->AddReplyField("x-agent", std::string(request.Field("user-agent")));
+  if (request.path == "/pieces") {
+    exchange->Begin({.content_type = "text/event-stream"});
+    exchange->Send("", false, nullptr);
+    // The next piece is made once this one has left, as whoever streams does it.
+    exchange->Send(request.body, false, [exchange] { exchange->Send("end", true, nullptr); });
+    return;
+  }
+  exchange->Answer([exchange] {
+    const HttpRequest& asked = exchange->request();
+    return HttpReply{.body = asked.body + std::string(asked.path == "/long" ? 4000 : 0, 'x')};
+  });
 }
 
 // Appends what there is to read; false: the other side has closed.
@@ -27,33 +52,76 @@ bool ReadAll(int socket, std::string& to) {
   }
 }
 
+// The client of one connection, both on this thread.
+class Client {
+ public:
+  Client(int socket, boost::asio::io_context& io) : socket_(socket), io_(io) {}
+
+  // Sends what the system takes; false: the connection is over.
+  bool Send(absl::string_view& bytes, size_t most, Fed& fed) {
+    const size_t size = std::min(most, bytes.size());
+    const ssize_t sent = send(socket_, bytes.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const bool broken = sent < 0 && errno != EAGAIN;
+    if (sent > 0) bytes.remove_prefix(static_cast<size_t>(sent));
+    io_.poll();
+    return ReadAll(socket_, fed.answer) && !broken;
+  }
+
+  // A large answer goes in several steps.
+  bool ReadOn(Fed& fed) {
+    for (size_t before = SIZE_MAX; before != fed.answer.size();) {
+      before = fed.answer.size();
+      io_.poll();
+      if (!ReadAll(socket_, fed.answer)) return false;
+    }
+    return true;
+  }
+
+ private:
+  const int socket_;
+  boost::asio::io_context& io_;
+};
+
 }  // namespace
 
-Fed FeedHttp1(absl::string_view bytes, size_t part_bytes) {
+Fed FeedHttp1(absl::string_view bytes, const Arrival& arrival) {
+  // Kept from one input to the next: to make it takes as long as a short input does.
+  static auto* const kept = new std::unique_ptr<boost::asio::io_context>;
+  if (*kept == nullptr) *kept = std::make_unique<boost::asio::io_context>();
+  boost::asio::io_context& io = **kept;
+  io.restart();
   Fed fed;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return fed;
   {
-    const ByteAccount account({.max_bytes = 16 << 20});
-    HttpConnectionContext context({.max_body_bytes = 1 << 20, .account = &account}, Echo);
-    boost::asio::io_context io;
+    const ByteAccount account({.max_bytes = arrival.is_spare ? kSpareAccountBytes : kAccountBytes});
+    HttpConnectionContext context(ConnectionOptions(account), Echo);
     boost::asio::ip::tcp::socket socket(io, boost::asio::ip::tcp::v4(), ends[0]);
-    std::make_shared<HttpConnection>(
-        ClientStream(std::move(socket), ConnectionPlace(std::make_shared<std::atomic<int>>(0))),
-        context)
-        ->Start();
+    auto connection = std::make_shared<HttpConnection>(
+        ClientStream(std::move(socket),
+                     ConnectionPlace(std::make_shared<std::atomic<int>>(0), arrival.is_spare)),
+        context);
+    connection->Start();
+    Client client(ends[1], io);
+    const size_t half = bytes.size() / 2;
     bool open = true;
     while (open && !bytes.empty()) {
-      const size_t size = std::min(part_bytes, bytes.size());
-      const ssize_t sent = send(ends[1], bytes.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
-      const bool broken = sent < 0 && errno != EAGAIN;
-      if (sent > 0) bytes.remove_prefix(static_cast<size_t>(sent));
-      io.poll();
-      open = ReadAll(ends[1], fed.answer) && !broken;
+      if (arrival.server_leaves && !context.draining && bytes.size() <= half) {
+        context.draining = true;
+        connection->LeaveIfIdle();
+      }
+      const bool is_last = bytes.size() <= arrival.part_bytes;
+      if (is_last && arrival.client_vanishes) break;
+      open = client.Send(bytes, arrival.part_bytes, fed);
     }
+    if (open && !arrival.client_vanishes) open = client.ReadOn(fed);
     fed.cut_off = !open;
+    if (open && !bytes.empty()) send(ends[1], bytes.data(), bytes.size(), MSG_NOSIGNAL);
     shutdown(ends[1], SHUT_RDWR);
+    const std::weak_ptr<HttpConnection> ending = std::exchange(connection, nullptr);
     io.poll();
+    // Whatever is left of it goes with what it waits for.
+    if (!ending.expired()) kept->reset();
   }
   close(ends[1]);
   return fed;

@@ -1,4 +1,4 @@
-// The first byte says in parts of how many bytes the rest arrives; 0: in one.
+// The first byte says how the rest arrives: see ArrivalOf.
 #include <cstddef>
 #include <cstdint>
 
@@ -6,7 +6,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  const size_t part = data[0] == 0 ? size : data[0];
-  reprise::FeedHttp1({reinterpret_cast<const char*>(data) + 1, size - 1}, part);
+  reprise::FeedHttp1({reinterpret_cast<const char*>(data) + 1, size - 1},
+                     reprise::ArrivalOf(data[0], size - 1));
   return 0;
 }

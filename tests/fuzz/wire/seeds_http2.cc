@@ -1,7 +1,10 @@
-#include "tests/fuzz/wire/seeds.h"
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/transport/gzip.h"
+#include "tests/fuzz/wire/seeds.h"
 
 namespace reprise {
 namespace {
@@ -71,13 +74,91 @@ std::string Resets() {
 
 const std::string kBytesValue = "\n\3abc";
 
+const std::string kBegin = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(kSettings, 0, 0);
+constexpr int kAck = 1;
+
+// A call whose header has one more field.
+std::string CallWith(absl::string_view name, absl::string_view value, absl::string_view messages,
+                     absl::string_view path = "/echo/Unary") {
+  return kBegin + Frame(kHeaders, kEndHeaders, 1, CallHeader(path, Field(name, value))) +
+         Frame(kData, kEndStream, 1, messages);
+}
+
+std::string Header(absl::string_view method, absl::string_view type) {
+  return Frame(kHeaders, kEndHeaders | kEndStream, 1,
+               absl::StrCat(Field(":method", method), Field(":scheme", "http"), Field(":path", "/"),
+                            Field(":authority", "a"), Field("content-type", type)));
+}
+
+// Calls and their messages, beside those that every client makes.
+std::vector<Seed> Calls() {
+  const std::string large(3 << 19, 'z');  // more than is decompressed at a time
+  const std::string value = absl::StrCat("\n\x80\x80\x60", large);
+  const std::string packed = Gzip(value);
+  std::vector<Seed> seeds = {
+      {"error_of_handler", kBegin + Call(1, "/echo/Fails", Message(kBytesValue))},
+      {"no_such_message", kBegin + Call(1, "/echo/Unary", Message("\n\xff"))},
+      {"no_message", kBegin + Call(1, "/echo/Unary", "")},
+      {"no_body", kBegin + Frame(kHeaders, kEndHeaders | kEndStream, 1, CallHeader("/echo/Unary"))},
+      {"three_messages", kBegin + Call(1, "/echo/Stream", Repeated(Message(kBytesValue), 3))},
+      {"gzip_of_large", CallWith("grpc-encoding", "gzip", Message(packed, 1), "/echo/Stream")},
+      {"bomb", CallWith("grpc-encoding", "gzip", Message(Gzip(std::string(3 << 20, 'z')), 1))},
+      {"deflate", CallWith("grpc-encoding", "deflate",
+                           Message("\x78\x9c\xe3\x62\x4e\x4c\x4a\x06\x00\x02\x8d\x01\x34"s, 1))},
+      {"no_gzip", CallWith("grpc-encoding", "gzip", Message("abc", 1))},
+      {"identity", CallWith("grpc-encoding", "identity", Message(kBytesValue, 1))},
+      {"unknown_encoding", CallWith("grpc-encoding", "br", Message(kBytesValue))},
+      {"compressed_without_encoding", kBegin + Call(1, "/echo/Unary", Message("abc", 1))},
+      {"no_base64", CallWith("key-bin", "?", Message(kBytesValue))},
+      {"blanks", CallWith("key", " Bearer x ", Message(kBytesValue))},
+      {"no_type", kBegin + Header("POST", "text/plain")},
+      {"type_of_another", kBegin + Header("POST", "application/grpcx")},
+      {"type_with_codec", kBegin + Header("POST", "application/grpc+proto")},
+      {"type_with_charset", kBegin + Header("POST", "application/grpc;charset=a")},
+      {"reset_by_client", kBegin + Frame(kHeaders, kEndHeaders, 1, CallHeader("/echo/Stream")) +
+                              Frame(kData, 0, 1, Message(kBytesValue)) +
+                              Frame(kReset, 0, 1, BigEndian(8)) +
+                              Frame(kData, 0, 1, Message(kBytesValue))},
+      {"late_message", kBegin + Frame(kHeaders, kEndHeaders, 1, CallHeader("/echo/Unary")) +
+                           Frame(kData, 0, 1, Message(kBytesValue).substr(0, 3))},
+      {"answered_early", kBegin + Frame(kHeaders, kEndHeaders, 1, CallHeader("/echo/Unary")) +
+                             Frame(kData, 0, 1, Message(kBytesValue)) +
+                             Frame(kData, 0, 1, Message(kBytesValue))},
+      {"settings_taken", kBegin + Frame(kSettings, kAck, 0) + Frame(kPing, 0, 0, "12345678") +
+                             Frame(kPing, kAck, 0, "going aw") +
+                             Call(1, "/echo/Unary", Message(kBytesValue))},
+      {"many_fields", kBegin +
+                          Frame(kHeaders, kEndHeaders, 1,
+                                CallHeader("/echo/Unary", Repeated(Field("x", "y"), 300))) +
+                          Frame(kData, kEndStream, 1, Message(kBytesValue))},
+  };
+  for (const char* timeout :
+       {"1H", "1M", "1S", "1m", "1u", "1n", "99999999H", "1", "S", "1x", "123456789S", "x1S", ""}) {
+    seeds.push_back({absl::StrCat("timeout_", timeout),
+                     CallWith("grpc-timeout", timeout, Message(kBytesValue))});
+  }
+  // More calls than may be open at a time, whose messages come later.
+  std::string calls = kBegin, messages;
+  for (uint32_t stream = 1; stream < 40; stream += 2) {
+    calls += Frame(kHeaders, kEndHeaders, stream, CallHeader("/echo/Stream"));
+    messages += Frame(kData, kEndStream, stream, Message(kBytesValue));
+  }
+  seeds.push_back({"calls_that_wait", calls + messages});
+  seeds.push_back({"answers_without_room", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" +
+                                               Frame(kSettings, 0, 0, "\0\4\0\0\0\0"s) +
+                                               calls.substr(kBegin.size()) + messages});
+  seeds.push_back({"strikes", kBegin + Repeated(Frame(kPing, 0, 0, "12345678"), 12), true});
+  return seeds;
+}
+
 }  // namespace
 
 std::vector<Seed> Http2Seeds() {
-  const std::string begin = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(kSettings, 0, 0);
+  const std::string& begin = kBegin;
   const std::string header = CallHeader("/echo/Unary");
   const std::string filler = Repeated(Field("x-a", std::string(100, 'y')), 100);
-  return {
+  std::vector<Seed> seeds = Calls();
+  const std::vector<Seed> connections = {
       {"unary", begin + Call(1, "/echo/Unary", Message(kBytesValue))},
       {"two_messages", begin + Call(1, "/echo/Stream", Message(kBytesValue) + Message(""))},
       {"timeout_and_metadata", begin +
@@ -127,44 +208,8 @@ std::vector<Seed> Http2Seeds() {
       {"window_overflow", begin + Repeated(Frame(kWindowUpdate, 0, 0, BigEndian(0x7fffffff)), 2),
        true},
   };
-}
-
-std::vector<Seed> Http1Seeds() {
-  const std::string host = "Host: a\r\n";
-  return {
-      {"get", "GET / HTTP/1.1\r\n" + host + "\r\n"},
-      {"post", "POST / HTTP/1.1\r\n" + host + "Content-Length: 3\r\n\r\nabc"},
-      {"chunked",
-       "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"},
-      {"extension_and_trailer",
-       "POST / HTTP/1.1\r\n" + host +
-           "Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nA: b\r\n\r\n"},
-      {"two", Repeated("GET /x HTTP/1.1\r\n" + host + "\r\n", 2)},
-      {"old", "GET / HTTP/1.0\r\n\r\n"},
-      {"gzip", "POST / HTTP/1.1\r\n" + host +
-                   "Content-Encoding: gzip\r\nContent-Length: 20\r\n\r\n"
-                   "\x1f\x8b\x08\0\0\0\0\0\0\3\x03\0\0\0\0\0\0\0\0\0"s},
-      {"no_host", "GET / HTTP/1.1\r\n\r\n", true},
-      {"two_hosts", "GET / HTTP/1.1\r\n" + host + host + "\r\n", true},
-      {"folded", "GET / HTTP/1.1\r\n" + host + "X: a\r\n b\r\n\r\n", true},
-      {"bare_line_feed", "GET / HTTP/1.1\nHost: a\n\n", true},
-      {"two_lengths",
-       "POST / HTTP/1.1\r\n" + host + "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", true},
-      {"length_and_chunked",
-       "POST / HTTP/1.1\r\n" + host +
-           "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-       true},
-      {"chunk_behind_a_bare_line_feed",
-       "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n0\r\n\n0\r\n\r\n", true},
-      {"huge_length", "POST / HTTP/1.1\r\n" + host + "Content-Length: 18446744073709551615\r\n\r\n",
-       true},
-      {"huge_chunk",
-       "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
-       true},
-      {"endless_header",
-       "GET / HTTP/1.1\r\n" + host + Repeated("X: " + std::string(100, 'y') + "\r\n", 1000), true},
-      {"tls", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"s, true},
-  };
+  seeds.insert(seeds.end(), connections.begin(), connections.end());
+  return seeds;
 }
 
 }  // namespace reprise
