@@ -94,6 +94,59 @@ def sized(op, *rest):
                  constants.get(op, []))
 
 
+def whole(op, rank, **attributes):
+    """y = the sum of what `op`, whose kernel is plain loops that nobody can cut, makes of a tensor as
+    large as `n` says."""
+    operands = {"Einsum": ["wide"] * 4, "NonMaxSuppression": ["boxes", "wide", "most"],
+                "Det": ["eye"]}
+    nodes = [helper.make_node("Expand", ["x", "n"], ["wide"])]
+    constants = []
+    if op == "Det":
+        nodes.append(helper.make_node("EyeLike", ["wide"], ["eye"]))
+    if op == "NonMaxSuppression":
+        # No box overlaps another, so that each is compared with all.
+        nodes += [helper.make_node("Shape", ["wide"], ["count"], start=2),
+                  helper.make_node("Squeeze", ["count"], ["last"]),
+                  helper.make_node("Range", ["zero", "last", "one"], ["places"]),
+                  helper.make_node("Cast", ["places"], ["left"], to=FLOAT),
+                  helper.make_node("Reshape", ["left", "column"], ["lefts"]),
+                  helper.make_node("Add", ["lefts", "corners"], ["boxes"])]
+        constants = [("zero", np.int64(0)), ("one", np.int64(1)), ("column", [1, -1, 1]),
+                     ("corners", np.array([0, 0, 1, 0.5], np.float32)),
+                     ("most", [1 << 40])]
+    nodes += [helper.make_node(op, operands.get(op, ["wide"]), ["made"], name="heavy", **attributes),
+              helper.make_node("Cast", ["made"], ["floats"], to=FLOAT),
+              helper.make_node("ReduceSum", ["floats"], ["y"])]
+    return graph(nodes, [("x", FLOAT, [1]), ("n", INT64, [rank])], FLOAT, constants)
+
+
+# Models, sizes for many minutes, and sizes for no time with the answer.
+WHOLE = {
+    "einsum": (whole("Einsum", 1, equation="a,b,c,d->"), [4000], [3], 81),
+    "lrn": (whole("LRN", 4, size=1000001, alpha=0.0), [1, 1000000, 1, 1], [1, 5, 1, 1], 5),
+    "det": (whole("Det", 2), [7000, 7000], [1, 1], 1),
+    "pool": (whole("LpPool", 4, kernel_shape=[2000, 2000], pads=[1000] * 4, p=3),
+             [1, 1, 4000, 4000], [1, 1, 1, 1], 4),
+    "nms": (whole("NonMaxSuppression", 3), [1, 1, 2_000_000], [1, 1, 3], 3),
+}
+
+
+def transform():
+    """A transform whose length, no power of two, `n` says: tables beside it are many times larger."""
+    return graph([helper.make_node("DFT", ["x", "n"], ["made"], name="heavy", axis=1),
+                  helper.make_node("ReduceSum", ["made"], ["y"])],
+                 [("x", FLOAT, [1, 4, 1]), ("n", INT64, [])], FLOAT)
+
+
+def slow_to_measure():
+    """A constant that takes hours to make, whatever a request says."""
+    return graph([helper.make_node("ConstantOfShape", ["size"], ["zeros"]),
+                  helper.make_node("LRN", ["zeros"], ["made"], name="heavy", size=1000001),
+                  helper.make_node("ReduceSum", ["made"], ["sum"], keepdims=0),
+                  helper.make_node("Add", ["x", "sum"], ["y"])],
+                 [("x", FLOAT, ["batch"])], FLOAT, [("size", [1, 1000000, 1, 4])])
+
+
 SIZED = ["Range", "ConstantOfShape", "Expand", "Tile", "Pad"]
 X = np.ones(1, np.float32)
 SQUARE = np.ones((WIDTH, WIDTH), np.float32)
@@ -110,6 +163,10 @@ def daemon(module_repository):
     repository.add("collecting", collecting(), config=parameter("max_request_mb", 64))
     for op in SIZED:
         repository.add(f"sized_{op.lower()}", sized(op), config=parameter("max_request_mb", 64))
+    for name, (model, *_) in WHOLE.items():
+        repository.add(name, model, config=parameter("max_request_ms", 1000))
+    repository.add("transform", transform(), config=parameter("max_request_mb", 256))
+    repository.add("slow_to_measure", slow_to_measure(), config=parameter("max_request_ms", 300))
     with Daemon(repository, "--streams", "1") as running:
         capture_chain(running)
         yield running
@@ -189,6 +246,61 @@ def test_size_that_a_value_decides_is_checked_before_it_is_made(daemon, op):
     few = infer(daemon.client(), f"sized_{op.lower()}", {"x": X, "n": np.full(shape, 1000, np.int64)})
     want = {"Range": 499501, "ConstantOfShape": 1, "Expand": 1001, "Tile": 1001, "Pad": 2}[op]
     assert few.outputs["y"] == want
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_kernel_that_runs_as_a_whole_ends_in_time(daemon, name):
+    _, many, few, want = WHOLE[name]
+    error = error_of(daemon, name, {"x": X, "n": np.array(many, np.int64)})
+    assert error.status() == "StatusCode.RESOURCE_EXHAUSTED", error.message()
+    assert "the limit is 1000 (reprise.max_request_ms)" in error.message()
+    assert "heavy" in error.message() or "made" in error.message(), error.message()
+    assert assert_stream_is_free(daemon) < 5
+    answer = infer(daemon.client(), name, {"x": X, "n": np.array(few, np.int64)})
+    assert abs(answer.outputs["y"].sum() - want) < 1e-3
+
+
+def test_what_a_kernel_needs_beside_its_result_counts(daemon):
+    x = np.ones((1, 4, 1), np.float32)
+    before = daemon.rss_bytes()
+    error = error_of(daemon, "transform", {"x": x, "n": np.array((1 << 23) + 1, np.int64)})
+    assert error.status() == "StatusCode.RESOURCE_EXHAUSTED", error.message()
+    assert "bytes beside its operands" in error.message()
+    assert "heavy" in error.message() and "reprise.max_request_mb" in error.message()
+    assert daemon.rss_bytes() - before < 512 << 20
+    few = infer(daemon.client(), "transform", {"x": x, "n": np.array(4, np.int64)})
+    assert few.outputs["y"].sum() == 4
+
+
+def test_model_that_takes_long_to_measure_is_loaded_without(daemon):
+    """The daemon of this file would not be ready otherwise."""
+    error = error_of(daemon, "slow_to_measure", {"x": X})
+    assert error.status() == "StatusCode.RESOURCE_EXHAUSTED", error.message()
+    assert "heavy" in error.message() and "reprise.max_request_ms" in error.message()
+
+
+def test_long_replay_does_not_keep_others_waiting(repository):
+    """It has borrowed every core, and keeps them to its end, which comes after minutes."""
+    repository.add("quick", models.elementwise())
+    repository.add("chain", long_chain(), config=parameter("max_request_ms", 0))
+    with Daemon(repository, "--streams", "2") as daemon:
+        capture_chain(daemon)
+        ones = np.ones((2, 5), np.float32)
+        infer(daemon.client(), "quick", {"x": ones})
+        answers = queue.Queue()
+        call = daemon.client().async_infer(
+            "chain", tensors({"x": np.ones((1024, 1024), np.float32)}),
+            lambda result, error: answers.put(error))
+        wait_until_it_runs(daemon)
+        slowest = 0
+        for _ in range(20):
+            begin = time.monotonic()
+            assert (infer(daemon.client(), "quick", {"x": ones}).outputs["y"] == 3).all()
+            slowest = max(slowest, time.monotonic() - begin)
+        assert answers.empty(), "the replay was too short for this test"
+        call.cancel()
+        # Some milliseconds where nobody else wants the cores.
+        assert slowest < 3
 
 
 def late_by(daemon, call, deadline_s):

@@ -68,7 +68,10 @@ BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, EagerCache&
       requests_(requests),
       stream_(stream),
       stop_(stop),
-      control_(*options.clock, {.max_ns = plan.model().options().max_request_ns}, stop),
+      control_(*options.clock,
+               {.max_ns = plan.model().options().max_request_ns,
+                .max_bytes = plan.model().options().max_request_bytes},
+               stop),
       resolution_(std::move(resolution)),
       target_(plan.target()) {
   REPRISE_CHECK(requests.size() == plan.shapes().size());

@@ -245,9 +245,7 @@ void Certifier::Confirm(const Model& model) const {
   absl::StatusOr<Confirmed> measured = WithinMemory(
       [] { return "measuring padded requests"; },
       [&]() -> absl::StatusOr<Confirmed> {
-        // A core of its own: no replay waits for one of the others.
-        HelperPool own_core(1);
-        ModelRunners runners(RunnersOf(model.view(), &own_core));
+        ModelRunners runners(RunnersOf(model.view(), /*threads=*/1));
         if (model.proof().pending->whole) return MeasureDeferred(model, runners);
         const ProofSubject subject = SubjectOf(model.view(), LogOf(model.id()));
         ASSIGN_OR_RETURN(auto certificates,
@@ -277,8 +275,7 @@ void Certifier::Confirm(const Model& model) const {
 }
 
 absl::Status Certifier::Extend(const ModelView& model, size_t axis, int64_t size) const {
-  HelperPool own_core(1);
-  ModelRunners runners(RunnersOf(model, &own_core));
+  ModelRunners runners(RunnersOf(model, /*threads=*/1));
   const ProofSubject subject = SubjectOf(model, LogOf(model.options.id));
   return PaddingProof(subject, runners).Extend(axis, size);
 }
@@ -288,13 +285,17 @@ std::function<void(const std::string&)> Certifier::LogOf(const ModelId& id) cons
              const std::string& text) { log(absl::StrCat(before, text)); };
 }
 
-ModelRunners::Options Certifier::RunnersOf(const ModelView& model, HelperPool* cores) const {
+int Certifier::ThreadsOfLoad() const {
+  return context_.cores == nullptr ? 1 : context_.cores->cores();
+}
+
+ModelRunners::Options Certifier::RunnersOf(const ModelView& model, int threads) const {
   ModelRunners::Options options = {.graph = &*model.program.graph,
                                    .fingerprint = &model.program.fingerprint,
                                    .parameters = &model.program.owner->parameters(),
                                    .device = context_.device,
                                    .clock = context_.clock,
-                                   .cores = cores};
+                                   .threads = threads};
   for (const ModelIo& input : model.signature.inputs) {
     if (!input.optional) options.inputs.push_back(input);
   }
@@ -320,7 +321,7 @@ absl::Status Certifier::Certify(ModelDraft& model) const {
 absl::Status Certifier::Measure(ModelDraft& model) const {
   PaddingProof::Options options = {.buckets = PolicyMaker::BucketsByAxis(model.view()),
                                    .try_packed = model.options.packing != PackingMode::kOff};
-  ModelRunners::Options equipment = RunnersOf(model.view(), context_.cores);
+  ModelRunners::Options equipment = RunnersOf(model.view(), ThreadsOfLoad());
   equipment.make_packing = [&] { return ModelPacker::Make(model.view(), options.buckets); };
   ModelRunners runners(std::move(equipment));
   const ProofSubject subject = SubjectOf(model.view(), LogOf(model.id()));

@@ -55,8 +55,11 @@ class Certifier {
                     ModelRunners& runners) const;
   // Lines of proofs, with the model's name.
   std::function<void(const std::string&)> LogOf(const ModelId& id) const;
-  // Who runs the model on `cores`, one thread each.
-  ModelRunners::Options RunnersOf(const ModelView& model, HelperPool* cores) const;
+  // As many runs of a model may go on side by side while it is loaded. None takes a core of the
+  // pool, which a request would have to wait for.
+  int ThreadsOfLoad() const;
+  // Who runs the model, on so many threads.
+  ModelRunners::Options RunnersOf(const ModelView& model, int threads) const;
   // The key of a model whose findings are worth keeping.
   StoredModelKey KeyOf(const ModelView& model) const;
   // The findings that a file of the store has for the model; errors as those of DecodeFindings.

@@ -13,7 +13,7 @@ namespace reprise {
 
 absl::StatusOr<bool> Certifier::Defer(ModelDraft& model) const {
   const std::vector<ModelAxis> before = model.proof->axes;
-  ModelRunners runners(RunnersOf(model.view(), context_.cores));
+  ModelRunners runners(RunnersOf(model.view(), ThreadsOfLoad()));
   const ProofSubject subject = SubjectOf(model.view(), LogOf(model.id()));
   ASSIGN_OR_RETURN(
       std::optional<PendingProof> pending,

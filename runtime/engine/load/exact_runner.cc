@@ -1,13 +1,31 @@
 #include "runtime/engine/load/exact_runner.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/certify/probe.h"
 #include "runtime/engine/types/data_error.h"
 
 namespace reprise {
+namespace {
+
+// Takes the steps of what it watches from `left`, until none are.
+class StepsWatch final : public WorkWatch {
+ public:
+  explicit StepsWatch(int64_t& left) : left_(left) {}
+  bool Ends() const override {
+    left_ = std::max<int64_t>(left_ - kStepsPerLook, 0);
+    return left_ == 0;
+  }
+
+ private:
+  int64_t& left_;
+};
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<const Recipe>> ExactRunner::RecipeFor(
     const std::vector<Tensor>& inputs) {
@@ -45,6 +63,16 @@ absl::StatusOr<Frame> ExactRunner::FrameFor(const std::shared_ptr<const Recipe>&
   return frame;
 }
 
+absl::Status ExactRunner::Replay(const Recipe& recipe, const Frame& frame,
+                                 const FirstDataError* end) {
+  const StepsWatch watch(steps_left_);
+  const int ended = stream_.Replay(recipe, frame, end);
+  if (ended < 0) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      recipe.launches[static_cast<size_t>(ended)].node, " takes too long in a run at ",
+      recipe.key.binding.ToString(), ": while a model is loaded short ones are tried"));
+}
+
 absl::StatusOr<std::vector<Tensor>> ExactRunner::Run(const std::vector<Tensor>& inputs) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeFor(inputs));
   if (recipe->work > work_left_) {
@@ -55,7 +83,7 @@ absl::StatusOr<std::vector<Tensor>> ExactRunner::Run(const std::vector<Tensor>& 
   work_left_ -= recipe->work;
   FirstDataError errors(*recipe);
   ASSIGN_OR_RETURN(const Frame frame, FrameFor(recipe, inputs, errors));
-  stream_.Replay(*recipe, frame, &errors);
+  RETURN_IF_ERROR(Replay(*recipe, frame, &errors));
   if (const DataError* error = errors.get()) {
     if (!error->failure.ok()) return error->failure;
     absl::Status status = absl::InvalidArgumentError(RangeText(*error));

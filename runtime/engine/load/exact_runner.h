@@ -64,12 +64,16 @@ class ExactRunner {
   // INVALID_ARGUMENT for shapes that do not fit and for data errors (with the range as a payload).
   absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs);
 
-  // Run returns RESOURCE_EXHAUSTED for shapes at which a stream would have to hold more bytes, and
-  // when the work of all runs together (Recipe::work) would exceed `most_work`.
-  void Limit(int64_t most_frame_bytes, double most_work) {
+  // Run returns RESOURCE_EXHAUSTED for shapes at which a stream would have to hold more bytes, when
+  // the work of all runs together (Recipe::work) would exceed `most_work`, and when kernels that
+  // are plain loops, whose work a recipe does not tell, have taken `most_steps` in all runs.
+  void Limit(int64_t most_frame_bytes, double most_work, int64_t most_steps) {
     most_frame_bytes_ = most_frame_bytes;
     most_work_ = work_left_ = most_work;
+    steps_left_ = most_steps;
   }
+  // Replays `recipe` within what is left of the steps.
+  absl::Status Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end);
 
  private:
   absl::StatusOr<std::shared_ptr<const Recipe>> RecipeFor(const std::vector<Tensor>& inputs);
@@ -90,6 +94,7 @@ class ExactRunner {
   int64_t most_frame_bytes_ = std::numeric_limits<int64_t>::max();
   double most_work_ = std::numeric_limits<double>::infinity();
   double work_left_ = std::numeric_limits<double>::infinity();
+  int64_t steps_left_ = std::numeric_limits<int64_t>::max();
 };
 
 }  // namespace reprise

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/engine/load/axes_finder.h"
 #include "runtime/engine/load/certifier.h"
 #include "runtime/engine/load/live_loader.h"
@@ -43,6 +44,27 @@ int64_t FileBytesOf(const std::string& path) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
   return error ? 0 : static_cast<int64_t>(bytes);
+}
+
+// Watches what runs as a whole while a model is read.
+class LoadWatch final : public WorkWatch {
+ public:
+  explicit LoadWatch(const LoadBudget& budget) : budget_(budget) {}
+  bool Ends() const override { return !budget_.CheckTime("").ok(); }
+
+ private:
+  const LoadBudget& budget_;
+};
+
+// The status of `work()`, or that of `budget` where what runs as a whole was ended.
+template <typename Work>
+absl::Status WithinTime(const LoadBudget& budget, const Work& work) {
+  const LoadWatch watch(budget);
+  try {
+    return work();
+  } catch (const WorkEnded&) {
+    return budget.CheckTime("a node that runs as a whole");
+  }
 }
 
 // The facts that an observer is told of a model before its first replay.
@@ -107,7 +129,9 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
   importing.End();
   const int64_t imported = context_.clock->NowNs();
   Phase axes(context_.debug, LogModule::kLoad, [&] { return name_of("phase axes"); });
-  if (const absl::Status status = AxesFinder(context_).Find(draft, std::move(as_imported), *budget);
+  if (const absl::Status status = WithinTime(
+          *budget,
+          [&] { return AxesFinder(context_).Find(draft, std::move(as_imported), *budget); });
       !status.ok()) {
     return explain(status);
   }
@@ -167,7 +191,11 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
     imported = *std::move(given);
   } else {
     LoadBudget of_import(file_bytes);
-    ASSIGN_OR_RETURN(imported, ImportOnnxFile(model.options.path, &of_import, model.options.ranks));
+    RETURN_IF_ERROR(WithinTime(of_import, [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(imported,
+                       ImportOnnxFile(model.options.path, &of_import, model.options.ranks));
+      return absl::OkStatus();
+    }));
   }
   // The model keeps its options, and whatever this points into goes when the load is over.
   if (const auto extend = std::exchange(model.options.extend, nullptr)) {
@@ -202,7 +230,8 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
   }
   PipelineOptions passes;
   if (!model.options.fusion) passes.disabled = FusionPassNames();
-  RETURN_IF_ERROR(RunLoadPassesWithin(*model.program->graph, *budget, passes));
+  RETURN_IF_ERROR(WithinTime(
+      *budget, [&] { return RunLoadPassesWithin(*model.program->graph, *budget, passes); }));
   if (!model.options.precision_ops.empty()) {
     model.program->nodes = std::make_shared<const NodePrecisions>(
         *model.program->graph, model.options.precision_ops, model.options.precision);

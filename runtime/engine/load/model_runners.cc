@@ -20,6 +20,8 @@ constexpr int64_t kMostFrameBytes = int64_t{1} << 30;
 constexpr double kMostWork = 6e10;
 constexpr int64_t kPerWeightByte = 16;
 constexpr double kWorkPerWeightByte = 1e7;
+// Steps of plain loops: some seconds.
+constexpr int64_t kMostSteps = int64_t{1} << 31;
 
 // The sizes that requests are packed at.
 constexpr PackedSizes kRoom = {.tokens = 128, .segments = 16};
@@ -46,7 +48,7 @@ class ModelRunners::Runner final : public ProofRunner {
                form_ != nullptr ? form_->recipes : owner.recipes_) {
     const int64_t weights = options_.parameters->leaf_bytes();
     exact_.Limit(kMostFrameBytes + kPerWeightByte * weights,
-                 kMostWork + kWorkPerWeightByte * static_cast<double>(weights));
+                 kMostWork + kWorkPerWeightByte * static_cast<double>(weights), kMostSteps);
   }
   ~Runner() override {
     if (recipe_ != nullptr) options_.parameters->Forget(*recipe_);
@@ -111,7 +113,7 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> ModelRunners::Runner::RunPacked
   } else {
     GatherPacked(*recipe_, positions, packed, std::nullopt, inputs);
   }
-  stream_->Replay(*recipe_, frame);
+  RETURN_IF_ERROR(exact_.Replay(*recipe_, frame, nullptr));
   if (error.get() != nullptr) return absl::FailedPreconditionError(RangeText(*error.get()));
   return Read(packed, frame);
 }
@@ -131,13 +133,13 @@ std::vector<std::vector<Tensor>> ModelRunners::Runner::Read(absl::Span<const Pac
 }
 
 absl::StatusOr<std::unique_ptr<ProofRunner>> ModelRunners::NewRunner() {
-  // One thread: runners work side by side, and a core that one borrows another has to wait for.
-  ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, Stream::Create({.cores = options_.cores}));
+  // One thread: runners work side by side. None takes a core that a request would have to wait for.
+  ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, Stream::Create({}));
   return std::make_unique<Runner>(*this, std::move(stream), nullptr);
 }
 
 absl::StatusOr<std::unique_ptr<ProofRunner>> ModelRunners::NewRunner(const Graph& form) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, Stream::Create({.cores = options_.cores}));
+  ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, Stream::Create({}));
   return std::make_unique<Runner>(
       *this, std::move(stream),
       std::unique_ptr<Form>(new Form{form, FingerprintGraph(form), ExactRecipes()}));

@@ -15,7 +15,6 @@
 #include "runtime/engine/load/exact_runner.h"
 #include "runtime/engine/packing/packing.h"
 #include "runtime/engine/parameters/parameter_store.h"
-#include "runtime/engine/replay/helper_pool.h"
 #include "runtime/verify/proof_runners.h"
 
 namespace reprise {
@@ -30,12 +29,12 @@ class ModelRunners final : public ProofRunners {
     ParameterStore* parameters = nullptr;
     const Device* device = nullptr;
     const Clock* clock = nullptr;
-    HelperPool* cores = nullptr;  // null: one runner at a time
-    MakePacking make_packing;     // empty: nothing is packed
+    int threads = 1;           // runners at a time
+    MakePacking make_packing;  // empty: nothing is packed
   };
   explicit ModelRunners(Options options) : options_(std::move(options)) {}
 
-  int threads() const override { return options_.cores == nullptr ? 1 : options_.cores->cores(); }
+  int threads() const override { return options_.threads; }
   absl::StatusOr<std::unique_ptr<ProofRunner>> NewRunner() override;
   absl::StatusOr<std::unique_ptr<ProofRunner>> NewRunner(const Graph& form) override;
   absl::StatusOr<PackedForm> Pack() override;

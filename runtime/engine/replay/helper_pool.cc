@@ -19,9 +19,10 @@ constexpr int kLooks = 50;
 
 }  // namespace
 
-HelperPool::HelperPool(int cores, const Clock* clock)
+HelperPool::HelperPool(int cores, const Clock* clock, std::chrono::nanoseconds patience)
     : cores_(std::max(cores, 1)),
       clock_(clock == nullptr ? steady_clock_ : *clock),
+      patience_(patience),
       free_cores_(cores_) {
   // An exception here leaves no thread behind. A call with helpers takes two cores at least.
   helpers_.reserve(static_cast<size_t>(cores_));
@@ -55,6 +56,14 @@ HelperPool::~HelperPool() {
   }
 }
 
+void HelperPool::AwaitCore() {
+  while (free_cores_ <= 0) {
+    const uint64_t freed = freed_;
+    // Where others are through, and were faster, it is worth waiting on.
+    if (!core_freed_.WaitFor(mutex_, patience_) && freed_ == freed) return;
+  }
+}
+
 int HelperPool::Run(int max_threads, int steps, LaunchWorkers::Function function, void* context) {
   Helper* helpers = nullptr;
   LaunchWorkers* workers = nullptr;
@@ -63,7 +72,7 @@ int HelperPool::Run(int max_threads, int steps, LaunchWorkers::Function function
     MutexLock lock(mutex_);
     ++calls_;
     ++begun_;
-    while (free_cores_ == 0) core_freed_.Wait(mutex_);
+    AwaitCore();
     const int share = std::max(1, cores_ / calls_);
     parts = std::max(1, std::min({max_threads, share, free_cores_.load()}));
     free_cores_ -= parts;
@@ -109,6 +118,7 @@ int HelperPool::Run(int max_threads, int steps, LaunchWorkers::Function function
   }
   MutexLock lock(mutex_);
   --calls_;
+  ++freed_;
   free_cores_ += freed;
   while (idle != nullptr) {
     Helper* next = idle->next;
@@ -171,6 +181,7 @@ void HelperPool::Work(Helper& helper) {
     helper.state.store(kIdle, std::memory_order_relaxed);
     helper.next = free_helpers_;
     free_helpers_ = &helper;
+    ++freed_;
     ++free_cores_;
     core_freed_.NotifyAll();
   }

@@ -4,7 +4,9 @@
 // of Run() takes one core for the caller's thread and, as far as there are idle ones, more for
 // helper threads of the pool; never are more threads running than the pool has cores. What it gets
 // is decided when it begins: the pool's cores divided by the replays under way, and no more than
-// are free. A call that finds no core free waits for one.
+// are free. A call that finds no core free waits for one. But a replay may take seconds and keeps
+// what it has to its end: where no core at all becomes free for a moment, who waits runs its thread
+// all the same, as one too many, and the system shares out the CPUs.
 //
 // A core that the system gives to somebody else is not waited for: see LaunchWorkers. A helper that
 // has not come when the call ends is not needed any more. One that is there may still be parked or
@@ -23,6 +25,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <thread>
@@ -40,7 +43,9 @@ class HelperPool {
   // Starts `cores` - 1 helper threads, or fewer where the system allows no more; cores() counts
   // those that were started and the caller, and is at least one. `clock`, borrowed, tells how long
   // a helper has been idle; null: the steady clock.
-  explicit HelperPool(int cores, const Clock* clock = nullptr);
+  // `patience`: that moment.
+  explicit HelperPool(int cores, const Clock* clock = nullptr,
+                      std::chrono::nanoseconds patience = std::chrono::milliseconds(5));
   // No call may be under way.
   ~HelperPool();
   HelperPool(const HelperPool&) = delete;
@@ -80,6 +85,8 @@ class HelperPool {
     std::atomic<bool> parked{false};  // or about to; it may have been offered something already
     std::thread thread;
   };
+  // Returns when a core is free, or with none where none has become free for long.
+  void AwaitCore() REQUIRES(mutex_);
   void Work(Helper& helper);
   // Waits awake for an offer while there is a core for that; false: the helper is to park.
   bool Linger(Helper& helper);
@@ -90,17 +97,20 @@ class HelperPool {
   int cores_;
   const SteadyClock steady_clock_;
   const Clock& clock_;
+  const std::chrono::nanoseconds patience_;
   const AllowedCpus cpus_;
   std::vector<std::unique_ptr<Helper>> helpers_;
   std::vector<std::unique_ptr<LaunchWorkers>> workers_;
   // Self-synchronised.
-  std::atomic<int> lingering_{0};   // helpers
-  std::atomic<int> free_cores_{0};  // written under mutex_
+  std::atomic<int> lingering_{0};  // helpers
+  // Written under mutex_; below 0 while threads too many run.
+  std::atomic<int> free_cores_{0};
   // Guarded.
   mutable Mutex mutex_;
   CondVar core_freed_;
   int calls_ GUARDED_BY(mutex_) = 0;  // those under way or waiting for a core
   uint64_t begun_ GUARDED_BY(mutex_) = 0;
+  uint64_t freed_ GUARDED_BY(mutex_) = 0;  // how often cores became free
   Helper* free_helpers_ GUARDED_BY(mutex_) = nullptr;
   std::vector<LaunchWorkers*> free_workers_ GUARDED_BY(mutex_);
 };

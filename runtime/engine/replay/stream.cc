@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <exception>
 #include <new>
 #include <stdexcept>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
@@ -22,17 +24,42 @@ constexpr double kWorkPerThread = 1.5e7;
 // A launch of more work than this is primed by one part of it; it is cut into at most kPrimeParts.
 constexpr double kPrimeWork = 2e5;
 constexpr double kPrimeParts = 1024;
+// A launch that runs as a whole primes for this long: its pages come one after the other.
+constexpr std::chrono::milliseconds kPrimeTime{50};
+// ... and holds no more for itself.
+constexpr int64_t kPrimeBytes = int64_t{256} << 20;
 // Phases of a launch of which a part primes it: those that come later do what these did.
 constexpr int kPrimePhases = 6;
 
 // Parts into which a launch is cut so that one of them primes it. What may decide a place (an
 // integer) is computed whole: a later launch may rely on it.
+bool HasIntegerResult(const std::vector<OperandNote>& notes) {
+  return absl::c_any_of(notes, [](const OperandNote& note) {
+    return note.role == OperandNote::Role::kOutput && IsInteger(note.dtype);
+  });
+}
 int PartsToPrime(const Launch& launch, const std::vector<OperandNote>& notes) {
-  for (const OperandNote& note : notes) {
-    if (note.role == OperandNote::Role::kOutput && IsInteger(note.dtype)) return 1;
-  }
+  if (HasIntegerResult(notes)) return 1;
   return static_cast<int>(std::clamp(launch.work.in_flops() / kPrimeWork, 1.0, kPrimeParts));
 }
+
+// Watches a launch that primes, which computes nothing that anybody needs.
+class PrimeWatch final : public WorkWatch {
+ public:
+  // `whole`: it is computed to its end, unless `ends` says otherwise.
+  PrimeWatch(const std::function<bool()>& ends, bool whole)
+      : WorkWatch(kPrimeBytes), ends_(ends), whole_(whole) {}
+
+  bool Ends() const override {
+    if (ends_ != nullptr && ends_()) return true;
+    return !whole_ && std::chrono::steady_clock::now() - begin_ > kPrimeTime;
+  }
+
+ private:
+  const std::function<bool()>& ends_;
+  const bool whole_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
 
 // A part of more work than this, some 25 ms of a Zen 5, is run in pieces.
 constexpr double kWorkPerPiece = 7e9;
@@ -70,6 +97,22 @@ int PiecesOf(const ReplayCall& call, const Launch& launch, int parts) {
   return static_cast<int>(std::clamp(std::ceil(work / kWorkPerPiece), 1.0, kMostPieces));
 }
 
+// A launch that runs as a whole. False: it was ended before its end, by `control` or, where there
+// is none, by who watches the calling thread.
+bool RunWhole(const Launch& launch, const LaunchArgs& args, const RunControl* control) {
+  try {
+    if (!launch.reference || control == nullptr) {
+      launch.run(args);
+      return true;
+    }
+    const RunWatch watch(*control);
+    launch.run(args);
+    return true;
+  } catch (const WorkEnded&) {
+    return false;
+  }
+}
+
 // The part that `args` names, piece by piece. False: it was ended before its end. The pieces of a
 // part do not lie side by side: a kernel whose workspace is for few parts uses the first ones.
 bool RunPieces(const Launch& launch, LaunchArgs args, int pieces, const RunControl& control) {
@@ -104,7 +147,7 @@ void RunStep(void* context, int index, int part, int parts) {
   try {
     const int pieces = PiecesOf(call, launch, parts);
     if (pieces == 1) {
-      launch.run(args);
+      if (!RunWhole(launch, args, call.control)) call.Leave(step.launch);
     } else if (!RunPieces(launch, args, pieces, *call.control)) {
       call.Leave(step.launch);
     }
@@ -236,7 +279,11 @@ bool Stream::Prime(const Recipe& recipe, const Frame& frame,
     args.parts = PartsToPrime(launch, recipe.operand_notes[args.launch]);
     try {
       const int phases = args.parts == 1 ? launch.phases : std::min(launch.phases, kPrimePhases);
+      const bool whole = HasIntegerResult(recipe.operand_notes[args.launch]);
+      const PrimeWatch watch(ends, whole);
       for (args.phase = 0; args.phase < phases; ++args.phase) launch.run(args);
+    } catch (const WorkEnded&) {
+      if (ends != nullptr && ends()) return false;
     } catch (...) {
       Rethrow(launch, std::current_exception());
     }

@@ -13,6 +13,11 @@ absl::Status RunControl::Ended(absl::string_view label) const {
   if (stopped()) {
     return absl::CancelledError(absl::StrCat(label, ": nobody waits for the request any more"));
   }
+  if (too_much_bytes_ > 0 && !IsOverdue()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        label, ": it needs ", too_much_bytes_.load(), " bytes beside its operands, and ",
+        BytesForOneNode(), " is what reprise.max_request_mb leaves"));
+  }
   return absl::ResourceExhaustedError(absl::StrCat(
       label, ": the request has computed for ", taken_ns() / kMillisecond, " ms, the limit is ",
       limits_.max_ns / kMillisecond, " (reprise.max_request_ms)"));
@@ -21,6 +26,13 @@ absl::Status RunControl::Ended(absl::string_view label) const {
 int64_t RunControl::BytesLeft(int64_t most) const {
   if (limits_.max_bytes == 0) return most;
   return std::clamp<int64_t>(limits_.max_bytes - *made_bytes_, 0, most);
+}
+
+int64_t RunControl::BytesForOneNode() const {
+  // Where nothing is left nothing is made, either, and the watch's 0 is no limit.
+  return limits_.max_bytes == 0
+             ? 0
+             : std::max<int64_t>(BytesLeft(std::numeric_limits<int64_t>::max()), 1);
 }
 
 absl::Status RunControl::Admit(int64_t bytes, absl::string_view what) const {

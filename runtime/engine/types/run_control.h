@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/stop_flag.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/graph/tensor.h"
 
 namespace reprise {
@@ -54,10 +55,15 @@ class RunControl {
 
   // The bytes that may be made now, at most `most`.
   int64_t BytesLeft(int64_t most) const;
+  // Those that a node may hold for itself while it runs, as the limit of a WorkWatch.
+  int64_t BytesForOneNode() const;
   // RESOURCE_EXHAUSTED where `what`, which takes `bytes`, is more than is left.
   absl::Status Admit(int64_t bytes, absl::string_view what) const;
   // `made` counts until its last copy is gone.
   Tensor Keep(Tensor made);
+
+  // The work of one node asks for `bytes` beside its operands, which is too much: it ends for that.
+  void NoteTooMuch(int64_t bytes) const { too_much_bytes_ = bytes; }
 
  private:
   const Clock& clock_;
@@ -65,8 +71,23 @@ class RunControl {
   const StopFlag none_;
   const StopFlag& stop_;
   int64_t begin_ns_ = 0;
+  mutable std::atomic<int64_t> too_much_bytes_{0};  // 0: no node has asked for too much
   const std::shared_ptr<std::atomic<int64_t>> made_bytes_ =
       std::make_shared<std::atomic<int64_t>>(0);
+};
+
+// RunWatch: watches a node that runs as a whole, by the control of its run.
+class RunWatch final : public WorkWatch {
+ public:
+  explicit RunWatch(const RunControl& control)
+      : WorkWatch(control.BytesForOneNode()), control_(control) {}
+
+  bool Ends() const override { return control_.stopped() || control_.IsOverdue(); }
+
+ private:
+  void OnTooMuch(int64_t bytes) override { control_.NoteTooMuch(bytes); }
+
+  const RunControl& control_;
 };
 
 }  // namespace reprise

@@ -1,5 +1,6 @@
 #include "runtime/onnx/file/tensors.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -17,7 +18,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // All sparse tensors of a file together: they are dense behind the importer, and a few bytes of a
-// file must not fill the memory.
+// file must not fill the memory. So many are made of any, and for each byte that the file holds of
+// values and indices, up to a limit: of a hundred elements one that is not zero is enough.
+constexpr int64_t kFewSparseBytes = int64_t{256} << 20;
+constexpr int64_t kSparseBytesOfOne = 64;
 constexpr int64_t kMostSparseBytes = int64_t{1} << 31;
 
 // Copies `count` values of a repeated field, narrowed to T.
@@ -80,10 +84,14 @@ absl::StatusOr<Tensor> TensorReader::ReadSparse(const onnx::SparseTensorProto& p
     const Shape shape(proto.dims().begin(), proto.dims().end());
     ASSIGN_OR_RETURN(const int64_t elements, CheckedNumElements(shape));
     const auto size = static_cast<int64_t>(DTypeSize(values.dtype()));
-    if (elements > (kMostSparseBytes - sparse_bytes_) / size) {
-      return absl::UnimplementedError(absl::StrCat("with the sparse tensor ", ShapeToString(shape),
-                                                   " those of the model have more than ",
-                                                   kMostSparseBytes, " bytes, zeros included"));
+    sparse_file_bytes_ += static_cast<int64_t>(values.bytes() + indices.bytes());
+    const int64_t most =
+        std::min(kFewSparseBytes + kSparseBytesOfOne * sparse_file_bytes_, kMostSparseBytes);
+    if (elements > (most - sparse_bytes_) / size) {
+      return absl::UnimplementedError(absl::StrCat(
+          "with the sparse tensor ", ShapeToString(shape), " those of the model have more than ",
+          most, " bytes, zeros included, the limit for ", sparse_file_bytes_,
+          " bytes of values and indices"));
     }
     sparse_bytes_ += elements * size;
     const int64_t count = values.num_elements(), rank = static_cast<int64_t>(shape.size());

@@ -59,6 +59,7 @@ class TensorReader {
   FileBytes file_;
   const Vocabulary* vocabulary_;
   int64_t sparse_bytes_ = 0;                   // bytes that ReadSparse has returned
+  int64_t sparse_file_bytes_ = 0;              // what the file holds of them
   std::map<std::string, FileBytes> external_;  // keyed by location
 };
 

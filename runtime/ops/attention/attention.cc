@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/attention/attention_op.h"
 #include "runtime/ops/kit/broadcast.h"
@@ -98,6 +99,7 @@ void ComputeAttention(const AttentionProblem& p, float* out, int64_t batch_strid
           }
         };
         for (int64_t j = 0; j < p.keys; ++j) {
+          WatchWork(p.size + p.size_v);
           const float* k = p.k.row(b, h / p.kv_group, j);
           float dot = 0;
           for (int64_t d = 0; d < p.size; ++d) dot += q[d] * k[d];

@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/saturating.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 
 namespace reprise::ops {
 
@@ -45,6 +47,7 @@ void AddDistances(const KernelContext& context) {
   for (int64_t row = 0; row < rows; ++row, x += of_x[1], sums += columns) {
     std::fill_n(sums, columns, T{0});
     for (int64_t i = 0; i < k; ++i) {
+      WatchWork(SaturatingProduct(columns, power));
       for (int64_t c = 0; c < columns; ++c) {
         const T difference = std::abs(x[i * x_step] - y[i * y_step + c]);
         T term = difference;

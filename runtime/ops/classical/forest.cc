@@ -5,12 +5,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/graph/graph.h"
 
 namespace reprise::ops {
 namespace {
 
 constexpr int64_t kPartAlignment = 64;
+
+// Walking down a tree costs as much as this many steps of a plain loop.
+constexpr int64_t kStepsOfTree = 16;
 
 int64_t Align(int64_t bytes) {
   return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
@@ -38,6 +42,7 @@ void Run(const ForestShape& shape, const KernelContext& context) {
   for (int64_t row = 0; row < rows; ++row, x += columns) {
     for (int64_t chunk = 0; chunk < shape.chunks; ++chunk, sums += shape.targets) {
       std::fill_n(sums, shape.targets, shape.complete ? 0.0 : NoSum());
+      WatchWork(kStepsOfTree * (forest.chunks[chunk + 1] - forest.chunks[chunk]));
       for (int32_t tree = forest.chunks[chunk]; tree < forest.chunks[chunk + 1]; ++tree) {
         const T leaf = leaf_of(forest.places[tree].root);
         if (shape.kind == LeafKind::kScalar) {

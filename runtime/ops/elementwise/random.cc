@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/typed.h"
 
@@ -57,12 +58,16 @@ class Generator {
   bool has_second_ = false;
 };
 
+// A number costs as much as this many steps of a plain loop.
+constexpr int64_t kStepsOfDraw = 16;
+
 template <typename Draw>
 absl::Status Fill(const KernelContext& context, Draw draw) {
   const MutableTensorView& out = context.outputs[0];
   return Dispatch(FloatList{}, out.dtype, [&]<typename T>() {
     const int64_t count = out.num_elements();
     for (int64_t i = 0; i < count; ++i) {
+      WatchWork(kStepsOfDraw);
       out.as<T>()[i] = static_cast<T>(static_cast<Compute<T>>(draw()));
     }
   });

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "absl/types/span.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/graph/shape.h"
 
 namespace reprise::ops {
@@ -63,6 +64,7 @@ class StridedWalk {
     Shape index(rank, 0);
     std::array<int64_t, N> offsets{};
     for (int64_t position = 0; position < elements_; position += count) {
+      WatchWork(count);
       row(position, offsets, count);
       for (size_t d = rank - 1; d-- > 0;) {
         for (size_t n = 0; n < N; ++n) offsets[n] += strides_[n][d];

@@ -9,6 +9,7 @@
 #include "runtime/base/memory_net.h"
 #include "runtime/base/shared_bytes.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/kit/host_op.h"
@@ -61,7 +62,11 @@ absl::StatusOr<std::vector<InferContext::Output>> RunRule(
       return absl::InvalidArgumentError(absl::StrCat("input ", i, " must not be left out"));
     }
   }
-  RETURN_IF_ERROR(row->infer(context));
+  try {
+    RETURN_IF_ERROR(row->infer(context));
+  } catch (const WorkEnded&) {
+    return absl::ResourceExhaustedError("its shape hangs on data, and takes too long to find");
+  }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const InferContext::Output& output = context.outputs()[i];
     if (output.dtype == DType::kUndefined) {

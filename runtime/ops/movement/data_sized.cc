@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/ops/kit/typed.h"
 
 namespace reprise::ops {
@@ -103,6 +104,9 @@ int CompareItems(const T* data, const Items& items, int64_t a, int64_t b) {
   return 0;
 }
 
+// Items lie anywhere: comparing two costs as much as this many steps of a plain loop.
+constexpr int64_t kStepsOfComparison = 16;
+
 absl::StatusOr<Groups> GroupItems(const TensorView& in, const Items& items, bool sorted) {
   std::vector<int64_t> order(items.count);
   std::iota(order.begin(), order.end(), 0);
@@ -110,8 +114,10 @@ absl::StatusOr<Groups> GroupItems(const TensorView& in, const Items& items, bool
   groups.group_of.resize(items.count);
   RETURN_IF_ERROR(Dispatch(AllList{}, in.dtype, [&]<typename T>() {
     const T* data = in.as<T>();
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return CompareItems(data, items, a, b) < 0; });
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      WatchWork(kStepsOfComparison);
+      return CompareItems(data, items, a, b) < 0;
+    });
     for (int64_t i = 0; i < items.count; ++i) {
       if (i == 0 || CompareItems(data, items, order[i - 1], order[i]) != 0) {
         groups.first.push_back(order[i]);

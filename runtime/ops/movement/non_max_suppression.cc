@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 
 namespace reprise::ops {
 namespace {
@@ -102,6 +103,7 @@ Selected Select(const TensorView& boxes, const TensorView& scores, const Limits&
       kept.Clear();
       for (const int64_t i : order) {
         if (static_cast<int64_t>(kept.size()) >= limits.boxes_per_class) break;
+        WatchWork(static_cast<int64_t>(kept.size()) + 1);
         if (kept.Overlap(corners[i], limits.overlap)) continue;
         kept.Add(corners[i]);
         selected.push_back({batch, one, i});

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/kit/typed.h"
 
@@ -26,6 +27,7 @@ double Determinant(double* m, int64_t n) {
     // A column of zeros ends it; what is no number runs through.
     if (top[k] == 0) return result;
     for (int64_t row = k + 1; row < n; ++row) {
+      WatchWork(n - k);
       double* const from = m + row * n;
       const double factor = from[k] / top[k];
       for (int64_t column = k + 1; column < n; ++column) from[column] -= factor * top[column];

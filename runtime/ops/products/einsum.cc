@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/ops/kit/typed.h"
 
 namespace reprise::ops {
@@ -14,6 +15,10 @@ namespace {
 // Labels are letters (0 to 51) and the dims of the ellipsis (52 and up, numbered from the right).
 constexpr int kLetters = 52;
 constexpr int kMaxLabels = 96;
+
+// Moving on to the next product costs as much as this many steps of a plain loop.
+constexpr int64_t kStepsOfProduct = 8;
+constexpr int64_t kProductsWatched = 1 << 14;
 
 struct Equation {
   std::vector<std::vector<int>> operands;  // the labels of each operand's dims
@@ -165,11 +170,13 @@ absl::Status EinsumKernel(const KernelContext& context) {
     Shape out_index(equation.output.size(), 0);
     std::vector<int64_t> offsets(count, 0);
     T* y = out.as<T>();
+    int64_t products = 0;
     do {
       Sum sum = 0;
       Shape sum_index(equation.summed.size(), 0);
       if (!empty_sum) {
         do {
+          if (++products % kProductsWatched == 0) WatchWork(kProductsWatched * kStepsOfProduct);
           Sum product = 1;
           for (size_t i = 0; i < count; ++i) {
             product *=

@@ -4,10 +4,15 @@
 #include <numbers>
 #include <utility>
 
+#include "runtime/base/work_watch.h"
+
 namespace reprise::ops {
 namespace {
 
 using Complex = FourierSums::Complex;
+
+// A sine and a cosine cost as much as this many steps of a plain loop.
+constexpr int64_t kStepsOfWave = 32;
 
 // e^(-2 pi i turns / of).
 Complex Wave(int64_t turns, int64_t of) {
@@ -18,7 +23,11 @@ Complex Wave(int64_t turns, int64_t of) {
 }  // namespace
 
 FourierSums::PowerOfTwo::PowerOfTwo(int64_t size) : size_(size) {
-  for (int64_t i = 0; i < size / 2; ++i) waves_.push_back(Wave(i, size));
+  waves_.reserve(size / 2);
+  for (int64_t i = 0; i < size / 2; ++i) {
+    WatchWork(kStepsOfWave);
+    waves_.push_back(Wave(i, size));
+  }
 }
 
 void FourierSums::PowerOfTwo::Run(std::vector<Complex>& x) const {
@@ -31,6 +40,7 @@ void FourierSums::PowerOfTwo::Run(std::vector<Complex>& x) const {
   for (int64_t half = 1; half < size_; half *= 2) {
     const int64_t stride = size_ / (2 * half);
     for (int64_t start = 0; start < size_; start += 2 * half) {
+      WatchWork(8 * half);
       for (int64_t i = 0; i < half; ++i) {
         const Complex odd = waves_[i * stride] * x[start + half + i];
         x[start + half + i] = x[start + i] - odd;
@@ -46,8 +56,10 @@ FourierSums::FourierSums(int64_t size)
       power_(std::has_single_bit(static_cast<uint64_t>(size)) ? size : wide_) {
   if (std::has_single_bit(static_cast<uint64_t>(size))) return;
   kernel_.resize(wide_);
+  chirp_.reserve(size);
   int64_t square = 0;  // i * i, less whole turns of 2 * size
   for (int64_t i = 0; i < size; ++i) {
+    WatchWork(kStepsOfWave);
     chirp_.push_back(Wave(square, 2 * size));
     kernel_[i] = kernel_[(wide_ - i) % wide_] = std::conj(chirp_[i]);
     square = (square + 2 * i + 1) % (2 * size);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/ops/elementwise/unary.h"
 #include "runtime/ops/kit/broadcast.h"
 #include "runtime/ops/kit/precision.h"
@@ -32,6 +33,7 @@ void Multiply(const T* a, const T* b, T* c, int64_t m, int64_t k, int64_t n) {
     std::fill(sums.begin(), sums.end(), A(0));
     for (int64_t i = 0; i < k; ++i) {
       const T* from = b + i * n;
+      WatchWork(rows * n);
       A x[4] = {};
       for (int64_t r = 0; r < rows; ++r) x[r] = static_cast<A>(Compute<T>(a[(row + r) * k + i]));
       A* s0 = sums.data();

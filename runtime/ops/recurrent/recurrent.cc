@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/ops/kit/typed.h"
 #include "runtime/ops/recurrent/recurrent_activations.h"
 
@@ -121,6 +122,7 @@ std::vector<C> Turn(const std::vector<C>& matrix, int64_t rows, int64_t columns)
 // to[0, count) += sum over k of x[k] * matrix[k * stride + [0, count)].
 template <typename C>
 void AddProduct(const C* x, int64_t length, const C* matrix, int64_t stride, int64_t count, C* to) {
+  WatchWork(length * count);
   for (int64_t k = 0; k < length; ++k) {
     for (int64_t j = 0; j < count; ++j) to[j] += x[k] * matrix[k * stride + j];
   }

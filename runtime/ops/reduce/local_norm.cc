@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/kit/typed.h"
 
@@ -38,6 +39,7 @@ absl::Status LrnKernel(const KernelContext& context) {
       const int64_t end = std::min(channels, channel + size / 2 + 1);
       std::fill(sums.begin(), sums.end(), 0.0);
       for (int64_t other = first; other < end; ++other) {
+        WatchWork(plane);
         const T* x = in.as<T>() + (at - channel + other) * plane;
         for (int64_t i = 0; i < plane; ++i) {
           const double element = static_cast<C>(x[i]);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/kit/broadcast.h"
 #include "runtime/ops/kit/rounding.h"
@@ -75,6 +76,7 @@ absl::Status Reduce(const KernelContext& context, F f) {
       for (int64_t i = 0; i < count; ++i) {
         const T* base = in.as<T>() + offsets[0] + i * outer_stride;
         absl::Span<const T> row = gathered;
+        WatchWork(reduced);
         inner.ForEachRow([&](int64_t at, const std::array<int64_t, 1>& from, int64_t length) {
           if (length == reduced && inner_stride == 1) {
             row = absl::Span<const T>(base, reduced);
@@ -217,6 +219,7 @@ absl::Status ArgKernel(const KernelContext& context, bool largest) {
     for (int64_t o = 0; o < view.outer; ++o) {
       for (int64_t i = 0; i < view.inner; ++i) {
         const T* x = in.as<T>() + o * view.size * view.inner + i;
+        WatchWork(view.size);
         *y++ = PlaceOfBest(x, view.size, view.inner, largest, last);
       }
     }
@@ -267,6 +270,7 @@ absl::Status TopKKernel(const KernelContext& context) {
     for (int64_t o = 0; o < view.outer; ++o) {
       for (int64_t i = 0; i < view.inner; ++i) {
         const T* x = in.as<T>() + o * view.size * view.inner + i;
+        WatchWork(4 * view.size);
         std::iota(order.begin(), order.end(), 0);
         // NaN counts as the largest, so that the order is strict; ties go to the lower index.
         const auto before = [&](int64_t left, int64_t right) {

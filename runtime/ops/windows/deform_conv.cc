@@ -6,12 +6,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/kit/typed.h"
 #include "runtime/ops/windows/conv_op.h"
 
 namespace reprise::ops {
 namespace {
+
+// Finding what a tap reads costs as much as this many steps of a plain loop.
+constexpr int64_t kStepsOfRead = 64;
 
 // The elements of a plane that one tap of a window reads, and their weights.
 struct Reads {
@@ -63,6 +67,7 @@ void ForEachRead(const DeformWindows& deform, const TensorView& x, const TensorV
       for (int64_t tap = 0; tap < deform.taps; ++tap) {
         const int64_t of = (row * deform.groups + group) * deform.taps + tap;
         for (int64_t window = 0; window < windows; ++window) {
+          WatchWork(kStepsOfRead);
           int64_t window_rest = window, tap_rest = tap;
           for (size_t d = dims; d-- > 0;) {
             const int64_t at = window_rest % w.out[d] * w.strides[d] - w.pad_begin[d] +
@@ -175,6 +180,7 @@ absl::Status DeformConvKernel(const KernelContext& context) {
           for (int64_t channel = offsets * shared; channel < (offsets + 1) * shared; ++channel) {
             const double value = Sum(x.as<T>() + (row * channels + channel) * plane, reads);
             const int64_t group = channel / each;
+            WatchWork(group_maps);
             for (int64_t map = group * group_maps; map < (group + 1) * group_maps; ++map) {
               const T factor = weight.as<T>()[(map * each + channel % each) * deform.taps + tap];
               sums[(row * maps + map) * windows + window] +=

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/kit/typed.h"
 
@@ -175,6 +176,7 @@ absl::Status GridSampleKernel(const KernelContext& context) {
   return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
     using C = Compute<T>;
     for (int64_t at = 0; at < batch * places; ++at) {
+      WatchWork((channels + 4) * corners);
       for (size_t d = 0; d < dims; ++d) {
         taps[d] = TapsAt(sampling, coordinates[at * dims + dims - 1 - d], spatial[d]);
       }

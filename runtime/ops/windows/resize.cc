@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/ops/kit/typed.h"
 #include "runtime/ops/windows/resize_antialias.h"
 
@@ -222,6 +223,7 @@ std::vector<C> Sample(const std::vector<C>& values, Shape& shape, size_t d, cons
       ends.push_back(static_cast<int64_t>(places.size()));
     }
     for (int64_t o = 0; o < outer; ++o) {
+      WatchWork(static_cast<int64_t>(weights.size()));
       const C* from = values.data() + o * in;
       C* to = result.data() + o * out;
       for (int64_t i = 0, t = 0; i < out; ++i) {
@@ -240,6 +242,7 @@ std::vector<C> Sample(const std::vector<C>& values, Shape& shape, size_t d, cons
   }
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < out; ++i) {
+      WatchWork(static_cast<int64_t>(taps[i].size()) * inner);
       C* to = result.data() + (o * out + i) * inner;
       for (const Tap& tap : taps[i]) {
         const C* from = values.data() + (o * in + tap.at) * inner;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/ops/kit/typed.h"
 
 namespace reprise::ops {
@@ -83,6 +84,7 @@ Line LineOf(const Form& form, double begin, double end, int64_t places, int64_t 
     line.each = static_cast<int64_t>(std::min(std::ceil(step), kMostSamples));
   }
   for (int64_t i = 0; i < places * line.each; ++i) {
+    WatchWork(4);
     const double within = static_cast<double>(i % line.each) + 0.5;
     line.samples.push_back(SampleAt(begin + static_cast<double>(i / line.each) * step +
                                         within * step / static_cast<double>(line.each),
@@ -113,6 +115,7 @@ double Pool(const T* x, int64_t width, absl::Span<const Sample> rows,
     return static_cast<Compute<T>>(x[row * width + column]);
   };
   for (const Sample& r : rows) {
+    WatchWork(4 * static_cast<int64_t>(columns.size()));
     for (const Sample& c : columns) {
       for (const double part : {(1 - r.share) * (1 - c.share) * element(r.low, c.low),
                                 (1 - r.share) * c.share * element(r.low, c.high),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/graph/node.h"
 
 namespace reprise::ops {
@@ -50,6 +51,7 @@ template <typename Visit>
 void ForEachTap(const Windows& w, const Shape& spatial, int64_t window, int64_t taps, Visit visit) {
   const size_t dims = w.kernel.size();
   for (int64_t tap = 0; tap < taps; ++tap) {
+    WatchWork(4);
     int64_t window_rest = window, tap_rest = tap, offset = 0, stride = 1;
     bool inside = true, padded = true;
     for (size_t d = dims; d-- > 0;) {
@@ -81,6 +83,7 @@ void ForEachRowOfTap(const Windows& w, const Shape& spatial, int64_t tap, Visit 
   const int64_t end = std::clamp(to, first, w.out[last]);
   const int64_t rows = NumElements(w.out) / std::max<int64_t>(1, w.out[last]);
   for (int64_t row = 0; row < rows; ++row) {
+    WatchWork(end - first + 1);
     int64_t window = row, rest = tap / w.kernel[last], offset = shift, plane = size;
     bool inside = true;
     for (size_t d = last; d-- > 0;) {

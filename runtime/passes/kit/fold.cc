@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/base/work_watch.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
@@ -41,6 +42,28 @@ double WorkOf(const Node& node, const std::vector<std::optional<Tensor>>& inputs
   // Windows lie over one operand.
   return inputs.size() == 1 ? work * work : work;
 }
+
+// Beside its operands and its result a node that is folded holds no more than this.
+constexpr int64_t kMostScratchBytes = int64_t{256} << 20;
+
+// Questions of a watch after which a node is left to the graph's runs: some 0.2 s of plain loops.
+// What WorkOf says is a guess.
+constexpr int kMostLooks = (int64_t{1} << 28) / WorkWatch::kStepsPerLook;
+
+// Watches a node that is folded: it ends when the walk does that folds it.
+class FoldWatch final : public WorkWatch {
+ public:
+  FoldWatch() : FoldWatch(WorkWatch::current()) {}
+  bool Ends() const override {
+    return ++looks_ > kMostLooks || (walk_ != nullptr && walk_->Ends());
+  }
+
+ private:
+  explicit FoldWatch(const WorkWatch* walk) : WorkWatch(kMostScratchBytes), walk_(walk) {}
+
+  const WorkWatch* const walk_;
+  mutable int looks_ = 0;
+};
 
 }  // namespace
 
@@ -92,7 +115,15 @@ absl::StatusOr<bool> FoldNode(Graph& graph, NodeId id, int64_t max_bytes, double
   const bool small = work <= kSmallWork;
   if (!small && work > (work_left == nullptr ? FoldAllowance::kMostWork : *work_left)) return false;
   if (!small && work_left != nullptr) *work_left -= work;
-  auto outputs = Evaluate(node, inputs, max_bytes);
+  bool ended = false;
+  const auto evaluate = [&] {
+    const FoldWatch watch;
+    auto results = Evaluate(node, inputs, max_bytes);
+    ended = !results.ok() && watch.ended();
+    return results;
+  };
+  auto outputs = evaluate();
+  if (ended && work_left != nullptr) *work_left = 0;
   if (!outputs.ok()) {
     const absl::StatusCode code = outputs.status().code();
     if (code == absl::StatusCode::kInvalidArgument) return outputs.status();

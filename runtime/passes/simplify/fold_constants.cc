@@ -33,8 +33,9 @@ class FoldConstantsPass : public Pass {
         changed = true;
         continue;
       }
-      if (budget_ != nullptr) RETURN_IF_ERROR(budget_->CheckTime(NodeLabel(graph.node(id))));
+      const std::string label = budget_ == nullptr ? "" : NodeLabel(graph.node(id));
       const auto folded = allowance.Fold(graph, id);
+      if (budget_ != nullptr) RETURN_IF_ERROR(budget_->CheckTime(label));
       if (!folded.ok() && branches) continue;
       RETURN_IF_ERROR(folded.status());
       changed |= *folded;

@@ -46,7 +46,7 @@ TEST_P(HelperPoolTest, EveryPartOfEveryStepRunsOnceACall) {
 }
 
 TEST_P(HelperPoolTest, NeverMoreThreadsRunThanThereAreCores) {
-  HelperPool pool(GetParam());
+  HelperPool pool(GetParam(), nullptr, std::chrono::seconds(60));
   struct Context {
     std::atomic<int> running{0};
     std::atomic<int> most{0};
@@ -74,6 +74,45 @@ TEST_P(HelperPoolTest, NeverMoreThreadsRunThanThereAreCores) {
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(context.shares, 60 * 3 * 100 * (GetParam() + 2));
   EXPECT_LE(context.most, GetParam());
+}
+
+TEST_P(HelperPoolTest, ACallThatKeepsAllCoresDoesNotKeepOthersWaiting) {
+  HelperPool pool(GetParam());
+  struct Context {
+    std::atomic<int> begun{0};
+    std::atomic<bool> others_are_through{false};
+  } context;
+  std::thread longest([&] {
+    pool.Run(
+        8, 1,
+        [](void* c, int, int, int) {
+          Context& context = *static_cast<Context*>(c);
+          ++context.begun;
+          while (!context.others_are_through) std::this_thread::yield();
+        },
+        &context);
+  });
+  while (context.begun == 0) std::this_thread::yield();
+  std::atomic<int> shares{0};
+  for (int i = 0; i < 3; ++i) {
+    pool.Run(
+        8, 2,
+        [](void* c, int, int, int parts) { *static_cast<std::atomic<int>*>(c) += 60 / parts; },
+        &shares);
+  }
+  EXPECT_EQ(shares, 3 * 2 * 60);
+  context.others_are_through = true;
+  longest.join();
+  // Nothing of that is left.
+  shares = 0;
+  EXPECT_LE(
+      pool.Run(
+          8, 1,
+          [](void* c, int, int, int parts) { *static_cast<std::atomic<int>*>(c) += 60 / parts; },
+          &shares),
+      GetParam());
+  EXPECT_EQ(shares, 60);
+  EXPECT_EQ(pool.activity().running, 0);
 }
 
 TEST_P(HelperPoolTest, NobodyUsesTheContextAfterTheCall) {

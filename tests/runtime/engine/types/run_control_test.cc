@@ -35,6 +35,36 @@ TEST(RunControlTest, GoesOnUntilItsTimeIsOverOrNobodyWaits) {
   EXPECT_TRUE(absl::IsCancelled(control.Check(label)));
 }
 
+TEST(RunControlTest, ANodeThatRunsAsAWholeEndsWithItsRun) {
+  FakeClock clock;
+  StopFlag gone;
+  RunControl control(clock, {.max_ns = 10 * kMs, .max_bytes = 100}, &gone);
+  control.Begin();
+  const RunWatch watch(control);
+  EXPECT_FALSE(watch.Ends());
+  clock.AdvanceNs(11 * kMs);
+  EXPECT_TRUE(watch.Ends());
+  control.Begin();
+  EXPECT_FALSE(watch.Ends());
+  gone.Stop();
+  EXPECT_TRUE(watch.Ends());
+}
+
+TEST(RunControlTest, ANodeMayHoldWhatIsLeftForItself) {
+  FakeClock clock;
+  RunControl control(clock, {.max_bytes = 100});
+  EXPECT_EQ(control.BytesForOneNode(), 100);
+  const Tensor made = control.Keep(Bytes(60));
+  EXPECT_EQ(control.BytesForOneNode(), 40);
+  control.NoteTooMuch(70);
+  const absl::Status ended = control.Ended("DFT 'd'");
+  EXPECT_TRUE(absl::IsResourceExhausted(ended));
+  EXPECT_EQ(ended.message(),
+            "DFT 'd': it needs 70 bytes beside its operands, and 40 is what "
+            "reprise.max_request_mb leaves");
+  EXPECT_EQ(RunControl(clock, {}).BytesForOneNode(), 0);
+}
+
 TEST(RunControlTest, WithoutLimitsItGoesOn) {
   FakeClock clock;
   RunControl control(clock, {});

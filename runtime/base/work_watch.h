@@ -1,0 +1,81 @@
+// WorkWatch: how long the work of a thread goes on, and how much memory it takes for itself.
+//
+// A kernel that is written as plain loops runs as a whole: nobody can cut it from outside. Its
+// outer loops say how much they are about to do (WatchWork), and where a watch is set on the thread
+// it is asked, every few milliseconds, whether anybody still wants the result. Large blocks that
+// the work allocates by `new` are counted as well, in front of the allocation: copies and tables
+// that a kernel needs beside its operands. Where no watch is set, nothing is asked or counted.
+//
+//   class UntilStopped : public WorkWatch { bool Ends() const override { return flag.stopped(); }
+//   }; try { const UntilStopped watch; Kernel(...); } catch (const WorkEnded&) { ... }
+//
+// Threads: one, that which made it; it watches until its end, in place of the one before it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+namespace reprise {
+
+// Thrown out of work that is to end. Work that `new` may end has to live with this one, too.
+class WorkEnded : public std::bad_alloc {
+ public:
+  const char* what() const noexcept override { return "the work was ended by who watches it"; }
+};
+
+class WorkWatch {
+ public:
+  // Steps of a plain loop (multiplications, elements read) between two questions: some ms.
+  static constexpr int64_t kStepsPerLook = int64_t{1} << 21;
+  // Smaller blocks are not counted.
+  static constexpr size_t kCountedBytes = size_t{1} << 20;
+
+  // `max_bytes`: of counted blocks at once; 0: no limit.
+  explicit WorkWatch(int64_t max_bytes = 0)
+      : max_bytes_(max_bytes), before_(std::exchange(current_, this)) {}
+  virtual ~WorkWatch() { current_ = before_; }
+  WorkWatch(const WorkWatch&) = delete;
+  WorkWatch& operator=(const WorkWatch&) = delete;
+
+  // That of the calling thread; null: there is none.
+  static WorkWatch* current() { return current_; }
+
+  // Whether the work is to end now.
+  virtual bool Ends() const = 0;
+  // Whether WorkEnded was thrown.
+  bool ended() const { return ended_; }
+
+  // In front of `steps` steps. Throws WorkEnded.
+  void Take(int64_t steps) {
+    left_ -= steps;
+    if (left_ <= 0) [[unlikely]]
+      Look();
+  }
+  // By `new` and `delete`, of blocks of kCountedBytes and more. TakeBytes throws WorkEnded.
+  void TakeBytes(size_t bytes);
+  void GiveBytes(size_t bytes) noexcept;
+
+ protected:
+  // The work wants to hold `bytes`, more than it may, and is ended.
+  virtual void OnTooMuch(int64_t /*bytes*/) {}
+
+ private:
+  void Look();
+
+  static inline constinit thread_local WorkWatch* current_ = nullptr;
+
+  const int64_t max_bytes_;
+  WorkWatch* const before_;
+  int64_t left_ = kStepsPerLook;
+  int64_t bytes_ = 0;
+  bool ended_ = false;
+};
+
+// By a loop in front of `steps` steps of it, at most some millions at a time.
+inline void WatchWork(int64_t steps) {
+  if (WorkWatch* const watch = WorkWatch::current(); watch != nullptr) watch->Take(steps);
+}
+
+}  // namespace reprise
