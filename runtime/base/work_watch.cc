@@ -1,9 +1,7 @@
 #include "runtime/base/work_watch.h"
 
-#include <malloc.h>
-
 #include <algorithm>
-#include <cstdlib>
+#include <cstdint>
 
 namespace reprise {
 
@@ -31,43 +29,3 @@ void WorkWatch::GiveBytes(size_t bytes) noexcept {
 }
 
 }  // namespace reprise
-
-// A sanitizer has a heap of its own.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define REPRISE_HEAP_OF_SANITIZER
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define REPRISE_HEAP_OF_SANITIZER
-#endif
-
-#ifndef REPRISE_HEAP_OF_SANITIZER
-
-// The other forms of the C++ library, but for aligned blocks, come down to these two.
-void* operator new(size_t bytes) {
-  using reprise::WorkWatch;
-  WorkWatch* const watch = WorkWatch::current();
-  if (bytes >= WorkWatch::kCountedBytes && watch != nullptr) [[unlikely]]
-    watch->TakeBytes(bytes);
-  while (true) {
-    if (void* const block = std::malloc(std::max<size_t>(bytes, 1))) return block;
-    const std::new_handler handler = std::get_new_handler();
-    if (handler == nullptr) throw std::bad_alloc();
-    handler();
-  }
-}
-
-void operator delete(void* block) noexcept {
-  using reprise::WorkWatch;
-  WorkWatch* const watch = WorkWatch::current();
-  if (watch != nullptr && block != nullptr) [[unlikely]] {
-    // Some bytes more than were asked for.
-    const size_t bytes = malloc_usable_size(block);
-    if (bytes >= WorkWatch::kCountedBytes) watch->GiveBytes(bytes);
-  }
-  std::free(block);
-}
-
-#endif

@@ -4,7 +4,8 @@
 // outer loops say how much they are about to do (WatchWork), and where a watch is set on the thread
 // it is asked, every few milliseconds, whether anybody still wants the result. Large blocks that
 // the work allocates by `new` are counted as well, in front of the allocation: copies and tables
-// that a kernel needs beside its operands. Where no watch is set, nothing is asked or counted.
+// that a kernel needs beside its operands. Who counts them is the program's `new`: that of the
+// daemon does (server/watched_heap.cc). Where no watch is set, nothing is asked or counted.
 //
 //   class UntilStopped : public WorkWatch { bool Ends() const override { return flag.stopped(); }
 //   }; try { const UntilStopped watch; Kernel(...); } catch (const WorkEnded&) { ... }
