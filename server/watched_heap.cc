@@ -45,4 +45,6 @@ void operator delete(void* block) noexcept {
   std::free(block);
 }
 
+void operator delete(void* block, size_t) noexcept { operator delete(block); }
+
 #endif

@@ -7,8 +7,10 @@
 // that a kernel needs beside its operands. Who counts them is the program's `new`: that of the
 // daemon does (server/watched_heap.cc). Where no watch is set, nothing is asked or counted.
 //
-//   class UntilStopped : public WorkWatch { bool Ends() const override { return flag.stopped(); }
-//   }; try { const UntilStopped watch; Kernel(...); } catch (const WorkEnded&) { ... }
+//   class UntilStopped : public WorkWatch {
+//     bool Ends() const override { return flag.stopped(); }
+//   };
+//   try { UntilStopped watch; Kernel(...); } catch (const WorkEnded&) { ... }
 //
 // Threads: one, that which made it; it watches until its end, in place of the one before it.
 #pragma once

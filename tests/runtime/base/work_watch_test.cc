@@ -29,7 +29,7 @@ TEST(WorkWatchTest, WithoutAWatchNothingIsAsked) {
 }
 
 TEST(WorkWatchTest, ALoopIsEndedAtTheQuestionThatSaysSo) {
-  const Asked watch(3);
+  Asked watch(3);
   int64_t steps = 0;
   const auto loop = [&] {
     while (true) {
@@ -44,9 +44,9 @@ TEST(WorkWatchTest, ALoopIsEndedAtTheQuestionThatSaysSo) {
 }
 
 TEST(WorkWatchTest, AWatchHoldsOnItsThreadUntilItsEndInPlaceOfTheOneBefore) {
-  const Asked outer(0);
+  Asked outer(0);
   {
-    const Asked inner(1 << 20);
+    Asked inner(1 << 20);
     WatchWork(WorkWatch::kStepsPerLook);
     EXPECT_EQ(inner.asked(), 1);
   }
