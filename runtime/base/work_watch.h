@@ -4,14 +4,18 @@
 // outer loops say how much they are about to do (WatchWork), and where a watch is set on the thread
 // it is asked, every few milliseconds, whether anybody still wants the result. Large blocks that
 // the work allocates by `new` are counted as well, in front of the allocation: copies and tables
-// that a kernel needs beside its operands. Where no watch is set, nothing is asked or counted.
+// that a kernel needs beside its operands. Who counts them is the program's `new`: that of the
+// daemon does (server/watched_heap.cc). Where no watch is set, nothing is asked or counted.
 //
-//   class UntilStopped : public WorkWatch { bool Ends() const override { return flag.stopped(); }
-//   }; try { const UntilStopped watch; Kernel(...); } catch (const WorkEnded&) { ... }
+//   class UntilStopped : public WorkWatch {
+//     bool Ends() const override { return flag.stopped(); }
+//   };
+//   try { UntilStopped watch; Kernel(...); } catch (const WorkEnded&) { ... }
 //
 // Threads: one, that which made it; it watches until its end, in place of the one before it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -72,6 +76,29 @@ class WorkWatch {
   int64_t bytes_ = 0;
   bool ended_ = false;
 };
+
+inline void WorkWatch::Look() {
+  left_ = kStepsPerLook;
+  if (!Ends()) return;
+  ended_ = true;
+  throw WorkEnded();
+}
+
+inline void WorkWatch::TakeBytes(size_t bytes) {
+  if (max_bytes_ == 0) return;
+  const auto wanted = static_cast<int64_t>(std::min(bytes, size_t{1} << 62));
+  if (wanted > max_bytes_ - bytes_) {
+    ended_ = true;
+    OnTooMuch(wanted > INT64_MAX - bytes_ ? INT64_MAX : bytes_ + wanted);
+    throw WorkEnded();
+  }
+  bytes_ += wanted;
+}
+
+// A block may be older than the watch.
+inline void WorkWatch::GiveBytes(size_t bytes) noexcept {
+  bytes_ = std::max<int64_t>(bytes_ - static_cast<int64_t>(bytes), 0);
+}
 
 // By a loop in front of `steps` steps of it, at most some millions at a time.
 inline void WatchWork(int64_t steps) {

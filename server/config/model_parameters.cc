@@ -243,8 +243,8 @@ constexpr Parameter kParameters[] = {
      }},
     {"reprise.max_request_mb", "", "integer", "2048",
      "Memory that one request may make where its data decide how much, in MiB: results of loops "
-     "and "
-     "of nodes behind data, and replays whose size a value of the request decides. 0: no limit",
+     "and of nodes behind data, replays whose size a value of the request decides, and what a "
+     "kernel without a fast form allocates for itself. 0: no limit",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantMegabytes(value, settings.max_request_bytes);
      }},

@@ -55,10 +55,10 @@ class Certifier {
                     ModelRunners& runners) const;
   // Lines of proofs, with the model's name.
   std::function<void(const std::string&)> LogOf(const ModelId& id) const;
-  // As many runs of a model may go on side by side while it is loaded. None takes a core of the
-  // pool, which a request would have to wait for.
+  // The runs of a model that go on side by side while it is loaded. None takes a core of the pool,
+  // which a request would have to wait for.
   int ThreadsOfLoad() const;
-  // Who runs the model, on so many threads.
+  // Runs the model on `threads` threads.
   ModelRunners::Options RunnersOf(const ModelView& model, int threads) const;
   // The key of a model whose findings are worth keeping.
   StoredModelKey KeyOf(const ModelView& model) const;

@@ -65,7 +65,7 @@ absl::StatusOr<Frame> ExactRunner::FrameFor(const std::shared_ptr<const Recipe>&
 
 absl::Status ExactRunner::Replay(const Recipe& recipe, const Frame& frame,
                                  const FirstDataError* end) {
-  const StepsWatch watch(steps_left_);
+  StepsWatch watch(steps_left_);
   const int ended = stream_.Replay(recipe, frame, end);
   if (ended < 0) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(

@@ -59,7 +59,7 @@ class LoadWatch final : public WorkWatch {
 // The status of `work()`, or that of `budget` where what runs as a whole was ended.
 template <typename Work>
 absl::Status WithinTime(const LoadBudget& budget, const Work& work) {
-  const LoadWatch watch(budget);
+  LoadWatch watch(budget);
   try {
     return work();
   } catch (const WorkEnded&) {

@@ -187,6 +187,12 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(
   // Values of a request decide sizes: each is known, and refused, before anything is made of it.
   compile.specialize.max_value_bytes = std::min(compile.specialize.max_value_bytes, most);
   auto recipe = Compile(graph, key, compile);
+  // It hangs on values of the request alone, and these are known: only size or time is in the way.
+  if (absl::IsFailedPrecondition(recipe.status())) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        recipe.status().message(),
+        ", and with these values making that data takes more than is done before a run"));
+  }
   if (!absl::IsResourceExhausted(recipe.status())) return recipe;
   return WithMessage(recipe.status(),
                      absl::StrCat(recipe.status().message(), " (see reprise.max_request_mb)"));

@@ -105,7 +105,7 @@ bool RunWhole(const Launch& launch, const LaunchArgs& args, const RunControl* co
       launch.run(args);
       return true;
     }
-    const RunWatch watch(*control);
+    RunWatch watch(*control);
     launch.run(args);
     return true;
   } catch (const WorkEnded&) {
@@ -280,7 +280,7 @@ bool Stream::Prime(const Recipe& recipe, const Frame& frame,
     try {
       const int phases = args.parts == 1 ? launch.phases : std::min(launch.phases, kPrimePhases);
       const bool whole = HasIntegerResult(recipe.operand_notes[args.launch]);
-      const PrimeWatch watch(ends, whole);
+      PrimeWatch watch(ends, whole);
       for (args.phase = 0; args.phase < phases; ++args.phase) launch.run(args);
     } catch (const WorkEnded&) {
       if (ends != nullptr && ends()) return false;

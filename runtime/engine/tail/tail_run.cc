@@ -189,7 +189,7 @@ absl::StatusOr<std::vector<Tensor>> TailRun::EvaluateWithin(
     const std::vector<std::string>& names) {
   RETURN_IF_ERROR(context_.control.Check([&] { return NodeLabel(node); }));
   const int64_t most = context_.control.BytesLeft(kMaxResultBytes);
-  const RunWatch watch(context_.control);
+  RunWatch watch(context_.control);
   auto results = Evaluate(node, inputs, most);
   if (!results.ok() && watch.ended()) return context_.control.Ended(NodeLabel(node));
   if (!results.ok()) {

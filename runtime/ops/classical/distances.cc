@@ -47,7 +47,7 @@ void AddDistances(const KernelContext& context) {
   for (int64_t row = 0; row < rows; ++row, x += of_x[1], sums += columns) {
     std::fill_n(sums, columns, T{0});
     for (int64_t i = 0; i < k; ++i) {
-      WatchWork(SaturatingProduct(columns, power));
+      WatchWork(SaturatingProduct(columns, std::max<int64_t>(power, 1)));
       for (int64_t c = 0; c < columns; ++c) {
         const T difference = std::abs(x[i * x_step] - y[i * y_step + c]);
         T term = difference;

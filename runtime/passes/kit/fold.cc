@@ -117,7 +117,7 @@ absl::StatusOr<bool> FoldNode(Graph& graph, NodeId id, int64_t max_bytes, double
   if (!small && work_left != nullptr) *work_left -= work;
   bool ended = false;
   const auto evaluate = [&] {
-    const FoldWatch watch;
+    FoldWatch watch;
     auto results = Evaluate(node, inputs, max_bytes);
     ended = !results.ok() && watch.ended();
     return results;

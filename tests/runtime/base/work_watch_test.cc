@@ -2,10 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <cstdint>
 #include <new>
 #include <thread>
-#include <vector>
 
 namespace reprise {
 namespace {
@@ -30,7 +29,7 @@ TEST(WorkWatchTest, WithoutAWatchNothingIsAsked) {
 }
 
 TEST(WorkWatchTest, ALoopIsEndedAtTheQuestionThatSaysSo) {
-  const Asked watch(3);
+  Asked watch(3);
   int64_t steps = 0;
   const auto loop = [&] {
     while (true) {
@@ -45,9 +44,9 @@ TEST(WorkWatchTest, ALoopIsEndedAtTheQuestionThatSaysSo) {
 }
 
 TEST(WorkWatchTest, AWatchHoldsOnItsThreadUntilItsEndInPlaceOfTheOneBefore) {
-  const Asked outer(0);
+  Asked outer(0);
   {
-    const Asked inner(1 << 20);
+    Asked inner(1 << 20);
     WatchWork(WorkWatch::kStepsPerLook);
     EXPECT_EQ(inner.asked(), 1);
   }
@@ -56,40 +55,31 @@ TEST(WorkWatchTest, AWatchHoldsOnItsThreadUntilItsEndInPlaceOfTheOneBefore) {
   EXPECT_THROW(WatchWork(WorkWatch::kStepsPerLook), WorkEnded);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// A block that the compiler cannot leave out.
-std::unique_ptr<void, void (*)(void*)> Block(size_t bytes) {
-  void* block = ::operator new(bytes);
-  asm volatile("" : "+r"(block) : : "memory");
-  return {block, [](void* made) { ::operator delete(made); }};
-}
-
-constexpr size_t kMegabyte = 1 << 20;
-
-TEST(WorkWatchTest, LargeBlocksAreCountedWhileTheyLive) {
-  const Asked watch(1 << 20, 16 * kMegabyte);
-  for (int i = 0; i < 100; ++i) Block(10 * kMegabyte);  // one after another
-  const auto first = Block(10 * kMegabyte);
-  std::vector<std::unique_ptr<void, void (*)(void*)>> small;
-  for (int i = 0; i < 20; ++i) small.push_back(Block(kMegabyte / 2));
+TEST(WorkWatchTest, BlocksAreCountedWhileTheyLive) {
+  Asked watch(1 << 20, 16'000'000);
+  for (int i = 0; i < 100; ++i) {  // one after another
+    watch.TakeBytes(10'000'000);
+    watch.GiveBytes(10'000'000);
+  }
+  watch.TakeBytes(10'000'000);
   EXPECT_FALSE(watch.ended());
-  EXPECT_THROW(Block(10 * kMegabyte), std::bad_alloc);
+  EXPECT_THROW(watch.TakeBytes(8'000'000), std::bad_alloc);
   EXPECT_TRUE(watch.ended());
-  EXPECT_EQ(watch.too_much(), 20 * kMegabyte);
-}
-
-TEST(WorkWatchTest, WhoAsksForABlockOrNothingGetsNothing) {
-  const Asked watch(1 << 20, kMegabyte);
-  EXPECT_EQ(::operator new(4 * kMegabyte, std::nothrow), nullptr);
+  EXPECT_EQ(watch.too_much(), 18'000'000);
+  EXPECT_THROW(watch.TakeBytes(SIZE_MAX), std::bad_alloc);
 }
 
 TEST(WorkWatchTest, BlocksOlderThanTheWatchGiveNothingBack) {
-  auto old = Block(8 * kMegabyte);
-  const Asked watch(1 << 20, 4 * kMegabyte);
-  old.reset();
-  EXPECT_THROW(Block(5 * kMegabyte), std::bad_alloc);
+  Asked watch(1 << 20, 4'000'000);
+  watch.GiveBytes(8'000'000);
+  EXPECT_THROW(watch.TakeBytes(5'000'000), std::bad_alloc);
 }
-#endif
+
+TEST(WorkWatchTest, WithoutALimitNothingIsTooMuch) {
+  Asked watch(1 << 20);
+  watch.TakeBytes(SIZE_MAX);
+  EXPECT_FALSE(watch.ended());
+}
 
 }  // namespace
 }  // namespace reprise

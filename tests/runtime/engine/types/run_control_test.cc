@@ -40,7 +40,7 @@ TEST(RunControlTest, ANodeThatRunsAsAWholeEndsWithItsRun) {
   StopFlag gone;
   RunControl control(clock, {.max_ns = 10 * kMs, .max_bytes = 100}, &gone);
   control.Begin();
-  const RunWatch watch(control);
+  RunWatch watch(control);
   EXPECT_FALSE(watch.Ends());
   clock.AdvanceNs(11 * kMs);
   EXPECT_TRUE(watch.Ends());

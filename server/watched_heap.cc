@@ -1,36 +1,11 @@
-#include "runtime/base/work_watch.h"
-
+// The heap of the daemon: blocks that a watched thread takes and gives back are counted.
 #include <malloc.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <new>
 
-namespace reprise {
-
-void WorkWatch::Look() {
-  left_ = kStepsPerLook;
-  if (!Ends()) return;
-  ended_ = true;
-  throw WorkEnded();
-}
-
-void WorkWatch::TakeBytes(size_t bytes) {
-  if (max_bytes_ == 0) return;
-  const auto wanted = static_cast<int64_t>(std::min(bytes, size_t{1} << 62));
-  if (wanted > max_bytes_ - bytes_) {
-    ended_ = true;
-    OnTooMuch(wanted > INT64_MAX - bytes_ ? INT64_MAX : bytes_ + wanted);
-    throw WorkEnded();
-  }
-  bytes_ += wanted;
-}
-
-// A block may be older than the watch.
-void WorkWatch::GiveBytes(size_t bytes) noexcept {
-  bytes_ = std::max<int64_t>(bytes_ - static_cast<int64_t>(bytes), 0);
-}
-
-}  // namespace reprise
+#include "runtime/base/work_watch.h"
 
 // A sanitizer has a heap of its own.
 #if defined(__has_feature)
@@ -69,5 +44,7 @@ void operator delete(void* block) noexcept {
   }
   std::free(block);
 }
+
+void operator delete(void* block, size_t) noexcept { operator delete(block); }
 
 #endif
