@@ -63,7 +63,7 @@ class Loader {
   int64_t loads_ = 0;
 };
 
-// What is taken is written, and read again, as itself.
+// Findings that are taken are written, and read again, as themselves.
 bool FeedFindings(absl::string_view bytes, const StoredRecipeOfATest& recipe) {
   const StoredModelKey key = recipe.model_key();
   const auto decode = [&](absl::string_view from) {

@@ -13,6 +13,7 @@
 #include "tests/fuzz/files/feed.h"
 #include "tests/fuzz/files/graph_texts.h"
 #include "tests/fuzz/files/mutate.h"
+#include "tests/fuzz/files/odd_models.h"
 #include "tests/fuzz/files/seeds.h"
 
 namespace reprise::fuzz {
@@ -48,6 +49,16 @@ TEST(FileSeedsTest, ModelsAreTakenAndChangedOnesEndNothing) {
   const auto seeds = OnnxSeeds(40);
   for (const std::string& seed : seeds) EXPECT_TRUE(FeedOnnx(seed));
   EXPECT_GT(FeedChanged(seeds, FeedOnnx, MutateOnnx, 4000), 200);
+}
+
+TEST(FileSeedsTest, OddModelsAreReadOrRefused) {
+  const auto odd = OddModels();
+  int taken = 0;
+  for (const std::string& model : odd) taken += FeedOnnx(model) ? 1 : 0;
+  EXPECT_GT(taken, 30);
+  EXPECT_LT(taken, static_cast<int>(odd.size()) - 30);
+  for (const std::string& model : odd) FeedLoad(model);
+  FeedChanged(odd, FeedOnnx, MutateOnnx, 2000);
 }
 
 TEST(FileSeedsTest, ChangedModelsAreLoadedOrRefused) {

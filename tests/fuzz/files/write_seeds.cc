@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tests/fuzz/files/graph_texts.h"
+#include "tests/fuzz/files/odd_models.h"
 #include "tests/fuzz/files/seeds.h"
 
 int main(int argc, char** argv) {
@@ -13,7 +14,10 @@ int main(int argc, char** argv) {
   constexpr int kModels = 400;
   const std::string kind = argc == 3 ? argv[1] : "";
   std::vector<std::string> seeds;
-  if (kind == "onnx") seeds = OnnxSeeds(kModels);
+  if (kind == "onnx") {
+    seeds = OnnxSeeds(kModels);
+    for (std::string& model : OddModels()) seeds.push_back(std::move(model));
+  }
   if (kind == "graph_text") {
     seeds = GraphTextSeeds(kModels);
     for (std::string& text : RefusedGraphTexts()) seeds.push_back(std::move(text));

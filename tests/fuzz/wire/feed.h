@@ -12,7 +12,7 @@ namespace reprise {
 struct Arrival {
   size_t part_bytes = SIZE_MAX;  // that arrive at a time
   bool server_leaves = false;    // it drains once half of them have come
-  bool client_vanishes = false;  // behind the last of them, without reading its answers
+  bool client_vanishes = false;  // it closes its side, and reads none of its answers
   bool is_spare = false;         // the connection is above the port's limit; it has little room
 };
 // The arrival that the first byte of a fuzzer's input stands for; `size` bytes follow it.
