@@ -9,6 +9,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/recurrent/recurrent_op.h"
 #include "runtime/ops/reduce/arg_op.h"
 
 namespace reprise {
@@ -17,6 +18,12 @@ namespace {
 bool Passes(const Graph& graph, const Node& node) {
   if (FactsOf(node.op).HoldsAllOfFirst()) return true;
   return node.op == CastOp::kName && !IsFloating(graph.value(node.outputs[0]).dtype);
+}
+
+// Operand `i` of `node` is the lengths of rows.
+bool TakesLengths(const Node& node, size_t i) {
+  if (node.op == LstmOp::kName || node.op == GruOp::kName || node.op == RnnOp::kName) return i == 4;
+  return node.op == "ReverseSequence" && i == 1;
 }
 
 }  // namespace
@@ -41,6 +48,24 @@ bool IsMaskInput(const Graph& graph, ValueId input) {
     }
   }
   return named || counted;
+}
+
+bool IsLengthInput(const Graph& graph, ValueId input) {
+  std::vector<ValueId> itself = {input};
+  std::set<ValueId> seen = {input};
+  while (!itself.empty()) {
+    const ValueId one = itself.back();
+    itself.pop_back();
+    for (const NodeId user : graph.value(one).users) {
+      const Node& node = graph.node(user);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] == one && TakesLengths(node, i)) return true;
+      }
+      const bool passes = Passes(graph, node) && node.input(0) == one;
+      if (passes && seen.insert(node.outputs[0]).second) itself.push_back(node.outputs[0]);
+    }
+  }
+  return false;
 }
 
 }  // namespace reprise

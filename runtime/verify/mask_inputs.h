@@ -4,6 +4,8 @@
 // numbers are refused, as with ids. What is no mask for a person is none here: an input named so,
 // or one that is added up along the tokens and never looked up itself.
 //
+// IsLengthInput: which hold how long each row is, to a recurrent layer or to ReverseSequence.
+//
 // Threads: pure.
 #pragma once
 
@@ -12,5 +14,6 @@
 namespace reprise {
 
 bool IsMaskInput(const Graph& graph, ValueId input);
+bool IsLengthInput(const Graph& graph, ValueId input);
 
 }  // namespace reprise
