@@ -46,7 +46,8 @@ TEST(GridSampleTest, TheDtypeOfTheGridDecidesTies) {
   const Tensor x = F32({1, 1, 1, 4}, {0, 1, 2, 3});
   const double place = -1e-9;
   const auto sampled = [&](const Tensor& grid) {
-    return Numbers(RunOp("GridSample", {x, grid}, {{"mode", "nearest"}, {"align_corners", 1}}));
+    return Numbers(RunOp("GridSample", {x, grid},
+                         {{"mode", std::string("nearest")}, {"align_corners", int64_t{1}}}));
   };
   EXPECT_THAT(sampled(F32({1, 1, 1, 2}, {static_cast<float>(place), 0})), ElementsAre(2));
   EXPECT_THAT(sampled(Tensor::FromVector<double>(DType::kFloat64, {1, 1, 1, 2}, {place, 0})),

@@ -245,8 +245,8 @@ TEST(WidenHalfTest, ClipsAreBoundedByTheirHalf) {
   })",
                 R"(graph {
     input %x: f16[4, 8]
-    const %low: f32[] = {-1}
     const %bound: f32[] = {65504}
+    const %low: f32[] = {-1}
     %wide: ? = Cast(%x) {to = 1}
     %c: ? = Clip(%wide, %low, %bound)
     %y: ? = Cast(%c) {to = 10}
