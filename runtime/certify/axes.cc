@@ -33,6 +33,9 @@ constexpr int kMaxDerivedTries = 300;
 // Multiples of a symbol in what follows from it.
 constexpr int64_t kMostSlope = 4;
 
+// A size of the others up to which every size of what may follow from them is tried.
+constexpr int64_t kSmallBase = 16;
+
 // The next subset of {0, ..., n-1} of the same size in lexical order; false after the last.
 bool NextSubset(std::vector<size_t>& subset, size_t n) {
   const size_t k = subset.size();
@@ -178,9 +181,11 @@ class Merger {
     return false;
   }
 
-  // Where all others have the base's size: a little more or less, sums, multiples.
+  // Where all others have the base's size: one that was accepted, a little more or less, sums,
+  // multiples.
   std::vector<int64_t> SizesThatFollow() const {
     std::vector<int64_t> sizes;
+    if (seen_to_follow_ > 0) sizes.push_back(seen_to_follow_);
     for (const int64_t added : {1, -1, 2, -2}) sizes.push_back(base_ + added);
     for (const int64_t added : {0, 1, -1}) sizes.push_back(2 * base_ + added);
     for (int64_t slope = 3; slope <= kMostSlope; ++slope) sizes.push_back(slope * base_);
@@ -257,6 +262,10 @@ class Merger {
   bool SomeFollow() {
     std::set<int64_t> sizes;
     for (const int64_t size : SizesThatFollow()) sizes.insert(size);
+    // Beside small others any number may be added.
+    if (base_ <= kSmallBase) {
+      for (int64_t size = 2; size <= kMostSlope * base_; ++size) sizes.insert(size);
+    }
     for (int64_t divisor = 2; divisor <= 32; divisor *= 2) {
       for (const int64_t size : {base_, other_}) {
         sizes.insert({size / divisor, (size + divisor - 1) / divisor, size / divisor + 1});
@@ -269,7 +278,9 @@ class Merger {
         result_.fixed[symbol] = size;
         const bool accepted = Accepts({});
         result_.fixed = fixed;
-        if (accepted) return true;
+        if (!accepted) continue;
+        seen_to_follow_ = size;
+        return true;
       }
     }
     return false;
@@ -373,6 +384,7 @@ class Merger {
   std::map<std::string, size_t> position_;  // the dim where a symbol is seen first
   int64_t base_ = 0;
   int64_t other_ = 0;
+  int64_t seen_to_follow_ = 0;  // a size of what was fixed first, beside others at the base
   int tries_ = 0;
   MergedSymbols result_;
 };

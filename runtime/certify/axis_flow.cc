@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/axis_numbers.h"
 #include "runtime/certify/axis_parts.h"
+#include "runtime/certify/numbers.h"
 #include "runtime/graph/elements.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/axis/axis_rules.h"

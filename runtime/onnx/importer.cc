@@ -23,6 +23,7 @@
 #include "runtime/onnx/structure/loop_check.h"
 #include "runtime/onnx/structure/node_order.h"
 #include "runtime/onnx/values/float8_values.h"
+#include "runtime/onnx/values/nibble_values.h"
 #include "runtime/onnx/values/sequences.h"
 #include "runtime/onnx/values/texts.h"
 #include "runtime/ops/kit/op.h"
@@ -67,7 +68,7 @@ class ModelImporter {
     RETURN_IF_ERROR(Walk());
     const auto is_sequence = [&](const std::string& name) { return sequences_.Holds(name); };
     RETURN_IF_ERROR(values_.NoteOrReturn(AddOutputs(model_.graph(), is_sequence, texts_, values_)));
-    RETURN_IF_ERROR(values_.NoteOrReturn(CheckFloat8Outputs()));
+    RETURN_IF_ERROR(values_.NoteOrReturn(CheckOutputs()));
     if (!examined_.nodes.empty() || !values_.reasons.empty()) {
       for (RefusedNode& node : examined_.nodes) {
         node.reason.dtypes = DTypesText(graph_, node.inputs, texts_.values());
@@ -95,13 +96,15 @@ class ModelImporter {
   }
 
  private:
-  absl::Status CheckFloat8Outputs() const {
+  absl::Status CheckOutputs() const {
     for (const auto& info : model_.graph().output()) {
       const auto it = values_.by_name.find(info.name());
-      const int64_t form = it == values_.by_name.end() ? 0 : float8_.FormOf(it->second);
-      if (form == 0) continue;
+      if (it == values_.by_name.end()) continue;
+      const int64_t form = float8_.FormOf(it->second);
+      const bool nibbles = nibbles_.TypeOf(it->second) != 0;
+      if (form == 0 && !nibbles) continue;
       return absl::UnimplementedError(absl::StrCat(Quoted("output", info.name()), ": is ",
-                                                   ops::Float8Name(form),
+                                                   nibbles ? "of four bits" : ops::Float8Name(form),
                                                    ", which no answer can hold"));
     }
     return absl::OkStatus();
@@ -120,6 +123,7 @@ class ModelImporter {
       const ValueId id = values_.by_name.at(tensor.name());
       if (HoldsText(tensor)) texts_.Mark(id, TextKind::kText);
       float8_.Mark(id, tensor.data_type());
+      nibbles_.Mark(id, tensor.data_type());
     }
     for (const onnx::SparseTensorProto& sparse : model_.graph().sparse_initializer()) {
       float8_.Mark(values_.by_name.at(sparse.values().name()), sparse.values().data_type());
@@ -253,15 +257,16 @@ class ModelImporter {
       return absl::UnimplementedError(
           absl::StrCat("is not supported", IsForeign(proto.domain()) ? kHowToBringAnOp : ""));
     }
-    RETURN_IF_ERROR(initializers_.CheckNibbles(draft.op, draft.inputs));
     ASSIGN_OR_RETURN(draft.attributes, ReadAttributes(proto, tensors_));
     draft.texts = texts_.TextsOf(proto, draft);
     ASSIGN_OR_RETURN(const std::vector<TextKind> kinds, texts_.Results(draft, graph_));
     const std::vector<std::string> outputs = draft.outputs;  // a rewrite may change their order
     const size_t known = graph_.num_values();
     int64_t float8 = 0;
-    ASSIGN_OR_RETURN(const bool converted, float8_.Convert(proto, draft, float8));
-    const bool rewritten = converted || HasRewrite(draft);
+    ASSIGN_OR_RETURN(const bool from_float8, float8_.Convert(proto, draft, float8));
+    int64_t nibbles = 0;
+    ASSIGN_OR_RETURN(const bool from_nibbles, nibbles_.Convert(draft, nibbles));
+    const bool rewritten = from_float8 || from_nibbles || HasRewrite(draft);
     RETURN_IF_ERROR(RewriteToNewest(draft, graph_));
     values_.MakeParameters(static_cast<ValueId>(known));
     // A rewrite may end in an op of ours.
@@ -274,7 +279,9 @@ class ModelImporter {
     MarkTexts(outputs, kinds);
     for (const std::string& name : outputs) {
       const auto it = values_.by_name.find(name);
-      if (it != values_.by_name.end()) float8_.Mark(it->second, float8);
+      if (it == values_.by_name.end()) continue;
+      float8_.Mark(it->second, float8);
+      nibbles_.Mark(it->second, nibbles);
     }
     return absl::OkStatus();
   }
@@ -365,6 +372,7 @@ class ModelImporter {
   Initializers initializers_{values_};
   GrowingTypes types_;  // types of the graph so far
   Float8Values float8_{graph_};
+  NibbleValues nibbles_{graph_};
   SequenceWalk sequences_{graph_, values_.by_name};
   ExaminedModel examined_;  // nodes that are refused, versions, declarations
   InputRanks ranks_;        // the inputs that declare none have these

@@ -5,10 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
-#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
-#include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/ops/weights/bits_op.h"
 #include "runtime/ops/weights/narrowed_weights.h"
 
@@ -83,23 +81,7 @@ absl::Status Initializers::AddNibbles(const onnx::TensorProto& proto, absl::stri
                      Evaluate(node, {*std::move(bytes)}, 2 * kMinParameterElements));
     id = values_.AddTensor(proto.name(), std::move(results[0]));
   }
-  nibbles_.insert(id);
   return values_.Define(proto.name(), id);
-}
-
-absl::Status Initializers::CheckNibbles(absl::string_view op,
-                                        const std::vector<ValueId>& inputs) const {
-  if (op == DequantizeLinearOp::kName || op == CastOp::kName ||
-      op == "com.microsoft.GatherBlockQuantized") {
-    return absl::OkStatus();
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!nibbles_.contains(inputs[i])) continue;
-    return absl::UnimplementedError(absl::StrCat(
-        "input ", i, " has numbers of four bits: of them there are only DequantizeLinear and ",
-        CastOp::kName));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace reprise

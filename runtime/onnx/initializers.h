@@ -31,9 +31,6 @@ class Initializers {
   // Whether `name` is one that could not be read.
   bool IsUnread(const std::string& name) const { return unread_.contains(name); }
 
-  // UNIMPLEMENTED where `op` would hand on, round or saturate to four bits what `inputs` hold.
-  absl::Status CheckNibbles(absl::string_view op, const std::vector<ValueId>& inputs) const;
-
  private:
   absl::Status Define(const std::string& name, absl::StatusOr<Tensor> tensor);
   absl::Status AddNibbles(const onnx::TensorProto& proto, absl::string_view raw,
@@ -42,7 +39,6 @@ class Initializers {
 
   FileValues& values_;
   HashSet<std::string> unread_;
-  HashSet<ValueId> nibbles_;  // those of four bits
 };
 
 }  // namespace reprise

@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/classical/categories.h"
@@ -331,6 +332,12 @@ absl::Status RegionsAtCorner(NodeDraft& draft, Graph&) {
   return absl::OkStatus();
 }
 
+// Ops that onnxruntime had before ONNX, in the same form.
+absl::Status MicrosoftsIsOnnxs(NodeDraft& draft, Graph&) {
+  draft.op = std::string(absl::StripPrefix(draft.op, "com.microsoft."));
+  return absl::OkStatus();
+}
+
 struct RewriteRow {
   absl::string_view op;
   int64_t below;  // applies to opset versions below this one
@@ -424,6 +431,7 @@ constexpr RewriteRow kRewrites[] = {
     {"ai.onnx.ml.TreeEnsembleRegressor", kAlways, TreeRegressorInSteps},
     {"ai.onnx.ml.ZipMap", kAlways, ZipMapIsItsTensor},
     {"com.microsoft.CDist", kAlways, CDistInSteps},
+    {"com.microsoft.DequantizeLinear", kAlways, MicrosoftsIsOnnxs},
     {"com.microsoft.DynamicQuantizeLSTM", kAlways, DynamicQuantizeLstmInSteps},
     {"com.microsoft.DynamicQuantizeMatMul", kAlways, DynamicQuantizeMatMulInSteps},
     {"com.microsoft.FusedConv", kAlways, FusedConvInSteps},
@@ -446,7 +454,9 @@ constexpr RewriteRow kRewrites[] = {
     {"com.microsoft.QLinearSoftmax", kAlways, QLinearSoftmaxInSteps},
     {"com.microsoft.QLinearWhere", kAlways, QLinearWhereInSteps},
     {"com.microsoft.Gelu", kAlways, MicrosoftGeluIsGelu},
+    {"com.microsoft.QuantizeLinear", kAlways, MicrosoftsIsOnnxs},
     {"com.microsoft.SimplifiedLayerNormalization", kAlways, SimplifiedIsRms},
+    {"com.microsoft.Trilu", kAlways, MicrosoftsIsOnnxs},
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/movement/gather_op.h"
+#include "runtime/ops/recurrent/recurrent_op.h"
 #include "runtime/ops/reduce/arg_op.h"
 
 namespace reprise {
@@ -42,6 +43,12 @@ bool LookAtUsers(const Graph& graph, ValueId input,
   return true;
 }
 
+// Operand `i` of `node` is the lengths of rows.
+bool TakesLengths(const Node& node, size_t i) {
+  if (node.op == LstmOp::kName || node.op == GruOp::kName || node.op == RnnOp::kName) return i == 4;
+  return node.op == "ReverseSequence" && i == 1;
+}
+
 }  // namespace
 
 bool IsMaskInput(const Graph& graph, ValueId input) {
@@ -68,6 +75,15 @@ std::optional<int64_t> HotDepth(const Graph& graph, ValueId input) {
     return true;
   });
   return largest;
+}
+
+bool IsLengthInput(const Graph& graph, ValueId input) {
+  return !LookAtUsers(graph, input, [](const Node& node, ValueId one) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == one && TakesLengths(node, i)) return false;
+    }
+    return true;
+  });
 }
 
 }  // namespace reprise

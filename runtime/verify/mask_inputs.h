@@ -7,6 +7,8 @@
 // HotDepth: how many ids a model tells apart that makes ones among zeros of them. It takes others
 // too, without an error that would tell a range.
 //
+// IsLengthInput: which hold how long each row is, to a recurrent layer or to ReverseSequence.
+//
 // Threads: pure.
 #pragma once
 
@@ -18,6 +20,7 @@
 namespace reprise {
 
 bool IsMaskInput(const Graph& graph, ValueId input);
+bool IsLengthInput(const Graph& graph, ValueId input);
 
 // The largest depth of a OneHot that takes the input as its ids; nullopt: none does, or it is
 // computed.

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from tritonclient.utils import InferenceServerException
 
 from testing import models
@@ -242,6 +243,29 @@ def test_one_name_for_every_dim_joins_only_what_the_ops_join(repository, rng):
         with pytest.raises(InferenceServerException) as error:
             infer(client, "named", inputs)
         assert "is 4 here and 3 in input 'x'" in error.value.message()
+
+
+@pytest.mark.parametrize("names", [["s", "s"], ["s", "t"], ["?", "?"], [None, None]])
+@pytest.mark.parametrize("follows", ["twice", "one more", "three more"])
+def test_a_length_that_follows_from_another_may_have_its_name(repository, rng, follows, names):
+    pads = {"twice": 0, "one more": 1, "three more": 3}[follows]
+    longer = (helper.make_node("Concat", ["x", "x"], ["long"], axis=1) if follows == "twice"
+              else helper.make_node("Pad", ["x", "pads"], ["long"]))
+    graph = helper.make_graph(
+        [longer, helper.make_node("Add", ["long", "p"], ["y"])], "follows",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["b", length, 3])
+         for name, length in zip(["x", "p"], names)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.array([0, pads, 0, 0, 0, 0]), "pads")])
+    path = repository.add("follows", helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    with Daemon(repository) as daemon:
+        for rows, length in [(2, 4), (1, 2), (3, 7), (1, 1)]:
+            total = 2 * length if follows == "twice" else length + pads
+            inputs = {"x": rng.standard_normal((rows, length, 3), np.float32),
+                      "p": rng.standard_normal((rows, total, 3), np.float32)}
+            answer = infer(daemon.client(), "follows", inputs)
+            assert_same_answer(answer.outputs, reference(path, inputs), f"{rows} x {length}")
 
 
 def test_a_mask_may_have_one_head_and_one_query(repository, rng):

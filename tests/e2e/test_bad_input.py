@@ -30,6 +30,7 @@ def daemon(module_repository):
     module_repository.add("elementwise", models.elementwise())
     module_repository.add("mixes_batch", models.mixes_batch())
     module_repository.add("cumulative", models.cumulative())
+    module_repository.add("reversed", models.reversed_rows())
     module_repository.add("empty", models.elementwise_of_three_axes())
     with Daemon(module_repository) as daemon:
         yield daemon
@@ -191,6 +192,21 @@ def test_axes_of_requests_that_come_together_are_each_their_own(daemon):
         np.testing.assert_array_equal(answer.outputs["y"], np.cumsum(x + number, axis))
 
     together(work, range(60))
+
+
+@pytest.mark.parametrize("length", [-1, 8, 16, 1 << 40])
+def test_a_length_beyond_the_request_is_refused_where_it_is_padded(daemon, rng, length):
+    client = daemon.client()
+    x = {size: rng.standard_normal((2, size, 3), np.float32) for size in (16, 7)}
+    infer(client, "reversed", {"x": x[16], "lengths": np.array([16, 3], np.int64)})
+    with pytest.raises(InferenceServerException) as caught:
+        infer(client, "reversed", {"x": x[7], "lengths": np.array([3, length], np.int64)})
+    assert "INVALID_ARGUMENT" in str(caught.value.status())
+    for word in ("'lengths'", str(length), "[0, 7]"):
+        assert word in caught.value.message()
+    answer = infer(client, "reversed", {"x": x[7], "lengths": np.array([3, 7], np.int64)}).outputs["y"]
+    np.testing.assert_array_equal(answer[0], np.concatenate([x[7][0, 2::-1], x[7][0, 3:]]))
+    np.testing.assert_array_equal(answer[1], x[7][1, ::-1])
 
 
 @pytest.mark.parametrize("bad_id", [200, 1 << 40, -201, -(1 << 62)])

@@ -3,7 +3,7 @@
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
 
 from testing.daemon import Daemon
 from testing.inference import infer
@@ -59,6 +59,25 @@ def made():
                                     [("p", np.array([0, 2, 0, 3]))])
     cases["clip"] = case([node("Clip", ["x", "low", "high"], ["y"])],
                          [("low", np.float32(-1)), ("high", np.float32(1))])
+    cases["clip_open_half"] = case([node("Cast", ["x"], ["h"], to=TensorProto.FLOAT16),
+                                    node("Clip", ["h"], ["c"]), node("Cast", ["c"], ["y"], to=FLOAT)])
+    sums = {"x": np.array([[-3, 1], [2, 5], [-7, 7]], np.int64)}
+    cases["log_of_integers"] = case([node("ReduceLogSum", ["x", "axes"], ["r"]),
+                                     node("Cast", ["r"], ["y"], to=FLOAT)],
+                                    [("axes", np.array([1]))], sums)
+    pixels = np.arange(70, dtype=np.float32).reshape(1, 2, 5, 7)
+    for mode in ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"]:
+        cases[f"resize_symmetric_{mode}"] = case(
+            [node("Resize", ["x", "", "by"], ["y"], nearest_mode=mode,
+                  coordinate_transformation_mode="half_pixel_symmetric")],
+            [("by", np.array([1, 1, .6, 1.7], np.float32))], {"x": pixels})
+    ties = np.array([-1, 1, 0, .5, -1.5, 1.25, -1e-8, 1 + 1e-6, 2, 3, 5, -7.3, 11.1, -99], np.float32)
+    grid = np.stack(np.meshgrid(ties, ties), -1)[None]
+    for padding in ["zeros", "border", "reflection"]:
+        for align in [0, 1]:
+            cases[f"grid_ties_{padding}_{align}"] = case(
+                [node("GridSample", ["x", "g"], ["y"], mode="nearest", padding_mode=padding,
+                      align_corners=align)], inputs={"x": pixels, "g": grid})
     table = np.arange(12, dtype=np.float32).reshape(4, 3)
     cases["gather_below_zero"] = case([node("Gather", ["t", "i"], ["y"])], [("t", table)],
                                       {"i": np.array([-1, -4, 0])})
@@ -88,6 +107,19 @@ def test_edges_are_answered_as_onnxruntime_answers_them(daemon, name):
     want = session.run(None, inputs)[0]
     got = infer(daemon.client(), name, inputs).outputs["y"]
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+def test_an_output_without_a_declared_type_has_that_of_its_node(repository):
+    graph = helper.make_graph(
+        [helper.make_node("Range", ["zero", "n", "one"], ["y"])], "g",
+        [helper.make_tensor_value_info("n", TensorProto.INT32, [])], [ValueInfoProto(name="y")],
+        [numpy_helper.from_array(np.array(i, np.int32), name) for i, name in enumerate(["zero", "one"])])
+    repository.add("range", helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        assert client.get_model_metadata("range").outputs[0].datatype == "INT32"
+        answer = infer(client, "range", {"n": np.array(3, np.int32)}).outputs["y"]
+        assert answer.dtype == np.int32 and answer.tolist() == [0, 1, 2]
 
 
 def grid_sample(mode, padding):

@@ -205,6 +205,15 @@ def cumulative(opset=17):
                    [("y", TensorProto.FLOAT, ["batch", 4])])
 
 
+def reversed_rows(opset=13):
+    """y = the first places of each row of x in reverse, as many as input `lengths` says."""
+    g = Graph(opset)
+    g.rename(g.node("ReverseSequence", "x", "lengths", batch_axis=0, time_axis=1), "y")
+    shape = ["batch", "sequence", 3]
+    return g.model([("x", TensorProto.FLOAT, shape), ("lengths", TensorProto.INT64, ["batch"])],
+                   [("y", TensorProto.FLOAT, shape)])
+
+
 def elementwise_of_three_axes(opset=13):
     """y = |x|, of any sizes."""
     g = Graph(opset)

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/cpu_clock.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/load/size_check.h"
 #include "runtime/engine/model/model_variants.h"
@@ -57,6 +61,52 @@ absl::Status SpecializeWithin(const LoadBudget& budget, const Graph& graph,
 // Symbols of inputs up to which it is found out while loading which of them need not be equal.
 constexpr size_t kMostSymbolsApart = 16;
 
+// Names whose dims are tried apart, each by itself, while loading.
+constexpr size_t kMostNamesApart = 4;
+
+// Names that several dims of the inputs have, and that no expression over names reads: exporters
+// give one to dims that have nothing in common.
+std::vector<std::string> SharedNames(const std::vector<ModelIo>& inputs) {
+  std::map<std::string, int> dims_of;
+  std::set<std::string> terms;
+  for (const ModelIo& input : inputs) {
+    if (input.optional) continue;
+    for (const Dim& dim : input.dims) {
+      if (dim.is_constant()) continue;
+      const std::vector<std::string> read = ExpressionSymbols(dim.symbol);
+      terms.insert(read.begin(), read.end());
+      if (read.empty()) ++dims_of[dim.symbol];
+    }
+  }
+  std::vector<std::string> shared;
+  for (const auto& [name, dims] : dims_of) {
+    if (dims > 1 && !terms.contains(name)) shared.push_back(name);
+  }
+  return shared;
+}
+
+// `inputs` with a symbol of its own for every dim that has one of `names`, as unnamed dims have.
+std::vector<ModelIo> WithoutNames(std::vector<ModelIo> inputs, const std::set<std::string>& names) {
+  for (ModelIo& input : inputs) {
+    if (input.optional) continue;
+    for (size_t i = 0; i < input.dims.size(); ++i) {
+      if (names.contains(input.dims[i].symbol)) {
+        input.dims[i].symbol = absl::StrCat(input.name, ":", i);
+      }
+    }
+  }
+  return inputs;
+}
+
+void SetInputs(std::vector<ModelIo> inputs, ModelDraft& model) {
+  model.signature->inputs = std::move(inputs);
+  for (const ModelIo& input : model.signature->inputs) {
+    if (input.optional) continue;
+    const ValueId value = model.program->graph->FindValue(input.name);
+    if (value != kNone) model.program->graph->value(value).dims = input.dims;
+  }
+}
+
 // Whether sizes of some dims must agree, or be a certain one, that the file leaves open.
 bool AskForSizes(const MergedSymbols& merged, const std::vector<ModelIo>& inputs) {
   if (!merged.fixed.empty() || !merged.derived.empty()) return true;
@@ -103,6 +153,31 @@ MergedSymbols AxesFinder::MergeAxes(ModelDraft& model, bool can_try, const LoadB
   return MergeSymbols(dims, accepts, BroadcastSizes(*model.program->graph));
 }
 
+MergedSymbols AxesFinder::MergeApart(ModelDraft& model, MergedSymbols merged,
+                                     const LoadBudget& budget) const {
+  const std::vector<std::string> shared = SharedNames(model.signature->inputs);
+  std::vector<std::set<std::string>> choices;
+  for (size_t i = 0; i < std::min(shared.size(), kMostNamesApart); ++i) {
+    choices.push_back({shared[i]});
+  }
+  if (shared.size() > 1) choices.emplace_back(shared.begin(), shared.end());
+  const std::vector<ModelIo> declared = model.signature->inputs;
+  const int64_t start_ns = ThreadCpuClock().NowNs();
+  for (const std::set<std::string>& names : choices) {
+    // Each takes about as long as finding the axes took with the names.
+    if (ThreadCpuClock().NowNs() - start_ns > budget.limits().cpu_ns / 4) break;
+    SetInputs(WithoutNames(declared, names), model);
+    absl::Status error;
+    MergedSymbols apart = MergeAxes(model, /*can_try=*/true, budget, error);
+    const bool complete = budget.CheckTime("").ok() && apart.note.empty();
+    if (complete && (!merged.note.empty() || apart.fixed.size() < merged.fixed.size())) {
+      return apart;
+    }
+  }
+  SetInputs(declared, model);
+  return merged;
+}
+
 void AxesFinder::SplitAtSizes(ModelDraft& model, std::vector<ModelIo> declared,
                               const MergedSymbols& merged, bool can_try,
                               const LoadBudget& budget) const {
@@ -132,8 +207,11 @@ absl::Status AxesFinder::Find(ModelDraft& model, Graph as_imported,
   // Values of shape inputs are unknown yet, so that such a model cannot be tried at other sizes.
   const bool can_try = model.signature->shape_inputs.empty();
   absl::Status first_error;
+  MergedSymbols merged = MergeAxes(model, can_try, budget, first_error);
+  if (can_try && (!merged.fixed.empty() || !merged.note.empty())) {
+    merged = MergeApart(model, std::move(merged), budget);
+  }
   std::vector<ModelIo> declared = model.signature->inputs;
-  const MergedSymbols merged = MergeAxes(model, can_try, budget, first_error);
   RETURN_IF_ERROR(budget.CheckTime("finding the axes"));
   if (!merged.note.empty()) {
     context_.log(absl::StrCat("model ", model.id().name, ": ", merged.note,
@@ -184,8 +262,9 @@ absl::Status AxesFinder::Find(ModelDraft& model, Graph as_imported,
   model.signature->measure = MeasureOf(model);
   for (size_t i = 0; i < model.signature->inputs.size(); ++i) {
     const ValueId value = model.program->graph->FindValue(model.signature->inputs[i].name);
-    if (value != kNone && IsMaskInput(*model.program->graph, value))
-      model.signature->mask_inputs.insert(i);
+    if (value == kNone) continue;
+    if (IsMaskInput(*model.program->graph, value)) model.signature->mask_inputs.insert(i);
+    if (IsLengthInput(*model.program->graph, value)) model.signature->length_inputs.insert(i);
   }
   return absl::OkStatus();
 }

@@ -1,8 +1,9 @@
 // AxesFinder: which dims of a model's inputs are one axis, and what the axes are called.
 //
 // Dims that the shape rules force to be equal are one axis, and so are those of one name, since
-// padding relies on that; an axis that takes one size alone becomes a constant dim. Requests whose
-// sizes the model takes though its axes do not get SplitAxes.
+// padding relies on that, unless the model takes no sizes then but one; an axis that takes one size
+// alone becomes a constant dim. Requests whose sizes the model takes though its axes do not get
+// SplitAxes.
 //
 // Threads: one. Errors: those of the shape rules, where no sizes do; RESOURCE_EXHAUSTED once the
 // time of the load is over.
@@ -34,6 +35,9 @@ class AxesFinder {
   // symbols that were merged. `first_error`: why the first sizes that were refused were.
   MergedSymbols MergeAxes(ModelDraft& model, bool can_try, const LoadBudget& budget,
                           absl::Status& first_error) const;
+  // `merged`, where some symbols take one size alone or none were merged, or better ones: a name
+  // may stand for dims that differ. Inputs get symbols of their own for the dims of such a name.
+  MergedSymbols MergeApart(ModelDraft& model, MergedSymbols merged, const LoadBudget& budget) const;
   // For requests whose sizes the axes do not have; `declared`: the inputs as the file has them.
   void SplitAtSizes(ModelDraft& model, std::vector<ModelIo> declared, const MergedSymbols& merged,
                     bool can_try, const LoadBudget& budget) const;

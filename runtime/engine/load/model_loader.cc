@@ -27,6 +27,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/reshape_op.h"
+#include "runtime/ops/result_types.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/load_passes.h"
 #include "runtime/passes/kit/pass.h"
@@ -316,7 +317,15 @@ absl::Status ModelLoader::CutAtData(ModelDraft& model) const {
   const std::shared_ptr<const Tail> tail =
       CutModel(*model.program->graph, model.signature->inputs, model.signature->shape_inputs,
                model.signature->recipe_outputs, model.options.capture == CapturePolicy::kOff);
-  if (tail == nullptr) return absl::OkStatus();
+  if (tail == nullptr) {
+    // Where a request's values decide shapes, nothing is specialised before there is one.
+    const std::vector<DType> types = ResultTypes(*model.program->graph);
+    for (size_t i = 0; i < model.signature->recipe_outputs.size(); ++i) {
+      DType& dtype = model.signature->recipe_outputs[i].dtype;
+      if (dtype == DType::kUndefined) dtype = types[model.program->graph->outputs()[i]];
+    }
+    return absl::OkStatus();
+  }
   RETURN_IF_ERROR(CheckOutputTypes(*tail));
   model.signature->recipe_outputs = tail->front_outputs();
   model.program->tail = tail;

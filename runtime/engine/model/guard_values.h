@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "absl/types/span.h"
@@ -30,5 +31,8 @@ Hiding HidingOf(CountingPlaces places, std::optional<double> fill, DType dtype,
 // the fill value (and zero), which would be hidden deeper than padding, or counted from the end;
 // masks of integers nothing above one, so that sums of them are lengths.
 bool HoldsWhatWasProved(DType dtype, const InputTensor& tensor, double fill, bool is_mask);
+
+// No element is above `most`.
+bool AllAtMost(int64_t most, DType dtype, const InputTensor& tensor);
 
 }  // namespace reprise

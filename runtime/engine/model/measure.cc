@@ -113,6 +113,18 @@ bool Model::MasksAllowPadding(const Request& request) const {
   return true;
 }
 
+bool Model::LengthsAreInside(const Request& request, const RequestShape& shape) const {
+  if (signature_->length_inputs.empty()) return true;
+  int64_t shortest = INT64_MAX;
+  for (size_t i = 0; i < shape.sizes.size(); ++i) {
+    if (!proof_->axes[i].is_batch) shortest = std::min(shortest, shape.sizes[i]);
+  }
+  return absl::c_all_of(signature_->length_inputs, [&](size_t i) {
+    const InputTensor& tensor = request.inputs[i];
+    return tensor.data == nullptr || AllAtMost(shortest, signature_->inputs[i].dtype, tensor);
+  });
+}
+
 absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& request,
                                                             RequestShape& result) const {
   if (request.inputs.size() != signature_->inputs.size()) {
@@ -331,6 +343,8 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   if (!result.exact && !MasksAllowPadding(request)) {
     result.exact = !packs_any_mask() || !Packs(result);
   }
+  // Beyond the request's own end lies padding: at its exact sizes the op refuses such a length.
+  if (!result.exact) result.exact = !LengthsAreInside(request, result);
   if (!result.exact) HoldBack(result);
   // Its inputs of one row may stand for others, once that is known: see RunsAsSent.
   if (result.splits_axes() && proof_->slices != nullptr && !signature_->one_row_inputs.empty()) {

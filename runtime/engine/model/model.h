@@ -217,6 +217,8 @@ class Model : public std::enable_shared_from_this<Model> {
   bool BeyondProof(const std::vector<int64_t>& sizes) const;
   // Its masks count where the certificates ask for that.
   bool MasksAllowPadding(const Request& request) const;
+  // Its lengths of rows end where the request does.
+  bool LengthsAreInside(const Request& request, const RequestShape& shape) const;
   // Steps of Measure, which fill in `result`. The shapes of the inputs, null for those left out.
   absl::StatusOr<std::vector<const Shape*>> TakeInputs(const Request& request,
                                                        RequestShape& result) const;

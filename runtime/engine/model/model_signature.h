@@ -26,6 +26,7 @@ struct ModelSignature {
   std::vector<size_t> live_axes;    // positions in ModelProof::axes
   std::set<size_t> one_row_inputs;  // positions of those that SpreadRows repeats
   std::set<size_t> mask_inputs;     // positions of those of integers: see IsMaskInput
+  std::set<size_t> length_inputs;   // positions of those with lengths of rows: see IsLengthInput
   int batch_axis = -1;              // position in ModelProof::axes
   SizeMeasure measure;              // the elements that requests are, over the axes
 };

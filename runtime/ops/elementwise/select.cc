@@ -67,16 +67,21 @@ absl::Status ClipKernel(const KernelContext& context) {
     using C = Compute<T>;
     const bool has_low = HasInput(context, 1);
     const bool has_high = HasInput(context, 2);
-    constexpr bool kBounded = std::is_floating_point_v<T>;
-    constexpr C kLargest = kBounded ? std::numeric_limits<C>::max() : C(0);
+    constexpr bool kBounded = std::is_floating_point_v<C>;
+    C largest = 0;
+    if constexpr (std::is_same_v<C, T>) {
+      largest = kBounded ? std::numeric_limits<C>::max() : C(0);
+    } else {
+      largest = LargestHalf(in.dtype);
+    }
     const auto bound = [&](size_t i) {
       const TensorView& view = context.inputs[i];
       return view.dtype == in.dtype ? static_cast<C>(*view.as<T>())
                                     : static_cast<C>(*view.as<float>());
     };
     // Infinity is beyond a bound that is left out.
-    const C low = has_low ? bound(1) : -kLargest;
-    const C high = has_high ? bound(2) : kLargest;
+    const C low = has_low ? bound(1) : -largest;
+    const C high = has_high ? bound(2) : largest;
     const int64_t count = in.num_elements();
     for (int64_t i = 0; i < count; ++i) {
       C x = in.as<T>()[i];

@@ -181,7 +181,13 @@ absl::Status ReduceSumSquareKernel(const KernelContext& context) {
 }
 absl::Status ReduceLogSumKernel(const KernelContext& context) {
   return Reduce<NumericList>(context, []<typename T>(absl::Span<const T> row) {
-    return ConvertTo<T>(std::log(static_cast<double>(SumOf(row, [](auto x) { return x; }))));
+    const Sum<T> sum = SumOf(row, [](auto x) { return x; });
+    // Sums of integers are kept without a sign.
+    if constexpr (std::is_signed_v<T> && std::is_integral_v<T>) {
+      return ConvertTo<T>(std::log(static_cast<double>(static_cast<int64_t>(sum))));
+    } else {
+      return ConvertTo<T>(std::log(static_cast<double>(sum)));
+    }
   });
 }
 absl::Status ReduceLogSumExpKernel(const KernelContext& context) {

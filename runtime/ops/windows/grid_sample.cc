@@ -85,11 +85,9 @@ int64_t Inside(const Sampling& sampling, double position, int64_t size) {
   return static_cast<int64_t>(std::clamp(position, 0.0, last));
 }
 
-// `place` is from -1 to 1.
-Taps TapsAt(const Sampling& sampling, double place, int64_t size) {
+// At position `x`, which may lie anywhere.
+Taps TapsAt(const Sampling& sampling, double x, int64_t size) {
   const double last = static_cast<double>(size - 1);
-  double x = sampling.align_corners ? (place + 1) / 2 * last
-                                    : ((place + 1) * static_cast<double>(size) - 1) / 2;
   // ONNX leaves NaN, and reflected infinity, open; onnxruntime takes the first border there.
   const bool nowhere = sampling.outside == Outside::kReflection ? !std::isfinite(x) : std::isnan(x);
   if (nowhere) x = sampling.align_corners ? 0 : -0.5;
@@ -164,10 +162,12 @@ absl::Status GridSampleKernel(const KernelContext& context) {
   const int64_t each = sampling.taps();
   int64_t corners = 1;
   for (size_t d = 0; d < dims; ++d) corners *= each;
-  std::vector<double> coordinates(grid.num_elements());
+  std::vector<double> positions(grid.num_elements());
   RETURN_IF_ERROR(Dispatch(FloatList{}, grid.dtype, [&]<typename T>() {
-    for (size_t i = 0; i < coordinates.size(); ++i) {
-      coordinates[i] = static_cast<Compute<T>>(grid.as<T>()[i]);
+    for (size_t i = 0; i < positions.size(); ++i) {
+      // The coordinates of a place are listed from the last dim to the first.
+      positions[i] = GridPosition(static_cast<Compute<T>>(grid.as<T>()[i]),
+                                  spatial[dims - 1 - i % dims], sampling.align_corners);
     }
   }));
   std::vector<Taps> taps(dims);
@@ -178,7 +178,7 @@ absl::Status GridSampleKernel(const KernelContext& context) {
     for (int64_t at = 0; at < batch * places; ++at) {
       WatchWork((channels + 4) * corners);
       for (size_t d = 0; d < dims; ++d) {
-        taps[d] = TapsAt(sampling, coordinates[at * dims + dims - 1 - d], spatial[d]);
+        taps[d] = TapsAt(sampling, positions[at * dims + dims - 1 - d], spatial[d]);
       }
       for (int64_t corner = 0; corner < corners; ++corner) {
         int64_t rest = corner, stride = 1;

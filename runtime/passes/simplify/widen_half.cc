@@ -6,11 +6,14 @@
 // at most moved, cast to another dtype or compared. Arithmetic in half reads the operand of the
 // Cast itself, since its own rounding is up to whoever computes it.
 #include <algorithm>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/activation_op.h"
+#include "runtime/ops/elementwise/select.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/op.h"
@@ -142,6 +145,7 @@ class Widening {
     if (IsCast(graph_.node(id)) && output != kNone) {
       return IsHalfValue(output) ? RewriteNarrowing(id) : RewriteCast(id);
     }
+    if (graph_.node(id).op == ClipOp::kName) BoundClip(id);
     const bool closely = closely_[id];
     for (size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
       const ValueId input = graph_.node(id).inputs[i];
@@ -156,6 +160,18 @@ class Widening {
     }
     WidenAttributes(graph_.node(id).attributes);
     return absl::OkStatus();
+  }
+
+  // Bounds of a Clip of half that are left out are the largest numbers of half.
+  void BoundClip(NodeId id) {
+    const DType dtype = TypeOf(graph_.node(id).inputs[ClipOp::kX]);
+    if (!IsHalf(dtype)) return;
+    const float largest = ops::LargestHalf(dtype);
+    for (const auto& [input, bound] :
+         {std::pair(ClipOp::kLow, -largest), std::pair(ClipOp::kHigh, largest)}) {
+      if (graph_.node(id).input(input) != kNone) continue;
+      SetInput(id, input, graph_.AddConstant("bound", Tensor::FloatScalar(bound)));
+    }
   }
 
   // Casts to half: the readers of the result decide which form of it there will be.
@@ -199,7 +215,7 @@ class Widening {
   }
 
   void SetInput(NodeId id, size_t index, ValueId value) {
-    if (graph_.node(id).inputs[index] == value) return;
+    if (graph_.node(id).input(index) == value) return;
     graph_.SetInput(id, index, value);
     changed_ = true;
   }

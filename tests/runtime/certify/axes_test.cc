@@ -283,7 +283,7 @@ TEST(MergeSymbolsTest, FollowersOfMergedSymbolsAreNamedByTheirAxis) {
 }
 
 TEST(MergeSymbolsTest, OneMoreOrLess) {
-  for (const int64_t added : {-2, -1, 1, 2}) {
+  for (const int64_t added : {-3, -2, -1, 1, 2, 3, 5, 12}) {
     const std::vector<std::vector<Dim>> inputs = {{Symbol("b"), Symbol("t")},
                                                   {Symbol("b"), Symbol("u")}};
     const MergedSymbols merged = MergeSymbols(inputs, [&](const Sizes& sizes) {

@@ -6,6 +6,7 @@
 
 #include "runtime/device/cpu/plan/plan.h"
 #include "runtime/device/cpu/resize/resize_plans.h"
+#include "runtime/ops/windows/grid_sample.h"
 
 namespace reprise::cpu {
 namespace {
@@ -28,10 +29,9 @@ struct Neighbours {
 };
 
 // `place` is from -1 to 1.
-Neighbours NeighboursOf(const GridSampleParams& p, double place, int64_t size) {
+Neighbours NeighboursOf(const GridSampleParams& p, float place, int64_t size) {
   const auto last = static_cast<double>(size - 1);
-  double x =
-      p.align_corners ? (place + 1) / 2 * last : ((place + 1) * static_cast<double>(size) - 1) / 2;
+  double x = ops::GridPosition(place, size, p.align_corners);
   if (x != x) x = p.align_corners ? 0 : -0.5;  // as the reference treats NaN
   if (p.border) x = std::clamp(x, 0.0, last);
   // The place is neither far away nor NaN.

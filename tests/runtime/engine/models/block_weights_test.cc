@@ -419,20 +419,30 @@ TEST(FourBitWeightsTest, InitializersOfFourBitsAreDequantisedInBlocks) {
   }
 }
 
-TEST(FourBitWeightsTest, WhatWouldRoundToFourBitsIsRefused) {
+TEST(FourBitWeightsTest, NumbersAreRoundedToFourBits) {
   ModelBuilder b(21);
-  b.Input("x", {"4"});
+  b.Input("x", {"8"});
   b.Floats("s", {}, {1});
   b.Initializer("z", kInt4, {}, std::vector<uint8_t>{3});
-  b.Node("QuantizeLinear", {"x", "s", "z"}, {"y"});
-  b.Output("y");
+  b.Node("QuantizeLinear", {"x", "s", "z"}, {"q"});
+  b.Node("DequantizeLinear", {"q", "s", "z"}, {"y"});
+  SetAttribute(b.Node("Cast", {"x"}, {"c"}), "to", int64_t{kInt4});
+  SetAttribute(b.Node("Cast", {"c"}, {"w"}), "to", int64_t{TensorProto::FLOAT});
+  b.Output("y").Output("w");
   const TempFolder folder;
   EngineFixture fixture;
   const auto model =
       fixture.engine.Load({.id = {"m", 1}, .path = folder.Write("m.onnx", b.Bytes())});
-  EXPECT_EQ(model.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_NE(model.status().message().find("input 2 has numbers of four bits"), std::string::npos)
-      << model.status();
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::vector<float> x = {0, 1.5f, 2.5f, 9, -3, -40, 8, -8.5f};
+  Request request;
+  request.inputs = {{{8}, x.data()}};
+  const Response response = fixture.engine.RunOne(**model, request, *fixture.stream);
+  ASSERT_TRUE(response.status.ok()) << response.status;
+  // To the even, and to what there is; a Cast away from 0, of which the low bits stay.
+  EXPECT_EQ(FloatsOf(response, false), (std::vector<float>{0, 2, 2, 4, -3, -11, 4, -8}));
+  EXPECT_EQ(FloatsOf({.outputs = {response.outputs[1]}}, false),
+            (std::vector<float>{0, 2, 3, -7, -3, -8, -8, 7}));
 }
 
 // Bytes of two numbers, and tables of four bits by their dtype.

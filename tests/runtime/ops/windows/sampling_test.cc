@@ -40,6 +40,20 @@ TEST(GridSampleTest, TheNearestIsReflected) {
               ElementsAre(2, 4));
 }
 
+// Positions are rounded as the grid's dtype has them: just left of the middle is the middle in
+// float32, where an even element is the nearest, and not in float64.
+TEST(GridSampleTest, TheDtypeOfTheGridDecidesTies) {
+  const Tensor x = F32({1, 1, 1, 4}, {0, 1, 2, 3});
+  const double place = -1e-9;
+  const auto sampled = [&](const Tensor& grid) {
+    return Numbers(RunOp("GridSample", {x, grid},
+                         {{"mode", std::string("nearest")}, {"align_corners", int64_t{1}}}));
+  };
+  EXPECT_THAT(sampled(F32({1, 1, 1, 2}, {static_cast<float>(place), 0})), ElementsAre(2));
+  EXPECT_THAT(sampled(Tensor::FromVector<double>(DType::kFloat64, {1, 1, 1, 2}, {place, 0})),
+              ElementsAre(1));
+}
+
 TEST(GridSampleTest, PlacesThatAreNotFiniteReadNothingOutside) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();

@@ -235,6 +235,25 @@ TEST(WidenHalfTest, QuantisedValuesKeepTheirDtype) {
   })");
 }
 
+// A bound that is left out is the largest number of the half.
+TEST(WidenHalfTest, ClipsAreBoundedByTheirHalf) {
+  ExpectWidened(R"(graph {
+    input %x: f16[4, 8]
+    const %low: f16[] = {-1}
+    %y: ? = Clip(%x, %low)
+    output %y
+  })",
+                R"(graph {
+    input %x: f16[4, 8]
+    const %bound: f32[] = {65504}
+    const %low: f32[] = {-1}
+    %wide: ? = Cast(%x) {to = 1}
+    %c: ? = Clip(%wide, %low, %bound)
+    %y: ? = Cast(%c) {to = 10}
+    output %y
+  })");
+}
+
 TEST(WidenHalfTest, FloatsAndIntegersAreLeftAlone) {
   ExpectUnchanged(*WidenHalf(), R"(graph {
     input %x: f32[4, 8]
