@@ -67,6 +67,10 @@ class ModelDraft {
   // now, where it is so in none. What `draw` adds is not picked behind it. Returns its result.
   ValueId Within(ValueId condition, bool taken, const std::function<ValueId()>& draw);
 
+  // The result of `draw`, which may add numbers as low as those of masks. It alone is picked
+  // behind it.
+  ValueId WithLowNumbers(const std::function<ValueId()>& draw);
+
   // --- Picking. ---
   // A value that passes, rather a new one than an old one; kNone where there is none.
   ValueId Pick(const Filter& filter);
