@@ -23,7 +23,7 @@ using Sizes = std::map<std::string, int64_t>;  // keyed by symbol
 // How often a model takes from which family of ops.
 struct ModelStyle {
   int64_t elementwise = 8, movement = 6, gather = 3, reduce = 5, products = 4, windows = 4,
-          quantized = 1, attention = 2, patterns = 2, data = 0, sizes = 4;
+          quantized = 1, attention = 2, patterns = 2, rare = 1, data = 0, sizes = 4;
 };
 
 class ModelDraft {
