@@ -29,6 +29,7 @@ constexpr Family kFamilies[] = {
     {QuantizedTemplates, &ModelStyle::quantized},
     {AttentionTemplates, &ModelStyle::attention},
     {PatternTemplates, &ModelStyle::patterns},
+    {RareTemplates, &ModelStyle::rare},
     {DataTemplates, &ModelStyle::data},
     {SizeTemplates, &ModelStyle::sizes},
 };
@@ -46,6 +47,7 @@ ModelStyle DrawStyle(Chance& chance) {
              .quantized = 0,
              .attention = 0,
              .patterns = 0,
+             .rare = 0,
              .data = 0,
              .sizes = 8};
     return style;

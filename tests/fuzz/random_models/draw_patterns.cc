@@ -100,13 +100,15 @@ bool Attention(ModelDraft& d, absl::string_view) {
     const ValueId visible = Visible(d, x);
     seen = seen == kNone ? visible : d.Add("And", {seen, visible});
   }
-  if (seen != kNone && chance.OneIn(2)) {
-    scores = d.Add("Where", {seen, scores, d.Float(low)});
-  } else if (seen != kNone) {
-    const ValueId hidden = d.Add("Cast", {d.Add("Not", {seen})}, {{"to", kFloat32}});
-    scores = d.Add("Add", {scores, d.Add("Mul", {hidden, d.Float(std::max(low, -1e9))})});
-  }
-  const ValueId weights = d.Add("Softmax", {scores}, {{"axis", int64_t{-1}}});
+  const ValueId weights = d.WithLowNumbers([&] {
+    if (seen != kNone && chance.OneIn(2)) {
+      scores = d.Add("Where", {seen, scores, d.Float(low)});
+    } else if (seen != kNone) {
+      const ValueId hidden = d.Add("Cast", {d.Add("Not", {seen})}, {{"to", kFloat32}});
+      scores = d.Add("Add", {scores, d.Add("Mul", {hidden, d.Float(std::max(low, -1e9))})});
+    }
+    return d.Add("Softmax", {scores}, {{"axis", int64_t{-1}}});
+  });
   const ValueId mixed = d.Add("MatMul", {weights, heads(x, {0, 2, 1, 3})});
   const ValueId back = d.Add("Transpose", {mixed}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
   return d.Add("Reshape", {back, d.Ints({0, 0, width})}) != kNone;
@@ -153,14 +155,19 @@ bool Pooled(ModelDraft& d, absl::string_view op) {
   const Attributes gone = {{"keepdims", int64_t{0}}}, kept = {{"keepdims", int64_t{1}}};
   if (op == "Softmax") {  // weights that the tokens have themselves
     ValueId score = d.Add("MatMul", {d.Add("Tanh", {x}), d.Weight({width, 1}, width)});
-    const ValueId hidden = d.Add("Equal", {wide, d.Float(0)});
-    score = d.Add("Where", {hidden, d.Float(-1e9), score});
-    const ValueId weights = d.Add("Softmax", {score}, {{"axis", int64_t{1}}});
+    const ValueId weights = d.WithLowNumbers([&] {
+      const ValueId hidden = d.Add("Equal", {wide, d.Float(0)});
+      score = d.Add("Where", {hidden, d.Float(-1e9), score});
+      return d.Add("Softmax", {score}, {{"axis", int64_t{1}}});
+    });
     return d.Add("ReduceSum", {d.Add("Mul", {x, weights}), d.Ints({1})}, gone) != kNone;
   }
   if (op == "ReduceMax") {
-    const ValueId shown = d.Add("Where", {MaskAs(d, mask, kBool, {-1}), x, d.Float(-1e9)});
-    return d.Add(op, {shown, d.Ints({1})}, chance.OneIn(2) ? gone : kept) != kNone;
+    const Attributes& form = chance.OneIn(2) ? gone : kept;
+    return d.WithLowNumbers([&, tokens = x, counts = mask] {
+      const ValueId shown = d.Add("Where", {MaskAs(d, counts, kBool, {-1}), tokens, d.Float(-1e9)});
+      return d.Add(op, {shown, d.Ints({1})}, form);
+    }) != kNone;
   }
   const ValueId sum = d.Add("ReduceSum", {d.Add("Mul", {x, wide}), d.Ints({1})}, gone);
   if (op == "ReduceL2") {  // a vector of length one

@@ -107,6 +107,11 @@ bool JumpsAt(const Node& node, const Graph& graph) {
   return absl::c_linear_search(kOps, node.op);
 }
 
+// Ops of single elements that round each by itself: by how much its own size says.
+bool RoundsByElement(absl::string_view op) {
+  return op == "Add" || op == "Sub" || op == "Mul" || op == "Div" || op == "Sum";
+}
+
 double StepOf(DType dtype) {
   switch (dtype) {
     case DType::kFloat16:
@@ -144,15 +149,13 @@ std::vector<bool> DependsOnData(const Graph& graph) {
   return data;
 }
 
-Tensor Noise::Disturb(const Tensor& tensor, bool adds_and_multiplies) {
+Tensor Noise::Disturb(const Tensor& tensor, absl::string_view op) {
   Numbers numbers = FromTensor(tensor);
-  if (adds_and_multiplies && absl::c_all_of(numbers.values, IsShortFraction)) return tensor;
+  if (AddsAndMultiplies(op) && absl::c_all_of(numbers.values, IsShortFraction)) return tensor;
   std::uniform_real_distribution<double> shift(-4, 4);
   const double step = StepOf(tensor.dtype());
-  double largest = 0;
-  for (const double value : numbers.values) {
-    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
-  }
+  // Numbers that a mask made low are no measure of the scores beside them.
+  const double largest = RoundsByElement(op) ? 0 : LargestOf(tensor);
   // Terms may be far larger than their sum.
   for (double& value : numbers.values) {
     value += step * (value * shift(random_) + largest * shift(random_) / 4);
@@ -236,7 +239,7 @@ absl::Status Evaluation::Run(NodeId id) {
     const ValueId id = node.outputs[i];
     if (id == kNone) continue;
     const bool noisy = rounds && IsFloating(results[i].dtype()) && data_[id];
-    values_[id] = noisy ? noise_->Disturb(results[i], AddsAndMultiplies(node.op)) : results[i];
+    values_[id] = noisy ? noise_->Disturb(results[i], node.op) : results[i];
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "runtime/graph/graph.h"
 
 namespace reprise::fuzz {
@@ -23,10 +24,10 @@ class Noise {
  public:
   // `at_steps`: share of the largest element by which operands of ops move whose results jump.
   explicit Noise(uint64_t seed, double at_steps = 0) : random_(seed), at_steps_(at_steps) {}
-  // Moves the elements of a float tensor by up to four units in their last place and one in that of
-  // the largest element. One that only additions and multiplications made of small binary fractions
-  // stays: these are exact in any order.
-  Tensor Disturb(const Tensor& tensor, bool adds_and_multiplies);
+  // Moves the elements of a result of `op` by up to four units in their last place and, unless each
+  // is rounded by itself, one in that of the largest element. One that only additions and
+  // multiplications made of small binary fractions stays: these are exact in any order.
+  Tensor Disturb(const Tensor& tensor, absl::string_view op);
   // An operand of an op that rounds, compares or chooses: two answers that are alike to the bound
   // may lie on both sides of its step.
   bool disturbs_steps() const { return at_steps_ > 0; }

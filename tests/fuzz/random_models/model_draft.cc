@@ -176,6 +176,17 @@ ValueId ModelDraft::Within(ValueId condition, bool taken, const std::function<Va
   return result;
 }
 
+ValueId ModelDraft::WithLowNumbers(const std::function<ValueId()>& draw) {
+  const bool before = wild_;
+  const size_t visible = pool_.size();
+  wild_ = true;
+  const ValueId result = draw();
+  wild_ = before;
+  pool_.resize(visible);
+  if (result != kNone) pool_.push_back(result);
+  return result;
+}
+
 ValueId ModelDraft::Pick(const Filter& filter) {
   // A tour back from the newest, which is left at each that passes with some likelihood.
   ValueId last = kNone;

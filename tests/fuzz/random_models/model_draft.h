@@ -23,7 +23,7 @@ using Sizes = std::map<std::string, int64_t>;  // keyed by symbol
 // How often a model takes from which family of ops.
 struct ModelStyle {
   int64_t elementwise = 8, movement = 6, gather = 3, reduce = 5, products = 4, windows = 4,
-          quantized = 1, attention = 2, patterns = 2, data = 0, sizes = 4;
+          quantized = 1, attention = 2, patterns = 2, rare = 1, data = 0, sizes = 4;
 };
 
 class ModelDraft {
@@ -66,6 +66,10 @@ class ModelDraft {
   // Until the end of `draw` only those trials count where `condition` is `taken`; all that count
   // now, where it is so in none. What `draw` adds is not picked behind it. Returns its result.
   ValueId Within(ValueId condition, bool taken, const std::function<ValueId()>& draw);
+
+  // The result of `draw`, which may add numbers as low as those of masks. It alone is picked
+  // behind it.
+  ValueId WithLowNumbers(const std::function<ValueId()>& draw);
 
   // --- Picking. ---
   // A value that passes, rather a new one than an old one; kNone where there is none.

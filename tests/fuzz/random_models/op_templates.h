@@ -26,6 +26,7 @@ absl::Span<const OpTemplate> AttentionTemplates();
 absl::Span<const OpTemplate> DataTemplates();
 // Whole layers over tokens as exporters write them.
 absl::Span<const OpTemplate> PatternTemplates();
+absl::Span<const OpTemplate> RareTemplates();
 // Numbers made of sizes, and what hangs on them: branches, positions, counts.
 absl::Span<const OpTemplate> SizeTemplates();
 

@@ -50,7 +50,8 @@ struct Verdict {
   // and unpadded they are refused, padded they are answered with what the padding makes.
   int64_t beyond_end = 0;
   std::set<std::string> refusals;  // refused requests that the reference kernels answer
-  // Seconds of the processor for loading, for what Confirm looks at behind readiness, and for answers.
+  // Seconds of the processor for loading, for what Confirm looks at behind readiness, and for
+  // answers.
   double loading = 0, confirming = 0, asking = 0;
 };
 
