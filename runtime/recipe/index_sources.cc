@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/hash_map.h"
 #include "runtime/graph/graph.h"
 
 namespace reprise {
@@ -9,21 +10,23 @@ namespace {
 
 // The graph input that `value` is computed from, when it is one alone.
 ValueId DataRoot(const Graph& graph, ValueId value) {
-  while (true) {
-    const Value& v = graph.value(value);
-    if (v.kind == Value::Kind::kInput) return value;
-    if (v.kind != Value::Kind::kResult) return kNone;
-    ValueId next = kNone;
-    for (ValueId input : graph.node(v.producer).inputs) {
-      if (input == kNone) continue;
-      const Value::Kind kind = graph.value(input).kind;
-      if (kind == Value::Kind::kConstant || kind == Value::Kind::kParameter) continue;
-      if (next != kNone && next != input) return kNone;
-      next = input;
+  ValueId root = kNone;
+  std::vector<ValueId> left = {value};
+  HashSet<ValueId> seen = {value};
+  while (!left.empty()) {
+    const ValueId one = left.back();
+    left.pop_back();
+    const Value& from = graph.value(one);
+    if (from.kind == Value::Kind::kInput) {
+      if (root != kNone) return kNone;
+      root = one;
     }
-    if (next == kNone) return kNone;
-    value = next;
+    if (from.kind != Value::Kind::kResult) continue;
+    for (const ValueId input : graph.node(from.producer).inputs) {
+      if (input != kNone && seen.insert(input).second) left.push_back(input);
+    }
   }
+  return root;
 }
 
 }  // namespace

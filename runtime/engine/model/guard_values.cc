@@ -145,11 +145,10 @@ bool HoldsWhatWasProved(DType dtype, const InputTensor& tensor, double fill, boo
   return within || !known.ok();
 }
 
-bool AllAtMost(int64_t most, DType dtype, const InputTensor& tensor) {
+bool AllLengthsUpTo(int64_t most, DType dtype, const InputTensor& tensor) {
   bool within = true;
   const absl::Status known = ops::Dispatch(ops::NumericList(), dtype, [&]<typename T>() {
-    within =
-        AllWithin<T>(tensor, -std::numeric_limits<double>::infinity(), static_cast<double>(most));
+    within = AllWithin<T>(tensor, 0, static_cast<double>(most));
   });
   return within || !known.ok();
 }

@@ -32,7 +32,7 @@ Hiding HidingOf(CountingPlaces places, std::optional<double> fill, DType dtype,
 // masks of integers nothing above one, so that sums of them are lengths.
 bool HoldsWhatWasProved(DType dtype, const InputTensor& tensor, double fill, bool is_mask);
 
-// No element is above `most`.
-bool AllAtMost(int64_t most, DType dtype, const InputTensor& tensor);
+// Whether every element is a length up to `most`.
+bool AllLengthsUpTo(int64_t most, DType dtype, const InputTensor& tensor);
 
 }  // namespace reprise

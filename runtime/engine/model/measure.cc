@@ -121,7 +121,7 @@ bool Model::LengthsAreInside(const Request& request, const RequestShape& shape) 
   }
   return absl::c_all_of(signature_->length_inputs, [&](size_t i) {
     const InputTensor& tensor = request.inputs[i];
-    return tensor.data == nullptr || AllAtMost(shortest, signature_->inputs[i].dtype, tensor);
+    return tensor.data == nullptr || AllLengthsUpTo(shortest, signature_->inputs[i].dtype, tensor);
   });
 }
 
@@ -343,7 +343,7 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   if (!result.exact && !MasksAllowPadding(request)) {
     result.exact = !packs_any_mask() || !Packs(result);
   }
-  // Beyond the request's own end lies padding: at its exact sizes the op refuses such a length.
+  // Beyond the request's own end lies padding: at its exact sizes the op refuses what is no length.
   if (!result.exact) result.exact = !LengthsAreInside(request, result);
   if (!result.exact) HoldBack(result);
   // Its inputs of one row may stand for others, once that is known: see RunsAsSent.

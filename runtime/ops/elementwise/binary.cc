@@ -1,7 +1,9 @@
 #include "runtime/ops/elementwise/binary.h"
 
 #include <cmath>
+#include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -132,6 +134,21 @@ T IntegerPower(T base, int64_t exponent) {
   return result;
 }
 
+// `base` to the power `exponent`. A power that signed integers of 32 and 64 bits do not hold, which
+// ONNX leaves open, is their least number, as in onnxruntime; its squares and cubes, like powers of
+// the other types, keep their low bits.
+template <typename T>
+T PowerOf(T base, double exponent, bool integers, bool short_product) {
+  const double power = std::pow(static_cast<double>(base), exponent);
+  if (!integers) return CastTo<T>(power);
+  const T product = IntegerPower(base, ConvertTo<int64_t>(exponent));
+  if constexpr (std::is_signed_v<T> && sizeof(T) >= 4) {
+    const auto end = -static_cast<double>(std::numeric_limits<T>::min());
+    if (!short_product && !(power >= -end && power < end)) return std::numeric_limits<T>::min();
+  }
+  return product;
+}
+
 }  // namespace
 
 absl::Status AddKernel(const KernelContext& context) {
@@ -171,13 +188,13 @@ absl::Status PowKernel(const KernelContext& context) {
     }
   }));
   const bool square = powers.size() == 1 && powers[0] == 2;
+  const bool cube = powers.size() == 1 && powers[0] == 3;
   const bool integers = IsInteger(exponent.dtype);
   return Dispatch(NumericList{}, base.dtype, [&]<typename T>() {
     using C = Compute<T>;
     const auto power = [&](T x, double y) {
       if constexpr (std::is_integral_v<T>) {
-        if (integers) return IntegerPower(x, static_cast<int64_t>(y));
-        return ConvertTo<T>(std::pow(static_cast<double>(x), y));
+        return PowerOf(x, y, integers, square || cube);
       } else {
         const C value = x;
         return static_cast<T>(square ? value * value : std::pow(value, static_cast<C>(y)));

@@ -67,6 +67,21 @@ TEST(ElementwiseTest, ModFollowsTheDivisorUnlessFmod) {
               ElementsAre(-1, 1));
 }
 
+// As onnxruntime has it: squares and cubes by one exponent keep the low bits, other powers that
+// the type does not hold are its least number.
+TEST(ElementwiseTest, PowersThatIntegersDoNotHold) {
+  constexpr double kLeast = -2147483648.0;
+  const auto power = [](std::vector<int64_t> base, const Tensor& exponent) {
+    const auto narrow = RunOp("Cast", {I64({4}, std::move(base))}, {{"to", int64_t{6}}});  // int32
+    return Numbers(RunOp("Pow", {narrow->at(0), exponent}));
+  };
+  EXPECT_THAT(power({0, -1, 2, 46341}, I64({4}, {-2, -3, -1, 2})),
+              ElementsAre(kLeast, -1, 0, kLeast));
+  EXPECT_THAT(power({0, -1, 2, 46341}, I64({}, {2})), ElementsAre(0, 1, 4, -2147479015.0));
+  EXPECT_THAT(power({3, -2, -2, 7}, I64({4}, {21, 31, 33, 70})),
+              ElementsAre(kLeast, kLeast, kLeast, kLeast));
+}
+
 TEST(ElementwiseTest, PowMixesDtypes) {
   EXPECT_THAT(Numbers(RunOp("Pow", {F32({3}, {1, 2, 3}), I64({}, {2})})), ElementsAre(1, 4, 9));
   EXPECT_THAT(Numbers(RunOp("Pow", {I64({2}, {2, 3}), F32({2}, {3, 0.5f})})), ElementsAre(8, 1));
