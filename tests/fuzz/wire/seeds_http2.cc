@@ -65,7 +65,7 @@ std::string Repeated(const std::string& bytes, int count) {
 
 std::string Resets() {
   std::string all;
-  for (uint32_t stream = 1; stream < 24000; stream += 2) {
+  for (uint32_t stream = 1; stream < 40000; stream += 2) {
     all += Frame(kHeaders, kEndHeaders, stream, CallHeader("/echo/Unary")) +
            Frame(kReset, 0, stream, BigEndian(8));
   }
