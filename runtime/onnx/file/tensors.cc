@@ -1,8 +1,10 @@
 #include "runtime/onnx/file/tensors.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -17,8 +19,16 @@ namespace {
 namespace fs = std::filesystem;
 
 // All sparse tensors of a file together: they are dense behind the importer, and a few bytes of a
-// file must not fill the memory.
-constexpr int64_t kMostSparseBytes = int64_t{1} << 31;
+// file must not fill the memory. One element in 250 that is not zero takes the file this far.
+constexpr int64_t kMostSparseBytes = int64_t{1} << 31, kLeastSparseBytes = int64_t{1} << 28;
+constexpr int64_t kSparseBytesOfByte = 64;
+
+int64_t MostSparseBytes(const std::vector<FileBytes>& files) {
+  int64_t bytes = 0;
+  for (const FileBytes& file : files) bytes += static_cast<int64_t>(file.bytes.size());
+  if (bytes >= kMostSparseBytes / kSparseBytesOfByte) return kMostSparseBytes;
+  return std::min(kMostSparseBytes, kLeastSparseBytes + kSparseBytesOfByte * bytes);
+}
 
 // Copies `count` values of a repeated field, narrowed to T.
 template <typename T, typename Field>
@@ -80,10 +90,11 @@ absl::StatusOr<Tensor> TensorReader::ReadSparse(const onnx::SparseTensorProto& p
     const Shape shape(proto.dims().begin(), proto.dims().end());
     ASSIGN_OR_RETURN(const int64_t elements, CheckedNumElements(shape));
     const auto size = static_cast<int64_t>(DTypeSize(values.dtype()));
-    if (elements > (kMostSparseBytes - sparse_bytes_) / size) {
+    const int64_t most_bytes = MostSparseBytes(Files());
+    if (elements > (most_bytes - sparse_bytes_) / size) {
       return absl::UnimplementedError(absl::StrCat("with the sparse tensor ", ShapeToString(shape),
                                                    " those of the model have more than ",
-                                                   kMostSparseBytes, " bytes, zeros included"));
+                                                   most_bytes, " bytes, zeros included"));
     }
     sparse_bytes_ += elements * size;
     const int64_t count = values.num_elements(), rank = static_cast<int64_t>(shape.size());
