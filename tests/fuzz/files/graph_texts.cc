@@ -75,7 +75,7 @@ std::vector<std::string> RareGraphTexts() {
     "no name" = 1, ei = ints[], ef = floats[], es = strings[], d = i64[]{3}} @"node"
   output %y)"),
       NestedGraphs(60),
-      NestedExpressions(60),
+      NestedExpressions(30),
   };
 }
 

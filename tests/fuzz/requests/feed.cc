@@ -84,7 +84,8 @@ bool FeedRest(absl::string_view bytes) {
   REPRISE_CHECK(ReadAll(json.view()) == sum);
   if (json_bytes > 0) return true;  // some may be binary: any bytes
   for (const InputView& input : json.view().inputs) {
-    if (!input.region.has_value()) CheckAgain(input);
+    // None may also be those of a region, or of no binary bytes at all.
+    if (!input.bytes.empty()) CheckAgain(input);
   }
   return true;
 }

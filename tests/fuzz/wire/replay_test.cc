@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -47,7 +47,7 @@ std::string AnswersIn(absl::string_view frames) {
 
 TEST(WireSeedsTest, Http2AnswersAreTheSameHoweverTheirRequestsArrive) {
   for (const Seed& seed : Http2Seeds()) {
-    if (seed.is_attack) continue;
+    if (seed.is_attack || seed.varies) continue;
     const std::string whole = AnswersIn(FeedHttp2(seed.bytes, {}).answer);
     if (seed.name == "unary") {
       EXPECT_THAT(whole, HasSubstr("abc"));
@@ -74,8 +74,7 @@ TEST(WireSeedsTest, Http1AttacksAreRefusedAndTheRestIsAnswered) {
       if (part < 100 && seed.bytes.size() > kMostBytesInSmallParts) continue;
       const std::string answer = FeedHttp1(seed.bytes, {.part_bytes = part}).answer;
       if (seed.is_attack) {
-        EXPECT_THAT(answer, AnyOf(HasSubstr("HTTP/1.1 4"), HasSubstr("HTTP/1.1 501")))
-            << seed.name << " by " << part;
+        EXPECT_THAT(answer, ContainsRegex("HTTP/1[.][01] (4|501)")) << seed.name << " by " << part;
         EXPECT_THAT(answer, Not(HasSubstr(" 200 OK"))) << seed.name << " by " << part;
       } else {
         EXPECT_THAT(answer, HasSubstr(" 200 OK")) << seed.name << " by " << part;

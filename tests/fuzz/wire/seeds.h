@@ -11,6 +11,7 @@ struct Seed {
   std::string name;
   std::string bytes;
   bool is_attack = false;  // the server cuts the client off
+  bool varies = false;     // how it is answered depends on the parts in which it arrives
 };
 
 std::vector<Seed> Http2Seeds();

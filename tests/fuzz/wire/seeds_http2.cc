@@ -65,7 +65,7 @@ std::string Repeated(const std::string& bytes, int count) {
 
 std::string Resets() {
   std::string all;
-  for (uint32_t stream = 1; stream < 24000; stream += 2) {
+  for (uint32_t stream = 1; stream < 40000; stream += 2) {
     all += Frame(kHeaders, kEndHeaders, stream, CallHeader("/echo/Unary")) +
            Frame(kReset, 0, stream, BigEndian(8));
   }
@@ -115,10 +115,10 @@ std::vector<Seed> Calls() {
       {"type_of_another", kBegin + Header("POST", "application/grpcx")},
       {"type_with_codec", kBegin + Header("POST", "application/grpc+proto")},
       {"type_with_charset", kBegin + Header("POST", "application/grpc;charset=a")},
-      {"reset_by_client", kBegin + Frame(kHeaders, kEndHeaders, 1, CallHeader("/echo/Stream")) +
-                              Frame(kData, 0, 1, Message(kBytesValue)) +
-                              Frame(kReset, 0, 1, BigEndian(8)) +
-                              Frame(kData, 0, 1, Message(kBytesValue))},
+      {"reset_by_client",
+       kBegin + Frame(kHeaders, kEndHeaders, 1, CallHeader("/echo/Stream")) +
+           Frame(kData, 0, 1, Message(kBytesValue)) + Frame(kReset, 0, 1, BigEndian(8)),
+       false, /*varies=*/true},
       {"late_message", kBegin + Frame(kHeaders, kEndHeaders, 1, CallHeader("/echo/Unary")) +
                            Frame(kData, 0, 1, Message(kBytesValue).substr(0, 3))},
       {"answered_early", kBegin + Frame(kHeaders, kEndHeaders, 1, CallHeader("/echo/Unary")) +
@@ -143,7 +143,7 @@ std::vector<Seed> Calls() {
     calls += Frame(kHeaders, kEndHeaders, stream, CallHeader("/echo/Stream"));
     messages += Frame(kData, kEndStream, stream, Message(kBytesValue));
   }
-  seeds.push_back({"calls_that_wait", calls + messages});
+  seeds.push_back({"calls_that_wait", calls + messages, false, /*varies=*/true});
   seeds.push_back({"answers_without_room", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" +
                                                Frame(kSettings, 0, 0, "\0\4\0\0\0\0"s) +
                                                calls.substr(kBegin.size()) + messages});
