@@ -57,11 +57,18 @@ HelperPool::~HelperPool() {
 }
 
 void HelperPool::AwaitCore() {
-  while (free_cores_ <= 0) {
+  while (free_cores_ <= 0 && !kept_) {
     const uint64_t freed = freed_;
     // Where others are through, and were faster, it is worth waiting on.
-    if (!core_freed_.WaitFor(mutex_, patience_) && freed_ == freed) return;
+    kept_ = !core_freed_.WaitFor(mutex_, patience_) && freed_ == freed;
   }
+}
+
+void HelperPool::FreeCores(int count) {
+  ++freed_;
+  free_cores_ += count;
+  if (free_cores_ > 0) kept_ = false;
+  core_freed_.NotifyAll();
 }
 
 int HelperPool::Run(int max_threads, int steps, LaunchWorkers::Function function, void* context) {
@@ -118,8 +125,7 @@ int HelperPool::Run(int max_threads, int steps, LaunchWorkers::Function function
   }
   MutexLock lock(mutex_);
   --calls_;
-  ++freed_;
-  free_cores_ += freed;
+  FreeCores(freed);
   while (idle != nullptr) {
     Helper* next = idle->next;
     idle->next = free_helpers_;
@@ -127,7 +133,6 @@ int HelperPool::Run(int max_threads, int steps, LaunchWorkers::Function function
     idle = next;
   }
   if (workers != nullptr) free_workers_.push_back(workers);
-  core_freed_.NotifyAll();
   return parts;
 }
 
@@ -181,9 +186,7 @@ void HelperPool::Work(Helper& helper) {
     helper.state.store(kIdle, std::memory_order_relaxed);
     helper.next = free_helpers_;
     free_helpers_ = &helper;
-    ++freed_;
-    ++free_cores_;
-    core_freed_.NotifyAll();
+    FreeCores(1);
   }
 }
 

@@ -87,6 +87,7 @@ class HelperPool {
   };
   // Returns when a core is free, or with none where none has become free for long.
   void AwaitCore() REQUIRES(mutex_);
+  void FreeCores(int count) REQUIRES(mutex_);
   void Work(Helper& helper);
   // Waits awake for an offer while there is a core for that; false: the helper is to park.
   bool Linger(Helper& helper);
@@ -111,6 +112,8 @@ class HelperPool {
   int calls_ GUARDED_BY(mutex_) = 0;  // those under way or waiting for a core
   uint64_t begun_ GUARDED_BY(mutex_) = 0;
   uint64_t freed_ GUARDED_BY(mutex_) = 0;  // how often cores became free
+  // Nobody who found no core was given one in time; until one is free others need not try.
+  bool kept_ GUARDED_BY(mutex_) = false;
   Helper* free_helpers_ GUARDED_BY(mutex_) = nullptr;
   std::vector<LaunchWorkers*> free_workers_ GUARDED_BY(mutex_);
 };
