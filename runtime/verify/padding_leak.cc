@@ -8,7 +8,10 @@
 #include "absl/algorithm/container.h"
 #include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_numbers.h"
+#include "runtime/graph/elements.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/elementwise/comparison_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 #include "runtime/passes/specialize/specialize.h"
@@ -61,6 +64,26 @@ bool TellsStridesApart(const Graph& a, const Graph& b) {
     }
   }
   return true;
+}
+
+// Whether the sizes of `graph` alone decide here that some of what requests hold has no say: what
+// is written plainly is another model then than at sizes that decide otherwise.
+bool LeavesOutData(const Graph& graph) {
+  const auto holds = [&](const Node& node, size_t i, bool value) {
+    const Tensor* known = graph.ConstantOf(node.input(i));
+    return known != nullptr && AllElements(*known, [&](double one) { return (one != 0) == value; });
+  };
+  return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    const auto is_data = [&](size_t i) { return graph.ConstantOf(node.input(i)) == nullptr; };
+    if (node.op == WhereOp::kName) {
+      return (holds(node, WhereOp::kCondition, true) && is_data(WhereOp::kElse)) ||
+             (holds(node, WhereOp::kCondition, false) && is_data(WhereOp::kThen));
+    }
+    if (node.op != AndOp::kName && node.op != OrOp::kName) return false;
+    const bool decides = node.op == OrOp::kName;
+    return (holds(node, 0, decides) && is_data(1)) || (holds(node, 1, decides) && is_data(0));
+  });
 }
 
 class Finder {
@@ -153,6 +176,7 @@ class Finder {
                                      .own_end = question_.own_end};
     const AxisFinding as_written = FindMixing(a, b, options);
     if (as_written.verdict == Verdict::kProved) return as_written;
+    if (LeavesOutData(a) || LeavesOutData(b)) return as_written;
     // Attention that is one op is products and a softmax then, and rows that are looked up by their
     // own places are the rows: what is found of that holds of the model.
     Graph plain_a = a, plain_b = b;
