@@ -1,7 +1,12 @@
 #include "runtime/onnx/rewrites.h"
 
+#include <algorithm>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -268,11 +273,39 @@ absl::Status GroupsToChannels(NodeDraft& draft, Graph& graph) {
   return absl::OkStatus();
 }
 
-// Resize of opset 10 had no choice of coordinates.
-absl::Status ResizeAtCorner(NodeDraft& draft, Graph&) {
+// Resize of opset 10 had no choice of coordinates. The nearest element is that in front, or that
+// behind where a dim shrinks, which ONNX leaves open and onnxruntime has so.
+absl::Status ResizeAtCorner(NodeDraft& draft, Graph& graph) {
   if (draft.inputs.size() == 2) draft.inputs = {draft.inputs[0], kNone, draft.inputs[1]};
   draft.attributes.Set("coordinate_transformation_mode", std::string("asymmetric"));
   draft.attributes.Set("nearest_mode", std::string("floor"));
+  const Tensor* known = draft.inputs.size() > 2 && draft.inputs[2] != kNone
+                            ? graph.ConstantOf(draft.inputs[2])
+                            : nullptr;
+  if (known == nullptr || draft.attributes.String("mode", "nearest") != "nearest") {
+    return absl::OkStatus();
+  }
+  std::vector<float> shrinks, grows;
+  for (const double scale : known->ToDoubles()) {
+    shrinks.push_back(static_cast<float>(std::min(scale, 1.0)));
+    grows.push_back(static_cast<float>(std::max(scale, 1.0)));
+  }
+  const auto all = [](float scale) { return scale == 1; };
+  if (absl::c_all_of(shrinks, all)) return absl::OkStatus();
+  Attributes behind = draft.attributes;
+  behind.Set("nearest_mode", std::string("ceil"));
+  if (absl::c_all_of(grows, all)) {
+    draft.attributes = std::move(behind);
+    return absl::OkStatus();
+  }
+  // Dims that grow after those that shrink.
+  const auto constant = [&](const std::vector<float>& scales) {
+    const auto size = static_cast<int64_t>(scales.size());
+    return graph.AddConstant("", Tensor::FromVector(DType::kFloat32, {size}, scales));
+  };
+  const NodeId first =
+      graph.AddNode(draft.op, {draft.inputs[0], kNone, constant(shrinks)}, std::move(behind));
+  draft.inputs = {graph.node(first).outputs[0], kNone, constant(grows)};
   return absl::OkStatus();
 }
 

@@ -18,7 +18,7 @@ BY_ELEMENT = ["Sign", "Erf", "Tanh", "Sigmoid", "Softplus", "HardSwish", "Mish",
               "Relu", "Softmax", "LogSoftmax", "Exp", "Log", "Sqrt", "Reciprocal"]
 
 
-def case(nodes, constants=(), inputs=None):
+def case(nodes, constants=(), inputs=None, opset=20):
     inputs = inputs or {"x": EDGES}
     graph = helper.make_graph(
         nodes, "g",
@@ -26,7 +26,7 @@ def case(nodes, constants=(), inputs=None):
                                        value.shape) for name, value in inputs.items()],
         [helper.make_tensor_value_info("y", FLOAT, None)],
         [numpy_helper.from_array(np.array(value), name) for name, value in constants])
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9), inputs
 
 
@@ -71,6 +71,9 @@ def made():
             [node("Resize", ["x", "", "by"], ["y"], nearest_mode=mode,
                   coordinate_transformation_mode="half_pixel_symmetric")],
             [("by", np.array([1, 1, .6, 1.7], np.float32))], {"x": pixels})
+    for by in [[1, 1, .5, .6], [1, 1, .9, .3], [1, 1, .5, 2], [1, 1, 1.5, 1.3]]:
+        cases[f"resize_10_{by[2]}_{by[3]}"] = case([node("Resize", ["x", "by"], ["y"])],
+                                                   [("by", np.array(by, np.float32))], {"x": pixels}, 10)
     ties = np.array([-1, 1, 0, .5, -1.5, 1.25, -1e-8, 1 + 1e-6, 2, 3, 5, -7.3, 11.1, -99], np.float32)
     grid = np.stack(np.meshgrid(ties, ties), -1)[None]
     for padding in ["zeros", "border", "reflection"]:
