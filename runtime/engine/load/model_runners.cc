@@ -22,6 +22,7 @@ constexpr int64_t kPerWeightByte = 16;
 constexpr double kWorkPerWeightByte = 1e7;
 // Steps of plain loops: some seconds.
 constexpr int64_t kMostSteps = int64_t{1} << 31;
+constexpr int64_t kStepsPerWeightByte = 64;
 
 // The sizes that requests are packed at.
 constexpr PackedSizes kRoom = {.tokens = 128, .segments = 16};
@@ -48,7 +49,8 @@ class ModelRunners::Runner final : public ProofRunner {
                form_ != nullptr ? form_->recipes : owner.recipes_) {
     const int64_t weights = options_.parameters->leaf_bytes();
     exact_.Limit(kMostFrameBytes + kPerWeightByte * weights,
-                 kMostWork + kWorkPerWeightByte * static_cast<double>(weights), kMostSteps);
+                 kMostWork + kWorkPerWeightByte * static_cast<double>(weights),
+                 kMostSteps + kStepsPerWeightByte * weights);
   }
   ~Runner() override {
     if (recipe_ != nullptr) options_.parameters->Forget(*recipe_);
