@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_numbers.h"
+#include "runtime/certify/uneven.h"
 #include "runtime/graph/elements.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/comparison_op.h"
@@ -66,12 +69,14 @@ bool TellsStridesApart(const Graph& a, const Graph& b) {
   return true;
 }
 
-// Whether the sizes of `graph` alone decide here that some of what requests hold has no say: what
-// is written plainly is another model then than at sizes that decide otherwise.
-bool LeavesOutData(const Graph& graph) {
+// Whether a condition that holds everywhere in `graph`, or nowhere, by its sizes alone leaves out
+// some of what requests hold: at other sizes that has a say.
+bool LeavesOutData(const Graph& graph, const std::set<std::string>& uneven) {
   const auto holds = [&](const Node& node, size_t i, bool value) {
     const Tensor* known = graph.ConstantOf(node.input(i));
-    return known != nullptr && AllElements(*known, [&](double one) { return (one != 0) == value; });
+    return known != nullptr && known->num_elements() > 1 &&
+           uneven.contains(graph.value(node.input(i)).name) &&
+           AllElements(*known, [&](double one) { return (one != 0) == value; });
   };
   return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
     const Node& node = graph.node(id);
@@ -88,7 +93,8 @@ bool LeavesOutData(const Graph& graph) {
 
 class Finder {
  public:
-  explicit Finder(const PaddingLeakQuestion& question) : question_(question) {}
+  explicit Finder(const PaddingLeakQuestion& question)
+      : question_(question), uneven_(UnevenConstants(question.graph)) {}
 
   AxisFinding Run() {
     const AxisFinding walked = Walk();
@@ -173,10 +179,18 @@ class Finder {
                                      .guards = question_.guards,
                                      .masks = question_.masks,
                                      .guessed_masks = question_.guessed_masks,
+                                     .uneven = uneven_,
                                      .own_end = question_.own_end};
-    const AxisFinding as_written = FindMixing(a, b, options);
+    AxisFinding as_written = FindMixing(a, b, options);
     if (as_written.verdict == Verdict::kProved) return as_written;
-    if (LeavesOutData(a) || LeavesOutData(b)) return as_written;
+    if (LeavesOutData(a, uneven_) || LeavesOutData(b, uneven_)) {
+      // Neither the plain model nor runs at such sizes show what it does at others.
+      if (as_written.verdict == Verdict::kUndecided) {
+        as_written.verdict = Verdict::kMixes;
+        as_written.how += ", which shows only at sizes that do not leave it out";
+      }
+      return as_written;
+    }
     // Attention that is one op is products and a softmax then, and rows that are looked up by their
     // own places are the rows: what is found of that holds of the model.
     Graph plain_a = a, plain_b = b;
@@ -189,6 +203,7 @@ class Finder {
   static bool Canonical(Graph& graph) { return Canonicalize()->Run(graph).ok() && graph.Compact(); }
 
   const PaddingLeakQuestion& question_;
+  const std::set<std::string> uneven_;
 };
 
 }  // namespace

@@ -197,6 +197,8 @@ std::optional<std::vector<int64_t>> AxisContext::larger_integers(size_t i) const
 std::optional<double> AxisContext::Uniform(size_t i) const {
   const Tensor* tensor = constant(i);
   if (tensor == nullptr || tensor->num_elements() == 0) return std::nullopt;
+  const bool uneven = options_.uneven.contains(graph_.value(node_.input(i)).name);
+  if (uneven && tensor->num_elements() > 1) return std::nullopt;
   std::optional<double> first;
   const bool uniform = AllElements(*tensor, [&](double value) {
     if (!first.has_value()) first = value;

@@ -176,6 +176,8 @@ struct AxisFlowOptions {
   std::set<std::string> masks;
   // The masks that are guessed to be masks: they may be any integers, also below zero.
   std::set<std::string> guessed_masks;
+  // Constants by name that hold one number here, if they do, by the sizes of other axes alone.
+  std::set<std::string> uneven;
   // Nothing is padded along the axis: the last position is the request's own.
   bool own_end = false;
 };

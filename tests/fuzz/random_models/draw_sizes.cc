@@ -131,10 +131,14 @@ bool Line(ModelDraft& d, absl::string_view op) {
   }
   if (line == kNone) return false;
   if (op == "Where" || chance.OneIn(2)) {
-    const ValueId number = DrawSizeNumber(d);
+    const ValueId number =
+        chance.OneIn(2) ? d.Int(chance.Of({2, 3, 6, 9, 25, 30})) : DrawSizeNumber(d);
     const ValueId inside =
         d.Add(std::string(chance.Of({"Less", "GreaterOrEqual"})), {line, number});
-    return inside != kNone && d.Add("Where", {inside, x, d.Float(0)}) != kNone;
+    const ValueId other = chance.OneIn(2) ? d.Float(0) : Mix(d, x);
+    if (inside == kNone || other == kNone) return false;
+    return (chance.OneIn(2) ? d.Add("Where", {inside, x, other})
+                            : d.Add("Where", {inside, other, x})) != kNone;
   }
   const ValueId floats = d.Add("Cast", {line}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
   return d.Add("Add", {x, d.Add("Mul", {floats, d.Float(0.125)})}) != kNone;

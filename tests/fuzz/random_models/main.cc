@@ -148,6 +148,9 @@ int RunMany(const Flags& flags) {
                 << ", confirming " << verdict.confirming << ", asking " << verdict.asking
                 << std::endl;
     }
+    for (const std::string& refusal : verdict.refusals) {
+      std::cout << "seed " << seed << " is refused what can be answered: " << refusal << std::endl;
+    }
     coverage.Add(test, verdict);
     if ((models + 1) % kModelsALine == 0) {
       std::cout << models + 1 << " models, " << faults << " faults" << std::endl;

@@ -1,0 +1,20 @@
+// UnevenConstants: numbers made of sizes whose elements need not all be equal.
+//
+// At one size of each axis such a table may happen to hold one number alone: places compared with
+// 30 where there are 5. A walk at these sizes must not take it for a table that is made of one
+// number, as Expand and ConstantOfShape make them.
+//
+// Threads: pure.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "runtime/graph/node.h"
+
+namespace reprise {
+
+// Their names in the symbolic model, which its specialised graphs keep.
+std::set<std::string> UnevenConstants(const Graph& symbolic);
+
+}  // namespace reprise
