@@ -22,6 +22,8 @@
 namespace reprise {
 namespace {
 
+// No signal has more dims than these; a list of its axes is made below.
+constexpr int64_t kMostDims = 64;
 // The waves of a transform take up to 64 MB: the lower half of all frequencies in frames of 4096.
 constexpr int64_t kMostElements = 2 * (4096 / 2 + 1) * 4096;
 
@@ -118,6 +120,8 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
   if (!length.has_value() || *length < 1 || !axis.has_value() || *axis == -1) {
     return absl::OkStatus();
   }
+  if (*axis < -kMostDims || *axis >= kMostDims)
+    return absl::OkStatus();  // the op's rule refuses it
   const Transform transform = {*length, draft.attributes.Int("inverse", 0) != 0,
                                draft.attributes.Int("onesided", 0) != 0};
   if (!transform.Fits()) return absl::OkStatus();

@@ -142,6 +142,12 @@ bool FeedRecord(absl::string_view bytes) {
     }
     taken = DecodeBundle(file).ok() || taken;
   }
+  // Neither another byte nor another kind is taken, whatever the checksum says.
+  std::string damaged = EncodeRecord({.payload = std::string(bytes)});
+  damaged.back() = static_cast<char>(damaged.back() ^ 1);
+  REPRISE_CHECK(!DecodeRecord(damaged).ok());
+  constexpr auto kNoKind = static_cast<RecordKind>(99);
+  REPRISE_CHECK(!DecodeRecord(EncodeRecord({.kind = kNoKind, .payload = damaged})).ok());
   taken = FeedFindings(bytes, *recipe) || FeedUsage(bytes, *recipe) || taken;
   taken = DecodeChoices(bytes, recipe->device().fingerprint()).ok() || taken;
   const auto detached = DetachRecipe(bytes);

@@ -150,6 +150,31 @@ void AddGraphs(std::vector<std::string>& texts) {
   texts.push_back(absl::StrCat(kOpset, "graph { ", kInput, kNode, " }"));
 }
 
+// Lists that grow in a Loop, and are joined behind it.
+void AddGrownLists(std::vector<std::string>& texts) {
+  constexpr char kBody[] = R"(attribute { name: "body" type: GRAPH g {
+    input { name: "i" type { tensor_type { elem_type: 7 shape {} } } }
+    input { name: "go" type { tensor_type { elem_type: 9 shape {} } } }
+    input { name: "list" type { sequence_type { elem_type { tensor_type { elem_type: 1 } } } } }
+    node { op_type: "Identity" input: "go" output: "on" }
+    node { op_type: "SequenceInsert" input: "list" input: "x" output: "longer" }
+    output { name: "on" } output { name: "longer" } } })";
+  for (const char* empty : {"", "attribute { name: \"dtype\" i: 1 type: INT }"}) {
+    for (const char* join :
+         {"axis\" i: 0 type: INT", "axis\" i: 1 type: INT",
+          "new_axis\" i: 1 type: INT } attribute { name: \"axis\" i: 0 type: INT"}) {
+      texts.push_back(InGraph(absl::StrCat(
+          R"(initializer { name: "m" data_type: 7 int64_data: 3 }
+             node { op_type: "SequenceEmpty" output: "none" )",
+          empty, R"( }
+             node { op_type: "Loop" input: "m" input: "" input: "none" output: "all" )",
+          kBody, R"( }
+             node { op_type: "ConcatFromSequence" input: "all" output: "y" attribute { name: ")",
+          join, " } }")));
+    }
+  }
+}
+
 // Bodies of If, Loop and Scan, and functions.
 void AddBodies(std::vector<std::string>& texts) {
   constexpr char kBranch[] =
@@ -230,6 +255,7 @@ std::vector<std::string> OddModels() {
   AddAttributes(texts);
   AddGraphs(texts);
   AddBodies(texts);
+  AddGrownLists(texts);
   std::vector<std::string> models;
   for (const std::string& text : texts) {
     onnx::ModelProto model;

@@ -58,7 +58,8 @@ TEST(RewriteRefusalTest, NoTransformRunsOverThePartsOfANumber) {
   for (const auto& [dims, axis] : {std::pair(std::vector<std::string>{"2", "8", "1"}, 2),
                                    {{"2", "8", "2"}, 2},
                                    {{"2", "8", "2"}, -1},
-                                   {{"2", "8", "1"}, 3}}) {
+                                   {{"2", "8", "1"}, 3},
+                                   {{"2", "8", "1"}, 1 << 30}}) {
     ModelBuilder b(20);
     b.Input("x", dims).Output("y");
     b.Initializer<int64_t>("length", onnx::TensorProto::INT64, {}, {8});
