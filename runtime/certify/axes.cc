@@ -276,9 +276,10 @@ class Merger {
       for (const int64_t size : sizes) {
         if (size <= 1 || size == as_fixed || absl::c_linear_search(constant_sizes_, size)) continue;
         result_.fixed[symbol] = size;
-        const bool accepted = Accepts({});
+        // A size that is accepted whatever the others have follows from none of them.
+        const bool follows = Accepts({}) && !Accepts({symbols_.begin(), symbols_.end()});
         result_.fixed = fixed;
-        if (!accepted) continue;
+        if (!follows) continue;
         seen_to_follow_ = size;
         return true;
       }

@@ -97,8 +97,7 @@ float HalfPixel(const Sampling& s, float x) { return (x + 0.5f) / s.scale - 0.5f
 float HalfPixelSymmetric(const Sampling& s, float x) {
   const float in = static_cast<float>(s.in);
   const float adjustment = static_cast<float>(s.out) / (s.scale * in);
-  // Rounded in onnxruntime's order, which decides where an element is a tie.
-  return in / 2 * (1 - adjustment) + (x + 0.5f) / s.scale - 0.5f;
+  return in / 2 * (1 - adjustment) + HalfPixel(s, x);
 }
 float PytorchHalfPixel(const Sampling& s, float x) { return s.out > 1 ? HalfPixel(s, x) : 0; }
 float AlignCorners(const Sampling& s, float x) {
