@@ -200,7 +200,7 @@ const FlowCase kCases[] = {
   input %x: f32[2, $S, 8]
   const %flat: i64[2] = {-1, 8}
   %y: ? = Reshape(%x, %flat))",
-     kUndecided, "output 'y' need not begin with the positions of tokens"},
+     kMixes, "output 'y' holds several lines, one behind the other, of tokens"},
     {"SumsSoFarOverRowsAndTokens", R"(
   input %x: f32[2, $S, 8]
   const %flat: i64[2] = {-1, 8}
