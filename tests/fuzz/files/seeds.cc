@@ -32,7 +32,10 @@ constexpr char kGraph[] = R"(graph {
 
 std::vector<std::string> OnnxSeeds(int count) {
   std::vector<std::string> seeds;
-  for (int i = 0; i < count; ++i) seeds.push_back(OnnxBytes(DrawCase(1000 + i).graph));
+  for (int i = 0; i < count; ++i) {
+    const TestCase drawn = DrawCase(1000 + i);
+    seeds.push_back(OnnxBytes(drawn.graph, drawn.declared));
+  }
   return seeds;
 }
 
