@@ -262,24 +262,32 @@ class Merger {
   bool SomeFollow() {
     std::set<int64_t> sizes;
     for (const int64_t size : SizesThatFollow()) sizes.insert(size);
-    // Beside small others any number may be added.
-    if (base_ <= kSmallBase) {
-      for (int64_t size = 2; size <= kMostSlope * base_; ++size) sizes.insert(size);
-    }
     for (int64_t divisor = 2; divisor <= 32; divisor *= 2) {
       for (const int64_t size : {base_, other_}) {
         sizes.insert({size / divisor, (size + divisor - 1) / divisor, size / divisor + 1});
       }
     }
     const Sizes fixed = result_.fixed;
+    const auto accepts = [&](const std::string& symbol, int64_t size, bool all_other) {
+      result_.fixed[symbol] = size;
+      const bool accepted =
+          Accepts(all_other ? std::set<std::string>(symbols_.begin(), symbols_.end())
+                            : std::set<std::string>());
+      result_.fixed = fixed;
+      return accepted;
+    };
     for (const auto& [symbol, as_fixed] : fixed) {
       for (const int64_t size : sizes) {
         if (size <= 1 || size == as_fixed || absl::c_linear_search(constant_sizes_, size)) continue;
-        result_.fixed[symbol] = size;
-        // A size that is accepted whatever the others have follows from none of them.
-        const bool follows = Accepts({}) && !Accepts({symbols_.begin(), symbols_.end()});
-        result_.fixed = fixed;
-        if (!follows) continue;
+        if (!accepts(symbol, size, /*all_other=*/false)) continue;
+        seen_to_follow_ = size;
+        return true;
+      }
+      // Beside small others any number may be added; a size that they may all change beside is a
+      // constant's.
+      for (int64_t size = 2; base_ <= kSmallBase && size <= kMostSlope * base_; ++size) {
+        if (size == as_fixed || sizes.contains(size) || !accepts(symbol, size, false)) continue;
+        if (accepts(symbol, size, /*all_other=*/true)) continue;
         seen_to_follow_ = size;
         return true;
       }

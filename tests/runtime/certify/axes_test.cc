@@ -244,6 +244,15 @@ TEST(MergeSymbolsTest, ADimZeroThatBroadcastsWithAConstantIsNotFixedAtOne) {
   EXPECT_THAT(MergeSymbols(inputs, accepts).fixed, ElementsAre(Pair("b", 1)));
 }
 
+// A model whose rows are gigabytes takes one or two of them while it is loaded.
+TEST(MergeSymbolsTest, RowsThatAreTooLargeTogetherAreAnAxisStill) {
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("b"), Constant(268435456)}};
+  const MergedSymbols merged =
+      MergeSymbols(inputs, [](const Sizes& sizes) { return sizes.at("b") <= 2; });
+  EXPECT_THAT(merged.fixed, IsEmpty());
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=b"));
+}
+
 TEST(MergeSymbolsTest, ChannelsThatBroadcastHaveTheSizeOfTheirConstant) {
   const std::vector<std::vector<Dim>> inputs = {{Symbol("b"), Symbol("c"), Symbol("h")}};
   const int64_t sizes[] = {4, 5};
