@@ -124,10 +124,10 @@ def whole(op, rank, **attributes):
 WHOLE = {
     "einsum": (whole("Einsum", 1, equation="a,b,c,d->"), [4000], [3], 81),
     "lrn": (whole("LRN", 4, size=1000001, alpha=0.0), [1, 1000000, 1, 1], [1, 5, 1, 1], 5),
-    "det": (whole("Det", 2), [7000, 7000], [1, 1], 1),
+    "det": (whole("Det", 2), [3000, 3000], [1, 1], 1),
     "pool": (whole("LpPool", 4, kernel_shape=[2000, 2000], pads=[1000] * 4, p=3),
-             [1, 1, 4000, 4000], [1, 1, 1, 1], 4),
-    "nms": (whole("NonMaxSuppression", 3), [1, 1, 2_000_000], [1, 1, 3], 3),
+             [1, 1, 2500, 2500], [1, 1, 1, 1], 4),
+    "nms": (whole("NonMaxSuppression", 3), [1, 1, 500_000], [1, 1, 3], 3),
 }
 
 
@@ -254,7 +254,12 @@ def test_kernel_that_runs_as_a_whole_ends_in_time(daemon, name):
     error = error_of(daemon, name, {"x": X, "n": np.array(many, np.int64)})
     assert error.status() == "StatusCode.RESOURCE_EXHAUSTED", error.message()
     assert "the limit is 1000 (reprise.max_request_ms)" in error.message()
-    assert "heavy" in error.message() or "made" in error.message(), error.message()
+    # Where others take the cores, whoever waits is answered before the kernel comes to look.
+    grace_is_over = re.match(r"the request has computed for (\d+) ms", error.message())
+    if grace_is_over:
+        assert int(grace_is_over.group(1)) >= 1500
+    else:
+        assert "heavy" in error.message() or "made" in error.message(), error.message()
     assert assert_stream_is_free(daemon) < 5
     answer = infer(daemon.client(), name, {"x": X, "n": np.array(few, np.int64)})
     assert abs(answer.outputs["y"].sum() - want) < 1e-3
@@ -276,7 +281,8 @@ def test_model_that_takes_long_to_measure_is_loaded_without(daemon):
     """The daemon of this file would not be ready otherwise."""
     error = error_of(daemon, "slow_to_measure", {"x": X})
     assert error.status() == "StatusCode.RESOURCE_EXHAUSTED", error.message()
-    assert "heavy" in error.message() and "reprise.max_request_ms" in error.message()
+    assert "reprise.max_request_ms" in error.message()
+    assert "heavy" in error.message() or "the request has computed for" in error.message()
 
 
 def test_long_replay_does_not_keep_others_waiting(repository):
