@@ -12,6 +12,7 @@ namespace reprise::fuzz {
 // `graph`: of ops that a model file may name, If and Loop in the flat form of the importer. What
 // only a branch of an If or the body of a Loop needs lies within it. `declared`: dims of outputs,
 // by name, where the file says them.
-std::string OnnxBytes(const Graph& graph, const std::map<std::string, std::vector<Dim>>& declared);
+std::string OnnxBytes(const Graph& graph,
+                      const std::map<std::string, std::vector<Dim>>& declared = {});
 
 }  // namespace reprise::fuzz

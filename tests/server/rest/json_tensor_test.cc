@@ -107,7 +107,7 @@ TEST(JsonTensorTest, WhatDoesNotFitIsRefusedByItsPosition) {
 }
 
 TEST(JsonTensorTest, NumbersAreTheShortestThatReadBackTheSame) {
-  EXPECT_EQ(Json(Bytes<float>({0.1f, -0.0f, 1e20f, 3}), "FP32"), "[0.1,-0,1e+20,3]");
+  EXPECT_EQ(Json(Bytes<float>({0.1f, -0.0f, 1e20f, 3}), "FP32"), "[0.1,-0.0,1e+20,3]");
   EXPECT_EQ(Json(Bytes<float>({NAN, INFINITY, -INFINITY}), "FP32"), "[NaN,Infinity,-Infinity]");
   EXPECT_EQ(Json(Bytes<uint8_t>({1, 0}), "BOOL"), "[true,false]");
   EXPECT_EQ(Json(Bytes<int8_t>({-1, 65}), "INT8"), "[-1,65]");

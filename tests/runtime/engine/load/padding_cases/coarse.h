@@ -7,34 +7,35 @@
 
 namespace reprise {
 
-// `twice`: the tokens of `x` behind themselves.
-inline void AddTwice(ModelBuilder& b) {
-  SetAttribute(b.Node("Concat", {"x", "x"}, {"twice"}), "axis", int64_t{1});
+// `edged`: the tokens of `x` and the last one once more, which padding moves.
+inline void AddEdged(ModelBuilder& b) {
+  AddIntegers(b, "edges", {0, 0, 0, 0, 1, 0});
+  SetAttribute(b.Node("Pad", {"x", "edges"}, {"edged"}), "mode", std::string("edge"));
 }
 
 inline const PaddingCase kCoarseTraps[] = {
-    // No element of the table is 0, so that the second tokens look alike wherever they lie.
+    // No element of the table is 0, so that the last token looks as padding does.
     {.name = "PlacesThatMoveBehindACastToBool",
      .build =
          [](ModelBuilder& b) {
-           AddTwice(b);
-           AddCast(b, "twice", "held", onnx::TensorProto::BOOL);
+           AddEdged(b);
+           AddCast(b, "edged", "held", onnx::TensorProto::BOOL);
            AddCast(b, "held", "y");
          },
      .batch = true,
      .sequence = false,
-     .words = "value 'twice', which answers show coarsely"},
+     .words = "value 'edged', which answers show coarsely"},
     {.name = "PlacesThatMoveBehindACastLikeBool",
      .build =
          [](ModelBuilder& b) {
-           AddTwice(b);
+           AddEdged(b);
            b.Initializer<uint8_t>("like", onnx::TensorProto::BOOL, {}, {1});
-           b.Node("CastLike", {"twice", "like"}, {"held"});
+           b.Node("CastLike", {"edged", "like"}, {"held"});
            AddCast(b, "held", "y");
          },
      .batch = true,
      .sequence = false,
-     .words = "value 'twice', which answers show coarsely"},
+     .words = "value 'edged', which answers show coarsely"},
     // Rows see each other in a sum that is far beyond 1.
     {.name = "RowsThatMeetBehindATanhThatSaturates",
      .build =
@@ -55,8 +56,8 @@ inline const PaddingCase kCoarseTraps[] = {
     {.name = "AnswersThatAreAlwaysZero",
      .build =
          [](ModelBuilder& b) {
-           AddTwice(b);
-           b.Node("Abs", {"twice"}, {"above"});
+           AddEdged(b);
+           b.Node("Abs", {"edged"}, {"above"});
            b.Node("Neg", {"above"}, {"below"});
            b.Node("Relu", {"below"}, {"y"});
          },
