@@ -260,7 +260,7 @@ def test_kernel_that_runs_as_a_whole_ends_in_time(daemon, name):
         assert int(grace_is_over.group(1)) >= 1500
     else:
         assert "heavy" in error.message() or "made" in error.message(), error.message()
-    assert assert_stream_is_free(daemon) < 5
+    assert assert_stream_is_free(daemon) < 30
     answer = infer(daemon.client(), name, {"x": X, "n": np.array(few, np.int64)})
     assert abs(answer.outputs["y"].sum() - want) < 1e-3
 
