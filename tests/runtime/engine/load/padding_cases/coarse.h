@@ -22,7 +22,7 @@ inline const PaddingCase kCoarseTraps[] = {
            AddCast(b, "edged", "held", onnx::TensorProto::BOOL);
            AddCast(b, "held", "y");
          },
-     .batch = true,
+     .batch = false,
      .sequence = false,
      .words = "value 'edged', which answers show coarsely"},
     {.name = "PlacesThatMoveBehindACastLikeBool",
@@ -33,7 +33,7 @@ inline const PaddingCase kCoarseTraps[] = {
            b.Node("CastLike", {"edged", "like"}, {"held"});
            AddCast(b, "held", "y");
          },
-     .batch = true,
+     .batch = false,
      .sequence = false,
      .words = "value 'edged', which answers show coarsely"},
     // Rows see each other in a sum that is far beyond 1.
@@ -61,7 +61,7 @@ inline const PaddingCase kCoarseTraps[] = {
            b.Node("Neg", {"above"}, {"below"});
            b.Node("Relu", {"below"}, {"y"});
          },
-     .batch = true,
+     .batch = false,
      .sequence = false,
      .words = "'y' is the same whatever the inputs hold"},
 };
