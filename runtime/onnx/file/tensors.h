@@ -32,7 +32,8 @@ class TensorReader {
                               absl::string_view label);
 
   // The tensor in `proto`, zeros included. Errors are those of Read, and UNIMPLEMENTED where all
-  // of the reader's come to more than 256 MiB and 64 for each byte of the files, or to 2 GiB.
+  // of the reader's come to more than 256 MiB and 64 for each byte of their values and indices, or
+  // to 2 GiB.
   absl::StatusOr<Tensor> ReadSparse(const onnx::SparseTensorProto& proto, absl::string_view label);
 
   // Reads numbers of four bits: their bytes, two numbers each, low bits first, as Read would read
