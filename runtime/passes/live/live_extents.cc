@@ -89,24 +89,30 @@ absl::StatusOr<LiveExtents> LiveExtents::Find(const Graph& graph, const LiveAxes
 
 bool LiveExtents::Sample(const Graph& graph, const LiveAxes& axes) {
   for (const int64_t other : kOthers) {
+    const auto at = [&](int64_t size, int64_t rows) -> std::optional<Shapes> {
+      Binding binding;
+      for (const std::string& symbol : axes.others) {
+        const int64_t step = axes.StepOf(symbol);
+        binding.axes[symbol] = RoundUpTo(std::max(other, kFewSteps * step), step);
+      }
+      if (!axes.batch.empty()) binding.axes[axes.batch] = rows;
+      binding.axes[axes.axis] = size;
+      SpecializeTrace trace;
+      SpecializeOptions options = kOnlyRead;
+      options.trace = &trace;
+      if (!Specialize(graph, binding, options).ok()) return std::nullopt;
+      return std::move(trace.shapes);
+    };
     for (const std::vector<int64_t>& sizes : SizesIn(step_)) {
       shapes_.clear();
       for (const int64_t size : sizes) {
-        Binding binding;
-        for (const std::string& symbol : axes.others) {
-          const int64_t step = axes.StepOf(symbol);
-          binding.axes[symbol] = RoundUpTo(std::max(other, kFewSteps * step), step);
-        }
-        if (!axes.batch.empty()) binding.axes[axes.batch] = kBatch;
-        binding.axes[axes.axis] = size;
-        SpecializeTrace trace;
-        SpecializeOptions options = kOnlyRead;
-        options.trace = &trace;
-        if (!Specialize(graph, binding, options).ok()) break;
-        shapes_.push_back(std::move(trace.shapes));
+        std::optional<Shapes> shapes = at(size, kBatch);
+        if (!shapes.has_value()) break;
+        shapes_.push_back(*std::move(shapes));
       }
       if (shapes_.size() < sizes.size()) continue;
       sizes_ = sizes;
+      if (const std::optional<Shapes> many = at(sizes.front(), kManyRows)) of_many_rows_ = *many;
       return true;
     }
     if (axes.others.empty()) break;
@@ -296,6 +302,14 @@ const std::vector<LiveWindows>& LiveExtents::WindowsOf(NodeId node) const {
 const std::vector<int64_t>* LiveExtents::PadsOf(NodeId node) const {
   const auto known = pads_.find(node);
   return known == pads_.end() ? nullptr : &known->second;
+}
+
+bool LiveExtents::HasAllRows(ValueId value) const {
+  const Shape* few = ShapeOf(value);
+  if (of_many_rows_.empty() || few == nullptr || few->empty()) return true;
+  const std::optional<Shape>& many = of_many_rows_[Resolved(value)];
+  return !many.has_value() ||
+         (many->size() == few->size() && (*many)[0] * kBatch == (*few)[0] * kManyRows);
 }
 
 const Shape* LiveExtents::ShapeOf(ValueId value) const {

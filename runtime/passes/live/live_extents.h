@@ -54,6 +54,7 @@ struct LiveAxes {
 class LiveExtents {
  public:
   static constexpr int64_t kBatch = 3;  // rows of the batch that shapes are looked at with
+  static constexpr int64_t kManyRows = kBatch << 12;
 
   // NOT_FOUND where the model takes no sizes at which it can be looked at.
   static absl::StatusOr<LiveExtents> Find(const Graph& graph, const LiveAxes& axes);
@@ -66,6 +67,8 @@ class LiveExtents {
   const std::vector<int64_t>* PadsOf(NodeId node) const;
   // At one of the sizes; null where the value is not there.
   const Shape* ShapeOf(ValueId value) const;
+  // Its first dim grows with the batch, also for many rows: nothing cut the first few off.
+  bool HasAllRows(ValueId value) const;
   int64_t RankOf(ValueId value) const;
   // Those that values have, ascending.
   const std::set<Extent>& all() const { return all_; }
@@ -96,6 +99,7 @@ class LiveExtents {
   int64_t step_ = 1;            // all sizes of the axis are multiples of it
   std::vector<int64_t> sizes_;  // sizes of the axis, one a sample
   std::vector<Shapes> shapes_;  // indexed by sample and value
+  Shapes of_many_rows_;         // empty: the model takes no such batch
   std::map<ValueId, std::vector<LiveDim>> dims_;
   std::map<NodeId, std::vector<LiveWindows>> windows_;
   std::map<NodeId, std::vector<int64_t>> pads_;

@@ -157,13 +157,14 @@ std::vector<LiveDim> LiveRewrite::LiveAmong(ValueId value, const std::vector<int
 bool LiveRewrite::HasRowsOfBatch(ValueId value) const {
   const Shape* shape = extents_.ShapeOf(value);
   if (shape == nullptr || shape->empty()) return false;
-  return axes_.batch.empty() || (*shape)[0] == LiveExtents::kBatch;
+  return axes_.batch.empty() || ((*shape)[0] == LiveExtents::kBatch && extents_.HasAllRows(value));
 }
 
 bool LiveRewrite::CanFill(ValueId value, const LiveDim& dim) const {
   const Shape* shape = extents_.ShapeOf(value);
   if (shape == nullptr || dim.dim == 0 || dim.repeats != 1) return false;
-  return axes_.batch.empty() || (*shape)[0] % LiveExtents::kBatch == 0;
+  return axes_.batch.empty() ||
+         ((*shape)[0] % LiveExtents::kBatch == 0 && extents_.HasAllRows(value));
 }
 
 void LiveRewrite::VisitWindows(NodeId id) {
