@@ -1,5 +1,7 @@
 #include "runtime/certify/size_flow.h"
 
+#include <set>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/size_forms.h"
@@ -7,6 +9,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/control/control_op.h"
+#include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/kit/op_facts.h"
 
@@ -116,6 +119,33 @@ class SizeWalk {
   AxisFinding finding_;
 };
 
+// Whole numbers stay what they are, whatever they are cast to.
+bool MayBend(const Graph& graph, const Node& node) {
+  if (node.op != CastOp::kName) return FactsOf(node.op).Is(kBends);
+  const DType to = graph.value(node.outputs[0]).dtype;
+  return to == DType::kBool || (IsInteger(to) && !IsInteger(graph.value(node.inputs[0]).dtype));
+}
+
+// The first node that bends a number made of sizes, or takes a branch by one; kNone: there is none.
+NodeId FindChooser(const Graph& graph) {
+  std::set<ValueId> of_sizes;
+  for (const NodeId id : graph.NodeIds()) {
+    const Node& node = graph.node(id);
+    const OpFacts& facts = FactsOf(node.op);
+    const auto is_of_sizes = [&](ValueId input) { return of_sizes.contains(input); };
+    const auto is_known = [&](ValueId input) {
+      return input == kNone || graph.ConstantOf(input) != nullptr || is_of_sizes(input);
+    };
+    const bool some = absl::c_any_of(node.inputs, is_of_sizes);
+    if (node.op == IfOp::kName && !node.inputs.empty() && is_of_sizes(node.inputs[0])) return id;
+    const bool derived =
+        facts.sizes == Sizes::kOfShape || (some && absl::c_all_of(node.inputs, is_known));
+    if (derived && facts.sizes != Sizes::kOfShape && MayBend(graph, node)) return id;
+    if (derived) of_sizes.insert(node.outputs.begin(), node.outputs.end());
+  }
+  return kNone;
+}
+
 }  // namespace
 
 bool MayHoldSizeChoices(const Graph& graph) {
@@ -134,7 +164,11 @@ AxisFinding FindSizeChoices(const SizeQuestion& question) {
   const bool enough =
       axes <= SizePolynomial::kMaxAxes && question.samples.size() >= (size_t{1} << axes);
   if (enough) return SizeWalk(question).Run();
-  return {Verdict::kUndecided, "the model", "may decide something by the size of " + question.axis};
+  // Of such a model no number is known for all sizes.
+  const std::string how = absl::StrCat("may decide something by the size of ", question.axis);
+  const NodeId chooser = FindChooser(*question.graph);
+  if (chooser == kNone) return {Verdict::kUndecided, "the model", how};
+  return {Verdict::kMixes, AxisNodeName(*question.graph, question.graph->node(chooser)), how};
 }
 
 }  // namespace reprise

@@ -47,6 +47,7 @@ bool MayHoldSizeChoices(const Graph& graph);
 //   proved     no size decides anything
 //   undecided  a shape follows it in steps; the form of something may hang on it, if that is asked
 //   mixes      numbers that the model computes with, or which branch it takes, hang on a comparison
+//              (or may, where samples are too few to tell)
 AxisFinding FindSizeChoices(const SizeQuestion& question);
 
 }  // namespace reprise
