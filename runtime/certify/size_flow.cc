@@ -164,7 +164,7 @@ AxisFinding FindSizeChoices(const SizeQuestion& question) {
   const bool enough =
       axes <= SizePolynomial::kMaxAxes && question.samples.size() >= (size_t{1} << axes);
   if (enough) return SizeWalk(question).Run();
-  // Of such a model no number is known for all sizes.
+  // No number of such a model is known for all sizes.
   const std::string how = absl::StrCat("may decide something by the size of ", question.axis);
   const NodeId chooser = FindChooser(*question.graph);
   if (chooser == kNone) return {Verdict::kUndecided, "the model", how};
