@@ -86,7 +86,8 @@ NodeId OnlyUser(const Graph& graph, ValueId value) {
 
 ValueId OtherInput(const Node& node, ValueId value) {
   if (node.inputs.size() != 2 || node.inputs[0] == node.inputs[1]) return kNone;
-  return node.inputs[0] == value ? node.inputs[1] : node.inputs[0];
+  if (node.inputs[0] == value) return node.inputs[1];
+  return node.inputs[1] == value ? node.inputs[0] : kNone;
 }
 
 absl::StatusOr<ValueId> AddInferred(Graph& graph, absl::string_view op, std::vector<ValueId> inputs,
