@@ -20,8 +20,7 @@ class ToldOutputs {
   void Note(absl::Span<const Tensor> outputs, double tolerance);
 
   // Why nothing could be compared: the first output of floats that told no two runs of one shape
-  // apart. Fixed outputs count as told, and so do those that are no
-  // answers.
+  // apart. Fixed outputs count as told, and so do those that are no answers.
   std::optional<std::string> FirstUntold(absl::Span<const std::string> names,
                                          const ProbeOptions& options) const;
 

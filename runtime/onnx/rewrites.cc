@@ -290,11 +290,11 @@ absl::Status ResizeAtCorner(NodeDraft& draft, Graph& graph) {
     shrinks.push_back(static_cast<float>(std::min(scale, 1.0)));
     grows.push_back(static_cast<float>(std::max(scale, 1.0)));
   }
-  const auto all = [](float scale) { return scale == 1; };
-  if (absl::c_all_of(shrinks, all)) return absl::OkStatus();
+  const auto is_one = [](float scale) { return scale == 1; };
+  if (absl::c_all_of(shrinks, is_one)) return absl::OkStatus();
   Attributes behind = draft.attributes;
   behind.Set("nearest_mode", std::string("ceil"));
-  if (absl::c_all_of(grows, all)) {
+  if (absl::c_all_of(grows, is_one)) {
     draft.attributes = std::move(behind);
     return absl::OkStatus();
   }

@@ -2,7 +2,7 @@
 //
 // A comparison, a Cast to whole numbers, the place of a maximum or a function that saturates makes
 // the very same of numbers that padding has changed, for the few contents that a measurement draws.
-// What such nodes (kCoarse) read of data is looked at itself then, where it lies as answers do: the
+// The data that such nodes (kCoarse) read is compared itself, where it lies as answers do: the
 // elements of a request in front, along dims that move with the axis that is measured or with
 // others, but not with both.
 //

@@ -47,7 +47,7 @@ double WorkOf(const Node& node, const std::vector<std::optional<Tensor>>& inputs
 constexpr int64_t kMostScratchBytes = int64_t{256} << 20;
 
 // Questions of a watch after which a node is left to the graph's runs: some 0.2 s of plain loops.
-// What WorkOf says is a guess.
+// WorkOf only guesses.
 constexpr int kMostLooks = (int64_t{1} << 28) / WorkWatch::kStepsPerLook;
 
 // Watches a node that is folded: it ends when the walk does that folds it.
