@@ -51,21 +51,21 @@ def test_sigterm_answers_accepted_requests_and_ends_with_0(repository, rng):
 
 def test_requests_are_served_while_clients_find_out_that_the_server_leaves(repository, rng):
     repository.add("elementwise", models.elementwise())
-    with Daemon(repository, "--drain-grace-secs", "2") as daemon:
+    with Daemon(repository, "--drain-grace-secs", "5") as daemon:
         client, x = daemon.client(), {"x": rng.normal(size=(2, 5)).astype(np.float32)}
         infer(client, "elementwise", x)
         assert Scrape(daemon.metrics_url).total("reprise_draining") == 0
         daemon.process.send_signal(signal.SIGTERM)
         begin = time.monotonic()
         wait_until(lambda: daemon.http_status("/v2/health/ready") == 503)
-        assert time.monotonic() - begin < 1
         assert not client.is_server_ready() and not client.is_model_ready("elementwise")
         scrape = Scrape(daemon.metrics_url)
         assert scrape.total("reprise_draining") == 1 and scrape.total("reprise_server_ready") == 0
+        # It says that it leaves well before it does: there is time to ask it once more.
         infer(client, "elementwise", x)
         assert daemon.http_status("/v2/health/live") == 200
         assert daemon.process.wait(60) == 0
-        assert time.monotonic() - begin > 1.9
+        assert time.monotonic() - begin > 4.9
 
 
 def test_gauges_without_labels_say_what_waits_and_runs(repository, rng):
@@ -73,10 +73,11 @@ def test_gauges_without_labels_say_what_waits_and_runs(repository, rng):
     with Daemon(repository) as daemon:
         inputs = text_inputs(NAMES, 8, 128, rng)
         infer(daemon.client(), "minilm", inputs)
-        idle = Scrape(daemon.metrics_url)
-        for name in ("reprise_requests_waiting", "reprise_requests_running",
-                     "reprise_tokens_waiting", "reprise_tokens_running"):
-            assert idle.total(name) == 0
+        load = ("reprise_requests_waiting", "reprise_requests_running",
+                "reprise_tokens_waiting", "reprise_tokens_running")
+        # A client may have its answer a moment before the stream is free.
+        wait_until(lambda: all(scrape.total(name) == 0 for scrape in [Scrape(daemon.metrics_url)]
+                               for name in load))
         seen, stop = [], threading.Event()
 
         def ask(_):
