@@ -175,25 +175,31 @@ def test_a_client_that_never_reads_is_cut_off(repository, rng):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_idle_daemon_ends_at_once_on_each_ending_signal(repository, number):
     repository.add("elementwise", models.elementwise())
-    with Daemon(repository) as daemon:
+    with hangups(signal.SIG_DFL), Daemon(repository) as daemon:
         daemon.process.send_signal(number)
-        assert daemon.process.wait(10) == 0
+        assert daemon.process.wait(30) == 0
+
+
+@contextlib.contextmanager
+def hangups(action):
+    """What a process that is started in the block does at SIGHUP, whatever this one was started with."""
+    before = signal.signal(signal.SIGHUP, action)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_daemon_that_ignores_hangups_goes_on(repository):
     repository.add("elementwise", models.elementwise())
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
-    try:
-        daemon = Daemon(repository)
-        with daemon:
+    with hangups(signal.SIG_IGN):  # as nohup does
+        with Daemon(repository) as daemon:
             daemon.process.send_signal(signal.SIGHUP)
             ones = np.ones((2, 5), np.float32)
             assert (infer(daemon.client(), "elementwise", {"x": ones}).outputs["y"] == 3).all()
             daemon.process.send_signal(signal.SIGTERM)
-            assert daemon.process.wait(10) == 0
+            assert daemon.process.wait(30) == 0
             assert "signal 1:" not in daemon.log()
-    finally:
-        signal.signal(signal.SIGHUP, before)
 
 
 def test_clients_that_send_http_requests_byte_by_byte_hold_up_neither_others_nor_the_end(repository):

@@ -128,7 +128,7 @@ int64_t SharedWindows::Over(int64_t size) const {
   return std::max<int64_t>(0, (room > 0 ? room + more : room) / stride + 1);
 }
 
-float SharedWindows::Share(int64_t o, int64_t live) const {
+float SharedWindows::Share(int64_t o, int64_t live, int64_t size) const {
   const int64_t first = counts_pads ? -begin : 0;
   const int64_t past = counts_pads ? live + end : live;
   const int64_t start = o * stride - begin;
@@ -137,7 +137,8 @@ float SharedWindows::Share(int64_t o, int64_t live) const {
     return std::clamp<int64_t>((place - start + dilation - 1) / dilation, 0, kernel);
   };
   const int64_t count = before(std::max(past, start)) - before(std::max(first, start));
-  return count <= 0 ? 0.0F : static_cast<float>(kernel) / static_cast<float>(count);
+  const int64_t divided_by = before(std::max(size + end + more, start));
+  return count <= 0 ? 0.0F : static_cast<float>(divided_by) / static_cast<float>(count);
 }
 
 absl::Status LiveShareRule(InferContext& context) {
@@ -174,7 +175,7 @@ absl::Status LiveShareKernel(const KernelContext& context) {
   auto* out = context.outputs[0].as<float>();
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t live = LivePositions(extents[row], size);
-    for (int64_t o = 0; o < count; ++o) *out++ = windows.Share(o, live);
+    for (int64_t o = 0; o < count; ++o) *out++ = windows.Share(o, live, size);
   }
   return absl::OkStatus();
 }

@@ -13,12 +13,11 @@
 //   reprise.LiveMask(extent i32 [B], size i64 [1]; rank, value) -> f32 [B, 1, ..., size]
 //     0 at the positions of each row, `value` behind them: added to scores
 //   reprise.LiveShare(extent i32 [B], size i64 [1]; rank, axis, kernel, stride, dilation, begin,
-//   end,
-//                     more, counts_pads) -> f32 [B, 1, ..., windows, ..., 1]
-//     what the sum of a window divided by all of its `kernel` elements is multiplied by to be the
+//                     end, more, counts_pads) -> f32 [B, 1, ..., windows, ..., 1]
+//     what the sum of a window divided by the number of its elements is multiplied by to be the
 //     average of those that count: the row's own, and the `begin` and `end` pads of the node around
 //     them with counts_pads. 0 where none counts. Windows slide over `size` positions with `begin`
-//     pads in front and `end` + `more` behind
+//     pads in front and `end` + `more` behind; elements farther behind are none
 //   reprise.LiveCompact(x [B * h, ..., n, ...], sizes i64 [dims], extents i32 [B]...; axis, ranks,
 //                       extents) -> like x
 //     x with the elements of each row's request in front along dim `axis`, in their order, and
@@ -53,8 +52,8 @@ struct SharedWindows {
   int64_t reach() const { return (kernel - 1) * dilation; }
   // How many windows there are over `size` positions; at most 0: none.
   int64_t Over(int64_t size) const;
-  // The share of window `o` of a row with `live` positions.
-  float Share(int64_t o, int64_t live) const;
+  // The share of window `o` of a row with `live` of `size` positions.
+  float Share(int64_t o, int64_t live, int64_t size) const;
 };
 
 // LiveFill leaves the positions before this one, in a line of `size` of them.

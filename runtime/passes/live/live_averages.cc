@@ -55,6 +55,8 @@ Attributes OfSums(const Node& node, const ops::Windows& w, const std::vector<int
 
 void LiveRewrite::VisitAverage(NodeId id) {
   const Node node = graph_.node(id);
+  // Pads that hang on a size, of another axis too, are none that the form could say.
+  if (node.attributes.String("auto_pad", "NOTSET").starts_with("SAME")) return;
   const ValueId x = node.inputs[0];
   const Shape* shape = extents_.ShapeOf(x);
   if (shape == nullptr || !HasRowsOfBatch(x)) return;

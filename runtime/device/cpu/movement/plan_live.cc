@@ -97,7 +97,9 @@ void RunShare(const LaunchArgs& launch) {
   const ItemRange range = RangeOfPart(rows, 1, launch.part, launch.parts);
   for (int64_t row = range.begin; row < range.end; ++row) {
     const int64_t live = ops::LivePositions(extents[row], size);
-    for (int64_t o = 0; o < p.count; ++o) out[row * p.count + o] = p.windows.Share(o, live);
+    for (int64_t o = 0; o < p.count; ++o) {
+      out[row * p.count + o] = p.windows.Share(o, live, size);
+    }
   }
 }
 
