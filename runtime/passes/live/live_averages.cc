@@ -31,6 +31,14 @@ std::vector<int64_t> PadsRoundedUp(const ops::Windows& w, bool rounds_up) {
   return more;
 }
 
+// Rounding up leaves windows out that begin in the pads behind all positions. Without it they count.
+bool LeavesWindowsOut(const ops::Windows& w, bool rounds_up) {
+  for (size_t d = 0; rounds_up && d < w.kernel.size(); ++d) {
+    if (w.pad_end[d] > (w.kernel[d] - 1) * w.dilations[d]) return true;
+  }
+  return false;
+}
+
 // Some window has elements behind all positions, along this axis or another one.
 bool ReachesBehind(const ops::Windows& w, const std::vector<int64_t>& more) {
   for (size_t d = 0; d < more.size(); ++d) {
@@ -65,7 +73,7 @@ void LiveRewrite::VisitAverage(NodeId id) {
   const bool rounds_up = node.attributes.Int("ceil_mode", 0) != 0;
   const bool counts_pads = node.attributes.Int("count_include_pad", 0) != 0;
   const std::vector<int64_t> more = PadsRoundedUp(*w, rounds_up);
-  if (!ReachesBehind(*w, more)) return;
+  if (!ReachesBehind(*w, more) || LeavesWindowsOut(*w, rounds_up)) return;
   std::vector<LiveDim> filled;
   bool is_live = false;
   for (const LiveWindows& windows : extents_.WindowsOf(id)) {
