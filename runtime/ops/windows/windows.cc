@@ -95,13 +95,15 @@ absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
       const int64_t room = size + w.pad_begin[d] + w.pad_end[d] - rounding[d] - extent;
       // onnxruntime rounds the quotient to zero, with and without ceil_mode: a window that lacks
       // less than a stride counts, and one that lacks less than two does not.
-      if (room < 0 && (!pools || room <= -2 * stride)) {
+      // Over nothing there are no windows, as with the pads of SAME.
+      const bool is_empty = size == 0 && !pools && room == -1;
+      if (!is_empty && room < 0 && (!pools || room <= -2 * stride)) {
         return absl::InvalidArgumentError(
             absl::StrCat("the window of ", extent, " is larger than dim ", d + 2, " of ", size,
                          " with its padding of ", w.pad_begin[d] + w.pad_end[d]));
       }
       const int64_t more = ceil_mode ? stride - 1 : rounding[d];
-      out = (room + (room > 0 ? more : 0)) / stride + 1;
+      out = is_empty ? 0 : (room + (room > 0 ? more : 0)) / stride + 1;
       // A window must start inside the input or the padding before it.
       if (ceil_mode && (out - 1) * stride >= size + w.pad_begin[d]) --out;
     }

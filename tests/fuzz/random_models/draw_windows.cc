@@ -19,12 +19,20 @@ Attributes Window(ModelDraft& d, int64_t dims, bool strided = true) {
   std::vector<int64_t> kernel, pads(2 * dims), strides, dilations;
   for (int64_t i = 0; i < dims; ++i) {
     kernel.push_back(chance.Of({1, 2, 3, 3}));
-    strides.push_back(strided && chance.OneIn(4) ? 2 : 1);
+    strides.push_back(strided && chance.OneIn(3) ? chance.Of({2, 2, 3}) : 1);
     dilations.push_back(chance.OneIn(6) ? 2 : 1);
     pads[i] = chance.OneIn(2) ? (kernel[i] - 1) / 2 : 0;
     pads[i + dims] = chance.OneIn(4) ? kernel[i] - 1 : pads[i];
+    if (chance.OneIn(12)) (chance.OneIn(2) ? pads[i] : pads[i + dims]) += 1;
   }
-  return {{"kernel_shape", kernel}, {"pads", pads}, {"strides", strides}, {"dilations", dilations}};
+  Attributes attributes = {
+      {"kernel_shape", kernel}, {"strides", strides}, {"dilations", dilations}};
+  if (chance.OneIn(4)) {
+    attributes.Set("auto_pad", std::string(chance.Of({"SAME_UPPER", "SAME_LOWER", "VALID"})));
+  } else {
+    attributes.Set("pads", pads);
+  }
+  return attributes;
 }
 
 bool Conv(ModelDraft& d, absl::string_view op) {
