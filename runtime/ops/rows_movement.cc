@@ -94,7 +94,7 @@ constexpr OpEntry kRows[] = {
     {{"Pad", 2, 4, 1, 1, 0, 0b1010, PadRule, PadKernel, UnknownAxis},
      {.marks = kLight}},
     {{"Trilu", 1, 2, 1, 1, 0, 0, TriluRule, TriluKernel, TriluAxis},
-     {.growth = Growth::kKeepsPlaces, .marks = kCarriesMasks | kLight}},
+     {.growth = Growth::kKeepsPlaces, .choosers = 0b10, .marks = kCarriesMasks | kLight}},
     {{"DepthToSpace", 1, 1, 1, 1, 0, 0, DepthToSpaceRule, DepthToSpaceKernel, UnknownAxis},
      {.marks = kMovesBytes}},
     {{"SpaceToDepth", 1, 1, 1, 1, 0, 0, SpaceToDepthRule, SpaceToDepthKernel, UnknownAxis},
