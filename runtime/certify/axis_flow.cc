@@ -156,11 +156,26 @@ TableLines LinesOf(const Shape& shape, const std::vector<double>& values, int64_
 // The positions that a dim of these two sizes has, where it is known.
 using FindExtent = absl::FunctionRef<std::optional<Extent>(int64_t, int64_t)>;
 
-void ReadNumbers(const Tensor& small, const Tensor& large, const AxisFlowOptions& options,
-                 AxisFlowValue& flow);
+void ReadNumbers(const Tensor& small, const Tensor& large, const std::string& name,
+                 const AxisFlowOptions& options, AxisFlowValue& flow);
+
+// Whether a table that holds the same along `dim` at these sizes may differ along it at others.
+bool MayDifferAlong(const Tensor& tensor, const std::string& name, int64_t dim,
+                    const AxisFlowOptions& options) {
+  const auto uneven = options.uneven.find(name);
+  if (uneven == options.uneven.end()) return false;
+  const auto rank = static_cast<int64_t>(tensor.shape().size());
+  if (uneven->second.Along(rank - 1 - dim)) return true;
+  // Where it differs along another dim, that is what it is uneven by.
+  std::optional<double> first;
+  return uneven->second.unknown && AllElements(tensor, [&](double value) {
+           if (!first.has_value()) first = value;
+           return SameNumber(value, *first);
+         });
+}
 
 // A constant that both sizes have: with positions where one is the beginning of the other.
-AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
+AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large, const std::string& name,
                              const AxisFlowOptions& options, FindExtent find_extent) {
   AxisFlowValue flow;
   const Shape& a = small.shape();
@@ -187,13 +202,13 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
   // is kept, which is read beside the first.
   size_t dims = flow.along.size() < 2 ? a.size() : flow.along.back().dim;
   dims = std::min(DimsOfCopies(small, dims), DimsOfCopies(large, dims));
-  ReadNumbers(FirstOfCopies(small, dims), FirstOfCopies(large, dims), options, flow);
+  ReadNumbers(FirstOfCopies(small, dims), FirstOfCopies(large, dims), name, options, flow);
   return flow;
 }
 
 // The part of it that the elements tell, once the positions are known.
-void ReadNumbers(const Tensor& small, const Tensor& large, const AxisFlowOptions& options,
-                 AxisFlowValue& flow) {
+void ReadNumbers(const Tensor& small, const Tensor& large, const std::string& name,
+                 const AxisFlowOptions& options, AxisFlowValue& flow) {
   const Shape& a = small.shape();
   const Shape& b = large.shape();
   flow.nonnegative = AllElements(large, [](double value) { return value >= 0; });
@@ -224,6 +239,9 @@ void ReadNumbers(const Tensor& small, const Tensor& large, const AxisFlowOptions
       flow.own_place = flow.along.size() == 1 &&
                        (IsOwnPlace(large, positions.dim) || HasOwnPlace(large, positions.dim));
       flow.follows_size = flow.follows_size || !flow.own_place;
+    } else if (options.is_batch && MayDifferAlong(large, name, positions.dim, options)) {
+      // A request may have more rows than any bucket, and is answered in parts then.
+      flow.follows_size = true;
     }
     if (!known && flow.along.size() == 2 && i == 1) {
       positions.padding = ValueBehind(b, larger, positions.dim, flow.along[0].dim);
@@ -402,7 +420,8 @@ class Walk {
     if (value.kind != other.kind) {
       context.Doubt("has other operands at another size of");
     } else if (value.kind == Value::Kind::kConstant) {
-      flows_[id] = FlowOfConstant(value.constant, other.constant, options_, find_extent);
+      flows_[id] =
+          FlowOfConstant(value.constant, other.constant, value.name, options_, find_extent);
       if (!flows_[id].follows_size) return;
       auto in_parts = FlowInParts(value.constant, other.constant, context);
       if (in_parts.has_value()) flows_[id] = *std::move(in_parts);

@@ -7,14 +7,12 @@
 // Threads: pure.
 #pragma once
 
-#include <set>
-#include <string>
-
 #include "runtime/graph/node.h"
+#include "runtime/ops/axis/uneven_tables.h"
 
 namespace reprise {
 
-// Their names in the symbolic model, which its specialised graphs keep.
-std::set<std::string> UnevenConstants(const Graph& symbolic);
+// By their names in the symbolic model, which its specialised graphs keep.
+UnevenTables UnevenConstants(const Graph& symbolic);
 
 }  // namespace reprise

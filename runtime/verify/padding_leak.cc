@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -71,7 +70,7 @@ bool TellsStridesApart(const Graph& a, const Graph& b) {
 
 // Whether a condition that holds everywhere in `graph`, or nowhere, by its sizes alone leaves out
 // some of what requests hold: at other sizes that has a say.
-bool LeavesOutData(const Graph& graph, const std::set<std::string>& uneven) {
+bool LeavesOutData(const Graph& graph, const UnevenTables& uneven) {
   const auto holds = [&](const Node& node, size_t i, bool value) {
     const Tensor* known = graph.ConstantOf(node.input(i));
     return known != nullptr && known->num_elements() > 1 &&
@@ -203,7 +202,7 @@ class Finder {
   static bool Canonical(Graph& graph) { return Canonicalize()->Run(graph).ok() && graph.Compact(); }
 
   const PaddingLeakQuestion& question_;
-  const std::set<std::string> uneven_;
+  const UnevenTables uneven_;
 };
 
 }  // namespace

@@ -238,9 +238,9 @@ absl::Status StftInSteps(NodeDraft& draft, Graph& graph) {
       steps.Add(ConvOp::kName, {rows, waves}, {{"strides", std::vector<int64_t>{*step}}});
   // Nothing is left to be found by the reshape: of an empty batch it could not be.
   const ValueId frames = steps.Dims(sums, 2, 3);
-  const ValueId parts = steps.Add(
-      ReshapeOp::kName, {sums, steps.Concat({batch, steps.Int64s({2, bins}), frames})},
-      {{"allowzero", int64_t{1}}});
+  const ValueId parts =
+      steps.Add(ReshapeOp::kName, {sums, steps.Concat({batch, steps.Int64s({2, bins}), frames})},
+                {{"allowzero", int64_t{1}}});
   return steps.Become(TransposeOp::kName, {parts}, {{"perm", std::vector<int64_t>{0, 3, 2, 1}}});
 }
 

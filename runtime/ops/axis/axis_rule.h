@@ -20,6 +20,7 @@
 
 #include "absl/strings/string_view.h"
 #include "runtime/graph/extent.h"
+#include "runtime/ops/axis/uneven_tables.h"
 #include "runtime/ops/kit/op.h"
 
 namespace reprise {
@@ -176,8 +177,8 @@ struct AxisFlowOptions {
   std::set<std::string> masks;
   // The masks that are guessed to be masks: they may be any integers, also below zero.
   std::set<std::string> guessed_masks;
-  // Constants by name that hold one number here, if they do, by the sizes of other axes alone.
-  std::set<std::string> uneven;
+  // Constants that hold one number here, if they do, by the sizes alone.
+  UnevenTables uneven;
   // Nothing is padded along the axis: the last position is the request's own.
   bool own_end = false;
 };

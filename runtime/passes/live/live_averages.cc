@@ -31,7 +31,8 @@ std::vector<int64_t> PadsRoundedUp(const ops::Windows& w, bool rounds_up) {
   return more;
 }
 
-// Rounding up leaves windows out that begin in the pads behind all positions. Without it they count.
+// Rounding up leaves windows out that begin in the pads behind all positions. Without it they
+// count.
 bool LeavesWindowsOut(const ops::Windows& w, bool rounds_up) {
   for (size_t d = 0; rounds_up && d < w.kernel.size(); ++d) {
     if (w.pad_end[d] > (w.kernel[d] - 1) * w.dilations[d]) return true;

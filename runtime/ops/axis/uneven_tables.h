@@ -1,0 +1,26 @@
+// UnevenTables: which constants of a specialised model may differ in themselves at other sizes.
+//
+// Threads: values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace reprise {
+
+// Along which dims elements of a table may differ at some sizes.
+struct UnevenDims {
+  uint64_t along = 0;    // bit i: along the dim that has i dims behind it
+  bool unknown = false;  // along others too: the ops do not tell
+
+  bool even() const { return along == 0 && !unknown; }
+  bool Along(int64_t dims_behind) const {
+    return dims_behind < 64 && ((along >> dims_behind) & 1) != 0;
+  }
+};
+
+// By the names of the constants.
+using UnevenTables = std::map<std::string, UnevenDims>;
+
+}  // namespace reprise
