@@ -125,7 +125,8 @@ void SegmentDynamicQuantizeAxis(AxisContext& context) {
   context.Set(2, std::move(lines));
 }
 
-// A mask may be an operand, or the positions behind may be left out.
+// A mask may be an operand, or the positions behind may be left out: of the keys. Rows of queries
+// are there in the result, and no mask acts on those behind the end.
 void AttentionAxis(AxisContext& context) {
   if (!context.AnyPositions()) return;
   const Attributes& attributes = context.attributes();
@@ -138,6 +139,15 @@ void AttentionAxis(AxisContext& context) {
   } else {
     context.Mix("attends over", false);
   }
+  if (context.output_rank() != context.rank(0)) return;
+  AxisFlowValue rows;
+  for (Positions positions : context.input(0).along) {
+    if (context.output_shape()[positions.dim] != context.shape(0)[positions.dim]) continue;
+    positions.padding = PaddingValue::Unknown();
+    positions.guarded = false;
+    rows.along.push_back(positions);
+  }
+  context.Set(0, std::move(rows));
 }
 
 // [sequence, batch, channels] in, [sequence, directions, batch, hidden] out; with `layout` 1
