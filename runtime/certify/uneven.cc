@@ -46,7 +46,7 @@ uint64_t Bit(int64_t dims_behind) {
   return dims_behind >= 0 && dims_behind < 64 ? uint64_t{1} << dims_behind : 0;
 }
 
-// What is known of a table's form.
+// The form of a table, as far as it is known.
 struct Form {
   UnevenDims dims;
   std::optional<int64_t> rank;

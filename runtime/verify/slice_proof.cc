@@ -26,7 +26,7 @@ constexpr int64_t kSizes[] = {19, 8, 64, 224};
 constexpr int64_t kOthers[] = {5, 16, 64, 224};
 constexpr int64_t kRows = 3;
 
-// What the second of two graphs of one model has another size of.
+// An axis of another size in the second of two graphs of one model.
 enum class OtherSize {
   kOfThePaddedAxis,      // numbers follow it, as they did when it was measured
   kOfAnAxisThatDecides,  // which numbers it decides was not measured

@@ -12,7 +12,7 @@ namespace reprise {
 // Along which dims elements of a table may differ at some sizes.
 struct UnevenDims {
   uint64_t along = 0;    // bit i: along the dim that has i dims behind it
-  bool unknown = false;  // along others too: the ops do not tell
+  bool unknown = false;  // the ops do not tell: along others too
 
   bool even() const { return along == 0 && !unknown; }
   bool Along(int64_t dims_behind) const {
