@@ -38,7 +38,8 @@ const int64_t* SizeOf(const AxisSizes& sizes, const ModelAxis& axis) {
 }
 
 absl::Status CheckNames(const Model& model, const AxisSizes& sizes) {
-  for (const auto& [name, size] : sizes) {
+  for (const auto& one : sizes) {
+    const std::string& name = one.first;
     const bool known = absl::c_any_of(model.axes(), [&](const ModelAxis& axis) {
       return axis.label == name || axis.symbol == name;
     });
