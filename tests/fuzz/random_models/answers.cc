@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "absl/algorithm/container.h"
@@ -106,7 +105,9 @@ std::vector<Tensor> TensorsOf(const Graph& graph, const Response& response) {
     const DType dtype = graph.value(graph.outputs()[i]).dtype;
     const auto bytes = static_cast<int64_t>(output.bytes.size());
     const bool fits = bytes == NumElements(output.shape) * static_cast<int64_t>(DTypeSize(dtype));
-    const auto copy = [&](void* data) { std::memcpy(data, output.bytes.data(), bytes); };
+    const auto copy = [&](void* data) {
+      std::copy(output.bytes.begin(), output.bytes.end(), static_cast<char*>(data));
+    };
     tensors.push_back(fits ? Tensor::Make(dtype, output.shape, copy)
                            : Tensor::Make(DType::kUInt8, {bytes}, copy));
   }
