@@ -181,7 +181,7 @@ size_t DimsOfCopies(const Tensor& tensor, size_t end) {
     if (places == 0) return d;
     const size_t part = bytes / places;
     const auto* data = static_cast<const uint8_t*>(tensor.data());
-    if (std::memcmp(data, data + part, bytes - part) != 0) return d;
+    if (bytes > part && std::memcmp(data, data + part, bytes - part) != 0) return d;
     bytes = part;
   }
   return end;
