@@ -85,6 +85,9 @@ class Forms {
   const UnevenDims& Of(ValueId id) const { return forms_[id].dims; }
 
  private:
+  // Nothing is known of an operand that is left out.
+  const Form& At(ValueId id) const { return id == kNone ? kAnyForm : forms_[id]; }
+
   Form Made(const Node& node, const OpRow& row) const {
     const OpFacts& facts = FactsOf(row);
     if (facts.sizes == Sizes::kOfShape) {
@@ -93,7 +96,7 @@ class Forms {
     if (node.op == ConstantOfShapeOp::kName) return {};
     if (node.op == RangeOp::kName) return {.dims = {.along = Bit(0)}, .rank = 1};
     if (row.Has(kElementwise)) return Joined(node);
-    const Form& first = forms_[node.input(0)];
+    const Form& first = At(node.input(0));
     // Dims that come in front, and copies, differ as little as what they are made of.
     if (node.op == ExpandOp::kName) return {.dims = first.dims};
     if (node.op == TileOp::kName || node.op == SliceOp::kName) return first;
@@ -101,7 +104,7 @@ class Forms {
     if (node.op == UnsqueezeOp::kName) return Moved(node, /*adds=*/true);
     if (node.op == SqueezeOp::kName) return Moved(node, /*adds=*/false);
     if (node.op == TransposeOp::kName) return Transposed(node);
-    if (node.op == GatherOp::kName && first.rank == 1 && forms_[node.input(1)].rank == 0) {
+    if (node.op == GatherOp::kName && first.rank == 1 && At(node.input(1)).rank == 0) {
       return {.rank = 0};
     }
     const bool keeps =
@@ -133,7 +136,7 @@ class Forms {
 
   // Dims of 1 come to the table, or go.
   Form Moved(const Node& node, bool adds) const {
-    const Form& from = forms_[node.input(0)];
+    const Form& from = At(node.input(0));
     if (from.dims.even() && !from.rank.has_value()) return from;
     const Tensor* given = graph_.ConstantOf(node.input(1));
     if (given == nullptr || !from.rank.has_value()) return from.dims.even() ? Form{} : kAnyForm;
@@ -156,11 +159,12 @@ class Forms {
   }
 
   Form Transposed(const Node& node) const {
-    const Form& from = forms_[node.input(0)];
+    const Form& from = At(node.input(0));
     if (from.dims.even()) return from;
     const std::vector<int64_t> perm = node.attributes.Ints("perm", {});
     const auto rank = static_cast<int64_t>(perm.size());
-    if (perm.empty() || from.rank != rank) return kAnyForm;
+    const auto is_dim = [&](int64_t dim) { return dim >= 0 && dim < rank; };
+    if (perm.empty() || from.rank != rank || !absl::c_all_of(perm, is_dim)) return kAnyForm;
     Form to = {.dims = {.unknown = from.dims.unknown}, .rank = rank};
     for (int64_t d = 0; d < rank; ++d) {
       if (from.dims.Along(rank - 1 - perm[d])) to.dims.along |= Bit(rank - 1 - d);
