@@ -1,3 +1,23 @@
+# A room is one translation unit: its headers are read and its templates are made once. Names in the
+# unnamed namespaces of a room are therefore unique in it, and a clash is a build error. The preset `dev`
+# is without: there, one source of a room is compiled at a time.
+option(REPRISE_UNITY "Compile a room as one translation unit" ON)
+
+# reprise_unity(<target> <source>...): compiles the sources of `target` as one, but for those that are
+# compiled once for each ISA (Highway's foreach_target includes the source itself).
+function(reprise_unity target)
+  if(NOT REPRISE_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  foreach(source ${ARGN})
+    file(STRINGS ${source} tiers REGEX "foreach_target\\.h" LIMIT_COUNT 1)
+    if(tiers)
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+endfunction()
+
 # reprise_library(<folder> [DEPS <target>...] [LIBS <imported target>...])
 #
 # One static library for `folder`, made of every .cc in it, without those of the folders below it.
@@ -14,6 +34,7 @@ function(reprise_library folder)
   list(FILTER sources EXCLUDE REGEX "/(main)\\.cc$")
   if(sources)
     add_library(${target} STATIC ${sources})
+    reprise_unity(${target} ${sources})
     if(folder MATCHES "^(server|client|tools)(/|$)")
       reprise_use_precompiled(${target} precompiled_server)
     elseif(folder MATCHES "^runtime/ops(/|$)")
@@ -65,6 +86,7 @@ function(reprise_test folder)
   endif()
   set(target ${target}_test)
   add_executable(${target} ${sources})
+  reprise_unity(${target} ${sources})
   reprise_use_precompiled(${target} precompiled_tests)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
   foreach(dep ${ARG_DEPS})

@@ -25,7 +25,7 @@ namespace reprise::cli {
 namespace {
 
 // A recipe's file holds no weights and is far smaller than this.
-constexpr int64_t kMostBytes = int64_t{1} << 30;
+constexpr int64_t kMostFrameBytes = int64_t{1} << 30;
 
 using Leaves = std::map<int, const ParameterExpr*>;  // keyed by index
 
@@ -185,7 +185,7 @@ absl::StatusOr<std::shared_ptr<const Recipe>> BindDetached(DetachedRecipe detach
 absl::StatusOr<DetachedFrame> FillDetached(const std::string& path, const std::string& weights,
                                            const Device& device, const Clock& clock,
                                            Stream& stream) {
-  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path, kMostBytes));
+  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path, kMostFrameBytes));
   const auto name = RecordName::Parse(std::filesystem::path(path).filename().string());
   if (!name.has_value() || name->kind != RecordKind::kRecipe) {
     return absl::InvalidArgumentError(

@@ -19,11 +19,11 @@
 #include "runtime/recipe/record_facts.h"
 #include "runtime/recipe/store.h"
 #include "runtime/recipe/stored_recipe.h"
+#include "tools/files/file_bytes.h"
 
 namespace reprise::cli {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 31;
 
 absl::StatusOr<Graph> ParseNamed(absl::string_view text, const std::string& name) {
   absl::StatusOr<Graph> graph = Parse(text);
@@ -33,8 +33,8 @@ absl::StatusOr<Graph> ParseNamed(absl::string_view text, const std::string& name
 }
 
 // The first graph of a text, without lines that begin with //.
-absl::StatusOr<DiffSide> ReadText(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kMostBytes));
+absl::StatusOr<DiffSide> ReadTextSide(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kMostFileBytes));
   std::string graph;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     if (absl::StartsWith(line, "//")) continue;
@@ -94,7 +94,7 @@ absl::StatusOr<DiffSide> SideOfRecord(absl::string_view bytes, const std::string
 
 // A recipe of a bundle: FILE#KEY.
 absl::StatusOr<DiffSide> ReadBundle(const std::string& path, const std::string& key) {
-  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path, kMostBytes));
+  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path, kMostFileBytes));
   ASSIGN_OR_RETURN(const std::vector<BundledRecord> records, DecodeBundle(bytes));
   std::vector<std::string> keys;
   for (const BundledRecord& record : records) {
@@ -113,7 +113,7 @@ absl::StatusOr<DiffSide> ReadStored(const std::string& folder, const std::string
     if (!entry.name.has_value() || entry.name->kind != RecordKind::kRecipe) continue;
     if (HexKey(entry.name->key) != key) continue;
     ASSIGN_OR_RETURN(const std::string bytes,
-                     ReadWholeFile(absl::StrCat(folder, "/", entry.file), kMostBytes));
+                     ReadWholeFile(absl::StrCat(folder, "/", entry.file), kMostFileBytes));
     return SideOfRecord(bytes, entry.file);
   }
   return absl::NotFoundError(absl::StrCat("the store '", folder, "' has no recipe ", key));
@@ -159,10 +159,10 @@ absl::StatusOr<DiffSide> ReadDiffSide(const std::string& name, const std::string
   }
   if (absl::EndsWith(name, ".onnx")) return ReadModel(name);
   if (absl::EndsWith(name, ".rps")) {
-    ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(name, kMostBytes));
+    ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(name, kMostFileBytes));
     return SideOfRecord(bytes, name);
   }
-  return ReadText(name);
+  return ReadTextSide(name);
 }
 
 }  // namespace reprise::cli

@@ -29,6 +29,9 @@ struct MadeUpRequest {
   Request request;
 };
 
+// The ids that commands draw where nothing says how many there are.
+inline constexpr int64_t kMadeUpIds = 1000;
+
 // Inputs of `sizes` with made-up values, ids up to `max_id`; inputs that may be left out are. The
 // same arguments give the same values.
 absl::StatusOr<MadeUpRequest> MakeUpRequest(const Model& model, const AxisSizes& sizes,

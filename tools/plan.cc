@@ -15,6 +15,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/bucket/boundaries.h"
 #include "tools/command.h"
+#include "tools/files/file_bytes.h"
 #include "tools/files/length_file.h"
 #include "tools/reports/plan_report.h"
 #include "tools/server_lengths.h"
@@ -37,14 +38,6 @@ struct PlanFlags {
   std::string axis = "sequence";
   bool json = false;
 };
-
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot read '", path, "'"));
-  return text.str();
-}
 
 // The first error of a text, and where it is.
 class FirstError : public google::protobuf::io::ErrorCollector {

@@ -21,6 +21,7 @@
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/precision_rules.h"
+#include "tools/files/file_bytes.h"
 #include "tools/local_engine.h"
 #include "tools/made_up_request.h"
 
@@ -32,12 +33,6 @@ struct Choice {
   Precision precision = Precision::kExact;
   PrecisionRules rules;
 };
-
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot read '", path, "'"));
-  return std::string((std::istreambuf_iterator<char>(file)), {});
-}
 
 // The graph as its recipe has it, so that nodes are those that run.
 absl::StatusOr<Graph> GraphAt(const Model& model, const AxisSizes& sizes) {
@@ -135,7 +130,6 @@ std::vector<RoundingNode> RoundingNodes(const Graph& graph) {
 }
 
 std::string ChoicesText(const std::vector<Measured>& choices) {
-  constexpr auto kRight = Table::Align::kRight;
   Table table({{"choice"},
                {"products that round", kRight},
                {"attentions", kRight},

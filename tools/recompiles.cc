@@ -27,7 +27,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr auto kRight = Table::Align::kRight;
 
 // Quoted where a comma or a quote is in it.
 std::string Cell(const std::string& text) {

@@ -13,6 +13,7 @@
 #include "runtime/onnx/file/onnx_proto.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/recipe/record_file.h"
+#include "tools/files/file_bytes.h"
 #include "tools/files/node_places.h"
 #include "tools/files/static_forms.h"
 #include "tools/local_engine.h"
@@ -22,8 +23,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 31;
-constexpr int64_t kMaxId = 1000;
 
 std::string ValueText(const Value& value) {
   return absl::StrCat(value.name, ": ", DTypeName(value.dtype),
@@ -149,7 +148,7 @@ class Tracer {
   absl::Status Serve(const AxisSizes& sizes, int64_t step) {
     const int64_t before = local_.engine.misses().last_sequence();
     ASSIGN_OR_RETURN(const MadeUpRequest made,
-                     MakeUpRequest(model_, sizes, kMaxId, static_cast<uint64_t>(step)));
+                     MakeUpRequest(model_, sizes, kMadeUpIds, static_cast<uint64_t>(step)));
     const Response response = local_.engine.RunOne(model_, made.request, *stream_);
     RETURN_IF_ERROR(response.status);
     served_ = absl::StrCat(CaptureOutcomeName(response.info.capture), " ", response.info.bucket);
@@ -305,7 +304,7 @@ absl::StatusOr<Recompilations> TraceRecompilations(const std::string& path,
     }
   }
   ASSIGN_OR_RETURN(NodePlaces places, NodePlaces::Read(path));
-  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path, kMostBytes));
+  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path, kMostFileBytes));
   onnx::ModelProto file;
   if (!file.ParseFromString(bytes)) {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no ONNX model"));

@@ -22,7 +22,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr auto kRight = Table::Align::kRight;
 
 bool IsStoredRecipe(const std::string& path) { return absl::EndsWith(path, ".rps"); }
 

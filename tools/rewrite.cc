@@ -23,6 +23,7 @@
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/recipe/record_file.h"
 #include "tools/command.h"
+#include "tools/files/file_bytes.h"
 #include "tools/files/row_forms.h"
 #include "tools/files/static_forms.h"
 #include "tools/local_engine.h"
@@ -31,8 +32,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 31;
-constexpr int64_t kMaxId = 1000;
 // Sizes of all axes at which the shapes of values and mask are compared, and both models run.
 constexpr int64_t kTriedSizes[] = {3, 5, 8};
 constexpr int kTriedValues = 3;
@@ -252,7 +251,7 @@ absl::Status Compare(LocalEngine& local, const Model& was, const Model& now,
     }
     for (int i = 0; i < kTriedValues; ++i) {
       ASSIGN_OR_RETURN(const MadeUpRequest made,
-                       MakeUpRequest(was, sizes, kMaxId, static_cast<uint64_t>(i + 1)));
+                       MakeUpRequest(was, sizes, kMadeUpIds, static_cast<uint64_t>(i + 1)));
       const absl::Status status =
           comparison.Run(made.request, absl::StrCat("made-up inputs of size ", size));
       if (absl::IsFailedPrecondition(status)) {
@@ -290,7 +289,7 @@ absl::Status RunRewrite(const RewriteFlags& flags) {
   LocalEngine local(kEveryIsa);
   ASSIGN_OR_RETURN(const std::shared_ptr<Model> was, LoadExactly(local, flags.in));
   ASSIGN_OR_RETURN(const ValueShapes shapes, ValueShapes::Of(flags.in, *was));
-  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(flags.in, kMostBytes));
+  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(flags.in, kMostFileBytes));
   onnx::ModelProto model;
   if (!model.ParseFromString(bytes)) {
     return absl::InvalidArgumentError(absl::StrCat("'", flags.in, "' is no ONNX model"));

@@ -25,12 +25,12 @@
 #include "runtime/recipe/record_facts.h"
 #include "runtime/recipe/stored_recipe.h"
 #include "tools/command.h"
+#include "tools/files/file_bytes.h"
 
 namespace reprise::cli {
 namespace {
 
 // No file that is read here is larger.
-constexpr int64_t kMostBytes = int64_t{1} << 31;
 
 struct StoreFlags {
   std::string folder;
@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<RecipeStore>> OpenStore(const std::string& folder
   }
   return RecipeStore::Open(
       {.folder = folder,
-       .max_bytes = kMostBytes,
+       .max_bytes = kMostFileBytes,
        .read_only = read_only,
        .log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }});
 }
@@ -65,7 +65,7 @@ std::vector<Inspected> Inspect(const RecipeStore& store, const std::string& key 
   for (RecipeStore::Entry& entry : store.List()) {
     if (!key.empty() && (!entry.name.has_value() || HexKey(entry.name->key) != key)) continue;
     Inspected file = {.entry = entry, .facts = absl::DataLossError("its name is no record's")};
-    auto bytes = ReadWholeFile(absl::StrCat(store.folder(), "/", entry.file), kMostBytes);
+    auto bytes = ReadWholeFile(absl::StrCat(store.folder(), "/", entry.file), kMostFileBytes);
     if (!bytes.ok()) {
       file.facts = bytes.status();
     } else {
@@ -97,15 +97,15 @@ std::optional<double> RebuildMs(const RecordFacts& facts) {
   return static_cast<double>(facts.rebuild_ns) * 1e-6;
 }
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-std::string JsonText(const Json& json) {
+std::string JsonText(const OrderedJson& json) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 // A file as JSON: its name and size, and what it says of itself or what is wrong with it.
-Json FileJson(const Inspected& file, const std::map<uint64_t, uint64_t>& uses) {
-  Json json = {{"file", file.entry.file},
+OrderedJson FileJson(const Inspected& file, const std::map<uint64_t, uint64_t>& uses) {
+  OrderedJson json = {{"file", file.entry.file},
                {"bytes", file.entry.bytes},
                {"modified_unix_s", file.entry.modified_unix_s}};
   if (!file.facts.ok()) {
@@ -141,7 +141,7 @@ absl::Status List(const StoreFlags& flags) {
                {"age", kRight},
                {"device"}});
   int64_t bytes = 0, files = 0;
-  Json list = Json::array();
+  OrderedJson list = OrderedJson::array();
   for (const Inspected& file : Inspect(*store)) {
     if (flags.json) list.push_back(FileJson(file, uses));
     ++files;
@@ -172,7 +172,7 @@ absl::Status List(const StoreFlags& flags) {
 absl::Status Verify(const StoreFlags& flags) {
   ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/true));
   int64_t good = 0, bad = 0;
-  Json list = Json::array();
+  OrderedJson list = OrderedJson::array();
   for (const Inspected& file : Inspect(*store)) {
     ++(file.facts.ok() ? good : bad);
     if (flags.json) list.push_back(FileJson(file, {}));
@@ -243,10 +243,10 @@ absl::Status ShowRecipe(const Inspected& file, bool constants) {
 absl::Status Show(const StoreFlags& flags) {
   ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/true));
   ASSIGN_OR_RETURN(const std::vector<Inspected> files, RecipesOfKey(*store, flags.key));
-  Json list = Json::array();
+  OrderedJson list = OrderedJson::array();
   for (const Inspected& file : files) {
     if (flags.json) {
-      Json json = FileJson(file, store->Uses());
+      OrderedJson json = FileJson(file, store->Uses());
       if (file.facts.ok() && file.facts->kind == RecordKind::kRecipe) {
         ASSIGN_OR_RETURN(const Record record, DecodeRecord(file.bytes));
         ASSIGN_OR_RETURN(const DetachedRecipe recipe, DetachRecipe(record.payload));
@@ -283,7 +283,7 @@ absl::Status PruneKey(const RecipeStore& store, const std::string& key) {
 absl::Status Prune(const StoreFlags& flags) {
   ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/false));
   if (!flags.key.empty()) return PruneKey(*store, flags.key);
-  const int64_t limit = flags.max_mb < 0 ? kMostBytes : flags.max_mb << 20;
+  const int64_t limit = flags.max_mb < 0 ? kMostFileBytes : flags.max_mb << 20;
   ASSIGN_OR_RETURN(const RecipeStore::Pruned pruned, store->Prune(limit, /*damaged_too=*/true));
   const RecipeStore::Stats stats = store->GetStats();
   std::printf("removed %s files, %s; %s files, %s are left\n", Count(pruned.files).c_str(),
@@ -315,7 +315,7 @@ absl::Status Export(const StoreFlags& flags) {
 }
 
 absl::Status Import(const StoreFlags& flags) {
-  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(flags.bundle, kMostBytes));
+  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(flags.bundle, kMostFileBytes));
   const auto records = DecodeBundle(bytes);
   if (!records.ok()) {
     return absl::DataLossError(absl::StrCat(

@@ -19,7 +19,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr auto kRight = Table::Align::kRight;
 
 struct DemoFlags {
   ServerFlags server;

@@ -17,7 +17,6 @@ using recipe::v1::Launch;
 using recipe::v1::Operand;
 using recipe::v1::Recipe;
 
-constexpr auto kRight = Table::Align::kRight;
 
 struct DumpFlags {
   ServerFlags server;

@@ -83,7 +83,7 @@ absl::Status RunRerank(const TextFlags& flags) {
     std::printf("%s\n", answer.dump().c_str());
     return absl::OkStatus();
   }
-  Table table({{"score", Table::Align::kRight}, {"text"}});
+  Table table({{"score", kRight}, {"text"}});
   const Json none = Json::array();
   for (const Json& entry : answer.value("results", none)) {
     const auto index = entry.value("index", size_t{0});

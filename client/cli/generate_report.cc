@@ -14,8 +14,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr Table::Align kRight = Table::Align::kRight;
-
 void AddTimes(Table& table, const std::string& name, const std::vector<double>& times) {
   if (times.empty()) return;
   const double sum = std::accumulate(times.begin(), times.end(), 0.0);
@@ -49,14 +47,14 @@ std::string Chart(const std::string& title, const std::vector<double>& times) {
 }
 
 // All samples of a load, put together.
-struct Tally {
+struct TokenTally {
   std::vector<double> first, each, between, total;  // milliseconds
   std::map<std::string, int64_t> errors;            // counts, keyed by their texts
   int64_t prompt = 0, tokens = 0;
 };
 
-Tally TallyOf(const GenerateLoadResult& result) {
-  Tally tally;
+TokenTally TokenTallyOf(const GenerateLoadResult& result) {
+  TokenTally tally;
   for (const GenerateSample& sample : result.samples) {
     if (!sample.error.empty()) {
       ++tally.errors[sample.error];
@@ -74,10 +72,10 @@ Tally TallyOf(const GenerateLoadResult& result) {
   return tally;
 }
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json TimesJson(const std::vector<double>& times) {
-  Json json = Json::object();
+OrderedJson TimesJson(const std::vector<double>& times) {
+  OrderedJson json = OrderedJson::object();
   if (times.empty()) return json;
   json["mean"] =
       std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
@@ -91,7 +89,7 @@ Json TimesJson(const std::vector<double>& times) {
 }  // namespace
 
 std::string GenerateReport(const GenerateLoadResult& result) {
-  const Tally tally = TallyOf(result);
+  const TokenTally tally = TokenTallyOf(result);
   const std::vector<double>& first = tally.first;
   std::string text = absl::StrFormat(
       "%s requests in %.2f s, %d failed\n%.1f new tokens/s, %.1f prompt tokens/s, %.2f "
@@ -126,8 +124,8 @@ std::string GenerateReport(const GenerateLoadResult& result) {
 }
 
 std::string GenerateJson(const GenerateLoadResult& result, const GenerateLoadOptions& options) {
-  const Tally tally = TallyOf(result);
-  Json json = {{"model", options.model},
+  const TokenTally tally = TokenTallyOf(result);
+  OrderedJson json = {{"model", options.model},
                {"concurrency", options.concurrency},
                {"rate", options.rate},
                {"seconds", result.seconds},
@@ -140,7 +138,7 @@ std::string GenerateJson(const GenerateLoadResult& result, const GenerateLoadOpt
                {"per_token_ms", TimesJson(tally.each)},
                {"between_tokens_ms", TimesJson(tally.between)},
                {"total_ms", TimesJson(tally.total)},
-               {"errors", Json::array()}};
+               {"errors", OrderedJson::array()}};
   for (const auto& [error, count] : tally.errors) {
     json["errors"].push_back({{"error", error}, {"requests", count}});
   }

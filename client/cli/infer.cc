@@ -131,11 +131,11 @@ void Print(const InferResult& result, double milliseconds) {
   if (!parameters.empty()) std::printf("%s", parameters.Text().c_str());
 }
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 template <typename T>
-Json NumbersOf(const OutputTensor& output) {
-  Json numbers = Json::array();
+OrderedJson NumbersOf(const OutputTensor& output) {
+  OrderedJson numbers = OrderedJson::array();
   for (size_t i = 0; i < output.data.size() / sizeof(T); ++i) {
     T value;
     std::memcpy(&value, output.data.data() + i * sizeof(T), sizeof(T));
@@ -144,9 +144,9 @@ Json NumbersOf(const OutputTensor& output) {
   return numbers;
 }
 
-Json TextsOf(const OutputTensor& output) {
+OrderedJson TextsOf(const OutputTensor& output) {
   absl::string_view left(reinterpret_cast<const char*>(output.data.data()), output.data.size());
-  Json texts = Json::array();
+  OrderedJson texts = OrderedJson::array();
   while (left.size() >= sizeof(uint32_t)) {
     uint32_t size = 0;
     std::memcpy(&size, left.data(), sizeof(size));
@@ -158,7 +158,7 @@ Json TextsOf(const OutputTensor& output) {
 }
 
 // All elements in one list; null for types that JSON has no number for.
-Json DataOf(const OutputTensor& output) {
+OrderedJson DataOf(const OutputTensor& output) {
   if (output.datatype == "BYTES") return TextsOf(output);
   if (output.datatype == "FP32") return NumbersOf<float>(output);
   if (output.datatype == "FP64") return NumbersOf<double>(output);
@@ -173,12 +173,12 @@ Json DataOf(const OutputTensor& output) {
   return nullptr;
 }
 
-Json AnswerJson(const InferResult& result, double milliseconds) {
-  Json json = {{"model", result.model()},
+OrderedJson AnswerJson(const InferResult& result, double milliseconds) {
+  OrderedJson json = {{"model", result.model()},
                {"version", result.version()},
                {"milliseconds", milliseconds},
-               {"outputs", Json::array()},
-               {"parameters", Json::object()}};
+               {"outputs", OrderedJson::array()},
+               {"parameters", OrderedJson::object()}};
   for (const OutputTensor& output : result.outputs()) {
     json["outputs"].push_back(
         {{"name", std::string(output.name)},
@@ -218,7 +218,7 @@ absl::Status RunInfer(const InferFlags& flags) {
                                      .version = flags.version,
                                      .inputs = Views(tensors),
                                      .outputs = flags.outputs};
-  Json answers = Json::array();
+  OrderedJson answers = OrderedJson::array();
   for (int i = 0; i < flags.repeat; ++i) {
     const auto start = std::chrono::steady_clock::now();
     ASSIGN_OR_RETURN(const InferResult result, client->Infer(request));
@@ -231,8 +231,8 @@ absl::Status RunInfer(const InferFlags& flags) {
     Print(result, took.count());
   }
   if (flags.json) {
-    const Json all = {{"answers", std::move(answers)}};
-    std::printf("%s\n", all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    const OrderedJson all = {{"answers", std::move(answers)}};
+    std::printf("%s\n", all.dump(2, ' ', false, OrderedJson::error_handler_t::replace).c_str());
   }
   return absl::OkStatus();
 }

@@ -15,8 +15,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr Table::Align kRight = Table::Align::kRight;
-
 // The requests that one bucket served.
 struct BucketRow {
   std::vector<double> milliseconds;
@@ -107,15 +105,15 @@ std::string BucketTable(const std::map<std::string, BucketRow>& buckets, const s
 }
 
 // All samples of a load, put together.
-struct Tally {
+struct RequestTally {
   std::vector<double> milliseconds;       // only answered requests have one
   std::map<std::string, int64_t> errors;  // counts, keyed by their texts
   std::map<std::string, BucketRow> buckets;
   int64_t units = 0;
 };
 
-Tally TallyOf(const LoadResult& result) {
-  Tally tally;
+RequestTally RequestTallyOf(const LoadResult& result) {
+  RequestTally tally;
   for (const Sample& sample : result.samples) {
     if (!sample.error.empty()) {
       ++tally.errors[sample.error];
@@ -133,10 +131,10 @@ Tally TallyOf(const LoadResult& result) {
   return tally;
 }
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json LatencyJson(const std::vector<double>& milliseconds) {
-  if (milliseconds.empty()) return Json::object();
+OrderedJson LatencyJson(const std::vector<double>& milliseconds) {
+  if (milliseconds.empty()) return OrderedJson::object();
   const double sum = std::accumulate(milliseconds.begin(), milliseconds.end(), 0.0);
   return {{"mean", sum / static_cast<double>(milliseconds.size())},
           {"p50", Percentile(milliseconds, 50)},
@@ -157,7 +155,7 @@ double Percentile(std::vector<double> values, double percent) {
 }
 
 std::string LoadReport(const LoadResult& result) {
-  const Tally tally = TallyOf(result);
+  const RequestTally tally = RequestTallyOf(result);
   std::string text =
       absl::StrFormat("%s requests in %.2f s, %d failed\n%.1f requests/s, %.0f %s/s\n",
                       Count(result.samples.size()), result.seconds,
@@ -179,9 +177,9 @@ std::string LoadReport(const LoadResult& result) {
 }
 
 std::string LoadJson(const LoadResult& result, const LoadOptions& options) {
-  const Tally tally = TallyOf(result);
+  const RequestTally tally = RequestTallyOf(result);
   const auto answered = static_cast<double>(tally.milliseconds.size());
-  Json json = {{"model", options.model},
+  OrderedJson json = {{"model", options.model},
                {"concurrency", options.concurrency},
                {"batch", options.batch},
                {"seconds", result.seconds},
@@ -192,11 +190,11 @@ std::string LoadJson(const LoadResult& result, const LoadOptions& options) {
                {"units", tally.units},
                {"units_per_second", static_cast<double>(tally.units) / result.seconds},
                {"latency_ms", LatencyJson(tally.milliseconds)},
-               {"buckets", Json::array()},
-               {"errors", Json::array()}};
+               {"buckets", OrderedJson::array()},
+               {"errors", OrderedJson::array()}};
   for (const std::string& name : InOrder(tally.buckets)) {
     const BucketRow& row = tally.buckets.at(name);
-    Json captures = Json::object();
+    OrderedJson captures = OrderedJson::object();
     for (const auto& [kind, count] : row.captures) captures[kind] = count;
     json["buckets"].push_back({{"bucket", name},
                                {"requests", row.milliseconds.size()},

@@ -24,7 +24,6 @@ absl::Status RunEager(const RecipesFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   ASSIGN_OR_RETURN(const auto response, client->ListEager(flags.model, flags.version));
   if (flags.json) return PrintJson(response);
-  constexpr auto kRight = Table::Align::kRight;
   Table table({{"key"},
                {"op"},
                {"shapes"},
@@ -50,7 +49,6 @@ absl::Status RunRecipes(const RecipesFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   ASSIGN_OR_RETURN(const auto response, client->ListRecipes(flags.model, flags.version));
   if (flags.json) return PrintJson(response);
-  constexpr auto kRight = Table::Align::kRight;
   Table table({{"recipe"},
                {"model"},
                {"version"},

@@ -13,7 +13,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr auto kRight = Table::Align::kRight;
 
 struct StatsFlags {
   ServerFlags server;

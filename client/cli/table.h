@@ -32,6 +32,9 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+// The alignment of numbers, for the columns of a table.
+inline constexpr Table::Align kRight = Table::Align::kRight;
+
 // "1.5 MiB", "312 B".
 std::string Bytes(uint64_t bytes);
 // With a separator each three digits: "1 234 567".

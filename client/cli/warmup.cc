@@ -14,7 +14,7 @@
 namespace reprise::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kPollInterval(100);
+constexpr std::chrono::milliseconds kProgressInterval(100);
 
 struct WarmupFlags {
   ServerFlags server;
@@ -48,7 +48,7 @@ absl::Status RunWarmup(const WarmupFlags& flags) {
     while (state.done() + state.failed() < state.wanted() && state.stopped().empty()) {
       progress.Show(static_cast<double>(state.done()) / state.wanted(),
                     absl::StrCat(state.done(), " of ", state.wanted(), " recipes"));
-      std::this_thread::sleep_for(kPollInterval);
+      std::this_thread::sleep_for(kProgressInterval);
       ASSIGN_OR_RETURN(state, client->Warmup(request));
     }
   }

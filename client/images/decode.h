@@ -29,6 +29,9 @@ struct Decoded {
 
 absl::StatusOr<Decoded> DecodeImage(absl::string_view bytes, const DecodeLimits& limits = {});
 
+// How a decoder ended, told past its longjmp.
+enum class DecodeOutcome { kDecoded, kTooLarge, kDamaged };
+
 // The decoders of the two formats.
 bool IsJpeg(absl::string_view bytes);
 absl::StatusOr<Decoded> DecodeJpeg(absl::string_view bytes, const DecodeLimits& limits);

@@ -30,8 +30,6 @@ void OnMessage(j_common_ptr info, int level) {
   if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF) Jump(info);
 }
 
-enum class Outcome { kDecoded, kTooLarge, kDamaged };
-
 // Multiplies two bytes as parts of 255, rounded.
 uint8_t MulDiv255(int a, int b) {
   const int product = a * b + 128;
@@ -52,14 +50,14 @@ void RgbFromInvertedCmyk(Image& image) {
 }
 
 // Fills `image`; `is_cmyk` says what its bytes are. All locals outlive the jumps.
-Outcome Decompress(jpeg_decompress_struct& info, JpegErrors& errors, absl::string_view bytes,
+DecodeOutcome Decompress(jpeg_decompress_struct& info, JpegErrors& errors, absl::string_view bytes,
                    const DecodeLimits& limits, Image& image, bool& is_cmyk) {
-  if (setjmp(errors.back) != 0) return Outcome::kDamaged;
+  if (setjmp(errors.back) != 0) return DecodeOutcome::kDamaged;
   jpeg_create_decompress(&info);
   jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   jpeg_read_header(&info, TRUE);
   is_cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
-  if (!CheckPixels(info.image_width, info.image_height, limits).ok()) return Outcome::kTooLarge;
+  if (!CheckPixels(info.image_width, info.image_height, limits).ok()) return DecodeOutcome::kTooLarge;
   info.out_color_space = is_cmyk ? JCS_CMYK : JCS_EXT_RGBX;
   jpeg_start_decompress(&info);
   image = Image(static_cast<int>(info.output_width), static_cast<int>(info.output_height));
@@ -68,7 +66,7 @@ Outcome Decompress(jpeg_decompress_struct& info, JpegErrors& errors, absl::strin
     jpeg_read_scanlines(&info, &row, 1);
   }
   jpeg_finish_decompress(&info);
-  return Outcome::kDecoded;
+  return DecodeOutcome::kDecoded;
 }
 
 }  // namespace
@@ -85,15 +83,15 @@ absl::StatusOr<Decoded> DecodeJpeg(absl::string_view bytes, const DecodeLimits& 
   errors.base.emit_message = OnMessage;
   Decoded decoded;
   bool is_cmyk = false;
-  const Outcome outcome = Decompress(info, errors, bytes, limits, decoded.image, is_cmyk);
+  const DecodeOutcome outcome = Decompress(info, errors, bytes, limits, decoded.image, is_cmyk);
   const int64_t width = info.image_width, height = info.image_height;
   jpeg_destroy_decompress(&info);
   switch (outcome) {
-    case Outcome::kTooLarge:
+    case DecodeOutcome::kTooLarge:
       return CheckPixels(width, height, limits);
-    case Outcome::kDamaged:
+    case DecodeOutcome::kDamaged:
       return absl::InvalidArgumentError(absl::StrCat("the JPEG file is damaged: ", errors.text));
-    case Outcome::kDecoded:
+    case DecodeOutcome::kDecoded:
       break;
   }
   if (is_cmyk) {

@@ -37,19 +37,17 @@ void ReadBytes(png_structp png, png_bytep to, size_t size) {
   source->left.remove_prefix(size);
 }
 
-enum class Outcome { kDecoded, kTooLarge, kDamaged };
-
 // Fills `image` with red, green, blue and a filler, whatever the file holds.
-Outcome Decompress(png_structp png, png_infop info, PngSource& source, const DecodeLimits& limits,
+DecodeOutcome Decompress(png_structp png, png_infop info, PngSource& source, const DecodeLimits& limits,
                    Image& image, int64_t& width, int64_t& height, std::vector<png_bytep>& rows) {
-  if (setjmp(png_jmpbuf(png)) != 0) return Outcome::kDamaged;
+  if (setjmp(png_jmpbuf(png)) != 0) return DecodeOutcome::kDamaged;
   png_set_read_fn(png, &source, ReadBytes);
   // Chunks beside the pixels may be as large as they like: they are not kept.
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(png, info);
   width = png_get_image_width(png, info);
   height = png_get_image_height(png, info);
-  if (!CheckPixels(width, height, limits).ok()) return Outcome::kTooLarge;
+  if (!CheckPixels(width, height, limits).ok()) return DecodeOutcome::kTooLarge;
   const int color = png_get_color_type(png, info);
   png_set_strip_16(png);
   if (color == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png);
@@ -68,7 +66,7 @@ Outcome Decompress(png_structp png, png_infop info, PngSource& source, const Dec
   for (int y = 0; y < image.height; ++y) rows[static_cast<size_t>(y)] = image.row(y);
   png_read_image(png, rows.data());
   png_read_end(png, nullptr);
-  return Outcome::kDecoded;
+  return DecodeOutcome::kDecoded;
 }
 
 }  // namespace
@@ -88,14 +86,14 @@ absl::StatusOr<Decoded> DecodePng(absl::string_view bytes, const DecodeLimits& l
     return absl::ResourceExhaustedError("libpng has no memory");
   }
   int64_t width = 0, height = 0;
-  const Outcome outcome = Decompress(png, info, source, limits, decoded.image, width, height, rows);
+  const DecodeOutcome outcome = Decompress(png, info, source, limits, decoded.image, width, height, rows);
   png_destroy_read_struct(&png, &info, nullptr);
   switch (outcome) {
-    case Outcome::kTooLarge:
+    case DecodeOutcome::kTooLarge:
       return CheckPixels(width, height, limits);
-    case Outcome::kDamaged:
+    case DecodeOutcome::kDamaged:
       return absl::InvalidArgumentError(absl::StrCat("the PNG file is damaged: ", source.error));
-    case Outcome::kDecoded:
+    case DecodeOutcome::kDecoded:
       break;
   }
   return decoded;

@@ -34,7 +34,7 @@ double Weight(Filter filter, double x) {
 
 double SupportOf(Filter filter) { return filter == Filter::kBilinear ? 1.0 : 2.0; }
 
-uint8_t Clip(int32_t sum) {
+uint8_t ClipSum(int32_t sum) {
   const int32_t value = sum >> kPrecision;
   return static_cast<uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
 }
@@ -145,7 +145,7 @@ void ResampleColumn(const uint8_t* rows, size_t bytes, const Taps& taps, int pos
     for (int i = 0; i < count; ++i) {
       sum += start[at + static_cast<size_t>(i) * bytes] * weights[i];
     }
-    to[at] = Clip(sum);
+    to[at] = ClipSum(sum);
   }
 }
 

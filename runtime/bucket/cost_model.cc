@@ -19,7 +19,7 @@ constexpr int64_t kFitEvery = 64;
 // The weight of a replay halves after this many replays of any size, so that sizes that are not
 // used any more are forgotten, and the weight below which they are.
 constexpr double kHalfLife = 2048;
-constexpr double kForgotten = 0.5;
+constexpr double kForgottenWeight = 0.5;
 // The overhead takes at most this share of the shortest replays.
 constexpr double kMostOverhead = 0.8;
 // Before anything was measured: time is elements.
@@ -91,7 +91,7 @@ void ReplayCost::Fit() {
     for (double* sum : {&sums.weight, &sums.rows, &sums.rows2, &sums.ns, &sums.rows_ns}) {
       *sum *= kept;
     }
-    it = sums.weight < kForgotten ? sums_.erase(it) : std::next(it);
+    it = sums.weight < kForgottenWeight ? sums_.erase(it) : std::next(it);
   }
   since_fit_ = 0;
   // Least squares of ns = overhead + rows * g(size) with a g of its own for each size: what the

@@ -1,14 +1,14 @@
 #include "runtime/bucket/grid_solver.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "runtime/bucket/solver.h"
 
 namespace reprise {
 namespace {
 
 using Sets = std::vector<std::vector<int64_t>>;  // boundaries by axis
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 // Combinations of boundaries of the other axes that are tried one by one, for each of which the
 // last axis is solved exactly.
 constexpr double kMostTries = 4096;
@@ -226,7 +226,7 @@ class GridSolver {
       }
       for (int i = 0; i <= j; ++i) below[j][i + 1] += below[j][i];
     }
-    std::vector<double> best(n + 1, kNever);
+    std::vector<double> best(n + 1, kInfiniteCost);
     best[0] = 0;
     std::vector<std::vector<int>> from;
     for (int k = 1; k <= most; ++k) {
@@ -234,7 +234,7 @@ class GridSolver {
       std::vector<int>& chosen = from.emplace_back(n + 1, -1);
       for (int j = 1; j <= n; ++j) {
         for (int i = 0; i < j; ++i) {
-          if (best[i] == kNever) continue;
+          if (best[i] == kInfiniteCost) continue;
           const double total = best[i] + below[j - 1][j] - below[j - 1][i] + price;
           if (total < next[j]) {
             next[j] = total;

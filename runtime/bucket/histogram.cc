@@ -11,7 +11,7 @@ namespace {
 constexpr int kFirstCoarseBits = 10;
 constexpr double kLargestUnit = 1e100;
 // Weights below this share of an observation are forgotten.
-constexpr double kForgotten = 1e-4;
+constexpr double kForgottenShare = 1e-4;
 
 }  // namespace
 
@@ -57,7 +57,7 @@ void SizeHistogram::Rescale() {
   total_ = 0;
   for (auto it = weights_.begin(); it != weights_.end();) {
     it->second /= unit_;
-    if (it->second < kForgotten) {
+    if (it->second < kForgottenShare) {
       it = weights_.erase(it);
     } else {
       total_ += it->second;
@@ -80,7 +80,7 @@ double SizeHistogram::total_weight() const { return total_ / unit_; }
 std::vector<WeightedSizes> SizeHistogram::Snapshot() const {
   std::vector<WeightedSizes> result;
   for (const auto& [sizes, weight] : weights_) {
-    if (weight / unit_ >= kForgotten) result.push_back({sizes, weight / unit_});
+    if (weight / unit_ >= kForgottenShare) result.push_back({sizes, weight / unit_});
   }
   return result;
 }

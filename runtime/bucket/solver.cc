@@ -1,12 +1,9 @@
 #include "runtime/bucket/solver.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace reprise {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // The lower envelope of lines that are added with ever smaller slopes.
 class LowerHull {
@@ -69,7 +66,7 @@ std::vector<Boundaries> SolveEach(absl::Span<const WeightedSize> seen, int most,
   // best[i]: the first i sizes with at most k boundaries, the last of them at size i - 1. With one
   // boundary more: best'[j] = min over i of best[i] + (below[j] - below[i]) * cost[j - 1], where
   // for each j the candidates i are lines in cost[j - 1].
-  std::vector<double> best(n + 1, kNever);
+  std::vector<double> best(n + 1, kInfiniteCost);
   best[0] = 0;
   std::vector<std::vector<int>> from;  // that i, for k and j; -1: k boundaries are no better
   std::vector<Boundaries> result;
@@ -78,7 +75,7 @@ std::vector<Boundaries> SolveEach(absl::Span<const WeightedSize> seen, int most,
     std::vector<int>& chosen = from.emplace_back(n + 1, -1);
     LowerHull hull;
     for (int j = 1; j <= n; ++j) {
-      if (best[j - 1] < kNever) hull.Add({-below[j - 1], best[j - 1], j - 1});
+      if (best[j - 1] < kInfiniteCost) hull.Add({-below[j - 1], best[j - 1], j - 1});
       if (hull.empty()) continue;
       const LowerHull::Line& line = hull.LowestAt(costs[j - 1]);
       const double total = line.At(costs[j - 1]) + below[j] * costs[j - 1] + prices[j - 1];

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -20,6 +21,8 @@ namespace reprise {
 
 // The cost of one observation that is padded to `boundary`.
 using BoundaryCost = std::function<double(int64_t boundary)>;
+// The cost of what no boundaries reach.
+inline constexpr double kInfiniteCost = std::numeric_limits<double>::infinity();
 
 struct Boundaries {
   std::vector<int64_t> sizes;  // ascending; the last one is the largest size seen

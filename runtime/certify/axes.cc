@@ -10,12 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/certify/axis_names.h"
+#include "runtime/certify/draw.h"
 #include "runtime/graph/dim_expression.h"
 
 namespace reprise {
 namespace {
-
-using Sizes = std::map<std::string, int64_t>;
 
 // Pairs of sizes to tell symbols apart by. The first suits token models; the others have the
 // factors and the room that convolutions with strides want. None is 1, which broadcasts.
@@ -65,7 +64,8 @@ bool IsDerived(const std::string& symbol, const std::set<std::string>& plain) {
 class Merger {
  public:
   Merger(absl::Span<const std::vector<Dim>> inputs,
-         const std::function<bool(const Sizes&)>& accepts, absl::Span<const int64_t> constant_sizes)
+         const std::function<bool(const SymbolSizes&)>& accepts,
+         absl::Span<const int64_t> constant_sizes)
       : inputs_(inputs), accepts_(accepts), constant_sizes_(constant_sizes) {
     std::set<std::string> plain;
     for (const std::vector<Dim>& dims : inputs) {
@@ -105,7 +105,7 @@ class Merger {
 
  private:
   bool Accepts(const std::set<std::string>& at_other) {
-    Sizes sizes;
+    SymbolSizes sizes;
     for (const std::string& symbol : symbols_) {
       sizes[symbol] = at_other.count(symbol) ? other_ : base_;
     }
@@ -113,7 +113,7 @@ class Merger {
   }
 
   // `sizes`: of symbols_.
-  bool AcceptsSizes(Sizes sizes) {
+  bool AcceptsSizes(SymbolSizes sizes) {
     ++tries_;
     for (const auto& [symbol, size] : result_.fixed) sizes[symbol] = size;
     for (const auto& [symbol, expression] : result_.derived) {
@@ -151,8 +151,8 @@ class Merger {
   }
 
   // Sizes of symbols, all of `group` at `size` and the others at the base.
-  Sizes SizesWith(const std::vector<std::string>& group, int64_t size) const {
-    Sizes sizes;
+  SymbolSizes SizesWith(const std::vector<std::string>& group, int64_t size) const {
+    SymbolSizes sizes;
     for (const std::string& symbol : symbols_) sizes[symbol] = base_;
     for (const std::string& symbol : group) sizes[symbol] = size;
     return sizes;
@@ -250,7 +250,7 @@ class Merger {
   std::optional<int64_t> SlopeOf(const std::vector<std::string>& moving,
                                  const std::vector<std::string>& group, int64_t size) {
     for (int64_t slope = 0; slope <= kMostSlope; ++slope) {
-      Sizes sizes = SizesWith(group, size + slope * (other_ - base_));
+      SymbolSizes sizes = SizesWith(group, size + slope * (other_ - base_));
       for (const std::string& symbol : moving) sizes[symbol] = other_;
       if (AcceptsSizes(std::move(sizes))) return slope;
     }
@@ -267,7 +267,7 @@ class Merger {
         sizes.insert({size / divisor, (size + divisor - 1) / divisor, size / divisor + 1});
       }
     }
-    const Sizes fixed = result_.fixed;
+    const SymbolSizes fixed = result_.fixed;
     const auto accepts = [&](const std::string& symbol, int64_t size, bool all_other) {
       result_.fixed[symbol] = size;
       const bool accepted =
@@ -320,7 +320,7 @@ class Merger {
 
   // A symbol may be accepted at 1 because that broadcasts.
   void LookBehindOnes() {
-    Sizes ones = result_.fixed;
+    SymbolSizes ones = result_.fixed;
     std::erase_if(ones, [](const auto& fixed) { return fixed.second != 1; });
     for (const auto& fixed : ones) {
       const std::string& symbol = fixed.first;
@@ -386,7 +386,7 @@ class Merger {
   }
 
   absl::Span<const std::vector<Dim>> inputs_;
-  const std::function<bool(const Sizes&)>& accepts_;
+  const std::function<bool(const SymbolSizes&)>& accepts_;
   const absl::Span<const int64_t> constant_sizes_;
   std::vector<std::string> apart_;          // those that are 1 or a constant's size
   std::vector<std::string> symbols_;        // those not derived, in order of the inputs

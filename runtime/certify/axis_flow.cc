@@ -21,8 +21,6 @@ namespace {
 using Source = AxisFlowValue::Source;
 using Verdict = AxisFinding::Verdict;
 
-bool SameNumber(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
-
 // The value that a constant holds at each position behind the end along dim `dim`, wherever the end
 // is. `query`: another dim of positions, of which only those before the end count: keys behind the
 // end lie behind the diagonal of a causal mask then.

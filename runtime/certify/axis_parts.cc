@@ -1,9 +1,9 @@
 #include "runtime/certify/axis_parts.h"
 
-#include <cmath>
 #include <utility>
 #include <vector>
 
+#include "runtime/certify/numbers.h"
 #include "runtime/graph/elements.h"
 #include "runtime/graph/shape.h"
 
@@ -30,8 +30,6 @@ struct Lines {
     return values[(line * size + place) * inner + i];
   }
 };
-
-bool SameNumber(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 // Places `small_at` and `large_at` of all lines hold the same.
 bool SamePlace(const Lines& small, int64_t small_at, const Lines& large, int64_t large_at) {

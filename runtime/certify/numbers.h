@@ -1,6 +1,7 @@
 // Numbers: a tensor while the probe makes it and compares it, its elements as double.
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,9 @@ struct Numbers {
   Shape shape;
   std::vector<double> values;
 };
+
+// Whether both are the same number; NaN equals NaN.
+inline bool SameNumber(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 // Values outside the dtype's range are clamped to it.
 Tensor ToTensor(const Numbers& numbers);

@@ -18,9 +18,9 @@ using Elements = SizeFacts::Elements;
 // "To the end", as exporters write it, is any number beyond all sizes.
 constexpr double kBeyondAllSizes = 1e9;
 
-class Forms {
+class NodeForms {
  public:
-  Forms(const SizeFacts& facts, const Node& node)
+  NodeForms(const SizeFacts& facts, const Node& node)
       : facts_(facts), node_(node), axis_(facts.question().position) {}
 
   absl::string_view Find() const {
@@ -174,7 +174,7 @@ bool MayHoldSizeForms(const Graph& graph) {
 }
 
 absl::string_view FormThatFollowsSize(const SizeFacts& facts, const Node& node) {
-  return Forms(facts, node).Find();
+  return NodeForms(facts, node).Find();
 }
 
 }  // namespace reprise

@@ -21,7 +21,7 @@ using Use = SizeUse;
 using Elements = SizeFacts::Elements;
 
 // Ops that sum, copy or move: straight lines stay straight.
-bool IsEven(Sizes sizes) { return sizes >= Sizes::kSum && sizes <= Sizes::kJoin; }
+bool KeepsLines(Sizes sizes) { return sizes >= Sizes::kSum && sizes <= Sizes::kJoin; }
 
 class Rules {
  public:
@@ -58,7 +58,7 @@ class Rules {
       default:
         break;
     }
-    if (IsEven(sizes)) return DeriveEven(id, node, sizes, output, most);
+    if (KeepsLines(sizes)) return DeriveEven(id, node, sizes, output, most);
     if (most == Use::kFixed) return DeriveFixed(id, node, output);
     switch (sizes) {
       case Sizes::kExtreme:
@@ -121,7 +121,7 @@ class Rules {
       const OpFacts& facts = FactsOf(*row);
       if (facts.sizes == Sizes::kOfShape) continue;
       const bool keeps = facts.sign == Sign::kOfOperands || facts.sign == Sign::kOfProduct;
-      if (!keeps || !IsEven(facts.sizes)) return false;
+      if (!keeps || !KeepsLines(facts.sizes)) return false;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (!row->IsValueInput(i) && !facts.Chooses(i)) left.push_back(node.inputs[i]);
       }

@@ -23,7 +23,7 @@ namespace {
 
 enum class Kind { kData, kEven, kUneven };
 
-bool IsEven(const Tensor& tensor) {
+bool IsUniform(const Tensor& tensor) {
   std::optional<double> first;
   return AllElements(tensor, [&](double value) {
     if (!first.has_value()) first = value;
@@ -57,7 +57,7 @@ constexpr Form kAnyForm = {.dims = {.unknown = true}};
 Form FormOf(const Tensor& tensor) {
   const auto rank = static_cast<int64_t>(tensor.shape().size());
   Form form = {.rank = rank};
-  if (IsEven(tensor)) return form;
+  if (IsUniform(tensor)) return form;
   for (int64_t d = 0; d < rank; ++d) {
     if (tensor.shape()[d] > 1) form.dims.along |= Bit(rank - 1 - d);
   }
@@ -66,9 +66,9 @@ Form FormOf(const Tensor& tensor) {
 
 // Follows the dims along which tables differ through the nodes that make them. A dim of a known
 // number of elements, as a list of sizes has it, never becomes one that grows.
-class Forms {
+class TableForms {
  public:
-  explicit Forms(const Graph& graph) : graph_(graph), forms_(graph.num_values()) {
+  explicit TableForms(const Graph& graph) : graph_(graph), forms_(graph.num_values()) {
     for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
       const Value& value = graph.value(id);
       if (value.kind == Value::Kind::kConstant) forms_[id] = FormOf(value.constant);
@@ -184,9 +184,9 @@ UnevenTables UnevenConstants(const Graph& symbolic) {
     const Value& value = symbolic.value(id);
     if (value.kind == Value::Kind::kParameter) kinds[id] = Kind::kUneven;
     if (value.kind != Value::Kind::kConstant) continue;
-    kinds[id] = IsEven(value.constant) ? Kind::kEven : Kind::kUneven;
+    kinds[id] = IsUniform(value.constant) ? Kind::kEven : Kind::kUneven;
   }
-  Forms forms(symbolic);
+  TableForms forms(symbolic);
   UnevenTables tables;
   for (const NodeId id : symbolic.NodeIds()) {
     const Node& node = symbolic.node(id);

@@ -19,8 +19,6 @@ namespace {
 // differs.
 constexpr int64_t kMostElements = 8;
 
-std::string Label(const Node& node) { return SourceLabel(node); }
-
 // "0.5" of a scalar or of one element, else "{1, 2}"; without the type.
 std::string Elements(const Tensor& tensor) {
   const std::string text = PrintTensor(tensor);
@@ -134,20 +132,20 @@ class Differ {
   std::string PlaceOf(size_t pair) const {
     while (pair-- > 0) {
       const NodePair& before = diff_.nodes[pair];
-      if (before.now != kNone) return absl::StrCat(" behind ", Label(now_.node(before.now)));
+      if (before.now != kNone) return absl::StrCat(" behind ", SourceLabel(now_.node(before.now)));
     }
     return " at the beginning";
   }
 
   void ComparePair(size_t i) {
     const NodePair& pair = diff_.nodes[i];
-    if (pair.was == kNone) return Say(Label(now_.node(pair.now)), " is new,", PlaceOf(i));
+    if (pair.was == kNone) return Say(SourceLabel(now_.node(pair.now)), " is new,", PlaceOf(i));
     if (pair.now == kNone) {
-      return Say(Label(was_.node(pair.was)), " is gone, which was", PlaceOf(i));
+      return Say(SourceLabel(was_.node(pair.was)), " is gone, which was", PlaceOf(i));
     }
     const Node& was = was_.node(pair.was);
     const Node& now = now_.node(pair.now);
-    if (was.op != now.op) return Say(Label(now), " stands where ", Label(was), " was");
+    if (was.op != now.op) return Say(SourceLabel(now), " stands where ", SourceLabel(was), " was");
     CompareAttributes(was, now);
     const size_t operands = std::max(was.inputs.size(), now.inputs.size());
     for (size_t k = 0; k < operands; ++k) CompareOperand(was, now, k);
@@ -163,14 +161,14 @@ class Differ {
       const auto* now_graph = now.attributes.Get<SubGraph>(name);
       if (was_graph != nullptr && now_graph != nullptr) {
         for (const std::string& cause : DiffGraphs(**was_graph, **now_graph).causes) {
-          Say("in ", name, " of ", Label(now), ": ", cause);
+          Say("in ", name, " of ", SourceLabel(now), ": ", cause);
         }
         continue;
       }
       const std::string before = AttributeText(was.attributes, name);
       const std::string after = AttributeText(now.attributes, name);
       if (before != after)
-        Say("attribute ", name, " of ", Label(now), ": ", after, ", was ", before);
+        Say("attribute ", name, " of ", SourceLabel(now), ": ", after, ", was ", before);
     }
   }
 
@@ -191,20 +189,21 @@ class Differ {
     if (before == kNone || after == kNone) {
       const Graph& graph = before == kNone ? now_ : was_;
       const ValueId id = before == kNone ? after : before;
-      return Say("input ", k, " of ", Label(now),
+      return Say("input ", k, " of ", SourceLabel(now),
                  before == kNone ? " is new: " : " is gone: ", Origin(graph, id));
     }
     const Value& a = was_.value(before);
     const Value& b = now_.value(after);
     if (a.kind == Value::Kind::kConstant && b.kind == Value::Kind::kConstant) {
       if (a.constant == b.constant) return;
-      return Say("constant ", k, " of ", Label(now), ConstantWords(a.constant, b.constant));
+      return Say("constant ", k, " of ", SourceLabel(now), ConstantWords(a.constant, b.constant));
     }
     if (a.kind == Value::Kind::kParameter && b.kind == Value::Kind::kParameter) {
       return CompareParameters(now, k, a, b);
     }
     if (SameOrigin(before, after)) return;
-    Say("input ", k, " of ", Label(now), ": ", Origin(now_, after), ", was ", Origin(was_, before));
+    Say("input ", k, " of ", SourceLabel(now), ": ", Origin(now_, after), ", was ",
+        Origin(was_, before));
   }
 
   void CompareParameters(const Node& now, size_t k, const Value& was_value,
@@ -215,7 +214,7 @@ class Differ {
       const std::string was_made = MadeBy(*was_value.parameter);
       const std::string now_made = MadeBy(*now_value.parameter);
       if (was_made == now_made) return;
-      return Say("parameter ", k, " of ", Label(now), ": ", now_made, ", was ", was_made);
+      return Say("parameter ", k, " of ", SourceLabel(now), ": ", now_made, ", was ", was_made);
     }
     const bool product =
         now.op == "MatMul" || now.op == "Gemm" || absl::StartsWith(now.op, "reprise.Linear");
@@ -223,14 +222,15 @@ class Differ {
         after.size() == 2) {
       const size_t columns = now.attributes.Int("transB", 0) != 0 ? 0 : 1;
       if (before[columns] != after[columns]) {
-        Say(Label(now), " has ", after[columns], " columns, was ", before[columns]);
+        Say(SourceLabel(now), " has ", after[columns], " columns, was ", before[columns]);
       }
       if (before[1 - columns] != after[1 - columns]) {
-        Say(Label(now), " has ", after[1 - columns], " rows of weights, was ", before[1 - columns]);
+        Say(SourceLabel(now), " has ", after[1 - columns], " rows of weights, was ",
+            before[1 - columns]);
       }
       return;
     }
-    Say("parameter ", k, " of ", Label(now), ": ", TypeOf(now_value.dtype, after), ", was ",
+    Say("parameter ", k, " of ", SourceLabel(now), ": ", TypeOf(now_value.dtype, after), ", was ",
         TypeOf(was_value.dtype, before));
   }
 
@@ -282,7 +282,7 @@ class Differ {
       default:
         return value.producer == kNone
                    ? absl::StrCat("'", value.name, "'")
-                   : absl::StrCat("the result of ", Label(graph.node(value.producer)));
+                   : absl::StrCat("the result of ", SourceLabel(graph.node(value.producer)));
     }
   }
 

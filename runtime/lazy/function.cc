@@ -10,7 +10,7 @@
 namespace reprise::lazy {
 namespace {
 
-std::string KeyOf(const std::vector<Tensor>& operands) {
+std::string OperandsKey(const std::vector<Tensor>& operands) {
   std::string key;
   for (const Tensor& operand : operands) {
     absl::StrAppend(&key, DTypeName(operand.dtype()), ShapeToString(operand.shape()), ";");
@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<Tensor>> Function::operator()(const std::vector<Tenso
   }
   // Pending ops are computed before anything of theirs is copied.
   RETURN_IF_ERROR(stream_.MarkStep());
-  std::unique_ptr<Captured>& known = graphs_[KeyOf(operands)];
+  std::unique_ptr<Captured>& known = graphs_[OperandsKey(operands)];
   if (known == nullptr) {
     auto captured = std::make_unique<Captured>();
     RETURN_IF_ERROR(CaptureFor(operands, *captured));

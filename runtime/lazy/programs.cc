@@ -12,7 +12,7 @@
 namespace reprise::lazy {
 namespace {
 
-std::string KeyOf(const TracedGraph& traced) {
+std::string ProgramKey(const TracedGraph& traced) {
   std::string key = Print(traced.graph, {.names = false});
   for (const TracedValuePtr& parameter : traced.parameters) {
     absl::StrAppend(&key, "#", parameter->parameter_number);
@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<Session>> Programs::Bind(TracedGraph& traced,
 }
 
 absl::StatusOr<Session*> Programs::Find(TracedGraph& traced) {
-  std::string key = KeyOf(traced);
+  std::string key = ProgramKey(traced);
   if (const auto found = by_key_.find(key); found != by_key_.end()) {
     entries_.splice(entries_.begin(), entries_, found->second);
     return entries_.front().session.get();

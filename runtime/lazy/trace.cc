@@ -22,7 +22,8 @@ constexpr size_t kRoomBehind = 64;
 // The largest value that one op makes by itself.
 constexpr int64_t kMostResultBytes = int64_t{4} << 30;
 
-absl::Status At(const absl::Status& status, absl::string_view op, const std::source_location& at) {
+absl::Status Located(const absl::Status& status, absl::string_view op,
+                     const std::source_location& at) {
   return absl::Status(status.code(), absl::StrCat(op, " ", PlaceText(at), ": ", status.message()));
 }
 
@@ -326,8 +327,8 @@ absl::StatusOr<std::vector<TracedValuePtr>> StreamState::Record(absl::string_vie
                                                                 std::source_location at) {
   const OpRow* row = FindOp(op);
   if (row == nullptr || row->Has(kInternal)) {
-    return At(absl::UnimplementedError("there is no such op; RegisterOp brings one of your own"),
-              op, at);
+    return Located(
+        absl::UnimplementedError("there is no such op; RegisterOp brings one of your own"), op, at);
   }
   DType number_dtype = DType::kFloat32;
   for (const Arg& arg : operands) {
@@ -382,12 +383,12 @@ absl::StatusOr<std::vector<TracedValuePtr>> StreamState::Record(absl::string_vie
   }
   if (on_host) {
     if (const absl::Status status = RunOnHost(*traced, values); !status.ok()) {
-      return At(status, op, at);
+      return Located(status, op, at);
     }
     return values;
   }
   const auto types = Infer(*traced, values.size());
-  if (!types.ok()) return At(types.status(), op, at);
+  if (!types.ok()) return Located(types.status(), op, at);
   for (size_t i = 0; i < values.size(); ++i) {
     values[i]->dtype = (*types)[i].first;
     values[i]->shape = (*types)[i].second;
@@ -400,7 +401,7 @@ absl::StatusOr<std::vector<TracedValuePtr>> StreamState::Record(absl::string_vie
   }
   if (options_.mode == Mode::kEager) {
     const absl::Status status = Run(values);
-    if (!status.ok()) return At(status, op, at);
+    if (!status.ok()) return Located(status, op, at);
   } else if (static_cast<int64_t>(pending_.size()) >= options_.max_pending_ops) {
     // The results have no handles yet: they stay pending, and hold what they need.
     RETURN_IF_ERROR(Compute());
@@ -483,7 +484,7 @@ absl::Status StreamState::Materialize(const TracedValuePtr& value, std::source_l
   }
   absl::Status status = Compute();
   if (status.ok() && !value->has_bytes()) status = Run({value});
-  if (!status.ok()) return Report(At(status, "a value that is read", at));
+  if (!status.ok()) return Report(Located(status, "a value that is read", at));
   return status;
 }
 

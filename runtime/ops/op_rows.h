@@ -8,8 +8,14 @@
 
 #include "absl/types/span.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/ops/result_types.h"
 
 namespace reprise::ops {
+
+// The rules of results that always have one dtype.
+inline constexpr TypeRule kBool = TypeIs<DType::kBool>, kUInt8 = TypeIs<DType::kUInt8>,
+                          kInt32 = TypeIs<DType::kInt32>, kInt64 = TypeIs<DType::kInt64>,
+                          kFloat32 = TypeIs<DType::kFloat32>, kFloat64 = TypeIs<DType::kFloat64>;
 
 absl::Span<const OpEntry> ElementwiseRows();  // rows_elementwise.cc
 absl::Span<const OpEntry> MovementRows();     // rows_movement.cc

@@ -14,10 +14,8 @@
 namespace reprise::ops {
 namespace {
 
-constexpr TypeRule kBool = TypeIs<DType::kBool>;
-
 // clang-format off
-constexpr OpEntry kRows[] = {
+constexpr OpEntry kElementwiseRows[] = {
     // Elementwise, one operand.
     {{AbsOp::kName, 1, 1, 1, 1, kElementwise, 0, SameRule<kNumbers>, AbsKernel, ElementwiseAxis},
      {.sign = Sign::kNeverNegative, .sizes = Sizes::kMagnitude, .marks = kBends}},
@@ -166,6 +164,6 @@ constexpr OpEntry kRows[] = {
 
 }  // namespace
 
-absl::Span<const OpEntry> ElementwiseRows() { return kRows; }
+absl::Span<const OpEntry> ElementwiseRows() { return kElementwiseRows; }
 
 }  // namespace reprise::ops

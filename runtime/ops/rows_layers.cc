@@ -41,11 +41,8 @@
 namespace reprise::ops {
 namespace {
 
-constexpr TypeRule kInt32 = TypeIs<DType::kInt32>, kInt64 = TypeIs<DType::kInt64>,
-                   kFloat32 = TypeIs<DType::kFloat32>;
-
 // clang-format off
-constexpr OpEntry kRows[] = {
+constexpr OpEntry kLayerRows[] = {
     // Reductions.
     {{ReduceSumOp::kName, 1, 2, 1, 1, 0, 0b10, ReduceRule, ReduceSumKernel, ReduceSumAxis},
      {.sign = Sign::kOfOperands, .positive = Positive::kOfFirst, .sizes = Sizes::kReduceSum, .rows = RowRule::kReduction, .packing = PackRule::kReduce, .border = Border::kSum, .marks = kReduces | kLight, .of_segment = "sum"}},
@@ -177,6 +174,6 @@ constexpr OpEntry kRows[] = {
 
 }  // namespace
 
-absl::Span<const OpEntry> LayerRows() { return kRows; }
+absl::Span<const OpEntry> LayerRows() { return kLayerRows; }
 
 }  // namespace reprise::ops

@@ -38,12 +38,8 @@
 namespace reprise::ops {
 namespace {
 
-constexpr TypeRule kUInt8 = TypeIs<DType::kUInt8>, kInt32 = TypeIs<DType::kInt32>,
-                   kInt64 = TypeIs<DType::kInt64>, kFloat32 = TypeIs<DType::kFloat32>,
-                   kFloat64 = TypeIs<DType::kFloat64>;
-
 // clang-format off
-constexpr OpEntry kRows[] = {
+constexpr OpEntry kModelRows[] = {
     // Attention.
     {{OnnxAttentionOp::kName, 3, 7, 1, 4, 0, 0, OnnxAttentionRule, OnnxAttentionKernel, AttentionAxis, TypeOfEach<TypeLike<0>, TypeLike<1>, TypeLike<2>, TypeLike<0>>},
      {.marks = kHeavy, .becomes = AttentionOp::kName}},
@@ -123,6 +119,6 @@ constexpr OpEntry kRows[] = {
 
 }  // namespace
 
-absl::Span<const OpEntry> ModelRows() { return kRows; }
+absl::Span<const OpEntry> ModelRows() { return kModelRows; }
 
 }  // namespace reprise::ops

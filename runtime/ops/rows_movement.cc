@@ -36,10 +36,8 @@
 namespace reprise::ops {
 namespace {
 
-constexpr TypeRule kInt64 = TypeIs<DType::kInt64>;
-
 // clang-format off
-constexpr OpEntry kRows[] = {
+constexpr OpEntry kMovementRows[] = {
     // Shapes.
     {{ShapeOp::kName, 1, 1, 1, 1, kShapeOnly, 0, ShapeRule, ShapeKernel, KnownAxis, kInt64},
      {.sign = Sign::kNeverNegative, .sizes = Sizes::kOfShape, .text = 0b1}},
@@ -129,6 +127,6 @@ constexpr OpEntry kRows[] = {
 
 }  // namespace
 
-absl::Span<const OpEntry> MovementRows() { return kRows; }
+absl::Span<const OpEntry> MovementRows() { return kMovementRows; }
 
 }  // namespace reprise::ops

@@ -8,19 +8,13 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/sequences/option_range.h"
 
 namespace reprise {
 namespace {
 
 constexpr int64_t kMostBeams = 64;
-constexpr double kNever = -std::numeric_limits<double>::infinity();
-
-template <class T>
-absl::Status InRange(absl::string_view name, T value, T low, T high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("parameter '", name, "' = ", value, " is out of range [", low, ", ", high, "]"));
-}
+constexpr double kNoScore = -std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -53,14 +47,14 @@ absl::StatusOr<bool> BeamSearch::Add(int64_t beam, absl::Span<const float> score
     ways_.push_back({.sum = from.sum, .beam = beam, .token = {.id = *forced}});
     return all_told();
   }
-  double highest = kNever;
+  double highest = kNoScore;
   for (const float score : scores) {
     if (std::isnan(score) || score == std::numeric_limits<float>::infinity()) {
       return absl::DataLossError("the model's scores are no numbers");
     }
     highest = std::max<double>(highest, score);
   }
-  if (highest == kNever) {
+  if (highest == kNoScore) {
     return absl::DataLossError("no token is left to go on with: all scores are -inf");
   }
   double total = 0;

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/sequences/option_range.h"
 
 namespace reprise {
 namespace {
@@ -22,13 +23,6 @@ uint64_t Mix(uint64_t x) {
   x ^= x >> 27;
   x *= 0x94D049BB133111EB;
   return x ^ (x >> 31);
-}
-
-template <class T>
-absl::Status InRange(absl::string_view name, T value, T low, T high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("parameter '", name, "' = ", value, " is out of range [", low, ", ", high, "]"));
 }
 
 // Better first; of equal ones the lower id.

@@ -17,6 +17,7 @@
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 #include "runtime/passes/specialize/specialize.h"
+#include "runtime/verify/probe_sizes.h"
 
 namespace reprise {
 namespace {
@@ -24,21 +25,21 @@ namespace {
 using Verdict = AxisFinding::Verdict;
 
 // Sizes of the axis: primes, which nothing else has, and what convolutions with strides take.
-constexpr std::pair<int64_t, int64_t> kSizes[] = {
+constexpr std::pair<int64_t, int64_t> kSizePairs[] = {
     {19, 23}, {7, 11}, {67, 101}, {64, 96}, {227, 259}, {224, 256}, {1031, 1499}, {4099, 5003}};
 // The same in steps of an axis that has multiples of one alone.
-constexpr std::pair<int64_t, int64_t> kSteps[] = {{3, 5}, {2, 3}, {7, 11}, {16, 24}};
+constexpr std::pair<int64_t, int64_t> kStepPairs[] = {{3, 5}, {2, 3}, {7, 11}, {16, 24}};
 
 // The pairs of sizes at which an axis is looked at.
 std::vector<std::pair<int64_t, int64_t>> SizesIn(int64_t step) {
-  if (step == 1) return {std::begin(kSizes), std::end(kSizes)};
+  if (step == 1) return {std::begin(kSizePairs), std::end(kSizePairs)};
   std::vector<std::pair<int64_t, int64_t>> sizes;
-  for (const auto& [small, large] : kSteps) sizes.emplace_back(small * step, large * step);
+  for (const auto& [small, large] : kStepPairs) sizes.emplace_back(small * step, large * step);
   return sizes;
 }
 
 // Sizes for the other axes; the batch has kOtherBatch.
-constexpr int64_t kOthers[] = {5, 16, 64, 224, 1024};
+constexpr int64_t kOtherSizes[] = {5, 16, 64, 224, 1024};
 constexpr int64_t kOtherBatch = 3;
 // The axis is looked at once more at the first of these sizes that the model takes. Caches of each
 // layer are no other axes for a table.
@@ -47,9 +48,6 @@ constexpr int64_t kMostOthers = 4;
 constexpr int64_t kHighBatch = 7;
 // A request may have more of the other axes than any bucket.
 constexpr int64_t kLargestRequest = 1 << 20;
-
-// A graph that is only read takes no memory: it is made even for many rows of large pictures.
-constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} << 50};
 
 // Whether strides leave another number of positions, more than one, at each of the two sizes that
 // `a` and `b` are specialised at: at small ones dims of few positions look as if nothing moved
@@ -108,7 +106,7 @@ class Finder {
   AxisFinding Walk() const {
     std::string refusal;
     std::optional<AxisFinding> finding;
-    for (const int64_t other : kOthers) {
+    for (const int64_t other : kOtherSizes) {
       for (const auto& [small, large] : SizesIn(question_.axes[question_.position].step)) {
         const auto a = At(small, other), b = At(large, other);
         if (a.ok() && b.ok() && (!finding.has_value() || TellsStridesApart(*a, *b))) {
@@ -220,7 +218,7 @@ std::optional<SizeSample> SizeSampler::At(const std::vector<int64_t>& sizes) con
 void SizeSampler::FindGrid() const {
   // A sample takes a specialisation; they are as many as two to the power of the axes.
   if (axes_.size() > SizePolynomial::kMaxAxes) return;
-  for (const auto& [small, large] : kSizes) {
+  for (const auto& [small, large] : kSizePairs) {
     std::vector<SizeSample> grid;
     const size_t corners = size_t{1} << axes_.size();
     for (size_t corner = 0; corner < corners; ++corner) {

@@ -10,11 +10,9 @@ namespace {
 constexpr int64_t kOtherLength = 5;
 
 // Steps of models that make maps smaller and larger again, ascending.
-constexpr int64_t kSteps[] = {1, 2, 3, 4, 6, 8, 12, 14, 16, 24, 28, 32, 48, 64, 96, 128, 256};
+constexpr int64_t kTriedSteps[] = {1, 2, 3, 4, 6, 8, 12, 14, 16, 24, 28, 32, 48, 64, 96, 128, 256};
 // The multiples that are tried of each, behind the size that the other axes have.
 constexpr int64_t kMultiples[] = {1, 2, 3, 4, 7};
-// A graph that is only read takes no memory.
-constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} << 50};
 
 }  // namespace
 
@@ -45,7 +43,7 @@ int64_t FindStep(const Graph& graph, const std::vector<ModelAxis>& axes, size_t 
   };
   for (const int64_t other : kFitLengths) {
     if (!takes(other, other)) continue;
-    for (const int64_t step : kSteps) {
+    for (const int64_t step : kTriedSteps) {
       if (other % step != 0) continue;
       const auto is_taken = [&](int64_t times) { return takes(other + times * step, other); };
       if (absl::c_all_of(kMultiples, is_taken)) return step;

@@ -23,6 +23,9 @@ inline constexpr int64_t kFitBatch = 2;
 // recording.
 inline constexpr int64_t kFitLengths[] = {5, 16, 64, 96, 224, 256, 512, 1024, 4096, 16384};
 
+// A graph that is only read takes no memory: it is made even for many rows of large pictures.
+inline constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} << 50};
+
 // The axis at `position` at `size`, every other one small, one request.
 Binding SmallBinding(const std::vector<ModelAxis>& axes, size_t position, int64_t size);
 

@@ -20,7 +20,7 @@ namespace {
 using Verdict = AxisFinding::Verdict;
 
 // Rounds of mixes, and where the ops leave something open.
-constexpr int kSweeps = 1, kMoreSweeps = 4;
+constexpr int kMixSweeps = 1, kMoreMixSweeps = 4;
 
 // It takes some of what it has by numbers that count from the end.
 bool MayTakeEnd(const Graph& graph, const Node& node) {
@@ -81,7 +81,7 @@ absl::StatusOr<RequestProof::Found> RequestProof::Run(ProberLanes& lanes,
     PackingCheck check(form);
     const absl::Status status = prober.Check(
         check, ranges, PaddingProber::OptionsFor(subject_, prober.graph(), form.sequence_axis),
-        {.sweeps = open.empty() ? kSweeps : kMoreSweeps, .any_mask = form.takes_any_mask});
+        {.sweeps = open.empty() ? kMixSweeps : kMoreMixSweeps, .any_mask = form.takes_any_mask});
     answers = check.answers();
     return status;
   }));

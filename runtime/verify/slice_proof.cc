@@ -22,8 +22,8 @@ namespace {
 using Verdict = AxisFinding::Verdict;
 
 // Sizes of an axis while two graphs are compared, and of the others: the first that it takes.
-constexpr int64_t kSizes[] = {19, 8, 64, 224};
-constexpr int64_t kOthers[] = {5, 16, 64, 224};
+constexpr int64_t kComparedSizes[] = {19, 8, 64, 224};
+constexpr int64_t kComparedOthers[] = {5, 16, 64, 224};
 constexpr int64_t kRows = 3;
 
 // An axis of another size in the second of two graphs of one model.
@@ -212,7 +212,7 @@ int64_t SliceProof::LargestTaken(size_t position) const {
     for (size_t i = 0; i < axes_.size(); ++i) {
       binding.axes[axes_[i].symbol] = i == position       ? size
                                       : axes_[i].is_batch ? 1
-                                                          : axes_[i].Fitting(kOthers[0]);
+                                                          : axes_[i].Fitting(kComparedOthers[0]);
     }
     if (Specialize(subject_.graph, binding).ok()) return size;
   }
@@ -233,8 +233,8 @@ absl::StatusOr<Graph> SliceProof::At(size_t position, int64_t size, int64_t othe
 }
 
 bool SliceProof::IsSameComputation(size_t position, int64_t largest) const {
-  for (const int64_t other : kOthers) {
-    for (const int64_t size : kSizes) {
+  for (const int64_t other : kComparedOthers) {
+    for (const int64_t size : kComparedSizes) {
       if (size % axes_[position].step != 0) continue;
       const auto measured = At(position, size, other, /*in_slice=*/false);
       const auto here = At(position, size, other, /*in_slice=*/true);

@@ -31,7 +31,7 @@ constexpr Hint kFields[] = {
 };
 
 // THE table of parameters; one that ends in '.' is a family.
-constexpr Hint kParameters[] = {
+constexpr Hint kHints[] = {
     {"intra_op_thread_count", kThreads},
     {"inter_op_thread_count", kThreads},
     {"execution_mode", kThreads},
@@ -65,7 +65,7 @@ absl::string_view FieldHint(absl::string_view path) {
 }
 
 absl::string_view ParameterHint(absl::string_view name) {
-  for (const Hint& hint : kParameters) {
+  for (const Hint& hint : kHints) {
     const bool fits =
         hint.name.back() == '.' ? absl::StartsWith(name, hint.name) : name == hint.name;
     if (fits) return hint.instead;
@@ -76,7 +76,7 @@ absl::string_view ParameterHint(absl::string_view name) {
 std::vector<std::pair<std::string, std::string>> ConfigHints() {
   std::vector<std::pair<std::string, std::string>> table;
   for (const Hint& hint : kFields) table.emplace_back(hint.name, hint.instead);
-  for (const Hint& hint : kParameters) {
+  for (const Hint& hint : kHints) {
     table.emplace_back(
         hint.name.back() == '.' ? absl::StrCat(hint.name, "*") : std::string(hint.name),
         hint.instead);

@@ -77,7 +77,7 @@ struct ProcessRow {
   double (*read)(const ProcessStat& stat);
 };
 
-constexpr ProcessRow kRows[] = {
+constexpr ProcessRow kProcessRows[] = {
     {{"process_resident_memory_bytes", MetricType::kGauge, "Resident memory of the process"},
      [](const ProcessStat& stat) { return stat.resident_bytes; }},
     {{"process_virtual_memory_bytes", MetricType::kGauge, "Address space of the process"},
@@ -99,7 +99,7 @@ constexpr ProcessRow kRows[] = {
 void AppendProcessMetrics(std::vector<prometheus::MetricFamily>& families) {
   ProcessStat stat = ReadStat();
   stat.open_fds = OpenFds();
-  for (const ProcessRow& row : kRows) families.push_back(FamilyOf(row.head, row.read(stat)));
+  for (const ProcessRow& row : kProcessRows) families.push_back(FamilyOf(row.head, row.read(stat)));
 }
 
 }  // namespace reprise

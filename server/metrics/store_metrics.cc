@@ -22,7 +22,7 @@ struct StoreRow {
   bool tells_that_there_is_none = false;
 };
 
-constexpr StoreRow kRows[] = {
+constexpr StoreRow kStoreRows[] = {
     {{"reprise_store_usable", MetricType::kGauge,
       "1 while the recipe store's folder can be used, 0 when it fails; absent without "
       "--recipe-cache"},
@@ -62,7 +62,7 @@ void AppendStoreMetrics(const RecipeStore* store, bool wanted,
                         std::vector<prometheus::MetricFamily>& families) {
   std::optional<Stats> stats;
   if (store != nullptr) stats = store->GetStats();
-  for (const StoreRow& row : kRows) {
+  for (const StoreRow& row : kStoreRows) {
     std::optional<double> value;
     if (stats.has_value()) {
       value = row.read(*stats);

@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-using Value = inference::LogSettingsRequest::SettingValue;
+using SettingValue = inference::LogSettingsRequest::SettingValue;
 
 absl::Status WrongKind(const std::string& name, absl::string_view kind) {
   return absl::InvalidArgumentError(absl::StrCat("log setting '", name, "' wants ", kind));
@@ -21,7 +21,7 @@ void Show(LogLevel level, bool shown, LogLevels& levels) {
   if (!shown && levels.base <= level) levels.base = below;
 }
 
-absl::Status Apply(const std::string& name, const Value& value, LogLevels& levels) {
+absl::Status Apply(const std::string& name, const SettingValue& value, LogLevels& levels) {
   for (const LogLevel level : {LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError}) {
     if (name != absl::StrCat("log_", LogLevelName(level))) continue;
     if (!value.has_bool_param()) return WrongKind(name, "true or false");
@@ -62,7 +62,7 @@ absl::StatusOr<inference::LogSettingsResponse> AnswerLogSettings(
   LogLevels levels = log.levels();
   for (const auto& [name, value] : request.settings()) {
     // Clients name what they do not want to change without a value.
-    if (value.parameter_choice_case() == Value::PARAMETER_CHOICE_NOT_SET) continue;
+    if (value.parameter_choice_case() == SettingValue::PARAMETER_CHOICE_NOT_SET) continue;
     RETURN_IF_ERROR(Apply(name, value, levels));
   }
   if (!request.settings().empty()) log.Set(levels);

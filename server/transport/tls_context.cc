@@ -12,7 +12,7 @@ namespace reprise {
 namespace {
 
 // How often the files are looked at.
-constexpr std::chrono::seconds kLookTime(1);
+constexpr std::chrono::seconds kReloadInterval(1);
 
 std::string LastError() {
   const unsigned long code = ERR_peek_last_error();
@@ -110,7 +110,7 @@ std::unique_ptr<SSL, decltype(&SSL_free)> TlsContext::NewSession() {
   {
     MutexLock lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
-    if (now - looked_ >= kLookTime) {
+    if (now - looked_ >= kReloadInterval) {
       looked_ = now;
       if (std::string states = FileStates(); states != states_) {
         states_ = std::move(states);

@@ -3,13 +3,13 @@
 namespace reprise {
 namespace {
 
-struct Row {
+struct DatatypeRow {
   DType dtype;
   const char* name;
   inference::DataType config;
 };
 
-constexpr Row kRows[] = {
+constexpr DatatypeRow kDatatypeRows[] = {
     {DType::kUndefined, "", inference::TYPE_INVALID},
     {DType::kBool, "BOOL", inference::TYPE_BOOL},
     {DType::kUInt8, "UINT8", inference::TYPE_UINT8},
@@ -26,11 +26,11 @@ constexpr Row kRows[] = {
     {DType::kBFloat16, "BF16", inference::TYPE_BF16},
 };
 
-const Row& RowOf(DType dtype) {
-  for (const Row& row : kRows) {
+const DatatypeRow& RowOf(DType dtype) {
+  for (const DatatypeRow& row : kDatatypeRows) {
     if (row.dtype == dtype) return row;
   }
-  return kRows[0];
+  return kDatatypeRows[0];
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ const Row& RowOf(DType dtype) {
 absl::string_view ProtocolName(DType dtype) { return RowOf(dtype).name; }
 
 std::optional<DType> ParseProtocolName(absl::string_view name) {
-  for (const Row& row : kRows) {
+  for (const DatatypeRow& row : kDatatypeRows) {
     if (row.dtype != DType::kUndefined && name == row.name) return row.dtype;
   }
   return std::nullopt;

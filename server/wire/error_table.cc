@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-constexpr ErrorRow kRows[] = {
+constexpr ErrorRow kErrorRows[] = {
     {absl::StatusCode::kInternal, "INTERNAL", 13, 500},  // the first row stands for all others
     {absl::StatusCode::kOk, "OK", 0, 200},
     {absl::StatusCode::kCancelled, "CANCELLED", 1, 499},
@@ -29,10 +29,10 @@ constexpr size_t kLongestMessage = 2048;
 }  // namespace
 
 const ErrorRow& ErrorRowOf(absl::StatusCode code) {
-  for (const ErrorRow& row : kRows) {
+  for (const ErrorRow& row : kErrorRows) {
     if (row.code == code) return row;
   }
-  return kRows[0];
+  return kErrorRows[0];
 }
 
 std::string ErrorMessage(const absl::Status& status) {

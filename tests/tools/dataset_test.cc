@@ -89,14 +89,14 @@ TEST(DatasetTest, LinesOfJsonAndFoldersAreSamples) {
               HasSubstr("b.jsonl:1"));
 }
 
-Dataset Lengths(const std::vector<int64_t>& lengths) {
+Dataset DatasetOf(const std::vector<int64_t>& lengths) {
   Dataset dataset = {.inputs = {"x"}};
   for (const int64_t length : lengths) dataset.samples.push_back({{length}});
   return dataset;
 }
 
 TEST(BatchesTest, ArePaddedToTheirLongestOrToBucketsOrNotAtAll) {
-  const Dataset dataset = Lengths({3, 5, 4, 4, 9});
+  const Dataset dataset = DatasetOf({3, 5, 4, 4, 9});
   ShapeColumns batches = BatchesOf(dataset, {.batch = 2});
   ASSERT_EQ(batches.rows.size(), 3);
   EXPECT_THAT(batches.rows[0], ElementsAre(ElementsAre(2, 5)));

@@ -18,6 +18,7 @@
 #include "runtime/bucket/solver.h"
 #include "runtime/recipe/record_file.h"
 #include "tools/files/array_file.h"
+#include "tools/files/file_bytes.h"
 #include "tools/files/media_size.h"
 
 namespace reprise::cli {
@@ -25,7 +26,6 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-constexpr int64_t kMostBytes = int64_t{1} << 31;
 constexpr size_t kMostSamples = 10'000'000;
 
 // A list of whole numbers is a list of lengths, of anything else each row is a sample.
@@ -86,7 +86,7 @@ Shape ShapeOfJson(const nlohmann::json& value) {
 }
 
 absl::StatusOr<Dataset> ReadJsonLines(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kMostBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kMostFileBytes));
   Dataset dataset;
   int number = 0;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {

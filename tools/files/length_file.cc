@@ -1,10 +1,6 @@
 #include "tools/files/length_file.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <system_error>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -14,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "runtime/base/status_macros.h"
+#include "tools/files/file_bytes.h"
 
 namespace reprise::cli {
 namespace {
@@ -27,17 +24,6 @@ struct Line {
   int number = 0;
   std::vector<std::string> cells;
 };
-
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
-    return absl::NotFoundError(absl::StrCat("cannot read '", path, "': it is a folder"));
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot read '", path, "'"));
-  return text.str();
-}
 
 // The cells of a line, separated by commas; within double quotes a comma is one of the text.
 std::vector<std::string> Cells(absl::string_view line) {

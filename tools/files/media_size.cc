@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tools/files/file_bytes.h"
 
 namespace reprise::cli {
 namespace {
@@ -23,23 +24,13 @@ uint64_t Big(absl::string_view bytes) {
   return value;
 }
 
-uint64_t Little(absl::string_view bytes) {
-  uint64_t value = 0;
-  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes[i]);
-  return value;
-}
-
-absl::Status Bad(const std::string& name, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("'", name, "' ", what));
-}
-
 // Chunks: four letters, a size, the bytes, one more where that is odd.
 absl::StatusOr<Size> WavSize(absl::string_view head, int64_t file_bytes, const std::string& name) {
   uint64_t frame_bytes = 0;
   for (size_t at = 12; at + 8 <= head.size();) {
     const absl::string_view kind = head.substr(at, 4);
-    const uint64_t size = Little(head.substr(at + 4, 4));
-    if (kind == "fmt " && at + 24 <= head.size()) frame_bytes = Little(head.substr(at + 20, 2));
+    const uint64_t size = LittleEndian(head.substr(at + 4, 4));
+    if (kind == "fmt " && at + 24 <= head.size()) frame_bytes = LittleEndian(head.substr(at + 20, 2));
     if (kind == "data") {
       if (frame_bytes == 0) break;
       // A writer that did not know the size at its beginning wrote the largest one.
@@ -48,7 +39,7 @@ absl::StatusOr<Size> WavSize(absl::string_view head, int64_t file_bytes, const s
     }
     at += 8 + size + size % 2;
   }
-  return Bad(name, "is a WAV file without a format and data");
+  return BadFile(name, "is a WAV file without a format and data");
 }
 
 // Segments: 0xFF, a marker, a size that counts its own two bytes. A frame header has the size.
@@ -73,7 +64,7 @@ absl::StatusOr<Size> JpegSize(absl::string_view head, const std::string& name) {
     }
     at += 2 + Big(head.substr(at + 2, 2));
   }
-  return Bad(name, "is a JPEG file without a frame header");
+  return BadFile(name, "is a JPEG file without a frame header");
 }
 
 }  // namespace
@@ -85,7 +76,7 @@ absl::StatusOr<Size> ParseMediaSize(absl::string_view head, int64_t file_bytes,
     return WavSize(head, file_bytes, name);
   }
   if (absl::StartsWith(head, kPng)) {
-    if (head.size() < 24) return Bad(name, "is a PNG file that is cut short");
+    if (head.size() < 24) return BadFile(name, "is a PNG file that is cut short");
     return Size(std::vector<int64_t>{static_cast<int64_t>(Big(head.substr(20, 4))),
                                      static_cast<int64_t>(Big(head.substr(16, 4)))});
   }
@@ -98,7 +89,7 @@ absl::StatusOr<Size> MediaSizeOf(const std::string& path) {
                                                              &std::fclose);
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
-  if (file == nullptr || error) return Bad(path, "cannot be read");
+  if (file == nullptr || error) return BadFile(path, "cannot be read");
   std::string head(std::min<size_t>(kMostHead, bytes), '\0');
   head.resize(std::fread(head.data(), 1, head.size(), file.get()));
   return ParseMediaSize(head, static_cast<int64_t>(bytes), path);

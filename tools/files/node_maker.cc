@@ -1,6 +1,7 @@
 #include "tools/files/node_maker.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -198,6 +199,18 @@ std::vector<int64_t> IntsAttribute(const onnx::NodeProto& node, const char* name
     if (attribute.name() == name) return {attribute.ints().begin(), attribute.ints().end()};
   }
   return {};
+}
+
+std::optional<double> NeutralOf(const std::string& reduction) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (reduction == "ReduceSum" || reduction == "ReduceMean" || reduction == "ReduceL1" ||
+      reduction == "ReduceL2" || reduction == "ReduceSumSquare") {
+    return 0;
+  }
+  if (reduction == "ReduceProd") return 1;
+  if (reduction == "ReduceMax" || reduction == "ReduceLogSumExp") return -kInfinity;
+  if (reduction == "ReduceMin") return kInfinity;
+  return std::nullopt;
 }
 
 }  // namespace reprise::cli

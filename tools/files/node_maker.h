@@ -63,4 +63,7 @@ class NodeMaker {
 int64_t IntAttribute(const onnx::NodeProto& node, const char* name, int64_t fallback);
 std::vector<int64_t> IntsAttribute(const onnx::NodeProto& node, const char* name);
 
+// Returns the value that changes no result of `reduction`, or nullopt for one that has none here.
+std::optional<double> NeutralOf(const std::string& reduction);
+
 }  // namespace reprise::cli

@@ -13,12 +13,12 @@
 #include "runtime/onnx/file/node_metadata.h"
 #include "runtime/onnx/file/onnx_proto.h"
 #include "runtime/recipe/record_file.h"
+#include "tools/files/file_bytes.h"
 
 namespace reprise::cli {
 namespace {
 
 constexpr char kNoScope[] = "(model)";
-constexpr int64_t kMostBytes = int64_t{1} << 31;
 
 // "['', 'encoder', 'encoder.layer', 'linear_1']": the last but one is the innermost module.
 std::string ModuleOfScopes(absl::string_view list) {
@@ -96,7 +96,7 @@ std::string ScopeOf(const std::string& node) {
 }
 
 absl::StatusOr<NodePlaces> NodePlaces::Read(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path, kMostBytes));
+  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path, kMostFileBytes));
   onnx::ModelProto model;
   if (!model.ParseFromString(bytes)) {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no ONNX model"));

@@ -36,18 +36,6 @@ bool IsElementwise(const std::string& op) {
   return op == "Cast" || op == "Identity" || (row != nullptr && row->Has(kElementwise));
 }
 
-std::optional<double> Neutral(const std::string& reduction) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (reduction == "ReduceSum" || reduction == "ReduceMean" || reduction == "ReduceL1" ||
-      reduction == "ReduceL2" || reduction == "ReduceSumSquare") {
-    return 0;
-  }
-  if (reduction == "ReduceProd") return 1;
-  if (reduction == "ReduceMax" || reduction == "ReduceLogSumExp") return -kInfinity;
-  if (reduction == "ReduceMin") return kInfinity;
-  return std::nullopt;
-}
-
 absl::Status NoForm(const NodeProto& node, const std::string& why) {
   return absl::UnimplementedError(absl::StrCat("no rewrite is known where ", node.op_type(), " '",
                                                node.name().empty() ? node.output(0) : node.name(),
@@ -242,7 +230,7 @@ class RowRewriter {
       return absl::OkStatus();
     }
     const std::string& op = node.op_type();
-    if (Neutral(op).has_value() && rows_.contains(node.input(0))) return FollowReduction(i);
+    if (NeutralOf(op).has_value() && rows_.contains(node.input(0))) return FollowReduction(i);
     Rows result;
     if (IsElementwise(op)) {
       RETURN_IF_ERROR(FollowElementwise(node, result));
@@ -476,7 +464,7 @@ class RowRewriter {
     const bool mean = node.op_type() == "ReduceMean";
     const std::string mask = Widened(rows);
     const std::string neutral =
-        maker_.Like(static_cast<float>(*Neutral(node.op_type())), rows.name);
+        maker_.Like(static_cast<float>(*NeutralOf(node.op_type())), rows.name);
     const std::string kept = maker_.Add("Where", {mask, rows.name, neutral});
     std::string result = maker_.Reduce(mean ? "ReduceSum" : node.op_type(), kept, axes, keepdims);
     if (mean) {

@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "tools/files/row_forms.h"
+#include "tools/files/node_maker.h"
 
 namespace reprise::cli {
 namespace {
@@ -25,19 +26,6 @@ const std::set<std::string>& Elementwise() {
        "Mul", "Neg",      "Pow",  "Reciprocal", "Relu", "Round",     "Sigmoid", "Sign",
        "Sin", "Softplus", "Sqrt", "Sub",        "Tanh"});
   return *names;
-}
-
-// The value that changes no result of a reduction; nullopt for a reduction that has none here.
-std::optional<double> Neutral(const std::string& reduction) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (reduction == "ReduceSum" || reduction == "ReduceMean" || reduction == "ReduceL1" ||
-      reduction == "ReduceL2" || reduction == "ReduceSumSquare") {
-    return 0;
-  }
-  if (reduction == "ReduceProd") return 1;
-  if (reduction == "ReduceMax" || reduction == "ReduceLogSumExp") return -kInfinity;
-  if (reduction == "ReduceMin") return kInfinity;
-  return std::nullopt;
 }
 
 class Finder {
@@ -192,7 +180,7 @@ class Finder {
       const int next = OnlyUser(value);
       if (next < 0) return false;
       const onnx::NodeProto& at = node(next);
-      if (Neutral(at.op_type()).has_value() && at.input(0) == value) {
+      if (NeutralOf(at.op_type()).has_value() && at.input(0) == value) {
         if (at.input_size() > 1 && !at.input(1).empty() && !IsConstant(at.input(1))) return false;
         form.known = true;
         form.reduction = next;
@@ -257,7 +245,7 @@ class Rewriter {
       next.set_output(0, values);
       added_.push_back(next);
     }
-    const double neutral = form_.reduction < 0 ? 0 : *Neutral(reduction.op_type());
+    const double neutral = form_.reduction < 0 ? 0 : *NeutralOf(reduction.op_type());
     const std::string kept = New("Where", {mask, values, Number("neutral", neutral)}, "kept");
     if (form_.reduction < 0) {
       added_.back().set_output(0, form_.output);

@@ -22,7 +22,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr auto kRight = Table::Align::kRight;
 
 std::string DimsText(const std::vector<Dim>& dims) {
   return absl::StrCat(

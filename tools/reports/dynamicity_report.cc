@@ -13,7 +13,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr auto kRight = Table::Align::kRight;
 
 std::string Percentage(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
 

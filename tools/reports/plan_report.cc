@@ -13,7 +13,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr auto kRight = Table::Align::kRight;
 constexpr int kChartWidth = 60;
 // Below the batch buckets of a fresh server, a product of more than this needs a line of its own.
 constexpr int64_t kDefaultMaxBatchTokens = 4096;

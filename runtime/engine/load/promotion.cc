@@ -21,7 +21,7 @@ namespace reprise {
 namespace {
 
 // Sizes of dims at which the graph is looked at: the first that it takes.
-constexpr int64_t kSizes[] = {8, 12, 7, 16, 64, 224, 1, 1000};
+constexpr int64_t kTriedSizes[] = {8, 12, 7, 16, 64, 224, 1, 1000};
 constexpr int64_t kRows = 2;
 
 absl::Status Refused(const std::string& name, absl::string_view why) {
@@ -82,7 +82,7 @@ absl::StatusOr<Graph> SpecializeSomewhere(const Graph& graph, const std::vector<
                                           Binding& binding) {
   absl::StatusOr<Graph> specialized = Specialize(graph, binding);
   if (specialized.ok() || !binding.axes.empty()) return specialized;
-  for (const int64_t size : kSizes) {
+  for (const int64_t size : kTriedSizes) {
     for (const int64_t rows : {kRows, size}) {
       for (const ModelIo& input : inputs) {
         for (size_t d = 0; d < input.dims.size(); ++d) {

@@ -8,7 +8,7 @@ namespace reprise {
 namespace {
 
 // 1 because it broadcasts and is squeezed away; the others have nothing in common.
-constexpr int64_t kSizes[] = {1, 7, 12};
+constexpr int64_t kCheckedSizes[] = {1, 7, 12};
 
 std::string Declared(absl::Span<const ModelIo> inputs) {
   return absl::StrJoin(inputs, ", ", [](std::string* out, const ModelIo& input) {
@@ -35,7 +35,7 @@ absl::Status CheckSomeSizes(
   }
   absl::Status first;
   bool always_rank = true, always_same = true;
-  for (const int64_t size : kSizes) {
+  for (const int64_t size : kCheckedSizes) {
     for (auto& [symbol, value] : sizes) value = size;
     const absl::Status status = specialize(sizes);
     if (!absl::IsInvalidArgument(status)) return absl::OkStatus();

@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-constexpr int kMaxNodes = 64;             // the nodes that are run for one value
+constexpr int kMaxNodesRun = 64;          // the nodes that are run for one value
 constexpr int64_t kMaxBytes = 64 * 1024;  // the limit for the result of each of them
 
 class Walk {
@@ -36,7 +36,7 @@ class Walk {
 
  private:
   const Graph& graph_;
-  int nodes_left_ = kMaxNodes;
+  int nodes_left_ = kMaxNodesRun;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kPayload[] = "reprise.reasons";
 // Names that one reason lists: enough to find the place in any exporter's output.
-constexpr size_t kMaxNodes = 16;
+constexpr size_t kMaxNodesListed = 16;
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void Reasons::AddNode(absl::StatusCode code, NodeReason reason) {
 
 std::string Reasons::Text(const Entry& entry) {
   if (entry.nodes.empty()) return entry.before;
-  const size_t listed = std::min(entry.nodes.size(), kMaxNodes);
+  const size_t listed = std::min(entry.nodes.size(), kMaxNodesListed);
   std::string nodes =
       absl::StrCat(entry.nodes.size() == 1 ? "node " : "nodes ",
                    absl::StrJoin(entry.nodes.begin(), entry.nodes.begin() + listed, ", "));

@@ -14,7 +14,6 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kMaxListLength = 65536;       // pieces of one tensor
 constexpr int64_t kMaxSize = int64_t{1} << 31;  // size of a piece, and the largest place of one
 
 int64_t IntOf(const FlatNode& node, absl::string_view name, int64_t fallback) {

@@ -13,8 +13,7 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kMaxListLength = 65536;  // pieces of one tensor
-constexpr int64_t kMaxListed = 1 << 21;    // tensors in all lists that are made or taken
+constexpr int64_t kMaxListed = 1 << 21;  // tensors in all lists that are made or taken
 
 }  // namespace
 

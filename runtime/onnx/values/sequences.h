@@ -54,6 +54,8 @@ class SequenceWalk {
   void DefineUnknownResults(const FlatNode& node);
 
  private:
+  static constexpr int64_t kMaxListLength = 65536;  // pieces of one tensor
+
   // Pieces of `source` along `axis`, each of `size` elements but the last, which may be shorter.
   struct Pieces {
     ValueId source = kNone;

@@ -16,7 +16,7 @@
 namespace reprise::ops {
 namespace {
 
-struct Dims {
+struct AttentionDims {
   int64_t batch, queries, keys, heads, size, size_v;
   int64_t kv_heads = 0;
   bool packed, k_by_head = false, v_by_head = false;
@@ -36,8 +36,8 @@ std::optional<KeyDims> KeyDimsOf(const Shape& shape, bool by_head, int64_t heads
 
 // `shape(i)` is the shape of input i.
 template <typename F>
-absl::StatusOr<Dims> DimsOf(const Node& node, F shape) {
-  Dims dims;
+absl::StatusOr<AttentionDims> AttentionDimsOf(const Node& node, F shape) {
+  AttentionDims dims;
   const auto op = AttentionOp::From(node.attributes);
   dims.packed = op.packed_qkv;
   dims.heads = op.num_heads;
@@ -171,9 +171,9 @@ absl::Status CheckSinks(InferContext& context, size_t input, int64_t heads) {
 
 absl::Status AttentionRule(InferContext& context) {
   RETURN_IF_ERROR(CheckAttentionInputs(context));
-  ASSIGN_OR_RETURN(const Dims dims, DimsOf(context.node(), [&](size_t i) -> const Shape& {
-                     return context.shape(i);
-                   }));
+  ASSIGN_OR_RETURN(
+      const AttentionDims dims,
+      AttentionDimsOf(context.node(), [&](size_t i) -> const Shape& { return context.shape(i); }));
   if (context.has_input(3)) {
     RETURN_IF_ERROR(CheckType(context, 3, TypeBit(DType::kFloat32) | kBools));
     const Shape scores = {dims.batch, dims.heads, dims.queries, dims.keys};
@@ -189,7 +189,8 @@ absl::Status AttentionRule(InferContext& context) {
 }
 
 absl::Status AttentionKernel(const KernelContext& context) {
-  ASSIGN_OR_RETURN(const Dims dims, DimsOf(context.node, [&](size_t i) -> const Shape& {
+  ASSIGN_OR_RETURN(const AttentionDims dims,
+                   AttentionDimsOf(context.node, [&](size_t i) -> const Shape& {
                      return context.inputs[i].shape;
                    }));
   AttentionProblem p;

@@ -17,7 +17,7 @@ namespace {
 
 using In = RelativeAttentionOp;
 
-struct Dims {
+struct RelativeDims {
   int64_t batch, length, heads, size, size_v;
   int64_t queries;     // rows of q, of each of `batch`
   bool packed;         // rows are tokens of segments
@@ -25,13 +25,13 @@ struct Dims {
 };
 
 // Which rows of q are computed, and where the first of them stands among the keys.
-struct Queries {
+struct RelativeQueries {
   int64_t first, count, place;
 };
 
 template <typename F>
-absl::StatusOr<Dims> DimsOf(const Node& node, F shape) {
-  Dims dims;
+absl::StatusOr<RelativeDims> RelativeDimsOf(const Node& node, F shape) {
+  RelativeDims dims;
   dims.packed = node.input(In::kSegments) != kNone;
   dims.heads = RelativeAttentionOp::From(node.attributes).num_heads;
   const size_t rank = dims.packed ? 2 : 3;
@@ -56,7 +56,7 @@ absl::StatusOr<Dims> DimsOf(const Node& node, F shape) {
   return dims;
 }
 
-absl::Status CheckTable(const InferContext& context, const Dims& dims, size_t table) {
+absl::Status CheckTable(const InferContext& context, const RelativeDims& dims, size_t table) {
   if (context.has_input(table) != context.has_input(table + 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("of input ", table, " and its places only ", "one is given"));
@@ -77,7 +77,7 @@ absl::Status CheckTable(const InferContext& context, const Dims& dims, size_t ta
   return absl::OkStatus();
 }
 
-absl::Status CheckMasks(const InferContext& context, const Dims& dims) {
+absl::Status CheckMasks(const InferContext& context, const RelativeDims& dims) {
   for (const size_t mask : {In::kMask, In::kQueryMask}) {
     if (!context.has_input(mask)) continue;
     if (dims.packed) {
@@ -102,7 +102,7 @@ absl::Status CheckMasks(const InferContext& context, const Dims& dims) {
   return absl::OkStatus();
 }
 
-absl::Status CheckPlaces(const InferContext& context, const Dims& dims) {
+absl::Status CheckPlaces(const InferContext& context, const RelativeDims& dims) {
   if (!context.has_input(In::kPlaces)) return absl::OkStatus();
   if (!dims.packed) return absl::InvalidArgumentError("places of queries without segments");
   RETURN_IF_ERROR(CheckType(context, In::kPlaces, TypeBit(DType::kInt64)));
@@ -155,9 +155,9 @@ void AddSegmentMasks(const KernelContext& context, const AttentionProblem& p, in
 
 absl::Status RelativeAttentionRule(InferContext& context) {
   for (const size_t i : {0, 1, 2}) RETURN_IF_ERROR(CheckType(context, i, TypeBit(DType::kFloat32)));
-  ASSIGN_OR_RETURN(const Dims dims, DimsOf(context.node(), [&](size_t i) -> const Shape& {
-                     return context.shape(i);
-                   }));
+  ASSIGN_OR_RETURN(
+      const RelativeDims dims,
+      RelativeDimsOf(context.node(), [&](size_t i) -> const Shape& { return context.shape(i); }));
   RETURN_IF_ERROR(CheckMasks(context, dims));
   for (const size_t table : {In::kQueryTable, In::kKeyTable}) {
     RETURN_IF_ERROR(CheckTable(context, dims, table));
@@ -171,12 +171,14 @@ absl::Status RelativeAttentionRule(InferContext& context) {
 }
 
 absl::Status RelativeAttentionKernel(const KernelContext& context) {
-  ASSIGN_OR_RETURN(const Dims dims, DimsOf(context.node, [&](size_t i) -> const Shape& {
+  ASSIGN_OR_RETURN(const RelativeDims dims,
+                   RelativeDimsOf(context.node, [&](size_t i) -> const Shape& {
                      return context.inputs[i].shape;
                    }));
   const int64_t width = dims.heads * dims.size, width_v = dims.heads * dims.size_v;
   float* out = context.outputs[0].as<float>();
-  const auto compute = [&](int64_t first, int64_t batch, int64_t length, const Queries& queries) {
+  const auto compute = [&](int64_t first, int64_t batch, int64_t length,
+                           const RelativeQueries& queries) {
     AttentionProblem p;
     p.batch = batch;
     p.heads = dims.heads;
@@ -212,7 +214,7 @@ absl::Status RelativeAttentionKernel(const KernelContext& context) {
       if (dims.one_a_segment) std::fill_n(out + s * width_v, width_v, 0.0f);
       continue;
     }
-    Queries queries = {segment.begin, segment.size(), 0};
+    RelativeQueries queries = {segment.begin, segment.size(), 0};
     if (dims.one_a_segment) {
       const int64_t place = context.inputs[In::kPlaces].as<int64_t>()[s];
       queries = {s, 1, std::clamp<int64_t>(place, 0, segment.size() - 1)};

@@ -87,16 +87,16 @@ T ReduceOne(Reduction reduction, const T* x, int64_t size, int64_t step) {
 
 constexpr size_t kMask = 3, kBias = 4, kSegments = 5, kPlaces = 6;
 
-struct AttentionDims {
+struct SegmentAttentionDims {
   int64_t tokens, rows, heads, size, size_v;  // rows: those of queries
   bool packed;
 };
 
 // `shape(i)` is the shape of input i.
 template <typename F>
-absl::StatusOr<AttentionDims> AttentionDimsOf(const Node& node, F shape) {
+absl::StatusOr<SegmentAttentionDims> SegmentAttentionDimsOf(const Node& node, F shape) {
   const bool one_a_segment = node.input(kPlaces) != kNone;
-  AttentionDims dims;
+  SegmentAttentionDims dims;
   const auto op = SegmentAttentionOp::From(node.attributes);
   dims.packed = op.packed_qkv;
   dims.heads = op.num_heads;
@@ -134,13 +134,13 @@ absl::StatusOr<AttentionDims> AttentionDimsOf(const Node& node, F shape) {
 }
 
 // The tokens of a segment that are its queries.
-struct Queries {
+struct SegmentQueries {
   int64_t first, count;
 };
 
 // The mask and bias of one segment, as an additive [heads, queries, tokens].
 std::vector<float> SegmentBias(const KernelContext& context, const SegmentRange& segment,
-                               const Queries& queries, int64_t heads) {
+                               const SegmentQueries& queries, int64_t heads) {
   const bool has_mask = HasInput(context, kMask), has_bias = HasInput(context, kBias);
   if (!has_mask && !has_bias) return {};
   const int64_t n = segment.size();
@@ -181,9 +181,9 @@ absl::Status CheckSegments(const InferContext& context, size_t input) {
 
 absl::Status SegmentAttentionRule(InferContext& context) {
   RETURN_IF_ERROR(CheckAttentionInputs(context));
-  ASSIGN_OR_RETURN(
-      const AttentionDims dims,
-      AttentionDimsOf(context.node(), [&](size_t i) -> const Shape& { return context.shape(i); }));
+  ASSIGN_OR_RETURN(const SegmentAttentionDims dims,
+                   SegmentAttentionDimsOf(
+                       context.node(), [&](size_t i) -> const Shape& { return context.shape(i); }));
   if (context.has_input(kMask)) {
     RETURN_IF_ERROR(CheckType(context, kMask, TypeBit(DType::kFloat32) | kBools));
     if (context.shape(kMask) != Shape{dims.tokens}) {
@@ -216,8 +216,8 @@ absl::Status SegmentAttentionRule(InferContext& context) {
 }
 
 absl::Status SegmentAttentionKernel(const KernelContext& context) {
-  ASSIGN_OR_RETURN(const AttentionDims dims,
-                   AttentionDimsOf(context.node, [&](size_t i) -> const Shape& {
+  ASSIGN_OR_RETURN(const SegmentAttentionDims dims,
+                   SegmentAttentionDimsOf(context.node, [&](size_t i) -> const Shape& {
                      return context.inputs[i].shape;
                    }));
   const int64_t width = dims.heads * dims.size, width_v = dims.heads * dims.size_v;
@@ -236,7 +236,7 @@ absl::Status SegmentAttentionKernel(const KernelContext& context) {
       if (one_a_segment) std::fill_n(out + s * width_v, width_v, 0.0f);
       continue;
     }
-    Queries queries = {0, segment.size()};
+    SegmentQueries queries = {0, segment.size()};
     if (one_a_segment) {
       const int64_t place = context.inputs[kPlaces].as<int64_t>()[s];
       queries = {std::clamp<int64_t>(place, 0, segment.size() - 1), 1};

@@ -9,12 +9,6 @@
 namespace reprise::ops {
 namespace {
 
-Positions At(const Positions& positions, int64_t dim) {
-  Positions moved = positions;
-  moved.dim = dim;
-  return moved;
-}
-
 bool SamePadding(const PaddingValue& a, const PaddingValue& b) {
   return a.kind == b.kind && (a.kind == PaddingValue::Kind::kUnknown || a.value == b.value);
 }
@@ -65,7 +59,7 @@ void ViewAxis(AxisContext& context) {
     if (positions.IsJoined()) {
       const std::optional<int64_t> kept = KeptDim(context, positions.dim);
       if (!kept.has_value()) context.Doubt("lays elements across the joined positions of");
-      if (kept.has_value()) flow.along.push_back(At(positions, *kept));
+      if (kept.has_value()) flow.along.push_back(AlongDim(positions, *kept));
       continue;
     }
     const int64_t elements = positions.inner * from_strides[positions.dim];
@@ -77,7 +71,7 @@ void ViewAxis(AxisContext& context) {
       found = all > 0 && all <= to[d] && to[d] % all == 0 &&
               (positions.extent.is_whole() || KeepsShare(context, positions, elements / stride, d));
       if (!found) continue;
-      Positions moved = At(positions, static_cast<int64_t>(d));
+      Positions moved = AlongDim(positions, static_cast<int64_t>(d));
       moved.inner = elements / stride;
       moved.repeated = to[d] != all;
       moved.parts = moved.repeated ? LinesOf(context, moved) : std::vector<PositionPart>();

@@ -15,12 +15,6 @@ void Erase(AxisFlowValue& flow, int64_t dim) {
   std::erase_if(flow.along, [&](const Positions& positions) { return positions.dim == dim; });
 }
 
-Positions At(const Positions& positions, int64_t dim) {
-  Positions moved = positions;
-  moved.dim = dim;
-  return moved;
-}
-
 constexpr char kMayCount[] = "picks by data, which may count from the end, among the positions of";
 
 }  // namespace
@@ -33,7 +27,7 @@ void TransposeAxis(AxisContext& context) {
   AxisFlowValue flow;
   for (size_t d = 0; d < order.size(); ++d) {
     if (const Positions* positions = context.input(0).At(order[d])) {
-      flow.along.push_back(At(*positions, static_cast<int64_t>(d)));
+      flow.along.push_back(AlongDim(*positions, static_cast<int64_t>(d)));
     }
   }
   context.Set(0, std::move(flow));
@@ -47,7 +41,7 @@ void ExpandAxis(AxisContext& context) {
   for (int64_t d = 0; d < context.output_rank(); ++d) {
     const int64_t own = d - added;
     if (const Positions* positions = own >= 0 ? context.input(0).At(own) : nullptr) {
-      flow.along.push_back(At(*positions, d));
+      flow.along.push_back(AlongDim(*positions, d));
     } else if (const std::optional<Extent> extent = context.OutputExtent(d);
                extent.has_value() &&
                context.output_shape()[d] != context.larger_output_shape()[d]) {
@@ -205,10 +199,10 @@ void GatherAxis(AxisContext& context) {
   AxisFlowValue flow;
   for (const Positions& positions : context.input(0).along) {
     if (positions.dim == dim) continue;
-    flow.along.push_back(At(positions, positions.dim + (positions.dim > dim ? added : 0)));
+    flow.along.push_back(AlongDim(positions, positions.dim + (positions.dim > dim ? added : 0)));
   }
   for (const Positions& positions : context.input(1).along) {
-    Positions looked_up = At(positions, positions.dim + dim);
+    Positions looked_up = AlongDim(positions, positions.dim + dim);
     looked_up.padding = PaddingValue::Unknown();
     // The element of the table at a known index is known where the table is.
     const Tensor* table = context.constant(0);
@@ -287,7 +281,7 @@ void GatherElementsAxis(AxisContext& context) {
     const Positions* from = d == dim ? nullptr : context.input(0).At(d);
     const Positions* at = context.input(1).At(d);
     if (from == nullptr && at == nullptr) continue;
-    Positions found = At(from != nullptr ? *from : *at, d);
+    Positions found = AlongDim(from != nullptr ? *from : *at, d);
     const bool paired = from != nullptr && at != nullptr && from->inner == at->inner &&
                         from->repeated == at->repeated && from->extent == at->extent &&
                         !from->moved && !at->moved;
@@ -309,7 +303,7 @@ void DataAxis(AxisContext& context) {
   if (TakesRowByRow(context)) {
     AxisFlowValue flow;
     for (const Positions& positions : context.input(0).along) {
-      Positions kept = At(positions, positions.dim);
+      Positions kept = AlongDim(positions, positions.dim);
       kept.padding = PaddingValue::Unknown();
       kept.settled = false;
       flow.along.push_back(kept);
@@ -342,7 +336,7 @@ void OneHotAxis(AxisContext& context) {
   }
   AxisFlowValue flow;
   for (const Positions& positions : context.input(0).along) {
-    flow.along.push_back(At(positions, positions.dim + (positions.dim >= dim ? 1 : 0)));
+    flow.along.push_back(AlongDim(positions, positions.dim + (positions.dim >= dim ? 1 : 0)));
     flow.along.back().padding = PaddingValue::Unknown();
   }
   context.Set(0, std::move(flow));

@@ -81,6 +81,13 @@ struct Positions {
   std::vector<PositionPart> KnownParts() const;
 };
 
+// The same positions, along dim `dim`.
+inline Positions AlongDim(const Positions& positions, int64_t dim) {
+  Positions moved = positions;
+  moved.dim = dim;
+  return moved;
+}
+
 // Which places of a line along the axis must hold another value than the fill, in a guard of a
 // request that is padded: the larger the stricter. A query that sees nothing but what is hidden
 // from it spreads its attention over all keys, the padding as well.

@@ -8,72 +8,31 @@
 #include <cstdint>
 #include <cstring>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
-#include "runtime/base/work_watch.h"
 #include "runtime/graph/shape.h"
 
 namespace reprise::ops {
 
-// Strides of an operand of `shape` seen as `out_shape`: right aligned, 0 where it is repeated.
-inline Shape BroadcastStrides(absl::Span<const int64_t> shape,
-                              absl::Span<const int64_t> out_shape) {
-  Shape strides(out_shape.size(), 0);
-  int64_t stride = 1;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    const size_t from = shape.size() - 1 - i;
-    strides[out_shape.size() - 1 - i] = shape[from] == 1 ? 0 : stride;
-    stride *= shape[from];
-  }
-  return strides;
-}
+// Returns the strides of an operand of `shape` seen as `out_shape`: right aligned, 0 where it is
+// repeated.
+Shape BroadcastStrides(absl::Span<const int64_t> shape, absl::Span<const int64_t> out_shape);
 
+// A walk over `sizes` with N strided operands (1 to 3), row by row.
 template <size_t N>
 class StridedWalk {
  public:
-  StridedWalk(absl::Span<const int64_t> sizes, const std::array<Shape, N>& strides) {
-    for (size_t d = 0; d < sizes.size(); ++d) {
-      elements_ *= sizes[d];
-      if (sizes[d] == 1) continue;
-      bool merge = !sizes_.empty();
-      for (size_t n = 0; merge && n < N; ++n) {
-        merge = strides_[n].back() == strides[n][d] * sizes[d];
-      }
-      if (merge) {
-        sizes_.back() *= sizes[d];
-        for (size_t n = 0; n < N; ++n) strides_[n].back() = strides[n][d];
-      } else {
-        sizes_.push_back(sizes[d]);
-        for (size_t n = 0; n < N; ++n) strides_[n].push_back(strides[n][d]);
-      }
-    }
-    if (sizes_.empty()) {
-      sizes_.push_back(1);
-      for (size_t n = 0; n < N; ++n) strides_[n].push_back(0);
-    }
-  }
+  // Visits a row of `count` elements: `position` counts elements walked before it, `offsets` tell
+  // where it begins in each operand. Called through a pointer, so that what walks is compiled once.
+  using Row = absl::FunctionRef<void(int64_t position, const std::array<int64_t, N>& offsets,
+                                     int64_t count)>;
+
+  StridedWalk(absl::Span<const int64_t> sizes, const std::array<Shape, N>& strides);
 
   // Strides along the innermost row.
   int64_t inner_stride(size_t n) const { return strides_[n].back(); }
 
-  // row(position, offsets, count): `position` counts elements walked before this row.
-  template <typename F>
-  void ForEachRow(F&& row) const {
-    if (elements_ == 0) return;
-    const size_t rank = sizes_.size();
-    const int64_t count = sizes_.back();
-    Shape index(rank, 0);
-    std::array<int64_t, N> offsets{};
-    for (int64_t position = 0; position < elements_; position += count) {
-      WatchWork(count);
-      row(position, offsets, count);
-      for (size_t d = rank - 1; d-- > 0;) {
-        for (size_t n = 0; n < N; ++n) offsets[n] += strides_[n][d];
-        if (++index[d] < sizes_[d]) break;
-        for (size_t n = 0; n < N; ++n) offsets[n] -= strides_[n][d] * sizes_[d];
-        index[d] = 0;
-      }
-    }
-  }
+  void ForEachRow(Row row) const;
 
  private:
   int64_t elements_ = 1;

@@ -65,7 +65,7 @@ void TakeItems(const TensorView& from, const Items& items, const std::vector<int
 }
 
 // The positions that a Compress keeps: conditions beyond the last item count for nothing.
-std::vector<int64_t> Kept(const TensorView& condition, int64_t items) {
+std::vector<int64_t> KeptPositions(const TensorView& condition, int64_t items) {
   std::vector<int64_t> positions;
   const int64_t count = std::min(items, condition.num_elements());
   for (int64_t i = 0; i < count; ++i) {
@@ -185,14 +185,16 @@ absl::Status CompressRule(InferContext& context) {
   RETURN_IF_ERROR(CheckRank(context, 1, 1));
   ASSIGN_OR_RETURN(const Items items, ItemsOf(context.node(), context.shape(0)));
   if (context.constant(1) == nullptr) return DependsOnData(1);
-  const auto kept = static_cast<int64_t>(Kept(context.constant(1)->view(), items.count).size());
+  const auto kept =
+      static_cast<int64_t>(KeptPositions(context.constant(1)->view(), items.count).size());
   context.SetOutput(0, context.dtype(0), WithItems(context.node(), context.shape(0), kept));
   return absl::OkStatus();
 }
 
 absl::Status CompressKernel(const KernelContext& context) {
   ASSIGN_OR_RETURN(const Items items, ItemsOf(context.node, context.inputs[0].shape));
-  TakeItems(context.inputs[0], items, Kept(context.inputs[1], items.count), context.outputs[0]);
+  TakeItems(context.inputs[0], items, KeptPositions(context.inputs[1], items.count),
+            context.outputs[0]);
   return absl::OkStatus();
 }
 

@@ -28,7 +28,7 @@ Corners CornersOf(const float* box, bool center) {
 }
 
 // Boxes that are kept, by coordinate, so that another is compared with several at a time.
-class Kept {
+class KeptBoxes {
  public:
   size_t size() const { return areas_.size(); }
   void Clear() {
@@ -84,7 +84,7 @@ Selected Select(const TensorView& boxes, const TensorView& scores, const Limits&
   if (limits.boxes_per_class <= 0) return selected;
   std::vector<Corners> corners(count);
   std::vector<int64_t> order;
-  Kept kept;
+  KeptBoxes kept;
   for (int64_t batch = 0; batch < batches; ++batch) {
     for (int64_t i = 0; i < count; ++i) {
       corners[i] = CornersOf(boxes.as<float>() + (batch * count + i) * 4, center);

@@ -13,7 +13,7 @@
 namespace reprise::ops {
 namespace {
 
-constexpr size_t kBins = 0, kLength = 1, kRate = 2, kLower = 3, kUpper = 4;
+constexpr size_t kBins = 0, kDftLength = 1, kRate = 2, kLower = 3, kUpper = 4;
 constexpr int64_t kMostBins = 1 << 24;
 
 absl::StatusOr<DType> ResultType(const Node& node) {
@@ -50,7 +50,8 @@ std::vector<int64_t> Corners(int64_t bins, double length, double rate, double lo
 }  // namespace
 
 absl::Status MelWeightMatrixRule(InferContext& context) {
-  for (const size_t i : {kBins, kLength, kRate}) RETURN_IF_ERROR(CheckType(context, i, kIndices));
+  for (const size_t i : {kBins, kDftLength, kRate})
+    RETURN_IF_ERROR(CheckType(context, i, kIndices));
   for (const size_t i : {kLower, kUpper}) RETURN_IF_ERROR(CheckType(context, i, kFloats));
   for (size_t i = 0; i <= kUpper; ++i) {
     if (NumElements(context.shape(i)) != 1) {
@@ -59,7 +60,7 @@ absl::Status MelWeightMatrixRule(InferContext& context) {
     }
   }
   ASSIGN_OR_RETURN(const std::vector<int64_t> bins, context.RequireInt64s(kBins));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> length, context.RequireInt64s(kLength));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> length, context.RequireInt64s(kDftLength));
   if (bins[0] < 0 || bins[0] > kMostBins || length[0] < 0 || length[0] > kMostBins) {
     return absl::InvalidArgumentError(absl::StrCat(bins[0], " filters of a transform of length ",
                                                    length[0], ", both go from 0 to ", kMostBins));
@@ -81,7 +82,7 @@ absl::Status MelWeightMatrixKernel(const KernelContext& context) {
   }
   const double lower = NumberOf(context, kLower), upper = NumberOf(context, kUpper);
   const std::vector<int64_t> corners =
-      Corners(bins, NumberOf(context, kLength), rate, lower, upper);
+      Corners(bins, NumberOf(context, kDftLength), rate, lower, upper);
   if (out.bytes() > 0) std::memset(out.data, 0, out.bytes());
   return Dispatch(NumericList{}, out.dtype, [&]<typename T>() {
     T* const weights = out.as<T>();

@@ -13,7 +13,7 @@
 namespace reprise::ops {
 namespace {
 
-constexpr size_t kSignal = 0, kStep = 1, kWindow = 2, kLength = 3;
+constexpr size_t kSignal = 0, kStep = 1, kWindow = 2, kFrameLength = 3;
 
 struct Frames {
   int64_t step, length, count, bins;
@@ -52,7 +52,7 @@ absl::Status StftRule(InferContext& context) {
     return absl::InvalidArgumentError(absl::StrCat("a signal ", ShapeToString(signal),
                                                    " is neither of real nor of complex numbers"));
   }
-  for (const size_t i : {kStep, kLength}) {
+  for (const size_t i : {kStep, kFrameLength}) {
     if (!context.has_input(i)) continue;
     RETURN_IF_ERROR(CheckType(context, i, kIndices));
     if (NumElements(context.shape(i)) != 1) {
@@ -68,8 +68,8 @@ absl::Status StftRule(InferContext& context) {
   }
   ASSIGN_OR_RETURN(const std::vector<int64_t> step, context.RequireInt64s(kStep));
   std::vector<int64_t> length;
-  if (context.has_input(kLength)) {
-    ASSIGN_OR_RETURN(length, context.RequireInt64s(kLength));
+  if (context.has_input(kFrameLength)) {
+    ASSIGN_OR_RETURN(length, context.RequireInt64s(kFrameLength));
   }
   ASSIGN_OR_RETURN(const Frames frames, FramesOf(context.node(), signal, step, length, window));
   context.SetOutput(0, context.dtype(kSignal), {signal[0], frames.count, frames.bins, 2});
@@ -81,7 +81,7 @@ absl::Status StftKernel(const KernelContext& context) {
   const int64_t window = HasInput(context, kWindow) ? context.inputs[kWindow].shape[0] : -1;
   ASSIGN_OR_RETURN(const Frames frames,
                    FramesOf(context.node, signal.shape, Int64sOf(context, kStep),
-                            Int64sOf(context, kLength), window));
+                            Int64sOf(context, kFrameLength), window));
   const int64_t samples = signal.shape[1];
   const int64_t parts = signal.shape.size() == 3 ? signal.shape[2] : 1;
   const int64_t taken = window < 0 ? frames.length : std::min(window, frames.length);

@@ -11,13 +11,8 @@
 #include "runtime/ops/windows/conv.h"
 
 namespace reprise::ops {
-namespace {
-
-enum Input : size_t { kA, kB, kAScale, kBScale, kYScale, kAZero, kBZero, kYZero };
-
-}  // namespace
-
 absl::Status IntegerAddRule(InferContext& context) {
+  using enum IntegerAddOp::Input;
   for (size_t i : {kA, kB, kYZero}) RETURN_IF_ERROR(CheckType(context, i, kByteTypes));
   for (size_t i : {kAScale, kBScale, kYScale}) RETURN_IF_ERROR(CheckType(context, i, kFloatType));
   for (size_t i : {kA, kB}) RETURN_IF_ERROR(CheckSameType(context, i, i + kAZero));
@@ -31,6 +26,7 @@ absl::Status IntegerAddRule(InferContext& context) {
 }
 
 absl::Status IntegerAddKernel(const KernelContext& context) {
+  using enum IntegerAddOp::Input;
   const MutableTensorView& out = context.outputs[0];
   std::vector<float> sums(out.num_elements());
   for (const size_t side : {kA, kB}) {

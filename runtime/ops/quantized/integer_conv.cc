@@ -14,8 +14,6 @@
 namespace reprise::ops {
 namespace {
 
-enum Input : size_t { kX, kWeight, kXScale, kWScale, kXZero, kWZero, kBias, kResidual, kYScale };
-
 // Elements of input `i` less its zero points, input `points`; where there are several points, each
 // holds for `inner` neighbouring elements.
 std::vector<double> Centered(const KernelContext& context, size_t i, size_t points, int64_t inner) {
@@ -36,9 +34,10 @@ std::vector<double> Centered(const KernelContext& context, size_t i, size_t poin
 }  // namespace
 
 absl::Status IntegerConvRule(InferContext& context) {
+  using enum IntegerConvOp::Input;
   for (size_t i : {kX, kWeight}) RETURN_IF_ERROR(CheckType(context, i, kByteTypes));
-  for (size_t i : {kXScale, kWScale}) RETURN_IF_ERROR(CheckType(context, i, kFloatType));
-  for (size_t i : {kXZero, kWZero}) {
+  for (size_t i : {kXScale, kWeightScale}) RETURN_IF_ERROR(CheckType(context, i, kFloatType));
+  for (size_t i : {kXZero, kWeightZero}) {
     if (context.has_input(i)) RETURN_IF_ERROR(CheckSameType(context, i - kXZero, i));
   }
   RETURN_IF_ERROR(CheckConvActivation(IntegerConvOp::From(context.attributes()).activation));
@@ -50,7 +49,7 @@ absl::Status IntegerConvRule(InferContext& context) {
   const Shape maps = {shape[1]};
   if (layout.y_last) shape = ChannelsLast(shape);
   for (size_t i : {kXScale, kXZero}) RETURN_IF_ERROR(CheckOne(context, i));
-  for (size_t i : {kWScale, kWZero}) RETURN_IF_ERROR(CheckOneOr(context, i, maps));
+  for (size_t i : {kWeightScale, kWeightZero}) RETURN_IF_ERROR(CheckOneOr(context, i, maps));
   RETURN_IF_ERROR(CheckExactly(context, kBias, maps));
   RETURN_IF_ERROR(CheckExactly(context, kResidual, shape));
   ASSIGN_OR_RETURN(const DType dtype, ResultType(context, kYScale));
@@ -59,6 +58,7 @@ absl::Status IntegerConvRule(InferContext& context) {
 }
 
 absl::Status IntegerConvKernel(const KernelContext& context) {
+  using enum IntegerConvOp::Input;
   const MutableTensorView& out = context.outputs[0];
   const int64_t count = out.num_elements();
   if (count == 0) return absl::OkStatus();
@@ -74,7 +74,7 @@ absl::Status IntegerConvKernel(const KernelContext& context) {
     operand = ChannelsFirst(operand);
     x = TurnedPlanes(x.data(), batch, static_cast<int64_t>(x.size()) / batch / channels, channels);
   }
-  const std::vector<double> w = Centered(context, kWeight, kWZero, NumElements(weight) / maps);
+  const std::vector<double> w = Centered(context, kWeight, kWeightZero, NumElements(weight) / maps);
   std::vector<double> sums(count);
   const TensorView operands[2] = {{DType::kFloat64, operand, x.data()},
                                   {DType::kFloat64, weight, w.data()}};
@@ -83,8 +83,8 @@ absl::Status IntegerConvKernel(const KernelContext& context) {
   if (layout.y_last) sums = TurnedPlanes(sums.data(), batch, maps, plane);
 
   const float x_scale = *context.inputs[kXScale].as<float>();
-  const float* w_scale = context.inputs[kWScale].as<float>();
-  const bool scale_a_map = context.inputs[kWScale].num_elements() > 1;
+  const float* w_scale = context.inputs[kWeightScale].as<float>();
+  const bool scale_a_map = context.inputs[kWeightScale].num_elements() > 1;
   const float* bias = HasInput(context, kBias) ? context.inputs[kBias].as<float>() : nullptr;
   const float* residual =
       HasInput(context, kResidual) ? context.inputs[kResidual].as<float>() : nullptr;

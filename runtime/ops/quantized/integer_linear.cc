@@ -8,13 +8,8 @@
 #include "runtime/ops/quantized/integer_operands.h"
 
 namespace reprise::ops {
-namespace {
-
-enum Input : size_t { kA, kB, kAScale, kBScale, kAZero, kBZero, kBias, kResidual };
-
-}  // namespace
-
 absl::Status IntegerLinearRule(InferContext& context) {
+  using enum IntegerLinearOp::Input;
   for (size_t i : {kA, kB}) RETURN_IF_ERROR(CheckType(context, i, kByteTypes));
   for (size_t i : {kAScale, kBScale}) RETURN_IF_ERROR(CheckType(context, i, kFloatType));
   for (size_t i : {kAZero, kBZero}) {
@@ -36,6 +31,7 @@ absl::Status IntegerLinearRule(InferContext& context) {
 }
 
 absl::Status IntegerLinearKernel(const KernelContext& context) {
+  using enum IntegerLinearOp::Input;
   const MutableTensorView& out = context.outputs[0];
   const int64_t count = out.num_elements();
   if (count == 0) return absl::OkStatus();

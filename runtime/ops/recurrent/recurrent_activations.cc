@@ -32,7 +32,7 @@ constexpr ActivationRow kActivations[] = {
     {"Softplus", ActivationKind::kSoftplus, false, false, 0, 0},
 };
 
-std::vector<float> FloatList(const Node& node, absl::string_view name) {
+std::vector<float> AttributeFloats(const Node& node, absl::string_view name) {
   const auto* values = node.attributes.Get<std::vector<float>>(name);
   return values == nullptr ? std::vector<float>() : *values;
 }
@@ -86,8 +86,8 @@ absl::StatusOr<std::vector<Activation>> ActivationsOf(const Node& node, int64_t 
     return absl::InvalidArgumentError(
         absl::StrCat("has ", names->size(), " activations instead of ", wanted));
   }
-  const std::vector<float> alphas = FloatList(node, "activation_alpha");
-  const std::vector<float> betas = FloatList(node, "activation_beta");
+  const std::vector<float> alphas = AttributeFloats(node, "activation_alpha");
+  const std::vector<float> betas = AttributeFloats(node, "activation_beta");
   size_t alpha = 0, beta = 0;
   for (const std::string& name : *names) {
     const auto* row = std::find_if(

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -51,14 +53,14 @@ absl::Status ReduceRuleFor(InferContext& context, uint32_t types) {
   return absl::OkStatus();
 }
 
-// out = f(the elements that are reduced into it, as a span of T).
-template <typename List, typename F>
-absl::Status Reduce(const KernelContext& context, F f) {
-  const TensorView& in = context.inputs[0];
-  const MutableTensorView& out = context.outputs[0];
-  ASSIGN_OR_RETURN(
-      const std::vector<int64_t> axes,
-      ReducedAxes(context.node, Int64sOf(context, 1), static_cast<int64_t>(in.shape.size())));
+// Writes to `out` the result of `count` elements, which lie one after another from `row`.
+using RowReduction = void (*)(const void* row, int64_t count, void* out);
+
+// Calls `reduction` for each element of the output, with the elements that are reduced into it.
+// Elements of `kBytes` bytes are only moved here, whatever their dtype is.
+template <size_t kBytes>
+void ReduceRows(const TensorView& in, const std::vector<int64_t>& axes,
+                const MutableTensorView& out, RowReduction reduction) {
   const Shape strides = Strides(in.shape);
   Shape kept_sizes = in.shape, reduced_sizes(in.shape.size(), 1);
   for (int64_t axis : axes) {
@@ -70,26 +72,59 @@ absl::Status Reduce(const KernelContext& context, F f) {
   StridedWalk<1> inner(reduced_sizes, {strides});
   const int64_t outer_stride = outer.inner_stride(0);
   const int64_t inner_stride = inner.inner_stride(0);
-  return Dispatch(List{}, in.dtype, [&]<typename T>() {
-    std::vector<T> gathered(reduced);
-    outer.ForEachRow([&](int64_t position, const std::array<int64_t, 1>& offsets, int64_t count) {
-      for (int64_t i = 0; i < count; ++i) {
-        const T* base = in.as<T>() + offsets[0] + i * outer_stride;
-        absl::Span<const T> row = gathered;
-        WatchWork(reduced);
-        inner.ForEachRow([&](int64_t at, const std::array<int64_t, 1>& from, int64_t length) {
-          if (length == reduced && inner_stride == 1) {
-            row = absl::Span<const T>(base, reduced);
-            return;
-          }
-          for (int64_t k = 0; k < length; ++k) {
-            gathered[at + k] = base[from[0] + k * inner_stride];
-          }
-        });
-        out.as<T>()[position + i] = f(row);
-      }
-    });
+  const std::byte* const from = static_cast<const std::byte*>(in.data);
+  std::byte* const to = static_cast<std::byte*>(out.data);
+  std::vector<std::byte> gathered(reduced * kBytes);
+  outer.ForEachRow([&](int64_t position, const std::array<int64_t, 1>& offsets, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const std::byte* const base = from + (offsets[0] + i * outer_stride) * kBytes;
+      const std::byte* row = gathered.data();
+      WatchWork(reduced);
+      inner.ForEachRow([&](int64_t at, const std::array<int64_t, 1>& starts, int64_t length) {
+        if (length == reduced && inner_stride == 1) {
+          row = base;
+          return;
+        }
+        for (int64_t k = 0; k < length; ++k) {
+          std::memcpy(gathered.data() + (at + k) * kBytes,
+                      base + (starts[0] + k * inner_stride) * kBytes, kBytes);
+        }
+      });
+      reduction(row, reduced, to + (position + i) * kBytes);
+    }
   });
+}
+
+// out = F()(the elements that are reduced into it, as a span of T), for the dtypes T of `List`.
+template <typename List, typename F>
+absl::Status Reduce(const KernelContext& context, F) {
+  const TensorView& in = context.inputs[0];
+  ASSIGN_OR_RETURN(
+      const std::vector<int64_t> axes,
+      ReducedAxes(context.node, Int64sOf(context, 1), static_cast<int64_t>(in.shape.size())));
+  RowReduction reduction = nullptr;
+  RETURN_IF_ERROR(Dispatch(List{}, in.dtype, [&]<typename T>() {
+    reduction = [](const void* row, int64_t count, void* out) {
+      *static_cast<T*>(out) =
+          F()(absl::Span<const T>(static_cast<const T*>(row), static_cast<size_t>(count)));
+    };
+  }));
+  const MutableTensorView& out = context.outputs[0];
+  switch (DTypeSize(in.dtype)) {
+    case 1:
+      ReduceRows<1>(in, axes, out, reduction);
+      break;
+    case 2:
+      ReduceRows<2>(in, axes, out, reduction);
+      break;
+    case 4:
+      ReduceRows<4>(in, axes, out, reduction);
+      break;
+    default:
+      ReduceRows<8>(in, axes, out, reduction);
+      break;
+  }
+  return absl::OkStatus();
 }
 
 template <typename T, typename F>

@@ -11,7 +11,7 @@
 namespace reprise::ops {
 namespace {
 
-constexpr size_t kX = 0, kImageShape = 1, kBlockShape = 2;
+constexpr size_t kColumns = 0, kImageShape = 1, kBlockShape = 2;
 
 // The places of blocks in an image, for columns of shape `x`.
 struct Blocks {
@@ -47,21 +47,22 @@ absl::StatusOr<Blocks> BlocksOf(const Node& node, const Shape& x, const std::vec
 }  // namespace
 
 absl::Status Col2ImRule(InferContext& context) {
-  RETURN_IF_ERROR(CheckType(context, kX, kNumbers));
+  RETURN_IF_ERROR(CheckType(context, kColumns, kNumbers));
   RETURN_IF_ERROR(CheckType(context, kImageShape, TypeBit(DType::kInt64)));
   RETURN_IF_ERROR(CheckType(context, kBlockShape, TypeBit(DType::kInt64)));
-  RETURN_IF_ERROR(CheckRank(context, kX, 3));
+  RETURN_IF_ERROR(CheckRank(context, kColumns, 3));
   ASSIGN_OR_RETURN(const std::vector<int64_t> image, context.RequireInt64s(kImageShape));
   ASSIGN_OR_RETURN(const std::vector<int64_t> block, context.RequireInt64s(kBlockShape));
-  ASSIGN_OR_RETURN(const Blocks blocks, BlocksOf(context.node(), context.shape(kX), image, block));
-  Shape shape = {context.shape(kX)[0], blocks.channels};
+  ASSIGN_OR_RETURN(const Blocks blocks,
+                   BlocksOf(context.node(), context.shape(kColumns), image, block));
+  Shape shape = {context.shape(kColumns)[0], blocks.channels};
   shape.insert(shape.end(), image.begin(), image.end());
-  context.SetOutput(0, context.dtype(kX), std::move(shape));
+  context.SetOutput(0, context.dtype(kColumns), std::move(shape));
   return absl::OkStatus();
 }
 
 absl::Status Col2ImKernel(const KernelContext& context) {
-  const TensorView& in = context.inputs[kX];
+  const TensorView& in = context.inputs[kColumns];
   const MutableTensorView& out = context.outputs[0];
   ASSIGN_OR_RETURN(const Blocks blocks,
                    BlocksOf(context.node, in.shape, Int64sOf(context, kImageShape),
@@ -93,7 +94,7 @@ absl::Status Col2ImKernel(const KernelContext& context) {
 // Each row of the batch by itself.
 void Col2ImAxis(AxisContext& context) {
   AxisFlowValue flow;
-  for (const Positions& positions : context.input(kX).along) {
+  for (const Positions& positions : context.input(kColumns).along) {
     if (positions.dim > 0) {
       context.Mix("adds up blocks over", /*guarded=*/false);
       continue;

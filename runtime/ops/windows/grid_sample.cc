@@ -20,15 +20,15 @@ constexpr int kMostTaps = 4;
 enum class Mode { kLinear, kNearest, kCubic };
 enum class Outside { kZeros, kBorder, kReflection };
 
-struct Sampling {
+struct GridSampling {
   Mode mode = Mode::kLinear;
   Outside outside = Outside::kZeros;
   bool align_corners = false;
   int taps() const { return mode == Mode::kNearest ? 1 : mode == Mode::kLinear ? 2 : 4; }
 };
 
-absl::StatusOr<Sampling> SamplingOf(const Node& node, int64_t dims) {
-  Sampling sampling;
+absl::StatusOr<GridSampling> SamplingOf(const Node& node, int64_t dims) {
+  GridSampling sampling;
   const std::string mode = node.attributes.String("mode", "linear");
   const std::string outside = node.attributes.String("padding_mode", "zeros");
   // The names before opset 20, too.
@@ -67,12 +67,12 @@ double Reflect(double x, double low, double high) {
 }
 
 // Where dim of `size` is sampled and with which weights; a position of -1 is outside.
-struct Taps {
+struct GridTaps {
   std::array<int64_t, kMostTaps> at;
   std::array<double, kMostTaps> weight;
 };
 
-int64_t Inside(const Sampling& sampling, double position, int64_t size) {
+int64_t IndexInside(const GridSampling& sampling, double position, int64_t size) {
   if (!(std::abs(position) < 1e15)) return -1;  // Neither infinite nor no number.
   if (position >= 0 && position < static_cast<double>(size)) return static_cast<int64_t>(position);
   if (sampling.outside == Outside::kZeros) return -1;
@@ -86,7 +86,7 @@ int64_t Inside(const Sampling& sampling, double position, int64_t size) {
 }
 
 // At position `x`, which may lie anywhere.
-Taps TapsAt(const Sampling& sampling, double x, int64_t size) {
+GridTaps TapsAt(const GridSampling& sampling, double x, int64_t size) {
   const double last = static_cast<double>(size - 1);
   // ONNX leaves NaN, and reflected infinity, open; onnxruntime takes the first border there.
   const bool nowhere = sampling.outside == Outside::kReflection ? !std::isfinite(x) : std::isnan(x);
@@ -105,15 +105,15 @@ Taps TapsAt(const Sampling& sampling, double x, int64_t size) {
     x = sampling.align_corners ? Reflect(x, 0, last) : Reflect(x, -0.5, last + 0.5);
     x = std::clamp(x, 0.0, last);
   }
-  Taps taps = {};
+  GridTaps taps = {};
   if (sampling.mode == Mode::kNearest) {
-    taps.at[0] = Inside(sampling, std::nearbyint(x), size);
+    taps.at[0] = IndexInside(sampling, std::nearbyint(x), size);
     taps.weight[0] = 1;
     return taps;
   }
   const double floor = std::floor(x), t = x - floor;
   if (sampling.mode == Mode::kLinear) {
-    taps.at = {Inside(sampling, floor, size), Inside(sampling, floor + 1, size)};
+    taps.at = {IndexInside(sampling, floor, size), IndexInside(sampling, floor + 1, size)};
     taps.weight = {1 - t, t};
     // The upper neighbour of the last one has no weight.
     if (t == 0) taps.at[1] = -1;
@@ -124,7 +124,7 @@ Taps TapsAt(const Sampling& sampling, double x, int64_t size) {
     return ((kCubic * d - 5 * kCubic) * d + 8 * kCubic) * d - 4 * kCubic;
   };
   taps.weight = {far(t + 1), near(t), near(1 - t), far(2 - t)};
-  for (int i = 0; i < kMostTaps; ++i) taps.at[i] = Inside(sampling, floor + i - 1, size);
+  for (int i = 0; i < kMostTaps; ++i) taps.at[i] = IndexInside(sampling, floor + i - 1, size);
   return taps;
 }
 
@@ -156,7 +156,7 @@ absl::Status GridSampleKernel(const KernelContext& context) {
   const TensorView &in = context.inputs[0], &grid = context.inputs[1];
   const Shape spatial(in.shape.begin() + 2, in.shape.end());
   const size_t dims = spatial.size();
-  ASSIGN_OR_RETURN(const Sampling sampling, SamplingOf(context.node, dims));
+  ASSIGN_OR_RETURN(const GridSampling sampling, SamplingOf(context.node, dims));
   const int64_t batch = in.shape[0], channels = in.shape[1], plane = NumElements(spatial);
   const int64_t places = batch == 0 ? 0 : grid.num_elements() / batch / dims;
   const int64_t each = sampling.taps();
@@ -170,7 +170,7 @@ absl::Status GridSampleKernel(const KernelContext& context) {
                                   spatial[dims - 1 - i % dims], sampling.align_corners);
     }
   }));
-  std::vector<Taps> taps(dims);
+  std::vector<GridTaps> taps(dims);
   std::vector<int64_t> offsets(corners);
   std::vector<double> weights(corners);
   return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {

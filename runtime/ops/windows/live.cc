@@ -9,7 +9,7 @@
 namespace reprise::ops {
 namespace {
 
-Extent ExtentOf(const Node& node) {
+Extent DeclaredExtent(const Node& node) {
   return {.offset = node.attributes.Int("offset", 0), .stride = node.attributes.Int("stride", 1)};
 }
 
@@ -24,7 +24,7 @@ absl::Status LiveExtentRule(InferContext& context) {
   if (NumElements(context.shape(1)) != 1) {
     return absl::InvalidArgumentError("the number of all positions is not one size");
   }
-  RETURN_IF_ERROR(CheckRange("stride", ExtentOf(context.node()).stride, 1, int64_t{1} << 31));
+  RETURN_IF_ERROR(CheckRange("stride", DeclaredExtent(context.node()).stride, 1, int64_t{1} << 31));
   context.SetOutput(0, DType::kInt32, {context.shape(0)[0]});
   return absl::OkStatus();
 }
@@ -41,7 +41,7 @@ absl::Status LiveExtentKernel(const KernelContext& context) {
   const auto* live = context.inputs[0].as<uint8_t>();
   const int64_t all = context.inputs[1].as<int64_t>()[0];
   auto* out = context.outputs[0].as<int32_t>();
-  const Extent extent = ExtentOf(context.node);
+  const Extent extent = DeclaredExtent(context.node);
   for (int64_t row = 0; row < shape[0]; ++row, live += shape[1]) {
     out[row] = LiveExtentOf(live, shape[1], all, extent);
   }

@@ -13,7 +13,7 @@
 namespace reprise::ops {
 namespace {
 
-constexpr size_t kX = 0, kPlaces = 1, kOutputShape = 2;
+constexpr size_t kPooled = 0, kPlaces = 1, kOutputShape = 2;
 constexpr int64_t kMostOfWindow = 1 << 24;
 
 // The shape of what was pooled, as far as windows cover it.
@@ -53,9 +53,10 @@ absl::StatusOr<Shape> PooledShape(const Node& node, const Shape& x) {
 }  // namespace
 
 absl::Status MaxUnpoolRule(InferContext& context) {
-  RETURN_IF_ERROR(CheckType(context, kX, kFloats | TypeBit(DType::kInt8) | TypeBit(DType::kUInt8)));
+  RETURN_IF_ERROR(
+      CheckType(context, kPooled, kFloats | TypeBit(DType::kInt8) | TypeBit(DType::kUInt8)));
   RETURN_IF_ERROR(CheckType(context, kPlaces, TypeBit(DType::kInt64)));
-  const Shape& x = context.shape(kX);
+  const Shape& x = context.shape(kPooled);
   if (context.shape(kPlaces) != x) {
     return absl::InvalidArgumentError(absl::StrCat("places ", ShapeToString(context.shape(kPlaces)),
                                                    " for elements ", ShapeToString(x)));
@@ -72,12 +73,12 @@ absl::Status MaxUnpoolRule(InferContext& context) {
     }
     shape.assign(wanted.begin(), wanted.end());
   }
-  context.SetOutput(0, context.dtype(kX), std::move(shape));
+  context.SetOutput(0, context.dtype(kPooled), std::move(shape));
   return absl::OkStatus();
 }
 
 absl::Status MaxUnpoolKernel(const KernelContext& context) {
-  const TensorView& in = context.inputs[kX];
+  const TensorView& in = context.inputs[kPooled];
   const MutableTensorView& out = context.outputs[0];
   ASSIGN_OR_RETURN(const Shape pooled, PooledShape(context.node, in.shape));
   const int64_t count = NumElements(pooled);

@@ -12,11 +12,10 @@
 #include "runtime/base/work_watch.h"
 #include "runtime/ops/kit/typed.h"
 #include "runtime/ops/windows/resize_antialias.h"
+#include "runtime/ops/windows/resize_op.h"
 
 namespace reprise::ops {
 namespace {
-
-enum Operand : size_t { kX, kRoi, kScales, kSizes };
 
 // Torch writes an empty list for an operand that is left out.
 bool IsGiven(const std::vector<double>& values) { return !values.empty(); }
@@ -26,7 +25,7 @@ struct Request {
 };
 
 // How one dim is sampled.
-struct Sampling {
+struct DimSampling {
   int64_t in = 0, out = 0;
   float scale = 1;
   float roi_start = 0, roi_end = 1;
@@ -47,8 +46,8 @@ std::vector<double> ScalesOf(const Shape& in, const std::vector<int64_t>& axes,
   return scales;
 }
 
-absl::StatusOr<std::vector<Sampling>> SamplingsOf(const Node& node, const Shape& in,
-                                                  const Request& request) {
+absl::StatusOr<std::vector<DimSampling>> SamplingsOf(const Node& node, const Shape& in,
+                                                     const Request& request) {
   std::vector<int64_t> all(in.size());
   std::iota(all.begin(), all.end(), 0);
   std::vector<int64_t> axes = node.attributes.Ints("axes", all);
@@ -70,10 +69,10 @@ absl::StatusOr<std::vector<Sampling>> SamplingsOf(const Node& node, const Shape&
   }
   const std::string policy = node.attributes.String("keep_aspect_ratio_policy", "stretch");
   const std::vector<double> scales = by_size ? ScalesOf(in, axes, wanted, policy) : wanted;
-  std::vector<Sampling> samplings(in.size());
+  std::vector<DimSampling> samplings(in.size());
   for (size_t d = 0; d < in.size(); ++d) samplings[d].in = samplings[d].out = in[d];
   for (size_t i = 0; i < axes.size(); ++i) {
-    Sampling& s = samplings[axes[i]];
+    DimSampling& s = samplings[axes[i]];
     s.scale = static_cast<float>(scales[i]);
     double out = by_size && policy == "stretch" ? wanted[i]
                  : by_size                      ? std::round(scales[i] * s.in)
@@ -91,20 +90,20 @@ absl::StatusOr<std::vector<Sampling>> SamplingsOf(const Node& node, const Shape&
   return samplings;
 }
 
-using Coordinate = float (*)(const Sampling&, float);
+using Coordinate = float (*)(const DimSampling&, float);
 
-float HalfPixel(const Sampling& s, float x) { return (x + 0.5f) / s.scale - 0.5f; }
-float HalfPixelSymmetric(const Sampling& s, float x) {
+float HalfPixel(const DimSampling& s, float x) { return (x + 0.5f) / s.scale - 0.5f; }
+float HalfPixelSymmetric(const DimSampling& s, float x) {
   const float in = static_cast<float>(s.in);
   const float adjustment = static_cast<float>(s.out) / (s.scale * in);
   return in / 2 * (1 - adjustment) + HalfPixel(s, x);
 }
-float PytorchHalfPixel(const Sampling& s, float x) { return s.out > 1 ? HalfPixel(s, x) : 0; }
-float AlignCorners(const Sampling& s, float x) {
+float PytorchHalfPixel(const DimSampling& s, float x) { return s.out > 1 ? HalfPixel(s, x) : 0; }
+float AlignCorners(const DimSampling& s, float x) {
   return s.out > 1 ? x * static_cast<float>(s.in - 1) / static_cast<float>(s.out - 1) : 0;
 }
-float Asymmetric(const Sampling& s, float x) { return x / s.scale; }
-float CropAndResize(const Sampling& s, float x) {
+float Asymmetric(const DimSampling& s, float x) { return x / s.scale; }
+float CropAndResize(const DimSampling& s, float x) {
   const float last = static_cast<float>(s.in - 1);
   if (s.out <= 1) return 0.5f * (s.roi_start + s.roi_end) * last;
   return s.roi_start * last + x * (s.roi_end - s.roi_start) * last / static_cast<float>(s.out - 1);
@@ -139,10 +138,9 @@ float Nearest(absl::string_view mode, float x) {
 }
 
 using Tap = ResizeTap;
-using Taps = ResizeTaps;
 
 // A dim that stays as it is costs nothing.
-bool StaysAsItIs(const Sampling& s, Coordinate coordinate) {
+bool StaysAsItIs(const DimSampling& s, Coordinate coordinate) {
   return s.in == s.out && s.scale == 1 && coordinate != CropAndResize;
 }
 
@@ -154,14 +152,14 @@ std::array<float, 4> CubicWeights(float a, float t) {
 }
 
 // `outside`: positions of a crop that are beyond the operand.
-Taps TapsOf(const Node& node, const Sampling& s, Coordinate coordinate,
-            std::vector<bool>& outside) {
+ResizeTaps TapsOf(const Node& node, const DimSampling& s, Coordinate coordinate,
+                  std::vector<bool>& outside) {
   const std::string mode = node.attributes.String("mode", "nearest");
   const std::string nearest = node.attributes.String("nearest_mode", "round_prefer_floor");
   const float cubic = node.attributes.Float("cubic_coeff_a", -0.75f);
   const bool exclude = node.attributes.Int("exclude_outside", 0) != 0;
   const bool antialias = node.attributes.Int("antialias", 0) != 0;
-  Taps taps(s.out);
+  ResizeTaps taps(s.out);
   outside.assign(s.out, false);
   for (int64_t i = 0; i < s.out; ++i) {
     const float x = coordinate(s, static_cast<float>(i));
@@ -205,8 +203,8 @@ T AsElement(C value, float half) {
 
 // Dim `d` of `values`, whose dims are `shape`, sampled by `taps`.
 template <typename C>
-std::vector<C> Sample(const std::vector<C>& values, Shape& shape, size_t d, const Taps& taps,
-                      bool copy) {
+std::vector<C> SampleDim(const std::vector<C>& values, Shape& shape, size_t d,
+                         const ResizeTaps& taps, bool copy) {
   const int64_t outer = NumElements(absl::Span<const int64_t>(shape).subspan(0, d));
   const int64_t inner = NumElements(absl::Span<const int64_t>(shape).subspan(d + 1));
   const int64_t in = shape[d], out = static_cast<int64_t>(taps.size());
@@ -260,7 +258,7 @@ std::vector<C> Sample(const std::vector<C>& values, Shape& shape, size_t d, cons
 
 // The dims, those that shrink most first: what lies between is never larger than both operand and
 // result.
-std::vector<size_t> BySize(const std::vector<Sampling>& samplings) {
+std::vector<size_t> BySize(const std::vector<DimSampling>& samplings) {
   std::vector<size_t> dims(samplings.size());
   std::iota(dims.begin(), dims.end(), 0);
   const auto growth = [&](size_t d) {
@@ -295,6 +293,7 @@ std::vector<double> GivenValues(const KernelContext& context, size_t i) {
 }  // namespace
 
 absl::Status ResizeRule(InferContext& context) {
+  using enum ResizeOp::Input;
   const std::string mode = context.attributes().String("mode", "nearest");
   if (mode != "nearest" && mode != "linear" && mode != "cubic") {
     return absl::UnimplementedError(absl::StrCat("mode '", mode, "'"));
@@ -310,10 +309,10 @@ absl::Status ResizeRule(InferContext& context) {
   Request request;
   ASSIGN_OR_RETURN(request.scales, KnownValues(context, kScales));
   ASSIGN_OR_RETURN(request.sizes, KnownValues(context, kSizes));
-  ASSIGN_OR_RETURN(const std::vector<Sampling> samplings,
+  ASSIGN_OR_RETURN(const std::vector<DimSampling> samplings,
                    SamplingsOf(context.node(), context.shape(kX), request));
   Shape shape;
-  for (const Sampling& s : samplings) {
+  for (const DimSampling& s : samplings) {
     if (s.in == 0 && s.out != 0) return absl::InvalidArgumentError("samples an empty dim");
     shape.push_back(s.out);
   }
@@ -322,12 +321,13 @@ absl::Status ResizeRule(InferContext& context) {
 }
 
 absl::Status ResizeKernel(const KernelContext& context) {
+  using enum ResizeOp::Input;
   const TensorView& in = context.inputs[kX];
   const MutableTensorView& out = context.outputs[0];
   const Request request = {.scales = GivenValues(context, kScales),
                            .sizes = GivenValues(context, kSizes),
                            .roi = GivenValues(context, kRoi)};
-  ASSIGN_OR_RETURN(const std::vector<Sampling> samplings,
+  ASSIGN_OR_RETURN(const std::vector<DimSampling> samplings,
                    SamplingsOf(context.node, in.shape, request));
   ASSIGN_OR_RETURN(const Coordinate coordinate, CoordinateOf(context.node));
   if (NumElements(out.shape) == 0) return absl::OkStatus();
@@ -340,8 +340,8 @@ absl::Status ResizeKernel(const KernelContext& context) {
     Shape shape = in.shape;
     std::vector<std::vector<bool>> outside(shape.size());
     for (const size_t d : BySize(samplings)) {
-      const Taps taps = TapsOf(context.node, samplings[d], coordinate, outside[d]);
-      if (!StaysAsItIs(samplings[d], coordinate)) values = Sample(values, shape, d, taps, copy);
+      const ResizeTaps taps = TapsOf(context.node, samplings[d], coordinate, outside[d]);
+      if (!StaysAsItIs(samplings[d], coordinate)) values = SampleDim(values, shape, d, taps, copy);
     }
     const bool all_inside = absl::c_all_of(
         outside, [](const std::vector<bool>& dim) { return !absl::c_linear_search(dim, true); });
@@ -371,7 +371,7 @@ absl::Status ResizeKernel(const KernelContext& context) {
 absl::StatusOr<std::vector<ResizeTaps>> ResizeTapsOf(const Node& node, const Shape& in,
                                                      const std::vector<double>& scales,
                                                      const std::vector<double>& sizes) {
-  ASSIGN_OR_RETURN(const std::vector<Sampling> samplings,
+  ASSIGN_OR_RETURN(const std::vector<DimSampling> samplings,
                    SamplingsOf(node, in, {.scales = scales, .sizes = sizes}));
   ASSIGN_OR_RETURN(const Coordinate coordinate, CoordinateOf(node));
   if (coordinate == CropAndResize) return absl::UnimplementedError("samples of a crop");

@@ -49,14 +49,14 @@ absl::StatusOr<Form> FormOf(const Attributes& attributes) {
 }
 
 // One sample along a dim: the elements below and above, and the weight of the one above.
-struct Sample {
+struct RoiSample {
   int64_t low = 0, high = 0;
   double share = 0;
   bool inside = false;
 };
 
-Sample SampleAt(double x, int64_t size) {
-  Sample sample;
+RoiSample SampleAt(double x, int64_t size) {
+  RoiSample sample;
   sample.inside = x >= -1 && x <= static_cast<double>(size);
   if (!sample.inside) return sample;
   x = std::max(x, 0.0);
@@ -69,7 +69,7 @@ Sample SampleAt(double x, int64_t size) {
 // The samples of all places along a dim of `size`: `each` of them for each of `places`.
 struct Line {
   int64_t each = 0;
-  std::vector<Sample> samples;
+  std::vector<RoiSample> samples;
 };
 
 Line LineOf(const Form& form, double begin, double end, int64_t places, int64_t size) {
@@ -94,7 +94,7 @@ Line LineOf(const Form& form, double begin, double end, int64_t places, int64_t 
 }
 
 // `samples`, which go in one direction, without those outside at both ends.
-absl::Span<const Sample> Inside(absl::Span<const Sample> samples) {
+absl::Span<const RoiSample> TrimOutside(absl::Span<const RoiSample> samples) {
   while (!samples.empty() && !samples.front().inside) samples.remove_prefix(1);
   while (!samples.empty() && !samples.back().inside) samples.remove_suffix(1);
   return samples;
@@ -103,20 +103,20 @@ absl::Span<const Sample> Inside(absl::Span<const Sample> samples) {
 // The mean of the samples of one place, or the largest of their weighted elements. A sample outside
 // counts as 0.
 template <typename T>
-double Pool(const T* x, int64_t width, absl::Span<const Sample> rows,
-            absl::Span<const Sample> columns, bool largest) {
+double Pool(const T* x, int64_t width, absl::Span<const RoiSample> rows,
+            absl::Span<const RoiSample> columns, bool largest) {
   const size_t count = rows.size() * columns.size();
   if (count == 0) return 0;
-  rows = Inside(rows);
-  columns = Inside(columns);
+  rows = TrimOutside(rows);
+  columns = TrimOutside(columns);
   const bool all_inside = rows.size() * columns.size() == count;
   double sum = 0, most = all_inside ? -std::numeric_limits<double>::infinity() : 0;
   const auto element = [&](int64_t row, int64_t column) -> double {
     return static_cast<Compute<T>>(x[row * width + column]);
   };
-  for (const Sample& r : rows) {
+  for (const RoiSample& r : rows) {
     WatchWork(4 * static_cast<int64_t>(columns.size()));
-    for (const Sample& c : columns) {
+    for (const RoiSample& c : columns) {
       for (const double part : {(1 - r.share) * (1 - c.share) * element(r.low, c.low),
                                 (1 - r.share) * c.share * element(r.low, c.high),
                                 r.share * (1 - c.share) * element(r.high, c.low),

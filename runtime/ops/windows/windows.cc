@@ -61,7 +61,7 @@ absl::StatusOr<Given> GivenBy(const Node& node, const Shape& shape, std::vector<
   return given;
 }
 
-int64_t ExtentOf(const Windows& w, size_t d) { return (w.kernel[d] - 1) * w.dilations[d] + 1; }
+int64_t KernelExtent(const Windows& w, size_t d) { return (w.kernel[d] - 1) * w.dilations[d] + 1; }
 
 // The padding of dim `d`: `total`, the odd one at the end or at the beginning.
 void PadBy(int64_t total, absl::string_view auto_pad, size_t d, Windows& w) {
@@ -86,7 +86,7 @@ absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
     return absl::InvalidArgumentError(absl::StrCat(kRoundingPads, " does not fit the kernel"));
   }
   for (size_t d = 0; d < w.kernel.size(); ++d) {
-    const int64_t size = shape[d + 2], stride = w.strides[d], extent = ExtentOf(w, d);
+    const int64_t size = shape[d + 2], stride = w.strides[d], extent = KernelExtent(w, d);
     int64_t out = 0;
     if (given.same()) {
       out = (size + stride - 1) / stride;
@@ -127,7 +127,7 @@ absl::StatusOr<TransposedWindows> TransposedWindowsOf(const Node& node, const Sh
                                   " dims after batch and channel"));
   }
   for (size_t d = 0; d < dims; ++d) {
-    const int64_t size = shape[d + 2], stride = w.strides[d], extent = ExtentOf(w, d);
+    const int64_t size = shape[d + 2], stride = w.strides[d], extent = KernelExtent(w, d);
     if (more[d] < 0 || more[d] >= std::max(stride, w.dilations[d])) {
       return absl::InvalidArgumentError(absl::StrCat("output_padding ", more[d], " of dim ", d + 2,
                                                      " is not below its stride ", stride,

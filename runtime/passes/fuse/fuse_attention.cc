@@ -25,17 +25,18 @@
 namespace reprise {
 namespace {
 
-struct Sizes {
+struct AttentionSizes {
   int64_t batch, heads, queries, keys, size, size_v;
 };
 
 // batch, heads and sizes; nullopt when the shapes do not tell.
-std::optional<Sizes> SizesOf(const Graph& graph, const AttentionPattern& pattern) {
+std::optional<AttentionSizes> AttentionSizesOf(const Graph& graph,
+                                               const AttentionPattern& pattern) {
   const Shape& q = *ShapeOf(graph, pattern.q);
   const Shape& v = *ShapeOf(graph, pattern.v);
   const Shape& scores = pattern.scores_shape;
   const int64_t rank = static_cast<int64_t>(scores.size());
-  Sizes sizes = {
+  AttentionSizes sizes = {
       .queries = scores[rank - 2], .keys = scores[rank - 1], .size = q.back(), .size_v = v.back()};
   const int64_t groups =
       NumElements(absl::Span<const int64_t>(scores).first(static_cast<size_t>(rank - 2)));
@@ -174,7 +175,8 @@ absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
 
 // The shape in which a mask that meets scores of `mask.scores_shape` broadcasts to
 // [batch, heads, queries, keys]; nullopt when there is none.
-std::optional<Shape> MaskShape(const Graph& graph, const AttentionMask& mask, const Sizes& sizes) {
+std::optional<Shape> MaskShape(const Graph& graph, const AttentionMask& mask,
+                               const AttentionSizes& sizes) {
   const Shape scores = {sizes.batch, sizes.heads, sizes.queries, sizes.keys};
   if (!ShapeOf(graph, mask.value).has_value()) return std::nullopt;
   const Shape& shape = *ShapeOf(graph, mask.value);
@@ -186,7 +188,7 @@ std::optional<Shape> MaskShape(const Graph& graph, const AttentionMask& mask, co
   return Shape{sizes.batch, sizes.heads, shape[1], shape[2]};
 }
 
-bool MasksFit(const Graph& graph, const AttentionPattern& pattern, const Sizes& sizes) {
+bool MasksFit(const Graph& graph, const AttentionPattern& pattern, const AttentionSizes& sizes) {
   for (const AttentionMask& mask : pattern.masks) {
     const bool chooses =
         mask.kind == AttentionMask::Kind::kKeep || mask.kind == AttentionMask::Kind::kReplace;
@@ -199,7 +201,7 @@ bool MasksFit(const Graph& graph, const AttentionPattern& pattern, const Sizes& 
 // One mask operand for all masks; kNone when there are none. A mask that replaces scores replaces
 // the masks below it as well: a key that both hide is as low as one that either hides.
 absl::StatusOr<ValueId> CombineMasks(Graph& graph, const AttentionPattern& pattern,
-                                     const Sizes& sizes) {
+                                     const AttentionSizes& sizes) {
   ValueId combined = kNone;
   for (auto mask = pattern.masks.rbegin(); mask != pattern.masks.rend(); ++mask) {
     const Shape shape = *MaskShape(graph, *mask, sizes);
@@ -228,8 +230,8 @@ absl::StatusOr<ValueId> CombineMasks(Graph& graph, const AttentionPattern& patte
 
 // Puts the [batch, queries, heads * size_v] attention in the place of the pattern's result, or of
 // the value below it where the heads are back in their tokens.
-absl::Status ReplaceResult(Graph& graph, const AttentionPattern& pattern, const Sizes& sizes,
-                           ValueId attention) {
+absl::Status ReplaceResult(Graph& graph, const AttentionPattern& pattern,
+                           const AttentionSizes& sizes, ValueId attention) {
   const int64_t width = sizes.heads * sizes.size_v;
   std::optional<StridedView> view = StridedView::Strided({{sizes.batch, sizes.queries * width},
                                                           {sizes.heads, sizes.size_v},
@@ -268,7 +270,7 @@ absl::Status ReplaceResult(Graph& graph, const AttentionPattern& pattern, const 
 // The furthest value of rows [q, k, v] that all three operands are cut from; kNone when there is
 // none.
 ValueId PackedSource(const std::vector<HeadSource>& q, const std::vector<HeadSource>& k,
-                     const std::vector<HeadSource>& v, const Sizes& sizes, double* scale) {
+                     const std::vector<HeadSource>& v, const AttentionSizes& sizes, double* scale) {
   const int64_t width = sizes.heads * sizes.size;
   if (sizes.size != sizes.size_v || sizes.queries != sizes.keys) return kNone;
   for (auto a = q.rbegin(); a != q.rend(); ++a) {
@@ -358,7 +360,7 @@ class FuseAttentionPass : public Pass {
       if (graph.node(id).removed || graph.node(id).op != SoftmaxOp::kName) continue;
       const std::optional<AttentionPattern> pattern = MatchAttention(graph, id);
       if (!pattern.has_value() || !HasKernel(graph, *pattern)) continue;
-      const std::optional<Sizes> sizes = SizesOf(graph, *pattern);
+      const std::optional<AttentionSizes> sizes = AttentionSizesOf(graph, *pattern);
       if (!sizes.has_value() || !MasksFit(graph, *pattern, *sizes)) continue;
       ValueId sinks = kNone;
       if (pattern->sinks != kNone) {
@@ -373,8 +375,8 @@ class FuseAttentionPass : public Pass {
   }
 
  private:
-  static absl::Status Rewrite(Graph& graph, const AttentionPattern& pattern, const Sizes& sizes,
-                              ValueId sinks, const std::string& name) {
+  static absl::Status Rewrite(Graph& graph, const AttentionPattern& pattern,
+                              const AttentionSizes& sizes, ValueId sinks, const std::string& name) {
     const HeadOperand q = {pattern.q,  sizes.batch, sizes.heads, sizes.queries,
                            sizes.size, false,       true};
     const HeadOperand k = {pattern.k,  sizes.batch,     sizes.heads, sizes.keys,

@@ -181,7 +181,7 @@ bool IsHardSwishGate(const Node& node) {
          IsNear(node.attributes.Float("beta", 0.5f), 0.5);
 }
 
-void AbsorbActivation(const Graph& graph, Conv& conv) {
+void AbsorbConvActivation(const Graph& graph, Conv& conv) {
   ValueId result = kNone;
   std::optional<Attributes> activation;
   if (const Node* gate = GateOf(graph, conv.result, result); gate != nullptr) {
@@ -227,7 +227,7 @@ class FuseConvPass : public Pass {
       }
       if (!integer && !transposed) RETURN_IF_ERROR(AbsorbPad(graph, conv));
       if (!transposed) AbsorbResidual(graph, conv);
-      AbsorbActivation(graph, conv);
+      AbsorbConvActivation(graph, conv);
       if (!conv.changed) continue;
       std::vector<ValueId> inputs = {conv.input, conv.weight};
       for (size_t i = 2; integer && i < 6; ++i) inputs.push_back(node.input(i));
@@ -265,7 +265,7 @@ class FuseConvPass : public Pass {
     ASSIGN_OR_RETURN(conv.weight, AddReshape(graph, norm->factor, taps));
     conv.attributes.Set("group", shape[1]);
     AbsorbResidual(graph, conv);
-    AbsorbActivation(graph, conv);
+    AbsorbConvActivation(graph, conv);
     std::vector<ValueId> inputs = {x, conv.weight, conv.bias};
     if (conv.residual != kNone) inputs.push_back(conv.residual);
     ASSIGN_OR_RETURN(const ValueId y, AddInferred(graph, FusedConvOp::kName, std::move(inputs),

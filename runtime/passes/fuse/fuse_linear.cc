@@ -119,7 +119,7 @@ ValueId SiluOf(const Graph& graph, ValueId y) {
   return kNone;
 }
 
-void AbsorbActivation(const Graph& graph, Linear& linear) {
+void AbsorbLinearActivation(const Graph& graph, Linear& linear) {
   if (const ValueId silu = SiluOf(graph, linear.result); silu != kNone) {
     linear.activation = "silu";
     linear.result = silu;
@@ -164,7 +164,7 @@ class FuseLinearPass : public Pass {
       for (bool absorbed = true; absorbed;) {
         ASSIGN_OR_RETURN(absorbed, AbsorbByColumn(graph, *linear));
       }
-      AbsorbActivation(graph, *linear);
+      AbsorbLinearActivation(graph, *linear);
       if (linear->result == graph.node(id).outputs[0] && graph.node(id).op == linear->form->op) {
         continue;  // Nothing has joined it.
       }

@@ -32,7 +32,7 @@ constexpr int kMaxSteps = 8;
 // A float32 score below 1e23 added to this leaves it as it is.
 constexpr double kLowestFill = -1e30;
 
-struct Sizes {
+struct RelativeSizes {
   int64_t batch, heads, length, size;
 };
 
@@ -137,7 +137,7 @@ std::optional<std::vector<int64_t>> PlacesOf(const Graph& graph, ValueId index, 
 
 class Matcher {
  public:
-  Matcher(const Graph& graph, const Node& attention, const Sizes& sizes)
+  Matcher(const Graph& graph, const Node& attention, const RelativeSizes& sizes)
       : graph_(graph), attention_(attention), sizes_(sizes) {}
 
   std::optional<Pattern> Match() {
@@ -299,11 +299,11 @@ class Matcher {
 
   const Graph& graph_;
   const Node& attention_;
-  const Sizes sizes_;
+  const RelativeSizes sizes_;
   Pattern pattern_;
 };
 
-std::optional<Sizes> SizesOf(const Graph& graph, const Node& attention) {
+std::optional<RelativeSizes> RelativeSizesOf(const Graph& graph, const Node& attention) {
   constexpr size_t kMask = AttentionOp::kMask;
   if (attention.op != AttentionOp::kName || AttentionOp::From(attention.attributes).packed_qkv ||
       attention.input(AttentionOp::kSinks) != kNone ||
@@ -314,8 +314,8 @@ std::optional<Sizes> SizesOf(const Graph& graph, const Node& attention) {
   }
   const Shape& q = *ShapeOf(graph, attention.inputs[0]);
   const int64_t heads = AttentionOp::From(attention.attributes).num_heads;
-  const Sizes sizes = {q[0], heads, q[1], q[2] / heads};
-  return sizes.length > 0 ? std::optional<Sizes>(sizes) : std::nullopt;
+  const RelativeSizes sizes = {q[0], heads, q[1], q[2] / heads};
+  return sizes.length > 0 ? std::optional<RelativeSizes>(sizes) : std::nullopt;
 }
 
 class FuseRelativeAttentionPass : public Pass {
@@ -326,7 +326,7 @@ class FuseRelativeAttentionPass : public Pass {
     bool changed = false;
     for (NodeId id : graph.NodeIds()) {
       if (graph.node(id).removed) continue;
-      const std::optional<Sizes> sizes = SizesOf(graph, graph.node(id));
+      const std::optional<RelativeSizes> sizes = RelativeSizesOf(graph, graph.node(id));
       if (!sizes.has_value()) continue;
       const auto pattern = Matcher(graph, graph.node(id), *sizes).Match();
       if (!pattern.has_value()) continue;
@@ -338,7 +338,8 @@ class FuseRelativeAttentionPass : public Pass {
 
  private:
   // [heads, size, width], scaled.
-  static absl::StatusOr<ValueId> TableOf(Graph& graph, const Sizes& sizes, const Term& term) {
+  static absl::StatusOr<ValueId> TableOf(Graph& graph, const RelativeSizes& sizes,
+                                         const Term& term) {
     const Shape shape = {sizes.heads, sizes.size, term.width};
     ValueId table = term.table;
     if (term.transposed) {
@@ -366,7 +367,8 @@ class FuseRelativeAttentionPass : public Pass {
         {pattern.keep, pattern.keeps_true ? seen : fill, pattern.keeps_true ? fill : seen});
   }
 
-  static absl::Status Rewrite(Graph& graph, NodeId id, const Sizes& sizes, const Pattern& pattern) {
+  static absl::Status Rewrite(Graph& graph, NodeId id, const RelativeSizes& sizes,
+                              const Pattern& pattern) {
     const Node attention = graph.node(id);
     std::vector<ValueId> inputs = {attention.inputs[0], attention.inputs[1], attention.inputs[2]};
     ASSIGN_OR_RETURN(inputs.emplace_back(), MaskOf(graph, pattern));

@@ -39,7 +39,8 @@ absl::StatusOr<ValueId> JoinInRuns(Graph& graph, std::vector<ValueId> pieces, in
 }
 
 // The size of each output of a Split along the axis; nullopt where they are not known.
-std::optional<std::vector<int64_t>> SizesOf(const Graph& graph, const Node& split, int64_t axis) {
+std::optional<std::vector<int64_t>> PartSizesOf(const Graph& graph, const Node& split,
+                                                int64_t axis) {
   const Tensor* given = split.input(1) == kNone ? nullptr : KnownConstant(graph, split.input(1));
   if (given != nullptr) {
     auto sizes = given->ToInt64s();
@@ -59,7 +60,7 @@ absl::StatusOr<bool> SplitInRuns(Graph& graph, NodeId id) {
   const ValueId input = split.inputs[0];
   int64_t axis = ConcatOp::From(split.attributes).axis;
   if (axis < 0) axis += static_cast<int64_t>(ShapeOf(graph, input)->size());
-  const auto sizes = SizesOf(graph, split, axis);
+  const auto sizes = PartSizesOf(graph, split, axis);
   if (!sizes.has_value() || sizes->size() != split.outputs.size()) return false;
   int64_t at = 0;
   for (size_t begin = 0; begin < split.outputs.size(); begin += kMostPieces) {

@@ -27,15 +27,14 @@ namespace {
 
 // Planes of so few channels are read where they are: there is little to have side by side.
 constexpr int64_t kFewChannels = 4;
-constexpr size_t kMostDims = 4;
 
-absl::StatusOr<bool> TurnConv(Graph& graph, const Node& node) {
+absl::StatusOr<bool> TurnIntegerConv(Graph& graph, const Node& node) {
   if (node.op != IntegerConvOp::kName || IntegerConvOp::From(node.attributes).layout != "first" ||
       !IsParameter(graph, node.inputs[1])) {
     return false;
   }
   const Shape shape = *ShapeOf(graph, node.inputs[0]);
-  if (shape.size() > kMostDims) return false;
+  if (shape.size() > kMostPlaneDims) return false;
   std::vector<ValueId> inputs = node.inputs;
   Attributes attributes = node.attributes;
   const bool few = shape[1] <= kFewChannels && WasLast(graph, inputs[0]) == kNone;
@@ -84,7 +83,7 @@ absl::StatusOr<bool> TurnMaxPool(Graph& graph, const Node& node) {
     }
     dequantize = from.inputs;
   } else if (bytes == kNone) {
-    if (ShapeOf(graph, planes)->size() != kMostDims) return false;
+    if (ShapeOf(graph, planes)->size() != kMostPlaneDims) return false;
     ASSIGN_OR_RETURN(bytes, ToLast(graph, planes));
   }
   Shape shape = *ShapeOf(graph, bytes);
@@ -206,8 +205,8 @@ class ChannelsLastPass : public Pass {
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
     for (NodeId id : graph.NodeIds()) {
-      for (const auto turn :
-           {TurnConv, TurnAdd, TurnMaxPool, TurnTable, TurnPartsOfBytes, TurnSlice, TurnResize}) {
+      for (const auto turn : {TurnIntegerConv, TurnAdd, TurnMaxPool, TurnTable, TurnPartsOfBytes,
+                              TurnSlice, TurnResize}) {
         if (graph.node(id).removed) break;
         const Node node = graph.node(id);  // Adding nodes moves the others.
         ASSIGN_OR_RETURN(const bool turned, turn(graph, node));

@@ -15,8 +15,6 @@ namespace reprise {
 namespace {
 
 constexpr double kLanes = 16;
-constexpr size_t kMostDims = 4;
-constexpr size_t kResidual = FusedConvOp::kResidual;
 
 // The cost of transposing one element between caches. All costs grow with the batch, so that
 // buckets of all batches choose alike and share the packed weights.
@@ -177,7 +175,7 @@ std::optional<PlaneCosts> PlaneCostsOf(const Graph& graph, const Node& node) {
     return std::nullopt;
   }
   const Shape &x = *ShapeOf(graph, node.inputs[0]), &weight = *ShapeOf(graph, node.inputs[1]);
-  if (x.size() > kMostDims || NumElements(x) == 0) return std::nullopt;
+  if (x.size() > kMostPlaneDims || NumElements(x) == 0) return std::nullopt;
   if (transposed) return TransposedCostsOf(graph, node);
   const int64_t groups = FusedConvOp::From(node.attributes).group;
   const absl::StatusOr<ops::Windows> windows = WindowsOf(graph, node);
@@ -188,7 +186,7 @@ std::optional<PlaneCosts> PlaneCostsOf(const Graph& graph, const Node& node) {
   if (groups == 1) {
     if (const std::optional<PlaneCosts> tiles = OfTiles(x, *windows, maps)) return tiles;
   }
-  const bool few = x[1] < kFewestChannels && node.input(kResidual) == kNone &&
+  const bool few = x[1] < kFewestChannels && node.input(FusedConvOp::kResidual) == kNone &&
                    NumElements(weight) <= kMostFewWeights;
   if (groups == 1 && few) return OfFewChannels(x, *windows, maps);
   if (weight[1] < kFewestChannels) return std::nullopt;

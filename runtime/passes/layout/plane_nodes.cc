@@ -25,8 +25,6 @@
 namespace reprise {
 namespace {
 
-constexpr size_t kResidual = FusedConvOp::kResidual;
-
 // The shape as planes of one element of what scales others, [batch or 1, channels, 1...] or without
 // the batch; nullopt: it does not.
 std::optional<Shape> ScaleOf(const Graph& graph, ValueId value, const Shape& planes) {
@@ -123,7 +121,7 @@ bool IsProduct(const Graph& graph, const Node& node) {
   const std::string activation = FusedConvOp::From(node.attributes).activation;
   return FusedConvOp::From(node.attributes).group == 1 && IsOfElements(graph, node) &&
          ops::CheckActivation(activation).ok() &&
-         (node.input(kResidual) == kNone || activation == "none");
+         (node.input(FusedConvOp::kResidual) == kNone || activation == "none");
 }
 
 absl::Status TurnProduct(Graph& graph, const Node& node, std::vector<ValueId> inputs) {
@@ -163,7 +161,7 @@ absl::StatusOr<ValueId> PoolAlong(Graph& graph, const Node& node, ValueId x, con
   return AddReshape(graph, pooled, result);
 }
 
-absl::Status TurnConv(Graph& graph, const Node& node, bool to_last) {
+absl::Status TurnFloatConv(Graph& graph, const Node& node, bool to_last) {
   std::vector<ValueId> inputs = node.inputs;
   if (to_last) {
     Attributes attributes = node.attributes;
@@ -171,8 +169,8 @@ absl::Status TurnConv(Graph& graph, const Node& node, bool to_last) {
     return Finish(graph, node, FusedConvOp::kName, std::move(inputs), std::move(attributes));
   }
   ASSIGN_OR_RETURN(inputs[0], ToLast(graph, inputs[0]));
-  if (node.input(kResidual) != kNone) {
-    ASSIGN_OR_RETURN(inputs[kResidual], ToLast(graph, inputs[kResidual]));
+  if (node.input(FusedConvOp::kResidual) != kNone) {
+    ASSIGN_OR_RETURN(inputs[FusedConvOp::kResidual], ToLast(graph, inputs[FusedConvOp::kResidual]));
   }
   const bool transposed = absl::EndsWith(node.op, ConvTransposeOp::kName);
   if (!transposed && IsProduct(graph, node)) return TurnProduct(graph, node, std::move(inputs));
@@ -256,7 +254,7 @@ std::optional<PlaneNode> PlaneNodeOf(const Graph& graph, const Node& node) {
 absl::Status TurnPlaneNode(Graph& graph, const Node& node, const PlaneNode& what) {
   switch (what.kind) {
     case PlaneNode::Kind::kConv:
-      return TurnConv(graph, node, what.costs.to_last);
+      return TurnFloatConv(graph, node, what.costs.to_last);
     case PlaneNode::Kind::kElementwise:
       return TurnElementwise(graph, node);
     case PlaneNode::Kind::kAverage:

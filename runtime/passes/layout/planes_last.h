@@ -3,6 +3,7 @@
 // both meet (canonicalize).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,6 +11,9 @@
 #include "runtime/graph/node.h"
 
 namespace reprise {
+
+// The limit on the dims of planes whose layout is chosen: [batch, channels, rows, columns].
+inline constexpr size_t kMostPlaneDims = 4;
 
 // Planes of one element, which are the same in either layout.
 bool AreOfOneElement(const Shape& planes);

@@ -33,7 +33,7 @@ ParameterExprPtr PartOf(const ParameterExpr& joined, int64_t axis, int64_t begin
   return nullptr;
 }
 
-absl::StatusOr<ValueId> Cut(Graph& graph, ValueId weight, int64_t begin, int64_t count) {
+absl::StatusOr<ValueId> CutOperand(Graph& graph, ValueId weight, int64_t begin, int64_t count) {
   if (weight == kNone || HasOneElement(graph, weight)) return weight;
   Shape shape = *ShapeOf(graph, weight);
   shape.back() = count;
@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<ValueId>> CutColumns(Graph& graph, const Node& node, 
   std::vector<ValueId> inputs = node.inputs;
   for (const size_t i : ColumnOperands(*ops::LinearFormOf(node.op))) {
     if (i >= inputs.size()) continue;
-    ASSIGN_OR_RETURN(inputs[i], Cut(graph, inputs[i], begin, count));
+    ASSIGN_OR_RETURN(inputs[i], CutOperand(graph, inputs[i], begin, count));
   }
   return inputs;
 }

@@ -26,13 +26,13 @@ void Append(std::vector<Atom>& atoms, Atom atom) {
 }
 
 // Where a Slice begins along the one dim that it cuts.
-struct Cut {
+struct SliceCut {
   int64_t axis;
   int64_t start;
 };
 
 // nullopt where it names several dims or takes other steps than 1.
-std::optional<Cut> CutOf(const Graph& graph, const Node& slice, const Shape& shape) {
+std::optional<SliceCut> CutOf(const Graph& graph, const Node& slice, const Shape& shape) {
   const auto only = [&](size_t input, int64_t otherwise) -> std::optional<int64_t> {
     if (slice.input(input) == kNone) return otherwise;
     const Tensor* values = KnownConstant(graph, slice.input(input));
@@ -44,7 +44,8 @@ std::optional<Cut> CutOf(const Graph& graph, const Node& slice, const Shape& sha
   if (!start.has_value() || !axis.has_value() || step != 1) return std::nullopt;
   const auto dim = NormalizeAxis(*axis, static_cast<int64_t>(shape.size()));
   if (!dim.ok()) return std::nullopt;
-  return Cut{*dim, std::clamp<int64_t>(*start < 0 ? *start + shape[*dim] : *start, 0, shape[*dim])};
+  return SliceCut{*dim,
+                  std::clamp<int64_t>(*start < 0 ? *start + shape[*dim] : *start, 0, shape[*dim])};
 }
 
 }  // namespace
@@ -132,7 +133,7 @@ std::optional<StridedView> StridedView::Through(const Graph& graph, NodeId id,
     return Transposed(node.attributes.Ints("perm", std::move(perm)));
   }
   if (node.op == SliceOp::kName) {
-    const std::optional<Cut> cut = CutOf(graph, node, *ShapeOf(graph, node.inputs[0]));
+    const std::optional<SliceCut> cut = CutOf(graph, node, *ShapeOf(graph, node.inputs[0]));
     if (!cut.has_value()) return std::nullopt;
     return Sliced(cut->axis, cut->start, shape[cut->axis]);
   }

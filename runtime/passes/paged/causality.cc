@@ -18,7 +18,8 @@ namespace reprise {
 namespace {
 
 // New tokens, cached ones before them, and places of an encoder's result: no two sums are equal.
-constexpr int64_t kTokens = 3, kPast = 8, kKeys = kPast + kTokens, kPlaces = 13;
+constexpr int64_t kNewTokens = 3, kCachedTokens = 8, kKeys = kCachedTokens + kNewTokens,
+                  kPlaces = 13;
 
 // A request of one row as constants, but for ids and caches.
 class SeveralTokens {
@@ -26,15 +27,15 @@ class SeveralTokens {
   explicit SeveralTokens(const Graph& symbolic) : graph_(symbolic) {}
 
   absl::StatusOr<Graph> Fuse(const Decoder& decoder, const ParameterValueOf& value_of) && {
-    Resize(decoder.ids, {1, kTokens});
+    Resize(decoder.ids, {1, kNewTokens});
     Resize(decoder.states, {1, kPlaces});
     for (const DecoderCache& cache : decoder.caches) {
       TakeRows(cache, decoder.ids);
     }
-    std::vector<int64_t> places(kTokens);
-    std::iota(places.begin(), places.end(), kPast);
-    Take(decoder.positions, {1, kTokens}, places);
-    Take(decoder.place, {kTokens}, places);
+    std::vector<int64_t> places(kNewTokens);
+    std::iota(places.begin(), places.end(), kCachedTokens);
+    Take(decoder.positions, {1, kNewTokens}, places);
+    Take(decoder.place, {kNewTokens}, places);
     Take(decoder.mask, {1, kKeys}, std::vector<int64_t>(kKeys, 1));
     Take(decoder.states_mask, {1, kPlaces}, std::vector<int64_t>(kPlaces, 1));
     Take(decoder.last_keys, {1}, {kKeys - 1});
@@ -64,9 +65,10 @@ class SeveralTokens {
   // them is what is fused there.
   void TakeRows(const DecoderCache& cache, const std::string& ids) {
     const DType dtype = graph_.value(graph_.FindValue(cache.input)).dtype;
-    const ValueId rows = AddCachedRows(
-        graph_, graph_.FindValue(ids),
-        {{"heads", cache.heads}, {"size", cache.size}, {"past", cache.cross ? kPlaces : kPast}});
+    const ValueId rows = AddCachedRows(graph_, graph_.FindValue(ids),
+                                       {{"heads", cache.heads},
+                                        {"size", cache.size},
+                                        {"past", cache.cross ? kPlaces : kCachedTokens}});
     TakeInput(graph_, cache.input, CastRows(graph_, rows, dtype));
   }
 
@@ -91,7 +93,7 @@ bool ReadsOwnCache(const Graph& graph, const Node& node) {
   const auto op = AttentionOp::From(node);
   const Shape& queries = *graph.value(node.inputs[AttentionOp::kQueries]).shape;
   const Shape& keys = *graph.value(node.inputs[AttentionOp::kKeys]).shape;
-  return queries[1] == kTokens && keys[op.k_by_head ? 2 : 1] == kKeys;
+  return queries[1] == kNewTokens && keys[op.k_by_head ? 2 : 1] == kKeys;
 }
 
 }  // namespace
@@ -109,7 +111,7 @@ absl::Status CheckCausal(const Graph& symbolic, const Decoder& decoder,
     if (mask != kNone && known == nullptr) {
       return absl::UnimplementedError(absl::StrCat(NodeLabel(node), ": its mask depends on data"));
     }
-    if (known == nullptr || !HidesLaterKeys(*known, kTokens, kKeys)) {
+    if (known == nullptr || !HidesLaterKeys(*known, kNewTokens, kKeys)) {
       return absl::UnimplementedError(
           absl::StrCat(NodeLabel(node), ": new tokens see those that come after them"));
     }

@@ -18,11 +18,11 @@
 namespace reprise {
 namespace {
 
-constexpr int kMaxSteps = 16;
+constexpr int kMaxCacheSteps = 16;
 
 // The CachedRows that `value` is, under whatever shape.
 NodeId CachedAbove(const Graph& graph, ValueId value) {
-  for (int step = 0; step < kMaxSteps; ++step) {
+  for (int step = 0; step < kMaxCacheSteps; ++step) {
     const NodeId producer = ProducerOf(graph, value);
     if (producer == kNone) return kNone;
     const Node& node = graph.node(producer);
@@ -139,7 +139,7 @@ class PageAttentionPass : public Pass {
 
 std::optional<CachedOperand> FindCached(const Graph& graph, ValueId operand) {
   CachedOperand found;
-  for (int step = 0; step < kMaxSteps; ++step) {
+  for (int step = 0; step < kMaxCacheSteps; ++step) {
     const NodeId producer = ProducerOf(graph, operand);
     if (producer == kNone) return std::nullopt;
     const Node& node = graph.node(producer);

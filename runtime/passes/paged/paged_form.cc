@@ -40,14 +40,14 @@ namespace reprise {
 namespace {
 
 // Lengths of the past at which the graph is compared; kept in the result, which forgets them.
-constexpr int64_t kPast = 9, kOtherPast = 22;
+constexpr int64_t kComparedPast = 9, kOtherPast = 22;
 // The numbers of places of an encoder's result beside each.
 constexpr int64_t kCross = 13, kOtherCross = 30;
 // The longest past at which a decoder with an encoder is measured: what it adds by distance is a
 // table of all pairs of positions in many exporters' graphs.
 constexpr int64_t kLongestMeasuredBesideEncoder = 1023;
 // Sizes at which it is looked at. No dim of a model has such a number of tokens by chance.
-constexpr int64_t kTokens = 6, kSegments = 7;
+constexpr int64_t kPackedTokens = 6, kSegments = 7;
 // Lengths of the past at which masks are measured, beside the longest.
 constexpr int64_t kMeasured[] = {3, 40};
 
@@ -71,9 +71,9 @@ class FormMaker {
       : symbolic_(symbolic), decoder_(std::move(decoder)), options_(options) {}
 
   absl::StatusOr<PagedForm> Make() {
-    RETURN_IF_ERROR(TracePast(kPast, a_));
+    RETURN_IF_ERROR(TracePast(kComparedPast, a_));
     RETURN_IF_ERROR(TracePast(kOtherPast, b_));
-    ASSIGN_OR_RETURN(const Graph first, Build(kPast, nullptr));
+    ASSIGN_OR_RETURN(const Graph first, Build(kComparedPast, nullptr));
     PagedForm form;
     form.decoder = decoder_;
     const int64_t tables = PositionsOfTables(first, first.FindValue(kPositionsInput));
@@ -88,7 +88,7 @@ class FormMaker {
     RETURN_IF_ERROR(MeasureMasks(form));
     if (HasCross()) form.cross_context = options_.cross_context;
     PlaceCaches(form);
-    ASSIGN_OR_RETURN(form.graph, Build(kPast, &form));
+    ASSIGN_OR_RETURN(form.graph, Build(kComparedPast, &form));
     RETURN_IF_ERROR(Check(form));
     RETURN_IF_ERROR(RunLoadPasses(*form.graph));
     return form;
@@ -245,7 +245,7 @@ class FormMaker {
   absl::Status TracePast(int64_t past, PastTrace& traced) const {
     ASSIGN_OR_RETURN(const Graph graph, BuildAsIs(past, nullptr));
     traced.past = past;
-    return Specialize(graph, BindingAt(kTokens), {.trace = &traced.trace}).status();
+    return Specialize(graph, BindingAt(kPackedTokens), {.trace = &traced.trace}).status();
   }
 
   // The graph with `past`, fused; positions are constants, so that masks are.
@@ -392,7 +392,7 @@ class FormMaker {
   absl::StatusOr<std::string> TextAt(int64_t past, const PagedForm& form,
                                      int64_t& vocabulary) const {
     ASSIGN_OR_RETURN(Graph graph, Build(past, &form));
-    ASSIGN_OR_RETURN(Graph at, Specialize(graph, BindingAt(kTokens)));
+    ASSIGN_OR_RETURN(Graph at, Specialize(graph, BindingAt(kPackedTokens)));
     RETURN_IF_ERROR(RunCapturePasses(at, {.verify = false}));
     for (const NodeId id : at.NodeIds()) {
       const Node& node = at.node(id);
@@ -439,7 +439,7 @@ class FormMaker {
       if (i == 2) {
         causal = CheckCausal(symbolic_, decoder_, options_.value_of, OwnAttentions());
       } else {
-        texts[i] = TextAt(i == 0 ? kPast : kOtherPast, form, vocabularies[i]);
+        texts[i] = TextAt(i == 0 ? kComparedPast : kOtherPast, form, vocabularies[i]);
       }
     });
     ASSIGN_OR_RETURN(const std::string here, std::move(texts[0]));

@@ -22,7 +22,7 @@
 namespace reprise {
 namespace {
 
-constexpr int kMaxSteps = 16;
+constexpr int kMaxOffsetSteps = 16;
 
 bool IsNumber(DType dtype) {
   return dtype == DType::kInt64 || dtype == DType::kInt32 || dtype == DType::kFloat32;
@@ -168,7 +168,7 @@ class Places {
 // The number that is added to positions on the way to `value`; nullopt where it is none of them.
 std::optional<int64_t> OffsetFrom(const Graph& graph, ValueId value, ValueId positions) {
   int64_t offset = 0;
-  for (int step = 0; step < kMaxSteps; ++step) {
+  for (int step = 0; step < kMaxOffsetSteps; ++step) {
     if (value == positions) return offset;
     const NodeId producer = ProducerOf(graph, value);
     if (producer == kNone) return std::nullopt;

@@ -57,7 +57,7 @@ ValueId PastOf(const Graph& graph, ValueId value) {
 }
 
 // Sizes at which the outputs are looked at.
-constexpr int64_t kRows = 2, kTokens = 3, kPast = 5;
+constexpr int64_t kProbedRows = 2, kProbedTokens = 3, kProbedPast = 5;
 
 Binding BindingOf(const Graph& symbolic, const Decoder& decoder) {
   Binding binding;
@@ -68,17 +68,17 @@ Binding BindingOf(const Graph& symbolic, const Decoder& decoder) {
                          !absl::StrContains(dims[place].symbol, ' ');
     if (is_name) binding.axes.emplace(dims[place].symbol, size);
   };
-  bind(decoder.ids, 0, kRows);
-  bind(decoder.ids, 1, kTokens);
-  bind(decoder.caches[0].input, 2, kPast);
-  bind(decoder.mask, 1, kPast + kTokens);
+  bind(decoder.ids, 0, kProbedRows);
+  bind(decoder.ids, 1, kProbedTokens);
+  bind(decoder.caches[0].input, 2, kProbedPast);
+  bind(decoder.mask, 1, kProbedPast + kProbedTokens);
   const auto fill = [&](const std::string& input, int64_t value) {
     if (input.empty()) return;
     const Value& known = symbolic.value(symbolic.FindValue(input));
     binding.shape_inputs.emplace(input,
                                  NumbersAs(known.dtype, Shape(known.dims.size(), 1), {value}));
   };
-  fill(decoder.length, kPast + kTokens);
+  fill(decoder.length, kProbedPast + kProbedTokens);
   fill(decoder.cache_branch, 1);
   return binding;
 }
@@ -88,19 +88,19 @@ absl::Status CheckShapes(const Graph& symbolic, const Decoder& decoder,
                          const std::vector<int>& presents) {
   ASSIGN_OR_RETURN(const Graph at, Specialize(symbolic, BindingOf(symbolic, decoder)));
   const Dim& batch = symbolic.value(symbolic.FindValue(decoder.ids)).dims[0];
-  const int64_t rows = batch.is_constant() ? batch.size : kRows;
+  const int64_t rows = batch.is_constant() ? batch.size : kProbedRows;
   for (size_t i = 0; i < presents.size(); ++i) {
     const std::optional<Shape>& shape = at.value(at.outputs()[i]).shape;
     if (!shape.has_value()) return absl::InternalError("an output has no shape");
-    Shape wanted = {rows, kTokens, shape->empty() ? 0 : shape->back()};
+    Shape wanted = {rows, kProbedTokens, shape->empty() ? 0 : shape->back()};
     if (presents[i] != kNoCache) {
       const DecoderCache& cache = decoder.caches[presents[i]];
-      wanted = {rows, cache.heads, kPast + kTokens, cache.size};
+      wanted = {rows, cache.heads, kProbedPast + kProbedTokens, cache.size};
     }
     if (*shape == wanted) continue;
     return absl::UnimplementedError(absl::StrCat(
-        "output ", i, " has the shape ", ShapeToString(*shape), " for ", rows, " rows of ", kTokens,
-        " tokens behind ", kPast, ", and not ", ShapeToString(wanted)));
+        "output ", i, " has the shape ", ShapeToString(*shape), " for ", rows, " rows of ",
+        kProbedTokens, " tokens behind ", kProbedPast, ", and not ", ShapeToString(wanted)));
   }
   return absl::OkStatus();
 }

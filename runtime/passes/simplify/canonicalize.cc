@@ -13,14 +13,14 @@ namespace {
 // Rewrites feed each other (an Expand moves below one node a round); deep chains end here.
 constexpr int kMaxRounds = 64;
 // Folding what became constant stays small: the rest is computed when the graph runs.
-constexpr int64_t kMaxFoldedBytes = 1 << 20;
+constexpr int64_t kMaxCanonicalBytes = 1 << 20;
 
 class CanonicalizePass : public Pass {
  public:
   absl::string_view name() const override { return "canonicalize"; }
 
   absl::StatusOr<bool> Run(Graph& graph) const override {
-    FoldAllowance allowance(graph, kMaxFoldedBytes);
+    FoldAllowance allowance(graph, kMaxCanonicalBytes);
     bool changed = false;
     std::vector<NodeId> work = graph.NodeIds();
     for (int round = 0; round < kMaxRounds && !work.empty(); ++round) {

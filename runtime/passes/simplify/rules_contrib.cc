@@ -4,14 +4,11 @@
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/reduce/layer_norm_op.h"
 #include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/match/attention_parts.h"
 #include "runtime/passes/simplify/rules.h"
 
 namespace reprise {
 namespace {
-
-bool IsUsed(const Graph& graph, ValueId value) {
-  return value != kNone && (!graph.value(value).users.empty() || graph.IsOutput(value));
-}
 
 absl::StatusOr<ValueId> BiasedGelu(Graph& graph, const Node& node, const char* approximate) {
   ValueId x = node.inputs[0];

@@ -23,7 +23,7 @@ bool HasPlainScale(const Graph& graph, const Node& node) {
 }
 
 // Only moves the elements of its first operand about.
-bool Moves(const Node& node) {
+bool MovesElements(const Node& node) {
   return node.op == ReshapeOp::kName || node.op == TransposeOp::kName;
 }
 
@@ -35,7 +35,7 @@ ValueId SameSteps(const Graph& graph, const Node& quantize, std::vector<NodeId>&
     const NodeId producer = ProducerOf(graph, value);
     if (producer == kNone) return kNone;
     const Node& node = graph.node(producer);
-    if (Moves(node)) {
+    if (MovesElements(node)) {
       moves.push_back(producer);
       value = node.inputs[0];
       continue;

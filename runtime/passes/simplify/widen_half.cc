@@ -33,7 +33,7 @@ bool IsHalfNumber(int64_t number) {
 
 bool IsCast(const Node& node) { return node.op == CastOp::kName || node.op == CastLikeOp::kName; }
 
-bool Moves(const Node& node) {
+bool IsMovement(const Node& node) {
   const OpRow* row = FindOp(node.op);
   return row != nullptr && !row->Has(kDataDependent) && FactsOf(*row).OnlyMoves();
 }
@@ -71,7 +71,7 @@ class Widening {
     if (FactsOf(node.op).Is(kHangsOnLastBit)) return true;
     const ValueId output = node.output(0);
     if (IsCast(node)) return output != kNone && !IsHalf(types_[output]);
-    return Moves(node) && absl::c_any_of(node.outputs, [&](ValueId moved) {
+    return IsMovement(node) && absl::c_any_of(node.outputs, [&](ValueId moved) {
              return moved != kNone && absl::c_any_of(graph_.value(moved).users,
                                                      [&](NodeId user) { return closely_[user]; });
            });

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/testing/time_units.h"
+
 namespace reprise {
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 TEST(DrainRateTest, NothingIsKnownBeforeABatchHasFinished) {
   DrainRate rate;

@@ -8,13 +8,13 @@
 
 #include "runtime/batching/scheduler.h"
 #include "tests/runtime/batching/fake_items.h"
+#include "tests/testing/time_units.h"
 
 namespace reprise {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kRunNs = 100 * kMs;  // each batch is one item of 16 tokens
 
 class OverloadTest : public SchedulerTest {

@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "tests/runtime/batching/fake_items.h"
+#include "tests/testing/time_units.h"
 
 namespace reprise {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-constexpr int64_t kMs = 1'000'000;
 
 class RunTest : public ::testing::Test {
  protected:

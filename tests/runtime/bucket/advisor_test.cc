@@ -9,14 +9,13 @@
 #include <random>
 
 #include "runtime/bucket/solver.h"
+#include "tests/testing/time_units.h"
 
 namespace reprise {
 namespace {
 
 using ::testing::ElementsAre;
 
-constexpr int64_t kMs = 1'000'000;
-constexpr int64_t kSecond = 1000 * kMs;
 const std::vector<int64_t> kStart = {16, 32, 64, 128, 256, 512};
 
 // Time of a replay of one row on the machine of these tests.

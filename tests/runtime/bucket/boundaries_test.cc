@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::vector<int64_t> Sizes(absl::string_view text) {
+std::vector<int64_t> RuleSizes(absl::string_view text) {
   const auto rule = ParseBoundaryRule(text);
   EXPECT_TRUE(rule.ok()) << rule.status().ToString();
   return rule.ok() ? rule->sizes : std::vector<int64_t>{};
@@ -22,13 +22,13 @@ std::string Error(absl::string_view text) {
 }
 
 TEST(BoundaryRuleTest, RulesSayTheirSizes) {
-  EXPECT_THAT(Sizes("16, 32,64"), ElementsAre(16, 32, 64));
-  EXPECT_THAT(Sizes("linear:16,32,100"), ElementsAre(16, 48, 80, 100));
-  EXPECT_THAT(Sizes("linear:128,128,512"), ElementsAre(128, 256, 384, 512));
-  EXPECT_THAT(Sizes("exponential:16,2,100"), ElementsAre(16, 32, 64, 100));
-  EXPECT_THAT(Sizes("exponential:10,1.5,50"), ElementsAre(10, 15, 23, 34, 50));
-  EXPECT_THAT(Sizes("linear:7,1,7"), ElementsAre(7));
-  EXPECT_THAT(Sizes("exponential:1,1.0000001,4"), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(RuleSizes("16, 32,64"), ElementsAre(16, 32, 64));
+  EXPECT_THAT(RuleSizes("linear:16,32,100"), ElementsAre(16, 48, 80, 100));
+  EXPECT_THAT(RuleSizes("linear:128,128,512"), ElementsAre(128, 256, 384, 512));
+  EXPECT_THAT(RuleSizes("exponential:16,2,100"), ElementsAre(16, 32, 64, 100));
+  EXPECT_THAT(RuleSizes("exponential:10,1.5,50"), ElementsAre(10, 15, 23, 34, 50));
+  EXPECT_THAT(RuleSizes("linear:7,1,7"), ElementsAre(7));
+  EXPECT_THAT(RuleSizes("exponential:1,1.0000001,4"), ElementsAre(1, 2, 3, 4));
 }
 
 TEST(BoundaryRuleTest, RulesThatTrafficDecidesSayHowMany) {

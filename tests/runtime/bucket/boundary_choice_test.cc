@@ -16,7 +16,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::SizeIs;
 
-const std::vector<int64_t> kStart = {16, 32, 64, 128, 256, 512};
+const std::vector<int64_t> kInForce = {16, 32, 64, 128, 256, 512};
 
 // Rows of `axes` axes, each of the two lengths that axis i has: 20 + i, and 100 + i.
 std::vector<WeightedSizes> TwoLengthsEach(size_t axes, int count) {
@@ -36,8 +36,8 @@ struct Choice {
   explicit Choice(size_t num_axes, bool together) {
     std::vector<std::vector<size_t>> inputs;
     for (size_t i = 0; i < num_axes; ++i) {
-      axes.push_back({absl::StrCat("len_", i), {}, kStart});
-      in_force.push_back(kStart);
+      axes.push_back({absl::StrCat("len_", i), {}, kInForce});
+      in_force.push_back(kInForce);
       inputs.push_back({i});
     }
     if (!together) measure = SizeMeasure(num_axes, inputs);

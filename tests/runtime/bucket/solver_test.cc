@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-double Elements(int64_t size) { return static_cast<double>(size); }
+double SizeAsCost(int64_t size) { return static_cast<double>(size); }
 
 // The cheapest of every set of at most `most` boundaries that holds the largest size.
 double CheapestOfAllSets(const std::vector<WeightedSize>& seen, int most, const BoundaryCost& cost,
@@ -82,27 +82,27 @@ TEST(SolverTest, CostsThatFallAreSolvedToo) {
 
 TEST(SolverTest, LumpsGetABoundaryEach) {
   const std::vector<WeightedSize> seen = {{30, 1}, {32, 50}, {100, 2}, {101, 70}, {300, 10}};
-  EXPECT_THAT(SolveBoundaries(seen, 3, Elements).sizes, ElementsAre(32, 101, 300));
-  EXPECT_THAT(SolveBoundaries(seen, 1, Elements).sizes, ElementsAre(300));
-  EXPECT_THAT(SolveBoundaries(seen, 16, Elements).sizes, ElementsAre(30, 32, 100, 101, 300));
+  EXPECT_THAT(SolveBoundaries(seen, 3, SizeAsCost).sizes, ElementsAre(32, 101, 300));
+  EXPECT_THAT(SolveBoundaries(seen, 1, SizeAsCost).sizes, ElementsAre(300));
+  EXPECT_THAT(SolveBoundaries(seen, 16, SizeAsCost).sizes, ElementsAre(30, 32, 100, 101, 300));
 }
 
 TEST(SolverTest, ABoundaryThatCostsMoreThanItSavesIsLeftOut) {
   const std::vector<WeightedSize> seen = {{10, 1}, {20, 100}, {40, 100}};
   const BoundaryCost price = [](int64_t) { return 50.0; };
-  EXPECT_THAT(SolveBoundaries(seen, 3, Elements, price).sizes, ElementsAre(20, 40));
+  EXPECT_THAT(SolveBoundaries(seen, 3, SizeAsCost, price).sizes, ElementsAre(20, 40));
 }
 
 TEST(SolverTest, NothingSeenNeedsNoBoundary) {
-  const Boundaries solved = SolveBoundaries({}, 8, Elements);
+  const Boundaries solved = SolveBoundaries({}, 8, SizeAsCost);
   EXPECT_THAT(solved.sizes, IsEmpty());
   EXPECT_EQ(solved.cost, 0);
 }
 
 TEST(SolverTest, SizesAboveAllBoundariesCostTheirOwn) {
   const std::vector<WeightedSize> seen = {{5, 2}, {10, 1}, {50, 3}};
-  EXPECT_EQ(CostOf(seen, std::vector<int64_t>{8}, Elements), 2 * 8 + 10 + 3 * 50);
-  EXPECT_EQ(CostOf(seen, {}, Elements), 2 * 5 + 10 + 3 * 50);
+  EXPECT_EQ(CostOf(seen, std::vector<int64_t>{8}, SizeAsCost), 2 * 8 + 10 + 3 * 50);
+  EXPECT_EQ(CostOf(seen, {}, SizeAsCost), 2 * 5 + 10 + 3 * 50);
 }
 
 // Tokens of packed batches are sizes as any other: budgets of a packed recipe are found with the
@@ -111,7 +111,7 @@ TEST(SolverTest, TokenBudgetsOfPackedBatches) {
   std::vector<int64_t> totals;
   for (int64_t i = 0; i < 300; ++i) totals.push_back(480 + i % 16);
   for (int64_t i = 0; i < 20; ++i) totals.push_back(60 + i % 3);
-  const Boundaries solved = SolveBoundaries(CountSizes(totals), 2, Elements);
+  const Boundaries solved = SolveBoundaries(CountSizes(totals), 2, SizeAsCost);
   EXPECT_THAT(solved.sizes, ElementsAre(62, 495));
 }
 

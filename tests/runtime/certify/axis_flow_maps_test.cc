@@ -12,10 +12,6 @@
 namespace reprise {
 namespace {
 
-constexpr auto kProved = AxisFinding::Verdict::kProved;
-constexpr auto kUndecided = AxisFinding::Verdict::kUndecided;
-constexpr auto kMixes = AxisFinding::Verdict::kMixes;
-
 // A map that is halved twice, doubled again and joined with the finer one.
 AxisFinding FindInNeck(absl::string_view resize, int64_t step) {
   const std::string body = absl::StrCat(R"(

@@ -25,11 +25,7 @@ struct FlowCase {
 
 void PrintTo(const FlowCase& c, std::ostream* out) { *out << c.name; }
 
-constexpr auto kProved = AxisFinding::Verdict::kProved;
-constexpr auto kUndecided = AxisFinding::Verdict::kUndecided;
-constexpr auto kMixes = AxisFinding::Verdict::kMixes;
-
-const FlowCase kCases[] = {
+const FlowCase kFlowCases[] = {
     {"TokenByToken", R"(
   input %x: f32[2, $S, 8]
   const %w: f32[2] = {1.0, 2.0}
@@ -422,7 +418,7 @@ TEST_P(AxisFlowTest, FindsTheFirstNodeThatMixes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Graphs, AxisFlowTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Graphs, AxisFlowTest, testing::ValuesIn(kFlowCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(AxisFlowTest, ConstantsThatFollowTheSizeAreNoted) {

@@ -9,11 +9,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "runtime/certify/axis_flow.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/ops/kit/op.h"
 
 namespace reprise {
+
+inline constexpr auto kProved = AxisFinding::Verdict::kProved;
+inline constexpr auto kUndecided = AxisFinding::Verdict::kUndecided;
+inline constexpr auto kMixes = AxisFinding::Verdict::kMixes;
 
 // The graph of `body`, whose output is %y, with `size` for each $S.
 inline Graph GraphAt(absl::string_view body, int64_t size) {

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Tensor Floats(Shape shape, const std::vector<float>& values) {
+Tensor FloatTensor(Shape shape, const std::vector<float>& values) {
   return Tensor::FromVector(DType::kFloat32, std::move(shape), values);
 }
 
@@ -47,33 +47,34 @@ TEST(NumbersTest, PasteFillsABox) {
 }
 
 TEST(DifferTest, ComparesTheBoxAlone) {
-  const Tensor expected = Floats({2, 1}, {1, 2});
-  const Tensor actual = Floats({2, 3}, {9, 1, 9, 9, 2, 9});
+  const Tensor expected = FloatTensor({2, 1}, {1, 2});
+  const Tensor actual = FloatTensor({2, 3}, {9, 1, 9, 9, 2, 9});
   EXPECT_EQ(Differ(expected, actual, {0, 1}, 0), std::nullopt);
   EXPECT_THAT(*Differ(expected, actual, {0, 0}, 0), HasSubstr("at [0, 0]: 1 against 9"));
 }
 
 TEST(DifferTest, ToleranceIsOfTheLargestElement) {
-  const Tensor expected = Floats({2}, {100, 1});
-  EXPECT_EQ(Differ(expected, Floats({2}, {100, 1.0009f}), {0}, 1e-5), std::nullopt);
-  EXPECT_THAT(*Differ(expected, Floats({2}, {100, 1.01f}), {0}, 1e-5),
+  const Tensor expected = FloatTensor({2}, {100, 1});
+  EXPECT_EQ(Differ(expected, FloatTensor({2}, {100, 1.0009f}), {0}, 1e-5), std::nullopt);
+  EXPECT_THAT(*Differ(expected, FloatTensor({2}, {100, 1.01f}), {0}, 1e-5),
               HasSubstr("at [1]: 1 against 1.01"));
 }
 
 TEST(DifferTest, AScoreNextToZeroIsMeasuredByWhatScoresUsuallyAre) {
-  const Tensor expected = Floats({1}, {0.00150964f});
-  const Tensor actual = Floats({1}, {0.00150991f});
+  const Tensor expected = FloatTensor({1}, {0.00150964f});
+  const Tensor actual = FloatTensor({1}, {0.00150991f});
   EXPECT_NE(Differ(expected, actual, {0}, 1e-5), std::nullopt);
   EXPECT_EQ(Differ(expected, actual, {0}, 1e-5, /*usual=*/0.5), std::nullopt);
-  EXPECT_NE(Differ(expected, Floats({1}, {0.0016f}), {0}, 1e-5, /*usual=*/0.5), std::nullopt);
+  EXPECT_NE(Differ(expected, FloatTensor({1}, {0.0016f}), {0}, 1e-5, /*usual=*/0.5), std::nullopt);
   // Their own size where that is more.
-  EXPECT_EQ(Differ(Floats({1}, {100}), Floats({1}, {100.0009f}), {0}, 1e-5, 0.5), std::nullopt);
+  EXPECT_EQ(Differ(FloatTensor({1}, {100}), FloatTensor({1}, {100.0009f}), {0}, 1e-5, 0.5),
+            std::nullopt);
 }
 
 TEST(UsualSizeTest, OneOutputOfAnotherSizeChangesNothing) {
   EXPECT_EQ(UsualSize({}), 0);
   EXPECT_EQ(UsualSize({0.5, 1e9, 0.4, 0.6, 0.001}), 0.5);
-  EXPECT_EQ(LargestOf(Floats({3}, {-2, 1, std::numeric_limits<float>::infinity()})), 2);
+  EXPECT_EQ(LargestOf(FloatTensor({3}, {-2, 1, std::numeric_limits<float>::infinity()})), 2);
 }
 
 TEST(DifferTest, IntegersAreExact) {
@@ -85,16 +86,16 @@ TEST(DifferTest, IntegersAreExact) {
 TEST(DifferTest, NanEqualsNanAndInfinityItself) {
   const float inf = std::numeric_limits<float>::infinity();
   const float nan = std::nanf("");
-  const Tensor expected = Floats({3}, {nan, inf, 1});
-  EXPECT_EQ(Differ(expected, Floats({3}, {nan, inf, 1}), {0}, 1e-5), std::nullopt);
-  EXPECT_NE(Differ(expected, Floats({3}, {1, inf, 1}), {0}, 1e-5), std::nullopt);
-  EXPECT_NE(Differ(expected, Floats({3}, {nan, -inf, 1}), {0}, 1e-5), std::nullopt);
-  EXPECT_NE(Differ(expected, Floats({3}, {nan, 1, 1}), {0}, 1e-5), std::nullopt);
-  EXPECT_NE(Differ(expected, Floats({3}, {nan, inf, nan}), {0}, 1e-5), std::nullopt);
+  const Tensor expected = FloatTensor({3}, {nan, inf, 1});
+  EXPECT_EQ(Differ(expected, FloatTensor({3}, {nan, inf, 1}), {0}, 1e-5), std::nullopt);
+  EXPECT_NE(Differ(expected, FloatTensor({3}, {1, inf, 1}), {0}, 1e-5), std::nullopt);
+  EXPECT_NE(Differ(expected, FloatTensor({3}, {nan, -inf, 1}), {0}, 1e-5), std::nullopt);
+  EXPECT_NE(Differ(expected, FloatTensor({3}, {nan, 1, 1}), {0}, 1e-5), std::nullopt);
+  EXPECT_NE(Differ(expected, FloatTensor({3}, {nan, inf, nan}), {0}, 1e-5), std::nullopt);
 }
 
 TEST(DifferTest, TheWorstElementIsNamed) {
-  EXPECT_THAT(*Differ(Floats({3}, {1, 1, 1}), Floats({3}, {2, 5, 3}), {0}, 1e-5),
+  EXPECT_THAT(*Differ(FloatTensor({3}, {1, 1, 1}), FloatTensor({3}, {2, 5, 3}), {0}, 1e-5),
               HasSubstr("at [1]: 1 against 5, off by 4"));
 }
 

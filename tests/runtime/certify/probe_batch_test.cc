@@ -6,16 +6,18 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/certify/probe.h"
-#include "tests/runtime/certify/toy_models.h"
+#include "tests/runtime/certify/length_models.h"
 
 namespace reprise {
 namespace {
 
 using ::testing::HasSubstr;
+using toy::Flatten;
+using toy::Inputs;
+using toy::kOutput;
 using toy::Matrix;
-
-using Outputs = absl::StatusOr<std::vector<Tensor>>;
-using Inputs = std::vector<Tensor>;
+using toy::Outputs;
+using toy::Ranges;
 
 struct BatchCase {
   const char* name;
@@ -82,7 +84,7 @@ Matrix Products(const Matrix& x) {
   return products;
 }
 // [batch, batch]: safe once both dims are cut at the request's rows.
-Outputs Similarity(const Inputs& inputs) {
+Outputs RowSimilarity(const Inputs& inputs) {
   return std::vector<Tensor>{toy::ToTensor(Products(Matrix(inputs[0])))};
 }
 // A softmax over batch-mates is not.
@@ -94,9 +96,6 @@ Outputs SimilaritySoftmax(const Inputs& inputs) {
     for (int64_t c = 0; c < s.columns; ++c) s.at(r, c) = std::exp(s.at(r, c) / 100) / sum;
   }
   return std::vector<Tensor>{toy::ToTensor(s)};
-}
-Outputs Flatten(const Inputs& inputs) {
-  return std::vector<Tensor>{inputs[0].Reshaped({inputs[0].num_elements()})};
 }
 Outputs CountsRows(const Inputs& inputs) {
   return std::vector<Tensor>{Tensor::Int64Scalar(inputs[0].shape()[0])};
@@ -122,13 +121,13 @@ Outputs FailsBeyondFour(const Inputs& inputs) {
   return Elementwise(inputs);
 }
 
-const BatchCase kCases[] = {
+const BatchCase kBatchCases[] = {
     {"Elementwise", {toy::Floats()}, Elementwise, true},
     {"MaskedSum", {toy::Ids(), toy::Mask()}, MaskedSum, true},
     {"BatchNormalise", {toy::Floats()}, BatchNormalise, false, "output 'y' of a request of"},
     {"QuantisePerTensor", {toy::Floats()}, QuantisePerTensor, false},
     {"FirstRowsMask", {toy::Ids(), toy::Mask()}, FirstRowsMask, false},
-    {"Similarity", {toy::Floats()}, Similarity, true},
+    {"Similarity", {toy::Floats()}, RowSimilarity, true},
     {"SimilaritySoftmax", {toy::Floats()}, SimilaritySoftmax, false},
     {"Flatten", {toy::Floats()}, Flatten, false, "not by one a row"},
     {"CountsRows", {toy::Floats()}, CountsRows, false},
@@ -137,25 +136,15 @@ const BatchCase kCases[] = {
     {"FailsBeyondFour", {toy::Floats()}, FailsBeyondFour, false, "too many rows"},
 };
 
-ProbeOptions Options() {
+ProbeOptions BatchOptions() {
   return {.axis = "batch", .is_batch = true, .batch_axis = "batch", .dim_size = toy::SumOfTerms};
-}
-
-const std::vector<std::string> kOutput = {"y"};
-
-std::vector<InputRange> Ranges(const std::vector<ProbeInput>& inputs) {
-  std::vector<InputRange> ranges(inputs.size());
-  if (inputs[0].name == "input_ids") {
-    ranges[0] = {-toy::kVocabulary, toy::kVocabulary - 1, true};
-  }
-  return ranges;
 }
 
 class BatchProbeTest : public testing::TestWithParam<BatchCase> {};
 
 TEST_P(BatchProbeTest, VerdictIsAsExpected) {
   const BatchCase& c = GetParam();
-  const auto certificate = ProbeAxis(c.inputs, Ranges(c.inputs), kOutput, c.model, Options());
+  const auto certificate = ProbeAxis(c.inputs, Ranges(c.inputs), kOutput, c.model, BatchOptions());
   ASSERT_TRUE(certificate.ok()) << certificate.status();
   EXPECT_EQ(certificate->certified, c.certified) << certificate->reason;
   EXPECT_TRUE(certificate->guards.empty());
@@ -167,8 +156,8 @@ TEST_P(BatchProbeTest, VerdictIsAsExpected) {
 
 TEST_P(BatchProbeTest, ABriefLookAndASecondOneSayWhatAWholeOneSays) {
   const BatchCase& c = GetParam();
-  const auto whole = ProbeAxis(c.inputs, Ranges(c.inputs), kOutput, c.model, Options());
-  ProbeOptions options = Options();
+  const auto whole = ProbeAxis(c.inputs, Ranges(c.inputs), kOutput, c.model, BatchOptions());
+  ProbeOptions options = BatchOptions();
   options.brief = true;
   auto brief = ProbeAxis(c.inputs, Ranges(c.inputs), kOutput, c.model, options);
   ASSERT_TRUE(whole.ok() && brief.ok());
@@ -183,7 +172,7 @@ TEST_P(BatchProbeTest, ABriefLookAndASecondOneSayWhatAWholeOneSays) {
 
 TEST(BatchProbeTest, ASecondLookSeesWhatABriefOneLeftOut) {
   const std::vector<ProbeInput> inputs = {toy::Floats()};
-  ProbeOptions options = Options();
+  ProbeOptions options = BatchOptions();
   options.brief = true;
   const auto brief = ProbeAxis(inputs, Ranges(inputs), kOutput, SeesWhatIsFarBelow, options);
   ASSERT_TRUE(brief.ok());
@@ -196,7 +185,7 @@ TEST(BatchProbeTest, ASecondLookSeesWhatABriefOneLeftOut) {
   EXPECT_THAT(second->reason, HasSubstr("the smallest values"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Toys, BatchProbeTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Toys, BatchProbeTest, testing::ValuesIn(kBatchCases),
                          [](const auto& info) { return info.param.name; });
 
 TEST(BatchProbeTest, AnInputWithoutRowsIsSharedByTheBatch) {
@@ -207,7 +196,7 @@ TEST(BatchProbeTest, AnInputWithoutRowsIsSharedByTheBatch) {
     return std::vector<Tensor>{toy::ToTensor(x)};
   };
   const std::vector<ProbeInput> inputs = {toy::Floats(), scale};
-  const auto certificate = ProbeAxis(inputs, Ranges(inputs), kOutput, model, Options());
+  const auto certificate = ProbeAxis(inputs, Ranges(inputs), kOutput, model, BatchOptions());
   ASSERT_TRUE(certificate.ok());
   EXPECT_TRUE(certificate->certified) << certificate->reason;
 }
@@ -232,7 +221,7 @@ Outputs NotANumber(const Inputs& inputs) {
 
 AxisCertificate Swept(Outputs (*model)(const Inputs&), const std::set<std::string>& fixed = {}) {
   const std::vector<ProbeInput> inputs = {toy::Floats()};
-  ProbeOptions options = Options();
+  ProbeOptions options = BatchOptions();
   options.padded_sizes.clear();
   options.sweeps = 8;
   options.fixed_outputs = fixed;
@@ -259,7 +248,7 @@ TEST(BatchProbeTest, RowsMayLieAlongAnotherDim) {
   const ProbeInput x = {
       .name = "x", .dtype = DType::kFloat32, .dims = toy::Dims({"sequence", "batch"})};
   const std::vector<ProbeInput> inputs = {x};
-  const auto certificate = ProbeAxis(inputs, Ranges(inputs), kOutput, Elementwise, Options());
+  const auto certificate = ProbeAxis(inputs, Ranges(inputs), kOutput, Elementwise, BatchOptions());
   ASSERT_TRUE(certificate.ok());
   EXPECT_TRUE(certificate->certified) << certificate->reason;
 }
@@ -269,10 +258,10 @@ TEST(BatchProbeTest, ConfirmingTriesLargerBatches) {
     return inputs[0].shape()[0] < 10 ? Elementwise(inputs) : AddsRowNumber(inputs);
   };
   const std::vector<ProbeInput> inputs = {toy::Floats()};
-  const auto certificate = ProbeAxis(inputs, Ranges(inputs), kOutput, model, Options());
+  const auto certificate = ProbeAxis(inputs, Ranges(inputs), kOutput, model, BatchOptions());
   ASSERT_TRUE(certificate.ok());
   ASSERT_TRUE(certificate->certified) << certificate->reason;
-  ProbeOptions larger = Options();
+  ProbeOptions larger = BatchOptions();
   larger.padded_sizes = {8, 32};
   const auto confirmed = ConfirmAxis(*certificate, inputs, Ranges(inputs), kOutput, model, larger);
   ASSERT_TRUE(confirmed.ok());

@@ -27,7 +27,7 @@ void PrintTo(const LengthCase& c, std::ostream* out) { *out << c.name; }
 constexpr char kMask[] = "attention_mask";
 const std::map<std::string, CountingPlaces> kOneCounts = {{kMask, CountingPlaces::kOne}};
 
-const LengthCase kCases[] = {
+const LengthCase kLengthCases[] = {
     {"MaskedMean", {Ids(), Mask()}, MaskedMean, true, {kMask}},
     {"UnmaskedMean", {Ids()}, UnmaskedMean, false, {}, {}, "output 'y' ("},
     {"MeanThatIgnoresItsMask", {Ids(), Mask()}, UnmaskedMean, false},
@@ -126,7 +126,7 @@ TEST(LengthProbeTest, ABriefLookSeesPlainLeaks) {
   EXPECT_FALSE(certificate->certified);
 }
 
-INSTANTIATE_TEST_SUITE_P(Toys, LengthProbeTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Toys, LengthProbeTest, testing::ValuesIn(kLengthCases),
                          [](const auto& info) { return info.param.name; });
 
 TEST(LengthProbeTest, EqualSeedsGiveEqualCertificates) {

@@ -2,16 +2,16 @@
 #include <gtest/gtest.h>
 
 #include "runtime/certify/probe.h"
-#include "tests/runtime/certify/toy_models.h"
+#include "tests/runtime/certify/length_models.h"
 
 namespace reprise {
 namespace {
 
 using ::testing::HasSubstr;
-using Outputs = absl::StatusOr<std::vector<Tensor>>;
-using Inputs = std::vector<Tensor>;
+using toy::Inputs;
+using toy::Outputs;
 
-ProbeOptions Options() { return {.batch_axis = "batch", .dim_size = toy::SumOfTerms}; }
+ProbeOptions RangeOptions() { return {.batch_axis = "batch", .dim_size = toy::SumOfTerms}; }
 
 // A model that takes values in [low, high] of its first input and anything in the others.
 ProbeRunner Taking(int64_t low, int64_t high, bool says = false, int64_t offset = 0) {
@@ -41,7 +41,7 @@ TEST_P(FindRangesTest, FindsBothEnds) {
   ids.dtype = c.dtype;
   int runs = 0;
   const auto ranges = FindRanges(std::vector<ProbeInput>{ids, toy::Mask(), toy::Floats()},
-                                 Taking(c.low, c.high), Options(), &runs);
+                                 Taking(c.low, c.high), RangeOptions(), &runs);
   ASSERT_TRUE(ranges.ok()) << ranges.status();
   EXPECT_EQ((*ranges)[0].low, c.expected.low);
   EXPECT_EQ((*ranges)[0].high, c.expected.high);
@@ -70,8 +70,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(FindRangesTest, ARangeThatTheRunnerNamesSavesRuns) {
   const std::vector<ProbeInput> inputs = {toy::Ids(), toy::Mask()};
   int silent = 0, telling = 0;
-  ASSERT_TRUE(FindRanges(inputs, Taking(-30522, 30521), Options(), &silent).ok());
-  const auto ranges = FindRanges(inputs, Taking(-30522, 30521, true), Options(), &telling);
+  ASSERT_TRUE(FindRanges(inputs, Taking(-30522, 30521), RangeOptions(), &silent).ok());
+  const auto ranges = FindRanges(inputs, Taking(-30522, 30521, true), RangeOptions(), &telling);
   ASSERT_TRUE(ranges.ok());
   EXPECT_EQ((*ranges)[0].low, -30522);
   EXPECT_EQ((*ranges)[0].high, 30521);
@@ -82,7 +82,7 @@ TEST(FindRangesTest, ARangeThatTheRunnerNamesSavesRuns) {
 TEST(FindRangesTest, AWrongRangeInTheErrorIsNotBelieved) {
   // The kernel looks up id + 2, so the id in its error is not the one that the input holds.
   const auto ranges =
-      FindRanges(std::vector<ProbeInput>{toy::Ids()}, Taking(-102, 97, true, 2), Options());
+      FindRanges(std::vector<ProbeInput>{toy::Ids()}, Taking(-102, 97, true, 2), RangeOptions());
   ASSERT_TRUE(ranges.ok());
   EXPECT_EQ((*ranges)[0].low, -102);
   EXPECT_EQ((*ranges)[0].high, 97);
@@ -94,7 +94,7 @@ TEST(FindRangesTest, AFixedValueIsLeftAlone) {
     if (inputs[1].ToDoubles()[0] != 3) return absl::InvalidArgumentError("k");
     return Inputs{};
   };
-  const auto ranges = FindRanges(std::vector<ProbeInput>{toy::Ids(), k}, runner, Options());
+  const auto ranges = FindRanges(std::vector<ProbeInput>{toy::Ids(), k}, runner, RangeOptions());
   ASSERT_TRUE(ranges.ok()) << ranges.status();
   EXPECT_FALSE((*ranges)[1].limited);
 }
@@ -103,7 +103,7 @@ TEST(FindRangesTest, AModelThatTakesNothingIsAnErrorInItsWords) {
   const ProbeRunner runner = [](const Inputs&) -> Outputs {
     return absl::UnimplementedError("op Wonder is unknown");
   };
-  const auto ranges = FindRanges(std::vector<ProbeInput>{toy::Ids()}, runner, Options());
+  const auto ranges = FindRanges(std::vector<ProbeInput>{toy::Ids()}, runner, RangeOptions());
   EXPECT_EQ(ranges.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(ranges.status().message()), HasSubstr("Wonder"));
 }
@@ -113,7 +113,7 @@ TEST(FindRangesTest, ASizeThatTheModelTakesIsFound) {
     if (inputs[0].shape()[1] % 32 != 0) return absl::InvalidArgumentError("not divisible");
     return Inputs{};
   };
-  EXPECT_TRUE(FindRanges(std::vector<ProbeInput>{toy::Ids()}, runner, Options()).ok());
+  EXPECT_TRUE(FindRanges(std::vector<ProbeInput>{toy::Ids()}, runner, RangeOptions()).ok());
 }
 
 TEST(RangePayloadTest, IsReadBackAndAbsentOtherwise) {

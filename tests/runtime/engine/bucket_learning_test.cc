@@ -9,14 +9,13 @@
 
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/masked_mean.h"
+#include "tests/testing/time_units.h"
 
 namespace reprise {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsSupersetOf;
-
-constexpr int64_t kMs = 1'000'000;
 
 // Every look at the clock takes `step_ns`: a replay takes as long as the test says.
 class SteppingClock final : public Clock {

@@ -6,15 +6,10 @@
 #include "gtest/gtest.h"
 #include "runtime/graph/text.h"
 #include "runtime/graph/verifier.h"
+#include "tests/testing/must_parse.h"
 
 namespace reprise {
 namespace {
-
-Graph MustParse(absl::string_view text) {
-  auto graph = Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status().ToString();
-  return *std::move(graph);
-}
 
 TEST(GraphTest, CompactDropsDeadNodesAndSortsTheRest) {
   Graph graph = MustParse(R"(graph {

@@ -15,12 +15,10 @@ using Ints = std::vector<int64_t>;
 using Floats = std::vector<float>;
 using Texts = std::vector<std::string>;
 
-constexpr char kDomain[] = "ai.onnx.ml";
-
 ModelBuilder Builder() {
   ModelBuilder builder;
   auto* import = builder.model().add_opset_import();
-  import->set_domain(kDomain);
+  import->set_domain(kClassicDomain);
   import->set_version(3);
   builder.Input("x", {"batch", "4"});
   return builder;
@@ -28,7 +26,8 @@ ModelBuilder Builder() {
 
 // A tree of one question and two leaves.
 onnx::NodeProto& Stump(ModelBuilder& builder) {
-  auto& node = builder.Node("TreeEnsembleClassifier", {"x"}, {"label", "scores"}, "stump", kDomain);
+  auto& node =
+      builder.Node("TreeEnsembleClassifier", {"x"}, {"label", "scores"}, "stump", kClassicDomain);
   SetAttribute(node, "nodes_treeids", Ints{0, 0, 0});
   SetAttribute(node, "nodes_nodeids", Ints{0, 1, 2});
   SetAttribute(node, "nodes_featureids", Ints{2, 0, 0});
@@ -98,19 +97,19 @@ TEST(ClassicTest, ATargetThatIsNotThereIsNamed) {
 
 TEST(ClassicTest, MapsAreRefusedByName) {
   ModelBuilder maps = Builder();
-  maps.Output("y").Node("DictVectorizer", {"x"}, {"y"}, "vectors", kDomain);
+  maps.Output("y").Node("DictVectorizer", {"x"}, {"y"}, "vectors", kClassicDomain);
   EXPECT_THAT(Unimplemented(maps), AllOf(HasSubstr("vectors"), HasSubstr("maps")));
 }
 
 TEST(ClassicTest, AMapOfProbabilitiesIsTheirTensor) {
   ModelBuilder builder = Builder();
-  builder.Output("maps").Node("ZipMap", {"x"}, {"maps"}, "n", kDomain);
+  builder.Output("maps").Node("ZipMap", {"x"}, {"maps"}, "n", kClassicDomain);
   EXPECT_THAT(Text(builder), HasSubstr("%maps: ? = Identity(%x)"));
 }
 
 TEST(ClassicTest, OneLineOfTwoClassesIsAProductAndItsScores) {
   ModelBuilder builder = Builder();
-  auto& node = builder.Node("LinearClassifier", {"x"}, {"label", "scores"}, "line", kDomain);
+  auto& node = builder.Node("LinearClassifier", {"x"}, {"label", "scores"}, "line", kClassicDomain);
   SetAttribute(node, "coefficients", Floats{1, 2, 3, 4});
   SetAttribute(node, "intercepts", Floats{1});
   SetAttribute(node, "classlabels_ints", Ints{0, 1});
@@ -122,7 +121,7 @@ TEST(ClassicTest, OneLineOfTwoClassesIsAProductAndItsScores) {
 
 TEST(ClassicTest, SupportVectorsOfTheLinearKernelAreLines) {
   ModelBuilder builder = Builder();
-  auto& node = builder.Node("SVMRegressor", {"x"}, {"y"}, "svr", kDomain);
+  auto& node = builder.Node("SVMRegressor", {"x"}, {"y"}, "svr", kClassicDomain);
   SetAttribute(node, "support_vectors", Floats(12, 0.5f));
   SetAttribute(node, "coefficients", Floats{1, 2, 3});
   SetAttribute(node, "rho", Floats{1});
@@ -137,7 +136,7 @@ TEST(ClassicTest, SupportVectorsOfTheLinearKernelAreLines) {
 TEST(ClassicTest, LargeWeightsOfSupportVectorsAreSummedAsDoubles) {
   for (const float weight : {100.0f, 1e6f}) {
     ModelBuilder builder = Builder();
-    auto& node = builder.Node("SVMRegressor", {"x"}, {"y"}, "svr", kDomain);
+    auto& node = builder.Node("SVMRegressor", {"x"}, {"y"}, "svr", kClassicDomain);
     SetAttribute(node, "kernel_type", "RBF");
     SetAttribute(node, "kernel_params", Floats{0.5f, 0, 0});
     SetAttribute(node, "support_vectors", Floats(12, 0.5f));
@@ -161,7 +160,7 @@ TEST(ClassicTest, ClassesOfMoreVectorsThanCoefficientsAreRefused) {
        {Ints{1 << 20, 1, 1, 1},
         Ints{int64_t{1} << 62, int64_t{1} << 62, int64_t{1} << 62, (int64_t{1} << 62) + 1}}) {
     ModelBuilder builder = Builder();
-    auto& node = builder.Node("SVMClassifier", {"x"}, {"label", "scores"}, "svc", kDomain);
+    auto& node = builder.Node("SVMClassifier", {"x"}, {"label", "scores"}, "svc", kClassicDomain);
     SetAttribute(node, "support_vectors", Floats(4, 0.5f));
     SetAttribute(node, "coefficients", Floats{1, 2, 3});
     SetAttribute(node, "rho", Floats(6, 0.0f));
@@ -176,7 +175,7 @@ TEST(ClassicTest, ClassesOfMoreVectorsThanCoefficientsAreRefused) {
 TEST(ClassicTest, MoreTargetsThanFitAreRefusedBeforeAnythingIsAllocated) {
   for (const int64_t targets : {int64_t{1} << 25, int64_t{1} << 62}) {
     ModelBuilder builder = Builder();
-    auto& node = builder.Node("TreeEnsembleRegressor", {"x"}, {"y"}, "leaf", kDomain);
+    auto& node = builder.Node("TreeEnsembleRegressor", {"x"}, {"y"}, "leaf", kClassicDomain);
     SetAttribute(node, "nodes_treeids", Ints{0});
     SetAttribute(node, "nodes_nodeids", Ints{0});
     SetAttribute(node, "nodes_featureids", Ints{0});
@@ -202,7 +201,7 @@ TEST(ClassicTest, DecisionsOfMoreNumbersThanFitAreRefusedBeforeTheyAreMade) {
     constexpr int64_t kClasses = 700, kPairs = kClasses * (kClasses - 1) / 2;
     constexpr int64_t kVectors = 1200, kColumns = 1200;  // times kPairs: more than 2^28
     ModelBuilder builder = Builder();
-    auto& node = builder.Node("SVMClassifier", {"x"}, {"label", "scores"}, "svc", kDomain);
+    auto& node = builder.Node("SVMClassifier", {"x"}, {"label", "scores"}, "svc", kClassicDomain);
     SetAttribute(node, "kernel_type", std::string(kernel));
     SetAttribute(node, "support_vectors", Floats(kVectors * kColumns, 0.5f));
     SetAttribute(node, "coefficients", Floats((kClasses - 1) * kVectors, 0.5f));
@@ -225,7 +224,7 @@ TEST(ClassicTest, ColumnsThatAreNotThereAreRefused) {
     ModelBuilder builder = Builder();
     builder.Initializer<int64_t>("columns", onnx::TensorProto::INT64,
                                  {static_cast<int64_t>(columns.size())}, columns);
-    builder.Node("ArrayFeatureExtractor", {"x", "columns"}, {"y"}, "some", kDomain);
+    builder.Node("ArrayFeatureExtractor", {"x", "columns"}, {"y"}, "some", kClassicDomain);
     builder.Output("y");
     return builder;
   };
@@ -240,7 +239,7 @@ TEST(ClassicTest, ColumnsThatAreNotThereAreRefused) {
 // A leaf without a weight is a number among others where there is one target to give it to.
 TEST(ClassicTest, ALeafOfOneTargetWithoutAWeightGivesZero) {
   ModelBuilder builder = Builder();
-  auto& node = builder.Node("TreeEnsembleRegressor", {"x"}, {"y"}, "stump", kDomain);
+  auto& node = builder.Node("TreeEnsembleRegressor", {"x"}, {"y"}, "stump", kClassicDomain);
   SetAttribute(node, "nodes_treeids", Ints{0, 0, 0});
   SetAttribute(node, "nodes_nodeids", Ints{0, 1, 2});
   SetAttribute(node, "nodes_featureids", Ints{2, 0, 0});
@@ -264,7 +263,7 @@ TEST(ClassicTest, ManyNodesAreReadInTheTimeOfOneWalk) {
   std::string from = "x";
   for (int i = 0; i < kNodes; ++i) {
     const std::string to = absl::StrCat("v", i);
-    auto& node = builder.Node("Scaler", {from}, {to}, to, kDomain);
+    auto& node = builder.Node("Scaler", {from}, {to}, to, kClassicDomain);
     SetAttribute(node, "scale", Floats{2});
     from = to;
   }

@@ -12,6 +12,16 @@
 
 namespace reprise {
 
+inline constexpr char kClassicDomain[] = "ai.onnx.ml";
+
+// x [batch, 3] -> y, by the node 'relu'.
+inline ModelBuilder ReluModel() {
+  ModelBuilder builder;
+  builder.Input("x", {"batch", "3"}).Output("y");
+  builder.Node("Relu", {"x"}, {"y"}, "relu");
+  return builder;
+}
+
 inline absl::StatusOr<ImportedModel> Import(const ModelBuilder& builder) {
   const std::string bytes = builder.Bytes();
   return ImportOnnxBytes(absl::string_view(bytes.data(), bytes.size()));

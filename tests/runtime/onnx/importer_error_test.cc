@@ -8,13 +8,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-ModelBuilder ReluModel() {
-  ModelBuilder builder;
-  builder.Input("x", {"batch", "3"}).Output("y");
-  builder.Node("Relu", {"x"}, {"y"}, "relu");
-  return builder;
-}
-
 TEST(ImporterErrorTest, EveryUnknownOpIsNamedAtOnce) {
   ModelBuilder builder;
   builder.Input("x", {"2"}).Output("z");

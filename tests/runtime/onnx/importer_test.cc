@@ -12,13 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-ModelBuilder ReluModel() {
-  ModelBuilder builder;
-  builder.Input("x", {"batch", "3"}).Output("y");
-  builder.Node("Relu", {"x"}, {"y"}, "relu");
-  return builder;
-}
-
 TEST(ImporterTest, DimsKeepSizesSymbolsAndGetNamesWhereTheyHaveNone) {
   ModelBuilder builder;
   builder.Input("x", {"batch", "0", "", "-1", "past + 1"}).Output("y");

@@ -5,8 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/graph/graph.h"
-#include "runtime/onnx/importer.h"
-#include "tests/runtime/onnx/model_builder.h"
+#include "tests/runtime/onnx/import_test_util.h"
 
 namespace reprise {
 namespace {
@@ -47,8 +46,6 @@ ModelBuilder Doubling(int depth, const std::string& op) {
   return b;
 }
 
-absl::Status Import(const ModelBuilder& b) { return ImportOnnxBytes(b.Bytes()).status(); }
-
 TEST(LoadBudgetTest, FunctionsMayCallFunctions) {
   const auto model = ImportOnnxBytes(Doubling(10, "Relu").Bytes());
   ASSERT_TRUE(model.ok()) << model.status();
@@ -57,7 +54,7 @@ TEST(LoadBudgetTest, FunctionsMayCallFunctions) {
 
 TEST(LoadBudgetTest, FunctionsThatDoubleManyTimesAreRefusedWithTheLimit) {
   for (const int depth : {16, 30}) {
-    const absl::Status refused = Import(Doubling(depth, "Relu"));
+    const absl::Status refused = Import(Doubling(depth, "Relu")).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
     EXPECT_THAT(std::string(refused.message()),
                 AllOf(HasSubstr("loading the model takes more than 20"), HasSubstr(" nodes"),
@@ -78,7 +75,7 @@ TEST(LoadBudgetTest, FunctionsThatCopyTheirConstantsAreRefusedWithTheLimit) {
   value->mutable_t()->set_data_type(onnx::TensorProto::FLOAT);
   value->mutable_t()->add_dims(1 << 18);
   for (int i = 0; i < 1 << 18; ++i) value->mutable_t()->add_float_data(1);
-  const absl::Status refused = Import(b);
+  const absl::Status refused = Import(b).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr(" bytes ("));
 }
@@ -90,7 +87,7 @@ TEST(LoadBudgetTest, WhatAFileHoldsIsNeverTooMuch) {
   for (int i = 0; i < 30000; ++i) {
     b.Node("Relu", {"v" + std::to_string(i)}, {"v" + std::to_string(i + 1)}, "");
   }
-  EXPECT_EQ(Import(b), absl::OkStatus());
+  EXPECT_EQ(Import(b).status(), absl::OkStatus());
 }
 
 TEST(LoadBudgetTest, EachLimitIsNamedWithWhatWasTaken) {

@@ -8,6 +8,8 @@
 
 namespace reprise {
 
+inline constexpr char kMicrosoft[] = "com.microsoft";
+
 class ModelBuilder {
  public:
   explicit ModelBuilder(int64_t opset = 17) {

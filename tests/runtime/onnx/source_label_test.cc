@@ -13,8 +13,6 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr char kMicrosoft[] = "com.microsoft";
-
 // The label of every node.
 std::vector<std::string> Labels(const ModelBuilder& builder) {
   const auto model = Import(builder);

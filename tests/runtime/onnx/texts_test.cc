@@ -21,25 +21,23 @@ using Ints = std::vector<int64_t>;
 using Floats = std::vector<float>;
 using Words = std::vector<std::string>;
 
-constexpr char kDomain[] = "ai.onnx.ml";
-
 // Inputs of text a and b [n, 2], of numbers x [n, 2], of integers k [n, 2].
-struct Texts : ModelBuilder {
-  Texts() : ModelBuilder(19) {
+struct TextModel : ModelBuilder {
+  TextModel() : ModelBuilder(19) {
     auto* import = model().add_opset_import();
-    import->set_domain(kDomain);
+    import->set_domain(kClassicDomain);
     import->set_version(3);
     Input("a", {"n", "2"}, onnx::TensorProto::STRING);
     Input("b", {"n", "2"}, onnx::TensorProto::STRING);
     Input("x", {"n", "2"}).Input("k", {"n", "2"}, onnx::TensorProto::INT64).Output("y");
   }
   onnx::NodeProto& Classic(const std::string& op, const std::string& input) {
-    return Node(op, {input}, {"y"}, "coder", kDomain);
+    return Node(op, {input}, {"y"}, "coder", kClassicDomain);
   }
 };
 
 TEST(TextsTest, InputsAndOutputsOfTextSaySoAndAreIntegers) {
-  Texts b;
+  TextModel b;
   auto& concat = b.Node("Concat", {"a", "b"}, {"y"});
   SetAttribute(concat, "axis", int64_t{1});
   const auto model = Import(b);
@@ -53,7 +51,7 @@ TEST(TextsTest, InputsAndOutputsOfTextSaySoAndAreIntegers) {
 }
 
 TEST(TextsTest, TheVocabularyHasTheTextsOfAttributesInitializersConstantsAndBranches) {
-  Texts b;
+  TextModel b;
   auto* of_initializer = b.graph().add_initializer();
   of_initializer->set_name("initial");
   of_initializer->set_data_type(onnx::TensorProto::STRING);
@@ -75,7 +73,7 @@ TEST(TextsTest, TheVocabularyHasTheTextsOfAttributesInitializersConstantsAndBran
 
 // The body of a function decides what the attributes of a call are.
 TEST(TextsTest, TheVocabularyHasTheTextsThatAreHandedToFunctions) {
-  Texts b;
+  TextModel b;
   auto* import = b.model().add_opset_import();
   import->set_domain("mine");
   import->set_version(1);
@@ -112,9 +110,9 @@ TEST(TextsTest, TheVocabularyHasTheTextsThatAreHandedToFunctions) {
 }
 
 TEST(TextsTest, LabelsOfClassifiersAreText) {
-  Texts b;
+  TextModel b;
   b.Output("scores");
-  auto& node = b.Node("LinearClassifier", {"x"}, {"y", "scores"}, "line", kDomain);
+  auto& node = b.Node("LinearClassifier", {"x"}, {"y", "scores"}, "line", kClassicDomain);
   SetAttribute(node, "coefficients", Floats{1, 2, 3, 4});
   SetAttribute(node, "intercepts", Floats{1, 2});
   SetAttribute(node, "classlabels_strings", Words{"cat", "dog"});
@@ -126,7 +124,7 @@ TEST(TextsTest, LabelsOfClassifiersAreText) {
 
 TEST(TextsTest, LookUpsTurnTextIntoNumbersAndBack) {
   for (const bool into_text : {false, true}) {
-    Texts b;
+    TextModel b;
     auto& coder = b.Classic("LabelEncoder", into_text ? "k" : "a");
     SetAttribute(coder, into_text ? "values_strings" : "keys_strings", Words{"one", "two"});
     SetAttribute(coder, into_text ? "keys_int64s" : "values_int64s", Ints{1, 2});
@@ -137,7 +135,7 @@ TEST(TextsTest, LookUpsTurnTextIntoNumbersAndBack) {
 }
 
 TEST(TextsTest, KeysOfAnotherKindThanTheInputAreABrokenFile) {
-  Texts b;
+  TextModel b;
   auto& coder = b.Classic("LabelEncoder", "k");
   SetAttribute(coder, "keys_strings", Words{"one"});
   SetAttribute(coder, "values_int64s", Ints{1});
@@ -145,7 +143,7 @@ TEST(TextsTest, KeysOfAnotherKindThanTheInputAreABrokenFile) {
 }
 
 TEST(TextsTest, WhatComputesWithTextIsRefusedByNodeAndInput) {
-  Texts b;
+  TextModel b;
   b.Node("Add", {"x", "a"}, {"y"}, "sum");
   EXPECT_THAT(Unimplemented(b),
               AllOf(HasSubstr("Add"), HasSubstr("sum"), HasSubstr("input 1 is text")));
@@ -155,41 +153,41 @@ TEST(TextsTest, PlacesAreNoNumbersThatANodeMayRead) {
   // Each of them takes integers: over texts they would compute with places.
   for (const char* op :
        {"Neg", "Abs", "ArgMax", "TopK", "ReduceMax", "Less", "NonZero", "Unique"}) {
-    Texts b;
+    TextModel b;
     b.Node(op, {"a"}, {"y"}, "node");
     EXPECT_THAT(Unimplemented(b), AllOf(HasSubstr("node"), HasSubstr("text"))) << op;
   }
 }
 
 TEST(TextsTest, AMixOfTextAndNumbersIsRefusedWithBothInputs) {
-  Texts b;
+  TextModel b;
   SetAttribute(b.Node("Concat", {"a", "k"}, {"y"}, "mix"), "axis", int64_t{1});
   EXPECT_THAT(Unimplemented(b),
               AllOf(HasSubstr("mix"), HasSubstr("input 0 is text"), HasSubstr("input 1 is not")));
 }
 
 TEST(TextsTest, NumbersInTextAreNotRead) {
-  Texts b;
+  TextModel b;
   SetAttribute(b.Node("Cast", {"a"}, {"y"}, "cast"), "to", int64_t{onnx::TensorProto::FLOAT});
   EXPECT_THAT(Unimplemented(b), AllOf(HasSubstr("cast"), HasSubstr("reads numbers in text")));
 }
 
 TEST(TextsTest, IntegersAsTextAreLookedUpAndNotAnswered) {
-  const auto cast = [](Texts& b, const std::string& to) {
+  const auto cast = [](TextModel& b, const std::string& to) {
     SetAttribute(b.Node("Cast", {"k"}, {to}, "cast"), "to", int64_t{onnx::TensorProto::STRING});
   };
-  Texts looked_up;
+  TextModel looked_up;
   cast(looked_up, "t");
   auto& coder = looked_up.Classic("LabelEncoder", "t");
   SetAttribute(coder, "keys_strings", Words{"12", "-3", "012", "x"});
   SetAttribute(coder, "values_int64s", Ints{1, 2, 3, 4});
   EXPECT_THAT(Text(looked_up), AllOf(HasSubstr("12, -3"), Not(HasSubstr("refused"))));
 
-  Texts answered;
+  TextModel answered;
   cast(answered, "y");
   EXPECT_THAT(Unimplemented(answered), AllOf(HasSubstr("'y'"), HasSubstr("looked up")));
 
-  Texts strict;
+  TextModel strict;
   cast(strict, "t");
   auto& ones = strict.Classic("OneHotEncoder", "t");
   SetAttribute(ones, "cats_strings", Words{"1"});
@@ -198,7 +196,7 @@ TEST(TextsTest, IntegersAsTextAreLookedUpAndNotAnswered) {
 }
 
 TEST(TextsTest, AnOutputThatIsDeclaredTextAndIsNotIsABrokenFile) {
-  Texts b;
+  TextModel b;
   b.Node("Relu", {"x"}, {"y"});
   ModelBuilder::SetType(b.graph().mutable_output(0), "y", onnx::TensorProto::STRING, {"n", "2"});
   EXPECT_THAT(InvalidArgument(b), AllOf(HasSubstr("'y'"), HasSubstr("declared text")));

@@ -1,6 +1,8 @@
 // Helpers of the op tests: build a node, run its shape rule and reference kernel.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +32,9 @@ inline Tensor Bools(Shape shape, const std::vector<uint8_t>& values) {
   return Tensor::FromVector(DType::kBool, std::move(shape), values);
 }
 
+// The scale of a quantised operand whose steps are 1.
+inline const Tensor kUnitScale = F32({}, {1});
+
 using OptionalTensors = std::vector<std::optional<Tensor>>;
 
 // Every output of `op` over `inputs`, all of them known to the shape rule.
@@ -57,6 +62,17 @@ inline std::vector<double> Numbers(const absl::StatusOr<std::vector<Tensor>>& re
     return {};
   }
   return (*results)[output].ToDoubles();
+}
+
+// The message of a failure.
+inline std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
+  return results.ok() ? "OK" : std::string(results.status().message());
+}
+
+inline void ExpectNear(const std::vector<double>& got, const std::vector<double>& want,
+                       double bound = 1e-5) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], bound) << i;
 }
 
 inline Shape ShapeOf(const absl::StatusOr<std::vector<Tensor>>& results, size_t output = 0) {

@@ -10,7 +10,7 @@ namespace reprise {
 namespace {
 
 // Whether the output of the last node, fed by a batch of four, is marked.
-bool Marked(const std::string& body) {
+bool OutputIsMarked(const std::string& body) {
   absl::StatusOr<Graph> graph = Parse(absl::StrCat("graph {\n", body, "\n}\n"));
   EXPECT_TRUE(graph.ok()) << graph.status().ToString();
   if (!graph.ok()) return false;
@@ -32,8 +32,8 @@ bool Marked(const std::string& body) {
 
 TEST(BatchRowsTest, ScalarsThatAreComputedAreNoRows) {
   EXPECT_FALSE(
-      Marked("input %x: f32[4, 3]\n%q: ?, %s: ?, %z: ? = DynamicQuantizeLinear(%x)\n"
-             "%y: ? = Mul(%s, %s)\noutput %y"));
+      OutputIsMarked("input %x: f32[4, 3]\n%q: ?, %s: ?, %z: ? = DynamicQuantizeLinear(%x)\n"
+                     "%y: ? = Mul(%s, %s)\noutput %y"));
 }
 
 TEST(BatchRowsTest, SegmentsAreMarkedBesideTokens) {
@@ -130,7 +130,7 @@ TEST(BatchRowsTest, OpsThatWorkInsideRowsKeepThemApart) {
         "%y: ? = MatMulInteger(%x, %w, %z)\noutput %y",
         "input %x: f32[2, 8]\ninput %s: i32[3]\ninput %t: i64[4]\n%y: ? = "
         "reprise.SegmentSpread(%x, %s, %t)\noutput %y"}) {
-    EXPECT_TRUE(Marked(body)) << body;
+    EXPECT_TRUE(OutputIsMarked(body)) << body;
   }
 }
 
@@ -174,25 +174,25 @@ TEST(BatchRowsTest, OpsThatMayMixRowsAreNotMarked) {
         "output %y",
         "input %x: u8[4, 8]\ninput %w: u8[8, 4]\n%y: ? = MatMulInteger(%w, %x)\noutput %y",
         "input %x: f32[4, 6]\nconst %s: i64[2] = {3, 8}\n%y: ? = Reshape(%x, %s)\noutput %y"}) {
-    EXPECT_FALSE(Marked(body)) << body;
+    EXPECT_FALSE(OutputIsMarked(body)) << body;
   }
 }
 
 TEST(BatchRowsTest, WhatIsMixedLaterIsComputedWhole) {
   // Softmax over the batch reads every row of the sum.
   EXPECT_FALSE(
-      Marked("input %x: f32[4, 8]\n%y: ? = Relu(%x)\n%z: ? = Exp(%y)\n"
-             "%s: ? = Softmax(%z) {axis = 0}\noutput %y\noutput %s"));
+      OutputIsMarked("input %x: f32[4, 8]\n%y: ? = Relu(%x)\n%z: ? = Exp(%y)\n"
+                     "%s: ? = Softmax(%z) {axis = 0}\noutput %y\noutput %s"));
   EXPECT_TRUE(
-      Marked("input %x: f32[4, 8]\n%y: ? = Relu(%x)\n%z: ? = Exp(%x)\n"
-             "%s: ? = Softmax(%z) {axis = 0}\noutput %y\noutput %s"));
+      OutputIsMarked("input %x: f32[4, 8]\n%y: ? = Relu(%x)\n%z: ? = Exp(%x)\n"
+                     "%s: ? = Softmax(%z) {axis = 0}\noutput %y\noutput %s"));
 }
 
 TEST(BatchRowsTest, TokensThatSegmentsReadStayMarked) {
   // Tokens behind the last segment are read by nobody.
   EXPECT_TRUE(
-      Marked("input %x: f32[4, 8]\ninput %s: i32[3]\n%y: ? = Relu(%x)\n"
-             "%r: ? = reprise.SegmentReduce(%y, %s)\noutput %y\noutput %r"));
+      OutputIsMarked("input %x: f32[4, 8]\ninput %s: i32[3]\n%y: ? = Relu(%x)\n"
+                     "%r: ? = reprise.SegmentReduce(%y, %s)\noutput %y\noutput %r"));
 }
 
 }  // namespace

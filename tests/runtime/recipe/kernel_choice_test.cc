@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-constexpr char kGraph[] = R"(graph {
+constexpr char kProductGraph[] = R"(graph {
   input %x: f32[batch, 64]
   param %w: f32[64, 32] = p0
   %h: f32 = MatMul(%x, %w)
@@ -22,7 +22,7 @@ constexpr char kGraph[] = R"(graph {
 class KernelChoiceTest : public testing::Test {
  protected:
   KernelChoiceTest() {
-    auto graph = Parse(kGraph);
+    auto graph = Parse(kProductGraph);
     EXPECT_TRUE(graph.ok()) << graph.status();
     graph_ = *std::move(graph);
     EXPECT_TRUE(RunLoadPasses(graph_).ok());

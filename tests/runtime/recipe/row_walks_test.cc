@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kRows = 4;
 
-Graph Marked(absl::string_view text) {
+Graph MarkedGraph(absl::string_view text) {
   absl::StatusOr<Graph> graph = Parse(text);
   EXPECT_TRUE(graph.ok()) << graph.status();
   for (const ValueId input : graph->inputs()) {
@@ -34,7 +34,7 @@ std::string Pictures(absl::string_view size, absl::string_view body) {
 }
 
 TEST(RowWalksTest, NodesThatMoveMuchRunRowByRow) {
-  const Graph graph = Marked(Pictures("256", "%b: ? = Conv(%r, %u)\n output %b\n"));
+  const Graph graph = MarkedGraph(Pictures("256", "%b: ? = Conv(%r, %u)\n output %b\n"));
   const RowWalks walks(graph, kRows);
   ASSERT_EQ(walks.walks().size(), 1u);
   EXPECT_EQ(walks.walks()[0].first, 0);
@@ -48,17 +48,17 @@ TEST(RowWalksTest, NodesThatMoveMuchRunRowByRow) {
 
 TEST(RowWalksTest, SmallPicturesAndOneRowStayTogether) {
   for (const char* size : {"32", "64"}) {
-    const Graph graph = Marked(Pictures(size, "%b: ? = Conv(%r, %u)\n output %b\n"));
+    const Graph graph = MarkedGraph(Pictures(size, "%b: ? = Conv(%r, %u)\n output %b\n"));
     EXPECT_TRUE(RowWalks(graph, kRows).walks().empty()) << size;
   }
-  const Graph graph = Marked(Pictures("256", "output %r\n"));
+  const Graph graph = MarkedGraph(Pictures("256", "output %r\n"));
   EXPECT_TRUE(RowWalks(graph, 1).walks().empty());
   EXPECT_EQ(RowWalks(graph, 1).Of(0), -1);
 }
 
 // An index that is out of range is told by its place among those of all rows.
 TEST(RowWalksTest, WhatLooksUpStaysTogether) {
-  const Graph graph = Marked(R"(graph {
+  const Graph graph = MarkedGraph(R"(graph {
     input %ids: i64[4, 4096]
     param %t: f32[16, 64] = p0
     %e: ? = reprise.EmbeddingSum(%t, %ids)
@@ -75,11 +75,12 @@ TEST(RowWalksTest, WhatLooksUpStaysTogether) {
 // Where the largest lie is told by the place among those of all rows.
 TEST(RowWalksTest, WhatCountsFromTheFirstRowStaysTogether) {
   const auto pooled = [](const char* results) {
-    return Marked(absl::StrCat(R"(graph {
+    return MarkedGraph(absl::StrCat(R"(graph {
       input %x: f32[4, 3, 256, 256]
       %r: ? = Exp(%x)
       )",
-                               results, R"( = MaxPool(%r) {kernel_shape = [2, 2], strides = [2, 2]}
+                                    results,
+                                    R"( = MaxPool(%r) {kernel_shape = [2, 2], strides = [2, 2]}
       %a: ? = Exp(%y)
       %b: ? = Tanh(%a)
       output %b
@@ -93,11 +94,11 @@ TEST(RowWalksTest, WhatCountsFromTheFirstRowStaysTogether) {
 
 // The sum mixes rows, and what is behind it has none; a row that begins anywhere stays as well.
 TEST(RowWalksTest, AWalkEndsWhereRowsMeet) {
-  const Graph graph = Marked(Pictures(
+  const Graph graph = MarkedGraph(Pictures(
       "256", "const %d: i64[1] = {0}\n %s: ? = ReduceSum(%r, %d)\n %t: ? = Exp(%s)\n output %t\n"));
   const RowWalks walks(graph, kRows);
   ASSERT_EQ(walks.walks().size(), 0u) << "the sum reads all rows of %r, dead ones too";
-  const Graph odd = Marked(Pictures("255", "output %r\n"));
+  const Graph odd = MarkedGraph(Pictures("255", "output %r\n"));
   EXPECT_TRUE(RowWalks(odd, kRows).walks().empty());
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr char kGraph[] = R"(graph {
+constexpr char kStoredGraph[] = R"(graph {
   input %x: f32[batch, 64]
   param %w: f32[64, 32] = p0
   param %b: f32[512] = p1
@@ -29,7 +29,7 @@ constexpr char kGraph[] = R"(graph {
 class StoredRecipeTest : public testing::Test {
  protected:
   StoredRecipeTest() {
-    auto graph = Parse(kGraph);
+    auto graph = Parse(kStoredGraph);
     EXPECT_TRUE(graph.ok()) << graph.status();
     graph_ = *std::move(graph);
     EXPECT_TRUE(RunLoadPasses(graph_).ok());

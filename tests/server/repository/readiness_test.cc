@@ -15,8 +15,8 @@ using ::testing::IsEmpty;
 using Listed = Repository::Listed;
 using State = ServerState::State;
 
-Listed Model(const std::string& name, int64_t number, ModelState state,
-             const absl::Status& why = absl::OkStatus()) {
+Listed ListedModel(const std::string& name, int64_t number, ModelState state,
+                   const absl::Status& why = absl::OkStatus()) {
   auto version = std::make_shared<ModelVersion>();
   version->name = name;
   version->number = number;
@@ -25,7 +25,7 @@ Listed Model(const std::string& name, int64_t number, ModelState state,
 }
 
 Listed Refused(const std::string& name, int64_t number) {
-  return Model(name, number, ModelState::kUnavailable, absl::InvalidArgumentError("no ONNX"));
+  return ListedModel(name, number, ModelState::kUnavailable, absl::InvalidArgumentError("no ONNX"));
 }
 
 Listed Complete(Listed listed) {
@@ -37,7 +37,7 @@ constexpr ReadinessRule kNone = {};
 constexpr ReadinessRule kExplicit = {.control = ModelControl::kExplicit};
 
 TEST(ReadinessTest, ServerOfServedModelsIsReadyOnlyWhileItServes) {
-  const std::vector<Listed> models = {Model("a", 1, ModelState::kReady)};
+  const std::vector<Listed> models = {ListedModel("a", 1, ModelState::kReady)};
   EXPECT_FALSE(Judge(kNone, State::kStarting, models).ready);
   EXPECT_TRUE(Judge(kNone, State::kServing, models).ready);
   EXPECT_EQ(Judge(kNone, State::kServing, models).why, "");
@@ -46,8 +46,8 @@ TEST(ReadinessTest, ServerOfServedModelsIsReadyOnlyWhileItServes) {
 }
 
 TEST(ReadinessTest, EachModelThatIsNotServedIsNamedWithItsReason) {
-  const std::vector<Listed> models = {Model("a", 1, ModelState::kReady), Refused("b", 2),
-                                      Model("c", 1, ModelState::kLoading), Refused("d", 0)};
+  const std::vector<Listed> models = {ListedModel("a", 1, ModelState::kReady), Refused("b", 2),
+                                      ListedModel("c", 1, ModelState::kLoading), Refused("d", 0)};
   const Readiness found = Judge(kNone, State::kServing, models);
   EXPECT_FALSE(found.ready);
   EXPECT_EQ(found.why, "model \"b\" version 2 was not loaded: no ONNX");
@@ -57,28 +57,28 @@ TEST(ReadinessTest, EachModelThatIsNotServedIsNamedWithItsReason) {
 }
 
 TEST(ReadinessTest, RelaxedRuleNamesThemAndIsReady) {
-  const std::vector<Listed> models = {Model("a", 1, ModelState::kReady), Refused("b", 2)};
+  const std::vector<Listed> models = {ListedModel("a", 1, ModelState::kReady), Refused("b", 2)};
   const Readiness found = Judge({.strict = false}, State::kServing, models);
   EXPECT_TRUE(found.ready);
   EXPECT_THAT(found.missing, ElementsAre(HasSubstr("\"b\" version 2")));
 }
 
 TEST(ReadinessTest, ModelsThatWereUnloadedOnPurposeDoNotCount) {
-  const std::vector<Listed> models = {Model("a", 1, ModelState::kReady),
-                                      Model("b", 1, ModelState::kUnloaded)};
+  const std::vector<Listed> models = {ListedModel("a", 1, ModelState::kReady),
+                                      ListedModel("b", 1, ModelState::kUnloaded)};
   const Readiness found = Judge(kExplicit, State::kServing, models);
   EXPECT_TRUE(found.ready);
   EXPECT_THAT(found.missing, IsEmpty());
 }
 
 TEST(ReadinessTest, SuccessorThatFailsOrLoadsLeavesAModelReadyThatWasComplete) {
-  for (const Listed& successor : {Refused("a", 2), Model("a", 2, ModelState::kLoading)}) {
+  for (const Listed& successor : {Refused("a", 2), ListedModel("a", 2, ModelState::kLoading)}) {
     EXPECT_TRUE(Judge(kNone, State::kServing,
-                      {Complete(Model("a", 1, ModelState::kReady)), Complete(successor)})
+                      {Complete(ListedModel("a", 1, ModelState::kReady)), Complete(successor)})
                     .ready);
     // Two versions were asked for, and one of them never was there.
     EXPECT_FALSE(
-        Judge(kNone, State::kServing, {Model("a", 1, ModelState::kReady), successor}).ready);
+        Judge(kNone, State::kServing, {ListedModel("a", 1, ModelState::kReady), successor}).ready);
     // The version that was served before is not any more: its file has changed.
     EXPECT_FALSE(
         Judge(kNone, State::kServing, {Complete(Refused("a", 1)), Complete(successor)}).ready);

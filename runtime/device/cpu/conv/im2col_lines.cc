@@ -181,13 +181,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace reprise::cpu {
-namespace {
-
-// The widest vector, which is read and written behind the last line.
-constexpr int64_t kVectorFloats = 16;
-
-}  // namespace
-
 const ConvLineKernels& ConvLineKernelsFor(Isa isa) {
   return REPRISE_CHOOSE_TARGET(isa, kConvLineKernels);
 }

@@ -16,7 +16,7 @@ constexpr int64_t kMostRows = 4;
 // The limit on the elements that the windows of a block see, in floats: they stay in the L2 cache.
 // A single window may exceed it.
 constexpr int64_t kMostCopied = 32 << 10;
-constexpr int64_t kFewestColumns = 16;
+constexpr int64_t kFewestBlockColumns = 16;
 
 struct ConvToLastParams : ConvLaunch {
   const FewChannelKernels* kernels = nullptr;
@@ -33,20 +33,21 @@ struct ConvToLastParams : ConvLaunch {
 };
 
 // The extent of a plane that a block of windows sees.
-Strips::Extent SeenBy(const Strips& s, const Strips::Extent& block) {
+Strips::Extent ExtentSeenBy(const Strips& s, const Strips::Extent& block) {
   return {(block.rows - 1) * s.stride.rows + (s.kernel.rows - 1) * s.dilation.rows + 1,
           (block.columns - 1) * s.stride.columns + (s.kernel.columns - 1) * s.dilation.columns + 1};
 }
 
 // Takes as many rows, and of wide rows as many columns, as their copy has room for.
-Strips::Extent BlockOf(const Strips& s, int64_t channels) {
+Strips::Extent ChooseBlock(const Strips& s, int64_t channels) {
   const auto fits = [&](const Strips::Extent& block) {
-    const Strips::Extent seen = SeenBy(s, block);
+    const Strips::Extent seen = ExtentSeenBy(s, block);
     return channels * seen.rows * seen.columns <= kMostCopied;
   };
   Strips::Extent block = {Even(s.out.rows, kMostRows), s.out.columns};
   while (block.rows > 1 && !fits(block)) --block.rows;
-  while (block.columns > kFewestColumns && !fits(block)) block.columns = (block.columns + 1) / 2;
+  while (block.columns > kFewestBlockColumns && !fits(block))
+    block.columns = (block.columns + 1) / 2;
   return block;
 }
 
@@ -131,8 +132,8 @@ std::vector<Candidate> PlanConvToLast(const CpuTarget& target, const NodeView& n
   const Strips& s = p.strips;
   p.channels = x[1];
   p.maps = weight[0];
-  p.block = BlockOf(s, p.channels);
-  p.copied = SeenBy(s, p.block);
+  p.block = ChooseBlock(s, p.channels);
+  p.copied = ExtentSeenBy(s, p.block);
   for (int64_t channel = 0; channel < p.channels; ++channel) {
     for (int64_t i = 0; i < s.kernel.rows; ++i) {
       for (int64_t j = 0; j < s.kernel.columns; ++j) {

@@ -82,8 +82,8 @@ struct TransposeParams : ConvLaunch {
 };
 
 // Moves the sums of windows of a block, `maps` rows of them, to their places.
-void Spread(const TransposeParams& p, const Phase& phase, int64_t slice,
-            const ConvWindows::Block& block, const float* sums, int64_t maps, float* out) {
+void SpreadBlock(const TransposeParams& p, const Phase& phase, int64_t slice,
+                 const ConvWindows::Block& block, const float* sums, int64_t maps, float* out) {
   const int64_t columns = phase.out_columns, step = p.stride.column;
   float* const plane =
       out +
@@ -138,7 +138,7 @@ void MakePiece(const TransposeParams& p, const ConvOperands& at, const Piece& pi
       }
       p.finish({.y = sums, .ld = ld, .rows = count, .columns = block.count, .bias = at.BiasOf(map)},
                p.activation);
-      Spread(p, phase, piece.slice, block, sums, count, at.out + map * p.map_floats());
+      SpreadBlock(p, phase, piece.slice, block, sums, count, at.out + map * p.map_floats());
     }
     begin = end;
   } while (phase.has_taps && begin < w.channels);

@@ -16,7 +16,7 @@ namespace reprise::cpu {
 namespace {
 
 // With more columns the panels of windows pay.
-constexpr int64_t kMostColumns = 96;
+constexpr int64_t kMostBandColumns = 96;
 constexpr int64_t kFewestChannels = 16;
 // Elements of a row at a time: their products stay in the L1 cache.
 constexpr int64_t kBlock = 96;
@@ -48,8 +48,8 @@ struct Band {
 };
 
 // Adds the products of elements [column, column + count) of row `row` to the rows of the band.
-void AddUp(const TransposeBandsParams& p, const float* sums, int64_t row, int64_t column,
-           int64_t count, Band band, float* results) {
+void AddToBand(const TransposeBandsParams& p, const float* sums, int64_t row, int64_t column,
+               int64_t count, Band band, float* results) {
   const int64_t ld = p.columns();
   for (int64_t map = 0; map < p.maps; ++map) {
     for (int64_t ky = 0; ky < p.kernel_rows; ++ky) {
@@ -95,7 +95,7 @@ void RunBand(const TransposeBandsParams& p, const ConvOperands& at, int64_t elem
                         .n = columns,
                         .k = p.channels},
                        {0, count, 0, p.products->Panels(columns)});
-      AddUp(p, sums, row, column, count, band, results);
+      AddToBand(p, sums, row, column, count, band, results);
     }
   }
   p.finish({.y = results, .ld = floats, .rows = p.maps, .columns = floats, .bias = at.bias},
@@ -149,7 +149,8 @@ std::vector<Candidate> PlanConvTransposeBands(const CpuTarget& target, const Nod
   p.band = std::min(p.out_rows, std::max(each, kBandStrides * p.stride_rows));
   p.band = std::min(
       p.band, std::max(kBandStrides * p.stride_rows, kMostBandFloats / (p.maps * p.out_columns)));
-  if (columns > kMostColumns || p.maps * p.band * p.out_columns > 4 * kMostBandFloats) return {};
+  if (columns > kMostBandColumns || p.maps * p.band * p.out_columns > 4 * kMostBandFloats)
+    return {};
   p.row_floats = static_cast<int64_t>(AlignUp(p.channels, 16));
   p.rows_floats = kBlock * p.row_floats;
   p.sums_floats = static_cast<int64_t>(AlignUp(kBlock * columns, 16));

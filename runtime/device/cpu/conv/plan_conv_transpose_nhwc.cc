@@ -18,7 +18,7 @@ namespace reprise::cpu {
 namespace {
 
 // Panels of weights whose results are held at a time.
-constexpr int64_t kPanels = 4;
+constexpr int64_t kHeldPanels = 4;
 // The least size of the packed weights, which are empty where no element reaches any place.
 constexpr int64_t kFewestFloats = 16;
 
@@ -42,12 +42,12 @@ struct ConvTransposeLastParams : ConvLaunch {
   int64_t block = 0;  // windows at a time
   int64_t rows_floats = 0;
 
-  int64_t sums_ld() const { return kPanels * products->panel_columns; }
+  int64_t sums_ld() const { return kHeldPanels * products->panel_columns; }
 };
 
 // Moves some maps of windows of a phase to their places; `out` is the first map of the result.
-void Spread(const ConvTransposeLastParams& p, const PhaseOfLast& phase,
-            const WindowRows::Range& windows, const float* sums, int64_t maps, float* out) {
+void SpreadMaps(const ConvTransposeLastParams& p, const PhaseOfLast& phase,
+                const WindowRows::Range& windows, const float* sums, int64_t maps, float* out) {
   const int64_t columns = phase.rows.strips.out.columns;
   for (int64_t i = 0; i < windows.count; ++i, sums += p.sums_ld()) {
     const int64_t window = windows.first + i;
@@ -82,7 +82,7 @@ void MakeBlock(const ConvTransposeLastParams& p, const PhaseOfLast& phase, const
       }
     }
     p.finish({.y = sums, .ld = p.sums_ld(), .rows = windows.count, .columns = maps}, p.activation);
-    Spread(p, phase, windows, sums, maps, at.out + map);
+    SpreadMaps(p, phase, windows, sums, maps, at.out + map);
   }
 }
 

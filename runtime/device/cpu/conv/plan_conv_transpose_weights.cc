@@ -17,9 +17,9 @@ namespace reprise::cpu {
 namespace {
 
 // With fewer columns the panels of the weights are the ones that are mostly empty.
-constexpr int64_t kFewestColumns = 32;
+constexpr int64_t kFewestPanelColumns = 32;
 // The limit on the sums of a row: the maps of a part end with a panel.
-constexpr int64_t kMostColumns = 2048;
+constexpr int64_t kMostSumColumns = 2048;
 
 struct TransposeWeightsParams : ConvLaunch {
   const GemmKernels* products = nullptr;
@@ -37,8 +37,8 @@ struct TransposeWeightsParams : ConvLaunch {
 };
 
 // Adds up one map of one batch element, whose results begin at `sums`, rows `ld` apart.
-void AddUp(const TransposeWeightsParams& p, const float* sums, int64_t ld, const float* bias,
-           float* plane, float* out) {
+void AddUpMap(const TransposeWeightsParams& p, const float* sums, int64_t ld, const float* bias,
+              float* plane, float* out) {
   std::fill_n(plane, p.out_plane + 1, 0.0f);
   const int32_t* place = p.places.data();
   for (int64_t i = 0; i < p.in_plane; ++i, sums += ld, place += p.taps) {
@@ -65,8 +65,8 @@ void RunUnit(const TransposeWeightsParams& p, const ConvOperands& at, int64_t un
                    {0, count * p.in_plane, 0, p.products->Panels(maps * p.taps)});
   for (int64_t e = 0; e < count; ++e) {
     for (int64_t m = 0; m < maps; ++m) {
-      AddUp(p, sums + e * p.in_plane * ld + m * p.taps, ld, at.BiasOf(map + m),
-            sums + p.sums_floats, at.out + ((element + e) * p.maps + map + m) * p.out_plane);
+      AddUpMap(p, sums + e * p.in_plane * ld + m * p.taps, ld, at.BiasOf(map + m),
+               sums + p.sums_floats, at.out + ((element + e) * p.maps + map + m) * p.out_plane);
     }
   }
 }
@@ -125,7 +125,7 @@ std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const N
   p.unit_maps = width / std::gcd(width, p.taps);
   if (!node.is_parameter(1) || ConvTransposeOp::From(node.attributes()).group != 1 ||
       p.in_plane > kMostRowsOfPlane || p.out_plane > ConvWindows::kMaxCopy ||
-      columns < kFewestColumns || p.unit_maps * p.taps > kMostColumns) {
+      columns < kFewestPanelColumns || p.unit_maps * p.taps > kMostSumColumns) {
     return {};
   }
   p.transpose = TransposeFor(target.isa);

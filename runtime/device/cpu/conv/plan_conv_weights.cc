@@ -36,7 +36,7 @@ constexpr double kLoneVector = 0.25;
 // the longer limit on, patches always become rows.
 constexpr int64_t kShortestLine = 4, kLongLine = 8;
 // Panels of weights whose results are transposed at a time.
-constexpr int64_t kPanels = 4;
+constexpr int64_t kTransposedPanels = 4;
 
 struct ConvWeightsParams : ConvLaunch {
   ConvWindows windows;
@@ -78,7 +78,7 @@ void CutPatches(const ConvWindows& w, const float* x, const ConvWindows::Block& 
 struct Seen {
   int64_t begin, end;
 };
-Seen SeenBy(const Strips& s, const ConvWindows::Block& block) {
+Seen ColumnsSeenBy(const Strips& s, const ConvWindows::Block& block) {
   const int64_t begin = block.first * s.stride.columns - s.pad.columns;
   return {begin, begin + (block.count - 1) * s.stride.columns +
                      (s.kernel.columns - 1) * s.dilation.columns + 1};
@@ -146,7 +146,7 @@ Rows FillRows(const ConvWeightsParams& p, const float* x, int64_t slab,
     }
   }
   if (w.strips.IsRow()) {
-    TurnSeen(p, x, SeenBy(w.strips, block), seen);
+    TurnSeen(p, x, ColumnsSeenBy(w.strips, block), seen);
     if (p.in_place) return {seen, w.strips.stride.columns * w.channels};
     CopyWindows(p, block.count, seen, rows);
     return filled;
@@ -162,7 +162,7 @@ Rows FillRows(const ConvWeightsParams& p, const float* x, int64_t slab,
 }
 
 // Where the pieces of a part's scratch are.
-struct Scratch {
+struct PartScratch {
   float *rows, *sums, *seen;
 };
 
@@ -175,9 +175,9 @@ void MultiplyRows(const ConvWeightsParams& p, const ConvOperands& all, int64_t g
   const int64_t width = w.products->panel_columns, depth = w.depth(), plane = w.out_plane();
   const float* const packed = all.weights + group * w.products->PackedFloats(depth, p.maps);
   for (int64_t panel = panels.begin, next; panel < panels.end; panel = next) {
-    next = std::min(panels.end, panel + kPanels);
+    next = std::min(panels.end, panel + kTransposedPanels);
     const int64_t map = panel * width, maps = std::min(p.maps, next * width) - map;
-    const int64_t ld = kPanels * width;
+    const int64_t ld = kTransposedPanels * width;
     w.products->part({.a = rows.data,
                       .lda = rows.ld,
                       .packed_b = packed + map * depth,
@@ -213,7 +213,7 @@ void RunConvWeights(const LaunchArgs& launch) {
   if (launch.part >= parts) return;
   const ConvOperands all = p.Operands(launch);
   float* const begin = all.scratch;
-  const Scratch scratch = {begin, begin + p.rows_floats, begin + p.rows_floats + p.sums_floats};
+  const PartScratch scratch = {begin, begin + p.rows_floats, begin + p.rows_floats + p.sums_floats};
   const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
   for (int64_t unit = range.begin, next; unit < range.end; unit = next) {
     const int64_t index = unit / panels;
@@ -286,7 +286,7 @@ int64_t SeenFloats(const ConvWeightsParams& p) {
   if (!w.strips.IsRow()) {
     return w.CopyFloats() + static_cast<int64_t>(AlignUp(w.PanelFloats(), 16));
   }
-  const Seen seen = SeenBy(w.strips, {.first = 0, .count = w.block});
+  const Seen seen = ColumnsSeenBy(w.strips, {.first = 0, .count = w.block});
   return static_cast<int64_t>(AlignUp((seen.end - seen.begin) * w.channels, 16));
 }
 
@@ -314,7 +314,7 @@ std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& 
   // An odd number of cache lines: rows that are written together do not share the cache's sets.
   p.row_floats = static_cast<int64_t>(AlignUp(w.depth(), 16)) | 16;
   p.rows_floats = p.in_place ? 0 : p.rows() * p.row_floats;
-  p.sums_floats = p.rows() * kPanels * w.products->panel_columns;
+  p.sums_floats = p.rows() * kTransposedPanels * w.products->panel_columns;
   p.scratch_floats = p.rows_floats + p.sums_floats + SeenFloats(p);
   PrepareStep pack = PackMapsOfGroups(*w.products, p.groups, p.maps, w.depth(),
                                       w.strips.IsRow() ? w.channel_taps() : 1);

@@ -90,12 +90,12 @@ struct WinogradParams : ConvLaunch {
   }
 };
 
-struct Scratch {
+struct WinogradScratch {
   float *seen, *zeros, *forms, *sums, *results;
 };
 
-Scratch ScratchAt(const WinogradParams& p, float* begin) {
-  Scratch s;
+WinogradScratch ScratchAt(const WinogradParams& p, float* begin) {
+  WinogradScratch s;
   s.seen = begin;
   s.zeros = s.seen + p.SeenFloats();
   s.forms = s.zeros + p.element_floats();
@@ -127,7 +127,7 @@ void Clip(int64_t begin, int64_t count, int64_t limit, int64_t& first, int64_t& 
   size = std::clamp<int64_t>(begin + count, 0, limit) - first;
 }
 
-Block BlockOf(const WinogradParams& p, int64_t index) {
+Block TileBlockAt(const WinogradParams& p, int64_t index) {
   const int64_t across = p.blocks_of_plane().columns, of_plane = across * p.blocks_of_plane().rows;
   Block b;
   b.first_slice = index / of_plane * p.block_slices;
@@ -148,8 +148,8 @@ Block BlockOf(const WinogradParams& p, int64_t index) {
 }
 
 // Fills the forms of what the tiles of `block` see in slice `x` of the first channel, a row a tile.
-void FillForms(const WinogradParams& p, const float* x, const Block& block, const Scratch& scratch,
-               float* forms) {
+void FillForms(const WinogradParams& p, const float* x, const Block& block,
+               const WinogradScratch& scratch, float* forms) {
   const int64_t ld = p.in_slices * p.in_plane(), floats = p.element_floats();
   const int64_t columns = block.elements.columns;
   const int64_t first = block.element.rows * p.in.columns + block.element.columns;
@@ -188,7 +188,7 @@ void FillForms(const WinogradParams& p, const float* x, const Block& block, cons
 
 // The same of `count` elements of the batch from `x` on, in the slices that the block sees.
 void FillBlock(const WinogradParams& p, const float* x, const Block& block, int64_t count,
-               const Scratch& scratch) {
+               const WinogradScratch& scratch) {
   for (int64_t i = 0; i < count * block.seen; ++i) {
     const int64_t slice = block.first_seen + i % block.seen;
     if (slice < 0 || slice >= p.in_slices) continue;  // no product reads them
@@ -274,7 +274,7 @@ int64_t FirstUnit(const WinogradParams& p, int64_t live, int part, int parts) {
   const int64_t count = std::min(p.elements, live - group * p.elements);
   int64_t rest = before - group * of_group;
   for (int64_t index = 0; index < blocks; ++index) {
-    const Block block = BlockOf(p, index);
+    const Block block = TileBlockAt(p, index);
     const int64_t of_block = block.num_tiles() * block.slices * count;
     if (rest < of_block * p.maps) {
       const int64_t width = p.products->panel_columns;
@@ -325,7 +325,7 @@ void RunConvWinograd(const LaunchArgs& launch) {
   const int parts = PartsWithScratch(launch, p.scratch_parts);
   if (launch.part >= parts) return;
   const ConvOperands all = p.Operands(launch);
-  const Scratch scratch = ScratchAt(p, all.scratch);
+  const WinogradScratch scratch = ScratchAt(p, all.scratch);
   std::fill_n(scratch.zeros, p.element_floats(), 0.0f);
   const int64_t width = p.products->panel_columns, panel_floats = p.panel_floats();
   const ItemRange range = {FirstUnit(p, live, launch.part, parts),
@@ -333,7 +333,7 @@ void RunConvWinograd(const LaunchArgs& launch) {
   for (int64_t unit = range.begin, next; unit < range.end; unit = next) {
     const int64_t index = unit / panels;
     next = std::min(range.end, (index + 1) * panels);
-    const Block block = BlockOf(p, index % blocks);
+    const Block block = TileBlockAt(p, index % blocks);
     const int64_t element = index / blocks * p.elements;
     const int64_t count = std::min(p.elements, live - element);
     FillBlock(p, all.x + element * p.channels * p.in_slices * p.in_plane(), block, count, scratch);

@@ -9,9 +9,6 @@
 namespace reprise::cpu {
 namespace {
 
-constexpr size_t kMaxDims = 2;
-// The limit on a copy, in floats. Longer dilations take the plain loops.
-constexpr int64_t kMaxCopy = 1 << 20;
 // The planes of one row that a part takes at a time, so that no part waits long for the others.
 constexpr int64_t kRowsOfPart = 4;
 // Sums that stay in the L1 cache until they are finished.
@@ -112,7 +109,7 @@ std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& no
                                      const ops::Windows& windows, const Shape& spatial) {
   const Shape &x = node.shape(0), &weight = node.shape(1);
   const std::optional<ConvActivation> activation = ConvActivationOf(node.attributes());
-  if (x.size() > kMaxDims + 2 || !activation.has_value()) return {};
+  if (x.size() > Strips::kMaxDims + 2 || !activation.has_value()) return {};
   DepthwiseParams p{ConvLaunch(target, node, *activation)};
   p.kernels = &StripKernelsFor(target.isa);
   p.groups = x[1];
@@ -125,7 +122,7 @@ std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& no
   }
   if (p.in_place != nullptr) {
     p.strips.SetStrip(WholeRows(p.strips, planes, target.scratch_parts));
-  } else if (p.strips.CopyFloats() > kMaxCopy) {
+  } else if (p.strips.CopyFloats() > Strips::kMaxCopy) {
     return {};
   }
   if (p.in_place == nullptr) p.scratch_floats = p.strips.CopyFloats();

@@ -13,7 +13,6 @@
 namespace reprise::cpu {
 namespace {
 
-constexpr size_t kMaxDims = 2;
 // The limit on the planes of a vector of channels, in floats: they stay in the L2 cache.
 constexpr int64_t kMaxFloats = 32 << 10;
 // Costs that decide whether transposing pays, in cycles measured on an AMD Zen 5. Transposed: a
@@ -151,7 +150,7 @@ std::vector<Candidate> PlanDepthwiseChannels(const CpuTarget& target, const Node
                                              const ops::Windows& windows, const Shape& spatial) {
   const Shape &x = node.shape(0), &weight = node.shape(1);
   const std::optional<ConvActivation> activation = ConvActivationOf(node.attributes());
-  if (x.size() > kMaxDims + 2 || !activation.has_value() || !node.is_parameter(1) ||
+  if (x.size() > Strips::kMaxDims + 2 || !activation.has_value() || !node.is_parameter(1) ||
       weight[0] != x[1]) {
     return {};
   }

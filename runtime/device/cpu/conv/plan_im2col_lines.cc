@@ -22,13 +22,12 @@ constexpr int64_t kFewestElements = 32;
 // The copied lines of a block: a small part of the L2 cache.
 constexpr int64_t kCopyFloats = 32 << 10;
 constexpr int64_t kMostCopyFloats = 1 << 20;
-constexpr int64_t kMostTaps = 1 << 14;  // taps of all channels
-constexpr int64_t kMostColumns = 768;
+constexpr int64_t kMostLineTaps = 1 << 14;  // taps of all channels
+constexpr int64_t kMostLineColumns = 768;
 // The limit on the sums on their way from runs to rows.
 constexpr int64_t kSumFloats = 5 << 10;
 // Blocks a part, so that none waits long for the others.
 constexpr int64_t kBlocksOfPart = 4;
-constexpr int64_t kVectorFloats = 16;
 
 struct ConvLinesParams : ConvLaunch {
   ConvLines lines;
@@ -165,7 +164,7 @@ void RunConvLines(const LaunchArgs& launch) {
 // Makes blocks of whole rows where rows are short, with as many rows as there is room for.
 Strips::Extent BlockFor(const ConvLinesParams& p, int parts) {
   ConvLines l = p.lines;
-  Strips::Extent block = {1, Even(l.out.columns, kMostColumns)};
+  Strips::Extent block = {1, Even(l.out.columns, kMostLineColumns)};
   l.SetBlock(block, 0);
   const int64_t row = p.channels * l.phases.rows * l.phases.columns * l.line;  // floats
   const int64_t beyond = (l.kernel.rows - 1) * l.dilation.rows / l.stride.rows;
@@ -187,7 +186,8 @@ std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& no
   p.maps = weight[0] / p.groups;
   p.channels = weight[1];
   const int64_t taps = NumElements(windows.kernel);
-  if (!node.is_parameter(1) || spatial.size() > 2 || taps == 1 || p.channels * taps > kMostTaps) {
+  if (!node.is_parameter(1) || spatial.size() > 2 || taps == 1 ||
+      p.channels * taps > kMostLineTaps) {
     return {};
   }
   const Strips strips = StripsOf(windows, spatial);

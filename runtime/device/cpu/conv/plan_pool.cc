@@ -11,13 +11,8 @@
 namespace reprise::cpu {
 namespace {
 
-constexpr size_t kMaxDims = 2;
-// The limit on a copy, in floats. Windows that reach farther take the plain loops.
-constexpr int64_t kMaxCopy = 1 << 20;
 // The limit on the elements of a window, each of which takes an entry in the plan.
-constexpr int64_t kMostTaps = 1 << 16;
-// The room behind the last column of windows: the widest vector.
-constexpr int64_t kVectorFloats = 16;
+constexpr int64_t kMostPoolTaps = 1 << 16;
 
 struct PoolParams {
   const StripKernels* kernels = nullptr;
@@ -93,14 +88,14 @@ std::vector<float> CountsAlong(const ops::Windows& w, const Shape& spatial, size
 }  // namespace
 
 std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node) {
-  if (!node.AllOf(DType::kFloat32) || node.rank(0) > static_cast<int64_t>(kMaxDims) + 2 ||
+  if (!node.AllOf(DType::kFloat32) || node.rank(0) > static_cast<int64_t>(Strips::kMaxDims) + 2 ||
       !node.has_output(0)) {
     return {};
   }
   const Shape& x = node.shape(0);
   absl::StatusOr<ops::Windows> windows = ops::WindowsOf(node.node(), x);
   if (!windows.ok() || NumElements(node.out_shape()) == 0 || NumElements(x) == 0) return {};
-  if (NumElements(windows->kernel) > kMostTaps) return {};
+  if (NumElements(windows->kernel) > kMostPoolTaps) return {};
   Shape spatial(x.begin() + 2, x.end());
   LayColumnsDown(*windows, spatial);
   PoolParams p;
@@ -119,7 +114,7 @@ std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node) {
   }
   if (p.in_place()) {
     p.strips.SetStrip(WholeRows(p.strips, planes, target.scratch_parts));
-  } else if (p.strips.CopyFloats() > kMaxCopy) {
+  } else if (p.strips.CopyFloats() > Strips::kMaxCopy) {
     return {};
   }
   if (average) {

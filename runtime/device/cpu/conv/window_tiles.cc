@@ -253,8 +253,6 @@ namespace {
 // The limit on a copy, which stays in the L1 cache beside the operand and the result.
 constexpr int64_t kCopyFloats = 7 << 10;
 constexpr int64_t kMostColumns = 1024;
-// The widest vector, which is read behind the last column.
-constexpr int64_t kVectorFloats = 16;
 // Rows of windows that share what they see; see kRows.
 constexpr int64_t kFewRows = 4;
 // Strips a part, so that none waits long for the others.

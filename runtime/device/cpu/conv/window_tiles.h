@@ -10,6 +10,7 @@
 // Threads: all functions are pure; strips may be computed at the same time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -19,8 +20,15 @@
 
 namespace reprise::cpu {
 
+// The widest vector: so many floats may be read past the last column of a copy.
+inline constexpr int64_t kVectorFloats = 16;
+
 // Windows over planes of `in` rows and columns; one dim is a plane of one row.
 struct Strips {
+  static constexpr size_t kMaxDims = 2;
+  // The limit on a copy, in floats. Windows that reach farther take the plain loops.
+  static constexpr int64_t kMaxCopy = 1 << 20;
+
   struct Extent {
     int64_t rows = 1, columns = 1;
   };

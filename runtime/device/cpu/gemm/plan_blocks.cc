@@ -137,7 +137,7 @@ absl::StatusOr<std::vector<float>> PointsOf(const Tensor& points, int64_t n, int
 }
 
 // The kernels that multiply bytes; null where the tile unit takes the products, or nothing does.
-const BlockDigitKernels* DigitsFor(const CpuTarget& target, const BlockWeights& weights) {
+const BlockDigitKernels* BlockDigitsFor(const CpuTarget& target, const BlockWeights& weights) {
   const bool whole = weights.points == nullptr || weights.points->dtype() != DType::kFloat32;
   const bool taken = DigitBlocks::LengthFor(weights.Form()) > 0;
   if (!whole || !taken || target.isa.Has(CpuFeature::kAmx)) return nullptr;
@@ -225,7 +225,7 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
     candidate.bound.detail =
         absl::StrCat(product.Detail(), ", ", params.form.bits, " bits a weight");
   };
-  if (const BlockDigitKernels* const digits = DigitsFor(target, *weights); digits != nullptr) {
+  if (const BlockDigitKernels* const digits = BlockDigitsFor(target, *weights); digits != nullptr) {
     BlockParams params = usual;
     params.digits = digits;
     params.floats = &digits->division;

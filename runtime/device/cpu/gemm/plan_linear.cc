@@ -228,7 +228,7 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
 
 // The kernels that multiply weights stored as int8 as bytes, for any number of rows; null where the
 // tile unit takes them, or nothing does.
-const GemmKernels* DigitsFor(const CpuTarget& target, const Product& product, bool int8) {
+const GemmKernels* LinearDigitsFor(const CpuTarget& target, const Product& product, bool int8) {
   const bool asked = int8 && product.k <= kDeepestDigits && !target.isa.Has(CpuFeature::kAmx);
   return asked ? DigitGemmKernelsFor(target.isa) : nullptr;
 }
@@ -247,7 +247,7 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
   const std::optional<Int8Weights> int8 =
       product.weights ? SplitInt8(node.parameter(1), product.transposed_b ? 0 : 1) : std::nullopt;
   const GemmKernels* const tiles = TileGemmKernelsFor(target.isa);
-  const GemmKernels* const digits = DigitsFor(target, product, int8.has_value());
+  const GemmKernels* const digits = LinearDigitsFor(target, product, int8.has_value());
   // The tile unit reads floats, and the baseline widens one by one.
   const bool widens = product.weights && product.alpha == 1 && tiles == nullptr &&
                       target.isa.Has(CpuFeature::kAvx2) &&

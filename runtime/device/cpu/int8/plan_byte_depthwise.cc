@@ -20,7 +20,7 @@
 namespace reprise::cpu {
 namespace {
 
-constexpr int64_t kMostTaps = 1 << 10;
+constexpr int64_t kMostDepthwiseTaps = 1 << 10;
 // With fewer channels, the widest vector is longer than a row of channels.
 constexpr int64_t kFewestChannels = 16;
 
@@ -177,7 +177,7 @@ void RunWords(Work work, const StepBounds& bounds) {
   conv.scale = scales;
   conv.bias = biases;
   conv.bounds = &bounds;
-  const uint8_t* rows[kMostTaps + 4] = {};
+  const uint8_t* rows[kMostDepthwiseTaps + 4] = {};
   for (int64_t unit = work.range.begin; unit < work.range.end; ++unit) {
     const uint8_t* const plane = work.bytes(0) + work.PlaneOf(unit) * conv.channels;
     for (int64_t tap = 0; tap < conv.row_taps; ++tap) {
@@ -227,7 +227,7 @@ std::vector<Candidate> PlanByteDepthwise(const CpuTarget& target, const NodeView
   const absl::StatusOr<ops::Windows> windows =
       ops::WindowsOf(node.node(), x, std::vector<int64_t>(weight.begin() + 2, weight.end()));
   if (!windows.ok() || x.size() > 4 || weight[1] != 1 || weight[0] != x[1] ||
-      x[1] < kFewestChannels || NumElements(windows->kernel) > kMostTaps ||
+      x[1] < kFewestChannels || NumElements(windows->kernel) > kMostDepthwiseTaps ||
       NumElements(node.shape(0)) == 0 || NumElements(node.out_shape()) == 0) {
     return {};
   }

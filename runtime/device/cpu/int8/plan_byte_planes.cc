@@ -59,7 +59,7 @@ void RunTable(const LaunchArgs& launch) {
 
 // Dims of windows, behind batch and channels; the last is `inner`.
 constexpr size_t kRows = 0, kColumns = 1, kInner = 2;
-constexpr int64_t kMostTaps = 256;
+constexpr int64_t kMostPlaneTaps = 256;
 
 struct BytePoolParams {
   const BytePlaneKernels* kernels = nullptr;
@@ -81,7 +81,7 @@ void RunBytePool(const LaunchArgs& launch) {
   const auto tap_at = [&](size_t dim, int64_t window, int64_t tap) {
     return window * w.strides[dim] - w.pad_begin[dim] + tap * w.dilations[dim];
   };
-  const uint8_t* seen[kMostTaps];
+  const uint8_t* seen[kMostPlaneTaps];
   for (int64_t unit = range.begin; unit < range.end; ++unit) {
     const uint8_t* const plane = x + unit / out_rows * p.rows * p.columns * p.inner;
     for (int64_t column = 0; column < out_columns; ++column) {
@@ -152,7 +152,7 @@ std::vector<Candidate> PlanBytePool(const CpuTarget& target, const NodeView& nod
   if (!windows.ok() || NumElements(node.out_shape()) == 0 || NumElements(x) == 0) return {};
   const ops::Windows& w = *windows;
   if (w.kernel[kInner] != 1 || w.strides[kInner] != 1 || w.pad_begin[kInner] != 0 ||
-      w.out[kInner] != x[4] || NumElements(w.kernel) > kMostTaps ||
+      w.out[kInner] != x[4] || NumElements(w.kernel) > kMostPlaneTaps ||
       !SeesSomething(w, kRows, x[2]) || !SeesSomething(w, kColumns, x[3])) {
     return {};
   }

@@ -23,7 +23,7 @@ namespace reprise::cpu {
 namespace {
 
 // The limit on the bytes of a block, which the tiles of all maps read.
-constexpr int64_t kBlockBytes = 384 << 10;
+constexpr int64_t kPanelBlockBytes = 384 << 10;
 constexpr int64_t kMaxBlock = 960;
 
 struct IntegerConvParams : IntegerConvOperands {
@@ -183,7 +183,7 @@ std::vector<Candidate> PlanIntegerConv(const CpuTarget& target, const NodeView& 
   p.channels = weight[1];
   p.maps = weight[0] / p.groups;
   const int64_t panel = p.kernels->panel_columns;
-  const int64_t most = std::clamp(kBlockBytes / p.depth(), panel, kMaxBlock);
+  const int64_t most = std::clamp(kPanelBlockBytes / p.depth(), panel, kMaxBlock);
   p.block = std::min(most / panel * panel, p.out_plane());
   p.scratch_bytes = p.PanelBytes() + p.SeenBytes();
   p.scratch_parts = PartsWithWeights(target, p.scratch_bytes / 4);

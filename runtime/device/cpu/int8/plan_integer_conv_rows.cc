@@ -28,7 +28,7 @@ namespace reprise::cpu {
 namespace {
 
 // The limit on a block of rows, which lie in the L2 cache while the weights pass by.
-constexpr int64_t kBlockBytes = 320 << 10;
+constexpr int64_t kRowBlockBytes = 320 << 10;
 constexpr int64_t kMostRows = 128;
 
 struct ConvRowsParams : IntegerConvOperands {
@@ -173,7 +173,7 @@ std::vector<Candidate> PlanIntegerConvRows(const CpuTarget& target, const NodeVi
   p.maps = weight[0] / p.see.groups;
   p.see.x_last = layout->x_last;
   const int64_t tile = p.kernels->tile_rows;
-  p.block = std::clamp(kBlockBytes / p.see.row_bytes() / tile * tile, tile, kMostRows);
+  p.block = std::clamp(kRowBlockBytes / p.see.row_bytes() / tile * tile, tile, kMostRows);
   p.block = std::min(p.block, p.batch * p.see.out_plane());
   if (!p.in_place())
     p.scratch_bytes =

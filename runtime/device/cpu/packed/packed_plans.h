@@ -1,15 +1,23 @@
 // Plans of ops over the segments of packed tokens.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "runtime/device/cpu/plan/kernel_family.h"
 #include "runtime/device/cpu/plan/plan.h"
+#include "runtime/graph/shape.h"
 
 namespace reprise::cpu {
 
 // The kernel family that this folder offers a device.
 KernelFamily PackedFamily();
+
+// The number of elements of a row of `shape`: of a token or a segment.
+inline int64_t RowElements(const Shape& shape) {
+  return NumElements(absl::MakeConstSpan(shape).subspan(1));
+}
 
 // plan_segment.cc: packed tokens
 std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeView& node);

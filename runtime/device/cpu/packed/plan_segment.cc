@@ -236,10 +236,6 @@ void RunCumSum(const LaunchArgs& launch) {
   }
 }
 
-int64_t RowElements(const Shape& shape) {
-  return NumElements(absl::MakeConstSpan(shape).subspan(1));
-}
-
 }  // namespace
 
 std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeView& node) {

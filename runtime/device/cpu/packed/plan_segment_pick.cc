@@ -15,10 +15,6 @@ namespace {
 using ops::SegmentAt;
 using ops::SegmentRange;
 
-int64_t RowElements(const Shape& shape) {
-  return NumElements(absl::MakeConstSpan(shape).subspan(1));
-}
-
 struct PlaceParams {
   int64_t tokens = 0, segments = 0, row = 0;
   bool largest = true, last = false;

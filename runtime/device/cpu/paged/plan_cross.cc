@@ -12,7 +12,6 @@
 namespace reprise::cpu {
 namespace {
 
-constexpr int64_t kPage = ops::kPagePositions;
 constexpr size_t kQuery = 0, kLengths = 1, kTables = 2, kOut = 3, kWorkspace = 4;
 
 struct CrossParams {
@@ -24,8 +23,8 @@ struct CrossParams {
 };
 
 // How many places the tokens of a replay see, and where these lie.
-struct Tokens {
-  explicit Tokens(const LaunchArgs& launch)
+struct CrossTokens {
+  explicit CrossTokens(const LaunchArgs& launch)
       : lengths(static_cast<const int64_t*>(launch.operands[kLengths])),
         tables(static_cast<std::byte* const* const*>(launch.operands[kTables])) {}
 
@@ -35,19 +34,20 @@ struct Tokens {
 static_assert(sizeof(std::byte* const*) == sizeof(int64_t));
 
 // The tokens of a unit that begins at `token`: of one sequence, side by side.
-int64_t EndOfTile(const CrossParams& p, const Tokens& all, int64_t token, int64_t tokens) {
+int64_t EndOfCrossTile(const CrossParams& p, const CrossTokens& all, int64_t token,
+                       int64_t tokens) {
   int64_t end = token + 1;
   while (end < std::min(tokens, token + p.tile) && all.tables[end] == all.tables[token]) ++end;
   return end;
 }
 
-void RunUnit(const LaunchArgs& launch, const CrossParams& p, int64_t begin, int64_t end,
-             int64_t kv_head) {
-  const Tokens all(launch);
+void RunCrossUnit(const LaunchArgs& launch, const CrossParams& p, int64_t begin, int64_t end,
+                  int64_t kv_head) {
+  const CrossTokens all(launch);
   PagedArgs args = p.args;
   args.pages = all.tables[begin];
-  args.k_offset += kv_head * args.head_dim * kPage;
-  args.v_offset += kv_head * kPage * ops::PagedValueStride(args.v_head_dim);
+  args.k_offset += kv_head * args.head_dim * ops::kPagePositions;
+  args.v_offset += kv_head * ops::kPagePositions * ops::PagedValueStride(args.v_head_dim);
   args.scratch = static_cast<float*>(launch.operands[kWorkspace]) +
                  launch.part * kMostPagedRows * args.scratch_stride;
   const auto* q = static_cast<const float*>(launch.operands[kQuery]);
@@ -71,22 +71,22 @@ void RunCross(const LaunchArgs& launch) {
   const auto& p = *static_cast<const CrossParams*>(launch.params);
   const int parts = launch.lone_part ? launch.parts : std::min(launch.parts, p.scratch_parts);
   if (launch.part >= parts) return;
-  const Tokens all(launch);
+  const CrossTokens all(launch);
   const int64_t most = LiveOf(p.tokens, p.batch_rows, *launch.frame);
   int64_t tokens = 0, total = 0;
   // Where nobody keeps pages, nothing is computed.
   for (; tokens < most && all.tables[tokens] != nullptr; ++tokens) {
-    total += all.lengths[tokens] + kPage;
+    total += all.lengths[tokens] + ops::kPagePositions;
   }
   total *= p.kv_heads;
   const int64_t low = FirstOfPart(total, launch.part, parts);
   const int64_t high = FirstOfPart(total, launch.part + 1, parts);
   int64_t cost = 0;  // where the unit begins
   for (int64_t t = 0; t < tokens && cost < high;) {
-    const int64_t end = EndOfTile(p, all, t, tokens);
-    const int64_t own = (end - t) * (all.lengths[t] + kPage);
+    const int64_t end = EndOfCrossTile(p, all, t, tokens);
+    const int64_t own = (end - t) * (all.lengths[t] + ops::kPagePositions);
     for (int64_t h = 0; h < p.kv_heads; ++h, cost += own) {
-      if (cost >= low && cost < high) RunUnit(launch, p, t, end, h);
+      if (cost >= low && cost < high) RunCrossUnit(launch, p, t, end, h);
     }
     t = end;
   }

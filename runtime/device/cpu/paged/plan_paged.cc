@@ -17,7 +17,6 @@
 namespace reprise::cpu {
 namespace {
 
-constexpr int64_t kPage = ops::kPagePositions;
 using In = PagedAttentionOp;
 
 struct PagedParams {
@@ -38,8 +37,8 @@ struct PagedParams {
 };
 
 // Where the tokens of a replay stand, and where their sequences' pages lie.
-struct Tokens {
-  explicit Tokens(const LaunchArgs& launch)
+struct PagedTokens {
+  explicit PagedTokens(const LaunchArgs& launch)
       : positions(static_cast<const int64_t*>(launch.operands[In::kPositions])),
         tables(static_cast<const int64_t*>(launch.operands[In::kTables])) {}
 
@@ -58,7 +57,9 @@ struct Tokens {
   std::byte* const* pages(int64_t token) const {
     return std::bit_cast<std::byte* const*>(tables[token]);
   }
-  std::byte* page(int64_t token) const { return pages(token)[positions[token] / kPage]; }
+  std::byte* page(int64_t token) const {
+    return pages(token)[positions[token] / ops::kPagePositions];
+  }
   bool same_sequence(int64_t a, int64_t b) const {
     const ops::CarriedToken *one = carried(a), *other = carried(b);
     if (one == nullptr || other == nullptr) return tables[a] == tables[b];
@@ -136,12 +137,12 @@ void Store(const float* from, int64_t count, int8_t* to, int64_t stride, float* 
 // Keys go to columns, so that the scores of neighbouring positions are neighbours.
 template <class Cell>
 void Append(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
-  const Tokens all(launch);
+  const PagedTokens all(launch);
   const int64_t size = p.args.head_dim, size_v = p.args.v_head_dim;
   const int64_t stride_v = ops::PagedValueStride(size_v);
   const ItemRange range = RangeOfPart(tokens, 1, launch.part, launch.parts);
   for (int64_t t = range.begin; t < range.end; ++t) {
-    const int64_t slot = all.positions[t] % kPage;
+    const int64_t slot = all.positions[t] % ops::kPagePositions;
     const float* key =
         static_cast<const float*>(launch.operands[In::kKeys]) + t * p.kv_heads * size;
     const float* value =
@@ -157,9 +158,10 @@ void Append(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
     float* k_scales = reinterpret_cast<float*>(page) + p.args.k_scales + slot;
     float* v_scales = reinterpret_cast<float*>(page) + p.args.v_scales + slot;
     for (int64_t h = 0; h < p.kv_heads; ++h) {
-      Store(key + h * size, size, keys + h * size * kPage, kPage, k_scales + h * kPage);
-      Cell* to = values + h * kPage * stride_v;
-      Store(value + h * size_v, size_v, to, 1, v_scales + h * kPage);
+      Store(key + h * size, size, keys + h * size * ops::kPagePositions, ops::kPagePositions,
+            k_scales + h * ops::kPagePositions);
+      Cell* to = values + h * ops::kPagePositions * stride_v;
+      Store(value + h * size_v, size_v, to, 1, v_scales + h * ops::kPagePositions);
       std::fill(to + size_v, to + stride_v, Cell{0});
     }
   }
@@ -184,20 +186,21 @@ const float* BiasesOf(const PagedParams& p, int64_t head) {
 }
 
 // The tokens of a unit that begins at `token`: of one sequence, side by side.
-int64_t EndOfTile(const PagedParams& p, const Tokens& all, int64_t token, int64_t tokens) {
+int64_t EndOfPagedTile(const PagedParams& p, const PagedTokens& all, int64_t token,
+                       int64_t tokens) {
   int64_t end = token + 1;
   while (end < std::min(tokens, token + p.tile) && all.same_sequence(end, token)) ++end;
   return end;
 }
 
-int64_t CostOf(const PagedParams& p, const Tokens& all, int64_t begin, int64_t end) {
+int64_t CostOf(const PagedParams& p, const PagedTokens& all, int64_t begin, int64_t end) {
   const int64_t keys = all.positions[end - 1] + 1;
   const int64_t seen = p.args.window > 0 ? std::min(keys, p.args.window + end - begin) : keys;
-  return (end - begin) * (seen + kPage);
+  return (end - begin) * (seen + ops::kPagePositions);
 }
 
 // The keys that the unit behind that of these tokens and this head looks at.
-PagedNext NextOf(const PagedParams& p, const Tokens& all, int64_t begin, int64_t end,
+PagedNext NextOf(const PagedParams& p, const PagedTokens& all, int64_t begin, int64_t end,
                  int64_t tokens, int64_t kv_head) {
   const bool same = kv_head + 1 < p.kv_heads;
   const int64_t token = same ? begin : end, head = same ? kv_head + 1 : 0;
@@ -205,14 +208,14 @@ PagedNext NextOf(const PagedParams& p, const Tokens& all, int64_t begin, int64_t
   const int64_t position = all.positions[token];
   const int64_t first = p.args.window > 0 ? std::max<int64_t>(0, position - p.args.window + 1) : 0;
   return {.pages = all.pages(token),
-          .first_page = first / kPage,
-          .last_page = position / kPage,
-          .k_offset = p.args.k_offset + head * p.args.head_dim * kPage};
+          .first_page = first / ops::kPagePositions,
+          .last_page = position / ops::kPagePositions,
+          .k_offset = p.args.k_offset + head * p.args.head_dim * ops::kPagePositions};
 }
 
-void RunUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int64_t end,
-             int64_t tokens, int64_t kv_head) {
-  const Tokens all(launch);
+void RunPagedUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int64_t end,
+                  int64_t tokens, int64_t kv_head) {
+  const PagedTokens all(launch);
   PagedArgs args = p.args;
   args.scratch = static_cast<float*>(launch.operands[p.out + 1]) + launch.part * p.scratch_floats;
   const PagedKernels* kernels = p.kernels;
@@ -226,10 +229,10 @@ void RunUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int6
   } else {
     args.next = NextOf(p, all, begin, end, tokens, kv_head);
     args.pages = all.pages(begin);
-    args.k_offset += kv_head * args.head_dim * kPage;
-    args.v_offset += kv_head * kPage * ops::PagedValueStride(args.v_head_dim);
-    args.k_scales += kv_head * kPage;
-    args.v_scales += kv_head * kPage;
+    args.k_offset += kv_head * args.head_dim * ops::kPagePositions;
+    args.v_offset += kv_head * ops::kPagePositions * ops::PagedValueStride(args.v_head_dim);
+    args.k_scales += kv_head * ops::kPagePositions;
+    args.v_scales += kv_head * ops::kPagePositions;
   }
   const auto* q = static_cast<const float*>(launch.operands[In::kQueries]);
   auto* out = static_cast<float*>(launch.operands[p.out]);
@@ -256,10 +259,10 @@ void RunUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin, int6
 void Attend(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
   const int parts = launch.lone_part ? launch.parts : std::min(launch.parts, p.scratch_parts);
   if (launch.part >= parts) return;
-  const Tokens all(launch);
+  const PagedTokens all(launch);
   int64_t total = 0;
   for (int64_t t = 0; t < tokens;) {
-    const int64_t end = EndOfTile(p, all, t, tokens);
+    const int64_t end = EndOfPagedTile(p, all, t, tokens);
     total += CostOf(p, all, t, end);
     t = end;
   }
@@ -268,9 +271,9 @@ void Attend(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
   const int64_t high = FirstOfPart(total, launch.part + 1, parts);
   int64_t cost = 0;  // where the unit begins
   for (int64_t t = 0; t < tokens && cost < high;) {
-    const int64_t end = EndOfTile(p, all, t, tokens), own = CostOf(p, all, t, end);
+    const int64_t end = EndOfPagedTile(p, all, t, tokens), own = CostOf(p, all, t, end);
     for (int64_t h = 0; h < p.kv_heads; ++h, cost += own) {
-      if (cost >= low && cost < high) RunUnit(launch, p, t, end, tokens, h);
+      if (cost >= low && cost < high) RunPagedUnit(launch, p, t, end, tokens, h);
     }
     t = end;
   }
@@ -278,7 +281,7 @@ void Attend(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) {
 
 void RunPagedAttention(const LaunchArgs& launch) {
   const auto& p = *static_cast<const PagedParams*>(launch.params);
-  const int64_t tokens = Tokens(launch).live(LiveOf(p.tokens, p.batch_rows, *launch.frame));
+  const int64_t tokens = PagedTokens(launch).live(LiveOf(p.tokens, p.batch_rows, *launch.frame));
   if (launch.phase == 0) {
     p.append(launch, p, tokens);
   } else {

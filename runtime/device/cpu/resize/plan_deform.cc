@@ -12,9 +12,8 @@
 namespace reprise::cpu {
 namespace {
 
-constexpr int64_t kCorners = 4;
 constexpr int64_t kMostTaps = 64;
-constexpr int64_t kChunk = 16;  // windows that a part takes at a time
+constexpr int64_t kWindowChunk = 16;  // windows that a part takes at a time
 
 struct DeformParams {
   ops::DeformWindows deform;
@@ -56,13 +55,13 @@ void RunDeformColumns(const LaunchArgs& launch) {
   auto* y = static_cast<float*>(launch.operands[p.has_mask ? 3 : 2]);
   const int64_t windows = w.out[0] * w.out[1], plane = p.rows * p.columns;
   const int64_t taps = p.deform.taps, groups = p.deform.groups, shared = p.channels / groups;
-  const int64_t chunks = (windows + kChunk - 1) / kChunk;
+  const int64_t chunks = (windows + kWindowChunk - 1) / kWindowChunk;
   const ItemRange range = RangeOfPart(LiveOf(p.batch, p.batch_rows, *launch.frame) * chunks, 1,
                                       launch.part, launch.parts);
   std::array<Tap, kMostTaps> reads;
   for (int64_t unit = range.begin; unit < range.end; ++unit) {
-    const int64_t row = unit / chunks, first = unit % chunks * kChunk;
-    for (int64_t window = first; window < std::min(first + kChunk, windows); ++window) {
+    const int64_t row = unit / chunks, first = unit % chunks * kWindowChunk;
+    for (int64_t window = first; window < std::min(first + kWindowChunk, windows); ++window) {
       for (int64_t group = 0; group < groups; ++group) {
         for (int64_t tap = 0; tap < taps; ++tap) {
           const int64_t of = (row * groups + group) * taps + tap;

@@ -11,8 +11,7 @@
 namespace reprise::cpu {
 namespace {
 
-constexpr int64_t kCorners = 4;
-constexpr int64_t kChunk = 64;  // places at a time
+constexpr int64_t kPlaceChunk = 64;  // places at a time
 
 struct GridSampleParams {
   int64_t batch = 0, channels = 0, places = 0;
@@ -48,14 +47,14 @@ void RunGridSample(const LaunchArgs& launch) {
   const auto* grid = static_cast<const float*>(launch.operands[1]);
   auto* y = static_cast<float*>(launch.operands[2]);
   const int64_t plane = p.rows * p.columns;
-  const int64_t chunks = (p.places + kChunk - 1) / kChunk;
+  const int64_t chunks = (p.places + kPlaceChunk - 1) / kPlaceChunk;
   const int64_t live = LiveOf(p.batch, p.batch_rows, *launch.frame) * chunks;
   const ItemRange range = RangeOfPart(live, 1, launch.part, launch.parts);
-  int64_t offsets[kCorners][kChunk];
-  float weights[kCorners][kChunk];
+  int64_t offsets[kCorners][kPlaceChunk];
+  float weights[kCorners][kPlaceChunk];
   for (int64_t unit = range.begin; unit < range.end; ++unit) {
-    const int64_t element = unit / chunks, first = unit % chunks * kChunk;
-    const int64_t count = std::min(kChunk, p.places - first);
+    const int64_t element = unit / chunks, first = unit % chunks * kPlaceChunk;
+    const int64_t count = std::min(kPlaceChunk, p.places - first);
     const float* places = grid + (element * p.places + first) * 2;
     for (int64_t i = 0; i < count; ++i) {
       const Neighbours column = NeighboursOf(p, places[2 * i], p.columns);

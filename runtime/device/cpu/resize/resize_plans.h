@@ -1,12 +1,16 @@
 // Plans of planes that are sampled at other positions.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "runtime/device/cpu/plan/kernel_family.h"
 #include "runtime/device/cpu/plan/plan.h"
 
 namespace reprise::cpu {
+
+// The elements of a plane around a place, which linear sampling reads.
+inline constexpr int64_t kCorners = 4;
 
 // The kernel family that this folder offers a device.
 KernelFamily ResizeFamily();

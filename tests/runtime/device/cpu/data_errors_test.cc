@@ -29,7 +29,7 @@ TEST_P(DataErrorsTest, IndexOutOfRangeIsReportedAndAnsweredWithRowZero) {
     const Tensor got = run.RunOption(device_, options[0], 2)[0];
     ASSERT_EQ(run.errors.errors.size(), 2u);
     std::set<int64_t> values;
-    for (const DataError& error : run.errors.errors) {
+    for (const RecordedError& error : run.errors.errors) {
       EXPECT_EQ(error.operand, 1);
       EXPECT_EQ(error.low, -5);
       EXPECT_EQ(error.high, 4);
@@ -58,7 +58,7 @@ TEST_P(DataErrorsTest, ElementIndexOutOfRangeIsReportedOnceAndAnsweredWithElemen
     ASSERT_FALSE(options.empty());
     const Tensor got = run.RunOption(device_, options[0], 2)[0];
     std::set<std::pair<int64_t, int64_t>> reported;
-    for (const DataError& error : run.errors.errors) {
+    for (const RecordedError& error : run.errors.errors) {
       EXPECT_EQ(error.operand, 1);
       EXPECT_EQ(error.low, -5);
       EXPECT_EQ(error.high, 4);
@@ -130,7 +130,7 @@ TEST_P(DataErrorsTest, APlaceWithoutRoomInTheCacheIsReportedAndAnsweredWithWhatF
   ASSERT_FALSE(options.empty());
   const Tensor got = run.RunOption(device_, options[0], 2)[0];
   std::set<std::pair<int64_t, int64_t>> reported;
-  for (const DataError& error : run.errors.errors) {
+  for (const RecordedError& error : run.errors.errors) {
     EXPECT_EQ(error.operand, 2);
     EXPECT_EQ(error.low, 0);
     EXPECT_EQ(error.high, 4);

@@ -23,7 +23,7 @@
 
 namespace reprise {
 
-struct DataError {
+struct RecordedError {
   int operand;
   int64_t element, value, low, high;
 };
@@ -35,7 +35,7 @@ class RecordedErrors final : public ReplayErrors {
     errors.push_back({operand, element, value, low, high});
   }
   void Fail(int, const absl::Status& status) override { failures.push_back(status); }
-  std::vector<DataError> errors;
+  std::vector<RecordedError> errors;
   std::vector<absl::Status> failures;
 };
 

@@ -256,7 +256,7 @@ TEST_P(SpecialValuesTest, ARangeIsChecked) {
     ASSERT_FALSE(options.empty());
     const Tensor got = run.RunOption(device_, options[0], 2)[0];
     std::vector<int64_t> values;
-    for (const DataError& error : run.errors.errors) {
+    for (const RecordedError& error : run.errors.errors) {
       EXPECT_EQ(error.low, 0);
       EXPECT_EQ(error.high, 7);
       values.push_back(error.value);

@@ -18,11 +18,11 @@ namespace {
 using ::testing::Each;
 using ::testing::Not;
 
-constexpr int64_t kPast = 3, kWidth = 8;
-
 // A step of a decoder in small: [n, 3, 8] of a cache and [n, 1, 8] behind it, times weights.
 class InputsInPlaceTest : public testing::Test {
  protected:
+  static constexpr int64_t kPast = 3, kWidth = 8;
+
   InputsInPlaceTest() {
     fixture_.MakeStream(1, /*poison=*/false);
     ModelBuilder b;

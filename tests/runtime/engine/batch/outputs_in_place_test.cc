@@ -20,11 +20,11 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-constexpr int64_t kWidth = 24;
-
 // x [batch, sequence, 24] times weights, its Relu, and where that is the largest.
 class OutputsInPlaceTest : public testing::Test {
  protected:
+  static constexpr int64_t kWidth = 24;
+
   void Load(PackingMode packing = PackingMode::kOff) {
     fixture_.MakeStream(1, /*poison=*/false);
     ModelBuilder b;

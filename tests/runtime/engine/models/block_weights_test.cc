@@ -212,7 +212,7 @@ TEST_P(BlockWeightsTest, TheProductIsThatOfTheFloatsThatTheyStandFor) {
   }
 }
 
-constexpr Form kForms[] = {
+constexpr Form kBlockForms[] = {
     {.name = "FourBits", .k = 64, .n = 40, .block = 32},
     {.name = "FourBitsPackedZeros", .k = 96, .n = 37, .block = 32, .zeros = Form::kPackedZeros},
     {.name = "FourBitsOddBlocks", .k = 40, .n = 33, .block = 16, .zeros = Form::kPackedZeros},
@@ -237,7 +237,7 @@ constexpr Form kForms[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Forms, BlockWeightsTest,
-                         testing::Combine(testing::ValuesIn(kForms),
+                         testing::Combine(testing::ValuesIn(kBlockForms),
                                           testing::ValuesIn(cpu::ProductTiers())),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" +

@@ -47,15 +47,15 @@ class WeightBuilder {
   std::mt19937 random_{3};
 };
 
-struct FormCase {
+struct WeightForm {
   const char* name;
   void (*build)(WeightBuilder&);  // x [rows, kRows] to y
   bool int8 = true;               // the int8 kernel takes it
 };
 
-void PrintTo(const FormCase& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const WeightForm& c, std::ostream* out) { *out << c.name; }
 
-const FormCase kForms[] = {
+const WeightForm kWeightForms[] = {
     {"CastAndFactorOfColumns",
      [](WeightBuilder& w) {
        w.Values("q", kRows, kColumns);
@@ -193,7 +193,7 @@ struct Both {
   std::shared_ptr<Model> model, expected_model;
 };
 
-class Int8WeightsTest : public testing::TestWithParam<std::tuple<FormCase, Isa>> {};
+class Int8WeightsTest : public testing::TestWithParam<std::tuple<WeightForm, Isa>> {};
 
 TEST_P(Int8WeightsTest, AnswersAreThoseOfTheWidenedWeights) {
   const auto& [form, isa] = GetParam();
@@ -281,7 +281,7 @@ INSTANTIATE_TEST_SUITE_P(Tiers, Int8TablesTest, testing::ValuesIn(cpu::TestedTie
                          cpu::TierName);
 
 INSTANTIATE_TEST_SUITE_P(Forms, Int8WeightsTest,
-                         testing::Combine(testing::ValuesIn(kForms),
+                         testing::Combine(testing::ValuesIn(kWeightForms),
                                           testing::ValuesIn(cpu::ProductTiers())),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" +

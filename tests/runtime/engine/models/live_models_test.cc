@@ -75,7 +75,7 @@ struct OneInput {
   Request request;
 };
 
-double LargestDifference(const OutputTensor& a, const OutputTensor& b) {
+double RelativeDifference(const OutputTensor& a, const OutputTensor& b) {
   EXPECT_EQ(a.shape, b.shape);
   if (a.shape != b.shape) return 1e9;
   std::vector<float> x(a.bytes.size() / sizeof(float)), y(x.size());
@@ -130,7 +130,7 @@ TEST_P(LiveModelsTest, AnswersAreThoseAtTheirOwnSizes) {
     const Response response = fixture_.engine.RunOne(*padded, request, *fixture_.stream);
     ASSERT_TRUE(response.status.ok()) << response.status;
     EXPECT_NE(response.info.bucket, "exact") << ShapeToString(request.inputs[0].shape);
-    EXPECT_LT(LargestDifference(alone.back().outputs[0], response.outputs[0]), 2e-5)
+    EXPECT_LT(RelativeDifference(alone.back().outputs[0], response.outputs[0]), 2e-5)
         << response.info.bucket << " for " << ShapeToString(request.inputs[0].shape);
   }
   // All of them in one replay.
@@ -145,7 +145,7 @@ TEST_P(LiveModelsTest, AnswersAreThoseAtTheirOwnSizes) {
   const std::vector<Response> together = fixture_.engine.Run(plan, requests, *fixture_.stream);
   for (size_t i = 0; i < together.size(); ++i) {
     ASSERT_TRUE(together[i].status.ok()) << together[i].status;
-    EXPECT_LT(LargestDifference(alone[i].outputs[0], together[i].outputs[0]), 2e-5)
+    EXPECT_LT(RelativeDifference(alone[i].outputs[0], together[i].outputs[0]), 2e-5)
         << together[i].info.bucket << " for request " << i;
   }
   EXPECT_THAT(fixture_.observer.of("padded").reference_kernels, IsEmpty());

@@ -15,11 +15,10 @@ namespace {
 using onnx::TensorProto;
 using ::testing::IsEmpty;
 
-constexpr char kMicrosoft[] = "com.microsoft";
-constexpr int64_t kHeads = 4, kKvHeads = 2, kSize = 8;
-
 class NamedAttentionTest : public testing::Test {
  protected:
+  static constexpr int64_t kHeads = 4, kKvHeads = 2, kSize = 8;
+
   NamedAttentionTest() {
     auto* domain = b_.model().add_opset_import();
     domain->set_domain(kMicrosoft);

@@ -15,10 +15,10 @@ namespace {
 
 using onnx::TensorProto;
 
-constexpr int64_t kWords = 140, kHidden = 130, kInner = 170;
-
 class NarrowedWeightsTest : public testing::TestWithParam<std::tuple<DType, Isa>> {
  protected:
+  static constexpr int64_t kWords = 140, kHidden = 130, kInner = 170;
+
   static DType half() { return std::get<0>(GetParam()); }
   static Isa isa() { return std::get<1>(GetParam()); }
   static float Rounded(float value) {

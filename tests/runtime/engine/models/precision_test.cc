@@ -55,14 +55,7 @@ struct LayersRequest {
   Request request;
 };
 
-std::vector<float> FloatsOf(const Response& response) {
-  const std::string& bytes = response.outputs[0].bytes;
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
-
-double LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
+double LargestOfDifferences(const std::vector<float>& a, const std::vector<float>& b) {
   double largest = 0;
   for (size_t i = 0; i < a.size(); ++i) largest = std::max<double>(largest, std::fabs(a[i] - b[i]));
   return largest;
@@ -71,7 +64,10 @@ double LargestDifference(const std::vector<float>& a, const std::vector<float>& 
 std::vector<float> RunOne(EngineFixture& fixture, const Model& model, const Request& request) {
   const Response response = fixture.engine.RunOne(model, request, *fixture.stream);
   EXPECT_TRUE(response.status.ok()) << response.status;
-  return FloatsOf(response);
+  const std::string& bytes = response.outputs[0].bytes;
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
 }
 
 std::shared_ptr<Model> LoadLayers(EngineFixture& fixture, const std::string& name,
@@ -89,8 +85,8 @@ TEST(PrecisionTest, AnswersAreCloseToTheExactOnesAndNotEqual) {
     const LayersRequest request(5);
     const std::vector<float> truth = RunOne(fixture, *exact, request.request);
     const std::vector<float> answer = RunOne(fixture, *rounded, request.request);
-    EXPECT_LT(LargestDifference(truth, answer), 0.01);
-    EXPECT_GT(LargestDifference(truth, answer), 1e-6);
+    EXPECT_LT(LargestOfDifferences(truth, answer), 0.01);
+    EXPECT_GT(LargestOfDifferences(truth, answer), 1e-6);
   }
 }
 

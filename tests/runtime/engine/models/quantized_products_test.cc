@@ -23,8 +23,7 @@ namespace {
 
 using onnx::TensorProto;
 
-constexpr int64_t kIn = 37, kHidden = 50;  // no multiples of a vector
-constexpr char kMicrosoft[] = "com.microsoft";
+constexpr int64_t kIn = 37, kOut = 50;  // no multiples of a vector
 
 class LayerBuilder {
  public:
@@ -61,21 +60,21 @@ class LayerBuilder {
   std::mt19937 random_{3};
 };
 
-struct FormCase {
+struct ProductForm {
   const char* name;
   void (*build)(LayerBuilder&);  // x [rows, kIn] to y
   int products;                  // products that run by the kernels of bytes
 };
 
-void PrintTo(const FormCase& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const ProductForm& c, std::ostream* out) { *out << c.name; }
 
-const FormCase kForms[] = {
+const ProductForm kProductForms[] = {
     {"Dynamic",
      [](LayerBuilder& l) {
-       l.Weights("w", TensorProto::INT8, kIn, kHidden);
+       l.Weights("w", TensorProto::INT8, kIn, kOut);
        l.Scales("ws", {});
        l.Points("wz", TensorProto::INT8, {});
-       l.Bias("bias", kHidden);
+       l.Bias("bias", kOut);
        l.b.Node("DynamicQuantizeLinear", {"x"}, {"q", "qs", "qz"});
        l.b.Node("MatMulInteger", {"q", "w", "qz", "wz"}, {"i"});
        l.Cast("i", "f");
@@ -89,9 +88,9 @@ const FormCase kForms[] = {
      [](LayerBuilder& l) {
        l.b.Node("DynamicQuantizeLinear", {"x"}, {"q", "qs", "qz"});
        for (const std::string n : {"1", "2"}) {
-         l.Weights("w" + n, TensorProto::UINT8, kIn, kHidden);
-         l.Scales("ws" + n, {kHidden});
-         l.Points("wz" + n, TensorProto::UINT8, {kHidden});
+         l.Weights("w" + n, TensorProto::UINT8, kIn, kOut);
+         l.Scales("ws" + n, {kOut});
+         l.Points("wz" + n, TensorProto::UINT8, {kOut});
          l.b.Node("MatMulInteger", {"q", "w" + n, "qz", "wz" + n}, {"i" + n});
          l.Cast("i" + n, "f" + n);
          l.b.Node("Mul", {"qs", "ws" + n}, {"s" + n});
@@ -103,10 +102,10 @@ const FormCase kForms[] = {
     {"QuantizeAndDequantize",
      [](LayerBuilder& l) {
        l.Steps("xs", "xz", TensorProto::UINT8);
-       l.Weights("w", TensorProto::INT8, kIn, kHidden);
-       l.Scales("ws", {kHidden});
-       l.Points("wz", TensorProto::INT8, {kHidden});
-       l.Bias("bias", kHidden);
+       l.Weights("w", TensorProto::INT8, kIn, kOut);
+       l.Scales("ws", {kOut});
+       l.Points("wz", TensorProto::INT8, {kOut});
+       l.Bias("bias", kOut);
        l.b.Node("QuantizeLinear", {"x", "xs", "xz"}, {"q"});
        l.b.Node("DequantizeLinear", {"q", "xs", "xz"}, {"d"});
        l.b.Node("DequantizeLinear", {"w", "ws", "wz"}, {"wd"});
@@ -118,13 +117,13 @@ const FormCase kForms[] = {
     {"TransposedGemmWithAnIntegerBias",
      [](LayerBuilder& l) {
        l.Steps("xs", "xz", TensorProto::INT8);
-       l.Weights("w", TensorProto::INT8, kHidden, kIn);
-       l.Scales("ws", {kHidden});
-       l.Points("wz", TensorProto::INT8, {kHidden});
-       std::vector<int32_t> bias(kHidden);
-       for (int64_t i = 0; i < kHidden; ++i) bias[i] = static_cast<int32_t>(100 * i - 2000);
-       l.b.Initializer("bias", TensorProto::INT32, {kHidden}, bias);
-       l.Scales("bs", {kHidden});
+       l.Weights("w", TensorProto::INT8, kOut, kIn);
+       l.Scales("ws", {kOut});
+       l.Points("wz", TensorProto::INT8, {kOut});
+       std::vector<int32_t> bias(kOut);
+       for (int64_t i = 0; i < kOut; ++i) bias[i] = static_cast<int32_t>(100 * i - 2000);
+       l.b.Initializer("bias", TensorProto::INT32, {kOut}, bias);
+       l.Scales("bs", {kOut});
        l.b.Node("QuantizeLinear", {"x", "xs", "xz"}, {"q"});
        l.b.Node("DequantizeLinear", {"q", "xs", "xz"}, {"d"});
        SetAttribute(l.b.Node("DequantizeLinear", {"w", "ws", "wz"}, {"wd"}), "axis", int64_t{0});
@@ -135,10 +134,10 @@ const FormCase kForms[] = {
     {"IntegerToFloat",
      [](LayerBuilder& l) {
        l.Steps("xs", "xz", TensorProto::UINT8);
-       l.Weights("w", TensorProto::UINT8, kIn, kHidden);
+       l.Weights("w", TensorProto::UINT8, kIn, kOut);
        l.Scales("ws", {});
        l.Points("wz", TensorProto::UINT8, {});
-       l.Bias("bias", kHidden);
+       l.Bias("bias", kOut);
        l.b.Node("QuantizeLinear", {"x", "xs", "xz"}, {"q"});
        l.b.Node("MatMulIntegerToFloat", {"q", "w", "xs", "ws", "xz", "wz", "bias"}, {"y"}, "n",
                 kMicrosoft);
@@ -146,14 +145,14 @@ const FormCase kForms[] = {
      1},
     {"DynamicMatMul",
      [](LayerBuilder& l) {
-       l.Weights("w", TensorProto::INT8, kIn, kHidden);
-       l.Scales("ws", {kHidden});
+       l.Weights("w", TensorProto::INT8, kIn, kOut);
+       l.Scales("ws", {kOut});
        l.b.Node("DynamicQuantizeMatMul", {"x", "w", "ws"}, {"y"}, "n", kMicrosoft);
      },
      1},
 };
 
-class QuantizedProductsTest : public testing::TestWithParam<std::tuple<FormCase, Isa>> {};
+class QuantizedProductsTest : public testing::TestWithParam<std::tuple<ProductForm, Isa>> {};
 
 TEST_P(QuantizedProductsTest, AnswersAreThoseOfTheNodesOfTheFile) {
   const auto& [form, isa] = GetParam();
@@ -213,7 +212,7 @@ TEST_P(QuantizedProductsTest, AnswersAreThoseOfTheNodesOfTheFile) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, QuantizedProductsTest,
-                         testing::Combine(testing::ValuesIn(kForms),
+                         testing::Combine(testing::ValuesIn(kProductForms),
                                           testing::ValuesIn(cpu::TestedTiers())),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "_" +

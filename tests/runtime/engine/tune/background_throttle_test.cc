@@ -4,10 +4,10 @@
 
 #include <memory>
 
+#include "tests/testing/time_units.h"
+
 namespace reprise {
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 // A world in which time passes only in sleeps and slices.
 class BackgroundThrottleTest : public testing::Test {

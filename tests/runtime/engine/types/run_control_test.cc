@@ -6,12 +6,12 @@
 #include <optional>
 #include <vector>
 
+#include "tests/testing/time_units.h"
+
 namespace reprise {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr int64_t kMs = 1'000'000;
 
 Tensor Bytes(int64_t count) {
   return Tensor::FromVector<uint8_t>(DType::kUInt8, {count}, std::vector<uint8_t>(count, 7));

@@ -11,10 +11,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
-  return results.ok() ? "OK" : std::string(results.status().message());
-}
-
 Attributes At(int64_t count) {
   std::vector<int64_t> from;
   for (int64_t i = 1; i < count; ++i) from.push_back(i);

@@ -12,10 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
-  return results.ok() ? "OK" : std::string(results.status().message());
-}
-
 TEST(DetTest, AMatrixAndStacksOfThem) {
   EXPECT_THAT(Numbers(RunOp("Det", {F32({2, 2}, {0, 1, 2, 3})})), ElementsAre(-2));
   EXPECT_EQ(ShapeOf(RunOp("Det", {F32({2, 2}, {0, 1, 2, 3})})), Shape({}));

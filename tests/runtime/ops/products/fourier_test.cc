@@ -48,11 +48,6 @@ std::vector<double> Sums(const std::vector<Complex>& x, int64_t length, bool inv
   return y;
 }
 
-void ExpectNear(const std::vector<double>& got, const std::vector<double>& want, double bound) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], bound) << i;
-}
-
 TEST(FourierTest, AnyLengthIsTheSumOfItsWaves) {
   for (const int64_t length : {1, 2, 3, 5, 8, 12, 17, 64, 97, 100, 128, 211}) {
     const std::vector<double> x = Signal(2 * length);
@@ -121,10 +116,6 @@ TEST(FourierTest, HalvesAreComputedInDouble) {
   const auto result = RunOp("DFT", {Tensor::FromVector(DType::kFloat16, {64, 1}, bits)});
   EXPECT_EQ((*result)[0].dtype(), DType::kFloat16);
   EXPECT_EQ(Numbers(result)[0], 64);
-}
-
-std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& result) {
-  return std::string(result.status().message());
 }
 
 TEST(FourierTest, WhatIsNoTransformIsRefusedWithItsNumbers) {

@@ -12,10 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
-  return results.ok() ? "OK" : std::string(results.status().message());
-}
-
 OptionalTensors Filters(int64_t bins, int64_t length, int64_t rate, float lower, float upper) {
   return {I64({}, {bins}), I64({}, {length}), I64({}, {rate}), F32({}, {lower}), F32({}, {upper})};
 }

@@ -9,26 +9,17 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
-  return results.ok() ? "OK" : std::string(results.status().message());
-}
-
-Tensor Signal(Shape shape) {
+Tensor Ramp(Shape shape) {
   std::vector<float> values;
   for (int64_t i = 1; i <= NumElements(shape); ++i) values.push_back(static_cast<float>(i));
   return F32(shape, values);
 }
 
-void ExpectNear(const std::vector<double>& got, const std::vector<double>& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << i;
-}
-
 TEST(StftTest, FramesOfARealSignal) {
-  const auto y = RunOp("STFT", {Signal({1, 8, 1}), I64({}, {2}), std::nullopt, I64({}, {4})});
+  const auto y = RunOp("STFT", {Ramp({1, 8, 1}), I64({}, {2}), std::nullopt, I64({}, {4})});
   EXPECT_EQ(ShapeOf(y), Shape({1, 3, 3, 2}));
   ExpectNear(Numbers(y), {10, 0, -2, 2, -2, 0, 18, 0, -2, 2, -2, 0, 26, 0, -2, 2, -2, 0});
-  ExpectNear(Numbers(RunOp("STFT", {Signal({1, 8}), I64({}, {2}), std::nullopt, I32({}, {4})})),
+  ExpectNear(Numbers(RunOp("STFT", {Ramp({1, 8}), I64({}, {2}), std::nullopt, I32({}, {4})})),
              Numbers(y));
 }
 
@@ -37,7 +28,7 @@ TEST(StftTest, WindowsOfOtherSizesThanFrames) {
   const auto run = [](std::vector<float> window) {
     const auto size = static_cast<int64_t>(window.size());
     return Numbers(
-        RunOp("STFT", {Signal({1, 8, 1}), I64({}, {3}), F32({size}, window), I64({}, {4})}));
+        RunOp("STFT", {Ramp({1, 8, 1}), I64({}, {3}), F32({size}, window), I64({}, {4})}));
   };
   ExpectNear(run({1, 2, 1}), {8, 0, -2, -4, 0, 0, 20, 0, -2, -10, 0, 0});
   ExpectNear(run({1, 2, 1, 0}), run({1, 2, 1}));
@@ -54,14 +45,14 @@ TEST(StftTest, ComplexSignalsHaveAllFrequencies) {
 TEST(StftTest, FramesThatDoNotFitAreRefused) {
   const auto run = [](int64_t step, int64_t length) {
     return ErrorOf(
-        RunOp("STFT", {Signal({1, 8, 1}), I64({}, {step}), std::nullopt, I64({}, {length})}));
+        RunOp("STFT", {Ramp({1, 8, 1}), I64({}, {step}), std::nullopt, I64({}, {length})}));
   };
   EXPECT_THAT(run(2, 9), HasSubstr("frames of 9 in steps of 2 do not fit a signal of 8 samples"));
   EXPECT_THAT(run(0, 4), HasSubstr("in steps of 0"));
   EXPECT_THAT(run(2, -1), HasSubstr("frames of -1"));
-  EXPECT_THAT(ErrorOf(RunOp("STFT", {Signal({1, 4, 2}), I64({}, {1})})),
+  EXPECT_THAT(ErrorOf(RunOp("STFT", {Ramp({1, 4, 2}), I64({}, {1})})),
               HasSubstr("a one-sided transform of complex numbers"));
-  EXPECT_THAT(ErrorOf(RunOp("STFT", {Signal({1, 4, 2}), I64({2}, {1, 2})})),
+  EXPECT_THAT(ErrorOf(RunOp("STFT", {Ramp({1, 4, 2}), I64({2}, {1, 2})})),
               HasSubstr("input 1 has the shape [2]"));
 }
 

@@ -10,49 +10,52 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Ints = std::vector<int64_t>;
 
-constexpr char kOp[] = "reprise.IntegerConv";
-const Tensor kOne = F32({}, {1});
+constexpr char kIntegerConv[] = "reprise.IntegerConv";
 const Tensor kRow = U8({1, 1, 4}, {3, 4, 5, 255});
 const Tensor kPair = I8({2, 1, 2}, {1, 2, -128, 127});
 
 TEST(IntegerConvTest, ZeroPointsAreTakenOffAndArePadding) {
   // The differences are (0, 2, 3, 4, 254): the 0 in front is padding. Weights are (2, 3) and (-127,
   // 128), in steps of 0.5 times 0.25.
-  EXPECT_THAT(Numbers(RunOp(
-                  kOp, {kRow, kPair, F32({}, {0.5f}), F32({1}, {0.25f}), U8({}, {1}), I8({}, {-1})},
-                  {{"pads", Ints{1, 0}}})),
-              ElementsAre(0.75, 1.625, 2.25, 96.25, 32, 16.25, 16.375, 4000.5));
+  EXPECT_THAT(
+      Numbers(RunOp(kIntegerConv,
+                    {kRow, kPair, F32({}, {0.5f}), F32({1}, {0.25f}), U8({}, {1}), I8({}, {-1})},
+                    {{"pads", Ints{1, 0}}})),
+      ElementsAre(0.75, 1.625, 2.25, 96.25, 32, 16.25, 16.375, 4000.5));
 }
 
 TEST(IntegerConvTest, MapsHaveTheirOwnScalesZeroPointsAndBias) {
-  const auto result = RunOp(kOp, {kRow, kPair, kOne, F32({2}, {1, 100}), std::nullopt,
-                                  I8({2}, {0, 127}), F32({2}, {0.5f, 0})});
+  const auto result = RunOp(kIntegerConv, {kRow, kPair, kUnitScale, F32({2}, {1, 100}),
+                                           std::nullopt, I8({2}, {0, 127}), F32({2}, {0.5f, 0})});
   EXPECT_THAT(Numbers(result), ElementsAre(11.5, 14.5, 515.5, -76500, -102000, -127500));
   EXPECT_EQ(ShapeOf(result), (Shape{1, 2, 3}));
 }
 
 TEST(IntegerConvTest, ActivationFollowsTheResidual) {
-  EXPECT_THAT(Numbers(RunOp(kOp,
-                            {kRow, I8({1, 1, 4}, {1, 0, 0, 0}), kOne, kOne, std::nullopt,
-                             std::nullopt, F32({1}, {1}), F32({1, 1, 1}, {-10})},
+  EXPECT_THAT(Numbers(RunOp(kIntegerConv,
+                            {kRow, I8({1, 1, 4}, {1, 0, 0, 0}), kUnitScale, kUnitScale,
+                             std::nullopt, std::nullopt, F32({1}, {1}), F32({1, 1, 1}, {-10})},
                             {{"activation", std::string("relu")}})),
               ElementsAre(0));
 }
 
 TEST(IntegerConvTest, ResultsAreQuantisedToHalvesToEvenAndSaturated) {
   // 12, 16, 20, 1020 in steps of 8 above -3.
-  EXPECT_THAT(Numbers(RunOp(kOp, {kRow, I8({1, 1, 1}, {4}), kOne, kOne, std::nullopt, std::nullopt,
-                                  std::nullopt, std::nullopt, F32({}, {8}), I8({}, {-3})})),
+  EXPECT_THAT(Numbers(RunOp(kIntegerConv, {kRow, I8({1, 1, 1}, {4}), kUnitScale, kUnitScale,
+                                           std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                                           F32({}, {8}), I8({}, {-3})})),
               ElementsAre(-1, -1, -1, 125));
   // The result has steps of 4.
-  EXPECT_THAT(Numbers(RunOp(kOp, {kRow, I8({1, 1, 1}, {4}), kOne, kOne, std::nullopt, std::nullopt,
-                                  std::nullopt, std::nullopt, F32({}, {4}), I8({}, {-3})})),
+  EXPECT_THAT(Numbers(RunOp(kIntegerConv, {kRow, I8({1, 1, 1}, {4}), kUnitScale, kUnitScale,
+                                           std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                                           F32({}, {4}), I8({}, {-3})})),
               ElementsAre(0, 1, 2, 127));
-  EXPECT_THAT(std::string(RunOp(kOp, {kRow, kPair, kOne, kOne, std::nullopt, std::nullopt,
-                                      std::nullopt, std::nullopt, F32({}, {8})})
-                              .status()
-                              .message()),
-              HasSubstr("a scale of the result and no zero point"));
+  EXPECT_THAT(
+      std::string(RunOp(kIntegerConv, {kRow, kPair, kUnitScale, kUnitScale, std::nullopt,
+                                       std::nullopt, std::nullopt, std::nullopt, F32({}, {8})})
+                      .status()
+                      .message()),
+      HasSubstr("a scale of the result and no zero point"));
 }
 
 TEST(IntegerConvTest, ChannelsMayBeBehindTheOtherDims) {
@@ -61,8 +64,10 @@ TEST(IntegerConvTest, ChannelsMayBeBehindTheOtherDims) {
   const Tensor last = U8({1, 3, 2}, {1, 4, 2, 5, 3, 6});
   const Tensor weight = I8({2, 2, 2}, {1, 0, 0, 0, 0, 0, 1, 10});
   const auto run = [&](const Tensor& x, const std::string& layout) {
-    return RunOp(kOp, {x, weight, kOne, kOne, std::nullopt, std::nullopt, F32({2}, {0, 0.5f})},
-                 {{"layout", layout}});
+    return RunOp(
+        kIntegerConv,
+        {x, weight, kUnitScale, kUnitScale, std::nullopt, std::nullopt, F32({2}, {0, 0.5f})},
+        {{"layout", layout}});
   };
   EXPECT_THAT(Numbers(run(first, "first")), ElementsAre(1, 2, 54.5, 65.5));
   for (const auto& result : {run(last, "last"), run(first, "to_last")}) {
@@ -90,23 +95,24 @@ TEST(IntegerAddTest, SidesHaveTheirOwnStepsAndSoDoesTheSum) {
 TEST(IntegerConvTest, SumsAreExact) {
   // Above 2^24, where a float would no longer hold every whole number on the way.
   constexpr int64_t kSize = 601;
-  const auto result = RunOp(kOp, {U8({1, kSize, 1}, std::vector<uint8_t>(kSize, 255)),
-                                  U8({1, kSize, 1}, std::vector<uint8_t>(kSize, 255)), kOne, kOne,
-                                  std::nullopt, U8({}, {127})});
+  const auto result = RunOp(kIntegerConv, {U8({1, kSize, 1}, std::vector<uint8_t>(kSize, 255)),
+                                           U8({1, kSize, 1}, std::vector<uint8_t>(kSize, 255)),
+                                           kUnitScale, kUnitScale, std::nullopt, U8({}, {127})});
   EXPECT_THAT(Numbers(result), ElementsAre(static_cast<float>(255 * 128 * kSize)));
 }
 
 TEST(IntegerConvTest, RefusalsNameTheInputAndBothShapes) {
   const auto message = [&](const OptionalTensors& inputs) {
-    return std::string(RunOp(kOp, inputs).status().message());
+    return std::string(RunOp(kIntegerConv, inputs).status().message());
   };
-  EXPECT_THAT(message({kRow, kPair, F32({2}, {1, 1}), kOne}),
+  EXPECT_THAT(message({kRow, kPair, F32({2}, {1, 1}), kUnitScale}),
               HasSubstr("input 2 has the shape [2], expected one element"));
-  EXPECT_THAT(message({kRow, kPair, kOne, F32({3}, {1, 1, 1})}),
+  EXPECT_THAT(message({kRow, kPair, kUnitScale, F32({3}, {1, 1, 1})}),
               HasSubstr("input 3 has the shape [3], expected one element or [2]"));
-  EXPECT_THAT(message({kRow, kPair, kOne, kOne, std::nullopt, std::nullopt, kOne}),
-              HasSubstr("input 6 has the shape [], expected [2]"));
-  EXPECT_THAT(message({kRow, I8({2, 3, 1}, {1, 2, 3, 4, 5, 6}), kOne, kOne}),
+  EXPECT_THAT(
+      message({kRow, kPair, kUnitScale, kUnitScale, std::nullopt, std::nullopt, kUnitScale}),
+      HasSubstr("input 6 has the shape [], expected [2]"));
+  EXPECT_THAT(message({kRow, I8({2, 3, 1}, {1, 2, 3, 4, 5, 6}), kUnitScale, kUnitScale}),
               HasSubstr("does not fit 1 channels"));
 }
 

@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-constexpr char kOp[] = "reprise.SegmentDynamicQuantizeLinear";
+constexpr char kSegmentQuantize[] = "reprise.SegmentDynamicQuantizeLinear";
 
 Tensor Rows(const Tensor& from, int64_t begin, int64_t end) {
   Shape shape = from.shape();
@@ -39,7 +39,8 @@ void ExpectEachAsAlone(const Shape& rest, const std::vector<int32_t>& bounds) {
   Shape shape = rest;
   shape.insert(shape.begin(), tokens);
   const Tensor x = F32(shape, values);
-  const auto together = RunOp(kOp, {x, I32({static_cast<int64_t>(bounds.size())}, bounds)}, {}, 3);
+  const auto together =
+      RunOp(kSegmentQuantize, {x, I32({static_cast<int64_t>(bounds.size())}, bounds)}, {}, 3);
   ASSERT_TRUE(together.ok()) << together.status();
   Shape lines = shape;
   lines.back() = 1;
@@ -67,7 +68,7 @@ TEST(SegmentQuantizeTest, EveryRequestHasTheRangeOfItsOwnTokens) {
 
 TEST(SegmentQuantizeTest, WithoutSegmentsAllIsOneRequest) {
   const Tensor x = F32({2, 3}, {0, 2, -3, 1, std::numeric_limits<float>::quiet_NaN(), 2});
-  const auto by_request = RunOp(kOp, {x}, {}, 3),
+  const auto by_request = RunOp(kSegmentQuantize, {x}, {}, 3),
              plain = RunOp("DynamicQuantizeLinear", {x}, {}, 3);
   EXPECT_EQ(Numbers(by_request, 0), Numbers(plain, 0));
   EXPECT_THAT(Numbers(by_request, 1), testing::Each(Numbers(plain, 1)[0]));
@@ -75,7 +76,7 @@ TEST(SegmentQuantizeTest, WithoutSegmentsAllIsOneRequest) {
 }
 
 TEST(SegmentQuantizeTest, ATensorWithoutRowsIsRefused) {
-  EXPECT_FALSE(RunOp(kOp, {F32({3}, {1, 2, 3})}, {}, 3).ok());
+  EXPECT_FALSE(RunOp(kSegmentQuantize, {F32({3}, {1, 2, 3})}, {}, 3).ok());
 }
 
 // Zero points of lines, as it makes them.

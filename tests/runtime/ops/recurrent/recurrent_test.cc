@@ -15,10 +15,6 @@ using ::testing::HasSubstr;
 using ::testing::Pointwise;
 using Names = std::vector<std::string>;
 
-std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
-  return results.ok() ? "OK" : std::string(results.status().message());
-}
-
 // h = x + h / 2, so that a state tells what it has seen, and in which order.
 const Attributes kAdding = {{"activations", Names{"Affine"}},
                             {"activation_alpha", std::vector<float>{1}}};

@@ -9,10 +9,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
-  return results.ok() ? "OK" : std::string(results.status().message());
-}
-
 const Tensor kMap = F32({1, 2, 3}, {1, 2, 3, 4, 5, 6});
 const Attributes kAligned = {{"align_corners", int64_t{1}}};
 

@@ -9,10 +9,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
-  return results.ok() ? "OK" : std::string(results.status().message());
-}
-
 std::vector<float> Count(int64_t count) {
   std::vector<float> values;
   for (int64_t i = 1; i <= count; ++i) values.push_back(static_cast<float>(i));

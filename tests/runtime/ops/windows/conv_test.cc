@@ -12,21 +12,18 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Ints = std::vector<int64_t>;
 
-std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
-  return results.ok() ? "OK" : std::string(results.status().message());
-}
-
-const Tensor kRow = F32({1, 1, 5}, {1, 2, 3, 4, 5});
+const Tensor kOneToFive = F32({1, 1, 5}, {1, 2, 3, 4, 5});
 const Tensor kSum3 = F32({1, 1, 3}, {1, 1, 1});
 
 TEST(ConvTest, OneDimWithBiasAndUnevenPadding) {
-  EXPECT_THAT(Numbers(RunOp("Conv", {kRow, kSum3, F32({1}, {100})}, {{"pads", Ints{2, 0}}})),
+  EXPECT_THAT(Numbers(RunOp("Conv", {kOneToFive, kSum3, F32({1}, {100})}, {{"pads", Ints{2, 0}}})),
               ElementsAre(101, 103, 106, 109, 112));
 }
 
 TEST(ConvTest, StridesAndDilations) {
-  EXPECT_THAT(Numbers(RunOp("Conv", {kRow, kSum3}, {{"strides", Ints{2}}})), ElementsAre(6, 12));
-  EXPECT_THAT(Numbers(RunOp("Conv", {kRow, kSum3},
+  EXPECT_THAT(Numbers(RunOp("Conv", {kOneToFive, kSum3}, {{"strides", Ints{2}}})),
+              ElementsAre(6, 12));
+  EXPECT_THAT(Numbers(RunOp("Conv", {kOneToFive, kSum3},
                             {{"dilations", Ints{2}}, {"pads", Ints{2, 2}}, {"strides", Ints{3}}})),
               ElementsAre(4, 6));
 }
@@ -58,17 +55,17 @@ TEST(ConvTest, GroupsSeeTheirOwnChannels) {
 }
 
 TEST(ConvTest, WhatDoesNotFitIsRefusedWithBothNumbers) {
-  EXPECT_THAT(ErrorOf(RunOp("Conv", {kRow, F32({1, 2, 3}, {1, 1, 1, 1, 1, 1})})),
+  EXPECT_THAT(ErrorOf(RunOp("Conv", {kOneToFive, F32({1, 2, 3}, {1, 1, 1, 1, 1, 1})})),
               HasSubstr("does not fit 1 channels"));
   EXPECT_THAT(ErrorOf(RunOp("Conv", {F32({1, 1, 2}, {1, 2}), kSum3})),
               HasSubstr("window of 3 is larger than dim 2 of 2"));
-  EXPECT_THAT(ErrorOf(RunOp("Conv", {kRow, kSum3, F32({2}, {1, 1})})),
+  EXPECT_THAT(ErrorOf(RunOp("Conv", {kOneToFive, kSum3, F32({2}, {1, 1})})),
               HasSubstr("does not fit 1 maps"));
-  EXPECT_THAT(ErrorOf(RunOp("Conv", {kRow, kSum3}, {{"kernel_shape", Ints{2}}})),
+  EXPECT_THAT(ErrorOf(RunOp("Conv", {kOneToFive, kSum3}, {{"kernel_shape", Ints{2}}})),
               HasSubstr("kernel_shape [2]"));
-  EXPECT_THAT(ErrorOf(RunOp("Conv", {kRow, kSum3}, {{"strides", Ints{0}}})),
+  EXPECT_THAT(ErrorOf(RunOp("Conv", {kOneToFive, kSum3}, {{"strides", Ints{0}}})),
               HasSubstr("out of range"));
-  EXPECT_THAT(ErrorOf(RunOp("Conv", {kRow, kSum3}, {{"auto_pad", std::string("SAME")}})),
+  EXPECT_THAT(ErrorOf(RunOp("Conv", {kOneToFive, kSum3}, {{"auto_pad", std::string("SAME")}})),
               HasSubstr("auto_pad 'SAME'"));
 }
 
@@ -76,7 +73,7 @@ TEST(FusedConvTest, ResidualComesBeforeTheActivation) {
   const Tensor residual = F32({1, 1, 3}, {-10, 1, -13});
   const auto run = [&](Attributes attributes) {
     return Numbers(
-        RunOp("reprise.Conv", {kRow, kSum3, F32({1}, {1}), residual}, std::move(attributes)));
+        RunOp("reprise.Conv", {kOneToFive, kSum3, F32({1}, {1}), residual}, std::move(attributes)));
   };
   EXPECT_THAT(run({}), ElementsAre(-3, 11, 0));
   EXPECT_THAT(run({{"activation", std::string("relu")}}), ElementsAre(0, 11, 0));
@@ -91,10 +88,11 @@ TEST(FusedConvTest, ResidualComesBeforeTheActivation) {
 }
 
 TEST(FusedConvTest, WhatDoesNotFitIsRefused) {
-  EXPECT_THAT(ErrorOf(RunOp("reprise.Conv", {kRow, kSum3, std::nullopt, kRow})),
+  EXPECT_THAT(ErrorOf(RunOp("reprise.Conv", {kOneToFive, kSum3, std::nullopt, kOneToFive})),
               HasSubstr("the residual has the shape [1, 1, 5], the result [1, 1, 3]"));
-  EXPECT_THAT(ErrorOf(RunOp("reprise.Conv", {kRow, kSum3}, {{"activation", std::string("magic")}})),
-              HasSubstr("unknown activation 'magic'"));
+  EXPECT_THAT(
+      ErrorOf(RunOp("reprise.Conv", {kOneToFive, kSum3}, {{"activation", std::string("magic")}})),
+      HasSubstr("unknown activation 'magic'"));
 }
 
 TEST(AveragePoolTest, OneDimWithPadding) {
@@ -115,7 +113,7 @@ TEST(MaxPoolTest, PaddingIsNeverTheLargest) {
 TEST(MaxPoolTest, LastWindowIsCutInCeilMode) {
   const Attributes attributes = {
       {"kernel_shape", Ints{2}}, {"strides", Ints{2}}, {"ceil_mode", int64_t{1}}};
-  EXPECT_THAT(Numbers(RunOp("MaxPool", {kRow}, attributes)), ElementsAre(2, 4, 5));
+  EXPECT_THAT(Numbers(RunOp("MaxPool", {kOneToFive}, attributes)), ElementsAre(2, 4, 5));
 }
 
 TEST(AveragePoolTest, AWindowThatReachesBehindTheInputIsCutInCeilMode) {

@@ -10,15 +10,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Ints = std::vector<int64_t>;
 
-std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
-  return results.ok() ? "OK" : std::string(results.status().message());
-}
-
-const Tensor kRow = F32({1, 1, 3}, {1, 2, 3});
+const Tensor kOneToThree = F32({1, 1, 3}, {1, 2, 3});
 const Tensor kDigits = F32({1, 1, 3}, {1, 10, 100});
 
 std::vector<double> OfRow(Attributes attributes) {
-  return Numbers(RunOp("ConvTranspose", {kRow, kDigits}, std::move(attributes)));
+  return Numbers(RunOp("ConvTranspose", {kOneToThree, kDigits}, std::move(attributes)));
 }
 
 TEST(ConvTransposeTest, ElementsAreSpreadOverTheirWindows) {
@@ -27,7 +23,8 @@ TEST(ConvTransposeTest, ElementsAreSpreadOverTheirWindows) {
   EXPECT_THAT(OfRow({{"strides", Ints{3}}, {"dilations", Ints{2}}}),
               ElementsAre(1, 0, 10, 2, 100, 20, 3, 200, 30, 0, 300));
   EXPECT_THAT(
-      Numbers(RunOp("ConvTranspose", {kRow, kDigits, F32({1}, {1000})}, {{"strides", Ints{5}}})),
+      Numbers(
+          RunOp("ConvTranspose", {kOneToThree, kDigits, F32({1}, {1000})}, {{"strides", Ints{5}}})),
       ElementsAre(1001, 1010, 1100, 1000, 1000, 1002, 1020, 1200, 1000, 1000, 1003, 1030, 1300));
 }
 
@@ -68,11 +65,11 @@ TEST(ConvTransposeTest, TwoDimsAndGroups) {
 
 TEST(ConvTransposeTest, WhatDoesNotFitIsRefusedWithBothNumbers) {
   const auto error = [](Attributes attributes) {
-    return ErrorOf(RunOp("ConvTranspose", {kRow, kDigits}, std::move(attributes)));
+    return ErrorOf(RunOp("ConvTranspose", {kOneToThree, kDigits}, std::move(attributes)));
   };
-  EXPECT_THAT(ErrorOf(RunOp("ConvTranspose", {kRow, F32({2, 1, 1}, {1, 1})})),
+  EXPECT_THAT(ErrorOf(RunOp("ConvTranspose", {kOneToThree, F32({2, 1, 1}, {1, 1})})),
               HasSubstr("does not fit 1 channels"));
-  EXPECT_THAT(ErrorOf(RunOp("ConvTranspose", {kRow, kDigits, F32({2}, {1, 1})})),
+  EXPECT_THAT(ErrorOf(RunOp("ConvTranspose", {kOneToThree, kDigits, F32({2}, {1, 1})})),
               HasSubstr("does not fit 1 maps"));
   EXPECT_THAT(error({{"kernel_shape", Ints{2}}}), HasSubstr("kernel_shape [2]"));
   EXPECT_THAT(error({{"output_padding", Ints{1}}}), HasSubstr("output_padding 1 of dim 2"));

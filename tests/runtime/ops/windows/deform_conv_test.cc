@@ -11,10 +11,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
-  return results.ok() ? "OK" : std::string(results.status().message());
-}
-
 const Tensor kX = F32({1, 1, 3, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8});
 const Tensor kOnes = F32({1, 1, 2, 2}, {1, 1, 1, 1});
 

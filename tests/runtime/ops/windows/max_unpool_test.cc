@@ -12,10 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
-  return results.ok() ? "OK" : std::string(results.status().message());
-}
-
 const Attributes kTwos = {{"kernel_shape", std::vector<int64_t>{2, 2}},
                           {"strides", std::vector<int64_t>{2, 2}}};
 

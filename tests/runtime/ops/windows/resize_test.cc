@@ -13,16 +13,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
-std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
-  return results.ok() ? "OK" : std::string(results.status().message());
-}
-
-const Tensor kRow = F32({1, 1, 2}, {1, 3});
+const Tensor kEnds = F32({1, 1, 2}, {1, 3});
 const Tensor kTwice = F32({3}, {1, 1, 2});
 
 absl::StatusOr<std::vector<Tensor>> Resize(const std::string& mode, const std::string& coordinates,
                                            const Tensor& scales = kTwice) {
-  return RunOp("Resize", {kRow, std::nullopt, scales},
+  return RunOp("Resize", {kEnds, std::nullopt, scales},
                {{"mode", mode}, {"coordinate_transformation_mode", coordinates}});
 }
 
@@ -39,7 +35,7 @@ TEST(ResizeTest, ACropByWhatIsNoNumberIsOutside) {
   for (const float edge : {nan, infinity, -infinity, 1e30f}) {
     for (const char* mode : {"nearest", "linear", "cubic"}) {
       const std::vector<double> numbers =
-          Numbers(RunOp("Resize", {kRow, F32({6}, {0, 0, edge, 1, 1, edge}), kTwice},
+          Numbers(RunOp("Resize", {kEnds, F32({6}, {0, 0, edge, 1, 1, edge}), kTwice},
                         {{"mode", std::string(mode)},
                          {"coordinate_transformation_mode", std::string("tf_crop_and_resize")},
                          {"extrapolation_value", 7.0f}}));
@@ -83,7 +79,7 @@ TEST(ResizeTest, SizesOfChosenAxesWithTheRatioKept) {
 
 TEST(ResizeTest, EmptyListsAreLeftOutOperands) {
   const Tensor empty = F32({0}, {});
-  EXPECT_EQ(ShapeOf(RunOp("Resize", {kRow, empty, empty, I64({3}, {1, 1, 6})})), (Shape{1, 1, 6}));
+  EXPECT_EQ(ShapeOf(RunOp("Resize", {kEnds, empty, empty, I64({3}, {1, 1, 6})})), (Shape{1, 1, 6}));
 }
 
 TEST(ResizeTest, WhatWeLackOrDoesNotFitIsNamed) {
@@ -93,7 +89,7 @@ TEST(ResizeTest, WhatWeLackOrDoesNotFitIsNamed) {
               HasSubstr("scales has 2 elements instead of 3"));
   EXPECT_THAT(ErrorOf(Resize("linear", "half_pixel", F32({3}, {1, 1, -2}))),
               HasSubstr("dim 2 of 2 cannot be made"));
-  EXPECT_THAT(ErrorOf(RunOp("Resize", {kRow})), HasSubstr("either scales or sizes"));
+  EXPECT_THAT(ErrorOf(RunOp("Resize", {kEnds})), HasSubstr("either scales or sizes"));
 }
 
 TEST(RearrangeTest, DepthToSpaceAndBack) {

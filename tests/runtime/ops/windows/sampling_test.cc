@@ -13,10 +13,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
-  return results.ok() ? "OK" : std::string(results.status().message());
-}
-
 // Places that lie a whole number of periods apart are one, also where none of them is near.
 TEST(GridSampleTest, PlacesFarAwayAreReflectedOrTheBorder) {
   const Tensor x = F32({1, 1, 1, 4}, {1, 2, 3, 4});

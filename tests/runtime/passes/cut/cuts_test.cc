@@ -8,6 +8,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/passes/cut/cut_graph.h"
+#include "tests/testing/must_parse.h"
 
 namespace reprise {
 namespace {
@@ -16,12 +17,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
-
-Graph MustParse(absl::string_view text) {
-  auto graph = Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status().ToString();
-  return *std::move(graph);
-}
 
 std::vector<std::string> CutNames(const Graph& graph, const std::set<std::string>& shape_inputs) {
   const CutAnalysis analysis = FindCuts(graph, shape_inputs);

@@ -53,7 +53,7 @@ inline constexpr absl::string_view kV = R"(
 inline constexpr absl::string_view kScores = R"(
     %s: ? = MatMul(%qh, %kh)
     %s1: ? = Mul(%s, %scale))";
-inline constexpr absl::string_view kMask = "\n %s2: ? = Add(%s1, %mask)";
+inline constexpr absl::string_view kAddMask = "\n %s2: ? = Add(%s1, %mask)";
 inline constexpr absl::string_view kSoftmax = "\n %p: ? = Softmax(%s2) {axis = -1}";
 inline constexpr absl::string_view kResult = R"(
     %o: ? = MatMul(%p, %vh)
@@ -61,7 +61,7 @@ inline constexpr absl::string_view kResult = R"(
     %y: ? = Reshape(%ot, %tokens))";
 
 struct AttentionParts {
-  absl::string_view q = kQ, k = kK, v = kV, scores = kScores, mask = kMask, softmax = kSoftmax,
+  absl::string_view q = kQ, k = kK, v = kV, scores = kScores, mask = kAddMask, softmax = kSoftmax,
                     result = kResult;
 };
 

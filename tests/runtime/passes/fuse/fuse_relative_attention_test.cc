@@ -11,7 +11,7 @@ namespace {
 
 // Two rows of three tokens, two heads of four, five columns. The forms differ in how a batch
 // repeats the tables, which terms there are, and how they meet scores and mask.
-struct Form {
+struct RelativeForm {
   std::string tables = R"(
     const %twice: i64[3] = {2, 1, 1}
     %atimes: ? = Tile(%a, %twice)
@@ -36,7 +36,7 @@ struct Form {
     %weights: ? = Where(%seen, %sum4, %low))";
 };
 
-std::string Make(const Form& form) {
+std::string RelativeAttention(const RelativeForm& form) {
   return absl::StrCat(R"(graph {
     input %x: f32[2, 3, 8]
     input %seen: bool[2, 1, 3, 3]
@@ -84,15 +84,15 @@ std::string Make(const Form& form) {
   })");
 }
 
-int FusedOf(const Form& form) {
-  const std::string text = Make(form);
+int FusedOf(const RelativeForm& form) {
+  const std::string text = RelativeAttention(form);
   ExpectSameAnswersAfterCapture(text);
   return CountOps(Captured(text), "reprise.RelativeAttention");
 }
 
 TEST(FuseRelativeAttentionTest, BothTermsUnderAMaskThatChooses) {
   EXPECT_EQ(FusedOf({}), 1);
-  const Graph graph = Captured(Make({}));
+  const Graph graph = Captured(RelativeAttention({}));
   EXPECT_EQ(CountOps(graph, "Tile") + CountOps(graph, "GatherElements"), 0);
 }
 

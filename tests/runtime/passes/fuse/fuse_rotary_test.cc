@@ -10,7 +10,7 @@ namespace reprise {
 namespace {
 
 // The differences between exporters: how heads come about, and how their halves are turned.
-struct Form {
+struct RotaryForm {
   std::string x = R"(
     input %tokens: f32[2, 3, 8]
     const %heads: i64[4] = {2, 3, 2, 4}
@@ -31,7 +31,7 @@ struct Form {
     output %y)";
 };
 
-std::string Make(const Form& form) {
+std::string RotaryGraph(const RotaryForm& form) {
   return absl::StrCat(R"(graph {
     const %zero: i64[1] = {0}
     const %two: i64[1] = {2}
@@ -41,88 +41,88 @@ std::string Make(const Form& form) {
                       form.x, form.tables, form.turned, form.sum, "\n}");
 }
 
-void ExpectFused(const Form& form, absl::string_view ops) {
-  const std::string text = Make(form);
+void ExpectRotary(const RotaryForm& form, absl::string_view ops) {
+  const std::string text = RotaryGraph(form);
   SCOPED_TRACE(text);
   ExpectSameAnswers(*FuseRotary(), text);
   EXPECT_EQ(OpsOf(Captured(text)), ops);
 }
 
-void ExpectNotFused(const Form& form) {
-  SCOPED_TRACE(Make(form));
-  ExpectUnchanged(*FuseRotary(), Make(form));
+void ExpectNoRotary(const RotaryForm& form) {
+  SCOPED_TRACE(RotaryGraph(form));
+  ExpectUnchanged(*FuseRotary(), RotaryGraph(form));
 }
 
 TEST(FuseRotaryTest, TokensAreTurnedBeforeTheirHeadsAreMovedApart) {
-  ExpectFused({}, "Reshape reprise.Rotary Transpose");
+  ExpectRotary({}, "Reshape reprise.Rotary Transpose");
 }
 
 TEST(FuseRotaryTest, HalvesBySplitAndByAProductWithMinusOne) {
-  ExpectFused({.turned = R"(
+  ExpectRotary({.turned = R"(
     const %minus_one: f32[] = {-1}
     %low: ?, %high: ? = Split(%x) {axis = 3, num_outputs = 2}
     %minus: ? = Mul(%high, %minus_one)
     %turned: ? = Concat(%minus, %low) {axis = 3})"},
-              "Reshape reprise.Rotary Transpose");
+               "Reshape reprise.Rotary Transpose");
 }
 
 TEST(FuseRotaryTest, OperandsInAnyOrder) {
-  ExpectFused({.sum = R"(
+  ExpectRotary({.sum = R"(
     %a: ? = Mul(%cosine, %x)
     %b: ? = Mul(%sine, %turned)
     %y: ? = Add(%b, %a)
     output %y)"},
-              "Reshape reprise.Rotary Transpose");
+               "Reshape reprise.Rotary Transpose");
 }
 
 TEST(FuseRotaryTest, HeadsThatLieTogetherAreTurnedWhereTheyLie) {
-  ExpectFused({.x = "\n input %x: f32[2, 3, 2, 4]", .tables = R"(
+  ExpectRotary({.x = "\n input %x: f32[2, 3, 2, 4]", .tables = R"(
     param %cosine: f32[3, 1, 4] = p0
     param %sine: f32[3, 1, 4] = p1)"},
-              "reprise.Rotary");
-  ExpectFused({.x = "\n input %x: f32[2, 6, 3, 4]", .tables = R"(
+               "reprise.Rotary");
+  ExpectRotary({.x = "\n input %x: f32[2, 6, 3, 4]", .tables = R"(
     input %cosine: f32[2, 1, 3, 4]
     input %sine: f32[2, 1, 3, 4])"},
-              "reprise.Rotary");
+               "reprise.Rotary");
 }
 
 TEST(FuseRotaryTest, HeadsOutOfOneProjectionOfAllAreCutOutFirst) {
-  ExpectFused({.x = R"(
+  ExpectRotary({.x = R"(
     input %tokens: f32[2, 3, 24]
     const %heads: i64[5] = {2, 3, 3, 2, 4}
     const %first: i64[] = {1}
     %x5: ? = Reshape(%tokens, %heads)
     %xt: ? = Transpose(%x5) {perm = [0, 3, 2, 1, 4]}
     %x: ? = Gather(%xt, %first) {axis = 2})"},
-              "Slice Reshape reprise.Rotary Transpose");
+               "Slice Reshape reprise.Rotary Transpose");
 }
 
 TEST(FuseRotaryTest, ATableForEachHeadAndPositionStaysWithTheHeads) {
-  ExpectFused({.tables = R"(
+  ExpectRotary({.tables = R"(
     param %cosine: f32[1, 2, 3, 4] = p0
     param %sine: f32[1, 2, 3, 4] = p1)"},
-              "Reshape Transpose reprise.Rotary");
+               "Reshape Transpose reprise.Rotary");
 }
 
 TEST(FuseRotaryTest, WhatIsNearlyThePatternStays) {
   // The halves in the other order, the wrong one negated, unequal pieces, another dim.
-  ExpectNotFused({.turned = R"(
+  ExpectNoRotary({.turned = R"(
     %low: ? = Slice(%x, %zero, %two, %last)
     %high: ? = Slice(%x, %two, %end, %last)
     %minus: ? = Neg(%low)
     %turned: ? = Concat(%high, %minus) {axis = -1})"});
-  ExpectNotFused({.turned = R"(
+  ExpectNoRotary({.turned = R"(
     %low: ? = Slice(%x, %zero, %third, %last)
     %high: ? = Slice(%x, %third, %end, %last)
     %minus: ? = Neg(%high)
     %turned: ? = Concat(%minus, %low) {axis = -1})"});
-  ExpectNotFused({.turned = R"(
+  ExpectNoRotary({.turned = R"(
     const %one: i64[1] = {1}
     %low: ? = Slice(%x, %zero, %two, %last, %one)
     %high: ? = Slice(%x, %one, %third, %last, %one)
     %minus: ? = Neg(%high)
     %turned: ? = Concat(%minus, %low) {axis = -1})"});
-  ExpectNotFused({.turned = R"(
+  ExpectNoRotary({.turned = R"(
     const %head: i64[1] = {1}
     const %one: i64[1] = {1}
     %low: ? = Slice(%x, %zero, %one, %head)
@@ -130,17 +130,17 @@ TEST(FuseRotaryTest, WhatIsNearlyThePatternStays) {
     %minus: ? = Neg(%high)
     %turned: ? = Concat(%minus, %low) {axis = 1})"});
   // The sum takes another value.
-  ExpectNotFused({.sum = R"(
+  ExpectNoRotary({.sum = R"(
     %other: ? = Abs(%x)
     %a: ? = Mul(%other, %cosine)
     %b: ? = Mul(%turned, %sine)
     %y: ? = Add(%a, %b)
     output %y)"});
   // Tables that make the result larger, or have one factor for all.
-  ExpectNotFused({.x = "\n input %x: f32[1, 2, 3, 4]", .tables = R"(
+  ExpectNoRotary({.x = "\n input %x: f32[1, 2, 3, 4]", .tables = R"(
     param %cosine: f32[2, 1, 3, 4] = p0
     param %sine: f32[2, 1, 3, 4] = p1)"});
-  ExpectNotFused({.tables = R"(
+  ExpectNoRotary({.tables = R"(
     param %cosine: f32[3, 1] = p0
     param %sine: f32[3, 1] = p1)"});
 }

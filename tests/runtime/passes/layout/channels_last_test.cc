@@ -9,15 +9,6 @@
 namespace reprise {
 namespace {
 
-constexpr SameAnswersOptions kBytes = {.tolerance = 1e-3, .relative = 1e-5, .integer_limit = 100};
-
-std::string OpsAfter(const std::string& text) {
-  Graph graph = ParseSpecialized(text);
-  EXPECT_TRUE(ChannelsLast()->Run(graph).ok());
-  EXPECT_TRUE(graph.Compact());
-  return OpsOf(graph);
-}
-
 TEST(ChannelsLastTest, ConvolutionsInARowHandOnChannelsLast) {
   const std::string text = R"(graph {
     input %q: u8[2, 8, 5, 4]
@@ -31,7 +22,7 @@ TEST(ChannelsLastTest, ConvolutionsInARowHandOnChannelsLast) {
     output %y
   })";
   ExpectSameAnswers(*ChannelsLast(), text, kBytes);
-  EXPECT_EQ(OpsAfter(text),
+  EXPECT_EQ(OpsAfter(*ChannelsLast(), text),
             "Transpose reprise.IntegerConv Transpose reprise.IntegerConv Transpose");
 }
 
@@ -44,7 +35,7 @@ TEST(ChannelsLastTest, PlanesOfFewChannelsAreReadWhereTheyAre) {
     output %y
   })";
   ExpectSameAnswers(*ChannelsLast(), text, kBytes);
-  EXPECT_EQ(OpsAfter(text), "reprise.IntegerConv Transpose");
+  EXPECT_EQ(OpsAfter(*ChannelsLast(), text), "reprise.IntegerConv Transpose");
 }
 
 // A block of a residual network as exporters quantise it.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr SameAnswersOptions kNear = {.tolerance = 1e-4, .relative = 1e-5};
 
-std::string OpsAfter(const std::string& text) {
+std::string OpsInLayouts(const std::string& text) {
   Graph graph = ParseSpecialized(text);
   EXPECT_TRUE(ChooseLayouts()->Run(graph).ok());
   EXPECT_TRUE(graph.Compact());
@@ -25,7 +25,7 @@ std::string OpsAfter(const std::string& text) {
 
 int CountTransposes(const std::string& text) {
   int transposes = 0;
-  for (const absl::string_view op : absl::StrSplit(OpsAfter(text), ' ')) {
+  for (const absl::string_view op : absl::StrSplit(OpsInLayouts(text), ' ')) {
     transposes += op == "Transpose" ? 1 : 0;
   }
   return transposes;
@@ -45,7 +45,7 @@ TEST(ChooseLayoutsTest, SmallPlanesOfManyChannelsAreTurnedOnce) {
     output %y
   })";
   ExpectSameAnswers(*ChooseLayouts(), text, kNear);
-  EXPECT_EQ(OpsAfter(text), "Transpose reprise.Conv reprise.Conv reprise.Linear Transpose");
+  EXPECT_EQ(OpsInLayouts(text), "Transpose reprise.Conv reprise.Conv reprise.Linear Transpose");
 }
 
 // Scales of channels made of their averages, as squeeze and excitation has them.
@@ -71,7 +71,7 @@ TEST(ChooseLayoutsTest, WhatScalesChannelsGoesAlong) {
   })";
   ExpectSameAnswers(*ChooseLayouts(), text, kNear);
   EXPECT_EQ(CountTransposes(text), 2);
-  EXPECT_NE(OpsAfter(text).find("ReduceMean"), std::string::npos) << OpsAfter(text);
+  EXPECT_NE(OpsInLayouts(text).find("ReduceMean"), std::string::npos) << OpsInLayouts(text);
 }
 
 TEST(ChooseLayoutsTest, ChannelsAreDividedAndJoinedWhereTheyLie) {
@@ -107,7 +107,7 @@ TEST(ChooseLayoutsTest, ParametersAreTurnedWhenTheyAreMade) {
     output %c
   })";
   ExpectSameAnswers(*ChooseLayouts(), text, kNear);
-  EXPECT_EQ(CountTransposes(text), 3) << OpsAfter(text);
+  EXPECT_EQ(CountTransposes(text), 3) << OpsInLayouts(text);
 }
 
 // Windows along one dim after the other.
@@ -149,7 +149,7 @@ TEST(ChooseLayoutsTest, TransposedConvolutionsGoAlong) {
     output %y
   })";
   ExpectSameAnswers(*ChooseLayouts(), text, kNear);
-  EXPECT_EQ(OpsAfter(text),
+  EXPECT_EQ(OpsInLayouts(text),
             "Transpose reprise.ConvTranspose reprise.ConvTranspose reprise.Linear Transpose");
 }
 
@@ -168,7 +168,7 @@ TEST(ChooseLayoutsTest, TokensAreNotTurnedForAConvolution) {
     output %y
   })";
   ExpectSameAnswers(*ChooseLayouts(), text, kNear);
-  EXPECT_EQ(OpsAfter(text), "Reshape reprise.Conv Reshape");
+  EXPECT_EQ(OpsInLayouts(text), "Reshape reprise.Conv Reshape");
 }
 
 TEST(ChooseLayoutsTest, PlanesAlongOneDim) {
@@ -187,7 +187,7 @@ TEST(ChooseLayoutsTest, PlanesAlongOneDim) {
     output %y
   })";
   ExpectSameAnswers(*ChooseLayouts(), text, kNear);
-  EXPECT_EQ(OpsAfter(text).find("Transpose"), std::string::npos) << OpsAfter(text);
+  EXPECT_EQ(OpsInLayouts(text).find("Transpose"), std::string::npos) << OpsInLayouts(text);
 }
 
 TEST(ChooseLayoutsTest, LargePlanesOfFewChannelsStay) {
@@ -199,13 +199,13 @@ TEST(ChooseLayoutsTest, LargePlanesOfFewChannelsStay) {
     %y: ? = Conv(%c, %w)
     output %y
   })";
-  EXPECT_EQ(OpsAfter(text), "Conv Conv");
+  EXPECT_EQ(OpsInLayouts(text), "Conv Conv");
 }
 
 // Buckets of all batches share packed weights.
 TEST(ChooseLayoutsTest, TheBatchDoesNotDecide) {
   const auto ops = [](int64_t batch) {
-    return OpsAfter(absl::StrCat("graph {\n    input %x: f32[", batch, R"(, 40, 13, 13]
+    return OpsInLayouts(absl::StrCat("graph {\n    input %x: f32[", batch, R"(, 40, 13, 13]
     param %u: f32[96, 40, 1, 1] = p0
     param %v: f32[96, 1, 3, 3] = p1
     param %w: f32[64, 96, 3, 3] = p2
@@ -222,7 +222,7 @@ TEST(ChooseLayoutsTest, TheBatchDoesNotDecide) {
 // Windows of 3 x 3 are made by tiles where channels lie first, and models without convolutions
 // have nothing to choose.
 TEST(ChooseLayoutsTest, OthersAreLeftAlone) {
-  EXPECT_EQ(OpsAfter(R"(graph {
+  EXPECT_EQ(OpsInLayouts(R"(graph {
     input %x: f32[1, 64, 28, 28]
     param %v: f32[64, 64, 3, 3] = p0
     %c: ? = Conv(%x, %v) {pads = [1, 1, 1, 1]}
@@ -230,7 +230,7 @@ TEST(ChooseLayoutsTest, OthersAreLeftAlone) {
     output %y
   })"),
             "Conv Relu");
-  EXPECT_EQ(OpsAfter(R"(graph {
+  EXPECT_EQ(OpsInLayouts(R"(graph {
     input %x: f32[2, 16, 64]
     %t: ? = Transpose(%x) {perm = [0, 2, 1]}
     %y: ? = Relu(%t)

@@ -12,13 +12,6 @@ namespace {
 
 constexpr SameAnswersOptions kSameBytes = {.tolerance = 0, .integer_limit = 256};
 
-std::string OpsAfter(const std::string& text) {
-  Graph graph = ParseSpecialized(text);
-  EXPECT_TRUE(FuseRequantize()->Run(graph).ok());
-  EXPECT_TRUE(graph.Compact());
-  return OpsOf(graph);
-}
-
 // `rest` of bytes %q as floats %x.
 std::string OfBytes(const std::string& rest) {
   return absl::StrCat(R"(graph {
@@ -35,7 +28,7 @@ std::string OfBytes(const std::string& rest) {
 void ExpectOps(const std::string& rest, const std::string& ops) {
   const std::string text = OfBytes(rest);
   ExpectSameAnswers(*FuseRequantize(), text, kSameBytes);
-  EXPECT_EQ(OpsAfter(text), ops);
+  EXPECT_EQ(OpsAfter(*FuseRequantize(), text), ops);
 }
 
 TEST(ByteFunctionTest, StepsOfAnActivationAreLookedUp) {

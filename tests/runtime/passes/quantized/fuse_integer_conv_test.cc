@@ -10,8 +10,6 @@
 namespace reprise {
 namespace {
 
-constexpr SameAnswersOptions kBytes = {.tolerance = 1e-3, .relative = 1e-5, .integer_limit = 100};
-
 // The form that exporters write; `weights` makes %w of them.
 std::string Quantised(const std::string& weights, const std::string& attributes = "") {
   return absl::StrCat(R"(graph {
@@ -33,13 +31,6 @@ std::string Weights(const std::string& shape, const std::string& inputs) {
   return absl::StrCat("param %w: f32", shape, " = DequantizeLinear{axis = 0}(", inputs, ")");
 }
 
-std::string OpsAfter(const std::string& text) {
-  Graph graph = ParseSpecialized(text);
-  EXPECT_TRUE(FuseIntegerConv()->Run(graph).ok());
-  EXPECT_TRUE(graph.Compact());
-  return OpsOf(graph);
-}
-
 TEST(FuseIntegerConvTest, DequantisedOperandsAreMultipliedAsBytes) {
   for (const std::string& weights :
        {Weights("[8, 3, 3, 3]", "i8[8, 3, 3, 3] p0, f32[8] p1, i8[8] p2"),
@@ -48,7 +39,7 @@ TEST(FuseIntegerConvTest, DequantisedOperandsAreMultipliedAsBytes) {
     SCOPED_TRACE(weights);
     const std::string text = Quantised(weights);
     ExpectSameAnswers(*FuseIntegerConv(), text, kBytes);
-    EXPECT_EQ(OpsAfter(text), "reprise.IntegerConv Relu");
+    EXPECT_EQ(OpsAfter(*FuseIntegerConv(), text), "reprise.IntegerConv Relu");
     ExpectSameAnswersAfterCapture(text, kBytes);
     EXPECT_EQ(OpsOf(Captured(text)), "reprise.IntegerConv Transpose");
   }
@@ -81,7 +72,7 @@ TEST(FuseIntegerConvTest, ManyChannelsByThemselvesAreMultipliedAsBytes) {
     output %y
   })";
   ExpectSameAnswers(*FuseIntegerConv(), text, kBytes);
-  EXPECT_EQ(OpsAfter(text), "reprise.IntegerConv");
+  EXPECT_EQ(OpsAfter(*FuseIntegerConv(), text), "reprise.IntegerConv");
 }
 
 TEST(FuseIntegerConvTest, OtherFormsStayFloats) {

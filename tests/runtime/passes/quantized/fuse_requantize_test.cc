@@ -9,9 +9,6 @@
 namespace reprise {
 namespace {
 
-// A difference of one in a sum of floats may be a step of bytes.
-constexpr SameAnswersOptions kBytes = {.tolerance = 1e-3, .relative = 1e-5, .integer_limit = 100};
-
 constexpr char kConv[] = R"(
     input %q: u8[2, 3, 5, 4]
     param %w: i8[8, 3, 3, 3] = p0
@@ -21,20 +18,13 @@ constexpr char kConv[] = R"(
     %c: ? = reprise.IntegerConv(%q, %w, %s, %t) {activation = "relu"}
 )";
 
-std::string OpsAfter(const std::string& text) {
-  Graph graph = ParseSpecialized(text);
-  EXPECT_TRUE(FuseRequantize()->Run(graph).ok());
-  EXPECT_TRUE(graph.Compact());
-  return OpsOf(graph);
-}
-
 TEST(FuseRequantizeTest, StepsBehindAConvolutionAreItsResult) {
   const std::string conv = absl::StrCat("graph {", kConv, R"(
     %y: ? = QuantizeLinear(%c, %s, %z)
     output %y
   })");
   ExpectSameAnswers(*FuseRequantize(), conv, kBytes);
-  EXPECT_EQ(OpsAfter(conv), "reprise.IntegerConv");
+  EXPECT_EQ(OpsAfter(*FuseRequantize(), conv), "reprise.IntegerConv");
   const std::string linear = R"(graph {
     input %q: u8[7, 20]
     param %w: i8[20, 30] = p0
@@ -52,7 +42,7 @@ TEST(FuseRequantizeTest, FloatsOnStepsComeFromBytes) {
     output %y
   })");
   ExpectSameAnswers(*FuseRequantize(), text, kBytes);
-  EXPECT_EQ(OpsAfter(text), "reprise.IntegerConv DequantizeLinear");
+  EXPECT_EQ(OpsAfter(*FuseRequantize(), text), "reprise.IntegerConv DequantizeLinear");
 }
 
 TEST(FuseRequantizeTest, OtherReadersKeepTheFloats) {
@@ -93,11 +83,11 @@ std::string Sum(const std::string& rest, const std::string& shape = "[2, 3, 4]")
 TEST(FuseRequantizeTest, SumsOfBytesAreBytes) {
   const std::string plain = Sum("%y: ? = QuantizeLinear(%c, %t, %z)\noutput %y\n");
   ExpectSameAnswers(*FuseRequantize(), plain, kBytes);
-  EXPECT_EQ(OpsAfter(plain), "reprise.IntegerAdd");
+  EXPECT_EQ(OpsAfter(*FuseRequantize(), plain), "reprise.IntegerAdd");
   const std::string activated =
       Sum("%r: ? = Relu(%c)\n%y: ? = reprise.FakeQuantize(%r, %s)\noutput %y\n");
   ExpectSameAnswers(*FuseRequantize(), activated, kBytes);
-  EXPECT_EQ(OpsAfter(activated), "reprise.IntegerAdd DequantizeLinear");
+  EXPECT_EQ(OpsAfter(*FuseRequantize(), activated), "reprise.IntegerAdd DequantizeLinear");
 }
 
 TEST(FuseRequantizeTest, OtherSumsStay) {

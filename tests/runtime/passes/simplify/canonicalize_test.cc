@@ -7,10 +7,6 @@
 namespace reprise {
 namespace {
 
-void ExpectCanonical(absl::string_view text, absl::string_view expected) {
-  ExpectRewrite(*Canonicalize(), text, expected);
-}
-
 TEST(CanonicalizeTest, ContributedOpsBecomeKnownOnes) {
   ExpectCanonical(R"(graph {
     input %x: f32[2, 3, 4]

@@ -10,10 +10,6 @@
 namespace reprise {
 namespace {
 
-void ExpectCanonical(absl::string_view text, absl::string_view expected) {
-  ExpectRewrite(*Canonicalize(), text, expected);
-}
-
 TEST(MatMulRulesTest, AGemmWithAParameterIsAMatMulAndAnAdd) {
   ExpectCanonical(R"(graph {
     input %x: f32[3, 4]

@@ -4,17 +4,12 @@
 #include "gtest/gtest.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
+#include "tests/testing/must_parse.h"
 
 namespace reprise {
 namespace {
 
 using ::testing::HasSubstr;
-
-Graph MustParse(absl::string_view text) {
-  auto graph = Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status().ToString();
-  return *std::move(graph);
-}
 
 constexpr absl::string_view kShapes = R"(graph {
   input %x: f32[batch, sequence, 6]

@@ -9,6 +9,7 @@
 #include "runtime/graph/text.h"
 #include "runtime/graph/verifier.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/passes/simplify/simplify_passes.h"
 #include "tests/testing/interpreter.h"
 
 namespace reprise {
@@ -162,6 +163,10 @@ void ExpectRewrite(const Pass& pass, absl::string_view text, absl::string_view e
   ExpectSameAnswers(pass, text, options);
 }
 
+void ExpectCanonical(absl::string_view text, absl::string_view expected) {
+  ExpectRewrite(*Canonicalize(), text, expected);
+}
+
 int CountOps(const Graph& graph, absl::string_view op) {
   int count = 0;
   for (NodeId id : graph.NodeIds()) count += graph.node(id).op == op;
@@ -172,6 +177,12 @@ std::string OpsOf(const Graph& graph) {
   std::string ops;
   for (NodeId id : graph.NodeIds()) ops += (ops.empty() ? "" : " ") + graph.node(id).op;
   return ops;
+}
+
+std::string OpsAfter(const Pass& pass, absl::string_view text) {
+  Graph graph = ParseSpecialized(text);
+  Run(pass, graph);
+  return OpsOf(graph);
 }
 
 }  // namespace reprise

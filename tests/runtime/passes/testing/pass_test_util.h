@@ -30,6 +30,10 @@ struct SameAnswersOptions {
   int rounds = 3;
   int64_t integer_limit = 2;
 };
+// Of quantised graphs: a difference of one in a sum of floats may be a step of bytes.
+inline constexpr SameAnswersOptions kBytes = {
+    .tolerance = 1e-3, .relative = 1e-5, .integer_limit = 100};
+
 void ExpectSameAnswers(const Pass& pass, absl::string_view text,
                        const SameAnswersOptions& options = {});
 void ExpectSameAnswersAfterCapture(absl::string_view text, const SameAnswersOptions& options = {});
@@ -37,6 +41,9 @@ void ExpectSameAnswersAfterCapture(absl::string_view text, const SameAnswersOpti
 // Both: the answers stay, and the result is `expected` (compared as numbered text).
 void ExpectRewrite(const Pass& pass, absl::string_view text, absl::string_view expected,
                    const SameAnswersOptions& options = {});
+
+// ExpectRewrite by the pass Canonicalize.
+void ExpectCanonical(absl::string_view text, absl::string_view expected);
 
 // Normal floats; integers and bools in [0, integer_limit).
 Tensor RandomTensor(DType dtype, const Shape& shape, int64_t integer_limit, std::mt19937& random);
@@ -48,6 +55,8 @@ std::vector<Tensor> RandomParameters(const Graph& graph, int64_t integer_limit,
 int CountOps(const Graph& graph, absl::string_view op);
 // The ops of all nodes in order, "MatMul Add Softmax".
 std::string OpsOf(const Graph& graph);
+// The same after `pass` was run on `text`.
+std::string OpsAfter(const Pass& pass, absl::string_view text);
 // The graph after the whole capture pipeline.
 Graph Captured(absl::string_view text);
 

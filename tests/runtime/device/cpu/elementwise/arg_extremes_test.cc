@@ -16,7 +16,7 @@ namespace {
 constexpr PlaceOf kAll[] = {{true, false}, {true, true}, {false, false}, {false, true}};
 
 // Few different numbers, so that the best is there more than once; one in nine is none.
-std::vector<float> Numbers(int64_t count, bool with_nan, uint32_t seed) {
+std::vector<float> RepeatingFloats(int64_t count, bool with_nan, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<float> numbers(static_cast<size_t>(count));
   for (float& x : numbers) {
@@ -35,7 +35,8 @@ TEST_P(PlacesTest, PlacesInRowsAreThoseOfThePlainLoop) {
   constexpr int64_t kRows = 7;
   for (const int64_t size : {1, 2, 3, 7, 8, 9, 15, 16, 17, 33, 127, 128, 129, 150, 300}) {
     for (const bool with_nan : {false, true}) {
-      const std::vector<float> x = Numbers(kRows * size, with_nan, static_cast<uint32_t>(size));
+      const std::vector<float> x =
+          RepeatingFloats(kRows * size, with_nan, static_cast<uint32_t>(size));
       for (const PlaceOf of : kAll) {
         std::vector<int64_t> places(kRows, -1);
         kernels().rows(of, x.data(), size, 1, kRows, places.data());
@@ -57,8 +58,8 @@ TEST_P(PlacesTest, PlacesInColumnsAreThoseOfThePlainLoop) {
       const int64_t stride = size + 3;
       for (const bool with_nan : {false, true}) {
         // Nothing behind the last column of the last row.
-        std::vector<float> x =
-            Numbers((rows - 1) * stride + size, with_nan, static_cast<uint32_t>(rows + size));
+        std::vector<float> x = RepeatingFloats((rows - 1) * stride + size, with_nan,
+                                               static_cast<uint32_t>(rows + size));
         x.shrink_to_fit();
         for (const PlaceOf of : kAll) {
           std::vector<int64_t> places(static_cast<size_t>(size) + 1, -1);

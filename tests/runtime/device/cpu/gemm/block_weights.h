@@ -27,7 +27,7 @@ inline void PrintTo(const Stored& s, std::ostream* out) {
 
 // Weights [n, k] in blocks along k, and `product`'s B as the floats that they stand for.
 struct Blocks {
-  Blocks(const Stored& s, uint32_t seed, Product& product)
+  Blocks(const Stored& s, uint32_t seed, GuardedProduct& product)
       : form{.bits = s.kept, .block = s.block, .points = s.points} {
     std::mt19937 random(seed);
     const int64_t n = product.n, k = product.k, blocks = form.Blocks(k);

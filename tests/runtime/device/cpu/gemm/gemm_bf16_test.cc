@@ -35,8 +35,8 @@ std::vector<NamedKernels> AllKernels() {
 }
 
 // A product with strides wider than its rows and canaries in the gaps of C.
-struct Product {
-  Product(int64_t m, int64_t k, int64_t n, uint32_t seed, bool transposed)
+struct Bf16Product {
+  Bf16Product(int64_t m, int64_t k, int64_t n, uint32_t seed, bool transposed)
       : m(m),
         k(k),
         n(n),
@@ -134,7 +134,7 @@ TEST_P(GemmBf16Test, ProductEqualsPlainLoopOverRoundedOperandsForAnyShape) {
       for (int64_t k : {1, 2, 13, 31, 32, 33, 64, 67}) {
         SCOPED_TRACE(testing::Message() << "m " << m << " n " << n << " k " << k);
         ++seed;
-        Product p(m, k, n, seed, seed % 2 == 0);
+        Bf16Product p(m, k, n, seed, seed % 2 == 0);
         p.Pack(kernels());
         GemmArgs args = p.Args(seed % 7 == 0 ? Activation::kGelu : Activation::kNone);
         if (seed % 3 == 0) args.bias = nullptr;
@@ -150,7 +150,7 @@ TEST_P(GemmBf16Test, ProductEqualsPlainLoopOverRoundedOperandsForAnyShape) {
 TEST_P(GemmBf16Test, DeepAndLongProductsUseAllOfTheScratch) {
   for (const auto& [m, k] : {std::pair<int64_t, int64_t>{19, 5000}, {700, 1100}, {3, 70000}}) {
     SCOPED_TRACE(testing::Message() << "m " << m << " k " << k);
-    Product p(m, k, 35, 3, false);
+    Bf16Product p(m, k, 35, 3, false);
     p.Pack(kernels());
     const GemmArgs args = p.Args(Activation::kRelu);
     p.Run(kernels(), args);
@@ -163,7 +163,7 @@ TEST_P(GemmBf16Test, EveryActivationAndPartialColumnsAreFinished) {
   for (Activation activation :
        {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kTanh}) {
     SCOPED_TRACE(static_cast<int>(activation));
-    Product p(45, 20, 109, 7, true);
+    Bf16Product p(45, 20, 109, 7, true);
     p.Pack(kernels());
     const GemmArgs args = p.Args(activation);
     p.Run(kernels(), args);
@@ -174,17 +174,17 @@ TEST_P(GemmBf16Test, EveryActivationAndPartialColumnsAreFinished) {
 TEST_P(GemmBf16Test, NoBitOfARowDependsOnTheOthersNorOnTheDivision) {
   for (const auto& [m, k, n] :
        {std::tuple<int64_t, int64_t, int64_t>{77, 131, 203}, {65, 384, 96}}) {
-    Product whole(m, k, n, 5, false);
+    Bf16Product whole(m, k, n, 5, false);
     whole.Pack(kernels());
     whole.Run(kernels(), whole.Args(Activation::kTanh));
     for (int parts : {2, 3, 7}) {
-      Product divided(m, k, n, 5, false);
+      Bf16Product divided(m, k, n, 5, false);
       divided.Pack(kernels());
       divided.Run(kernels(), divided.Args(Activation::kTanh), nullptr, parts);
       EXPECT_EQ(divided.c, whole.c) << parts << " parts";
     }
     for (int64_t row : {int64_t{0}, int64_t{17}, m - 1}) {
-      Product alone(1, k, n, 5, false);
+      Bf16Product alone(1, k, n, 5, false);
       std::copy_n(whole.a.begin() + row * whole.lda, k, alone.a.begin());
       std::copy_n(whole.residual.begin() + row * whole.ldr, n, alone.residual.begin());
       alone.bias = whole.bias;
@@ -201,7 +201,7 @@ TEST_P(GemmBf16Test, NoBitOfARowDependsOnTheOthersNorOnTheDivision) {
 TEST_P(GemmBf16Test, Int8WeightsAreExactAndScaledByColumn) {
   for (const bool transposed : {false, true}) {
     const int64_t m = 21, k = 50, n = 41;
-    Product p(m, k, n, 11, transposed);
+    Bf16Product p(m, k, n, 11, transposed);
     std::mt19937 random(3);
     std::vector<int8_t> values(p.b.size());
     for (size_t i = 0; i < values.size(); ++i) {
@@ -225,7 +225,7 @@ TEST_P(GemmBf16Test, Int8WeightsAreExactAndScaledByColumn) {
     // The factor and the bias are two roundings in tiles of any number of rows.
     const std::vector<float> together = p.c, rows = p.a;
     for (int64_t first = 0; first < m; ++first) {
-      Product fewer(m - first, k, n, 11, transposed);
+      Bf16Product fewer(m - first, k, n, 11, transposed);
       std::copy(rows.begin() + first * p.lda, rows.begin() + (m - 1) * p.lda + k, fewer.a.begin());
       fewer.bias = p.bias;
       fewer.packed = AlignedBuffer(static_cast<size_t>(kernels().PackedBytes(k, n)));
@@ -247,7 +247,7 @@ TEST_P(GemmBf16Test, RoundsToTheNearestAndToEvenWhereTwoAreAsNear) {
   // 1 + 2^-8 lies between 1 and 1 + 2^-7; 1 + 3 * 2^-8 between odd and even the other way.
   const float ties[] = {1.00390625f, 1.01171875f, -1.00390625f, 1.0039063f, 1.0039062f};
   for (const float x : ties) {
-    Product p(1, 1, 1, 1, false);
+    Bf16Product p(1, 1, 1, 1, false);
     p.a[0] = x;
     p.b[0] = 1;
     p.Pack(kernels());
@@ -266,7 +266,7 @@ TEST_P(GemmBf16Test, RoundsToTheNearestAndToEvenWhereTwoAreAsNear) {
 
 TEST_P(GemmBf16Test, InfinityAndNoNumberAreThoseOfFloatArithmeticAndStayInTheirRow) {
   const int64_t m = 35, k = 40, n = 37;
-  Product p(m, k, n, 9, false);
+  Bf16Product p(m, k, n, 9, false);
   p.a[3 * p.lda + 5] = kInfinity;
   p.a[7 * p.lda + 5] = -kInfinity;
   p.a[9 * p.lda + 39] = std::numeric_limits<float>::quiet_NaN();
@@ -302,7 +302,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, GemmBf16Test, testing::ValuesIn(AllKernels()),
 TEST(GemmBf16Test, WideningAndTheVectorsOwnProductsGiveTheSameBits) {
   const Bf16Kernels* dot = Bf16DotKernelsFor(DetectIsa());
   if (dot == nullptr) return;
-  Product widened(29, 211, 75, 13, false), multiplied(29, 211, 75, 13, false);
+  Bf16Product widened(29, 211, 75, 13, false), multiplied(29, 211, 75, 13, false);
   widened.Pack(Bf16KernelsFor(Isa::kAvx512));
   multiplied.Pack(*dot);
   widened.Run(Bf16KernelsFor(Isa::kAvx512), widened.Args());

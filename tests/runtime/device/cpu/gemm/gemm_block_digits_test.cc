@@ -26,7 +26,8 @@ std::vector<Isa> ByteTiers() {
 
 // The same weights, packed.
 struct Packed {
-  Packed(const BlockDigitKernels& kernels, const Stored& stored, uint32_t seed, Product& product) {
+  Packed(const BlockDigitKernels& kernels, const Stored& stored, uint32_t seed,
+         GuardedProduct& product) {
     const Blocks blocks(stored, seed, product);
     form = blocks.form;
     packed = AlignedBuffer(static_cast<size_t>(kernels.packed_bytes(product.k, product.n, form)));
@@ -57,7 +58,7 @@ class GemmBlockDigitsTest : public testing::TestWithParam<Isa> {
   }
 
   // Whether every sum is as near to that of its terms as sums of floats are.
-  static void ExpectExact(const Product& p, int64_t row) {
+  static void ExpectExact(const GuardedProduct& p, int64_t row) {
     for (int64_t j = 0; j < p.n; ++j) {
       double sum = 0, squares = 0;
       for (int64_t i = 0; i < p.k; ++i) {
@@ -88,7 +89,7 @@ TEST_P(GemmBlockDigitsTest, RowsAreExactAndHaveTheSameBitsHoweverManyThereAre) {
           SCOPED_TRACE(testing::Message()
                        << stored.bits << " bits kept as " << stored.kept << ", blocks of "
                        << stored.block << ", m " << m << " n " << n << " k " << k);
-          Product p({m, k, n}, ++seed, /*transposed=*/true);
+          GuardedProduct p({m, k, n}, ++seed, /*transposed=*/true);
           const Packed b(kernels(), stored, seed, p);
           GemmArgs args = p.Args(Activation::kNone);
           args.bias = nullptr;
@@ -120,7 +121,7 @@ TEST_P(GemmBlockDigitsTest, SmallElementsBesideLargeOnesKeepTheirDigits) {
   for (const float value : {100.0f, 3e3f, 1e4f, 1.7e9f, -1e30f}) {
     for (const int large : {1, 2, 5, 40}) {
       SCOPED_TRACE(testing::Message() << large << " of " << value);
-      Product p({5, 640, 40}, 5, /*transposed=*/true);
+      GuardedProduct p({5, 640, 40}, 5, /*transposed=*/true);
       for (int64_t row = 0; row < p.m; row += 2) {
         for (int i = 0; i < large; ++i) p.a[row * p.lda + (7 + 15 * i) % p.k] = value;
       }
@@ -142,7 +143,7 @@ TEST_P(GemmBlockDigitsTest, SmallElementsBesideLargeOnesKeepTheirDigits) {
 }
 
 TEST_P(GemmBlockDigitsTest, RowsOfAnyMagnitudeHaveTheirDigits) {
-  Product p({8, 96, 40}, 5, /*transposed=*/true);
+  GuardedProduct p({8, 96, 40}, 5, /*transposed=*/true);
   const float scales[] = {1e-44f, 1e-36f, 1e-30f, 1.0f, 1e20f, 1e34f, 0.0f, 1e36f};
   for (int64_t row = 0; row < p.m; ++row) {
     for (int64_t i = 0; i < p.k; ++i) p.a[row * p.lda + i] *= scales[row];
@@ -159,7 +160,7 @@ TEST_P(GemmBlockDigitsTest, RowsOfAnyMagnitudeHaveTheirDigits) {
 
 TEST_P(GemmBlockDigitsTest, InfinityAndNoNumberStayInTheirRows) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  Product p({6, 70, 40}, 5, /*transposed=*/true);
+  GuardedProduct p({6, 70, 40}, 5, /*transposed=*/true);
   p.a[1 * p.lda + 7] = kInfinity;
   p.a[3 * p.lda + 69] = std::numeric_limits<float>::quiet_NaN();
   const Packed b(kernels(), {4, 4, 0, 32, true}, 5, p);

@@ -31,9 +31,9 @@ TEST_P(GemmBlocksTest, HaveEveryBitOfTheProductsByFloats) {
           SCOPED_TRACE(testing::Message() << testing::PrintToString(stored) << ", m " << m << " n "
                                           << n << " k " << k);
           ++seed;
-          Product p({m, k, n}, seed, /*transposed=*/true);
+          GuardedProduct p({m, k, n}, seed, /*transposed=*/true);
           const Blocks blocks(stored, seed, p);
-          Product wide({m, k, n}, seed, /*transposed=*/true);
+          GuardedProduct wide({m, k, n}, seed, /*transposed=*/true);
           wide.b = p.b;
           AlignedBuffer packed(static_cast<size_t>(kernels.PackedBytes(k, n, blocks.form)));
           kernels.pack(blocks.source, blocks.form, k, n, packed.data());

@@ -43,9 +43,9 @@ inline double Apply(Activation activation, double x) {
 
 // A product with everything around it that a kernel must not touch or may not rely on: strides
 // wider than the rows and canaries in the gaps of C.
-class Product {
+class GuardedProduct {
  public:
-  Product(const Case& c, uint32_t seed, bool transposed, bool int8 = false)
+  GuardedProduct(const Case& c, uint32_t seed, bool transposed, bool int8 = false)
       : m(c.m), k(c.k), n(c.n), lda(k + 3), ldc(n + 5), ldr(n + 1), transposed_(transposed) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<float> uniform(-1, 1);
@@ -115,10 +115,10 @@ class Product {
 };
 
 // Int8 weights with factors, and the floats that they stand for.
-struct Int8Product : Product {
+struct Int8Product : GuardedProduct {
   // `int8`: whether they are multiplied as they are, or as the floats.
   Int8Product(const Case& c, uint32_t seed, bool transposed, bool int8 = true)
-      : Product(c, seed, transposed, int8) {
+      : GuardedProduct(c, seed, transposed, int8) {
     std::mt19937 random(seed);
     scales.resize(static_cast<size_t>(c.n));
     for (float& scale : scales) scale = 0.001f * static_cast<float>(1 + random() % 9);
@@ -148,7 +148,7 @@ class GemmOfTier : public testing::TestWithParam<Isa> {
     const GemmKernels* digits = DigitGemmKernelsFor(GetParam());
     return tiles != nullptr || digits == nullptr ? kernels() : *digits;
   }
-  AlignedBuffer PackB(const Product& p, float scale = 1) const {
+  AlignedBuffer PackB(const GuardedProduct& p, float scale = 1) const {
     AlignedBuffer packed(sizeof(float) * static_cast<size_t>(kernels().PackedFloats(p.k, p.n)));
     kernels().pack(p.Source(), p.k, p.n, scale, reinterpret_cast<float*>(packed.data()));
     return packed;

@@ -141,14 +141,14 @@ TEST_P(GemmNumbersTest, InfinityAndNoNumberAmongTheWeightsStayInTheirColumns) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const int64_t m : {5, 40, 70}) {
     const Case c = {m, 70, 60};
-    Product finite(c, 5, false);
-    Product p(c, 5, false);
+    GuardedProduct finite(c, 5, false);
+    GuardedProduct p(c, 5, false);
     p.b[7 * p.ldb + 11] = -kInfinity;
     p.b[8 * p.ldb + 50] = std::numeric_limits<float>::quiet_NaN();
     // Times numbers of both signs: infinity less infinity in half of the rows.
     p.b[3 * p.ldb + 30] = kInfinity;
     p.b[4 * p.ldb + 30] = kInfinity;
-    for (Product* product : {&finite, &p}) {
+    for (GuardedProduct* product : {&finite, &p}) {
       const AlignedBuffer packed = PackB(*product);
       GemmArgs args = product->Args(Activation::kNone);
       args.packed_b = packed.data();

@@ -15,13 +15,13 @@ class GemmPartitionTest : public GemmOfTier {};
 
 TEST_P(GemmPartitionTest, PartsOfAnyPartitionGiveTheSameBits) {
   for (const Case& c : {Case{37, 70, 200}, Case{1, 64, 500}, Case{300, 16, 10}}) {
-    Product whole(c, 5, false);
+    GuardedProduct whole(c, 5, false);
     const AlignedBuffer packed = PackB(whole);
     GemmArgs args = whole.Args(Activation::kGelu);
     args.packed_b = packed.data();
     kernels().part(args, {0, c.m, 0, kernels().Panels(c.n)});
     for (int parts : {1, 2, 3, 7, 16}) {
-      Product divided(c, 5, false);
+      GuardedProduct divided(c, 5, false);
       GemmArgs part_args = divided.Args(Activation::kGelu);
       part_args.packed_b = packed.data();
       for (int part = 0; part < parts; ++part) {
@@ -37,7 +37,7 @@ TEST_P(GemmPartitionTest, RowsDoNotDependOnTheirMates) {
   for (const Case& c : {Case{9, 100, 60}, Case{9, 1300, 60}, Case{21, 1300, 60}, Case{70, 420, 60},
                         Case{130, 700, 60}}) {
     SCOPED_TRACE(testing::Message() << c.m << " x " << c.k);
-    Product p(c, 5, false);
+    GuardedProduct p(c, 5, false);
     const AlignedBuffer packed = PackB(p);
     GemmArgs args = p.Args(Activation::kNone);
     args.packed_b = packed.data();

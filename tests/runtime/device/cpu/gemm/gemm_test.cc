@@ -20,7 +20,7 @@ TEST_P(GemmTest, PackedProductEqualsPlainLoopForAnyShape) {
       for (int64_t k : {1, 2, 13, 64}) {
         SCOPED_TRACE(testing::Message() << "m " << m << " n " << n << " k " << k);
         ++seed;
-        Product p({m, k, n}, seed, seed % 2 == 0);
+        GuardedProduct p({m, k, n}, seed, seed % 2 == 0);
         const AlignedBuffer packed = PackB(p);
         GemmArgs args = p.Args(Activation::kNone);
         args.packed_b = packed.data();
@@ -42,7 +42,7 @@ TEST_P(GemmTest, DeepProductIsSummedInStretches) {
         Case{19, 2049, 50}, Case{19, 5000, 50}, Case{100, 5000, 50}, Case{32, 389, 50},
         Case{49, 801, 100}, Case{140, 1536, 50}}) {
     SCOPED_TRACE(testing::Message() << "m " << c.m << " k " << c.k);
-    Product p(c, 3, false);
+    GuardedProduct p(c, 3, false);
     const AlignedBuffer packed = PackB(p);
     GemmArgs args = p.Args(Activation::kRelu);
     args.packed_b = packed.data();
@@ -65,7 +65,7 @@ TEST_P(GemmTest, EveryActivationIsAppliedBeforeTheResidual) {
         Activation::kTanh, Activation::kSigmoid, Activation::kSilu, Activation::kQuickGelu,
         Activation::kGeluDoubled, Activation::kGeluTanhDoubled}) {
     SCOPED_TRACE(static_cast<int>(activation));
-    Product p({13, 20, 101}, 7, true);
+    GuardedProduct p({13, 20, 101}, 7, true);
     const AlignedBuffer packed = PackB(p);
     GemmArgs args = p.Args(activation);
     args.packed_b = packed.data();
@@ -75,7 +75,7 @@ TEST_P(GemmTest, EveryActivationIsAppliedBeforeTheResidual) {
 }
 
 TEST_P(GemmTest, ResidualMayBeTheResultItself) {
-  Product p({10, 2100, 96}, 9, false);
+  GuardedProduct p({10, 2100, 96}, 9, false);
   const AlignedBuffer packed = PackB(p);
   std::vector<float> in_place = p.residual;
   GemmArgs args = p.Args(Activation::kNone);
@@ -116,7 +116,7 @@ TEST_P(GemmTest, ResidualMayBeTheResultOfInt8WeightsItself) {
 TEST_P(GemmTest, LargestInt8ProductsDoNotOverflow) {
   const int64_t k = kDeepestDigits;
   for (const int8_t weight : {int8_t{-128}, int8_t{127}}) {
-    Product p({2, k, 3}, 1, false, /*int8=*/true);
+    GuardedProduct p({2, k, 3}, 1, false, /*int8=*/true);
     std::fill_n(p.a.begin(), k, -1.0f);
     std::fill_n(p.a.begin() + p.lda, k, 1.0f);
     const std::vector<int8_t> values(static_cast<size_t>(k * 3), weight);
@@ -136,7 +136,7 @@ TEST_P(GemmTest, LargestInt8ProductsDoNotOverflow) {
 }
 
 TEST_P(GemmTest, PackMultipliesByScale) {
-  Product p({4, 30, 33}, 11, false);
+  GuardedProduct p({4, 30, 33}, 11, false);
   const AlignedBuffer packed = PackB(p, 0.25f);
   GemmArgs args = p.Args(Activation::kNone);
   args.packed_b = packed.data();
@@ -176,13 +176,13 @@ TEST_P(GemmTest, ProductsByHalvesAreThoseByTheFloatsThatTheyAre) {
         for (int64_t k : {1, 13, 64, 257, 600}) {
           SCOPED_TRACE(testing::Message() << "m " << m << " n " << n << " k " << k);
           ++seed;
-          Product p({m, k, n}, seed, seed % 2 == 0);
+          GuardedProduct p({m, k, n}, seed, seed % 2 == 0);
           std::vector<uint16_t> halves;
           for (float& value : p.b) {
             halves.push_back(f16 ? FloatToHalf(value) : FloatToBFloat16(value));
             value = f16 ? HalfToFloat(halves.back()) : BFloat16ToFloat(halves.back());
           }
-          Product wide({m, k, n}, seed, seed % 2 == 0);
+          GuardedProduct wide({m, k, n}, seed, seed % 2 == 0);
           wide.b = p.b;
           AlignedBuffer packed(sizeof(uint16_t) * static_cast<size_t>(kernels.PackedHalves(k, n)));
           kernels.pack_half({halves.data(), p.ldb, p.Source().transposed}, k, n,
@@ -217,7 +217,7 @@ TEST_P(GemmTest, UnpackedProductEqualsPlainLoop) {
       for (int64_t n : {1, 30, 48, 100}) {
         for (int64_t k : {0, 1, 33, 2050}) {
           SCOPED_TRACE(testing::Message() << "m " << m << " n " << n << " k " << k);
-          Product p({m, k, n}, ++seed, transposed);
+          GuardedProduct p({m, k, n}, ++seed, transposed);
           AlignedBuffer scratch(sizeof(float) * kernels().UnpackedScratchFloats(k));
           UnpackedGemmArgs args{.gemm = p.Args(Activation::kNone),
                                 .b = p.Source(),
