@@ -24,7 +24,6 @@
 namespace reprise::cli {
 namespace {
 
-
 absl::StatusOr<Graph> ParseNamed(absl::string_view text, const std::string& name) {
   absl::StatusOr<Graph> graph = Parse(text);
   if (graph.ok()) return graph;

@@ -27,7 +27,6 @@
 namespace reprise::cli {
 namespace {
 
-
 // Quoted where a comma or a quote is in it.
 std::string Cell(const std::string& text) {
   if (!absl::StrContains(text, ',') && !absl::StrContains(text, '"')) return text;

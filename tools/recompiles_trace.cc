@@ -23,7 +23,6 @@
 namespace reprise::cli {
 namespace {
 
-
 std::string ValueText(const Value& value) {
   return absl::StrCat(value.name, ": ", DTypeName(value.dtype),
                       value.shape.has_value() ? ShapeToString(*value.shape) : "[?]");

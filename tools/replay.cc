@@ -22,7 +22,6 @@
 namespace reprise::cli {
 namespace {
 
-
 bool IsStoredRecipe(const std::string& path) { return absl::EndsWith(path, ".rps"); }
 
 absl::StatusOr<FilledFrame> FillFromModel(const ReplayOptions& options, LocalEngine& local,

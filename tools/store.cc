@@ -106,8 +106,8 @@ std::string JsonText(const OrderedJson& json) {
 // A file as JSON: its name and size, and what it says of itself or what is wrong with it.
 OrderedJson FileJson(const Inspected& file, const std::map<uint64_t, uint64_t>& uses) {
   OrderedJson json = {{"file", file.entry.file},
-               {"bytes", file.entry.bytes},
-               {"modified_unix_s", file.entry.modified_unix_s}};
+                      {"bytes", file.entry.bytes},
+                      {"modified_unix_s", file.entry.modified_unix_s}};
   if (!file.facts.ok()) {
     json["damaged"] = std::string(file.facts.status().message());
     return json;

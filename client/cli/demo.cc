@@ -19,7 +19,6 @@
 namespace reprise::cli {
 namespace {
 
-
 struct DemoFlags {
   ServerFlags server;
   std::string metrics = "localhost:8002";

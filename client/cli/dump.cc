@@ -17,7 +17,6 @@ using recipe::v1::Launch;
 using recipe::v1::Operand;
 using recipe::v1::Recipe;
 
-
 struct DumpFlags {
   ServerFlags server;
   std::string key;

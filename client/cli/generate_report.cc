@@ -126,19 +126,19 @@ std::string GenerateReport(const GenerateLoadResult& result) {
 std::string GenerateJson(const GenerateLoadResult& result, const GenerateLoadOptions& options) {
   const TokenTally tally = TokenTallyOf(result);
   OrderedJson json = {{"model", options.model},
-               {"concurrency", options.concurrency},
-               {"rate", options.rate},
-               {"seconds", result.seconds},
-               {"requests", result.samples.size()},
-               {"failed", result.samples.size() - tally.first.size()},
-               {"new_tokens", tally.tokens},
-               {"prompt_tokens", tally.prompt},
-               {"new_tokens_per_second", static_cast<double>(tally.tokens) / result.seconds},
-               {"first_token_ms", TimesJson(tally.first)},
-               {"per_token_ms", TimesJson(tally.each)},
-               {"between_tokens_ms", TimesJson(tally.between)},
-               {"total_ms", TimesJson(tally.total)},
-               {"errors", OrderedJson::array()}};
+                      {"concurrency", options.concurrency},
+                      {"rate", options.rate},
+                      {"seconds", result.seconds},
+                      {"requests", result.samples.size()},
+                      {"failed", result.samples.size() - tally.first.size()},
+                      {"new_tokens", tally.tokens},
+                      {"prompt_tokens", tally.prompt},
+                      {"new_tokens_per_second", static_cast<double>(tally.tokens) / result.seconds},
+                      {"first_token_ms", TimesJson(tally.first)},
+                      {"per_token_ms", TimesJson(tally.each)},
+                      {"between_tokens_ms", TimesJson(tally.between)},
+                      {"total_ms", TimesJson(tally.total)},
+                      {"errors", OrderedJson::array()}};
   for (const auto& [error, count] : tally.errors) {
     json["errors"].push_back({{"error", error}, {"requests", count}});
   }

@@ -175,10 +175,10 @@ OrderedJson DataOf(const OutputTensor& output) {
 
 OrderedJson AnswerJson(const InferResult& result, double milliseconds) {
   OrderedJson json = {{"model", result.model()},
-               {"version", result.version()},
-               {"milliseconds", milliseconds},
-               {"outputs", OrderedJson::array()},
-               {"parameters", OrderedJson::object()}};
+                      {"version", result.version()},
+                      {"milliseconds", milliseconds},
+                      {"outputs", OrderedJson::array()},
+                      {"parameters", OrderedJson::object()}};
   for (const OutputTensor& output : result.outputs()) {
     json["outputs"].push_back(
         {{"name", std::string(output.name)},

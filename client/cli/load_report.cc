@@ -180,18 +180,18 @@ std::string LoadJson(const LoadResult& result, const LoadOptions& options) {
   const RequestTally tally = RequestTallyOf(result);
   const auto answered = static_cast<double>(tally.milliseconds.size());
   OrderedJson json = {{"model", options.model},
-               {"concurrency", options.concurrency},
-               {"batch", options.batch},
-               {"seconds", result.seconds},
-               {"requests", result.samples.size()},
-               {"failed", result.samples.size() - tally.milliseconds.size()},
-               {"requests_per_second", answered / result.seconds},
-               {"unit", Unit(result)},
-               {"units", tally.units},
-               {"units_per_second", static_cast<double>(tally.units) / result.seconds},
-               {"latency_ms", LatencyJson(tally.milliseconds)},
-               {"buckets", OrderedJson::array()},
-               {"errors", OrderedJson::array()}};
+                      {"concurrency", options.concurrency},
+                      {"batch", options.batch},
+                      {"seconds", result.seconds},
+                      {"requests", result.samples.size()},
+                      {"failed", result.samples.size() - tally.milliseconds.size()},
+                      {"requests_per_second", answered / result.seconds},
+                      {"unit", Unit(result)},
+                      {"units", tally.units},
+                      {"units_per_second", static_cast<double>(tally.units) / result.seconds},
+                      {"latency_ms", LatencyJson(tally.milliseconds)},
+                      {"buckets", OrderedJson::array()},
+                      {"errors", OrderedJson::array()}};
   for (const std::string& name : InOrder(tally.buckets)) {
     const BucketRow& row = tally.buckets.at(name);
     OrderedJson captures = OrderedJson::object();

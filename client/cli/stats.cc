@@ -13,7 +13,6 @@
 namespace reprise::cli {
 namespace {
 
-
 struct StatsFlags {
   ServerFlags server;
   std::string model;

@@ -51,13 +51,14 @@ void RgbFromInvertedCmyk(Image& image) {
 
 // Fills `image`; `is_cmyk` says what its bytes are. All locals outlive the jumps.
 DecodeOutcome Decompress(jpeg_decompress_struct& info, JpegErrors& errors, absl::string_view bytes,
-                   const DecodeLimits& limits, Image& image, bool& is_cmyk) {
+                         const DecodeLimits& limits, Image& image, bool& is_cmyk) {
   if (setjmp(errors.back) != 0) return DecodeOutcome::kDamaged;
   jpeg_create_decompress(&info);
   jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   jpeg_read_header(&info, TRUE);
   is_cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
-  if (!CheckPixels(info.image_width, info.image_height, limits).ok()) return DecodeOutcome::kTooLarge;
+  if (!CheckPixels(info.image_width, info.image_height, limits).ok())
+    return DecodeOutcome::kTooLarge;
   info.out_color_space = is_cmyk ? JCS_CMYK : JCS_EXT_RGBX;
   jpeg_start_decompress(&info);
   image = Image(static_cast<int>(info.output_width), static_cast<int>(info.output_height));

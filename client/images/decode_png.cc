@@ -38,8 +38,9 @@ void ReadBytes(png_structp png, png_bytep to, size_t size) {
 }
 
 // Fills `image` with red, green, blue and a filler, whatever the file holds.
-DecodeOutcome Decompress(png_structp png, png_infop info, PngSource& source, const DecodeLimits& limits,
-                   Image& image, int64_t& width, int64_t& height, std::vector<png_bytep>& rows) {
+DecodeOutcome Decompress(png_structp png, png_infop info, PngSource& source,
+                         const DecodeLimits& limits, Image& image, int64_t& width, int64_t& height,
+                         std::vector<png_bytep>& rows) {
   if (setjmp(png_jmpbuf(png)) != 0) return DecodeOutcome::kDamaged;
   png_set_read_fn(png, &source, ReadBytes);
   // Chunks beside the pixels may be as large as they like: they are not kept.
@@ -86,7 +87,8 @@ absl::StatusOr<Decoded> DecodePng(absl::string_view bytes, const DecodeLimits& l
     return absl::ResourceExhaustedError("libpng has no memory");
   }
   int64_t width = 0, height = 0;
-  const DecodeOutcome outcome = Decompress(png, info, source, limits, decoded.image, width, height, rows);
+  const DecodeOutcome outcome =
+      Decompress(png, info, source, limits, decoded.image, width, height, rows);
   png_destroy_read_struct(&png, &info, nullptr);
   switch (outcome) {
     case DecodeOutcome::kTooLarge:

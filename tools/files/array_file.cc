@@ -82,13 +82,15 @@ absl::StatusOr<std::vector<ArrayFile>> ReadArchive(absl::string_view file,
     const uint64_t packed_size = LittleEndian(file.substr(at + 20, 4));
     const uint64_t size = LittleEndian(file.substr(at + 24, 4));
     const size_t name_size = LittleEndian(file.substr(at + 28, 2));
-    const size_t more = LittleEndian(file.substr(at + 30, 2)) + LittleEndian(file.substr(at + 32, 2));
+    const size_t more =
+        LittleEndian(file.substr(at + 30, 2)) + LittleEndian(file.substr(at + 32, 2));
     const size_t local = LittleEndian(file.substr(at + 42, 4));
     std::string name(file.substr(at + 46, name_size));
     at += 46 + name_size + more;
-    if (local > file.size() || file.size() - local < 30) return BadFile(path, "has a damaged entry");
-    const size_t data =
-        local + 30 + LittleEndian(file.substr(local + 26, 2)) + LittleEndian(file.substr(local + 28, 2));
+    if (local > file.size() || file.size() - local < 30)
+      return BadFile(path, "has a damaged entry");
+    const size_t data = local + 30 + LittleEndian(file.substr(local + 26, 2)) +
+                        LittleEndian(file.substr(local + 28, 2));
     if (data > file.size() || packed_size > file.size() - data || size > kMostFileBytes) {
       return BadFile(path, absl::StrCat("has a damaged entry '", name, "'"));
     }

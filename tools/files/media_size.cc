@@ -30,7 +30,8 @@ absl::StatusOr<Size> WavSize(absl::string_view head, int64_t file_bytes, const s
   for (size_t at = 12; at + 8 <= head.size();) {
     const absl::string_view kind = head.substr(at, 4);
     const uint64_t size = LittleEndian(head.substr(at + 4, 4));
-    if (kind == "fmt " && at + 24 <= head.size()) frame_bytes = LittleEndian(head.substr(at + 20, 2));
+    if (kind == "fmt " && at + 24 <= head.size())
+      frame_bytes = LittleEndian(head.substr(at + 20, 2));
     if (kind == "data") {
       if (frame_bytes == 0) break;
       // A writer that did not know the size at its beginning wrote the largest one.

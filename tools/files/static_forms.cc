@@ -12,8 +12,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "tools/files/row_forms.h"
 #include "tools/files/node_maker.h"
+#include "tools/files/row_forms.h"
 
 namespace reprise::cli {
 namespace {

@@ -22,7 +22,6 @@
 namespace reprise::cli {
 namespace {
 
-
 std::string DimsText(const std::vector<Dim>& dims) {
   return absl::StrCat(
       "[",

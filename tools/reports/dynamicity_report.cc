@@ -13,7 +13,6 @@
 namespace reprise::cli {
 namespace {
 
-
 std::string Percentage(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
 
 // "little dynamicity", "a lot of dynamicity".
