@@ -35,7 +35,7 @@ QueueOptions<Part> QueueOptionsOf(Engine& engine, const ModelVersion& version,
       !settings.buckets.contains("batch")) {
     options.enough_rows = BucketPolicy::DefaultRows().back();
   }
-  if (settings.max_queue_requests > 0) options.max_requests = settings.max_queue_requests;
+  options.max_requests = MostWaiting(settings);
   if (settings.max_queue_bytes > 0) options.max_bytes = settings.max_queue_bytes;
   const int64_t full = TokensOfLargestReplay(*model->buckets());
   options.max_tokens = std::max(options.max_tokens, SaturatingProduct(kQueuedBatches, full));
@@ -64,6 +64,11 @@ int64_t TokensOfLargestReplay(const BucketPolicy& buckets) {
     fewest_rows[axis.axis] = is_batch ? axis.sizes.front() : axis.sizes.back();
   }
   return std::max(buckets.max_batch_tokens, buckets.Elements(fewest_rows));
+}
+
+int64_t MostWaiting(const ModelSettings& settings) {
+  return settings.max_queue_requests > 0 ? settings.max_queue_requests
+                                         : QueueOptions<Part>().max_requests;
 }
 
 std::shared_ptr<RequestQueue> OpenQueue(Engine& engine, RequestScheduler& scheduler,

@@ -33,6 +33,10 @@ struct QueueLimits {
 // sizes of the fewest rows, which are let through above it.
 int64_t TokensOfLargestReplay(const BucketPolicy& buckets);
 
+// Returns how many requests for a model may wait at once: `max_queue_size` of its config, or the
+// default of every queue.
+int64_t MostWaiting(const ModelSettings& settings);
+
 // The queue of `servable`, whose model is loaded. Engine, scheduler and `version` outlive it.
 std::shared_ptr<RequestQueue> OpenQueue(Engine& engine, RequestScheduler& scheduler,
                                         const ModelVersion& version, const Servable& servable,

@@ -25,6 +25,8 @@ class TextThreads {
 
   // RESOURCE_EXHAUSTED where the system has not even one thread.
   absl::Status Start(int threads);
+  // Returns how many threads Start made.
+  int64_t count() const { return static_cast<int64_t>(threads_.size()); }
   // Waits for tasks that run; others never do.
   void Stop();
 

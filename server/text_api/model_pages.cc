@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "server/requests/queue.h"
 #include "server/text_api/json_text.h"
 
 namespace reprise {
@@ -59,6 +60,9 @@ std::string TypeObject(const TextModel& text) {
   return "null";
 }
 
+// Returns the members that clients of text-embeddings-inference read, each with the bound that
+// holds here. `max_client_batch_size` is left out: the bytes of a request bound its texts, not
+// their number.
 absl::StatusOr<std::string> Info(const TextApiContext& context, const std::string& named) {
   ASSIGN_OR_RETURN(const std::string model, ChooseModel(context, named, TextTask::kNone));
   ASSIGN_OR_RETURN(const Repository::Found found, context.texts.repository->Find(model, ""));
@@ -66,11 +70,12 @@ absl::StatusOr<std::string> Info(const TextApiContext& context, const std::strin
   return absl::StrCat(
       "{\"model_id\":", Quoted(model), ",\"model_sha\":null,\"model_dtype\":\"",
       found.servable->settings.precision == Precision::kExact ? "float32" : "bfloat16",
-      "\",\"model_type\":", TypeObject(*text), ",\"max_concurrent_requests\":512",
+      "\",\"model_type\":", TypeObject(*text), ",\"max_concurrent_requests\":",
+      MostWaiting(found.servable->settings),
       ",\"max_input_length\":", text->max_tokens(),
       ",\"max_batch_tokens\":", found.servable->settings.max_batch_tokens,
-      ",\"max_batch_requests\":null,\"max_client_batch_size\":4096,\"auto_truncate\":false",
-      ",\"tokenization_workers\":1,\"version\":", Quoted(context.version),
+      ",\"max_batch_requests\":null,\"auto_truncate\":false,\"tokenization_workers\":",
+      context.texts.threads->count(), ",\"version\":", Quoted(context.version),
       ",\"sha\":null,\"docker_label\":null}");
 }
 

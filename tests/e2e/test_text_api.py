@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 
 import cohere
@@ -246,6 +247,10 @@ def test_info_names_the_model_and_its_limits(served):
     info = requests.get(served.url("sentences") + "/info", timeout=10).json()
     assert info["model_id"] == "sentences" and info["max_input_length"] == 64
     assert info["model_type"] == {"embedding": {"pooling": "mean"}}
+    # Bounds that hold: the queue's, which docs/serving.md names, and the threads that make tokens.
+    assert info["max_concurrent_requests"] == 16384
+    assert info["tokenization_workers"] == len(os.sched_getaffinity(0))
+    assert "max_client_batch_size" not in info
     labels = requests.get(served.url("moods") + "/info", timeout=10).json()["model_type"]
     assert labels["classifier"]["id2label"] == {str(i): label for i, label in enumerate(LABELS)}
 
