@@ -177,15 +177,17 @@ absl::Status RunCheck(const CheckFlags& flags) {
 void AddCheck(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CheckFlags>();
   CLI::App* command = app.add_subcommand(
-      "check", "Say whether a model can be served, and what it costs; no server");
+      "check", "Say whether a model can be served, and at which cost; no server");
   command->footer(
       "Exit 0 if it can, 1 if not, with every reason: the same that a server would give.\n"
       "Loads the model with its weights and measures its certificate, as a server does.");
   CLI::Option* model =
       command->add_option("model", flags->path, "Path of a model.onnx, or of a folder that has one")
           ->type_name("MODEL.onnx");
-  CLI::Option* ops = command->add_flag(
-      "--ops", flags->ops, "Print what is known of each op, and what is missing; needs no model");
+  CLI::Option* ops =
+      command->add_flag("--ops", flags->ops,
+                        "Print the facts known about each op, and the missing ones; needs no "
+                        "model");
   ops->excludes(model);
   command->add_option("--variant", flags->variant,
                       "Which file of the folder: int8 takes model_int8.onnx");
@@ -201,7 +203,7 @@ void AddCheck(CLI::App& app, Action& action) {
       });
   command
       ->add_option("--rank", flags->ranks,
-                   "INPUT=RANK: the rank of an input whose shape the file leaves open")
+                   "INPUT=RANK: rank of an input whose shape the file does not declare")
       ->type_name("INPUT=RANK")
       ->allow_extra_args(false)
       ->check([](const std::string& text) {
@@ -242,7 +244,7 @@ void AddCheck(CLI::App& app, Action& action) {
       ->type_name("BUCKET");
   command
       ->add_option("--inputs", flags->inputs_file,
-                   "JSON with the inputs to measure with, as for infer; made up without")
+                   "JSON with the inputs to measure with, as for infer; random if not given")
       ->needs(precision)
       ->check(CLI::ExistingFile);
   command

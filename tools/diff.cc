@@ -203,7 +203,7 @@ void AddDiff(CLI::App& app, Action& action) {
   };
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
-      "diff", "Why two models or recipes are not the same: the first cause, and both graphs");
+      "diff", "Show why two models or recipes differ: the first cause, and both graphs");
   command->footer(
       "A side is a model file (.onnx), a record of a recipe store (.rps), a text that `graph`,\n"
       "`dump --graph` or --dump-graphs wrote, BUNDLE#KEY, or the key of a recipe: that of a "
@@ -221,10 +221,10 @@ void AddDiff(CLI::App& app, Action& action) {
       ->capture_default_str();
   command
       ->add_option("--context", flags->options.context,
-                   "Rows that are the same around those that differ")
+                   "Equal rows to print around rows that differ")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
-  command->add_flag("--all", flags->options.all, "Every row, also those that are the same");
+  command->add_flag("--all", flags->options.all, "Print every row, equal ones included");
   AddJson(*command, flags->options.json);
   command->callback([flags, &action] {
     action = [flags]() -> absl::Status {

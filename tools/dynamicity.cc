@@ -104,7 +104,7 @@ absl::Status RunDynamicity(DynamicityFlags flags) {
 void AddDynamicity(CLI::App& app, Action& action) {
   auto flags = std::make_shared<DynamicityFlags>();
   CLI::App* command = app.add_subcommand(
-      "dynamicity", "How much the shapes of requests vary, along which axis, and what to do");
+      "dynamicity", "Show how much the shapes of requests vary, along which axis, and the remedy");
   command->footer(
       "A file has a shape a line (2x128), or as CSV a column an input with shapes, or a column an\n"
       "axis with sizes; a column `count` says how often. Without one the lines are in their order\n"
@@ -123,23 +123,25 @@ void AddDynamicity(CLI::App& app, Action& action) {
   command->add_option("--version", flags->version, "Only this version");
   command->add_option("--file", flags->file, "Judge shapes of this file; no server is asked")
       ->type_name("SHAPES");
-  command->add_option("--shapes", flags->shapes, "Shapes that are listed, the most frequent")
+  command
+      ->add_option("--shapes", flags->shapes,
+                   "Number of shapes to list, the most frequent "
+                   "first")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--dataset", flags->dataset, "Judge the batches of this data set")
       ->type_name("DIR|FILE");
-  command->add_option("--batch", flags->batches.batch, "Samples of a batch of the data set")
+  command->add_option("--batch", flags->batches.batch, "Samples in each batch of the data set")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
   command
-      ->add_option(
-          "--pad", flags->pad,
-          "longest: to the longest of the batch; buckets:N, further to one of N sizes; none")
+      ->add_option("--pad", flags->pad,
+                   "longest: pad to the longest of the batch; buckets:N: to one of N sizes; none")
       ->capture_default_str();
   command->add_option("--crop", flags->crop, "Cut or pad the last dims of every sample to this")
       ->type_name("HEIGHTxWIDTH");
-  command->add_flag("--csv", flags->csv, "Only the table, all of it, as CSV");
+  command->add_flag("--csv", flags->csv, "Print only the whole table, as CSV");
   AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunDynamicity(*flags); }; });
 }

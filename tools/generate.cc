@@ -206,7 +206,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   const auto options = std::make_shared<GenerateOptions>();
   options->sampling.temperature = 0;
   CLI::App* command =
-      app.add_subcommand("generate", "Make tokens with a decoder's file; no server");
+      app.add_subcommand("generate", "Generate tokens with a decoder's file; no server");
   command->footer(
       "Each prompt is a list of token ids. All of them are computed side by side. A line of the\n"
       "answer holds the number of its prompt, why it ended, and its ids. An encoder_model.onnx "
@@ -215,58 +215,70 @@ void AddGenerate(CLI::App& app, Action& action) {
   command->add_option("model", options->path, "Path of a model.onnx, or of its folder")
       ->required()
       ->type_name("MODEL.onnx");
-  command->add_option("--ids", options->prompts, "A prompt; may be given again")
+  command->add_option("--ids", options->prompts, "Prompt as token ids; may be given more than once")
       ->allow_extra_args(false)
       ->type_name("ID,ID,...");
   command
       ->add_option(
           "--features", options->features,
-          "A prompt for an encoder that takes no ids: float32 [1, ...]; may be given again")
+          "Prompt for an encoder that takes no ids: float32 [1, ...]; may be given more than once")
       ->allow_extra_args(false)
       ->type_name("FILE.npy");
   command
       ->add_option("--decoder-ids", options->decoder_ids,
-                   "Ids in front of the first new one, behind an encoder; else as its files say")
+                   "First ids of the decoder of an encoder-decoder; the ids in its files if not "
+                   "given")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("ID,ID,...");
   SamplingOptions& sampling = options->sampling;
-  command->add_option("--max-tokens", sampling.max_tokens, "New tokens of an answer, at most")
+  command->add_option("--max-tokens", sampling.max_tokens, "Most new tokens of an answer")
       ->capture_default_str();
-  command->add_option("--temperature", sampling.temperature, "0: the best token is taken")
+  command
+      ->add_option("--temperature", sampling.temperature,
+                   "Sampling temperature; 0 takes the "
+                   "best token")
       ->capture_default_str();
-  command->add_option("--top-k", sampling.top_k, "Draw among so many tokens; 0: all")
+  command->add_option("--top-k", sampling.top_k, "Sample from this many best tokens; 0: from all")
       ->capture_default_str();
-  command->add_option("--top-p", sampling.top_p, "Draw among the best that weigh so much together")
+  command
+      ->add_option("--top-p", sampling.top_p,
+                   "Sample from the best tokens whose probabilities "
+                   "add up to this")
       ->capture_default_str();
   command->add_option("--seed", sampling.seed, "Makes draws repeatable");
   command->add_option("--n", sampling.n, "Answers to each prompt")->capture_default_str();
   command
       ->add_option("--beams", options->beams.beams,
-                   "Search for the likeliest answers with so many; the best --n are told")
+                   "Beam search with this many beams; prints the best --n answers")
       ->capture_default_str();
   command
       ->add_option("--length-penalty", options->beams.length_penalty,
-                   "Of beams: an answer's score is over (its tokens) to this power")
+                   "Beams: divide the score of an answer by its number of tokens to this power")
       ->capture_default_str();
   command->add_flag_callback(
       "--early-stopping", [options] { options->beams.early_stopping = BeamOptions::Early::kFirst; },
-      "Of beams: end with the first answers, as many as beams");
+      "Beams: stop when as many answers have ended as there are beams");
   command->add_option("--logprobs", sampling.logprobs, "0: that of each token, below its answer")
       ->capture_default_str();
-  command->add_option("--eos", options->eos_ids, "An id that ends an answer; may be given again")
+  command
+      ->add_option("--eos", options->eos_ids,
+                   "Id that ends an answer; may be given more than "
+                   "once")
       ->allow_extra_args(false);
   command->add_option("--context", options->context, "Positions of a sequence; 0: the model's")
       ->capture_default_str();
-  command->add_option("--cache-dtype", options->cache_dtype, "How pages hold keys and values")
+  command->add_option("--cache-dtype", options->cache_dtype, "Type of the KV cache")
       ->check(CLI::IsMember({"f32", "bf16", "int8"}))
       ->capture_default_str();
-  command->add_option("--cache-mb", options->memory_mb, "Memory of keys and values, in MiB")
+  command->add_option("--cache-mb", options->memory_mb, "Memory for the KV cache, in MiB")
       ->capture_default_str();
-  command->add_option("--step-tokens", options->step_tokens, "New tokens of a step, at most")
+  command->add_option("--step-tokens", options->step_tokens, "Most new tokens of a step")
       ->capture_default_str();
   command->add_option("--threads", options->threads, "Threads of a step")->capture_default_str();
-  command->add_flag("!--no-speculation", options->speculate, "One token of a sequence a step");
+  command->add_flag("!--no-speculation", options->speculate,
+                    "No speculative decoding: one token "
+                    "of a sequence in each step");
   command->add_flag("--speed", options->speed, "Say how fast it was");
   command->callback([options, &action] { action = [options] { return Generate(*options); }; });
 }

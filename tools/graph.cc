@@ -166,7 +166,7 @@ void AddGraph(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<Flags>();
   GraphOptions& options = flags->options;
   CLI::App* command =
-      app.add_subcommand("graph", "Show a model's graph as text, behind any pass; no server");
+      app.add_subcommand("graph", "Show a model's graph as text, after any pass; no server");
   command->footer(
       "Without sizes the load passes run, over symbolic shapes. With them the capture passes run,\n"
       "and the graph is the one that a recipe of these sizes gets its kernels for. A line that\n"
@@ -182,12 +182,15 @@ void AddGraph(CLI::App& app, Action& action) {
       ->excludes(bucket)
       ->type_name("AXIS=SIZE,...");
   CLI::Option* after =
-      command->add_option("--after", options.after, "The graph behind this step")
+      command->add_option("--after", options.after, "Print the graph after this step")
           ->check([](const std::string& name) { return CheckName(name, /*steps=*/true); })
           ->type_name("PASS");
-  command->add_flag("--each", options.each, "The graph behind every pass that changes it")
+  command->add_flag("--each", options.each, "Print the graph after every pass that changes it")
       ->excludes(after);
-  command->add_option("--without", options.without, "Leave this pass out; may be given again")
+  command
+      ->add_option("--without", options.without,
+                   "Leave this pass out; may be given more than "
+                   "once")
       ->allow_extra_args(false)
       ->check([](const std::string& name) { return CheckName(name, /*steps=*/false); })
       ->type_name("PASS");

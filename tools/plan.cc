@@ -173,16 +173,18 @@ absl::Status RunPlan(const PlanFlags& flags) {
 void AddPlan(CLI::App& app, Action& action) {
   auto flags = std::make_shared<PlanFlags>();
   CLI::App* command =
-      app.add_subcommand("plan", "Find buckets for lengths: what each strategy would waste");
+      app.add_subcommand("plan", "Find buckets for lengths, and the waste of each strategy");
   command->footer(
       "A text file has a length a line; a CSV file a column `length` and, if wanted, `count`.\n"
       "The report ends with the lines to paste into config.pbtxt.");
   CLI::Option* file = command->add_option("lengths", flags->file, "File of lengths, .txt or .csv")
                           ->type_name("FILE");
-  CLI::Option* from =
-      command->add_option("--from", flags->from, "Take the lengths that came to this server")
-          ->excludes(file)
-          ->type_name("HOST:PORT");
+  CLI::Option* from = command
+                          ->add_option("--from", flags->from,
+                                       "Use the lengths of the requests that this "
+                                       "server received")
+                          ->excludes(file)
+                          ->type_name("HOST:PORT");
   flags->tls.Add(*command);
   command->add_option("--model", flags->model, "Of the server; may be left out if it has one")
       ->needs(from)

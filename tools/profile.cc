@@ -84,7 +84,7 @@ ProfileAction AddProfile(CLI::App& bench, CLI::Option* profile) {
   const auto flags = std::make_shared<Flags>();
   bench
       .add_option("--bucket", flags->bucket,
-                  "What to profile: a bucket (b1_s128), or sizes (batch=1,sequence=100)")
+                  "Bucket (b1_s128) or sizes (batch=1,sequence=100) to profile")
       ->needs(profile)
       ->type_name("BUCKET");
   AddMaxIsa(bench, flags->max_isa, "Highest instruction set to profile with, as for reprised")

@@ -286,7 +286,7 @@ std::string RecompilationsJson(const Recompilations& table) {
 void AddRecompiles(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<RecompilesFlags>();
   CLI::App* command = app.add_subcommand(
-      "recompiles", "Which modules a static graph would compile anew, at which step and why");
+      "recompiles", "List the modules that a static graph would recompile, at which step and why");
   command->footer(
       "A model file is run once a step with made-up inputs, without a server. Without .onnx at "
       "its\n"
@@ -294,7 +294,10 @@ void AddRecompiles(CLI::App& app, Action& action) {
       "fault has a row. A module is a scope in the names of nodes; the location is that which the\n"
       "exporter wrote down.");
   flags->server.Add(*command);
-  command->add_option("what", flags->what, "A model file, or a model of the server; all without")
+  command
+      ->add_option("what", flags->what,
+                   "Model file, or model of the server; all models of the "
+                   "server if not given")
       ->type_name("MODEL.onnx|NAME");
   command->add_option("--version", flags->version, "Only this version of the server's model");
   CLI::Option* steps =
@@ -311,7 +314,7 @@ void AddRecompiles(CLI::App& app, Action& action) {
   command
       ->add_option("--csv", flags->csv, "Write both tables: PREFIX.steps.csv, PREFIX.modules.csv")
       ->type_name("PREFIX");
-  command->add_option("--rows", flags->rows, "Rows of a table that are shown")
+  command->add_option("--rows", flags->rows, "Rows of a table to print")
       ->capture_default_str()
       ->type_name("N");
   AddJson(*command, flags->json);

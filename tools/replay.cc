@@ -264,20 +264,22 @@ void AddReplay(CLI::App& app, Action& action) {
       ->type_name("N");
   command
       ->add_option("--bucket", options.bucket,
-                   "Of a model: a bucket (b1_s128), or sizes (batch=1,sequence=100)")
+                   "For a model: bucket (b1_s128) or sizes (batch=1,sequence=100)")
       ->type_name("BUCKET");
-  command->add_option("--weights", options.weights, "Of a stored recipe: the model that it is of")
+  command->add_option("--weights", options.weights, "For a stored recipe: its model")
       ->type_name("MODEL.onnx");
   command
-      ->add_option("--repeats", options.repeats, "Runs of the launch, of which the median counts")
+      ->add_option("--repeats", options.repeats, "Times to run the launch; the median is printed")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str()
       ->type_name("N");
-  command->add_flag("--values", options.values, "Print what the launch writes, element by element");
+  command->add_flag("--values", options.values,
+                    "Print the results of the launch, element by "
+                    "element");
   AddJson(*command, options.json);
   AddMaxIsa(*command, flags->max_isa, "Highest instruction set to use, as for reprised");
-  AddPrecision(*command, flags->precision, "Of a model: as `reprise.precision` of config.pbtxt");
-  command->add_option("--max-id", options.max_id, "Of a model: largest made-up id")
+  AddPrecision(*command, flags->precision, "For a model: as `reprise.precision` of config.pbtxt");
+  command->add_option("--max-id", options.max_id, "For a model: largest random id")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->type_name("N");

@@ -409,7 +409,11 @@ void AddRewrite(CLI::App& app, Action& action) {
       "that would do.");
   command->add_option("in", flags->in, "The model")->required()->type_name("IN.onnx");
   command->add_option("out", flags->out, "The rewritten model")->required()->type_name("OUT.onnx");
-  command->add_flag("--static", flags->is_static, "The rewrite that there is")->required();
+  command
+      ->add_flag("--static", flags->is_static,
+                 "Rewrite dynamic sizes to fixed ones; the only "
+                 "kind of rewrite")
+      ->required();
   command->add_flag(
       "--allow-output-change", flags->allow_output_change,
       "Also where the dynamic size is that of an output, which then keeps all elements "

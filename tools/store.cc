@@ -378,7 +378,9 @@ void AddBundle(CLI::App& command, StoreFlags& flags) {
 
 void AddStore(CLI::App& app, Action& action) {
   auto flags = std::make_shared<StoreFlags>();
-  CLI::App* store = app.add_subcommand("store", "Look after a recipe store, without a server");
+  CLI::App* store = app.add_subcommand("store",
+                                       "Inspect and maintain a recipe store, without a "
+                                       "server");
   store->require_subcommand(1);
   CLI::App* list = AddOne(*store, "list", "Its records", flags, List, action);
   AddFolder(*list, *flags);
@@ -388,19 +390,21 @@ void AddStore(CLI::App& app, Action& action) {
   AddFolder(*show, *flags);
   AddKey(*show->add_option("key", flags->key, "Its key, as list and the server call it"))
       .required();
-  show->add_flag("--constants", flags->constants, "With the bytes of all constants");
+  show->add_flag("--constants", flags->constants, "Print the bytes of all constants too");
   show->add_flag("--json", flags->json, "Print it as JSON");
   CLI::App* verify =
       AddOne(*store, "verify", "Reads every file; exit 1 if one is damaged", flags, Verify, action);
   AddFolder(*verify, *flags);
-  verify->add_flag("--json", flags->json, "Print what was found as JSON");
+  verify->add_flag("--json", flags->json, "Print the result as JSON");
   CLI::App* prune = AddOne(*store, "prune", "Removes damaged files, and those of the least value",
                            flags, Prune, action);
   AddFolder(*prune, *flags);
-  CLI::Option* max_mb =
-      prune->add_option("--max-mb", flags->max_mb, "Until the folder takes at most as much")
-          ->check(CLI::NonNegativeNumber)
-          ->type_name("MB");
+  CLI::Option* max_mb = prune
+                            ->add_option("--max-mb", flags->max_mb,
+                                         "Remove files until the folder takes at most "
+                                         "this much")
+                            ->check(CLI::NonNegativeNumber)
+                            ->type_name("MB");
   AddKey(*prune->add_option("--key", flags->key, "Remove this recipe alone")).excludes(max_mb);
   CLI::App* exported =
       AddOne(*store, "export", "Writes its intact records to one file", flags, Export, action);

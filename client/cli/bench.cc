@@ -171,11 +171,11 @@ absl::Status RunBench(BenchFlags flags) {
 void AddGenerateFlags(CLI::App& command, BenchFlags& flags) {
   CLI::Option* generate = command.add_flag(
       "--generate", flags.generate,
-      "Ask a decoder for tokens: --lengths are those of prompts; percentiles of the time to the "
-      "first token and of that between tokens");
+      "Ask a decoder for tokens: --lengths are the lengths of prompts; prints percentiles of the "
+      "time to the first token and of the time between tokens");
   command
       .add_option("-o,--output-lengths", flags.output_lengths,
-                  "New tokens of an answer, as --lengths")
+                  "Numbers of new tokens in an answer, in the form of --lengths")
       ->check([](const std::string& text) {
         return std::string(Lengths::Parse(text).status().message());
       })
@@ -184,8 +184,9 @@ void AddGenerateFlags(CLI::App& command, BenchFlags& flags) {
       ->type_name("DISTRIBUTION");
   command
       .add_option("--rate", flags.tokens.rate,
-                  "Requests a second at random times, whether or not others are answered; at most "
-                  "--concurrency are under way. 0: each client asks when it was answered")
+                  "Requests each second at random times, whether or not others are answered; at "
+                  "most --concurrency are in flight. 0: each client sends its next request when "
+                  "the last one is answered")
       ->needs(generate)
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
@@ -197,7 +198,10 @@ void AddGenerateFlags(CLI::App& command, BenchFlags& flags) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->type_name("N");
-  command.add_option("--temperature", flags.tokens.temperature, "0: the best token is taken")
+  command
+      .add_option("--temperature", flags.tokens.temperature,
+                  "Sampling temperature; 0 takes "
+                  "the best token")
       ->needs(generate)
       ->capture_default_str();
 }
@@ -232,12 +236,13 @@ void AddBench(CLI::App& app, Action& action, const Profiler& profiler) {
       ->capture_default_str()
       ->type_name("N");
   command
-      ->add_option("-n,--requests", flags->load.requests,
-                   "Stop after so many requests (1000 if --duration is not given either; 100 with "
-                   "--generate)")
+      ->add_option(
+          "-n,--requests", flags->load.requests,
+          "Stop after this many requests (1000 if --duration is not given either; 100 with "
+          "--generate)")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
-  command->add_option("-d,--duration", flags->duration_s, "Stop after so many seconds")
+  command->add_option("-d,--duration", flags->duration_s, "Stop after this many seconds")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
   command->add_option("-l,--lengths", flags->lengths, kLengthsHelp)
@@ -248,7 +253,7 @@ void AddBench(CLI::App& app, Action& action, const Profiler& profiler) {
       ->type_name("DISTRIBUTION");
   command
       ->add_option("--texts", flags->texts,
-                   "Send texts, a line of this file each, which the server makes tokens of")
+                   "Send texts, one line of this file each, which the server tokenizes")
       ->check(CLI::ExistingFile)
       ->excludes("--lengths")
       ->type_name("FILE");

@@ -139,7 +139,7 @@ void AddDemo(CLI::App& app, Action& action) {
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
   command->add_flag("--texts", flags->as_texts,
-                    "Send the sentences themselves: the server makes tokens of them");
+                    "Send the sentences as texts, which the server tokenizes");
   command->add_option("--model", flags->model, "Name of the model")
       ->capture_default_str()
       ->type_name("NAME");

@@ -183,7 +183,7 @@ void AddDump(CLI::App& app, Action& action) {
       ->type_name("KEY");
   command->add_flag("--arena", flags->arena, "Also list the values in the arena by offset");
   command->add_flag("--graph", flags->graph,
-                    "Show its graph as text instead: symbolic, and behind the passes");
+                    "Show its graph as text instead: symbolic, and after the passes");
   command->add_flag("--constants", flags->constants, "As --graph, with the bytes of all constants");
   AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunDump(*flags); }; });

@@ -100,7 +100,10 @@ void AddEmbed(CLI::App& app, Action& action) {
   auto flags = std::make_shared<TextFlags>();
   CLI::App* command = app.add_subcommand("embed", "Print the vectors of texts, one a line");
   flags->Add(*command, "Texts");
-  command->add_option("--dimensions", flags->dimensions, "The first elements alone; 0: all")
+  command
+      ->add_option("--dimensions", flags->dimensions,
+                   "Print only this many first elements; 0: "
+                   "all")
       ->check(CLI::NonNegativeNumber);
   command->callback([flags, &action] { action = [flags] { return RunEmbed(*flags); }; });
 }
@@ -110,7 +113,7 @@ void AddRerank(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("rerank", "Print texts by their relevance to a query, the best first");
   flags->Add(*command, "Texts to rank");
-  command->add_option("--query", flags->query, "What they are to be relevant to")
+  command->add_option("--query", flags->query, "Query that the texts are ranked by")
       ->required()
       ->type_name("TEXT");
   command->callback([flags, &action] { action = [flags] { return RunRerank(*flags); }; });

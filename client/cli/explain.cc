@@ -243,12 +243,14 @@ absl::Status RunExplain(const ExplainFlags& flags) {
 void AddExplain(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ExplainFlags>();
   CLI::App* command = app.add_subcommand(
-      "explain", "Why recipes were captured and who waited; what of a model may be padded and why");
+      "explain",
+      "Show why recipes were captured and which requests waited, or how a model may be "
+      "padded and why");
   flags->server.Add(*command);
   command->add_option("model", flags->model, "This model: its certificate, and its captures");
   command->add_option("--version", flags->version, "Only this version");
   CLI::Option* follow =
-      command->add_flag("--follow", flags->follow, "Go on printing captures as they happen");
+      command->add_flag("--follow", flags->follow, "Keep printing captures as they happen");
   command->add_flag("--json", flags->json, "Print JSON, whose fields docs/cli.md describes")
       ->excludes(follow);
   command->callback([flags, &action] { action = [flags] { return RunExplain(*flags); }; });

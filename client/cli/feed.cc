@@ -277,7 +277,7 @@ void AddLoaderFlags(CLI::App& command, FeedFlags& flags) {
   CLI::Option* const text =
       command
           .add_option("--transforms", flags.transforms,
-                      "What is done to each image: Resize, CenterCrop, RandomResizedCrop, "
+                      "Transforms of each image: Resize, CenterCrop, RandomResizedCrop, "
                       "RandomHorizontalFlip, ColorJitter, RandomIoUCrop, ToTensor, Normalize")
           ->capture_default_str()
           ->type_name("LIST");
@@ -296,13 +296,13 @@ void AddLoaderFlags(CLI::App& command, FeedFlags& flags) {
           "What becomes of a last batch that is not full: pad it with zeros, or drop it")
       ->default_str("pad")
       ->check(CLI::IsMember({"pad", "drop"}));
-  command.add_flag("--shuffle", flags.loader.shuffle, "In another order in each epoch");
-  command.add_option("--seed", flags.loader.seed, "Of the order and of random transforms")
+  command.add_flag("--shuffle", flags.loader.shuffle, "Shuffle the images in each epoch");
+  command.add_option("--seed", flags.loader.seed, "Seed of the order and of random transforms")
       ->capture_default_str();
   command.add_option("--threads", flags.loader.threads, "Threads that decode; 0: one for each CPU")
       ->capture_default_str()
       ->check(CLI::Range(0, 256));
-  command.add_option("--epochs", flags.epochs, "How often all images are taken")
+  command.add_option("--epochs", flags.epochs, "Number of epochs")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
 }
@@ -317,22 +317,24 @@ void AddFeed(CLI::App& app, Action& action) {
   command->add_option("model", flags->model, "Name of the model")->required()->type_name("MODEL");
   command
       ->add_option("images", flags->path,
-                   "A folder of images, or of a folder for each class; or a file that lists images")
+                   "Folder of images, folder with one folder for each class, or file that lists "
+                   "images")
       ->required()
       ->type_name("DIR|LIST");
   AddLoaderFlags(*command, *flags);
   command->add_option("--version", flags->version, "Version; the newest if not given");
   command->add_option("--input", flags->input, "The input that takes images")->type_name("NAME");
-  command->add_option("--concurrency", flags->concurrency, "Batches that are sent at a time")
+  command->add_option("--concurrency", flags->concurrency, "Batches in flight at a time")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{256}));
-  command->add_option("--top", flags->top, "Classes that are shown of each image")
+  command->add_option("--top", flags->top, "Classes to print for each image")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--save", flags->save, "A file .npy for what the transforms make of the images")
+  command->add_option("--save", flags->save, "File .npy to write the transformed images to")
       ->type_name("FILE");
-  command->add_flag("--load-only", flags->load_only, "Ask no server: how fast are images loaded?");
+  command->add_flag("--load-only", flags->load_only,
+                    "Measure how fast images are loaded, without "
+                    "a server");
   command->add_flag("--quiet", flags->quiet, "No line for each image");
   command->callback([flags, &action] { action = [flags] { return RunFeed(*flags); }; });
 }

@@ -48,7 +48,7 @@ void AddHealth(CLI::App& app, Action& action) {
   command->add_option("model", flags->model, "Name of a model");
   command
       ->add_option("--wait-secs", flags->wait_secs,
-                   "Ask again for so long, while a server starts and loads its models")
+                   "Retry for this many seconds, while a server starts and loads its models")
       ->check(CLI::NonNegativeNumber);
   command->callback([flags, &action] { action = [flags] { return RunHealth(*flags); }; });
 }

@@ -86,7 +86,9 @@ void AddRecipes(CLI::App& app, Action& action) {
   command->add_option("model", flags->model, "Only this model");
   command->add_option("--version", flags->version, "Only this version");
   AddJson(*command, flags->json);
-  command->add_flag("--eager", flags->eager, "What eager runs hold: by op and shape");
+  command->add_flag("--eager", flags->eager,
+                    "List the kernels that eager runs keep, by op and "
+                    "shape");
   command->callback([flags, &action] {
     action = [flags] { return flags->eager ? RunEager(*flags) : RunRecipes(*flags); };
   });

@@ -26,7 +26,9 @@ void TlsFlags::Add(CLI::App& command) {
   const auto add = [&](const char* flag, std::string& value, const char* meaning) {
     return command.add_option(flag, value, meaning)->type_name("FILE");
   };
-  add("--tls-ca", ca, "Authorities (PEM) that its certificate must come from; else the system's")
+  add("--tls-ca", ca,
+      "Authorities (PEM) that signed the server's certificate; the system's if "
+      "not given")
       ->envname("REPRISE_TLS_CA");
   add("--tls-cert", cert, "Certificate (PEM) for servers that want one")
       ->envname("REPRISE_TLS_CERT");

@@ -75,18 +75,22 @@ absl::Status RunWarmup(const WarmupFlags& flags) {
 void AddWarmup(CLI::App& app, Action& action) {
   auto flags = std::make_shared<WarmupFlags>();
   CLI::App* command = app.add_subcommand(
-      "warmup", "Capture buckets before traffic needs them; without any, follow what is under way");
+      "warmup",
+      "Capture buckets before traffic needs them; without a bucket, follow the warm-up "
+      "that is running");
   flags->server.Add(*command);
   command->add_option("model", flags->model, "Name of the model")->required();
   command->add_option("--version", flags->version, "Version; the newest if left out");
   command->add_option("--buckets", flags->buckets, "Buckets, as in reprise.bucket: b1_s16,b8_s128");
   command
       ->add_option("--sizes", flags->sizes,
-                   "A recipe of exactly these sizes, also behind cuts; may be given again")
+                   "Recipe of exactly these sizes, also after graph breaks; may be given more "
+                   "than once")
       ->allow_extra_args(false)
       ->type_name("AXIS=SIZE,...");
   command->add_flag("--all", flags->all,
-                    "Every bucket of the model; along axes without buckets the sizes that came");
+                    "Every bucket of the model; along axes without buckets the sizes of past "
+                    "requests");
   AddJson(*command, flags->json);
   command->callback([flags, &action] { action = [flags] { return RunWarmup(*flags); }; });
 }

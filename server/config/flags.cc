@@ -82,15 +82,14 @@ constexpr Flag kFlags[] = {
            ->allow_extra_args(false)
            ->check(CLI::ExistingDirectory);
      }},
-    {"--model", "NAME=PATH", "",
-     "A model by itself: its folder, or its file; may be given more than once",
+    {"--model", "NAME=PATH", "", "One model: its folder or its file; may be given more than once",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, static_cast<Target&>(options).models, flag.meaning)
            ->allow_extra_args(false)
            ->check(CLI::Validator(TroubleOfModel, "NAME=PATH"));
      }},
     {"--variant", "VARIANT", "",
-     "Which file of a folder that --model names is the model: int8 takes model_int8.onnx",
+     "File of the folders that --model names: int8 takes model_int8.onnx",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, static_cast<Target&>(options).variant, flag.meaning);
      }},
@@ -116,17 +115,16 @@ constexpr Flag kFlags[] = {
            ->check(CLI::Range(1, std::numeric_limits<int>::max()));
      }},
     {"--config-strictness", "strict|warn", "strict",
-     "Hints in a config.pbtxt that change no answer here (optimization, threads, GPUs): strict: "
-     "the "
-     "load is refused, warn: they are left out with a line each",
+     "Hints in a config.pbtxt that change no answer here (optimization, threads, GPUs). strict: "
+     "refuse the load; warn: ignore each with a line in the log",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddChoice<ConfigStrictness>(
            app, flag, options.config_strictness,
            {{"strict", ConfigStrictness::kStrict}, {"warn", ConfigStrictness::kWarn}});
      }},
     {"--strict-readiness", "true|false", "true",
-     "true: ready while each model that was asked for can be served. false: ready once each model "
-     "of the start is loaded or refused",
+     "true: ready while every requested model can be served. false: ready once every model of the "
+     "start is loaded or refused",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddChoice<bool>(app, flag, options.strict_readiness,
                               {{"true", true}, {"false", false}});
@@ -137,8 +135,7 @@ constexpr Flag kFlags[] = {
        return AddChoice<bool>(app, flag, options.exit_on_error, {{"true", true}, {"false", false}});
      }},
     {"--allow-empty", "", "",
-     "A repository without a model that can be served is ready as well; with "
-     "--model-control-mode explicit it always is",
+     "Report ready although no model can be served; --model-control-mode explicit does so anyway",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.allow_empty, flag.meaning);
      }},
@@ -169,13 +166,13 @@ constexpr Flag kFlags[] = {
        return AddPort(app, flag, options.metrics.port);
      }},
     {"--api-key-file", "FILE", "",
-     "Keys, a line NAME KEY RIGHTS [LIMITS] each; clients send one as authorization: Bearer or "
-     "x-api-key. Read again when it changes",
+     "Keys, one NAME KEY RIGHTS [LIMITS] on each line; clients send one as authorization: Bearer "
+     "KEY or x-api-key: KEY. Read again when it changes",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.api_key_file, flag.meaning);
      }},
     {"--allow-admin", "", "",
-     "Without a key file: calls that change the server are taken from other machines as well",
+     "Without --api-key-file: accept calls that change the server from other machines as well",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.allow_admin, flag.meaning);
      }},
@@ -184,27 +181,30 @@ constexpr Flag kFlags[] = {
        return app.add_option(flag.name, options.admin.address, flag.meaning);
      }},
     {"--admin-port", "PORT", "",
-     "HTTP port of its own for calls that change the server, which no other port takes then; 0 "
-     "takes a free one",
+     "HTTP port for calls that change the server, which the other ports then refuse; 0 takes a "
+     "free one",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddPort(app, flag, options.admin.port);
      }},
-    {"--admin-grpc-port", "PORT", "", "The same for gRPC",
+    {"--admin-grpc-port", "PORT", "",
+     "gRPC port for calls that change the server, which the "
+     "other ports then refuse; 0 takes a free one",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddPort(app, flag, options.admin_grpc.port);
      }},
     {"--cors-allow-origin", "ORIGIN", "",
-     "Origin of pages whose browsers may ask over HTTP; may be given more than once; * is any",
+     "Origin of web pages that may call the HTTP port (CORS); may be given more than once; * "
+     "allows any",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.cors_origins, flag.meaning)
            ->allow_extra_args(false);
      }},
-    {"--grpc-use-ssl", "", "", "gRPC speaks TLS alone",
+    {"--grpc-use-ssl", "", "", "Accept only TLS on the gRPC port",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.grpc_tls.use, flag.meaning);
      }},
     {"--grpc-use-ssl-mutual", "", "",
-     "gRPC clients must show a certificate that --grpc-root-cert has signed",
+     "Require a certificate signed by --grpc-root-cert from gRPC clients (mutual TLS)",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.grpc_tls.mutual, flag.meaning);
      }},
@@ -213,20 +213,20 @@ constexpr Flag kFlags[] = {
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.grpc_tls.certificate, flag.meaning);
      }},
-    {"--grpc-server-key", "FILE", "", "Key of that certificate, PEM",
+    {"--grpc-server-key", "FILE", "", "Private key of the server's certificate, PEM",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.grpc_tls.key, flag.meaning);
      }},
-    {"--grpc-root-cert", "FILE", "", "Who signs certificates of gRPC clients, PEM",
+    {"--grpc-root-cert", "FILE", "", "Authorities that sign the certificates of gRPC clients, PEM",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.grpc_tls.root, flag.meaning);
      }},
-    {"--http-use-ssl", "", "", "HTTP speaks TLS alone",
+    {"--http-use-ssl", "", "", "Accept only TLS on the HTTP port",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.http_tls.use, flag.meaning);
      }},
     {"--http-use-ssl-mutual", "", "",
-     "HTTP clients must show a certificate that --http-root-cert has signed",
+     "Require a certificate signed by --http-root-cert from HTTP clients (mutual TLS)",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.http_tls.mutual, flag.meaning);
      }},
@@ -235,159 +235,167 @@ constexpr Flag kFlags[] = {
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.http_tls.certificate, flag.meaning);
      }},
-    {"--http-server-key", "FILE", "", "Key of that certificate, PEM",
+    {"--http-server-key", "FILE", "", "Private key of the server's certificate, PEM",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.http_tls.key, flag.meaning);
      }},
-    {"--http-root-cert", "FILE", "", "Who signs certificates of HTTP clients, PEM",
+    {"--http-root-cert", "FILE", "", "Authorities that sign the certificates of HTTP clients, PEM",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.http_tls.root, flag.meaning);
      }},
     {"--grpc-max-connections", "N", "0",
-     "gRPC connections at a time; 0: a third of the descriptors",
+     "Most gRPC connections at a time; 0: a third of the process's file descriptors",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.grpc_connections.max_connections, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));
      }},
-    {"--grpc-max-streams", "N", "1024", "Calls of one gRPC connection at a time",
+    {"--grpc-max-streams", "N", "1024", "Most calls of one gRPC connection at a time",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.grpc_connections.max_streams, flag.meaning)
            ->check(CLI::Range(1, std::numeric_limits<int>::max()));
      }},
     {"--grpc-max-connection-age-secs", "SECONDS", "0",
-     "Age at which a gRPC connection is asked to end, a tenth more or less; 0: none",
+     "Age at which a gRPC connection is asked to close, varied by up to a tenth; 0: never",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.grpc_connections.max_age_secs, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));
      }},
     {"--grpc-max-connection-age-grace-secs", "SECONDS", "0",
-     "How long calls may go on then before they are cut off; 0: as they like",
+     "Time that the calls of such a connection may still take before they are cut off; 0: no limit",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.grpc_connections.max_age_grace_secs, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));
      }},
     {"--grpc-max-connection-idle-secs", "SECONDS", "3600",
-     "How long a gRPC connection may be without a call; 0: no limit",
+     "Time after which a gRPC connection without a call is closed; 0: never",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.grpc_connections.max_idle_secs, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));
      }},
     {"--grpc-keepalive-time", "MS", "7200000",
-     "Silence after which a gRPC client is pinged; 0: never",
+     "Time without traffic after which a gRPC client is pinged; 0: never",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.grpc_connections.keepalive_time_ms, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));
      }},
-    {"--grpc-keepalive-timeout", "MS", "20000", "How long it may take to answer the ping",
+    {"--grpc-keepalive-timeout", "MS", "20000",
+     "Time within which a gRPC client must answer the "
+     "ping",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app
            .add_option(flag.name, options.grpc_connections.keepalive_timeout_ms, flag.meaning)
            ->check(CLI::Range(1, std::numeric_limits<int>::max()));
      }},
-    {"--grpc-keepalive-permit-without-calls", "", "", "Ping gRPC clients that have no call as well",
+    {"--grpc-keepalive-permit-without-calls", "", "", "Ping gRPC clients without a call as well",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.grpc_connections.keepalive_permit_without_calls,
                            flag.meaning);
      }},
     {"--grpc-http2-min-recv-ping-interval-without-data", "MS", "300000",
-     "How often a gRPC client without a call may ping",
+     "Least time between two pings of a gRPC client that has no call",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app
            .add_option(flag.name, options.grpc_connections.min_ping_interval_ms, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));
      }},
     {"--grpc-http2-max-ping-strikes", "N", "2",
-     "How many pings may come earlier before the connection ends",
+     "Earlier pings after which the connection is closed",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.grpc_connections.max_ping_strikes, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));
      }},
     {"--http-max-connections", "N", "0",
-     "HTTP connections at a time; 0: a third of the descriptors",
+     "Most HTTP connections at a time; 0: a third of the process's file descriptors",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.http_max_connections, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));
      }},
     {"--write-timeout-secs", "SECONDS", "30",
-     "How long a client may read nothing of an answer before it is cut off",
+     "Time after which a client that reads nothing of an answer is cut off",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.write_timeout_secs, flag.meaning)
            ->check(CLI::Range(1, std::numeric_limits<int>::max()));
      }},
     {"--in-flight-memory-mb", "MB", "0",
-     "Memory of requests and answers under way, in MiB; more are refused at once; 0: half of what "
-     "is there",
+     "Memory for requests and answers in flight, in MiB; requests above it are refused at once. "
+     "0: half of the memory",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.in_flight_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
      }},
     {"--system-shared-memory", "", "",
-     "Clients on this machine may have tensors in POSIX shared memory: any client may then read "
-     "and "
-     "write each object of it that the server may",
+     "Let clients on this machine pass tensors in POSIX shared memory. Any client can then read "
+     "and write every shared memory object that the server can",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.system_shared_memory, flag.meaning);
      }},
     {"--connection-memory-mb", "MB", "0",
-     "The part of it that one connection may take, in MiB; 0: half",
+     "Part of --in-flight-memory-mb that one connection may take, in MiB; 0: half",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.connection_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
      }},
-    {"--recipe-cache-memory-mb", "MB", "1024", "Memory that recipes may take, in MiB",
+    {"--recipe-cache-memory-mb", "MB", "1024",
+     "Memory for recipes, in MiB; above it the least "
+     "recently used are evicted",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.recipe_cache_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
      }},
     {"--eager-cache-memory-mb", "MB", "64",
-     "Memory that what eager runs prepare may take, in MiB: beside that of recipes",
+     "Memory for kernels that eager runs prepare, in MiB, in addition to the memory for recipes",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.eager_cache_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
      }},
     {"--arena-memory-mb", "MB", "0",
-     "Memory that arenas of all streams may take, in MiB; 0: what is there",
+     "Memory for the arenas of all streams, in MiB. 0: 16 GiB for each stream, at most three "
+     "quarters of the memory in all",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.arena_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
      }},
     {"--parameter-memory-mb", "MB", "0",
-     "Memory that parameters of all models may take, as stored and as kernels want them, in MiB; "
-     "0: no limit",
+     "Memory for the parameters of all models, as stored and as packed for kernels, in MiB; 0: no "
+     "limit",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.parameter_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
      }},
     {"--recipe-cache", "DIR", "",
-     "Folder that keeps recipes, timed kernels and certificates over a restart; several servers "
+     "Folder that keeps recipes, kernel timings and certificates over a restart; several servers "
      "may share it",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.recipe_cache, flag.meaning);
      }},
     {"--recipe-cache-disk-mb", "MB", "1024",
-     "Size of that folder, in MiB; beyond it the files that are worth the least go",
+     "Size of the folder --recipe-cache, in MiB; above it the files of the least value are deleted",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.recipe_cache_disk_mb, flag.meaning)
            ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
      }},
-    {"--frozen", "", "", "Capture nothing for a request: what no ready recipe serves is refused",
+    {"--frozen", "", "",
+     "Never capture for a request: refuse a request that no ready recipe can "
+     "serve",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.frozen, flag.meaning);
      }},
     {"--eager", "", "",
-     "Capture nothing: every model runs op by op, as `reprise.capture: off` has it",
+     "Never capture: run every model op by op, as `reprise.capture: off` does for one",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.eager, flag.meaning);
      }},
     {"--op-library", "FILE.so", "",
-     "A shared library with ops that models may name (the C interface of reprise_op.h); trusted "
-     "code; may be given more than once",
+     "Shared library with ops that models may use (the C interface of reprise_op.h). Its code is "
+     "trusted. May be given more than once",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.op_libraries, flag.meaning)
            ->allow_extra_args(false)
            ->check(CLI::ExistingFile);
      }},
-    {"--device", "NAME", "cpu", "cpu, or reference: plain loops, slow, the definition of right",
+    {"--device", "NAME", "cpu",
+     "cpu, or reference: plain loops that define the right answers, "
+     "and are slow",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddChoice<DeviceKind>(
            app, flag, options.device,
@@ -411,8 +419,8 @@ constexpr Flag kFlags[] = {
        return AddChoice(app, flag, options.max_isa, std::move(choices));
      }},
     {"--gemm-provider", "NAME", "auto",
-     "Who multiplies matrices: own, openblas, or auto: own kernels, and what was timed to be "
-     "clearly faster",
+     "Library that multiplies matrices: own, openblas, or auto: own kernels, and OpenBLAS where "
+     "it was timed to be clearly faster",
      [](CLI::App& app, const Flag& flag, Options& options) {
        std::vector<std::pair<std::string, GemmProvider>> choices;
        for (size_t i = 0; i < std::size(kGemmProviderNames); ++i) {
@@ -421,22 +429,22 @@ constexpr Flag kFlags[] = {
        return AddChoice(app, flag, options.gemm_provider, std::move(choices));
      }},
     {"--drain-grace-secs", "SECONDS", "2",
-     "How long requests are served after the signal that ends the server, so that clients and "
-     "balancers see that it is not ready; 0: they are refused at once",
+     "Time after SIGTERM for which requests are still served, so that load balancers see that the "
+     "server is not ready; 0: refuse them at once",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.drain_grace_secs, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));
      }},
     {"--exit-timeout-secs", "SECONDS", "30",
-     "How long the process may take to end, with its requests",
+     "Time within which the process ends after SIGTERM, accepted requests included",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.exit_timeout_secs, flag.meaning)
            ->check(CLI::Range(0, std::numeric_limits<int>::max()));
      }},
     {"--max-queue-time", "SECONDS", "auto",
-     "How long a request may have to wait by what is in front of it: more are refused at once. 0: "
-     "no "
-     "limit; auto: a second, or 20 replays of the largest bucket where these take longer",
+     "Load shedding: refuse a request at once if the requests queued ahead of it will take longer "
+     "than this. 0: no limit; auto: a second, or the time of 20 replays of the largest bucket if "
+     "that is longer",
      [](CLI::App& app, const Flag& flag, Options& options) {
        const auto read = [&options](const std::string& text) {
          double seconds = 0;
@@ -451,36 +459,41 @@ constexpr Flag kFlags[] = {
        };
        return app.add_option_function<std::string>(flag.name, read, flag.meaning);
      }},
-    {"--log-format", "FORMAT", "text", "text, or json: one object a line",
+    {"--log-format", "FORMAT", "text", "text, or json: one object on each line",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddChoice<LogFormat>(app, flag, options.log_format,
                                    {{"text", LogFormat::kText}, {"json", LogFormat::kJson}});
      }},
     {"--log-level", "LEVELS", "info",
-     "debug, info, warning or error; and with MODULE=debug the debug lines of some modules alone: "
-     "info,capture=debug,store=debug. REPRISE_LOG of the environment where the flag is absent",
+     "debug, info, warning or error; MODULE=debug adds the debug lines of one module: "
+     "info,capture=debug,store=debug. Without the flag, the environment variable REPRISE_LOG "
+     "counts",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddParsed(app, flag, options.log_levels)->envname("REPRISE_LOG");
      }},
     {"--trace-file", "FILE", "",
-     "Writes captures, loads and replays as a trace that Chrome and Perfetto show",
+     "Write captures, loads and replays as a trace for Chrome and Perfetto",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.trace_file, flag.meaning);
      }},
-    {"--dump-graphs", "DIR", "", "Writes the graphs of each capture as text, a file a capture",
+    {"--dump-graphs", "DIR", "",
+     "Write the graphs of each capture as text, one file for each "
+     "capture",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.dump_graphs, flag.meaning);
      }},
-    {"--metrics-file", "FILE", "", "Writes all metrics, and every capture, as JSON",
+    {"--metrics-file", "FILE", "", "Write all metrics, and every capture, as JSON",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.metrics_file, flag.meaning);
      }},
     {"--metrics-file-on", "TRIGGERS", "exit",
-     "When --metrics-file is written: exit, capture, interval:10s; several with commas",
+     "Events on which --metrics-file is written, separated by commas: exit, capture, interval:10s",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddParsed(app, flag, options.metrics_triggers);
      }},
-    {"--access-log", "", "", "Log a line for each request: who asked for what, and how it went",
+    {"--access-log", "", "",
+     "Log one line for each request: its key, model, sizes, times and "
+     "outcome",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.access_log, flag.meaning);
      }},

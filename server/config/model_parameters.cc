@@ -67,27 +67,28 @@ struct Parameter {
 constexpr Parameter kParameters[] = {
     {"reprise.batch_buckets", "", "list of sizes or rule", "1,2,4,8,16,32",
      "Numbers of rows that recipes are captured for: 1,2,4 or linear:FIRST,STEP,LAST or "
-     "exponential:FIRST,FACTOR,LAST; by default on to 4096 where a model has no other axis and its "
-     "rows are small",
+     "exponential:FIRST,FACTOR,LAST. The default goes on to 4096 for a model whose rows are small "
+     "and have no other axis",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantBuckets(value, "batch", settings);
      }},
     {"reprise.sequence_buckets", "", "list of sizes or rule", "auto:8",
-     "Lengths that recipes are captured for: a list or rule as above, which stays; or auto:K, the "
-     "at "
-     "most K that cost least time, or percentile:K, which begin with 16,32,64,128,256,512 and "
-     "follow the traffic",
+     "Lengths that recipes are captured for: a list or rule as for rows, which is fixed; or "
+     "auto:K (at most K lengths that cost the least time) or percentile:K, which begin with "
+     "16,32,64,128,256,512 and follow the traffic",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantBuckets(value, "sequence", settings);
      }},
     {"reprise.buckets.", "<axis>", "list of sizes or rule", "auto:8",
-     "The same for an axis with another label",
+     "Sizes of the axis of this label that recipes are captured for, as for "
+     "reprise.sequence_buckets",
      [](absl::string_view axis, absl::string_view value, ModelSettings& settings) {
        return WantBuckets(value, std::string(axis), settings);
      }},
     {"reprise.bucket_policy", "", "apply|suggest|off", "apply",
-     "Better buckets that the traffic shows: captured behind and put in force; or only shown, by "
-     "the log and by reprise explain; or not looked for",
+     "Use of better buckets that the traffic suggests. apply: capture them in the background and "
+     "switch to them; suggest: show them in the log and in reprise explain; off: do not look for "
+     "them",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value == "apply") {
          settings.bucket_policy = BucketPolicyMode::kApply;
@@ -101,7 +102,7 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     {"reprise.bucket_payback_seconds", "", "integer", "600",
-     "A change of buckets must save the time of its captures within as long",
+     "Payback time: a bucket change must recoup its capture cost within this many seconds",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 1, kLargest / 1'000'000'000, settings.bucket_payback_seconds);
      }},
@@ -119,14 +120,15 @@ constexpr Parameter kParameters[] = {
        settings.overflow = value == "exact" ? Overflow::kExact : Overflow::kReject;
        return absl::OkStatus();
      }},
-    {"reprise.max_exact", "", "integer", "32", "Recipes of exact shapes that are kept at once",
+    {"reprise.max_exact", "", "integer", "32", "Most recipes of exact shapes that are kept at once",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 1, kLargest, settings.max_exact);
      }},
     {"reprise.capture", "", "quick|inline|background|off", "quick",
-     "No recipe of a request's bucket is ready. quick: a larger one serves, else the request waits "
-     "for the capture; inline: it waits in any case; background: it never waits, and runs eagerly "
-     "where none is large enough. off: nothing is captured, every request runs op by op",
+     "Handling of a request whose bucket has no ready recipe. quick: run on a larger recipe, or "
+     "wait for a capture if none is ready; inline: always wait for the capture; background: never "
+     "wait, and run eagerly if no larger recipe is ready; off: capture nothing, run every request "
+     "op by op",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value == "quick") {
          settings.capture = CaptureMode::kQuick;
@@ -142,9 +144,8 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     {"reprise.tune", "", "auto|off", "auto",
-     "auto: behind the traffic the kernels of a captured recipe are timed, and one with the "
-     "fastest "
-     "takes its place; off: the usual or known kernels stay. Nothing frozen is tuned",
+     "Autotuning. auto: time kernels in the background and replace a captured recipe by one with "
+     "the fastest; off: keep the default or already timed kernels. A frozen model is never tuned",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value != "auto" && value != "off") {
          return absl::InvalidArgumentError("must be auto or off");
@@ -153,7 +154,7 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     {"reprise.frozen", "", "true|false", "false",
-     "Nothing is captured for a request: what no ready recipe serves is refused",
+     "Never capture for a request: refuse a request that no ready recipe can serve",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value != "true" && value != "false") {
          return absl::InvalidArgumentError("must be true or false");
@@ -162,8 +163,9 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     {"reprise.warmup", "", "all, or lists of buckets and sizes", "nothing",
-     "What is captured before the model is ready, the largest first: all; b1_s16,b8_s128; exact "
-     "sizes, a size for each axis: height=300,width=300; height=600,width=600. Semicolons separate",
+     "Recipes to capture before the model is ready, the largest first: all; buckets "
+     "(b1_s16,b8_s128); or exact sizes, one for each axis, separated by semicolons "
+     "(height=300,width=300; height=600,width=600)",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value == "all") {
          settings.warmup.all = true;
@@ -183,7 +185,7 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     {"reprise.warmup_lengths", "", "file", "nothing",
-     "File in the model's folder, a line LENGTH [COUNT]: captured are the buckets of its lengths, "
+     "File in the model's folder with lines LENGTH [COUNT]: capture the buckets of these lengths, "
      "the most valuable first",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value.empty()) return absl::InvalidArgumentError("must name a file");
@@ -191,7 +193,7 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     {"reprise.warmup_ready", "", "largest|all", "largest",
-     "The model is ready when the largest buckets of its warm-up are, or when all are",
+     "Part of the warm-up after which the model is ready: the largest buckets, or all",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value != "largest" && value != "all") {
          return absl::InvalidArgumentError("must be largest or all");
@@ -200,57 +202,56 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     {"reprise.warmup_seconds", "", "integer", "300",
-     "Time that a warm-up may take, in seconds; the rest is left out. 0: no limit",
+     "Time limit of a warm-up, in seconds; later captures are skipped. 0: no limit",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 0, kLargest / 1'000'000'000, settings.warmup.max_seconds);
      }},
     {"reprise.warmup_memory_mb", "", "integer", "0",
-     "Memory that a warm-up may fill with recipes and their arena, in MiB. 0: no limit",
+     "Memory limit of a warm-up, recipes and their arena, in MiB. 0: no limit",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantMegabytes(value, settings.warmup.max_bytes);
      }},
     {"reprise.max_recipe_mb", "", "integer", "0",
-     "Memory that recipes of the model may take, in MiB; beyond it the least recently used go. 0: "
-     "the "
-     "limit of all models alone",
+     "Memory for recipes of the model, in MiB; above it the least recently used are evicted. 0: "
+     "only the limit for all models",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantMegabytes(value, settings.max_recipe_bytes);
      }},
     {"reprise.max_arena_mb", "", "integer", "0",
-     "Memory that one replay of the model may need, in MiB; what needs more is refused. 0: no "
+     "Most memory of one replay of the model, in MiB; a request that needs more is refused. 0: no "
      "limit",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantMegabytes(value, settings.max_arena_bytes);
      }},
     {"reprise.max_parameter_mb", "", "integer", "0",
-     "Memory that parameters of the model may take, as stored and as kernels want them, in MiB; a "
-     "model that needs more is not loaded. 0: the limit of all models alone",
+     "Memory for the parameters of the model, as stored and as packed for kernels, in MiB; a "
+     "model that needs more is not loaded. 0: only the limit for all models",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantMegabytes(value, settings.max_parameter_bytes);
      }},
     {"reprise.release_after_ms", "", "integer", "0",
-     "Streams that nothing ran on for as long give the memory of their arena back; of several "
-     "models the shortest counts. 0: only arenas above 512 MiB, after a minute in which no replay "
-     "needed that much",
+     "Idle time after which a stream returns the memory of its arena, in milliseconds; the "
+     "shortest time of all models counts. 0: only arenas above 512 MiB are returned, after a "
+     "minute in which no replay needed that much",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 0, kLargest / 1'000'000, settings.release_after_ms);
      }},
     {"reprise.max_request_ms", "", "integer", "60000",
-     "Time that one request may compute, in milliseconds; the time in the queue and that of "
-     "captures do not count. 0: no limit",
+     "Most computing time of one request, in milliseconds, without time in the queue and in "
+     "captures. 0: no limit",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 0, kLargest / 1'000'000, settings.max_request_ms);
      }},
     {"reprise.max_request_mb", "", "integer", "2048",
-     "Memory that one request may make where its data decide how much, in MiB: results of loops "
-     "and of nodes behind data, replays whose size a value of the request decides, and what a "
-     "kernel without a fast form allocates for itself. 0: no limit",
+     "Most memory that one request may allocate depending on its data, in MiB: results of loops "
+     "and of nodes after a graph break, replays whose size a value of the request decides, and "
+     "allocations of reference kernels. 0: no limit",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantMegabytes(value, settings.max_request_bytes);
      }},
     {"reprise.packing", "", "auto|off", "auto; off where buckets are named",
-     "auto: requests of different lengths lie one after another in a replay, without padding, "
-     "where the model can be computed so; buckets are then numbers of tokens",
+     "auto: place requests of different lengths one after another in a replay, without padding, "
+     "if the model allows it; buckets are then numbers of tokens. off: pad",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value != "auto" && value != "off") {
          return absl::InvalidArgumentError("must be auto or off");
@@ -268,9 +269,9 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     {"reprise.precision_ops", "", "PRECISION: OP|NODE,...; ...", "nothing",
-     "Precision of some nodes, by op type or by a pattern of names with *, such as "
-     "`bf16: MatMul,Gemm; exact: Attention,/encoder/layer.11/*`; @FILE is a list in the model's "
-     "folder, one entry a line. All others have reprise.precision",
+     "Precision of some nodes, by op type or by a pattern of names with *, such as `bf16: "
+     "MatMul,Gemm; exact: Attention,/encoder/layer.11/*`; @FILE is a list in the model's folder, "
+     "one entry on each line. Other nodes use reprise.precision",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        settings.precision_ops = std::string(value);
        // Files are read when the model is loaded.
@@ -278,10 +279,10 @@ constexpr Parameter kParameters[] = {
        return PrecisionRules::Parse(value, read).status();
      }},
     {"reprise.promote", "", "auto, or names", "nothing",
-     "Constants that become optional inputs, the file's value where a request leaves them out: "
-     "requests with values of their own are padded and batched, and nothing is captured for them. "
-     "auto: those that another version of the model has differently, and small initialisers that "
-     "the file lists as inputs",
+     "Constants that become optional inputs: a request without one gets the file's value, and a "
+     "request with its own value is padded and batched without a capture. auto: constants that "
+     "differ from another version of the model, and small initialisers that the file lists as "
+     "inputs",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        for (absl::string_view name : absl::StrSplit(value, ',')) {
          name = absl::StripAsciiWhitespace(name);
@@ -295,8 +296,8 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     {"reprise.fusion", "", "auto|off", "auto",
-     "off: each node is computed as the file has it, by one kernel, so that its bits hang on the "
-     "node alone; slow, to see what joining nodes changes",
+     "off: compute each node of the file by one kernel, so that its bits depend on the node "
+     "alone; slow, to see the effect of fusion",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value != "auto" && value != "off") {
          return absl::InvalidArgumentError("must be auto or off");
@@ -305,8 +306,8 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     {"reprise.generation", "", "auto|off", "auto",
-     "auto: where the model is a decoder with inputs for its cache the server keeps the cache and "
-     "makes tokens; off: clients carry the cache",
+     "auto: for a decoder with inputs for its KV cache, keep the cache in the server and generate "
+     "tokens; off: clients send and receive the cache",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value != "auto" && value != "off") {
          return absl::InvalidArgumentError("must be auto or off");
@@ -315,16 +316,15 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     {"reprise.cache_mb", "", "integer", "1024",
-     "Memory for keys and values of sequences, in MiB; it becomes real as sequences need it",
+     "Memory for the KV cache of all sequences, in MiB; allocated as sequences need it",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        RETURN_IF_ERROR(WantInteger(value, 1, kLargest >> 20, settings.cache_bytes));
        settings.cache_bytes <<= 20;
        return absl::OkStatus();
      }},
     {"reprise.cache_dtype", "", "f32|bf16|int8", "f32",
-     "How pages hold keys and values: bf16 takes half of the memory and int8 (with a scale for "
-     "each "
-     "position and head) a quarter; both round, and reprise check measures by how much",
+     "Type of the KV cache: bf16 takes half of the memory and int8 (with a scale for each "
+     "position and head) a quarter; both round, and reprise check measures the error",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        const std::optional<ops::CacheDType> dtype = ops::ParseCacheDType(value);
        if (!dtype.has_value()) return absl::InvalidArgumentError("must be f32, bf16 or int8");
@@ -332,23 +332,25 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     {"reprise.context", "", "integer", "what the model has",
-     "Positions of a sequence, prompt and answer together",
+     "Most tokens of a sequence, prompt and answer together",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 2, int64_t{1} << 24, settings.context);
      }},
     {"reprise.max_stall_ms", "", "integer", "20",
-     "Time that prompts may add between two tokens of a sequence: prompts are computed in chunks",
+     "Most time that prompts may add between two tokens of another sequence, in milliseconds: "
+     "prompts are computed in chunks",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 1, int64_t{1} << 20, settings.max_stall_ms);
      }},
     {"reprise.max_sequences", "", "integer", "64",
-     "Sequences that are computed side by side; others wait",
+     "Most sequences that are computed at the same time; others wait",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 1, 512, settings.max_sequences);
      }},
     {"reprise.speculation", "", "auto|off", "auto",
-     "auto: what followed the same tokens before is checked several tokens at once, where that is "
-     "measured to pay; the tokens are the same",
+     "auto: propose the tokens that followed the same tokens before and verify several at once "
+     "(speculative decoding), where measured times say that it pays; the answer is the same. off: "
+     "one token in each step",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value != "auto" && value != "off") {
          return absl::InvalidArgumentError("must be auto or off");
@@ -357,12 +359,12 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     {"reprise.max_live_sequences", "", "integer", "1024",
-     "Sequences whose state is kept at once, for models with sequence_batching",
+     "Most sequences whose state is kept at once, for models with sequence_batching",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 1, int64_t{1} << 24, settings.max_live_sequences);
      }},
     {"reprise.state_mb", "", "integer", "1024",
-     "Memory that the state of all sequences takes, in MiB, for models with sequence_batching",
+     "Memory for the state of all sequences, in MiB, for models with sequence_batching",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantMegabytes(value, settings.state_bytes);
      }},
@@ -376,7 +378,7 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     {"reprise.padding.", "<axis>", "auto|off", "auto",
-     "off: never pad along the axis (for batch: never batch), whatever the certificate says",
+     "off: never pad along the axis (for batch: never batch), also where the certificate allows it",
      [](absl::string_view axis, absl::string_view value, ModelSettings& settings) {
        if (value != "auto" && value != "off") {
          return absl::InvalidArgumentError("must be auto or off");
@@ -384,7 +386,7 @@ constexpr Parameter kParameters[] = {
        if (value == "off") settings.padding_off.insert(std::string(axis));
        return absl::OkStatus();
      }},
-    {"reprise.fill.", "<input>", "number", "0", "What padding of the input is filled with",
+    {"reprise.fill.", "<input>", "number", "0", "Value that padding of the input is filled with",
      [](absl::string_view input, absl::string_view value, ModelSettings& settings) {
        double number = 0;
        if (!absl::SimpleAtod(value, &number) || !std::isfinite(number)) {
@@ -407,13 +409,14 @@ constexpr Parameter kParameters[] = {
        return absl::InvalidArgumentError(
            "must be cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken or none");
      }},
-    {"reprise.max_text_bytes", "", "integer", "1048576", "The most bytes of one text",
+    {"reprise.max_text_bytes", "", "integer", "1048576", "Most bytes of one text",
      [](absl::string_view, absl::string_view value, ModelSettings&) {
        int64_t bytes = 0;
        return WantInteger(value, 1, kMostOfText, bytes);
      }},
     {"reprise.max_text_tokens", "", "integer", "0",
-     "The most tokens of one text, also where it is then cut; 0: four times what the model takes",
+     "Most tokens of one text before it is truncated; 0: four times the tokens that the model "
+     "takes",
      [](absl::string_view, absl::string_view value, ModelSettings&) {
        int64_t tokens = 0;
        return WantInteger(value, 0, kMostOfText, tokens);
