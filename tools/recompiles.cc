@@ -210,7 +210,7 @@ Recompilations RecompilationsOf(const v1::ExplainMissesResponse& record) {
 }
 
 std::string RecompilationsText(const Recompilations& table, size_t most_rows) {
-  std::string text = absl::StrCat(table.steps, " steps; a static graph would be compiled anew at ",
+  std::string text = absl::StrCat(table.steps, " steps; a static graph would recompile at ",
                                   table.recompiled, " of them, Reprise captures ", table.captured,
                                   table.captured == 1 ? " recipe\n" : " recipes\n");
   Table steps({{"step", kRight},
