@@ -169,6 +169,8 @@ struct Http2Session::Callbacks {
       self.ping_strikes_ = 0;
       self.last_ping_ = Clock::time_point::min();
     }
+    // Clients answer each piece of a stream with windows and pings.
+    if (frame->hd.type == NGHTTP2_DATA && frame->hd.length > 0) self.OnUseful();
     // A ping goes in front of whatever waits: it is made once the news has gone.
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.last_stream_id == kNoLastStream) {
       nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, kGoAwayPing);

@@ -39,7 +39,7 @@ struct Http2Limits {
   uint64_t reset_burst = 10000;
   uint64_t resets_per_second = 1000;
   // Frames that carry no message (pings, settings, windows, empty data): alike, and some for each
-  // frame that carries something.
+  // frame, of either side, that carries something.
   int64_t idle_frame_burst = 10000;
   int64_t idle_frames_per_second = 200;
   int64_t idle_frames_of_useful = 8;
