@@ -179,7 +179,7 @@ std::string DiffReport(const DiffSide& was, const DiffSide& now, const DiffOptio
   if (options.json) return AsJson(was, now, causes, rows);
   std::string text;
   if (causes.empty()) {
-    text = "the same: no recipe of one differs from that of the other\n";
+    text = "the same: no recipe differs\n";
   } else {
     absl::StrAppend(&text, causes[0], "\n");
     for (size_t i = 1; i < causes.size(); ++i) absl::StrAppend(&text, "  ", causes[i], "\n");
@@ -206,9 +206,9 @@ void AddDiff(CLI::App& app, Action& action) {
       "diff", "Show why two models or recipes differ: the first cause, and both graphs");
   command->footer(
       "A side is a model file (.onnx), a record of a recipe store (.rps), a text that `graph`,\n"
-      "`dump --graph` or --dump-graphs wrote, BUNDLE#KEY, or the key of a recipe: that of a "
+      "`dump --graph` or --dump-graphs wrote, BUNDLE#KEY, or the key of a recipe in a "
       "server,\n"
-      "or with --store one of a folder. WAS comes first: \"0.5, was 0.7\" has the values of NOW "
+      "or with --store in a folder. WAS comes first: \"0.5, was 0.7\" has the values of NOW "
       "and\n"
       "WAS. Rows are marked | where both sides differ, < and > where only one has them.");
   flags->server.Add(*command);

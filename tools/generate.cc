@@ -259,7 +259,9 @@ void AddGenerate(CLI::App& app, Action& action) {
   command->add_flag_callback(
       "--early-stopping", [options] { options->beams.early_stopping = BeamOptions::Early::kFirst; },
       "Beams: stop when as many answers have ended as there are beams");
-  command->add_option("--logprobs", sampling.logprobs, "0: that of each token, below its answer")
+  command
+      ->add_option("--logprobs", sampling.logprobs,
+                   "Print the log-probability of each token below its answer: 0, or more")
       ->capture_default_str();
   command
       ->add_option("--eos", options->eos_ids,

@@ -208,7 +208,7 @@ class Tracer {
       if (evicted_) row.cause = kCauseEviction;
       if (others > 0 && step > 1) {
         absl::StrAppend(&row.comment, "; ", others,
-                        others == 1 ? " module behind it follows" : " modules behind it follow");
+                        others == 1 ? " module after it follows" : " modules after it follow");
       }
       table_.rows.push_back(std::move(row));
     }

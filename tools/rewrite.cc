@@ -89,7 +89,7 @@ class ValueShapes {
     const Value& first = at.value(at.outputs()[0]);
     const Value& second = at.value(at.outputs()[1]);
     if (!first.shape.has_value() || !second.shape.has_value()) {
-      return absl::FailedPreconditionError("its shape hangs on data");
+      return absl::FailedPreconditionError("its shape depends on data");
     }
     return Pair{*first.shape, *second.shape, first.dtype};
   }
@@ -414,10 +414,9 @@ void AddRewrite(CLI::App& app, Action& action) {
                  "Rewrite dynamic sizes to fixed ones; the only "
                  "kind of rewrite")
       ->required();
-  command->add_flag(
-      "--allow-output-change", flags->allow_output_change,
-      "Also where the dynamic size is that of an output, which then keeps all elements "
-      "and gets a mask beside it");
+  command->add_flag("--allow-output-change", flags->allow_output_change,
+                    "Also rewrite a dynamic size of an output, which then keeps all elements "
+                    "and gets a mask beside it");
   command
       ->add_option("--most-boxes", flags->most_boxes,
                    "NonMaxSuppression: the most boxes of a class in a picture, where the model "

@@ -226,7 +226,7 @@ absl::Status ShowRecipe(const Inspected& file, bool constants) {
     std::printf("// the graph before it got its sizes\n");
     PrintGraphText(recipe.plan.symbolic, constants);
   }
-  std::printf("// the graph behind the passes, that kernels were chosen for\n");
+  std::printf("// the graph after the passes, that kernels were chosen for\n");
   PrintGraphText(recipe.plan.graph, constants);
   ASSIGN_OR_RETURN(const Graph graph, Parse(recipe.plan.graph));
   Table kernels({{"kernel"}, {"node"}});

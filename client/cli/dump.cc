@@ -145,10 +145,10 @@ void PrintGraphs(const v1::DumpRecipeResponse& response) {
               response.info().bucket().c_str(), response.info().binding().c_str());
   std::printf("%s", response.symbolic_graph().c_str());
   if (response.graph().empty()) {
-    std::printf("// the graph behind the passes cannot be made again\n");
+    std::printf("// the graph after the passes cannot be made again\n");
     return;
   }
-  std::printf("// the graph behind the passes, that kernels were chosen for\n");
+  std::printf("// the graph after the passes, that kernels were chosen for\n");
   std::printf("%s", response.graph().c_str());
 }
 

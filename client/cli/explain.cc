@@ -33,7 +33,8 @@ std::string SignedBytes(int64_t bytes) {
 void PrintMiss(const v1::MissRecord& miss) {
   std::printf("#%llu  %s  %s  %s  (%s)  %s%s\n", static_cast<unsigned long long>(miss.sequence()),
               Ago(miss.time()).c_str(), miss.model().c_str(), miss.bucket().c_str(),
-              miss.binding().c_str(), miss.reason().c_str(), miss.behind() ? ", behind" : "");
+              miss.binding().c_str(), miss.reason().c_str(),
+              miss.behind() ? ", in background" : "");
   std::printf("    recipe   %s\n", miss.recipe().c_str());
   if (!miss.section().empty()) std::printf("    section  %s\n", miss.section().c_str());
   if (!miss.cause().empty()) std::printf("    changed  %s\n", miss.cause().c_str());
@@ -60,7 +61,7 @@ void PrintMiss(const v1::MissRecord& miss) {
   std::printf("    memory   recipe %s, replay %s, process %s\n", Bytes(miss.recipe_bytes()).c_str(),
               Bytes(miss.frame_bytes()).c_str(), SignedBytes(rss_bytes).c_str());
   if (miss.num_waiters() == 0) {
-    std::printf("    waited   nobody\n");
+    std::printf("    waited   no request\n");
   } else {
     std::vector<std::string> who;
     for (const auto& waiter : miss.waiters()) {

@@ -33,7 +33,7 @@ void TlsFlags::Add(CLI::App& command) {
   add("--tls-cert", cert, "Certificate (PEM) for servers that want one")
       ->envname("REPRISE_TLS_CERT");
   add("--tls-key", key, "Its key")->envname("REPRISE_TLS_KEY");
-  add("--tls-name", name, "The name in the server's certificate, if not that of its address")
+  add("--tls-name", name, "The name in the server's certificate, if it differs from its address")
       ->type_name("NAME");
 }
 

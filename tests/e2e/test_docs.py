@@ -1,4 +1,7 @@
-"""The documents are true: links, flags, parameters, metrics and commands are those that there are."""
+"""The documents are true: links, flags, parameters, metrics, routes and commands are those that there are.
+
+Tables are held to the lists in the code both ways; names elsewhere in a page must be names that there are.
+What the blocks of commands do is the matter of test_doc_commands.py."""
 
 import re
 import subprocess
@@ -6,6 +9,7 @@ import subprocess
 import pytest
 
 from testing import models
+from testing import docs
 from testing.daemon import BUILD, SOURCE, Daemon, flags_of_reprised, reprise
 from testing.metrics import Scrape
 
@@ -14,6 +18,9 @@ PAGES = sorted(path for path in SOURCE.rglob("*.md")
                if not {"build", ".cache", ".git"} & set(path.relative_to(SOURCE).parts))
 CONFIGURATION = (SOURCE / "docs/configuration.md").read_text()
 METRICS = (SOURCE / "docs/metrics.md").read_text()
+SERVING = (SOURCE / "docs/serving.md").read_text()
+# Of users: what they name must be there.
+MANUAL = [*docs.PAGES, SOURCE / "deploy/README.md"]
 
 
 def name_of(page):
@@ -113,11 +120,19 @@ def test_pages_are_found_from_readme():
     assert len(seen) > 10
 
 
+def test_every_page_is_in_both_lists_of_pages():
+    pages = {page.name for page in (SOURCE / "docs").glob("*.md")} - {"README.md"}
+    rows = table_rows((SOURCE / "docs/README.md").read_text().replace("| [", "| `["))
+    assert set(re.findall(r"^\| `\[([\w.]+)\]", rows, re.M)) == pages
+    listed = section((SOURCE / "README.md").read_text(), "## Where everything is")
+    assert set(re.findall(r"\[docs/([\w.]+)\]", listed)) == pages | {"README.md"}
+
+
 def test_flags_are_those_of_the_daemon():
     real = flags_of_reprised() - {"--help", "--version"}
     rows = table_rows(section(CONFIGURATION, "## Flags of reprised")).splitlines()
     named = "\n".join(row.split("|")[1] for row in rows)
-    assert set(re.findall(r"--[a-z][a-z-]+", named)) == real
+    assert set(re.findall(r"--[a-z][a-z0-9-]+", named)) == real
 
 
 def test_parameters_are_those_of_the_server():
@@ -205,3 +220,227 @@ def test_the_table_of_operators_is_that_of_the_rows():
             assert said[fact][1] == ops, fact
     # The matrix has a line for each op, and a column for each fact.
     assert re.search(r"^Det +rule +last dims +last dims +fixed +- +fast$", printed, re.M)
+
+
+def defaults_of_flags():
+    """The default of each flag of the daemon that `--help` names, by flag."""
+    shown = subprocess.run([BUILD / "reprised", "--help"], capture_output=True, text=True,
+                           check=True).stdout
+    return {flag: value for flag, value in re.findall(
+        r"^  (--[a-z][\w-]*) +[^=\n]*=([^=\s]+)(?:$|  )", shown, re.M)}
+
+
+def test_defaults_of_flags_are_those_of_the_daemon():
+    real, said = defaults_of_flags(), {}
+    for row in table_rows(section(CONFIGURATION, "## Flags of reprised")).splitlines():
+        names, default = row.split(" | ")[:2]
+        flags = re.findall(r"--[a-z][\w-]+", names)
+        values = [value.strip("` ") for value in default.split(",")]
+        said.update(zip(flags, values if len(flags) == len(values) else values * len(flags)))
+    assert len(real) > 25
+    # A 0 that means a choice of the daemon's own may be said in words.
+    wrong = {flag: (said[flag], value) for flag, value in real.items() if said[flag] != value
+             and not (value in ("0", "") and not re.search(r"\d", said[flag]))}
+    assert wrong == {}
+
+
+def test_commands_are_those_of_the_command_line():
+    cli = (SOURCE / "docs/cli.md").read_text()
+    named = re.findall(r"^\| `([\w-]+)`", section(cli, "## All commands"), re.M)
+    commands = re.findall(r"^  ([a-z]+) {2,}\S", reprise("--help").split("ubcommands:")[1], re.M)
+    assert sorted(named) == sorted(commands)
+
+
+def rest_routes():
+    """METHOD and path of each route of the REST API and of the pages, but those of texts."""
+    rest = (SOURCE / "server/rest/rest_api.cc").read_text()
+    regions = (SOURCE / "server/rest/region_routes.cc").read_text()
+    pages = (SOURCE / "server/http/pages.cc").read_text()
+    found = set(re.findall(r'router\.Add\(\s*"([A-Z]+)",\s*"([^"]+)"', rest))
+    model = "/v2/models/{model}"
+    found |= {("GET", model + suffix) for suffix in re.findall(r'AddOfModel\(\s*"([^"]*)"', rest)}
+    found |= {("POST", model + suffix) for suffix in re.findall(r'std::pair\("(/[^"]+)"', rest)}
+    found |= {("POST", path) for path in re.findall(r'\{"(/v2/models/\{model\}/infer)"', rest)}
+    found |= {("GET", path) for path in re.findall(r'AddPage\(\s*"([^"]+)"', pages)}
+    kind = "/v2/systemsharedmemory"
+    assert f'"{kind}"' in regions
+    for method, suffix in re.findall(r'router\.Add\(\s*"([A-Z]+)",\s*absl::StrCat\(kind,[^"]*"([^"]+)"',
+                                     regions):
+        paths = [suffix] if suffix.startswith("/region") else [suffix, "/region/{region}" + suffix]
+        found |= {(method, kind + path) for path in paths}
+    return found
+
+
+def test_routes_are_those_of_the_server():
+    named = set()
+    for row in table_rows(section(SERVING, "### HTTP")).splitlines():
+        paths, methods = row.split(" | ")[:2]
+        before = ""
+        for path in re.findall(r"`([^`]+)`", paths):
+            # ".../unload" is that of the path before it.
+            path = path.replace("...", before.rpartition("/")[0]) if path.startswith("...") else path
+            named |= {(method, path) for method in methods.split(", ")}
+            before = path
+    cuda = {(method, path) for method, path in named if path.startswith("/v2/cudasharedmemory")}
+    assert cuda and named - cuda == rest_routes()
+
+
+def test_paths_of_texts_are_those_of_the_server(scrape):
+    table = (SOURCE / "server/text_api/text_api.cc").read_text().split("kRoutes[] = {")[1]
+    real = {path for _, path in re.findall(r'\{\{"(GET|POST)",\s*"([^"]+)"', table.split("\n};")[0])}
+    real |= set(re.findall(r'router\.Add\(\s*"GET",\s*"([^"]+)"', table))
+    named = section((SOURCE / "docs/texts.md").read_text(), "## Paths")
+    paths = {path.split()[-1] for path in re.findall(r"`((?:GET |POST )?/[^` ]*)`", named)}
+    assert len(real) > 15
+    # Below a model's own path they are there once more.
+    assert paths - {"/models/NAME", "/v1"} == real
+
+
+def test_request_parameters_are_those_of_the_server():
+    source = (SOURCE / "server/protocol/request_parameters.cc").read_text()
+    rows = table_rows(section(SERVING, "## Request parameters"))
+    named = {name for row in rows.splitlines() for name in re.findall(r"`([\w.]+)`", row.split("|")[1])}
+    assert named == set(re.findall(r'name == "([\w.]+)"', source)) and len(named) > 5
+
+
+def response_parameters():
+    return set(re.findall(r'"(reprise\.\w+)"', (SOURCE / "server/protocol/answers.cc").read_text()))
+
+
+def test_response_parameters_are_those_of_the_server():
+    rows = section(SERVING, "## Response parameters")
+    named = {name for row in table_rows(rows).splitlines()
+             for name in re.findall(r"`(reprise\.\w+)`", row.split("|")[1])}
+    assert named - {"reprise.capture"} == response_parameters() - {"reprise.capture"}
+
+
+def test_parameters_of_generation_are_those_of_the_server():
+    source = (SOURCE / "server/generate/sampling_parameters.cc").read_text()
+    real = set(re.findall(r'^    \{"(\w+)",', source, re.M))
+    rows = table_rows(section((SOURCE / "docs/generation.md").read_text(), "## Asking"))
+    named = {name for row in rows.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    # What Triton's clients send by themselves.
+    assert named == real - {"stream", "triton_enable_empty_final_response"}
+
+
+def test_errors_are_those_of_the_server():
+    source = (SOURCE / "server/wire/error_table.cc").read_text()
+    real = set(re.findall(r'"([A-Z_]+)", \d+, (\d+)\}', source)) - {("OK", "200")}
+    rows = re.findall(r"^\| ([A-Z_]+) \| (\d+) \|", section(SERVING, "## Errors"), re.M)
+    assert set(rows) == real and len(real) > 10
+
+
+def test_rights_and_limits_are_those_of_keys():
+    text = re.sub(r"^```.*?^```", "", (SOURCE / "docs/operations.md").read_text(), flags=re.M | re.S)
+    operations = section(text, "## Keys")
+    names = re.search(r"kNames\[\] = \{([^}]*)\}",
+                      (SOURCE / "server/access/right_table.cc").read_text())[1]
+    limits = re.findall(r'name == "(\w+)"', (SOURCE / "server/access/key_file.cc").read_text())
+    rows = table_rows(operations).splitlines()
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert named == (set(re.findall(r'"(\w+)"', names)) | set(limits)) - {"none"}
+
+
+def code_of(page):
+    """The code in lines and in blocks of a page, with what each block is written in."""
+    for block in docs.blocks(page):
+        yield block.text
+    yield from re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", page.read_text(),
+                                                 flags=re.M | re.S))
+
+
+# Programs whose flags are not ours.
+FOREIGN = re.compile(r"\b(docker|kubectl|cmake|ctest|curl|cp|mkdir|install|systemctl|openssl|git|perf)\b")
+
+
+@pytest.fixture(scope="module")
+def known_flags():
+    """Of the daemon, of all commands, and of the scripts of this tree."""
+    known = flags_of_reprised()
+    names = re.findall(r"^  ([a-z]+) {2,}\S", reprise("--help").split("ubcommands:")[1], re.M)
+    stores = re.findall(r"^  ([a-z]+) {2,}\S", reprise("store", "--help").split("ubcommands:")[1], re.M)
+    for command in [*([name] for name in names), *(["store", name] for name in stores)]:
+        known |= set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", reprise(*command, "--help")))
+    scripts = [*(SOURCE / "tests/bench").rglob("*.py"), *(SOURCE / "tests/bench").rglob("run"),
+               SOURCE / "tests/run", SOURCE / "deploy/demo", SOURCE / "tools/tidy",
+               SOURCE / "tools/format", *(SOURCE / "tests/bench").rglob("*.cc")]
+    for script in scripts:
+        known |= set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", script.read_text(errors="replace")))
+    return known
+
+
+@pytest.mark.parametrize("page", MANUAL, ids=name_of)
+def test_flags_that_pages_name_are_there(page, known_flags):
+    named = set()
+    for code in code_of(page):
+        for line in code.splitlines():
+            if not FOREIGN.search(line):
+                named |= set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", line))
+    assert named - known_flags == set()
+
+
+@pytest.mark.parametrize("page", MANUAL, ids=name_of)
+def test_metrics_that_pages_name_are_there(page, scrape):
+    families = set(re.findall(r"^# TYPE (\w+) ", scrape.text, re.M)) | {
+        "reprise_reference_kernels_total", "reprise_eager_nodes_total",
+        "reprise_eager_seconds_total"}
+    known = families | {f"{name}_{end}" for name in families for end in ("bucket", "count", "sum")}
+    named = {name for code in code_of(page) for name in re.findall(r"\b(reprise_\w+)(?![\w./])", code)}
+    assert named - known == set()
+
+
+@pytest.mark.parametrize("page", MANUAL, ids=name_of)
+def test_parameters_that_pages_name_are_there(page):
+    source = (SOURCE / "server/config/model_parameters.cc").read_text()
+    real = {name.rstrip(".") for name, _ in re.findall(r'\{"(reprise\.[\w.]+)", "([^"]*)"', source)}
+    real |= response_parameters() | {"reprise.waited", "reprise.on_miss", "reprise.log_level"}
+    # Ops of our own have a capital.
+    named = {name for code in code_of(page)
+             for name in re.findall(r"\breprise\.[a-z]\w*(?:\.[a-z]\w*)?", code)}
+    named = {name for name in named
+             if not re.fullmatch(r"reprise\.(v1\b.*|h|cmake|yaml|json|service|md)", name)}
+    unknown = {name for name in named
+               if name not in real and name.rpartition(".")[0] not in real}
+    assert unknown == set()
+
+
+# What the field calls it, where a page says how it is here.
+TERMS = {
+    "docs/generation.md": ["KV cache", "paged attention", "continuous batching", "prefix caching",
+                           "speculative decoding", "preemption"],
+    "docs/recipes.md": ["autotuning", "constant folding", "graph break", "guard"],
+    "docs/padding.md": ["padding mask", "valid length"],
+    "docs/serving.md": ["load shedding"],
+    "docs/configuration.md": ["load shedding", "autotuning", "speculative decoding", "KV cache"],
+    "docs/models.md": ["graph break", "KV cache"],
+}
+
+
+@pytest.mark.parametrize("page", sorted(TERMS))
+def test_pages_name_the_terms_of_the_field(page):
+    text = docs.squeezed((SOURCE / page).read_text()).lower()
+    assert [term for term in TERMS[page] if term.lower() not in text] == []
+    glossary = (SOURCE / "docs/README.md").read_text().lower()
+    assert [term for term in TERMS[page] if term.lower() not in glossary] == []
+
+
+# Words that a stranger reads twice; docs/style.md says what to write instead, and quotes them.
+HARD_WORDS = re.compile(r"\b(behind|that of|anew|hangs? on|within as long|whoever|somebody|nobody)\b", re.I)
+
+
+@pytest.mark.parametrize("page", [page for page in MANUAL if page.name != "style.md"], ids=name_of)
+def test_pages_are_in_plain_words(page):
+    text = docs.squeezed(without_code(page.read_text()))
+    assert [text[max(0, m.start() - 30):m.end() + 20] for m in HARD_WORDS.finditer(text)] == []
+
+
+def test_help_is_in_plain_words():
+    texts = [subprocess.run([BUILD / "reprised", "--help"], capture_output=True, text=True,
+                            check=True).stdout]
+    names = re.findall(r"^  ([a-z]+) {2,}\S", reprise("--help").split("ubcommands:")[1], re.M)
+    texts += [reprise(name, "--help") for name in names]
+    parameters = (SOURCE / "server/config/model_parameters.cc").read_text()
+    texts += ["".join(re.findall(r'"((?:[^"\\]|\\.)*)"', parameters.split("kParameters[] = {")[1]))]
+    hard = [text[max(0, m.start() - 40):m.end() + 20] for text in map(docs.squeezed, texts)
+            for m in HARD_WORDS.finditer(text)]
+    assert hard == [] and len(texts) > 15

@@ -59,7 +59,7 @@ def run_reprised(*flags):
 
 def flags_of_reprised():
     """The names of all flags, `--help` and `--version` among them."""
-    return set(re.findall(r"--[a-z][a-z-]+", run_reprised("--help").stdout))
+    return set(re.findall(r"--[a-z][a-z0-9-]+", run_reprised("--help").stdout))
 
 
 class Daemon:

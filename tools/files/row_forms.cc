@@ -495,7 +495,7 @@ class RowRewriter {
     }
     if (!changed.empty() && !options_.allow_output_change) {
       return absl::FailedPreconditionError(
-          absl::StrCat("its size is that of output '", changed[0],
+          absl::StrCat("its size is the size of output '", changed[0],
                        "', which would change: allow it with --allow-output-change"));
     }
     for (const std::string& name : changed) {

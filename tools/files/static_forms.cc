@@ -522,7 +522,7 @@ absl::Status ApplyStaticForm(const StaticForm& form, const FormFacts& facts,
   }
   if (form.reaches_output && !options.allow_output_change) {
     return absl::FailedPreconditionError(
-        absl::StrCat("its size is that of output '", form.output,
+        absl::StrCat("its size is the size of output '", form.output,
                      "', which would change: allow it with --allow-output-change"));
   }
   return Rewriter(form, facts, model).Run();

@@ -76,7 +76,7 @@ std::string KeyText(const Model& model) {
                   ShapeToString(one.value.shape()), one.ValueText(), Shorten(one.reader, 60)});
   }
   return absl::StrCat(
-      "constants: another value compiles anew, unless it is promoted "
+      "constants: another value compiles again, unless it is promoted "
       "(reprise.promote); weights and biases are no part of the key\n",
       table.Text(), "\n");
 }

@@ -102,7 +102,7 @@ const std::vector<OpColumn>& OpColumns() {
       {"batch", "the rows of a batch that no request fills are computed too"},
       {"packing", "models with it are padded, not packed"},
       {"sizes", "a model that computes with sizes by it is measured, or runs at exact sizes"},
-      {"bounds", "its numbers may be anything, for masks and lookups that hang on them"},
+      {"bounds", "its numbers may be anything, for masks and lookups that depend on them"},
       {"kernel", "the reference kernel runs it"}};
   return *columns;
 }
