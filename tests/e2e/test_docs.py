@@ -285,6 +285,19 @@ def test_routes_are_those_of_the_server():
     assert cuda and named - cuda == rest_routes()
 
 
+def test_calls_of_grpc_are_those_of_the_server():
+    real = {}
+    table = (SOURCE / "server/access/right_table.cc").read_text()
+    for service, call in re.findall(r'\{"/([\w.]+)/(\w*)", Right', table):
+        real.setdefault(service, set()).update({call} - {""})
+    said = {}
+    for row in table_rows(section(SERVING, "### gRPC")).splitlines():
+        services, calls = row.strip("| ").split(" | ")
+        for service in re.findall(r"`([\w.]+)`", services):
+            said[service] = set(re.findall(r"`(\w+)`", calls))
+    assert said == real and len(real) > 4
+
+
 def test_paths_of_texts_are_those_of_the_server(scrape):
     table = (SOURCE / "server/text_api/text_api.cc").read_text().split("kRoutes[] = {")[1]
     real = {path for _, path in re.findall(r'\{\{"(GET|POST)",\s*"([^"]+)"', table.split("\n};")[0])}
