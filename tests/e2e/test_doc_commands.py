@@ -43,7 +43,7 @@ def test_commands_of_a_page_run_as_they_stand(page, reader):
             block = dataclasses.replace(block, text=session)
         if block.language in ("sh", "python"):
             printed, ran = reader.run(block), ran + 1
-    assert ran > 0
+    assert ran > 0 and reader.served_throughout(), reader.log()
 
 
 def test_blocks_that_do_not_run_are_known():

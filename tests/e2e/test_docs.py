@@ -5,6 +5,7 @@ What the blocks of commands do is the matter of test_doc_commands.py."""
 
 import re
 import subprocess
+from xml.etree import ElementTree
 
 import pytest
 
@@ -126,6 +127,14 @@ def test_every_page_is_in_both_lists_of_pages():
     assert set(re.findall(r"^\| `\[([\w.]+)\]", rows, re.M)) == pages
     listed = section((SOURCE / "README.md").read_text(), "## Where everything is")
     assert set(re.findall(r"\[docs/([\w.]+)\]", listed)) == pages | {"README.md"}
+
+
+def test_pictures_are_whole_and_shown():
+    pictures = set((SOURCE / "docs").glob("*.svg"))
+    shown = {path for page in docs.PAGES for path, _ in links(page) if path.suffix == ".svg"}
+    assert shown == pictures and len(pictures) > 4
+    for picture in pictures:
+        assert ElementTree.parse(picture).getroot().tag.endswith("svg"), picture.name
 
 
 def test_flags_are_those_of_the_daemon():

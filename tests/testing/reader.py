@@ -11,6 +11,7 @@ returns once it is ready, so that a page may start one wherever a reader would.
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import stat
@@ -226,6 +227,10 @@ class Reader:
         # Two recipes: each is larger than the one before.
         self._shell("build/release/reprise infer minilm --length 20 > first.txt; "
                     "build/release/reprise infer minilm --length 400 > first.txt")
+
+    def served_throughout(self):
+        """Whether the daemon that was started last still runs."""
+        return pathlib.Path("/proc", (self.folder / "daemon.pid").read_text().strip()).exists()
 
     def run(self, block):
         """What a block prints. Blocks of Python follow each other as in one session: `block.text` has all."""
