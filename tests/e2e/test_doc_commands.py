@@ -30,7 +30,10 @@ def reader(tmp_path_factory):
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(SOURCE)))
 def test_commands_of_a_page_run_as_they_stand(page, reader):
-    reader.begin()
+    typed = [block for block in blocks(page) if block.language in ("sh", "python")
+             and block.not_run is None]
+    if "build/release/reprised" not in typed[0].text:  # else the page starts its own
+        reader.begin()
     printed, ran, session = "", 0, ""
     for block in blocks(page):
         if block.not_run is not None:

@@ -169,6 +169,7 @@ class Reader:
                  if block.language == "pbtxt"]
         self._model("vad", voice_detector(), config=state[0])
         encoder_decoders.EncoderDecoder("whisper").write(folder / "whisper")
+        (folder / "whisper/config.json").write_text('{"decoder_start_token_id": 0}')
         spectrum = np.random.default_rng(8).normal(
             size=(1, encoder_decoders.MEL, encoder_decoders.FRAMES)).astype(np.float32)
         np.save(folder / "spectrum.npy", spectrum)
