@@ -7,7 +7,7 @@ import grpc
 import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
-from testing import h2, models
+from testing import decoders, h2, models
 from testing.daemon import Daemon
 from testing.patience import wait_until
 
@@ -107,6 +107,33 @@ def test_frames_without_a_message_are_cut_off(daemon, growth, flood):
         else:
             raise AssertionError("nobody cut the client off")
     assert growth() < SLACK_BYTES
+
+
+def test_client_that_answers_each_piece_of_long_streams_is_no_flood(module_repository):
+    """As clients of gRPC do, with a window for the stream, one for the connection and a ping."""
+    module_repository.add("decoder", decoders.make("gqa", context=4096))
+    ask = service_pb2.ModelInferRequest(model_name="decoder")
+    ids = ask.inputs.add(name="input_ids", datatype="INT64", shape=[1, 1])
+    ids.contents.int64_contents.append(1)
+    ask.parameters["max_tokens"].int64_param = 4000
+    ask.parameters["ignore_eos"].bool_param = True
+    call = "/inference.GRPCInferenceService/ModelStreamInfer"
+    pieces, stream = 0, 1
+    with Daemon(module_repository) as daemon, h2.Connection(daemon.grpc_port) as client:
+        client.send(h2.whole_call(call, stream, ask.SerializeToString()))
+        for kind, flags, of, payload in client.frames():
+            assert kind != h2.GOAWAY, payload
+            if kind == h2.DATA and payload:
+                pieces += 1
+                room = struct.pack(">I", len(payload))
+                client.send(h2.frame(h2.WINDOW_UPDATE, 0, of, room) + h2.frame(
+                    h2.WINDOW_UPDATE, 0, 0, room) + h2.frame(h2.PING, 0, 0, b"12345678"))
+            elif kind == h2.HEADERS and flags & h2.END_STREAM:
+                if pieces > 8000:
+                    return
+                stream += 2
+                client.send(h2.whole_call(call, stream, ask.SerializeToString()))
+    raise AssertionError(f"the connection was closed after {pieces} pieces")
 
 
 def test_client_that_does_not_read_is_cut_off_and_its_memory_goes_back(daemon, growth):
