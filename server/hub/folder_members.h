@@ -25,7 +25,7 @@ struct FolderMember {
   const char* member;  // "*": every other one
   MemberUse use;
   const char* values;  // kRead: types, "text|list"; kOnly, kOnlyAlone: a list in JSON
-  const char* says;    // for docs
+  const char* says;    // its row in docs
 };
 
 absl::Span<const FolderMember> FolderMembers();

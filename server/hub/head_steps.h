@@ -29,7 +29,7 @@ enum class Activation { kIdentity, kTanh, kRelu, kGelu, kSigmoid };
 // kTokenVectors become kTextVectors: the poolings, joined one after another.
 struct PoolingStep {
   std::vector<Pooling> poolings;
-  int64_t width = 0;   // of a token's vector; 0: unknown
+  int64_t width = 0;   // the size of a token's vector; 0: unknown
   std::string folder;  // "1_Pooling", for messages
 };
 
