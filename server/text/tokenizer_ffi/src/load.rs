@@ -79,10 +79,6 @@ impl Config {
         self.tokenizer.get(name)?.as_bool()
     }
 
-    pub fn number(&self, name: &str) -> Option<usize> {
-        self.tokenizer.get(name)?.as_u64().map(|number| number as usize)
-    }
-
     pub fn value(&self, name: &str) -> Option<&Value> {
         self.tokenizer.get(name).filter(|value| !value.is_null())
     }

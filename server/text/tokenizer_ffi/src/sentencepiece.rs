@@ -227,7 +227,7 @@ fn layout(model: &Model, family: Family, config: &Config) -> Result<Layout, Fail
             ROBERTA_PAIR,
         ),
         Family::T5 => {
-            let count = config.number("extra_ids").unwrap_or(100);
+            let count = extra_ids(config)?;
             let extra: Vec<Piece> =
                 (0..count).rev().map(|i| plain(&format!("<extra_id_{}>", i))).collect();
             Layout::new(behind(&[], 0, &extra), "$A </s>", "$A </s> $B </s>")
@@ -253,6 +253,18 @@ fn layout(model: &Model, family: Family, config: &Config) -> Result<Layout, Fail
         }
         Family::Albert | Family::BigBird => Layout::new(all(), BERT_SINGLE, BERT_PAIR),
         _ => Layout::new(all(), "$A", "$A $B:1"),
+    })
+}
+
+/// How many tokens <extra_id_0> and on T5 has.
+fn extra_ids(config: &Config) -> Result<u64, Failure> {
+    const MOST: u64 = 10_000;
+    let Some(said) = config.value("extra_ids") else { return Ok(100) };
+    said.as_u64().filter(|count| *count <= MOST).ok_or_else(|| {
+        Failure::invalid(format!(
+            "tokenizer_config.json: extra_ids is {}, it may be 0 to {}",
+            said, MOST
+        ))
     })
 }
 
