@@ -1,9 +1,11 @@
 #include "server/hub/embedding_head.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/ops/kit/onnx_types.h"
@@ -15,6 +17,7 @@ namespace {
 constexpr float kLeastCount = 1e-9f;
 constexpr float kLeastLength = 1e-12f;
 constexpr float kMaskedOut = -1e9f;
+constexpr float kNormEpsilon = 1e-5f;
 
 class HeadBuilder {
  public:
@@ -44,41 +47,34 @@ class HeadBuilder {
     return Add("Concat", parts, {{"axis", int64_t{1}}});
   }
 
-  ValueId Dense(const DenseLayer& layer, ValueId x) {
-    // MatMul wants [in, out].
-    const Shape& shape = layer.weight.shape();
-    std::vector<float> turned(static_cast<size_t>(shape[0] * shape[1]));
-    const float* weight = static_cast<const float*>(layer.weight.data());
-    for (int64_t out = 0; out < shape[0]; ++out) {
-      for (int64_t in = 0; in < shape[1]; ++in) {
-        turned[in * shape[0] + out] = weight[out * shape[1] + in];
-      }
-    }
-    x = Add("MatMul",
-            {x, Weight(layer.folder + ".weight",
-                       Tensor::FromVector(DType::kFloat32, {shape[1], shape[0]}, turned))});
+  ValueId Dense(const DenseLayer& layer, ValueId input) {
+    ValueId x = Multiply(input, layer.folder + ".weight", layer.weight);
     if (layer.bias.data() != nullptr) {
       x = Add("Add", {x, Weight(layer.folder + ".bias", layer.bias)});
     }
-    switch (layer.activation) {
-      case Activation::kIdentity:
-        return x;
-      case Activation::kTanh:
-        return Add("Tanh", {x});
-      case Activation::kRelu:
-        return Add("Relu", {x});
-      case Activation::kGelu:
-        return Add("Gelu", {x});
-      case Activation::kSigmoid:
-        return Add("Sigmoid", {x});
-    }
-    return x;
+    x = Activate(layer.activation, x);
+    if (!layer.adds_input) return x;
+    const bool projects = layer.residual.data() != nullptr;
+    return Add("Add",
+               {x, projects ? Multiply(input, layer.folder + ".residual", layer.residual) : input});
   }
 
   ValueId Normalize(ValueId x) {
     const ValueId length =
-        Add("ReduceL2", {x, Constant(Tensor::Int64s({1}))}, {{"keepdims", int64_t{1}}});
+        Add("ReduceL2", {x, Constant(Tensor::Int64s({-1}))}, {{"keepdims", int64_t{1}}});
     return Add("Div", {x, Add("Max", {length, Constant(Tensor::FloatScalar(kLeastLength))})});
+  }
+
+  ValueId LayerNorm(const LayerNormStep& step, ValueId x) {
+    return Add(
+        "LayerNormalization",
+        {x, Weight(step.folder + ".weight", step.weight), Weight(step.folder + ".bias", step.bias)},
+        {{"axis", int64_t{-1}}, {"epsilon", kNormEpsilon}});
+  }
+
+  ValueId Cut(ValueId x, int64_t width) {
+    return Add("Slice", {x, Constant(Tensor::Int64s({0})), Constant(Tensor::Int64s({width})),
+                         Constant(Tensor::Int64s({1}))});
   }
 
   ValueId ToFloat(ValueId x) {
@@ -103,6 +99,37 @@ class HeadBuilder {
     const int index = static_cast<int>(model_.parameters.size());
     model_.parameters.push_back(value);
     return graph_.AddParameter(name, ParameterExpr::Leaf(index, value.dtype(), value.shape()));
+  }
+
+  ValueId Activate(Activation activation, ValueId x) {
+    switch (activation) {
+      case Activation::kIdentity:
+        return x;
+      case Activation::kTanh:
+        return Add("Tanh", {x});
+      case Activation::kRelu:
+        return Add("Relu", {x});
+      case Activation::kGelu:
+        return Add("Gelu", {x});
+      case Activation::kSigmoid:
+        return Add("Sigmoid", {x});
+    }
+    return x;
+  }
+
+  // `matrix` is [out, in], MatMul wants [in, out].
+  ValueId Multiply(ValueId x, const std::string& name, const Tensor& matrix) {
+    const Shape& shape = matrix.shape();
+    std::vector<float> turned(static_cast<size_t>(shape[0] * shape[1]));
+    const float* weight = static_cast<const float*>(matrix.data());
+    for (int64_t out = 0; out < shape[0]; ++out) {
+      for (int64_t in = 0; in < shape[1]; ++in) {
+        turned[in * shape[0] + out] = weight[out * shape[1] + in];
+      }
+    }
+    return Add(
+        "MatMul",
+        {x, Weight(name, Tensor::FromVector(DType::kFloat32, {shape[1], shape[0]}, turned))});
   }
 
   // Over the tokens.
@@ -150,39 +177,63 @@ class HeadBuilder {
   Graph& graph_;
 };
 
+// The vectors that the steps have written, by their names.
+using Named = std::map<std::string, ValueId>;
+
+void AppendStep(const HeadStep& step, HeadBuilder& builder, Named& vectors) {
+  if (const auto* pooling = std::get_if<PoolingStep>(&step)) {
+    std::vector<ValueId> parts;
+    for (const Pooling each : pooling->poolings) {
+      parts.push_back(builder.Pool(each, vectors.at(kTokenVectors)));
+    }
+    vectors[kTextVectors] = builder.Join(parts);
+  } else if (const auto* dense = std::get_if<DenseLayer>(&step)) {
+    vectors[dense->output] = builder.Dense(*dense, vectors.at(dense->input));
+  } else if (const auto* norm = std::get_if<LayerNormStep>(&step)) {
+    vectors[kTextVectors] = builder.LayerNorm(*norm, vectors.at(kTextVectors));
+  } else {
+    const auto& normalize = std::get<NormalizeStep>(step);
+    vectors[normalize.output] = builder.Normalize(vectors.at(normalize.input));
+  }
+}
+
 }  // namespace
 
 absl::Status AppendEmbeddingHead(const EmbeddingHead& head, ImportedModel& model) {
   const auto output = std::find_if(model.outputs.begin(), model.outputs.end(),
-                                   [&](const ModelIo& io) { return io.name == head.hidden; });
+                                   [&](const ModelIo& io) { return io.name == head.source; });
   if (output == model.outputs.end()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the model has no output \"", head.hidden, "\" to pool"));
+        absl::StrCat("the model has no output \"", head.source, "\" to pool"));
   }
-  ValueId hidden = model.graph.outputs()[output - model.outputs.begin()];
   const std::vector<Dim> dims = output->dims;
+  const int64_t source_width = !dims.empty() && dims.back().is_constant() ? dims.back().size : 0;
+  ASSIGN_OR_RETURN(int64_t width,
+                   WidthAfter(head.steps, head.source_name, source_width, head.result));
+  ValueId source = model.graph.outputs()[output - model.outputs.begin()];
   HeadBuilder builder(model);
-  if (output->dtype != DType::kFloat32) hidden = builder.ToFloat(hidden);
-  std::vector<ValueId> parts;
-  for (const Pooling pooling : head.poolings) parts.push_back(builder.Pool(pooling, hidden));
-  ValueId vector = builder.Join(parts);
-  for (const DenseLayer& layer : head.dense) vector = builder.Dense(layer, vector);
-  if (head.normalize) vector = builder.Normalize(vector);
+  if (output->dtype != DType::kFloat32) source = builder.ToFloat(source);
+  Named vectors = {{head.source_name, source}};
+  for (const HeadStep& step : head.steps) AppendStep(step, builder, vectors);
+  ValueId result = vectors.at(head.result);
+  if (head.truncate_dim > 0 && (width == 0 || head.truncate_dim < width)) {
+    result = builder.Cut(result, head.truncate_dim);
+    width = width == 0 ? 0 : head.truncate_dim;
+  }
   if (!head.keep_outputs) {
     model.outputs.clear();
     model.graph.ClearOutputs();
   }
-  ModelIo io{.name = kEmbeddingOutput, .dtype = DType::kFloat32};
-  if (!dims.empty()) io.dims.push_back(dims.front());
-  if (!head.dense.empty()) {
-    io.dims.push_back(Dim{.size = head.dense.back().weight.shape()[0]});
-  } else if (!dims.empty() && dims.back().is_constant()) {
-    io.dims.push_back(Dim{.size = dims.back().size * static_cast<int64_t>(head.poolings.size())});
-  } else {
-    io.dims.push_back(Dim{.symbol = "embedding"});
+  for (const ModelIo& kept : model.outputs) {
+    if (kept.name != head.result) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model has an output \"", kept.name, "\" of its own"));
   }
+  ModelIo io{.name = head.result, .dtype = DType::kFloat32};
+  if (!dims.empty()) io.dims.push_back(dims.front());
+  io.dims.push_back(width > 0 ? Dim{.size = width} : Dim{.symbol = "embedding"});
   model.outputs.push_back(std::move(io));
-  model.graph.AddOutput(vector);
+  model.graph.AddOutput(result);
   model.graph.Compact();
   return absl::OkStatus();
 }

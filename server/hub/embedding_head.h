@@ -1,31 +1,30 @@
-// The steps behind a transformer that make one vector of a text, as nodes of the model's own graph:
-// pooling over the tokens that the mask counts, dense layers, and the length 1. They are part of
-// every recipe, so that requests of different lengths share a replay and only the vectors leave it.
+// The steps after a transformer that make one vector, or scores, of a text, as nodes of the model's
+// own graph. They are part of every recipe, so that requests of different lengths share a replay
+// and only the vectors leave it.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "server/hub/text_package.h"
+#include "server/hub/head_steps.h"
 
 namespace reprise {
 
 struct ImportedModel;
 
-inline constexpr char kEmbeddingOutput[] = "sentence_embedding";
-
 struct EmbeddingHead {
-  std::string hidden;             // the output [batch, tokens, width] that is pooled
-  std::vector<Pooling> poolings;  // at least one
-  std::vector<DenseLayer> dense;
-  bool normalize = false;
-  bool keep_outputs = false;  // the model's own outputs stay beside the vector
+  std::string source;                       // the output of the model that the steps begin with
+  std::string source_name = kTokenVectors;  // that steps read it by
+  std::vector<HeadStep> steps;
+  std::string result = kTextVectors;  // answered: the name, and that of the output
+  int64_t truncate_dim = 0;           // its first elements are answered; 0: all
+  bool keep_outputs = false;          // the model's own outputs stay beside it
 };
 
-// Adds the output kEmbeddingOutput [batch, width] to `model`. Where it has no input
-// "attention_mask", every token counts. Errors: INVALID_ARGUMENT where the output `hidden` is
-// missing.
+// Adds the output `result` [batch, width] to `model`. Where it has no input "attention_mask", every
+// token counts. Errors: INVALID_ARGUMENT where the output `source` is missing, or the name of the
+// result is taken.
 absl::Status AppendEmbeddingHead(const EmbeddingHead& head, ImportedModel& model);
 
 }  // namespace reprise

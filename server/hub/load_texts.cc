@@ -14,7 +14,7 @@ TextLoad::TextLoad(const std::string& model_file, const TextSettings& settings)
   auto package = ReadTextPackage(model_file);
   if (package.ok()) {
     package_ = *std::move(package);
-    if (settings.pooling) package_.poolings = {*settings.pooling};
+    if (settings.pooling) OverridePooling(*settings.pooling, package_);
   } else {
     damaged_ = package.status();
   }

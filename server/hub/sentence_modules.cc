@@ -6,17 +6,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "server/hub/dense_file.h"
+#include "server/hub/folder_members.h"
 #include "server/hub/json_file.h"
-#include "server/hub/safetensors.h"
 
 namespace reprise {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostDenseBytes = int64_t{1} << 30;
-
-// The flags of 1_Pooling/config.json, in the order in which their vectors are joined.
+// The flags of a pooling's config.json, in the order in which their vectors are joined.
 constexpr std::pair<const char*, Pooling> kPoolingFlags[] = {
     {"pooling_mode_cls_token", Pooling::kCls},
     {"pooling_mode_max_tokens", Pooling::kMax},
@@ -26,94 +25,99 @@ constexpr std::pair<const char*, Pooling> kPoolingFlags[] = {
     {"pooling_mode_lasttoken", Pooling::kLastToken},
 };
 
+constexpr std::pair<const char*, Similarity> kSimilarities[] = {
+    {"cosine", Similarity::kCosine},
+    {"dot", Similarity::kDot},
+    {"euclidean", Similarity::kEuclidean},
+    {"manhattan", Similarity::kManhattan},
+};
+
 // "sentence_transformers.models.Pooling" is "Pooling".
 std::string LastName(const std::string& type) {
   const size_t dot = type.rfind('.');
   return dot == std::string::npos ? type : type.substr(dot + 1);
 }
 
-absl::Status ReadPooling(const fs::path& folder, TextPackage& package) {
-  const std::string file = (folder / "config.json").string();
-  ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonIfThere(file));
-  if (!json.is_object()) return absl::InvalidArgumentError(absl::StrCat(file, " is missing"));
-  if (!package.poolings.empty()) {
-    return absl::UnimplementedError(absl::StrCat(file, ": a second pooling is not supported"));
-  }
-  for (const auto& [name, pooling] : kPoolingFlags) {
-    if (BoolMember(json, name, false)) package.poolings.push_back(pooling);
-  }
-  if (const std::string mode = TextMember(json, "pooling_mode", ""); !mode.empty()) {
-    const std::optional<Pooling> pooling = ParsePooling(mode);
-    if (!pooling) {
-      return absl::UnimplementedError(
-          absl::StrCat(file, ": pooling_mode \"", mode, "\" is not supported"));
+// The poolings that `json` names: pooling_mode, else the flags.
+absl::StatusOr<std::vector<Pooling>> PoolingsOf(const nlohmann::json& json,
+                                                const std::string& file) {
+  std::vector<Pooling> poolings;
+  if (const auto mode = json.find("pooling_mode"); mode != json.end() && !mode->is_null()) {
+    const nlohmann::json list = mode->is_array() ? *mode : nlohmann::json::array({*mode});
+    for (const nlohmann::json& each : list) {
+      const std::optional<Pooling> pooling =
+          each.is_string() ? ParsePooling(each.get<std::string>()) : std::nullopt;
+      if (!pooling) {
+        return absl::UnimplementedError(
+            absl::StrCat(file, ": pooling_mode ", each.dump(), " is not supported"));
+      }
+      poolings.push_back(*pooling);
     }
-    package.poolings = {*pooling};
+  } else {
+    bool named = false;
+    for (const auto& [name, pooling] : kPoolingFlags) {
+      named = named || json.contains(name);
+      if (BoolMember(json, name, false)) poolings.push_back(pooling);
+    }
+    // As sentence-transformers reads it.
+    if (named && poolings.empty()) poolings = {Pooling::kMean};
   }
-  if (package.poolings.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(file, " names no pooling_mode that is known"));
-  }
-  if (!BoolMember(json, "include_prompt", true)) {
-    return absl::UnimplementedError(absl::StrCat(
-        file, ": include_prompt false (prompts that are not pooled) is not supported"));
-  }
-  package.pooled_width = IntMember(json, "word_embedding_dimension", 0);
-  return absl::OkStatus();
+  if (!poolings.empty()) return poolings;
+  return absl::InvalidArgumentError(absl::StrCat(file, " names no pooling_mode that is known"));
 }
 
-absl::StatusOr<Activation> ParseActivation(const std::string& name, const std::string& file) {
-  const std::string last = LastName(name);
-  if (last == "Identity" || last == "Linear") return Activation::kIdentity;
-  if (last == "Tanh" || last.empty()) return Activation::kTanh;
-  if (last == "ReLU") return Activation::kRelu;
-  if (last == "GELU") return Activation::kGelu;
-  if (last == "Sigmoid") return Activation::kSigmoid;
-  return absl::UnimplementedError(
-      absl::StrCat(file, ": activation_function \"", name,
-                   "\" is not supported (known: Identity, Tanh, ReLU, GELU, Sigmoid)"));
-}
-
-absl::Status ReadDense(const fs::path& folder, TextPackage& package) {
+absl::StatusOr<PoolingStep> ReadPooling(const fs::path& folder) {
   const std::string file = (folder / "config.json").string();
   ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonIfThere(file));
-  DenseLayer layer{.folder = folder.filename().string()};
-  ASSIGN_OR_RETURN(layer.activation,
-                   ParseActivation(TextMember(json, "activation_function", ""), file));
-  const fs::path weights = folder / "model.safetensors";
-  ASSIGN_OR_RETURN(const std::optional<std::string> bytes,
-                   ReadFileIfThere(weights, kMostDenseBytes));
-  if (!bytes.has_value()) {
-    return absl::UnimplementedError(absl::StrCat(
-        weights.string(),
-        " is missing; pytorch_model.bin is not read: save the model with safetensors"));
+  if (json.is_null()) return absl::InvalidArgumentError(absl::StrCat(file, " is missing"));
+  RETURN_IF_ERROR(CheckMembers("Pooling/config.json", file, json));
+  PoolingStep step{.folder = folder.filename().string()};
+  ASSIGN_OR_RETURN(step.poolings, PoolingsOf(json, file));
+  step.width =
+      IntMember(json, "embedding_dimension", IntMember(json, "word_embedding_dimension", 0));
+  return step;
+}
+
+absl::StatusOr<NormalizeStep> ReadNormalize(const fs::path& folder) {
+  const std::string file = (folder / "config.json").string();
+  ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonIfThere(file));
+  RETURN_IF_ERROR(CheckMembers("Normalize/config.json", file, json));
+  NormalizeStep step{.folder = folder.filename().string()};
+  step.input = TextMember(json, "module_input_name", kTextVectors);
+  step.output = TextMember(json, "module_output_name", step.input);
+  return step;
+}
+
+// The output of the model that counts for texts, as `modality_config` says: {"text": {"method":
+// "forward", "method_output_name": "last_hidden_state"}}.
+absl::Status ReadModality(const nlohmann::json& json, const std::string& file,
+                          TextPackage& package) {
+  const bool scores = TextMember(json, "transformer_task", "") == "sequence-classification";
+  package.vectors_name = TextMember(json, "module_output_name", scores ? kScores : kTokenVectors);
+  const auto modality = json.is_object() ? json.find("modality_config") : json.end();
+  if (modality == json.end() || modality->is_null()) return absl::OkStatus();
+  const auto text = modality->find("text");
+  if (text == modality->end()) {
+    return absl::UnimplementedError(
+        absl::StrCat(file, ": modality_config has no \"text\": ", modality->dump()));
   }
-  auto tensors = ReadSafetensors(*bytes);
-  if (!tensors.ok()) {
-    return absl::Status(tensors.status().code(),
-                        absl::StrCat(weights.string(), ": ", tensors.status().message()));
+  const std::string method = TextMember(*text, "method", "");
+  if (method != "forward") {
+    return absl::UnimplementedError(absl::StrCat(file,
+                                                 ": modality_config: the method of \"text\" is \"",
+                                                 method, "\", forward is supported"));
   }
-  const auto weight = tensors->find("linear.weight");
-  if (weight == tensors->end() || weight->second.shape().size() != 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(weights.string(), " has no matrix \"linear.weight\""));
+  const auto name = text->find("method_output_name");
+  const bool listed = name != text->end() && name->is_array() && name->size() == 1;
+  const nlohmann::json output = name == text->end() ? nlohmann::json()
+                                : listed            ? (*name)[0]
+                                                    : *name;
+  if (!output.is_string()) {
+    return absl::UnimplementedError(
+        absl::StrCat(file, ": modality_config: the method_output_name of \"text\" is ",
+                     output.dump(), ", the name of one output is supported"));
   }
-  layer.weight = weight->second;
-  const int64_t out = layer.weight.shape()[0], in = layer.weight.shape()[1];
-  if (const auto bias = tensors->find("linear.bias"); bias != tensors->end()) {
-    if (bias->second.shape() != Shape{out}) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(weights.string(), ": \"linear.bias\" has shape ",
-                       ShapeToString(bias->second.shape()), ", the weight has ", out, " rows"));
-    }
-    layer.bias = bias->second;
-  }
-  for (const auto& [name, size] : {std::pair("in_features", in), std::pair("out_features", out)}) {
-    const int64_t said = IntMember(json, name, size);
-    if (said == size) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(file, ": ", name, " is ", said, ", ", weights.string(), " has ", size));
-  }
-  package.dense.push_back(std::move(layer));
+  package.vectors_output = output.get<std::string>();
   return absl::OkStatus();
 }
 
@@ -123,21 +127,20 @@ absl::Status ReadTransformer(const fs::path& folder, TextPackage& package) {
                            "sentence_albert_config.json", "sentence_xlm-roberta_config.json",
                            "sentence_xlnet_config.json"}) {
     ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonIfThere(folder / name));
-    if (!json.is_object()) continue;
-    package.lower_case = BoolMember(json, "do_lower_case", false);
+    if (json.is_null()) continue;
+    RETURN_IF_ERROR(CheckMembers("sentence_bert_config.json", name, json));
+    if (package.tokenizer) package.tokenizer->lower_case = BoolMember(json, "do_lower_case", false);
     if (const int64_t most = IntMember(json, "max_seq_length", 0); most > 0) {
       package.max_tokens = most;
       package.max_tokens_from = name;
     }
-    return absl::OkStatus();
+    return ReadModality(json, name, package);
   }
   return absl::OkStatus();
 }
 
-absl::Status ReadPrompts(const fs::path& folder, TextPackage& package) {
-  ASSIGN_OR_RETURN(const nlohmann::json json,
-                   ReadJsonIfThere(folder / "config_sentence_transformers.json"));
-  const auto prompts = json.is_object() ? json.find("prompts") : json.end();
+absl::Status ReadPrompts(const nlohmann::json& json, TextPackage& package) {
+  const auto prompts = json.find("prompts");
   if (prompts != json.end() && prompts->is_object()) {
     for (const auto& [name, text] : prompts->items()) {
       if (text.is_string()) package.prompts[name] = text.get<std::string>();
@@ -154,52 +157,96 @@ absl::Status ReadPrompts(const fs::path& folder, TextPackage& package) {
                        absl::StrAppend(out, each.first);
                      })));
   }
+  if (package.cross_encoder && !prompt->second.empty()) {
+    return absl::UnimplementedError(
+        absl::StrCat("config_sentence_transformers.json: default_prompt_name is \"", name,
+                     "\", and prompts of a cross encoder are not supported"));
+  }
   package.default_prompt = prompt->second;
   return absl::OkStatus();
 }
 
-// Each dense layer takes what comes before it.
-absl::Status CheckWidths(const TextPackage& package) {
-  int64_t width = package.pooled_width * static_cast<int64_t>(package.poolings.size());
-  std::string from = "1_Pooling";
-  for (const DenseLayer& layer : package.dense) {
-    const int64_t in = layer.weight.shape()[1];
-    if (width > 0 && width != in) {
-      return absl::InvalidArgumentError(absl::StrCat(layer.folder, " takes vectors of ", in,
-                                                     " elements, ", from, " makes ", width));
-    }
-    width = layer.weight.shape()[0];
-    from = layer.folder;
+absl::Status ReadSentenceConfig(const fs::path& folder, TextPackage& package) {
+  constexpr char kFile[] = "config_sentence_transformers.json";
+  ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonIfThere(folder / kFile));
+  if (json.is_null()) return absl::OkStatus();
+  // The kind of model first: others have members of their own.
+  if (const std::string type = TextMember(json, "model_type", ""); !type.empty()) {
+    RETURN_IF_ERROR(CheckMembers(kFile, kFile, {{"model_type", type}}));
+    package.cross_encoder = type == "CrossEncoder";
+  }
+  RETURN_IF_ERROR(CheckMembers(kFile, kFile, json));
+  RETURN_IF_ERROR(ReadPrompts(json, package));
+  const std::string similarity = TextMember(json, "similarity_fn_name", "");
+  for (const auto& [name, value] : kSimilarities) {
+    if (similarity == name) package.similarity = value;
+  }
+  package.truncate_dim = IntMember(json, "truncate_dim", 0);
+  if (package.truncate_dim < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kFile, ": truncate_dim is ", package.truncate_dim));
+  }
+  if (const std::string name = TextMember(json, "activation_fn", ""); !name.empty()) {
+    ASSIGN_OR_RETURN(package.score_activation, ParseActivation(name, kFile, "activation_fn"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadModule(const nlohmann::json& module, const fs::path& folder,
+                        TextPackage& package) {
+  RETURN_IF_ERROR(CheckMembers("modules.json", "modules.json", module));
+  const std::string type = TextMember(module, "type", "");
+  const fs::path path = folder / TextMember(module, "path", "");
+  const std::string name = LastName(type);
+  if (!absl::StartsWith(type, "sentence_transformers.")) {
+    return absl::UnimplementedError(
+        absl::StrCat("modules.json: the module \"", type,
+                     "\" is not supported: it is none of sentence_transformers"));
+  }
+  if (name == "Transformer") return ReadTransformer(path, package);
+  if (name == "Pooling") {
+    ASSIGN_OR_RETURN(package.steps.emplace_back(), ReadPooling(path));
+  } else if (name == "Dense") {
+    ASSIGN_OR_RETURN(package.steps.emplace_back(), ReadDense(path));
+  } else if (name == "Normalize") {
+    ASSIGN_OR_RETURN(package.steps.emplace_back(), ReadNormalize(path));
+  } else if (name == "LayerNorm") {
+    ASSIGN_OR_RETURN(package.steps.emplace_back(), ReadLayerNorm(path));
+  } else if (name != "Dropout") {
+    return absl::UnimplementedError(
+        absl::StrCat("modules.json: the module \"", name,
+                     "\" is not supported (known: Transformer, Pooling, Dense, Normalize, "
+                     "LayerNorm, Dropout)"));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
+absl::StatusOr<Activation> ParseActivation(const std::string& name, const std::string& file,
+                                           const char* member) {
+  const std::string last = absl::StartsWith(name, "torch.") ? LastName(name) : "";
+  if (last == "Identity") return Activation::kIdentity;
+  if (last == "Tanh") return Activation::kTanh;
+  if (last == "ReLU") return Activation::kRelu;
+  if (last == "GELU") return Activation::kGelu;
+  if (last == "Sigmoid") return Activation::kSigmoid;
+  return absl::UnimplementedError(
+      absl::StrCat(file, ": ", member, " \"", name,
+                   "\" is not supported (known: Identity, Tanh, ReLU, GELU, Sigmoid of torch)"));
+}
+
 absl::Status ReadSentenceModules(const fs::path& folder, TextPackage& package) {
+  RETURN_IF_ERROR(ReadSentenceConfig(folder, package));
   ASSIGN_OR_RETURN(const nlohmann::json modules, ReadJsonIfThere(folder / "modules.json"));
   if (modules.is_null()) return ReadTransformer(folder, package);
   if (!modules.is_array()) return absl::InvalidArgumentError("modules.json is no list");
   package.sentence_transformer = true;
   for (const nlohmann::json& module : modules) {
-    const std::string type = LastName(TextMember(module, "type", ""));
-    const fs::path path = folder / TextMember(module, "path", "");
-    if (type == "Transformer") {
-      RETURN_IF_ERROR(ReadTransformer(path, package));
-    } else if (type == "Pooling") {
-      RETURN_IF_ERROR(ReadPooling(path, package));
-    } else if (type == "Dense") {
-      RETURN_IF_ERROR(ReadDense(path, package));
-    } else if (type == "Normalize") {
-      package.normalize = true;
-    } else if (type != "Dropout") {
-      return absl::UnimplementedError(absl::StrCat("modules.json: the module \"", type,
-                                                   "\" is not supported (known: Transformer, "
-                                                   "Pooling, Dense, Normalize, Dropout)"));
-    }
+    RETURN_IF_ERROR(ReadModule(module, folder, package));
   }
-  RETURN_IF_ERROR(ReadPrompts(folder, package));
-  return CheckWidths(package);
+  if (package.steps.empty()) return absl::OkStatus();
+  return WidthAfter(package.steps, package.vectors_name, 0, package.vectors_name).status();
 }
 
 }  // namespace reprise

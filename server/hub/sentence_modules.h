@@ -1,4 +1,5 @@
-// The modules of a sentence transformer: modules.json and the folders that it names.
+// The modules of a sentence transformer: modules.json and the folders that it names, and
+// config_sentence_transformers.json.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +9,13 @@
 
 namespace reprise {
 
-// Reads modules.json of `folder`, and what it names, into `package`; does nothing where there is
-// none. Errors: UNIMPLEMENTED for a module or a pooling that is not supported, INVALID_ARGUMENT for
-// a damaged file and for sizes that contradict each other.
+// Reads modules.json of `folder`, and what it names, into `package`; without it, the settings of
+// the transformer alone. Errors: UNIMPLEMENTED for a module, a pooling or a member that is not
+// supported, INVALID_ARGUMENT for a damaged file and for sizes that contradict each other.
 absl::Status ReadSentenceModules(const std::filesystem::path& folder, TextPackage& package);
+
+// "torch.nn.modules.activation.Tanh". Errors: UNIMPLEMENTED naming `member` of `file`.
+absl::StatusOr<Activation> ParseActivation(const std::string& name, const std::string& file,
+                                           const char* member);
 
 }  // namespace reprise

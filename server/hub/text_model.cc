@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 
@@ -13,28 +12,54 @@ namespace {
 
 constexpr int64_t kContextsBeforeTruncation = 4;
 
-int64_t ValueOf(const std::string& name, const TextTokens& tokens, int64_t place) {
-  const auto size = static_cast<int64_t>(tokens.ids.size());
-  if (name == "attention_mask") return place < size ? 1 : 0;
-  if (place >= size) return 0;
-  if (name == "input_ids") return tokens.ids[place];
-  if (name == "position_ids") return place;
-  return tokens.type_ids.empty() ? 0 : tokens.type_ids[place];
+// Positions count tokens, from `first`. Those of RoBERTa's kind leave padding out, whose position
+// is its id.
+std::vector<int64_t> Positions(const TokenInput& input, const TextTokens& tokens) {
+  std::vector<int64_t> positions;
+  positions.reserve(tokens.ids.size());
+  int64_t next = input.first_position;
+  for (const uint32_t id : tokens.ids) {
+    const bool counts = input.first_position == 0 || id != input.padding;
+    positions.push_back(counts ? next++ : input.padding);
+  }
+  return positions;
+}
+
+// The values of `input` for the tokens of a row.
+std::vector<int64_t> RowValues(const TokenInput& input, const TextTokens& tokens) {
+  if (input.name == "input_ids") return {tokens.ids.begin(), tokens.ids.end()};
+  if (input.name == "position_ids") return Positions(input, tokens);
+  if (input.name == "attention_mask") return std::vector<int64_t>(tokens.ids.size(), 1);
+  if (!input.types || tokens.type_ids.empty()) return std::vector<int64_t>(tokens.ids.size(), 0);
+  return {tokens.type_ids.begin(), tokens.type_ids.end()};
 }
 
 template <typename T>
-std::string ValuesAs(const std::string& name, const std::vector<const TextTokens*>& rows,
+std::string ValuesAs(const TokenInput& input, const std::vector<const TextTokens*>& rows,
                      int64_t length) {
   std::string bytes(rows.size() * static_cast<size_t>(length) * sizeof(T), '\0');
   char* out = bytes.data();
   for (const TextTokens* row : rows) {
-    for (int64_t place = 0; place < length; ++place) {
-      const T value = static_cast<T>(ValueOf(name, *row, place));
+    std::vector<int64_t> values = RowValues(input, *row);
+    values.resize(static_cast<size_t>(length), input.padding);
+    for (const int64_t each : values) {
+      const T value = static_cast<T>(each);
       std::memcpy(out, &value, sizeof(T));
       out += sizeof(T);
     }
   }
   return bytes;
+}
+
+// `input` filled as the folder says.
+TokenInput TokenInputOf(const ModelIo& input, const TextPackage& package) {
+  TokenInput made{.name = input.name, .dtype = input.dtype, .types = package.token_types};
+  if (input.name == "input_ids") made.padding = package.padding_id;
+  if (input.name == "position_ids") {
+    made.first_position = package.first_position;
+    if (made.first_position > 0) made.padding = package.padding_id;
+  }
+  return made;
 }
 
 }  // namespace
@@ -45,8 +70,7 @@ absl::StatusOr<std::shared_ptr<const TextModel>> TextModel::Make(TextPackage pac
                                                                  const TextLimits& limits) {
   std::shared_ptr<TextModel> model(new TextModel());
   ASSIGN_OR_RETURN(model->tokenizer_, Tokenizer::Load(*package.tokenizer));
-  package.tokenizer->data = std::string();
-  package.tokenizer->merges = std::string();
+  package.tokenizer.emplace();  // its files are no longer needed
   model->package_ = std::move(package);
   model->offer_ = std::move(offer);
   model->limits_ = limits;
@@ -54,7 +78,7 @@ absl::StatusOr<std::shared_ptr<const TextModel>> TextModel::Make(TextPackage pac
     model->limits_.most_tokens = kContextsBeforeTruncation * model->package_.max_tokens;
   }
   for (const ModelIo& input : inputs) {
-    if (IsTokenInput(input)) model->inputs_.push_back({input.name, input.dtype});
+    if (IsTokenInput(input)) model->inputs_.push_back(TokenInputOf(input, model->package_));
   }
   return model;
 }
@@ -70,12 +94,6 @@ absl::Status TextModel::Offers(TextTask task) const {
 absl::StatusOr<TextTokens> TextModel::Encode(absl::string_view text,
                                              std::optional<absl::string_view> pair,
                                              const TextQuestion& question) const {
-  std::string lower, lower_pair;
-  if (package_.lower_case) {
-    lower = absl::AsciiStrToLower(text);
-    text = lower;
-    if (pair) pair = lower_pair = absl::AsciiStrToLower(*pair);
-  }
   ASSIGN_OR_RETURN(TextTokens tokens, tokenizer_->Encode(text, pair,
                                                          {.add_special = question.add_special,
                                                           .offsets = question.offsets,
@@ -109,8 +127,11 @@ absl::StatusOr<TextTokens> TextModel::Take(std::vector<uint32_t> ids,
                                                      " ids, the model takes ", most,
                                                      "; ask for truncation or send less"));
     }
-    if (question.truncation == Truncation::kRight) ids.resize(most);
-    if (question.truncation == Truncation::kLeft) ids.erase(ids.begin(), ids.end() - most);
+    if (tokenizer_->Resolve(question.truncation) == Truncation::kLeft) {
+      ids.erase(ids.begin(), ids.end() - most);
+    } else {
+      ids.resize(most);
+    }
   }
   TextTokens tokens{.full_count = count};
   tokens.type_ids.assign(ids.size(), 0);
@@ -121,8 +142,8 @@ absl::StatusOr<TextTokens> TextModel::Take(std::vector<uint32_t> ids,
 
 std::string TextModel::Values(const TokenInput& input, const std::vector<const TextTokens*>& rows,
                               int64_t length) {
-  return input.dtype == DType::kInt32 ? ValuesAs<int32_t>(input.name, rows, length)
-                                      : ValuesAs<int64_t>(input.name, rows, length);
+  return input.dtype == DType::kInt32 ? ValuesAs<int32_t>(input, rows, length)
+                                      : ValuesAs<int64_t>(input, rows, length);
 }
 
 }  // namespace reprise

@@ -32,10 +32,13 @@ struct TextQuestion {
   int64_t time_ns = 0;  // that is left; 0: no deadline
 };
 
-// The input `name` of a row of `tokens` tokens, as the model wants it.
+// The input `name` of a row of tokens, as the model wants it.
 struct TokenInput {
   std::string name;
   DType dtype = DType::kInt64;
+  int64_t padding = 0;         // the value that follows the last token
+  int64_t first_position = 0;  // position_ids begin with it
+  bool types = true;           // false: all token_type_ids are 0
 };
 
 class TextModel {
@@ -64,7 +67,7 @@ class TextModel {
   // Checks ids that a client sends in place of a text, and cuts them where it asks for that.
   absl::StatusOr<TextTokens> Take(std::vector<uint32_t> ids, const TextQuestion& question) const;
 
-  // The values of `input` for the rows, each padded to `length`: ids, 1 or 0, types, places.
+  // The values of `input` for the rows, each padded to `length`: ids, 1 or 0, types, positions.
   static std::string Values(const TokenInput& input, const std::vector<const TextTokens*>& rows,
                             int64_t length);
 

@@ -82,31 +82,118 @@ TextOffer OfLabels(const TextPackage& package, const ModelIo& output, TextTask t
   return offer;
 }
 
-TextOffer OfVectors(const TextPackage& package, const ModelIo& hidden) {
-  const Dim& width = hidden.dims.back();
-  if (package.pooled_width > 0 && width.is_constant() && width.size != package.pooled_width) {
-    return RefuseBecause(absl::StrCat("1_Pooling/config.json: word_embedding_dimension is ",
-                                      package.pooled_width, ", the model's output \"", hidden.name,
-                                      "\" has ", width.size));
+// The output of the model that modules read. `rank`: 3 for a vector a token.
+const ModelIo* FindSource(const TextPackage& package, const std::vector<ModelIo>& outputs) {
+  const std::string& name = package.vectors_output;
+  const size_t rank = package.vectors_name == kTokenVectors ? 3 : 2;
+  const bool usual = name.empty() || name == kHiddenOutputs[0];
+  if (!usual || rank == 2) {
+    const ModelIo* named = FindIo(outputs, name);
+    return named != nullptr && IsFloat(named->dtype) && named->dims.size() == rank ? named
+                                                                                   : nullptr;
   }
-  TextOffer offer{.task = TextTask::kEmbed, .output = kEmbeddingOutput, .append_head = true};
-  offer.head = {.hidden = hidden.name,
-                .poolings = package.poolings,
-                .dense = package.dense,
-                .normalize = package.normalize};
-  if (offer.head.poolings.empty()) {
-    offer.head.poolings = {Pooling::kMean};
-    offer.why = "no file says how tokens are pooled: their mean is taken";
-  } else {
-    std::string poolings;
-    for (const Pooling pooling : offer.head.poolings) {
-      absl::StrAppend(&poolings, poolings.empty() ? "" : " and ", PoolingName(pooling));
-    }
-    offer.why = absl::StrCat("modules.json: ", poolings, " of \"", hidden.name, "\"",
-                             package.dense.empty() ? "" : ", dense",
-                             package.normalize ? ", normalised" : "");
+  const ModelIo* hidden = FindOf(outputs, kHiddenOutputs, 3);
+  // An output of another name is as good where the folder is that of a sentence transformer, or a
+  // plain encoder's. The scores of a decoder are no vectors.
+  if (hidden == nullptr && FindIo(outputs, "logits") == nullptr) {
+    hidden = FindOutput(outputs, kHiddenOutputs[0], 3);
   }
+  return hidden;
+}
+
+// "mean and max of \"last_hidden_state\", dense, normalised".
+std::string DescribeSteps(const EmbeddingHead& head) {
+  const std::string pooled = PoolingNames(head.steps, " and ");
+  std::string text = pooled.empty() ? absl::StrCat("\"", head.source, "\"")
+                                    : absl::StrCat(pooled, " of \"", head.source, "\"");
+  for (const HeadStep& step : head.steps) {
+    if (std::holds_alternative<DenseLayer>(step)) text += ", dense";
+    if (std::holds_alternative<LayerNormStep>(step)) text += ", layer norm";
+    if (std::holds_alternative<NormalizeStep>(step)) text += ", normalised";
+  }
+  if (head.truncate_dim > 0) absl::StrAppend(&text, ", cut to ", head.truncate_dim);
+  return text;
+}
+
+// The width that a folder says of the vectors that `output` has.
+absl::Status CheckSource(const TextPackage& package, const ModelIo& output) {
+  const Dim& width = output.dims.back();
+  const auto* pooling =
+      package.steps.empty() ? nullptr : std::get_if<PoolingStep>(&package.steps.front());
+  if (pooling == nullptr || pooling->width == 0 || !width.is_constant() ||
+      width.size == pooling->width) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the model takes no texts: ", pooling->folder, "/config.json: word_embedding_dimension is ",
+      pooling->width, ", the model's output \"", output.name, "\" has ", width.size));
+}
+
+TextOffer OfSteps(const TextPackage& package, const ModelIo& source) {
+  if (const absl::Status fits = CheckSource(package, source); !fits.ok()) return Refuse(fits);
+  const bool scores = package.cross_encoder;
+  TextOffer offer{.task = TextTask::kEmbed, .append_head = true};
+  offer.head = {.source = source.name,
+                .source_name = package.vectors_name,
+                .steps = package.steps,
+                .result = scores ? kScores : kTextVectors,
+                .truncate_dim = scores ? 0 : package.truncate_dim};
+  offer.output = offer.head.result;
+  const bool guessed = !package.sentence_transformer && package.steps.empty();
+  if (guessed) offer.head.steps = {PoolingStep{.poolings = {Pooling::kMean}}};
+  const Dim& last = source.dims.back();
+  const auto width = WidthAfter(offer.head.steps, offer.head.source_name,
+                                last.is_constant() ? last.size : 0, offer.head.result);
+  if (!width.ok()) {
+    return RefuseBecause(
+        scores || Writes(offer.head.steps, kTextVectors)
+            ? std::string(width.status().message())
+            : "modules.json has no Pooling: a vector a token (late interaction) is "
+              "not supported");
+  }
+  if (scores) offer.task = *width == 1 ? TextTask::kRank : TextTask::kClassify;
+  offer.why = guessed ? "no file says how tokens are pooled: their mean is taken"
+                      : absl::StrCat("modules.json: ", DescribeSteps(offer.head));
   return offer;
+}
+
+// Returns the offer of a sequence classifier.
+TextOffer OfClassifier(const TextPackage& package, const std::vector<ModelIo>& outputs) {
+  const ModelIo* logits = FindOutput(outputs, "logits", 2);
+  if (logits != nullptr) return OfLabels(package, *logits, TextTask::kClassify);
+  return RefuseBecause(
+      package.cross_encoder
+          ? "config_sentence_transformers.json says that it is a CrossEncoder, and no "
+            "output has a score a label"
+          : absl::StrCat("config.json names ", package.architecture,
+                         ", and no output has a score a label"));
+}
+
+// Returns the offer of a sentence transformer, or of a cross encoder, by its modules.
+TextOffer OfModules(const TextPackage& package, const std::vector<ModelIo>& outputs) {
+  const bool has_scores = package.cross_encoder || package.vectors_name == kScores;
+  if (has_scores && package.steps.empty()) return OfClassifier(package, outputs);
+  const ModelIo* source = FindSource(package, outputs);
+  if (source != nullptr) return OfSteps(package, *source);
+  if (!package.vectors_output.empty()) {
+    return RefuseBecause(absl::StrCat(
+        "sentence_bert_config.json reads its output \"", package.vectors_output,
+        "\", and it has none of that name with ",
+        package.vectors_name == kTokenVectors ? "a vector a token" : "a vector a text"));
+  }
+  return RefuseBecause("none of its outputs is known to be a vector, or scores, of a text");
+}
+
+// Returns the offer of a model whose own output is a vector a text.
+TextOffer OfOwnVectors(const TextPackage& package, const ModelIo& vector) {
+  if (package.truncate_dim > 0) {
+    return RefuseBecause(absl::StrCat("config_sentence_transformers.json: truncate_dim is ",
+                                      package.truncate_dim, ", and the model's own output \"",
+                                      vector.name, "\" is not cut"));
+  }
+  return {.task = TextTask::kEmbed,
+          .output = vector.name,
+          .why = absl::StrCat("the model itself has the output \"", vector.name, "\"")};
 }
 
 }  // namespace
@@ -140,38 +227,24 @@ TextOffer DecideTextOffer(const TextPackage& package, const std::vector<ModelIo>
   if (const std::string trouble = InputTrouble(inputs); !trouble.empty()) {
     return RefuseBecause(trouble);
   }
-  if (const ModelIo* vector = FindOf(outputs, kVectorOutputs, 2); vector != nullptr) {
-    return {.task = TextTask::kEmbed,
-            .output = vector->name,
-            .why = absl::StrCat("the model itself has the output \"", vector->name, "\"")};
-  }
+  const ModelIo* vector = package.cross_encoder ? nullptr : FindOf(outputs, kVectorOutputs, 2);
+  if (vector != nullptr) return OfOwnVectors(package, *vector);
+  if (package.sentence_transformer || package.cross_encoder) return OfModules(package, outputs);
   const bool tags = absl::EndsWith(package.architecture, "ForTokenClassification");
   const bool classifies = absl::EndsWith(package.architecture, "ForSequenceClassification");
-  if (tags && !package.sentence_transformer) {
+  if (tags) {
     const ModelIo* logits = FindOutput(outputs, "logits", 3);
     if (logits != nullptr) return OfLabels(package, *logits, TextTask::kTag);
     return RefuseBecause(absl::StrCat("config.json names ", package.architecture,
                                       ", and no output has a score a token and label"));
   }
-  const ModelIo* hidden = FindOf(outputs, kHiddenOutputs, 3);
-  if (!package.sentence_transformer && (classifies || hidden == nullptr)) {
-    const ModelIo* logits =
-        classifies ? FindOutput(outputs, "logits", 2) : FindIo(outputs, "logits");
-    if (logits != nullptr && logits->dims.size() == 2 && IsFloat(logits->dtype)) {
-      return OfLabels(package, *logits, TextTask::kClassify);
-    }
-    if (classifies) {
-      return RefuseBecause(absl::StrCat("config.json names ", package.architecture,
-                                        ", and no output has a score a label"));
-    }
+  if (classifies) return OfClassifier(package, outputs);
+  const ModelIo* logits = FindIo(outputs, "logits");
+  if (FindOf(outputs, kHiddenOutputs, 3) == nullptr && logits != nullptr &&
+      logits->dims.size() == 2 && IsFloat(logits->dtype)) {
+    return OfLabels(package, *logits, TextTask::kClassify);
   }
-  // An output of another name is as good where the folder is that of a sentence transformer, or a
-  // plain encoder's. The scores of a decoder are no vectors.
-  if (hidden == nullptr && FindIo(outputs, "logits") == nullptr) {
-    hidden = FindOutput(outputs, "last_hidden_state", 3);
-  }
-  if (hidden != nullptr) return OfVectors(package, *hidden);
-  return RefuseBecause("none of its outputs is known to be a vector, or scores, of a text");
+  return OfModules(package, outputs);
 }
 
 }  // namespace reprise

@@ -1,5 +1,6 @@
 #include "server/hub/text_package.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "server/hub/folder_members.h"
 #include "server/hub/json_file.h"
 #include "server/hub/model_file.h"
 #include "server/hub/sentence_modules.h"
@@ -19,15 +21,6 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostTokenizerBytes = int64_t{256} << 20;
 // A length that nobody set: 10^30 in tokenizer_config.json, or the largest of 64 bits.
 constexpr int64_t kLongestContext = 100'000'000;
-
-constexpr std::pair<Pooling, const char*> kPoolingNames[] = {
-    {Pooling::kCls, "cls"},
-    {Pooling::kMax, "max"},
-    {Pooling::kMean, "mean"},
-    {Pooling::kMeanSqrtLength, "mean_sqrt_len_tokens"},
-    {Pooling::kWeightedMean, "weightedmean"},
-    {Pooling::kLastToken, "lasttoken"},
-};
 
 // Files that hold a tokenizer, the first that is there counts.
 struct TokenizerFile {
@@ -44,13 +37,31 @@ constexpr TokenizerFile kTokenizerFiles[] = {
     {"vocab.json", TokenizerKind::kVocabAndMerges},
 };
 
-// Models whose positions begin behind the padding id, so that two fewer tokens fit.
-bool PositionsBeginBehindPadding(const std::string& type) {
-  for (const char* name : {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "esm",
-                           "xlm-roberta-xl", "data2vec-text", "ibert"}) {
+// Models of RoBERTa's kind: their positions begin after the padding id, so that fewer tokens fit.
+bool PositionsBeginAfterPadding(const std::string& type) {
+  for (const char* name :
+       {"roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod", "camembert",
+        "mpnet", "longformer", "esm", "data2vec-text", "ibert", "lilt", "layoutlmv3", "luke",
+        "markuplm", "bridgetower_text_model", "clap_text_model", "altclip_text_model"}) {
     if (type == name) return true;
   }
   return false;
+}
+
+// The files beside the tokenizer's, and what they say that the tokenizer does not need.
+absl::Status ReadTokenizerConfig(const fs::path& folder, TextPackage& package) {
+  TokenizerFiles& files = *package.tokenizer;
+  const bool alone = files.kind != TokenizerKind::kJson;
+  for (const auto& [name, text] : {std::pair("tokenizer_config.json", &files.config),
+                                   std::pair("special_tokens_map.json", &files.special_tokens_map),
+                                   std::pair("added_tokens.json", &files.added_tokens),
+                                   std::pair("config.json", &files.model_config)}) {
+    ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonIfThere(folder / name));
+    RETURN_IF_ERROR(CheckMembers(name, name, json, alone));
+    if (json.is_null()) continue;
+    *text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ReadTokenizer(const fs::path& folder, TextPackage& package) {
@@ -65,12 +76,9 @@ absl::Status ReadTokenizer(const fs::path& folder, TextPackage& package) {
       if (!merges.has_value()) continue;
       files.merges = *std::move(merges);
     }
-    ASSIGN_OR_RETURN(const std::optional<std::string> config,
-                     ReadFileIfThere(folder / "tokenizer_config.json", kMostTokenizerBytes));
-    files.config = config.value_or("");
     package.tokenizer = std::move(files);
     package.tokenizer_file = file.name;
-    return absl::OkStatus();
+    return ReadTokenizerConfig(folder, package);
   }
   return absl::OkStatus();
 }
@@ -85,13 +93,20 @@ void TakeLimit(int64_t tokens, const char* from, TextPackage& package) {
 absl::Status ReadLimits(const fs::path& folder, const nlohmann::json& config,
                         TextPackage& package) {
   int64_t positions = IntMember(config, "max_position_embeddings", 0);
-  if (PositionsBeginBehindPadding(TextMember(config, "model_type", ""))) {
-    positions -= IntMember(config, "pad_token_id", 1) + 1;
+  package.padding_id = std::max<int64_t>(0, IntMember(config, "pad_token_id", 0));
+  if (PositionsBeginAfterPadding(TextMember(config, "model_type", ""))) {
+    package.padding_id = std::max<int64_t>(0, IntMember(config, "pad_token_id", 1));
+    package.first_position = package.padding_id + 1;
+    positions -= package.first_position;
   }
   // The length that a sentence transformer names is the author's, and holds if positions allow it.
   TakeLimit(positions, "config.json", package);
   ASSIGN_OR_RETURN(const nlohmann::json tokenizer,
                    ReadJsonIfThere(folder / "tokenizer_config.json"));
+  if (const auto names = tokenizer.find("model_input_names");
+      names != tokenizer.end() && names->is_array()) {
+    package.token_types = std::find(names->begin(), names->end(), "token_type_ids") != names->end();
+  }
   TakeLimit(IntMember(tokenizer, "model_max_length", 0), "tokenizer_config.json", package);
   return absl::OkStatus();
 }
@@ -123,13 +138,19 @@ absl::Status ReadConfig(const nlohmann::json& config, TextPackage& package) {
     package.architecture = (*architectures)[0].get<std::string>();
   }
   RETURN_IF_ERROR(ReadLabels(config, package));
+  // They are those of the transformer, and its modules make others.
+  if (package.cross_encoder && !package.steps.empty()) package.labels.clear();
   package.multi_label = TextMember(config, "problem_type", "") == "multi_label_classification";
-  // A cross encoder says here that its scores are not to be squashed.
-  std::string activation = TextMember(config, "sbert_ce_default_activation_function", "");
+  if (package.score_activation.has_value()) return absl::OkStatus();
+  // Older cross encoders say here what a score goes through.
+  const char* member = "sbert_ce_default_activation_function";
+  std::string activation = TextMember(config, member, "");
   if (const auto nested = config.find("sentence_transformers"); nested != config.end()) {
-    activation = TextMember(*nested, "activation_fn", activation);
+    const std::string newer = TextMember(*nested, "activation_fn", "");
+    if (!newer.empty()) member = "activation_fn", activation = newer;
   }
-  package.raw_scores = absl::EndsWith(activation, "Identity");
+  if (activation.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(package.score_activation, ParseActivation(activation, "config.json", member));
   return absl::OkStatus();
 }
 
@@ -157,19 +178,14 @@ fs::path PackageFolder(const fs::path& model_file) {
 
 }  // namespace
 
-const char* PoolingName(Pooling pooling) {
-  for (const auto& [value, name] : kPoolingNames) {
-    if (value == pooling) return name;
+void OverridePooling(Pooling pooling, TextPackage& package) {
+  for (HeadStep& step : package.steps) {
+    if (auto* found = std::get_if<PoolingStep>(&step)) {
+      found->poolings = {pooling};
+      return;
+    }
   }
-  return "";
-}
-
-std::optional<Pooling> ParsePooling(const std::string& name) {
-  for (const auto& [value, known] : kPoolingNames) {
-    if (name == known) return value;
-  }
-  if (name == "last" || name == "last-token") return Pooling::kLastToken;
-  return std::nullopt;
+  package.steps.push_back(PoolingStep{.poolings = {pooling}, .folder = "reprise.pooling"});
 }
 
 absl::StatusOr<TextPackage> ReadTextPackage(const fs::path& model_file) {

@@ -1,9 +1,9 @@
 // TextPackage: what a model's folder says about texts: its tokenizer, how token vectors become one
 // vector, its labels, how long a text may be.
 //
-// Folders of the model hub, of sentence-transformers (modules.json, 1_Pooling, 2_Dense,
-// 2_Normalize) and of cross encoders are read. Files are looked for beside the model file and in up
-// to two folders above it.
+// Folders of the model hub, of sentence-transformers (modules.json and what it names) and of cross
+// encoders are read. Files are looked for beside the model file and in up to two folders above it.
+// Each member of a file is read, refused or left out as the table of folder_members.h says.
 //
 // Errors name the file and what in it is damaged or not supported; contradictions name both sides.
 #pragma once
@@ -16,48 +16,45 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/graph/tensor.h"
+#include "server/hub/head_steps.h"
 #include "server/text/tokenizer.h"
 
 namespace reprise {
 
-// How the vectors of a text's tokens become one.
-enum class Pooling { kCls, kMax, kMean, kMeanSqrtLength, kWeightedMean, kLastToken };
-
-const char* PoolingName(Pooling pooling);  // "mean"
-std::optional<Pooling> ParsePooling(const std::string& name);
-
-enum class Activation { kIdentity, kTanh, kRelu, kGelu, kSigmoid };
-
-struct DenseLayer {
-  std::string folder;  // "2_Dense", for messages
-  Tensor weight;       // float32 [out, in]
-  Tensor bias;         // float32 [out]; empty: none
-  Activation activation = Activation::kTanh;
-};
+// How two vectors are compared; distances are negated, so that more is closer.
+enum class Similarity { kCosine, kDot, kEuclidean, kManhattan };
 
 struct TextPackage {
   std::optional<TokenizerFiles> tokenizer;
   std::string tokenizer_file;   // "tokenizer.json", for people
-  bool lower_case = false;      // sentence_bert_config.json: texts are lowered first
   int64_t max_tokens = 0;       // a text's, special ones included; 0: no file says
   std::string max_tokens_from;  // the file that says
+  int64_t padding_id = 0;       // the id that follows the last token of a row
+  bool token_types = true;      // false: all are 0
+  // The position of the first token; positions of RoBERTa's kind begin after the padding id.
+  int64_t first_position = 0;
 
   bool sentence_transformer = false;  // modules.json is there
-  std::vector<Pooling> poolings;      // joined one behind another; empty: no file says
-  int64_t pooled_width = 0;           // a token's, as 1_Pooling says; 0: it does not say
-  std::vector<DenseLayer> dense;
-  bool normalize = false;
+  bool cross_encoder = false;         // scores are answered, not vectors
+  std::string vectors_output;         // the model's output that modules read; empty: no file says
+  std::string vectors_name = kTokenVectors;  // that modules read it by
+  std::vector<HeadStep> steps;               // the modules after it
+  int64_t truncate_dim = 0;                  // the elements that are kept of a vector; 0: all
+  Similarity similarity = Similarity::kCosine;
   std::map<std::string, std::string> prompts;
   std::string default_prompt;  // its text
 
   std::string architecture;         // config.json: "BertForSequenceClassification"
   std::vector<std::string> labels;  // the id is the place; empty: no file says
   bool multi_label = false;         // labels do not exclude each other
-  bool raw_scores = false;          // a cross encoder whose scores are logits
+  // The function of a cross encoder's score; nullopt: no file says.
+  std::optional<Activation> score_activation;
 
   std::vector<std::string> findings;  // sentences for `reprise check`
 };
+
+// Makes `pooling` the package's only one, in the place of that of the folder.
+void OverridePooling(Pooling pooling, TextPackage& package);
 
 // `model_file`: the path of model.onnx. A folder without any of these files is a package without a
 // tokenizer.

@@ -34,10 +34,12 @@ absl::Status CheckBytes(absl::string_view text, int64_t most) {
       absl::StrCat("a text has ", text.size(), " bytes, it may have ", most));
 }
 
-reprise_encode_options LibraryOptions(const EncodeOptions& options) {
+reprise_lent Lend(const std::string& text) { return {.data = text.data(), .size = text.size()}; }
+
+reprise_encode_options LibraryOptions(const EncodeOptions& options, Truncation truncation) {
   return {.add_special = options.add_special ? 1 : 0,
           .offsets = static_cast<int32_t>(options.offsets),
-          .truncate = static_cast<int32_t>(options.truncation),
+          .truncate = static_cast<int32_t>(truncation),
           .max_tokens = static_cast<size_t>(options.max_tokens),
           .most_tokens = static_cast<size_t>(options.most_tokens),
           .time_ns = static_cast<uint64_t>(options.time_ns)};
@@ -60,7 +62,8 @@ TextTokens Copy(const reprise_encoded& encoded) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerFiles& files) {
-  for (const std::string* file : {&files.data, &files.merges, &files.config}) {
+  for (const std::string* file : {&files.data, &files.merges, &files.config, &files.added_tokens,
+                                  &files.special_tokens_map, &files.model_config}) {
     if (file->size() > kMostFileBytes) {
       return absl::ResourceExhaustedError(absl::StrCat("a file of the tokenizer has ", file->size(),
                                                        " bytes, it may have ", kMostFileBytes));
@@ -68,9 +71,15 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerFiles&
   }
   reprise_tokenizer* tokenizer = nullptr;
   LibraryText error;
-  const int32_t code = reprise_tokenizer_load(
-      static_cast<int32_t>(files.kind), files.data.data(), files.data.size(), files.merges.data(),
-      files.merges.size(), files.config.data(), files.config.size(), &tokenizer, &error.text);
+  const reprise_tokenizer_files lent = {.kind = static_cast<int32_t>(files.kind),
+                                        .lower = files.lower_case ? 1 : 0,
+                                        .data = Lend(files.data),
+                                        .merges = Lend(files.merges),
+                                        .tokenizer_config = Lend(files.config),
+                                        .added_tokens = Lend(files.added_tokens),
+                                        .special_tokens_map = Lend(files.special_tokens_map),
+                                        .model_config = Lend(files.model_config)};
+  const int32_t code = reprise_tokenizer_load(&lent, &tokenizer, &error.text);
   RETURN_IF_ERROR(StatusOf(code, error));
   return std::unique_ptr<Tokenizer>(new Tokenizer(tokenizer));
 }
@@ -84,7 +93,7 @@ absl::StatusOr<TextTokens> Tokenizer::Encode(absl::string_view text,
   if (pair) RETURN_IF_ERROR(CheckBytes(*pair, options.max_bytes));
   // A null pointer means that there is no second text, and an empty view may have one.
   const char* second = !pair ? nullptr : pair->data() == nullptr ? "" : pair->data();
-  const reprise_encode_options wanted = LibraryOptions(options);
+  const reprise_encode_options wanted = LibraryOptions(options, Resolve(options.truncation));
   reprise_encoded encoded = {};
   LibraryText error;
   RETURN_IF_ERROR(
@@ -118,5 +127,22 @@ std::optional<uint32_t> Tokenizer::Id(absl::string_view token) const {
 }
 
 int64_t Tokenizer::size() const { return static_cast<int64_t>(reprise_tokenizer_size(tokenizer_)); }
+
+Truncation Tokenizer::Resolve(Truncation truncation) const {
+  if (truncation != Truncation::kBySide) return truncation;
+  return reprise_tokenizer_truncates_left(tokenizer_) != 0 ? Truncation::kLeft : Truncation::kRight;
+}
+
+std::string Tokenizer::ContinuingPrefix() const {
+  LibraryText prefix, unknown;
+  reprise_tokenizer_marks(tokenizer_, &prefix.text, &unknown.text);
+  return prefix.ToString();
+}
+
+std::string Tokenizer::UnknownToken() const {
+  LibraryText prefix, unknown;
+  reprise_tokenizer_marks(tokenizer_, &prefix.text, &unknown.text);
+  return unknown.ToString();
+}
 
 }  // namespace reprise

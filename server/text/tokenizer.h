@@ -34,10 +34,16 @@ struct TokenizerFiles {
   TokenizerKind kind = TokenizerKind::kJson;
   std::string data;    // tokenizer.json, vocab.txt, the sentencepiece model, or vocab.json
   std::string merges;  // merges.txt, for kVocabAndMerges
-  std::string config;  // tokenizer_config.json; conversions read it
+  // The files beside it; each may be empty.
+  std::string config;              // tokenizer_config.json
+  std::string added_tokens;        // added_tokens.json
+  std::string special_tokens_map;  // special_tokens_map.json
+  std::string model_config;        // config.json
+  bool lower_case = false;         // texts are lowered first, as Python's str.lower does it
 };
 
-enum class Truncation { kNone, kRight, kLeft };
+// kBySide: the end that the tokenizer's files name, the right one where they name none.
+enum class Truncation { kNone, kRight, kLeft, kBySide };
 enum class Offsets { kNone, kBytes, kChars };
 
 struct EncodeOptions {
@@ -62,7 +68,8 @@ struct TextTokens {
 
 class Tokenizer {
  public:
-  // Errors: INVALID_ARGUMENT naming the file; RESOURCE_EXHAUSTED for one of more than 256 MiB.
+  // Errors: INVALID_ARGUMENT naming the file; UNIMPLEMENTED naming a class of tokenizers that is
+  // not known, or a member of a file; RESOURCE_EXHAUSTED for a file of more than 256 MiB.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const TokenizerFiles& files);
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
@@ -79,6 +86,12 @@ class Tokenizer {
   std::string Token(uint32_t id) const;
   std::optional<uint32_t> Id(absl::string_view token) const;
   int64_t size() const;
+  // kBySide as kLeft or kRight; others as they are.
+  Truncation Resolve(Truncation truncation) const;
+  // The mark of tokens that go on with a word ("##"); empty where the tokenizer has none.
+  std::string ContinuingPrefix() const;
+  // The token of what no other has; empty where there is none.
+  std::string UnknownToken() const;
 
  private:
   explicit Tokenizer(reprise_tokenizer* tokenizer) : tokenizer_(tokenizer) {}

@@ -53,9 +53,27 @@ struct reprise_encoded {
   void* owner;
 };
 
-/* `config` is the text of tokenizer_config.json, or empty: conversions read it. */
-int32_t reprise_tokenizer_load(int32_t kind, const char* data, size_t size, const char* merges,
-                               size_t merges_size, const char* config, size_t config_size,
+/* Bytes that the caller lends; null where there are none. */
+struct reprise_lent {
+  const char* data;
+  size_t size;
+};
+
+/* The texts of the files of one tokenizer; each but `data` may be empty. */
+struct reprise_tokenizer_files {
+  int32_t kind;
+  int32_t lower; /* texts are lowered first, as Python's str.lower does it */
+  struct reprise_lent data;
+  struct reprise_lent merges;
+  struct reprise_lent tokenizer_config;   /* tokenizer_config.json */
+  struct reprise_lent added_tokens;       /* added_tokens.json */
+  struct reprise_lent special_tokens_map; /* special_tokens_map.json */
+  struct reprise_lent model_config;       /* config.json */
+};
+
+/* Errors: INVALID_ARGUMENT naming the file; UNIMPLEMENTED naming a class of tokenizers, or a member
+ * of a file, that is not known. */
+int32_t reprise_tokenizer_load(const struct reprise_tokenizer_files* files,
                                struct reprise_tokenizer** out, struct reprise_text* error);
 void reprise_tokenizer_free(struct reprise_tokenizer* tokenizer);
 
@@ -78,6 +96,12 @@ int64_t reprise_tokenizer_id(const struct reprise_tokenizer* tokenizer, const ch
                              size_t size);
 /* How many ids there are. */
 size_t reprise_tokenizer_size(const struct reprise_tokenizer* tokenizer);
+/* 1 where the files say that the front of a text is cut. */
+int32_t reprise_tokenizer_truncates_left(const struct reprise_tokenizer* tokenizer);
+/* The mark of tokens that go on with a word ("##") and the token of what no other has; each is
+ * empty where there is none. */
+int32_t reprise_tokenizer_marks(const struct reprise_tokenizer* tokenizer,
+                                struct reprise_text* prefix, struct reprise_text* unknown);
 
 void reprise_text_free(struct reprise_text* text);
 

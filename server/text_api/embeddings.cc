@@ -29,7 +29,7 @@ absl::StatusOr<std::optional<int64_t>> Dimensions(const Fields& fields) {
 absl::StatusOr<std::vector<float>> VectorOf(const TextResult& result, const TextAnswer& answer,
                                             const VectorOptions& options) {
   return CutVector(answer.values, options.dimensions, options.normalize,
-                   result.text->package().normalize);
+                   EndsNormalized(result.text->package().steps, kTextVectors));
 }
 
 // The members that every face of vectors reads.
@@ -119,12 +119,13 @@ absl::StatusOr<AskedTexts> ReadSimilarity(const Fields& fields, const TextApiCon
   ASSIGN_OR_RETURN(asked.request.truncation, parameters.TruncationAsked());
   ASSIGN_OR_RETURN(asked.request.prompt_name, parameters.Text("prompt_name", ""));
   asked.write = [](const TextResult& result) -> absl::StatusOr<std::string> {
-    std::vector<float> cosines;
+    std::vector<float> close;
     for (size_t i = 1; i < result.answers.size(); ++i) {
-      cosines.push_back(Cosine(result.answers[0].values, result.answers[i].values));
+      close.push_back(Compare(result.text->package().similarity, result.answers[0].values,
+                              result.answers[i].values));
     }
     std::string json;
-    AppendNumbers(cosines, json);
+    AppendNumbers(close, json);
     return json;
   };
   return asked;

@@ -19,9 +19,18 @@ struct Entity {
   int64_t start = 0, end = 0;  // characters of the text, [start, end)
 };
 
-// Special tokens have none, and neither have those of the label "O". `join`: neighbours of one
-// label are one entity, as "B-" and "I-" say where labels have them (the strategy "simple" of
-// transformers).
-std::vector<Entity> EntitiesOf(const TextModel& model, const TextAnswer& answer, bool join);
+// Which tokens are one entity, as the strategies of transformers name it.
+enum class Grouping {
+  kNone,     // each token is one
+  kSimple,   // neighbours of one label are, as "B-" and "I-" say where labels have them
+  kFirst,    // the same of words, whose label is that of their first token
+  kAverage,  // the best of their tokens' mean
+  kMax,      // that of their surest token
+};
+
+// Special tokens have none, and neither have those of the label "O". `text`: UTF-8, as it was sent,
+// for groupings of words.
+std::vector<Entity> EntitiesOf(const TextModel& model, const TextAnswer& answer,
+                               absl::string_view text, Grouping grouping);
 
 }  // namespace reprise

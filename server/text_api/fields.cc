@@ -176,6 +176,7 @@ absl::StatusOr<Truncation> Fields::TruncationAsked() const {
                      "; -1, which cuts to what the model takes, is supported"));
   }
   if (!truncate && tokens == 0) return Truncation::kNone;
+  if (!Has("truncation_direction")) return Truncation::kBySide;
   return lower == "left" ? Truncation::kLeft : Truncation::kRight;
 }
 

@@ -36,7 +36,8 @@ class Fields {
   // A text, a list of texts, a list of ids, or a list of lists of ids.
   absl::StatusOr<std::vector<TextItem>> WantItems(const char* name, bool* alone = nullptr) const;
 
-  // `truncate` and `truncation_direction`, and `truncate_prompt_tokens` as others name it.
+  // `truncate` and `truncation_direction`, and `truncate_prompt_tokens` as others name it. Where no
+  // direction is asked for, that of the model's folder counts.
   absl::StatusOr<Truncation> TruncationAsked() const;
 
  private:

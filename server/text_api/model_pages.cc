@@ -3,7 +3,6 @@
 #include <ctime>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "server/requests/queue.h"
 #include "server/text_api/json_text.h"
@@ -43,9 +42,7 @@ std::string TypeObject(const TextModel& text) {
   const TextOffer& offer = text.offer();
   switch (offer.task) {
     case TextTask::kEmbed: {
-      const std::string pooling = absl::StrJoin(
-          offer.head.poolings, "+",
-          [](std::string* out, Pooling each) { absl::StrAppend(out, PoolingName(each)); });
+      const std::string pooling = PoolingNames(offer.head.steps, "+");
       return absl::StrCat("{\"embedding\":{\"pooling\":\"", pooling.empty() ? "model" : pooling,
                           "\"}}");
     }

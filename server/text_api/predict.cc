@@ -1,7 +1,6 @@
 #include "server/text_api/predict.h"
 
-#include <algorithm>
-#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -58,21 +57,24 @@ absl::StatusOr<std::vector<TextItem>> ItemsOf(const element& inputs, bool tags, 
   return items;
 }
 
-std::string LabelScores(const TextModel& model, const TextAnswer& answer, bool raw) {
-  std::vector<float> scores = answer.values;
-  if (!raw) {
-    if (scores.size() == 1 || model.package().multi_label) {
-      for (float& score : scores) score = Sigmoid(score);
-    } else {
-      scores = Softmax(scores);
-    }
+// The scores of labels as answered: one goes through what the folder says, several exclude each
+// other or do not.
+std::vector<float> SharesOf(const TextModel& model, const std::vector<float>& scores) {
+  const std::optional<Activation>& said = model.package().score_activation;
+  if (scores.size() != 1 && !model.package().multi_label && said != Activation::kSigmoid) {
+    return Softmax(scores);
   }
-  std::vector<size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  const Activation activation =
+      scores.size() == 1 ? said.value_or(Activation::kSigmoid) : Activation::kSigmoid;
+  std::vector<float> shares;
+  for (const float score : scores) shares.push_back(Activate(activation, score));
+  return shares;
+}
+
+std::string LabelScores(const TextModel& model, const TextAnswer& answer, bool raw) {
+  const std::vector<float> scores = raw ? answer.values : SharesOf(model, answer.values);
   std::string json = "[";
-  for (const size_t i : order) {
+  for (const size_t i : ByScore(scores)) {
     const std::vector<std::string>& labels = model.package().labels;
     absl::StrAppend(&json, json.size() > 1 ? "," : "", "{\"label\":",
                     Quoted(i < labels.size() ? labels[i] : absl::StrCat("LABEL_", i)),
@@ -83,9 +85,11 @@ std::string LabelScores(const TextModel& model, const TextAnswer& answer, bool r
   return json + "]";
 }
 
-std::string EntityList(const TextModel& model, const TextAnswer& answer, bool join) {
+std::string EntityList(const TextModel& model, const TextAnswer& answer, absl::string_view text,
+                       Grouping grouping) {
+  const bool join = grouping != Grouping::kNone;
   std::string json = "[";
-  for (const Entity& entity : EntitiesOf(model, answer, join)) {
+  for (const Entity& entity : EntitiesOf(model, answer, text, grouping)) {
     absl::StrAppend(&json, json.size() > 1 ? "," : "", "{\"", join ? "entity_group" : "entity",
                     "\":", Quoted(entity.label), ",\"score\":");
     AppendNumber(entity.score, json);
@@ -107,12 +111,20 @@ absl::StatusOr<std::string> ChooseLabeller(const TextApiContext& context,
   return absl::FailedPreconditionError("no model that is ready offers classification");
 }
 
-// Whether neighbouring tokens of one label are one entity; so they are unless the client says none.
-absl::StatusOr<bool> JoinsOf(const Fields& fields) {
+constexpr std::pair<const char*, Grouping> kGroupings[] = {{"none", Grouping::kNone},
+                                                           {"simple", Grouping::kSimple},
+                                                           {"first", Grouping::kFirst},
+                                                           {"average", Grouping::kAverage},
+                                                           {"max", Grouping::kMax}};
+
+absl::StatusOr<Grouping> GroupingOf(const Fields& fields) {
   ASSIGN_OR_RETURN(const std::string strategy, fields.Text("aggregation_strategy", "simple"));
-  if (strategy == "none" || strategy == "simple") return strategy == "simple";
-  return absl::UnimplementedError(absl::StrCat("\"aggregation_strategy\" is \"", strategy,
-                                               "\"; none and simple are supported"));
+  for (const auto& [name, grouping] : kGroupings) {
+    if (strategy == name) return grouping;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"aggregation_strategy\" is \"", strategy,
+                   "\", it may be none, simple, first, average or max"));
 }
 
 absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext& context,
@@ -136,14 +148,21 @@ absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext
   }
   ASSIGN_OR_RETURN(asked.request.truncation, options.TruncationAsked());
   ASSIGN_OR_RETURN(const bool raw, options.Bool("raw_scores", false));
-  ASSIGN_OR_RETURN(const bool join, JoinsOf(options));
+  ASSIGN_OR_RETURN(const Grouping grouping, GroupingOf(options));
   asked.request.offsets = tags;
   if (of_hub && !tags) alone = false;
-  asked.write = [tags, alone, raw, join](const TextResult& result) {
+  // Blanks of the texts tell where words begin.
+  const bool words = tags && grouping != Grouping::kNone && grouping != Grouping::kSimple;
+  std::vector<std::string> texts;
+  for (const TextItem& item : asked.request.items) {
+    if (words) texts.push_back(item.text);
+  }
+  asked.write = [tags, alone, raw, grouping, texts = std::move(texts)](const TextResult& result) {
     std::string json = alone ? "" : "[";
     for (size_t i = 0; i < result.answers.size(); ++i) {
       absl::StrAppend(&json, i > 0 ? "," : "",
-                      tags ? EntityList(*result.text, result.answers[i], join)
+                      tags ? EntityList(*result.text, result.answers[i],
+                                        i < texts.size() ? texts[i] : "", grouping)
                            : LabelScores(*result.text, result.answers[i], raw));
     }
     return absl::StatusOr<std::string>(json + (alone ? "" : "]"));

@@ -1,9 +1,7 @@
 #include "server/text_api/rerank.h"
 
-#include <algorithm>
 #include <ctime>
 #include <functional>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,8 +11,6 @@
 
 namespace reprise {
 namespace {
-
-enum class Squash { kAsModel, kAlways, kNever };
 
 // A model of pairs where there is one, else one of vectors.
 absl::StatusOr<std::string> ChooseRanker(const TextApiContext& context, const std::string& named) {
@@ -43,32 +39,24 @@ absl::StatusOr<TextRequest> PairsRequest(const TextApiContext& context, const st
   return request;
 }
 
-// A score for each of the second texts.
-std::vector<float> PairScores(const TextResult& result, size_t first, Squash squash) {
+// A score for each of the second texts; `raw`: as the model's output has it.
+std::vector<float> PairScores(const TextResult& result, size_t first, bool raw) {
   std::vector<float> scores;
+  const TextPackage& package = result.text->package();
   if (result.text->offer().task == TextTask::kEmbed) {
     for (size_t i = first; i < result.answers.size(); ++i) {
       const size_t other = first == 1 ? 0 : i - first;
-      scores.push_back(Cosine(result.answers[other].values, result.answers[i].values));
+      scores.push_back(
+          Compare(package.similarity, result.answers[other].values, result.answers[i].values));
     }
     return scores;
   }
-  const bool squashes = squash == Squash::kAlways ||
-                        (squash == Squash::kAsModel && !result.text->package().raw_scores);
+  const Activation activation =
+      raw ? Activation::kIdentity : package.score_activation.value_or(Activation::kSigmoid);
   for (const TextAnswer& answer : result.answers) {
-    const float score = answer.values.empty() ? 0 : answer.values[0];
-    scores.push_back(squashes ? Sigmoid(score) : score);
+    scores.push_back(Activate(activation, answer.values.empty() ? 0 : answer.values[0]));
   }
   return scores;
-}
-
-// Positions of the scores, the highest first; equal ones as they were sent.
-std::vector<size_t> ByScore(const std::vector<float>& scores) {
-  std::vector<size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return scores[a] > scores[b]; });
-  return order;
 }
 
 std::string ModelName(const TextResult& result) { return Quoted(result.model.version->name); }
@@ -85,7 +73,7 @@ absl::StatusOr<AskedTexts> ReadTexts(const Fields& fields, const TextApiContext&
   ASSIGN_OR_RETURN(const bool return_text, fields.Bool("return_text", false));
   if (!return_text) texts.clear();
   asked.write = [raw, texts = std::move(texts)](const TextResult& result) {
-    const std::vector<float> scores = PairScores(result, 1, raw ? Squash::kNever : Squash::kAlways);
+    const std::vector<float> scores = PairScores(result, 1, raw);
     std::string json = "[";
     for (const size_t i : ByScore(scores)) {
       absl::StrAppend(&json, json.size() > 1 ? "," : "", "{\"index\":", i, ",\"score\":");
@@ -100,7 +88,7 @@ absl::StatusOr<AskedTexts> ReadTexts(const Fields& fields, const TextApiContext&
 
 std::string WriteCohere(const TextResult& result, const std::vector<std::string>& texts,
                         size_t most) {
-  const std::vector<float> scores = PairScores(result, 1, Squash::kAsModel);
+  const std::vector<float> scores = PairScores(result, 1, /*raw=*/false);
   std::string json =
       absl::StrCat("{\"id\":\"rerank-", std::time(nullptr), "\",\"object\":\"list\",",
                    "\"model\":", ModelName(result), ",\"results\":[");
@@ -150,7 +138,7 @@ absl::StatusOr<AskedTexts> ReadScores(const Fields& fields, const TextApiContext
   ASSIGN_OR_RETURN(asked.request, PairsRequest(context, model, first, second));
   ASSIGN_OR_RETURN(asked.request.truncation, fields.TruncationAsked());
   asked.write = [count = first.size()](const TextResult& result) {
-    const std::vector<float> scores = PairScores(result, count, Squash::kAsModel);
+    const std::vector<float> scores = PairScores(result, count, /*raw=*/false);
     std::string json = absl::StrCat("{\"id\":\"score-", std::time(nullptr),
                                     "\",\"object\":\"list\",\"created\":", std::time(nullptr),
                                     ",\"model\":", ModelName(result), ",\"data\":[");

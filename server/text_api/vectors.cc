@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 
@@ -12,6 +14,15 @@ double Dot(absl::Span<const float> a, absl::Span<const float> b) {
   double sum = 0;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) sum += double{a[i]} * double{b[i]};
   return sum;
+}
+
+float Distance(Similarity similarity, absl::Span<const float> a, absl::Span<const float> b) {
+  double sum = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const double apart = double{a[i]} - double{b[i]};
+    sum += similarity == Similarity::kManhattan ? std::abs(apart) : apart * apart;
+  }
+  return static_cast<float>(similarity == Similarity::kManhattan ? sum : std::sqrt(sum));
 }
 
 }  // namespace
@@ -35,9 +46,45 @@ absl::StatusOr<std::vector<float>> CutVector(absl::Span<const float> vector,
   return cut;
 }
 
-float Cosine(absl::Span<const float> a, absl::Span<const float> b) {
+float Compare(Similarity similarity, absl::Span<const float> a, absl::Span<const float> b) {
+  switch (similarity) {
+    case Similarity::kDot:
+      return static_cast<float>(Dot(a, b));
+    case Similarity::kEuclidean:
+    case Similarity::kManhattan:
+      return -Distance(similarity, a, b);
+    case Similarity::kCosine:
+      break;
+  }
   const double lengths = std::sqrt(Dot(a, a)) * std::sqrt(Dot(b, b));
-  return lengths > 0 ? static_cast<float>(Dot(a, b) / lengths) : 0;
+  return lengths == 0 ? 0 : static_cast<float>(Dot(a, b) / lengths);
+}
+
+std::vector<size_t> ByScore(absl::Span<const float> scores) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    if (std::isnan(scores[a]) || std::isnan(scores[b]))
+      return std::isnan(scores[b]) > std::isnan(scores[a]);
+    return scores[a] > scores[b];
+  });
+  return order;
+}
+
+float Activate(Activation activation, float x) {
+  switch (activation) {
+    case Activation::kIdentity:
+      return x;
+    case Activation::kTanh:
+      return std::tanh(x);
+    case Activation::kRelu:
+      return x < 0 ? 0 : x;
+    case Activation::kGelu:
+      return static_cast<float>(0.5 * x * (1 + std::erf(x / std::numbers::sqrt2)));
+    case Activation::kSigmoid:
+      return Sigmoid(x);
+  }
+  return x;
 }
 
 float Sigmoid(float x) { return static_cast<float>(1 / (1 + std::exp(-double{x}))); }

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "server/hub/text_package.h"
 
 namespace reprise {
 
@@ -15,9 +16,14 @@ absl::StatusOr<std::vector<float>> CutVector(absl::Span<const float> vector,
                                              std::optional<int64_t> dimensions, bool normalize,
                                              bool was_normal);
 
-// 0 where one of them has no length.
-float Cosine(absl::Span<const float> a, absl::Span<const float> b);
+// How close two vectors are: more is closer. The cosine is 0 where one of them has no length.
+float Compare(Similarity similarity, absl::Span<const float> a, absl::Span<const float> b);
 
+// Positions of the scores, the highest first, equal ones in their order; NaN comes after all
+// numbers.
+std::vector<size_t> ByScore(absl::Span<const float> scores);
+
+float Activate(Activation activation, float x);
 float Sigmoid(float x);
 std::vector<float> Softmax(absl::Span<const float> x);
 

@@ -160,6 +160,44 @@ def test_hints_are_those_of_the_server():
     assert set(re.findall(r"^\| `([^`]+)` \| (.*) \|$", rows, re.M)) == real
 
 
+def rows_of_members():
+    """The table of folder_members.cc as docs have its rows."""
+    source = (SOURCE / "server/hub/folder_members.cc").read_text()
+    words = dict(re.findall(r'constexpr char (k\w+)\[\] =\s*"([^"]*)";', source))
+    rows = []
+    for file, member, use, values, says in re.findall(
+            r'\{(k\w+), "([^"]+)", (k\w+),\s*((?:R"\(.*?\)")|(?:"[^"]*")),\s*'
+            r'((?:"[^"]*"\s*)+|k\w+)\}', source):
+        values = re.fullmatch(r'(?:R"\(|")(.*?)(?:\)"|")', values)[1]
+        says = words.get(says) or "".join(re.findall(r'"([^"]*)"', says))
+        only = "refused" if values == "[]" else f"only `{values}`"
+        use = {"kRead": "read", "kUnread": "not read", "kOnly": only,
+               "kOnlyAlone": f"{only} without tokenizer.json"}[use]
+        name = "any other" if member == "*" else f"`{member}`"
+        rows.append(f"| `{words[file]}` | {name} | {use} | {says} |")
+    # Each row of the table was understood.
+    assert len(rows) == len(re.findall(r"^    \{k\w+, \"", source, re.M)) > 100
+    return rows
+
+
+def test_members_of_folders_are_those_of_the_table():
+    page = section((SOURCE / "docs/texts.md").read_text(), "### Members of a folder's files")
+    said = [row for row in page.splitlines() if re.match(r"\| `[\w/.]+\.json` \|", row)]
+    assert said == rows_of_members()
+
+
+def test_classes_of_tokenizers_are_those_of_the_library():
+    source = (SOURCE / "server/text/tokenizer_ffi/src/classes.rs").read_text()
+    files = {"VOCAB_TXT": "`vocab.txt`", "VOCAB_AND_MERGES": "`vocab.json`",
+             "SENTENCEPIECE": "a sentencepiece model"}
+    real = {}
+    for kind, name in re.findall(r'\((\w+), "(\w+)", Family::', source):
+        real.setdefault(files[kind], []).append(name)
+    page = section((SOURCE / "docs/texts.md").read_text(), "## From a folder to vectors")
+    assert {file: re.search(rf"^\| {re.escape(file)} \| (\w+(?:, \w+)+) \|$", page, re.M)[1].split(", ")
+            for file in real} == real
+
+
 def test_reasons_of_a_compile_are_those_of_the_engine():
     source = (SOURCE / "runtime/engine/types/names.cc").read_text()
     body = source.split("CompileReasonName(CompileReason reason) {")[1].split("\n}")[0]

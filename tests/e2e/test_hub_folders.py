@@ -89,7 +89,7 @@ def test_a_config_beside_a_folder_overrides_it(tmp_path):
 def test_what_is_wrong_with_a_folder_is_named_and_ids_are_served(tmp_path):
     Folder(tmp_path / "wide").sentence_transformer().write(
         "1_Pooling/config.json", {"word_embedding_dimension": 999, "pooling_mode_cls_token": True})
-    Folder(tmp_path / "module").write("modules.json", [{"path": "", "type": "x.WordWeights"}])
+    Folder(tmp_path / "module").write("modules.json", [{"path": "", "type": "sentence_transformers.models.WordWeights"}])
     Folder(tmp_path / "tokens")
     (tmp_path / "tokens/tokenizer.json").write_text("{")
     says = {"wide": "word_embedding_dimension is 999", "module": '"WordWeights" is not supported',

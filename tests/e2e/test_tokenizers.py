@@ -7,7 +7,8 @@ import unicodedata
 
 import pytest
 import sentencepiece
-from tokenizers import BertWordPieceTokenizer, Tokenizer
+from tokenizers import (AddedToken, BertWordPieceTokenizer, Regex, Tokenizer, decoders, models,
+                        normalizers, pre_tokenizers, processors)
 
 from testing import tokenizer_kinds
 from testing.daemon import BUILD
@@ -116,6 +117,195 @@ def test_classes_of_sentencepiece_models_have_their_own_ids(tmp_path):
     single, pair = lines(tmp_path, [text, [text, text]])
     assert single["ids"] == [0] + moved + [2]
     assert pair["ids"] == [0] + moved + [2, 2] + moved + [2]
+
+
+def wordpiece_words():
+    vocabulary = tokenizer_kinds.wordpiece(True).get_vocab()
+    return [token for token, _ in sorted(vocabulary.items(), key=lambda entry: entry[1])][5:]
+
+
+def write_config(folder, name, **members):
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": f"{name}Tokenizer", **members}))
+
+
+# Added to the vocabulary of every class below; the second is no special token, and blanks go with it.
+ADDED = [AddedToken("[special]", special=True, normalized=False),
+         AddedToken("fox jumps", normalized=True, rstrip=True)]
+
+
+def decoder_of(first):
+    """ADDED as `added_tokens_decoder` has them."""
+    return {str(first + i): {"content": token.content, "lstrip": token.lstrip, "rstrip": token.rstrip,
+                             "normalized": token.normalized, "single_word": token.single_word,
+                             "special": token.special} for i, token in enumerate(ADDED)}
+
+
+def mpnet(folder):
+    """Two separators stand between the texts of a pair, and <mask> takes the blank before it."""
+    words = ["<s>", "<pad>", "</s>", "[UNK]", *wordpiece_words(), "<mask>"]
+    (folder / "vocab.txt").write_text("".join(word + "\n" for word in words))
+    made = Tokenizer(models.WordPiece({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    made.normalizer = normalizers.BertNormalizer(lowercase=True)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), True, False)
+    made.add_special_tokens(["<s>", "<pad>", "</s>", "[UNK]", AddedToken("<mask>", lstrip=True)])
+    return made
+
+
+def bytes_of(folder, special, trained=None):
+    trained = trained or tokenizer_kinds.byte_bpe()
+    trained.model.save(str(folder))
+    vocabulary = json.loads((folder / "vocab.json").read_text())
+    for old, new in zip(tokenizer_kinds.ROBERTA, special):
+        vocabulary[new] = vocabulary.pop(old)
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    merges = [tuple(line.split(" ")) for line in (folder / "merges.txt").read_text().splitlines()
+              if line and not line.startswith("#version")]
+    return vocabulary, merges
+
+
+def led(folder):
+    vocabulary, merges = bytes_of(folder, tokenizer_kinds.ROBERTA)
+    made = Tokenizer(models.BPE(vocabulary, merges))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.post_processor = processors.RobertaProcessing(
+        ("</s>", vocabulary["</s>"]), ("<s>", vocabulary["<s>"]), True, False)
+    made.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", AddedToken("<mask>", lstrip=True)])
+    return made
+
+
+def deberta(folder):
+    special = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"]
+    vocabulary, merges = bytes_of(folder, special)
+    made = Tokenizer(models.BPE(vocabulary, merges))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] [SEP] $B [SEP]",
+        special_tokens=[(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")])
+    made.add_special_tokens([*special[:4], AddedToken("[MASK]", lstrip=True)])
+    return made
+
+
+def clip(folder):
+    """Words end with a mark of their own, and nothing is upper case."""
+    letters = [chr(letter) for letter in range(ord("a"), ord("z") + 1)]
+    pieces = letters + [letter + "</w>" for letter in letters] + ["th", "the</w>", ".</w>", ","]
+    pieces += ["<|startoftext|>", "<|endoftext|>"]
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
+    merges = [("t", "h"), ("th", "e</w>")]
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(f"{a} {b}\n" for a, b in merges))
+    made = Tokenizer(models.BPE(vocabulary, merges, end_of_word_suffix="</w>",
+                                unk_token="<|endoftext|>"))
+    made.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "),
+                                            normalizers.Lowercase()])
+    made.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|"
+                                   r"[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"), "removed", invert=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    made.post_processor = processors.RobertaProcessing(
+        ("<|endoftext|>", vocabulary["<|endoftext|>"]),
+        ("<|startoftext|>", vocabulary["<|startoftext|>"]), False, False)
+    made.decoder = decoders.ByteLevel()
+    made.add_special_tokens(["<|startoftext|>", "<|endoftext|>"])
+    return made
+
+
+@pytest.mark.parametrize("name, build", [("MPNet", mpnet), ("LED", led), ("Deberta", deberta),
+                                         ("CLIP", clip)])
+def test_classes_have_their_own_special_tokens_and_added_ones(name, build, tmp_path):
+    """Built as transformers builds them, from the same files."""
+    tokenizer = build(tmp_path)
+    write_config(tmp_path, name)
+    texts = TEXTS + ["a <mask> b [MASK] c", "<s> x </s> [CLS] y [SEP]"]
+    pairs = [[first, second] for first, second in zip(texts[::9], texts[::-9])]
+    compare(tmp_path, tokenizer, texts + pairs)
+    texts += ["a [special] b", "the fox jumps  high", "[special]fox jumps"]
+    write_config(tmp_path, name, added_tokens_decoder=decoder_of(tokenizer.get_vocab_size()))
+    for token in ADDED:
+        (tokenizer.add_special_tokens if token.special else tokenizer.add_tokens)([token])
+    compare(tmp_path, tokenizer, texts)
+
+
+@pytest.mark.parametrize("build", [mpnet, led])
+def test_added_tokens_json_counts_where_no_decoder_does(build, tmp_path):
+    tokenizer = build(tmp_path)
+    first = tokenizer.get_vocab_size()
+    (tmp_path / "added_tokens.json").write_text(json.dumps({"[special]": first, "foxes": first + 1}))
+    (tmp_path / "special_tokens_map.json").write_text(
+        json.dumps({"additional_special_tokens": ["[special]"]}))
+    write_config(tmp_path, {mpnet: "MPNet", led: "Roberta"}[build])
+    tokenizer.add_special_tokens(["[special]"])
+    tokenizer.add_tokens(["foxes"])
+    compare(tmp_path, tokenizer, TEXTS[:200] + ["a [special] b", "two FOXES and foxes", "foxes[special]"])
+    (tmp_path / "added_tokens.json").write_text(json.dumps({"[special]": first + 5}))
+    assert f'the token "[special]" has the id {first + 5}, and the vocabulary gives it {first}' in refusal(
+        tmp_path)
+
+
+def refusal(folder):
+    done = subprocess.run([BUILD / "reprise", "tokenize", folder, "a"], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode != 0, done.stdout
+    return done.stderr
+
+
+@pytest.mark.parametrize("file, classes", [
+    ("vocab.txt", ["BertJapaneseTokenizer", "FunnelTokenizerFast", "RoFormerTokenizer", "T5Tokenizer"]),
+    ("vocab.json", ["BlenderbotTokenizer", "WhisperTokenizer", "Qwen2Tokenizer", "BertTokenizer"]),
+    ("spiece.model", ["MBartTokenizer", "XLNetTokenizer", "PegasusTokenizer", "PreTrainedTokenizerFast"]),
+])
+def test_classes_that_are_not_known_are_refused_by_name(file, classes, tmp_path):
+    if file == "vocab.json":
+        bytes_of(tmp_path, tokenizer_kinds.ROBERTA)
+    elif file == "vocab.txt":
+        mpnet(tmp_path)
+    else:
+        model = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(tokenizer_kinds.CORPUS), model_writer=model, vocab_size=400,
+            hard_vocab_limit=False, minloglevel=2)
+        (tmp_path / file).write_bytes(model.getvalue())
+    for name in classes:
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
+        assert f"names the class {name}, whose tokenizer is not known without tokenizer.json" in refusal(
+            tmp_path)
+
+
+def test_big_bird_has_the_special_tokens_of_bert(tmp_path):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(tokenizer_kinds.CORPUS), model_writer=model, vocab_size=400,
+        hard_vocab_limit=False, minloglevel=2, control_symbols=["[CLS]", "[SEP]", "[MASK]"])
+    (tmp_path / "spiece.model").write_bytes(model.getvalue())
+    write_config(tmp_path, "BigBird")
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    first, last = pieces.piece_to_id("[CLS]"), pieces.piece_to_id("[SEP]")
+    text = "The quick brown fox"
+    single, pair = lines(tmp_path, [text, [text, text]])
+    assert single["ids"] == [first] + pieces.encode(text) + [last]
+    assert pair["ids"] == [first] + (pieces.encode(text) + [last]) * 2
+    assert pair["type_ids"] == [0] * len(single["ids"]) + [1] * (len(single["ids"]) - 1)
+    # A name that the class does not know is refused rather than left out.
+    write_config(tmp_path, "BigBird", cls_token="<cls>")
+    assert 'cls_token is "<cls>"' in refusal(tmp_path)
+
+
+def test_a_config_beside_tokenizer_json_counts_as_transformers_lets_it(tmp_path):
+    tokenizer = tokenizer_kinds.wordpiece(True)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    first = tokenizer.get_vocab_size()
+    write_config(tmp_path, "Bert", do_lower_case=False, strip_accents=True,
+                 added_tokens_decoder=decoder_of(first))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False, strip_accents=True)
+    tokenizer.add_special_tokens(ADDED[:1])
+    tokenizer.add_tokens(ADDED[1:])
+    compare(tmp_path, tokenizer, TEXTS[:200] + ["a [special] b", "the fox jumps  high"])
+    write_config(tmp_path, "Llama", add_eos_token=True, eos_token="[PAD]")
+    assert "add_eos_token is true, and tokenizer.json does not add [PAD]" in refusal(tmp_path)
+    write_config(tmp_path, "Bert", added_tokens_decoder={"3": {"content": "[special]"}})
+    assert 'the token "[special]" has the id 3' in refusal(tmp_path)
 
 
 def test_truncation_is_that_of_the_package(tmp_path):

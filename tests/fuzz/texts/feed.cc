@@ -55,16 +55,23 @@ absl::Status Encode(const Tokenizer& tokenizer, absl::string_view text,
   return absl::OkStatus();
 }
 
+// The files stand one after another, each but the last with a zero at its end. A sentencepiece
+// model, which has zeros of its own, is alone.
 TokenizerFiles FilesOf(absl::string_view bytes) {
   TokenizerFiles files;
-  files.kind = static_cast<TokenizerKind>(static_cast<uint8_t>(bytes[0]) % 4);
+  const auto head = static_cast<uint8_t>(bytes[0]);
+  files.kind = static_cast<TokenizerKind>(head % 4);
+  files.lower_case = head / 4 % 2 == 1;
   bytes.remove_prefix(1);
-  if (files.kind == TokenizerKind::kVocabAndMerges) {
-    const size_t zero = std::min(bytes.find('\0'), bytes.size());
-    files.data = std::string(bytes.substr(0, zero));
-    files.merges = std::string(bytes.substr(std::min(bytes.size(), zero + 1)));
-  } else {
+  if (files.kind == TokenizerKind::kSentencePiece) {
     files.data = std::string(bytes);
+    return files;
+  }
+  for (std::string* file : {&files.data, &files.merges, &files.config, &files.added_tokens,
+                            &files.special_tokens_map, &files.model_config}) {
+    const size_t zero = std::min(bytes.find('\0'), bytes.size());
+    *file = std::string(bytes.substr(0, zero));
+    bytes.remove_prefix(std::min(bytes.size(), zero + 1));
   }
   return files;
 }

@@ -43,6 +43,15 @@ constexpr char kUnigram[] =
 
 std::string Pair(const std::string& text, const std::string& pair) { return text + '\0' + pair; }
 
+// A vocabulary with the files beside it.
+std::string WithFiles(TokenizerKind kind, const std::string& data, const std::string& config,
+                      const std::string& added, const std::string& special) {
+  constexpr char kLowers = 4;
+  std::string file = File(kind, Pair(Pair(data, ""), Pair(Pair(config, added), special)));
+  file[0] = static_cast<char>(file[0] + kLowers);
+  return file;
+}
+
 }  // namespace
 
 std::vector<TextSeed> TokenizerFileSeeds() {
@@ -56,6 +65,19 @@ std::vector<TextSeed> TokenizerFileSeeds() {
        File(TokenizerKind::kVocabAndMerges,
             Pair(R"({"h": 0, "e": 1, "he": 2})", "#version: 0.2\nh e\n")),
        true},
+      {"added_tokens",
+       WithFiles(TokenizerKind::kVocabTxt, kVocab, R"({"tokenizer_class": "BertTokenizer"})",
+                 R"({"[x]": 9, "y": 10})", R"({"additional_special_tokens": ["[x]", "z"]})"),
+       true},
+      {"added_decoder",
+       WithFiles(TokenizerKind::kJson, kWordPiece,
+                 R"({"added_tokens_decoder": {"7": {"content": "[x]", "lstrip": true}},
+                     "truncation_side": "left", "split_special_tokens": true})",
+                 "", ""),
+       true},
+      {"unknown_class", WithFiles(TokenizerKind::kVocabTxt, kVocab,
+                                  R"({"tokenizer_class": "FunnelTokenizer"})", "", "")},
+      {"added_gap", WithFiles(TokenizerKind::kVocabTxt, kVocab, "", R"({"[x]": 4294967295})", "")},
       {"empty_json", json("")},
       {"no_model", json(R"({"version": "1.0"})")},
       {"deep", json(std::string(20000, '['))},

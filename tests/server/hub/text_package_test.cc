@@ -6,7 +6,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
 
+#include "absl/strings/str_cat.h"
+#include "server/hub/folder_members.h"
+#include "server/hub/head_steps.h"
 #include "server/hub/model_file.h"
 #include "server/hub/safetensors.h"
 #include "server/hub/text_offer.h"
@@ -40,6 +45,11 @@ class TextPackageTest : public ::testing::Test {
   TempFolder folder_;
 };
 
+Tensor Zeros(int64_t rows, int64_t columns) {
+  return Tensor::FromVector(DType::kFloat32, {rows, columns},
+                            std::vector<float>(static_cast<size_t>(rows * columns)));
+}
+
 std::string Safetensors(const std::string& header, size_t bytes) {
   const uint64_t size = header.size();
   std::string file(reinterpret_cast<const char*>(&size), sizeof(size));
@@ -61,13 +71,13 @@ TEST_F(TextPackageTest, FilesAboveTheFolderOnnxAreFound) {
   const auto package = Read("onnx/model.onnx");
   ASSERT_TRUE(package.ok()) << package.status();
   EXPECT_EQ(package->tokenizer_file, "vocab.txt");
-  EXPECT_THAT(package->poolings, ElementsAre(Pooling::kMean));
-  EXPECT_TRUE(package->normalize);
+  EXPECT_EQ(PoolingNames(package->steps, "+"), "mean");
+  EXPECT_TRUE(EndsNormalized(package->steps, kTextVectors));
   EXPECT_EQ(package->max_tokens, 128);
   EXPECT_EQ(package->max_tokens_from, "sentence_bert_config.json");
 }
 
-TEST_F(TextPackageTest, PositionsBehindThePaddingLeaveFewerTokens) {
+TEST_F(TextPackageTest, PositionsAfterThePaddingLeaveFewerTokens) {
   Write("vocab.txt", "[UNK]\n[CLS]\n[SEP]\n");
   Write("config.json", R"({"model_type": "roberta", "max_position_embeddings": 514,
                            "pad_token_id": 1})");
@@ -75,6 +85,8 @@ TEST_F(TextPackageTest, PositionsBehindThePaddingLeaveFewerTokens) {
   const auto package = Read();
   ASSERT_TRUE(package.ok()) << package.status();
   EXPECT_EQ(package->max_tokens, 512);
+  EXPECT_EQ(package->first_position, 2);
+  EXPECT_EQ(package->padding_id, 1);
 }
 
 TEST_F(TextPackageTest, WhatIsNotSupportedIsNamed) {
@@ -87,7 +99,18 @@ TEST_F(TextPackageTest, WhatIsNotSupportedIsNamed) {
       {R"({"pooling_mode": "attention"})", nullptr, "\"attention\" is not supported"},
       {R"({})", nullptr, "names no pooling_mode"},
       {"{", nullptr, "is no JSON"},
-      {R"({"pooling_mode_cls_token": true})", R"([{"path": "", "type": "a.b.LSTM"}])", "\"LSTM\""},
+      {R"({"pooling_mode": ["mean", "attention"]})", nullptr, "\"attention\" is not supported"},
+      {R"({"pooling_mode": "mean", "pooling_mode_odd_tokens": true})", nullptr,
+       "the member \"pooling_mode_odd_tokens\" is not known"},
+      {R"({"pooling_mode": "mean", "word_embedding_dimension": "8"})", nullptr,
+       "word_embedding_dimension is \"8\", which is no number"},
+      {R"({"pooling_mode_cls_token": true})",
+       R"([{"path": "", "type": "sentence_transformers.models.LSTM"}])", "\"LSTM\""},
+      {R"({"pooling_mode_cls_token": true})", R"([{"path": "", "type": "custom_st.Transformer"}])",
+       "\"custom_st.Transformer\" is not supported"},
+      {R"({"pooling_mode_cls_token": true})",
+       R"([{"path": "", "type": "sentence_transformers.models.Transformer", "kwargs": ["task"]}])",
+       "kwargs is [\"task\"]"},
       {R"({"pooling_mode_cls_token": true})", R"({"a": 1})", "modules.json is no list"},
   };
   for (const auto& each : cases) {
@@ -99,10 +122,114 @@ TEST_F(TextPackageTest, WhatIsNotSupportedIsNamed) {
   }
 }
 
+TEST_F(TextPackageTest, PoolingsAreJoinedInTheOrderOfTheirList) {
+  WriteSentenceTransformer(R"({"embedding_dimension": 8, "pooling_mode": ["max", "cls"],
+                               "pooling_mode_mean_tokens": true})");
+  EXPECT_EQ(PoolingNames(Read()->steps, "+"), "max+cls");
+  WriteSentenceTransformer(R"({"pooling_mode_max_tokens": true, "pooling_mode_cls_token": true})");
+  EXPECT_EQ(PoolingNames(Read()->steps, "+"), "cls+max");
+  WriteSentenceTransformer(R"({"word_embedding_dimension": 8, "pooling_mode_cls_token": false})");
+  EXPECT_EQ(PoolingNames(Read()->steps, "+"), "mean");
+}
+
+// Each member of each file is refused by its name where it is not supported.
+TEST_F(TextPackageTest, MembersOfEveryFileAreReadOrRefused) {
+  const struct {
+    const char* file;
+    const char* json;
+    const char* culprit;
+  } cases[] = {
+      {"sentence_bert_config.json", R"({"max_seq_length": "128"})", "max_seq_length is \"128\""},
+      {"sentence_bert_config.json", R"({"transformer_task": "fill-mask"})", "\"fill-mask\""},
+      {"sentence_bert_config.json", R"({"query_length": 32})", "query_length is 32"},
+      {"sentence_bert_config.json", R"({"processing_kwargs": {"text": {"max_length": 8}}})",
+       "processing_kwargs"},
+      {"sentence_bert_config.json", R"({"modality_config": {"image": {}}})",
+       "modality_config has no \"text\""},
+      {"sentence_bert_config.json",
+       R"({"modality_config": {"text": {"method": "get_text_features"}}})", "get_text_features"},
+      {"sentence_bert_config.json",
+       R"({"modality_config": {"text": {"method": "forward",
+                                        "method_output_name": ["hidden_states", -2]}}})",
+       "[\"hidden_states\",-2]"},
+      {"sentence_bert_config.json", R"({"lower": true})", "the member \"lower\" is not known"},
+      {"config_sentence_transformers.json", R"({"model_type": "SparseEncoder", "x": 1})",
+       "model_type is \"SparseEncoder\""},
+      {"config_sentence_transformers.json", R"({"similarity_fn_name": "jaccard"})", "jaccard"},
+      {"config_sentence_transformers.json", R"({"activation_fn": "my.Sigmoid"})",
+       "activation_fn \"my.Sigmoid\""},
+      {"config_sentence_transformers.json", R"({"default_prompt_name": "q", "prompts": {}})",
+       "default_prompt_name is \"q\""},
+      {"config_sentence_transformers.json",
+       R"({"default_prompt_name": "q", "prompts": {"q": "ask: "}, "model_type": "CrossEncoder"})",
+       "prompts of a cross encoder"},
+      {"config_sentence_transformers.json", R"({"truncate_dim": -1})", "truncate_dim is -1"},
+      {"tokenizer_config.json", R"({"truncation_side": "both"})", "truncation_side is \"both\""},
+      {"tokenizer_config.json", R"({"do_basic_tokenize": false})", "do_basic_tokenize is false"},
+      {"tokenizer_config.json", R"({"novelty": 1})", "the member \"novelty\" is not known"},
+      {"special_tokens_map.json", R"({"image_token": "<i>"})", "\"image_token\" is not known"},
+      {"added_tokens.json", R"({"[x]": "9"})", "[x] is \"9\", which is no number"},
+      {"config.json", R"({"sbert_ce_default_activation_function": "a.B"})", "\"a.B\""},
+      {"config.json", R"({"id2label": ["a"]})", "id2label is [\"a\"], which is no object"},
+  };
+  Write("vocab.txt", "[UNK]\n[CLS]\n[SEP]\n");
+  for (const auto& each : cases) {
+    Write(each.file, each.json);
+    const auto package = Read();
+    ASSERT_FALSE(package.ok()) << each.culprit;
+    EXPECT_THAT(package.status().message(), HasSubstr(each.file));
+    EXPECT_THAT(package.status().message(), HasSubstr(each.culprit));
+    std::filesystem::remove(std::filesystem::path(folder_.path()) / each.file);
+  }
+  ASSERT_TRUE(Read().ok());
+}
+
+// tokenizer.json holds what members would be refused for without it.
+TEST_F(TextPackageTest, MembersBesideATokenizerJsonMayBeUnknown) {
+  Write("tokenizer.json", "{}");
+  Write("tokenizer_config.json", R"({"novelty": 1, "do_basic_tokenize": false,
+                                     "model_input_names": ["input_ids"]})");
+  const auto package = Read();
+  ASSERT_TRUE(package.ok()) << package.status();
+  EXPECT_FALSE(package->token_types);
+}
+
+TEST(FolderMembersTest, EveryMemberIsInTheTableOnce) {
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const FolderMember& row : FolderMembers()) {
+    EXPECT_TRUE(seen.emplace(row.file, row.member).second) << row.file << " " << row.member;
+    EXPECT_STRNE(row.says, "") << row.member;
+    if (row.use == MemberUse::kOnly || row.use == MemberUse::kOnlyAlone) {
+      EXPECT_TRUE(nlohmann::json::parse(row.values).is_array()) << row.member;
+    }
+  }
+}
+
+TEST(HeadStepsTest, WidthsAndNamesFollowTheOrderOfTheSteps) {
+  const auto dense = [](int64_t in, int64_t out, const char* name) {
+    return DenseLayer{.folder = absl::StrCat(in, "_Dense"),
+                      .weight = Zeros(out, in),
+                      .input = name,
+                      .output = name};
+  };
+  const PoolingStep pooling{.poolings = {Pooling::kMean, Pooling::kMax}, .folder = "Pooling"};
+  EXPECT_EQ(*WidthAfter({pooling, dense(16, 3, kTextVectors)}, kTokenVectors, 8, kTextVectors), 3);
+  EXPECT_EQ(*WidthAfter({dense(8, 5, kTokenVectors), pooling}, kTokenVectors, 8, kTextVectors), 10);
+  EXPECT_THAT(
+      WidthAfter({dense(7, 5, kTokenVectors)}, kTokenVectors, 8, kTokenVectors).status().message(),
+      HasSubstr("7_Dense takes vectors of 7 elements, the model makes 8"));
+  EXPECT_THAT(
+      WidthAfter({dense(8, 5, kTextVectors)}, kTokenVectors, 8, kTextVectors).status().message(),
+      HasSubstr("8_Dense reads \"sentence_embedding\", which no module before it writes"));
+  EXPECT_TRUE(EndsNormalized({pooling, NormalizeStep{}}, kTextVectors));
+  EXPECT_FALSE(EndsNormalized({NormalizeStep{}, dense(8, 5, kTextVectors)}, kTextVectors));
+}
+
 TEST_F(TextPackageTest, DenseLayerOfAnotherWidthIsAContradiction) {
   WriteSentenceTransformer(R"({"word_embedding_dimension": 8, "pooling_mode_mean_tokens": true})");
-  Write("modules.json", R"([{"path": "1_Pooling", "type": "Pooling"},
-                            {"path": "2_Dense", "type": "Dense"}])");
+  Write("modules.json",
+        R"([{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+            {"path": "2_Dense", "type": "sentence_transformers.models.Dense"}])");
   Write("2_Dense/config.json", R"({"in_features": 4, "out_features": 2})");
   Write(
       "2_Dense/model.safetensors",
@@ -112,6 +239,21 @@ TEST_F(TextPackageTest, DenseLayerOfAnotherWidthIsAContradiction) {
   ASSERT_FALSE(package.ok());
   EXPECT_THAT(package.status().message(),
               HasSubstr("2_Dense takes vectors of 4 elements, 1_Pooling makes 8"));
+}
+
+TEST_F(TextPackageTest, ScoresGoThroughWhatTheNewestFileSays) {
+  Write("vocab.txt", "[UNK]\n[CLS]\n[SEP]\n");
+  EXPECT_EQ(Read()->score_activation, std::nullopt);
+  Write("config.json", R"({"sbert_ce_default_activation_function":
+                           "torch.nn.modules.activation.Sigmoid"})");
+  EXPECT_EQ(Read()->score_activation, Activation::kSigmoid);
+  Write("config.json", R"({"sentence_transformers":
+                           {"activation_fn": "torch.nn.modules.activation.Tanh"}})");
+  EXPECT_EQ(Read()->score_activation, Activation::kTanh);
+  Write("config_sentence_transformers.json",
+        R"({"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"})");
+  EXPECT_EQ(Read()->score_activation, Activation::kIdentity);
+  EXPECT_TRUE(Read()->cross_encoder);
 }
 
 TEST_F(TextPackageTest, LabelsHaveIdsWithoutGaps) {
@@ -197,8 +339,37 @@ TEST(TextOfferTest, OutputsAndFilesDecideWhatIsOffered) {
   EXPECT_EQ(DecideTextOffer({}, kInputs, Hidden(8)).task, TextTask::kNone);
 }
 
+TEST(TextOfferTest, ModulesAndKindOfModelDecideWhatIsOffered) {
+  TextPackage package{.tokenizer = TokenizerFiles(), .sentence_transformer = true};
+  EXPECT_THAT(DecideTextOffer(package, kInputs, Hidden(8)).refusal.message(),
+              HasSubstr("late interaction"));
+  package.cross_encoder = true;
+  EXPECT_EQ(DecideTextOffer(package, kInputs, Logits(1)).task, TextTask::kRank);
+  EXPECT_EQ(DecideTextOffer(package, kInputs, Logits(3)).task, TextTask::kClassify);
+  package.steps = {PoolingStep{.poolings = {Pooling::kCls}},
+                   DenseLayer{.folder = "2_Dense", .weight = Zeros(1, 8), .output = kScores}};
+  const TextOffer offer = DecideTextOffer(package, kInputs, Hidden(8));
+  EXPECT_EQ(offer.task, TextTask::kRank);
+  EXPECT_EQ(offer.output, "scores");
+  EXPECT_TRUE(offer.append_head);
+  package.cross_encoder = false;
+  package.vectors_output = "pooler_output";
+  package.vectors_name = kTextVectors;
+  EXPECT_THAT(DecideTextOffer(package, kInputs, Hidden(8)).refusal.message(),
+              HasSubstr("reads its output \"pooler_output\""));
+  package = {.tokenizer = TokenizerFiles(), .truncate_dim = 4};
+  EXPECT_THAT(DecideTextOffer(package, kInputs,
+                              {Io("sentence_embedding", DType::kFloat32,
+                                  {Dim{.symbol = "batch"}, Dim{.size = 8}})})
+                  .refusal.message(),
+              HasSubstr("truncate_dim is 4"));
+}
+
 TEST(TextOfferTest, ContradictionsNameBothSides) {
-  TextPackage package{.tokenizer = TokenizerFiles(), .pooled_width = 16};
+  TextPackage package{
+      .tokenizer = TokenizerFiles(),
+      .sentence_transformer = true,
+      .steps = {PoolingStep{.poolings = {Pooling::kMean}, .width = 16, .folder = "1_Pooling"}}};
   EXPECT_THAT(DecideTextOffer(package, kInputs, Hidden(8)).refusal.message(),
               HasSubstr("word_embedding_dimension is 16, the model's output "
                         "\"last_hidden_state\" has 8"));

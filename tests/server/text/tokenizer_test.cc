@@ -111,6 +111,67 @@ TEST(TokenizerTest, IdsBecomeTextsAgain) {
   EXPECT_EQ(tokenizer->size(), 9);
 }
 
+TEST(TokenizerTest, ClassesThatAreNotKnownAreRefusedByName) {
+  TokenizerFiles files{.kind = TokenizerKind::kVocabTxt,
+                       .data = kVocab,
+                       .config = R"({"tokenizer_class": "BertJapaneseTokenizer"})"};
+  const auto refused = Tokenizer::Load(files);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(refused.status().message(),
+              HasSubstr("tokenizer_config.json names the class BertJapaneseTokenizer"));
+  // Where no file names a class, the kind of model does.
+  files.config.clear();
+  files.model_config = R"({"model_type": "rembert"})";
+  EXPECT_THAT(Tokenizer::Load(files).status().message(), HasSubstr("model_type is \"rembert\""));
+  files.model_config = R"({"model_type": "electra"})";
+  EXPECT_TRUE(Tokenizer::Load(files).ok());
+}
+
+TEST(TokenizerTest, AddedTokensHaveTheIdsThatFilesSay) {
+  TokenizerFiles files{
+      .kind = TokenizerKind::kVocabTxt, .data = kVocab, .added_tokens = R"({"[special]": 9})"};
+  const auto tokenizer = Tokenizer::Load(files);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_THAT((*tokenizer)->Encode("hello [special]", std::nullopt, {})->ids,
+              ElementsAre(2, 5, 9, 3));
+  files.config = R"({"added_tokens_decoder": {"9": {"content": "hello world", "special": true}}})";
+  EXPECT_THAT((*Tokenizer::Load(files))->Encode("a hello world", std::nullopt, {})->ids,
+              ElementsAre(2, 1, 9, 3));
+  files.config.clear();
+  files.added_tokens = R"({"[special]": 12})";
+  EXPECT_THAT(Tokenizer::Load(files).status().message(),
+              HasSubstr("\"[special]\" has the id 12, and the vocabulary gives it 9"));
+}
+
+TEST(TokenizerTest, TextsAreLoweredAsPythonDoesIt) {
+  const TokenizerFiles files{
+      .kind = TokenizerKind::kVocabTxt,
+      .data = "[UNK]\n[CLS]\n[SEP]\n\u00e9\n\u0434\n\u03c3\u03b1\u03c2\ni\n\u0307\n##\u0307\nb\n",
+      .config = R"({"do_lower_case": false, "strip_accents": false})",
+      .lower_case = true};
+  const auto tokenizer = Tokenizer::Load(files);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const EncodeOptions options = {.add_special = false, .offsets = Offsets::kChars};
+  EXPECT_THAT((*tokenizer)->Encode("\u00c9 \u0414 \u03a3\u0391\u03a3", std::nullopt, options)->ids,
+              ElementsAre(3, 4, 5));
+  // One letter becomes two, and places are those of the text as it was sent.
+  const auto tokens = (*tokenizer)->Encode("\u0130 b", std::nullopt, options);
+  EXPECT_THAT(tokens->ids, ElementsAre(6, 8, 9));
+  EXPECT_THAT(tokens->offsets, ElementsAre(Pair(0, 1), Pair(0, 1), Pair(2, 3)));
+}
+
+TEST(TokenizerTest, TheSideThatFilesNameIsCut) {
+  TokenizerFiles files{
+      .kind = TokenizerKind::kVocabTxt, .data = kVocab, .config = R"({"truncation_side": "left"})"};
+  const EncodeOptions options = {.truncation = Truncation::kBySide, .max_tokens = 4};
+  const auto ids = [&] {
+    return (*Tokenizer::Load(files))->Encode("hello world !", std::nullopt, options)->ids;
+  };
+  EXPECT_THAT(ids(), ElementsAre(2, 6, 8, 3));
+  files.config.clear();
+  EXPECT_THAT(ids(), ElementsAre(2, 5, 6, 3));
+}
+
 TEST(TokenizerTest, DamagedFilesAreRefusedByName) {
   for (const char* json : {"", "{", "[]", R"({"model": {"type": "BPE"}})"}) {
     const auto tokenizer = Tokenizer::Load({.kind = TokenizerKind::kJson, .data = json});

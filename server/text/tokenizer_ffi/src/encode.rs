@@ -11,6 +11,8 @@ use tokenizers::{
     AddedVocabulary, Encoding, Model, OffsetType, PostProcessor, PreTokenizer, Tokenizer,
 };
 
+use crate::load::Loaded;
+use crate::lower::Lowered;
 use crate::{Failure, DEADLINE_EXCEEDED, INTERNAL, RESOURCE_EXHAUSTED};
 
 pub const TRUNCATE_NONE: i32 = 0;
@@ -182,11 +184,28 @@ fn too_long(full: usize, most: usize) -> Failure {
 }
 
 pub fn encode(
-    tokenizer: &Tokenizer,
+    loaded: &Loaded,
     text: &str,
     pair: Option<&str>,
     options: &EncodeOptions,
 ) -> Result<Encoded, Failure> {
+    if !loaded.lower {
+        let encoding = encoded(&loaded.tokenizer, text, pair, options)?;
+        return Ok(hand_out(encoding, options, None));
+    }
+    let (text, pair) = (Lowered::of(text), pair.map(Lowered::of));
+    let second = pair.as_ref().map(|pair| pair.text.as_str());
+    let encoding = encoded(&loaded.tokenizer, &text.text, second, options)?;
+    Ok(hand_out(encoding, options, Some((&text, pair.as_ref()))))
+}
+
+/// The tokens, and how many there were before truncation.
+fn encoded(
+    tokenizer: &Tokenizer,
+    text: &str,
+    pair: Option<&str>,
+    options: &EncodeOptions,
+) -> Result<(Encoding, usize), Failure> {
     let limits = Limits {
         deadline: (options.time_ns > 0)
             .then(|| Instant::now().checked_add(Duration::from_nanos(options.time_ns)))
@@ -217,15 +236,30 @@ pub fn encode(
         second = second.map(|encoding| cut(&encoding, keep_second, left));
     }
     let encoding = tokenizer.post_process(first, second, add_special).map_err(failure)?;
-    Ok(hand_out(encoding, options.offsets != OFFSETS_NONE, full_count))
+    Ok((encoding, full_count))
 }
 
-fn hand_out(encoding: Encoding, with_offsets: bool, full_count: usize) -> Encoded {
-    let offsets = if with_offsets {
-        encoding.get_offsets().iter().flat_map(|(start, end)| [*start, *end]).collect()
-    } else {
-        Vec::new()
-    };
+/// `lowered`: the texts, where they were lowered before they became tokens.
+fn hand_out(
+    (encoding, full_count): (Encoding, usize),
+    options: &EncodeOptions,
+    lowered: Option<(&Lowered, Option<&Lowered>)>,
+) -> Encoded {
+    let with_offsets = options.offsets != OFFSETS_NONE;
+    let in_bytes = options.offsets == OFFSETS_BYTES;
+    let mut offsets = Vec::new();
+    if with_offsets {
+        offsets.reserve(2 * encoding.get_offsets().len());
+        for (token, (start, end)) in encoding.get_offsets().iter().enumerate() {
+            let text = lowered.and_then(|(first, second)| match encoding.token_to_sequence(token)? {
+                0 => Some(first),
+                _ => second,
+            });
+            let (start, end) =
+                text.map_or((*start, *end), |text| text.range(*start, *end, in_bytes));
+            offsets.extend([start, end]);
+        }
+    }
     let kept = Box::new(Kept { encoding, offsets });
     let encoded = Encoded {
         count: kept.encoding.get_ids().len(),

@@ -3,9 +3,12 @@
 //! Nothing unwinds across it: every entry runs its work in `guarded`, which turns an error or a panic
 //! into a code and a message. Memory that is handed out is freed by the function that the header names.
 
+mod added;
 mod bpe_files;
+mod classes;
 mod encode;
 mod load;
+mod lower;
 mod sentencepiece;
 mod template;
 mod wordpiece;
@@ -15,12 +18,14 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Once;
 
 use encode::{Encoded, EncodeOptions};
-use tokenizers::Tokenizer;
+use load::Loaded;
+use tokenizers::ModelWrapper;
 
 /// The codes are those of absl::StatusCode.
 pub const INVALID_ARGUMENT: i32 = 3;
 pub const DEADLINE_EXCEEDED: i32 = 4;
 pub const RESOURCE_EXHAUSTED: i32 = 8;
+pub const UNIMPLEMENTED: i32 = 12;
 pub const INTERNAL: i32 = 13;
 
 /// Why something failed: a code and a sentence.
@@ -36,6 +41,9 @@ impl Failure {
     }
     pub fn invalid(message: impl Into<String>) -> Self {
         Failure::new(INVALID_ARGUMENT, message)
+    }
+    pub fn unimplemented(message: impl Into<String>) -> Self {
+        Failure::new(UNIMPLEMENTED, message)
     }
 }
 
@@ -100,24 +108,52 @@ fn guarded(error: *mut Text, work: impl FnOnce() -> Result<(), Failure>) -> i32 
     failure.code
 }
 
-/// # Safety
-/// Every pointer is null or points to as many bytes as its size says; `out` is not null.
-#[no_mangle]
-pub unsafe extern "C" fn reprise_tokenizer_load(
-    kind: i32,
+/// Bytes that a caller lends.
+#[repr(C)]
+pub struct Lent {
     data: *const c_char,
     size: usize,
-    merges: *const c_char,
-    merges_size: usize,
-    config: *const c_char,
-    config_size: usize,
-    out: *mut *mut Tokenizer,
+}
+
+impl Lent {
+    unsafe fn bytes<'a>(&self) -> &'a [u8] {
+        lent(self.data, self.size)
+    }
+}
+
+#[repr(C)]
+pub struct TokenizerFiles {
+    kind: i32,
+    lower: i32,
+    data: Lent,
+    merges: Lent,
+    tokenizer_config: Lent,
+    added_tokens: Lent,
+    special_tokens_map: Lent,
+    model_config: Lent,
+}
+
+/// # Safety
+/// Every pointer is null or points to as many bytes as its size says; `files` and `out` are not null.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_tokenizer_load(
+    files: *const TokenizerFiles,
+    out: *mut *mut Loaded,
     error: *mut Text,
 ) -> i32 {
     guarded(error, || {
-        let tokenizer =
-            load::load(kind, lent(data, size), lent(merges, merges_size), lent(config, config_size))?;
-        *out = Box::into_raw(Box::new(tokenizer));
+        let files = &*files;
+        let loaded = load::load(&load::Files {
+            kind: files.kind,
+            data: files.data.bytes(),
+            merges: files.merges.bytes(),
+            tokenizer_config: files.tokenizer_config.bytes(),
+            added_tokens: files.added_tokens.bytes(),
+            special_tokens_map: files.special_tokens_map.bytes(),
+            model_config: files.model_config.bytes(),
+            lower: files.lower != 0,
+        })?;
+        *out = Box::into_raw(Box::new(loaded));
         Ok(())
     })
 }
@@ -125,7 +161,7 @@ pub unsafe extern "C" fn reprise_tokenizer_load(
 /// # Safety
 /// `tokenizer` came from `reprise_tokenizer_load` and is not used afterwards.
 #[no_mangle]
-pub unsafe extern "C" fn reprise_tokenizer_free(tokenizer: *mut Tokenizer) {
+pub unsafe extern "C" fn reprise_tokenizer_free(tokenizer: *mut Loaded) {
     if !tokenizer.is_null() {
         let _ = catch_unwind(AssertUnwindSafe(|| drop(Box::from_raw(tokenizer))));
     }
@@ -135,7 +171,7 @@ pub unsafe extern "C" fn reprise_tokenizer_free(tokenizer: *mut Tokenizer) {
 /// As the header says; `pair` is null where there is no second text.
 #[no_mangle]
 pub unsafe extern "C" fn reprise_tokenizer_encode(
-    tokenizer: *const Tokenizer,
+    tokenizer: *const Loaded,
     text: *const c_char,
     size: usize,
     pair: *const c_char,
@@ -167,7 +203,7 @@ pub unsafe extern "C" fn reprise_encoded_free(encoded: *mut Encoded) {
 /// `ids` points to `count` numbers.
 #[no_mangle]
 pub unsafe extern "C" fn reprise_tokenizer_decode(
-    tokenizer: *const Tokenizer,
+    tokenizer: *const Loaded,
     ids: *const u32,
     count: usize,
     skip_special: i32,
@@ -177,6 +213,7 @@ pub unsafe extern "C" fn reprise_tokenizer_decode(
     guarded(error, || {
         let ids = if count == 0 { &[] } else { std::slice::from_raw_parts(ids, count) };
         let text = (*tokenizer)
+            .tokenizer
             .decode(ids, skip_special != 0)
             .map_err(|why| Failure::invalid(format!("the ids cannot be decoded: {}", why)))?;
         hand_out(text, out);
@@ -190,13 +227,13 @@ pub unsafe extern "C" fn reprise_tokenizer_decode(
 /// `out` is not null.
 #[no_mangle]
 pub unsafe extern "C" fn reprise_tokenizer_token(
-    tokenizer: *const Tokenizer,
+    tokenizer: *const Loaded,
     id: u32,
     out: *mut Text,
     error: *mut Text,
 ) -> i32 {
     guarded(error, || {
-        hand_out((*tokenizer).id_to_token(id).unwrap_or_default(), out);
+        hand_out((*tokenizer).tokenizer.id_to_token(id).unwrap_or_default(), out);
         Ok(())
     })
 }
@@ -207,14 +244,14 @@ pub unsafe extern "C" fn reprise_tokenizer_token(
 /// `token` points to `size` bytes.
 #[no_mangle]
 pub unsafe extern "C" fn reprise_tokenizer_id(
-    tokenizer: *const Tokenizer,
+    tokenizer: *const Loaded,
     token: *const c_char,
     size: usize,
 ) -> i64 {
     let mut id = -1;
     guarded(std::ptr::null_mut(), || {
         let token = utf8(lent(token, size), "the token")?;
-        id = (*tokenizer).token_to_id(token).map_or(-1, i64::from);
+        id = (*tokenizer).tokenizer.token_to_id(token).map_or(-1, i64::from);
         Ok(())
     });
     id
@@ -225,13 +262,46 @@ pub unsafe extern "C" fn reprise_tokenizer_id(
 /// # Safety
 /// `tokenizer` came from `reprise_tokenizer_load`.
 #[no_mangle]
-pub unsafe extern "C" fn reprise_tokenizer_size(tokenizer: *const Tokenizer) -> usize {
+pub unsafe extern "C" fn reprise_tokenizer_size(tokenizer: *const Loaded) -> usize {
     let mut size = 0;
     guarded(std::ptr::null_mut(), || {
-        size = (*tokenizer).get_vocab_size(true);
+        size = (*tokenizer).tokenizer.get_vocab_size(true);
         Ok(())
     });
     size
+}
+
+/// Whether the files say that the front of a text is cut.
+///
+/// # Safety
+/// `tokenizer` came from `reprise_tokenizer_load`.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_tokenizer_truncates_left(tokenizer: *const Loaded) -> i32 {
+    i32::from((*tokenizer).truncates_left)
+}
+
+/// The mark of tokens that go on with a word ("##"), and the token of what no other has; each is empty
+/// where there is none.
+///
+/// # Safety
+/// `prefix` and `unknown` are not null.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_tokenizer_marks(
+    tokenizer: *const Loaded,
+    prefix: *mut Text,
+    unknown: *mut Text,
+) -> i32 {
+    guarded(std::ptr::null_mut(), || {
+        let loaded = &*tokenizer;
+        let mark = match loaded.tokenizer.get_model() {
+            ModelWrapper::WordPiece(model) => Some(model.continuing_subword_prefix.clone()),
+            ModelWrapper::BPE(model) => model.continuing_subword_prefix.clone(),
+            _ => None,
+        };
+        hand_out(mark.unwrap_or_default(), prefix);
+        hand_out(loaded.unknown.clone(), unknown);
+        Ok(())
+    })
 }
 
 /// # Safety

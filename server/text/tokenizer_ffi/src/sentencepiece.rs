@@ -8,8 +8,9 @@ use std::collections::HashMap;
 
 use serde_json::{json, Value};
 
+use crate::classes::Family;
 use crate::load::Config;
-use crate::template::{special_token, template};
+use crate::template::{bos_and_eos, special_token, template};
 use crate::Failure;
 
 const UNIGRAM: u64 = 1;
@@ -165,8 +166,14 @@ fn plain(text: &str) -> Piece {
 /// The vocabulary as the class orders it, and its forms of one text and of two.
 struct Layout {
     pieces: Vec<Piece>,
-    single: &'static str,
-    pair: &'static str,
+    single: String,
+    pair: String,
+}
+
+impl Layout {
+    fn new(pieces: Vec<Piece>, single: &str, pair: &str) -> Self {
+        Layout { pieces, single: single.into(), pair: pair.into() }
+    }
 }
 
 const ROBERTA_SINGLE: &str = "<s> $A </s>";
@@ -174,51 +181,106 @@ const ROBERTA_PAIR: &str = "<s> $A </s> </s> $B </s>";
 const BERT_SINGLE: &str = "[CLS]:0 $A:0 [SEP]:0";
 const BERT_PAIR: &str = "[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1";
 
-fn layout(model: &Model, config: &Config) -> Layout {
+/// The names of special tokens that the layouts below are written with.
+const ROBERTA_NAMES: &[(&str, &str)] = &[
+    ("bos_token", "<s>"), ("eos_token", "</s>"), ("sep_token", "</s>"), ("cls_token", "<s>"),
+    ("unk_token", "<unk>"), ("pad_token", "<pad>"), ("mask_token", "<mask>"),
+];
+const T5_NAMES: &[(&str, &str)] =
+    &[("eos_token", "</s>"), ("unk_token", "<unk>"), ("pad_token", "<pad>")];
+const ALBERT_NAMES: &[(&str, &str)] =
+    &[("cls_token", "[CLS]"), ("sep_token", "[SEP]"), ("mask_token", "[MASK]")];
+const LLAMA_NAMES: &[(&str, &str)] = &[("bos_token", "<s>"), ("eos_token", "</s>")];
+
+fn layout(model: &Model, family: Family, config: &Config) -> Result<Layout, Failure> {
     let all = || model.pieces.clone();
     let behind = |front: &[Piece], skip: usize, back: &[Piece]| -> Vec<Piece> {
         let middle = model.pieces.iter().skip(skip).cloned();
         front.iter().cloned().chain(middle).chain(back.iter().cloned()).collect()
     };
     let unknown = Piece { text: "<unk>".into(), score: 0.0, kind: UNKNOWN };
-    match config.class() {
-        "XLMRoberta" => Layout {
-            pieces: behind(
+    config.want_fixed(match family {
+        Family::XlmRoberta | Family::Camembert => ROBERTA_NAMES,
+        Family::T5 => T5_NAMES,
+        Family::Llama => LLAMA_NAMES,
+        Family::Albert | Family::DebertaV2 | Family::BigBird => ALBERT_NAMES,
+        _ => &[],
+    })?;
+    Ok(match family {
+        Family::XlmRoberta => Layout::new(
+            behind(
                 &[plain("<s>"), plain("<pad>"), plain("</s>"), unknown],
                 3,
                 &[plain("<mask>")],
             ),
-            single: ROBERTA_SINGLE,
-            pair: ROBERTA_PAIR,
-        },
-        "Camembert" => Layout {
-            pieces: behind(
+            ROBERTA_SINGLE,
+            ROBERTA_PAIR,
+        ),
+        Family::Camembert => Layout::new(
+            behind(
                 &[plain("<s>NOTUSED"), plain("<pad>"), plain("</s>NOTUSED"), unknown,
                   Piece { score: -100.0, ..plain("<unk>NOTUSED") }],
                 1,
                 &[plain("<mask>")],
             ),
-            single: ROBERTA_SINGLE,
-            pair: ROBERTA_PAIR,
-        },
-        "T5" => Layout { pieces: all(), single: "$A </s>", pair: "$A </s> $B </s>" },
-        "Llama" | "CodeLlama" => {
-            Layout { pieces: all(), single: "<s> $A", pair: "<s> $A <s>:1 $B:1" }
+            ROBERTA_SINGLE,
+            ROBERTA_PAIR,
+        ),
+        Family::T5 => {
+            let count = extra_ids(config)?;
+            let extra: Vec<Piece> =
+                (0..count).rev().map(|i| plain(&format!("<extra_id_{}>", i))).collect();
+            Layout::new(behind(&[], 0, &extra), "$A </s>", "$A </s> $B </s>")
         }
-        "Albert" | "DebertaV2" => {
-            Layout { pieces: all(), single: BERT_SINGLE, pair: BERT_PAIR }
+        Family::Llama => {
+            let bos = config.flag("add_bos_token").ok_or_else(|| {
+                Failure::unimplemented(
+                    "tokenizer_config.json does not say add_bos_token, on which versions of \
+                     transformers differ without tokenizer.json",
+                )
+            })?;
+            let bos = bos.then_some("<s>");
+            let eos = config.flag("add_eos_token").unwrap_or(false).then_some("</s>");
+            let (single, pair) = bos_and_eos(bos, eos);
+            Layout { pieces: all(), single, pair }
         }
-        _ => Layout { pieces: all(), single: "$A", pair: "$A $B:1" },
-    }
+        Family::DebertaV2 => {
+            // The model may lack the mask, which then comes after all pieces.
+            let has = model.pieces.iter().any(|piece| piece.text == "[MASK]");
+            let mask = [plain("[MASK]")];
+            let pieces = behind(&[], 0, if has { &[] } else { &mask });
+            Layout::new(pieces, BERT_SINGLE, BERT_PAIR)
+        }
+        Family::Albert | Family::BigBird => Layout::new(all(), BERT_SINGLE, BERT_PAIR),
+        _ => Layout::new(all(), "$A", "$A $B:1"),
+    })
+}
+
+/// How many tokens <extra_id_0> and on T5 has.
+fn extra_ids(config: &Config) -> Result<u64, Failure> {
+    const MOST: u64 = 10_000;
+    let Some(said) = config.value("extra_ids") else { return Ok(100) };
+    said.as_u64().filter(|count| *count <= MOST).ok_or_else(|| {
+        Failure::invalid(format!(
+            "tokenizer_config.json: extra_ids is {}, it may be 0 to {}",
+            said, MOST
+        ))
+    })
 }
 
 fn replace(pattern: Value, content: &str) -> Value {
     json!({"type": "Replace", "pattern": pattern, "content": content})
 }
 
-fn normalizer(model: &Model, config: &Config) -> Value {
+fn normalizer(model: &Model, family: Family, config: &Config) -> Value {
+    // These classes leave all else of the model's normalizer out.
+    match family {
+        Family::BigBird => return replace(json!({"Regex": " {2,}"}), "\u{2581}"),
+        Family::Llama => return Value::Null,
+        _ => {}
+    }
     let mut steps: Vec<Value> = Vec::new();
-    if config.class() == "Albert" {
+    if family == Family::Albert {
         steps.push(replace(json!({"String": "``"}), "\""));
         steps.push(replace(json!({"String": "''"}), "\""));
         if !config.flag("keep_accents").unwrap_or(false) {
@@ -226,8 +288,8 @@ fn normalizer(model: &Model, config: &Config) -> Value {
             steps.push(json!({"type": "StripAccents"}));
         }
     }
-    let lowers = config.class() == "Albert";
-    if matches!(config.class(), "Albert" | "DebertaV2")
+    let lowers = family == Family::Albert;
+    if matches!(family, Family::Albert | Family::DebertaV2)
         && config.flag("do_lower_case").unwrap_or(lowers)
     {
         steps.push(json!({"type": "Lowercase"}));
@@ -248,6 +310,26 @@ fn normalizer(model: &Model, config: &Config) -> Value {
         steps.push(replace(json!({"String": " "}), "\u{2581}"));
     }
     json!({"type": "Sequence", "normalizers": steps})
+}
+
+fn pre_tokenizer(model: &Model, family: Family, config: &Config) -> Value {
+    let metaspace = |scheme: &str, split: bool| {
+        json!({"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": scheme,
+               "split": split})
+    };
+    if family == Family::Llama {
+        // Whether the mark stands also after special tokens in a text.
+        return match (config.flag("add_prefix_space"), config.flag("legacy")) {
+            (Some(false), _) => metaspace("never", false),
+            (_, Some(true)) => metaspace("always", false),
+            _ => metaspace("first", false),
+        };
+    }
+    if model.model_type == BPE {
+        return Value::Null;
+    }
+    let by_metaspace = model.dummy_prefix && !model.prefix_by_normalizer();
+    metaspace(if by_metaspace { "always" } else { "never" }, true)
 }
 
 /// The merges that sentencepiece's scores mean: every way to write a piece as two others, best first.
@@ -294,9 +376,9 @@ fn decoder(model: &Model) -> Value {
     json!({"type": "Sequence", "decoders": steps})
 }
 
-pub fn convert(bytes: &[u8], config: &Config) -> Result<Value, Failure> {
+pub fn convert(bytes: &[u8], family: Family, config: &Config) -> Result<Value, Failure> {
     let model = parse(bytes)?;
-    let layout = layout(&model, config);
+    let layout = layout(&model, family, config)?;
     let pieces = &layout.pieces;
     let mut ids: HashMap<&str, usize> = HashMap::new();
     for (id, piece) in pieces.iter().enumerate() {
@@ -335,20 +417,13 @@ pub fn convert(bytes: &[u8], config: &Config) -> Result<Value, Failure> {
             )))
         }
     };
-    let by_metaspace = model.dummy_prefix && !model.prefix_by_normalizer();
-    let scheme = if by_metaspace { "always" } else { "never" };
-    let pre_tokenizer = if model.model_type == BPE {
-        Value::Null
-    } else {
-        json!({"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": scheme,
-               "split": true})
-    };
+    let normalizer = normalizer(&model, family, config);
     Ok(json!({
         "version": "1.0",
         "added_tokens": added,
-        "normalizer": normalizer(&model, config),
-        "pre_tokenizer": pre_tokenizer,
-        "post_processor": template(layout.single, layout.pair, &|token| ids.get(token).copied()),
+        "normalizer": normalizer,
+        "pre_tokenizer": pre_tokenizer(&model, family, config),
+        "post_processor": template(&layout.single, &layout.pair, &|token| ids.get(token).copied())?,
         "decoder": decoder(&model),
         "model": model_json,
     }))
