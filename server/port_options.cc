@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "runtime/base/cgroup.h"
 #include "runtime/base/descriptor_limit.h"
 #include "runtime/base/status_macros.h"
@@ -48,8 +47,8 @@ absl::StatusOr<std::shared_ptr<TlsContext>> MakeTls(const TlsOptions& options, c
 }
 
 // The model that a path of the inference protocol is about; "" where it is about none.
-std::string ModelOf(absl::string_view path) {
-  const std::vector<std::string> parts = absl::StrSplit(path, '/', absl::SkipEmpty());
+std::string ModelOf(const RequestPath& path) {
+  const std::vector<std::string>& parts = path.segments();
   const bool is_model = parts.size() > 2 && parts[0] == "v2" && parts[1] == "models";
   return is_model ? parts[2] : "";
 }
@@ -110,7 +109,7 @@ absl::StatusOr<HttpServerOptions> HttpPortOptions(const Options& options, int co
                             .spare_connections = kSpareConnections,
                             .max_body_bytes = AvailableMemoryBytes() / 16,
                             .max_inflated_bytes =
-                                [&repository](absl::string_view path) {
+                                [&repository](const RequestPath& path) {
                                   const std::string model = ModelOf(path);
                                   return model.empty() ? kSmallRequestBytes
                                                        : MostWantedBytes(repository, model);

@@ -96,6 +96,15 @@ std::string Printable(absl::string_view text) {
   return out;
 }
 
+bool IsUtf8(absl::string_view text) {
+  while (!text.empty()) {
+    const Character character = FirstCharacter(text);
+    if (character.bytes == 0) return false;
+    text.remove_prefix(character.bytes);
+  }
+  return true;
+}
+
 bool IsPrintable(absl::string_view text) {
   while (!text.empty()) {
     const Character character = FirstCharacter(text);
