@@ -257,7 +257,10 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
             .grpc_connections = ports_are_open_ ? rpc_->connections() : 0,
             .http_connections = ports_are_open_ ? http_->connections() : 0};
   });
-  catalogue_.SetRefresh([this] { MeasureLoad(); });
+  catalogue_.SetRefresh([this, &log] {
+    MeasureLoad();
+    catalogue_.server().log_lines_dropped->Increment(static_cast<double>(log.TakeDropped()));
+  });
   if (!options_.recipe_cache.empty()) catalogue_.SetStore(store_.store());
   metrics_file_ = std::make_unique<MetricsFile>(
       options_.metrics_file, options_.metrics_triggers,

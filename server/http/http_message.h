@@ -19,7 +19,7 @@ using HttpFields = std::vector<std::pair<std::string, std::string>>;
 struct HttpRequest {
   std::string method;  // "GET"
   RequestPath path;
-  HttpFields fields;   // headers; names in lower case
+  HttpFields fields;  // headers; names in lower case
   std::string body;
   std::shared_ptr<const Peer> peer;  // who asks
   bool is_spare = false;             // its connection is above the limit: see ConnectionPlace

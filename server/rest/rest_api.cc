@@ -163,9 +163,10 @@ HttpReply LoggingReply(const inference::LogSettingsRequest& request, LogSwitch& 
 }
 
 void AddLogging(LogSwitch* log, MemoryBudget* parsing, Router& router) {
-  router.Add("GET", "/v2/logging", Right::kAdmin, [log](const Exchange& exchange, const PathParts&) {
-    exchange->Answer([log] { return LoggingReply(inference::LogSettingsRequest(), *log); });
-  });
+  router.Add(
+      "GET", "/v2/logging", Right::kAdmin, [log](const Exchange& exchange, const PathParts&) {
+        exchange->Answer([log] { return LoggingReply(inference::LogSettingsRequest(), *log); });
+      });
   router.Add("POST", "/v2/logging", Right::kAdmin,
              [log, parsing](const Exchange& exchange, const PathParts&) {
                auto request = LogRequest(exchange->request().body, *parsing);
@@ -228,13 +229,13 @@ void AddRestApi(const RestContext& context, Router& router) {
   AddOfModel("/ready", Right::kNone, ready, router);
   AddOfModel("/config", Right::kInfer, config, router);
   AddOfModel("/stats", Right::kObserve, stats, router);
-  router.Add("POST", "/v2/repository/index", Right::kObserve,
-             [=](const Exchange& exchange, const PathParts&) {
-               exchange->Answer(
-                   [=, only_ready = WantsReadyOnly(exchange->request().body, *parsing)] {
-                     return IndexReply(*repository, only_ready);
-                   });
-             });
+  router.Add(
+      "POST", "/v2/repository/index", Right::kObserve,
+      [=](const Exchange& exchange, const PathParts&) {
+        exchange->Answer([=, only_ready = WantsReadyOnly(exchange->request().body, *parsing)] {
+          return IndexReply(*repository, only_ready);
+        });
+      });
   AddOfModel(
       "/compilations", Right::kObserve,
       [=, engine = context.engine, catalogue = context.catalogue](const std::string& model,

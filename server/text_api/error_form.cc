@@ -31,8 +31,8 @@ std::string OpenAiObject(const std::string& why, absl::StatusCode status) {
   const OpenAiError& error = OpenAiErrorOf(ErrorRowOf(status).http);
   // The path is known: what is not found is the model.
   const char* code = status == absl::StatusCode::kNotFound ? "model_not_found" : error.code;
-  return absl::StrCat("{\"message\":", why, ",\"type\":\"", error.type, "\",\"param\":null,\"code\":",
-                      code != nullptr ? Quoted(code) : "null", "}");
+  return absl::StrCat("{\"message\":", why, ",\"type\":\"", error.type,
+                      "\",\"param\":null,\"code\":", code != nullptr ? Quoted(code) : "null", "}");
 }
 
 std::string BodyOf(ErrorForm form, const absl::Status& status) {

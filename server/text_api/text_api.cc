@@ -153,9 +153,8 @@ void AddTextApi(const TextApiContext& given, Router& router) {
       std::make_shared<const std::string>(OpenApiPage(Infos(paths), context->version));
   router.Add("GET", "/openapi.json", Right::kInfer,
              [page](const Exchange& exchange, const PathParts&) {
-               exchange->Answer([page] {
-                 return HttpReply{.content_type = "application/json", .body = *page};
-               });
+               exchange->Answer(
+                   [page] { return HttpReply{.content_type = "application/json", .body = *page}; });
              });
 }
 

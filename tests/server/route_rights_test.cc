@@ -88,21 +88,25 @@ std::vector<std::string> SameTargets(const std::string& path) {
 
 // Targets that a program in front may take for `path`, or for another one.
 std::vector<std::string> RefusedTargets(const std::string& path) {
-  std::vector<std::string> targets = {
-      absl::StrCat(path, "#"),        absl::StrCat("http://host", path, "#a"),
-      path.substr(1),                 absl::StrCat("ftp://host", path),
-      absl::StrCat("/..", path),      absl::StrCat("/%2e%2E", path),
-      absl::StrCat(path, "/."),       absl::StrCat(path, "/x/.."),
-      absl::StrCat(path, "/x/.%2e/"), absl::StrCat("http://host/.", path)};
+  std::vector<std::string> targets = {absl::StrCat(path, "#"),
+                                      absl::StrCat("http://host", path, "#a"),
+                                      path.substr(1),
+                                      absl::StrCat("ftp://host", path),
+                                      absl::StrCat("/..", path),
+                                      absl::StrCat("/%2e%2E", path),
+                                      absl::StrCat(path, "/."),
+                                      absl::StrCat(path, "/x/.."),
+                                      absl::StrCat(path, "/x/.%2e/"),
+                                      absl::StrCat("http://host/.", path)};
   const std::vector<std::string> segments = RequestPath::Parse(path)->segments();
   for (size_t i = 0; i < segments.size(); ++i) {
     for (const char* more : {"%2f", "%2F..", "%00", "%ff", "%c0%af", "%", "%7", "%zz", "\xff"}) {
       targets.push_back(WithSegment(segments, i, absl::StrCat(segments[i], more)));
     }
     if (i + 1 < segments.size()) {
-      targets.push_back(absl::StrReplaceAll(
-          path, {{absl::StrCat("/", segments[i], "/", segments[i + 1]),
-                  absl::StrCat("/", segments[i], "%2f", segments[i + 1])}}));
+      targets.push_back(
+          absl::StrReplaceAll(path, {{absl::StrCat("/", segments[i], "/", segments[i + 1]),
+                                      absl::StrCat("/", segments[i], "%2f", segments[i + 1])}}));
     }
   }
   return targets;
@@ -110,14 +114,17 @@ std::vector<std::string> RefusedTargets(const std::string& path) {
 
 // Targets of other paths: whatever answers them, its right counts.
 std::vector<std::string> OtherTargets(const std::string& path) {
-  std::vector<std::string> targets = {absl::AsciiStrToUpper(path), absl::StrCat(path, "/x"),
-                                      absl::StrCat("/x", path), absl::StrCat(path, ";a=b"),
-                                      "*", "http://host?a=" + path};
+  std::vector<std::string> targets = {absl::AsciiStrToUpper(path),
+                                      absl::StrCat(path, "/x"),
+                                      absl::StrCat("/x", path),
+                                      absl::StrCat(path, ";a=b"),
+                                      "*",
+                                      "http://host?a=" + path};
   const std::vector<std::string> segments = RequestPath::Parse(path)->segments();
   for (size_t i = 0; i < segments.size(); ++i) {
     targets.push_back(WithSegment(segments, i, absl::AsciiStrToUpper(segments[i])));
-    targets.push_back(WithSegment(
-        segments, i, absl::StrReplaceAll(PercentEncoded(segments[i]), {{"%", "%25"}})));
+    targets.push_back(
+        WithSegment(segments, i, absl::StrReplaceAll(PercentEncoded(segments[i]), {{"%", "%25"}})));
     targets.push_back(WithSegment(segments, i, absl::StrCat(segments[i], "%20")));
     targets.push_back(WithSegment(segments, i, absl::StrCat("%5c", segments[i])));
   }
@@ -195,7 +202,7 @@ class RouteRightsTest : public testing::Test {
           }
         }
       }
-      for (const std::string& method : {"GET", "POST", "PUT", "DELETE", "OPTIONS", "get"}) {
+      for (const char* method : {"GET", "POST", "PUT", "DELETE", "OPTIONS", "get"}) {
         for (const std::string& target : RefusedTargets(path)) {
           EXPECT_EQ(Ask(handler, method, target, key, is_local).first, 400) << target;
         }

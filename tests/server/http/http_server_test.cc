@@ -28,8 +28,9 @@ using ::testing::StartsWith;
 void Echo(const std::shared_ptr<HttpExchange>& exchange) {
   exchange->Answer([exchange] {
     const HttpRequest& request = exchange->request();
-    return HttpReply{.fields = {{"X-Field", std::string(request.Field("x-field"))}},
-                     .body = absl::StrCat(request.method, " ", request.path.Text(), " ", request.body)};
+    return HttpReply{
+        .fields = {{"X-Field", std::string(request.Field("x-field"))}},
+        .body = absl::StrCat(request.method, " ", request.path.Text(), " ", request.body)};
   });
 }
 
@@ -264,7 +265,8 @@ TEST(HttpServerTest, BodiesShareABudgetAndGiveItBack) {
   Held held;
   auto server = StartOnAnyPort({.max_body_bytes = 1000, .account = AccountOf(1500)},
                                [&](std::shared_ptr<HttpExchange> exchange) {
-                                 if (exchange->request().path.Text() == "/quick") return Echo(exchange);
+                                 if (exchange->request().path.Text() == "/quick")
+                                   return Echo(exchange);
                                  held.Handler()(std::move(exchange));
                                });
   const std::string body(1000, 'x');

@@ -23,8 +23,8 @@ TEST(RequestPathTest, SegmentsAreDecodedOnce) {
 }
 
 TEST(RequestPathTest, SlashesServersAndQueriesMeanNothing) {
-  for (const char* target : {"/v2/m", "//v2///m/", "/v2/m?x=/y", "http://host/v2/m",
-                             "HTTPS://host:8000//v2/m/?x"}) {
+  for (const char* target :
+       {"/v2/m", "//v2///m/", "/v2/m?x=/y", "http://host/v2/m", "HTTPS://host:8000//v2/m/?x"}) {
     EXPECT_THAT(SegmentsOf(target), ElementsAre("v2", "m")) << target;
   }
   for (const char* target : {"/", "//", "/?x", "http://host", "http://host?x=/v2/m"}) {
@@ -34,22 +34,21 @@ TEST(RequestPathTest, SlashesServersAndQueriesMeanNothing) {
 }
 
 TEST(RequestPathTest, PathsThatOthersMayReadAnotherWayAreRefused) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"/a%2fb", "decodes to a slash"},
-      {"/a%2Fb", "decodes to a slash"},
-      {"/a%00", "decodes to NUL"},
-      {"/a/../b", "step to another folder"},
-      {"/a/%2e/b", "step to another folder"},
-      {"/a/.%2E", "step to another folder"},
-      {"/%ff", "not UTF-8"},
-      {"/%c0%af", "not UTF-8"},
-      {"/%", "two hexadecimal digits"},
-      {"/a%2", "two hexadecimal digits"},
-      {"/%zz", "two hexadecimal digits"},
-      {"/a#b", "has a fragment"},
-      {"a/b", "neither a path from /"},
-      {"host:443", "neither a path from /"},
-      {"ftp://host/a", "neither a path from /"}};
+  const std::pair<const char*, const char*> cases[] = {{"/a%2fb", "decodes to a slash"},
+                                                       {"/a%2Fb", "decodes to a slash"},
+                                                       {"/a%00", "decodes to NUL"},
+                                                       {"/a/../b", "step to another folder"},
+                                                       {"/a/%2e/b", "step to another folder"},
+                                                       {"/a/.%2E", "step to another folder"},
+                                                       {"/%ff", "not UTF-8"},
+                                                       {"/%c0%af", "not UTF-8"},
+                                                       {"/%", "two hexadecimal digits"},
+                                                       {"/a%2", "two hexadecimal digits"},
+                                                       {"/%zz", "two hexadecimal digits"},
+                                                       {"/a#b", "has a fragment"},
+                                                       {"a/b", "neither a path from /"},
+                                                       {"host:443", "neither a path from /"},
+                                                       {"ftp://host/a", "neither a path from /"}};
   for (const auto& [target, why] : cases) {
     const absl::Status status = RequestPath::Parse(target).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << target;
