@@ -127,8 +127,6 @@ size_t ArenaBytes(const Options& options, int cores) {
                                    kTuningThreads);
 }
 
-constexpr int kMostScrapers = 64;  // connections of the metrics' port
-
 // How long requests may take to end: what comes after them has a moment of its own, so that all of
 // it is done within the time of --exit-timeout-secs.
 std::chrono::nanoseconds DrainTime(const Options& options) {
@@ -446,7 +444,7 @@ absl::Status Daemon::OpenHttp() {
         admin_, HttpServer::Start(options_.admin, options, door_->ForHttp(http_router_, true)));
   }
   AddMetricsPage(pages, metrics_router_);
-  ASSIGN_OR_RETURN(metrics_, HttpServer::Start(options_.metrics, {.max_connections = kMostScrapers},
+  ASSIGN_OR_RETURN(metrics_, HttpServer::Start(options_.metrics, MetricsPortOptions(options_),
                                                door_->ForHttp(metrics_router_, false)));
   return absl::OkStatus();
 }
