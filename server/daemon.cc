@@ -127,8 +127,6 @@ size_t ArenaBytes(const Options& options, int cores) {
                                    kTuningThreads);
 }
 
-constexpr int kMostScrapers = 64;  // connections of the metrics' port
-
 // How long requests may take to end: what comes after them has a moment of its own, so that all of
 // it is done within the time of --exit-timeout-secs.
 std::chrono::nanoseconds DrainTime(const Options& options) {
@@ -257,7 +255,10 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
             .grpc_connections = ports_are_open_ ? rpc_->connections() : 0,
             .http_connections = ports_are_open_ ? http_->connections() : 0};
   });
-  catalogue_.SetRefresh([this] { MeasureLoad(); });
+  catalogue_.SetRefresh([this, &log] {
+    MeasureLoad();
+    catalogue_.server().log_lines_dropped->Increment(static_cast<double>(log.TakeDropped()));
+  });
   if (!options_.recipe_cache.empty()) catalogue_.SetStore(store_.store());
   metrics_file_ = std::make_unique<MetricsFile>(
       options_.metrics_file, options_.metrics_triggers,
@@ -443,7 +444,7 @@ absl::Status Daemon::OpenHttp() {
         admin_, HttpServer::Start(options_.admin, options, door_->ForHttp(http_router_, true)));
   }
   AddMetricsPage(pages, metrics_router_);
-  ASSIGN_OR_RETURN(metrics_, HttpServer::Start(options_.metrics, {.max_connections = kMostScrapers},
+  ASSIGN_OR_RETURN(metrics_, HttpServer::Start(options_.metrics, MetricsPortOptions(options_),
                                                door_->ForHttp(metrics_router_, false)));
   return absl::OkStatus();
 }

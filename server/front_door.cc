@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "runtime/base/status_macros.h"
-#include "server/http/pages.h"
 #include "server/wire/error_table.h"
 
 namespace reprise {
@@ -28,12 +27,12 @@ Caller CallerOf(const HttpRequest& request, bool is_admin_port) {
           .on_admin_port = is_admin_port};
 }
 
-HttpReply Refusal(const absl::Status& why) {
+HttpReply Refusal(const RequestPath& path, const absl::Status& why) {
   HttpFields fields;
   if (why.code() == absl::StatusCode::kUnauthenticated) {
     fields.emplace_back("WWW-Authenticate", "Bearer");
   }
-  return ErrorReply(ErrorRowOf(why.code()).http, ErrorMessage(why), std::move(fields));
+  return ErrorReply(path, ErrorRowOf(why.code()).http, ErrorMessage(why), std::move(fields));
 }
 
 // A browser asks whether it may send what it is about to. It does so without credentials.
@@ -104,9 +103,10 @@ std::string FrontDoor::AllowedOrigin(const HttpRequest& request) const {
 HttpHandler FrontDoor::ForHttp(const Router& router, bool is_admin_port) const {
   return [this, &router, is_admin_port](std::shared_ptr<HttpExchange> exchange) {
     const HttpRequest& request = exchange->request();
-    if (request.is_spare && !IsProbePath(request.path)) {
-      return exchange->Answer([] {
-        return ErrorReply(503,
+    const Router::Found found = router.Find(request);
+    if (request.is_spare && !found.is_probe()) {
+      return exchange->Answer([path = request.path] {
+        return ErrorReply(path, 503,
                           "the server has as many connections as it may; probes of its health are "
                           "answered");
       });
@@ -118,12 +118,12 @@ HttpHandler FrontDoor::ForHttp(const Router& router, bool is_admin_port) const {
         return exchange->Answer([reply = PreflightReply(request)] { return reply; });
       }
     }
-    auto key = Ask(RightOfHttp(request.method, request.path), CallerOf(request, is_admin_port));
+    auto key = Ask(found.right(), CallerOf(request, is_admin_port));
     if (!key.ok()) {
-      return exchange->Answer([reply = Refusal(key.status())] { return reply; });
+      return exchange->Answer([reply = Refusal(request.path, key.status())] { return reply; });
     }
     exchange->SetKey(*std::move(key));
-    router.Handle(std::move(exchange));
+    found.Answer(std::move(exchange));
   };
 }
 

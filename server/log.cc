@@ -2,12 +2,15 @@
 
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
 
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/shown_text.h"
+#include "server/log_lines.h"
 
 namespace reprise {
 namespace {
@@ -56,12 +59,33 @@ std::string AsText(absl::string_view message, absl::Span<const LogField> fields)
   return line;
 }
 
+class LinesSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit LinesSink(std::shared_ptr<LogLines> lines) : lines_(std::move(lines)) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    lines_->Add({line.data(), line.size()});
+  }
+  void flush_() override {}
+
+ private:
+  const std::shared_ptr<LogLines> lines_;
+};
+
 }  // namespace
 
 Log::Log(LogFormat format, const LogLevels& levels, std::shared_ptr<spdlog::sinks::sink> sink)
+    : Log(format, levels, std::move(sink), nullptr) {}
+
+Log::Log(LogFormat format, const LogLevels& levels, std::shared_ptr<spdlog::sinks::sink> sink,
+         std::shared_ptr<LogLines> lines)
     : format_(format),
       levels_(levels),
-      logger_(std::make_unique<spdlog::logger>("reprised", std::move(sink))) {
+      logger_(std::make_unique<spdlog::logger>("reprised", std::move(sink))),
+      lines_(std::move(lines)) {
   auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
   formatter->set_pattern(format == LogFormat::kJson
                              ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})"
@@ -72,7 +96,11 @@ Log::Log(LogFormat format, const LogLevels& levels, std::shared_ptr<spdlog::sink
 }
 
 std::unique_ptr<Log> Log::ToStandardError(LogFormat format, const LogLevels& levels) {
-  return std::make_unique<Log>(format, levels, std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  const auto lines = std::make_shared<LogLines>(STDERR_FILENO);
+  std::unique_ptr<Log> log(new Log(format, levels, std::make_shared<LinesSink>(lines), lines));
+  // By default the standard error is told of lines that cannot be made, and may block.
+  log->logger_->set_error_handler([lines](const std::string&) { lines->CountDropped(); });
+  return log;
 }
 
 Log::~Log() = default;
@@ -86,9 +114,24 @@ void Log::WriteOf(LogModule module, absl::string_view message) {
 }
 
 void Log::Put(LogLevel level, absl::string_view message, absl::Span<const LogField> fields) {
+  if (const int64_t lost = lines_ != nullptr ? lines_->TakeUntold() : 0; lost > 0) {
+    PutLine(LogLevel::kWarning,
+            absl::StrCat("the collector of the log is too slow: ", lost, " lines were dropped"),
+            {});
+  }
+  PutLine(level, message, fields);
+}
+
+void Log::PutLine(LogLevel level, absl::string_view message, absl::Span<const LogField> fields) {
   const std::string line =
       format_ == LogFormat::kJson ? AsJson(message, fields) : AsText(message, fields);
   logger_->log(SpdlogLevel(level), spdlog::string_view_t(line.data(), line.size()));
 }
+
+void Log::Flush(std::chrono::nanoseconds at_most) {
+  if (lines_ != nullptr) lines_->Flush(at_most);
+}
+
+int64_t Log::TakeDropped() { return lines_ != nullptr ? lines_->TakeDropped() : 0; }
 
 }  // namespace reprise

@@ -4,6 +4,8 @@
 // is no printable character is escaped, in both formats (see runtime/base/shown_text.h), and a
 // message ends after 8192 bytes.
 //
+// Nobody waits for the standard error: see log_lines.h.
+//
 //   Log log(LogFormat::kText, LogLevels(), sink);
 //   log.Write(LogLevel::kInfo, "ready");            // 2026-01-01T00:00:00.000Z info ready
 //   log.Write(LogLevel::kInfo, "request", {{"id", "a b"}, {"rows", 3}});  // ... id="a b" rows=3
@@ -11,6 +13,7 @@
 // Threads: all methods from any.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,6 +33,8 @@ class sink;
 }  // namespace spdlog
 
 namespace reprise {
+
+class LogLines;
 
 using LogFunction = std::function<void(LogLevel level, const std::string& message)>;
 
@@ -58,13 +63,21 @@ class Log {
   LogFunction function() {
     return [this](LogLevel level, const std::string& message) { Write(level, message); };
   }
+  // Waits until all lines are written, at most this long: before the process ends at once.
+  void Flush(std::chrono::nanoseconds at_most);
+  // Lines that were dropped since the last call, because the collector reads too slowly.
+  int64_t TakeDropped();
 
  private:
+  Log(LogFormat format, const LogLevels& levels, std::shared_ptr<spdlog::sinks::sink> sink,
+      std::shared_ptr<LogLines> lines);
   void Put(LogLevel level, absl::string_view message, absl::Span<const LogField> fields);
+  void PutLine(LogLevel level, absl::string_view message, absl::Span<const LogField> fields);
 
   const LogFormat format_;
   LogSwitch levels_;
   const std::unique_ptr<spdlog::logger> logger_;
+  const std::shared_ptr<LogLines> lines_;  // null with a sink that was given
 };
 
 }  // namespace reprise

@@ -33,6 +33,8 @@ namespace {
 
 constexpr int kExitFailed = 1;
 constexpr int kExitBadFlags = 2;
+// The collector of the log may take this time for the last lines.
+constexpr std::chrono::milliseconds kLastLinesTime(500);
 
 // Every thread inherits the mask, so that only the ones that ask get these signals. A terminal that
 // is closed ends what runs in it with SIGHUP, but for what was started with nohup.
@@ -73,14 +75,16 @@ int WaitForSignalUntil(const sigset_t& signals, std::chrono::steady_clock::time_
 // Ends the process at a second signal, and at the end of its time whatever hangs. A thread's work.
 void EndAtOnce(const sigset_t& signals, std::chrono::steady_clock::time_point end,
                const std::atomic<const char*>& step, Log& log) {
-  if (const int second = WaitForSignalUntil(signals, end); second > 0) {
+  const int second = WaitForSignalUntil(signals, end);
+  if (second > 0) {
     log.Write(LogLevel::kWarning,
               absl::StrCat("signal ", second, " while draining: ending at once"));
-    std::_Exit(128 + second);
+  } else {
+    log.Write(LogLevel::kError, absl::StrCat("the time to end is over, and there still are: ",
+                                             step.load(), "; ending at once"));
   }
-  log.Write(LogLevel::kError, absl::StrCat("the time to end is over, and there still are: ",
-                                           step.load(), "; ending at once"));
-  std::_Exit(kExitFailed);
+  log.Flush(kLastLinesTime);
+  std::_Exit(second > 0 ? 128 + second : kExitFailed);
 }
 
 absl::Status LoadOpLibraries(const std::vector<std::string>& files, Log& log) {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "runtime/base/cgroup.h"
 #include "runtime/base/descriptor_limit.h"
 #include "runtime/base/status_macros.h"
@@ -19,12 +18,16 @@ namespace {
 
 // They decode and encode messages, and JSON.
 constexpr int kMostThreads = 4;
-constexpr int kSpareConnections = 64;  // each port keeps them for probes
+// Those of models, of the store, of ports and threads themselves.
+constexpr int64_t kOwnDescriptors = 48;
+constexpr int64_t kMostSpare = 64;
+constexpr int64_t kLeastConnections = 4;
 // Names, shapes and parameters of a request, and whatever is sent to no model.
 constexpr int64_t kSmallRequestBytes = 16 << 20;
 
-int MostConnections(int wanted) {
-  return wanted > 0 ? wanted : static_cast<int>(std::max<int64_t>(DescriptorLimit() / 3, 16));
+ConnectionShares SharesOf(const Options& options) {
+  const int ports = 2 + (options.admin.port >= 0) + (options.admin_grpc.port >= 0);
+  return ShareConnections(DescriptorLimit(), ports);
 }
 
 // A message is there as bytes and as what they mean for a moment.
@@ -48,13 +51,22 @@ absl::StatusOr<std::shared_ptr<TlsContext>> MakeTls(const TlsOptions& options, c
 }
 
 // The model that a path of the inference protocol is about; "" where it is about none.
-std::string ModelOf(absl::string_view path) {
-  const std::vector<std::string> parts = absl::StrSplit(path, '/', absl::SkipEmpty());
+std::string ModelOf(const RequestPath& path) {
+  const std::vector<std::string>& parts = path.segments();
   const bool is_model = parts.size() > 2 && parts[0] == "v2" && parts[1] == "models";
   return is_model ? parts[2] : "";
 }
 
 }  // namespace
+
+ConnectionShares ShareConnections(int64_t descriptors, int ports) {
+  const int64_t few = std::clamp(descriptors / 16, kLeastConnections, kMostSpare);
+  const int64_t left = descriptors - kOwnDescriptors - few * (ports + 1);
+  const int64_t clients = std::max(std::min(descriptors / 3, left / ports), kLeastConnections);
+  return {.clients = static_cast<int>(clients),
+          .spare = static_cast<int>(few),
+          .scrapers = static_cast<int>(few)};
+}
 
 ByteLimits InFlightLimits(const Options& options) {
   ByteLimits limits;
@@ -80,11 +92,13 @@ absl::StatusOr<Http2ServerOptions> GrpcPortOptions(const Options& options, int c
                                                    const Repository& repository,
                                                    const LogFunction& log) {
   const GrpcConnectionOptions& of = options.grpc_connections;
-  Http2ServerOptions made = {.address = options.grpc.address,
-                             .port = options.grpc.port,
-                             .threads = std::min(cores, kMostThreads),
-                             .max_connections = MostConnections(of.max_connections),
-                             .spare_connections = kSpareConnections};
+  const ConnectionShares shares = SharesOf(options);
+  Http2ServerOptions made = {
+      .address = options.grpc.address,
+      .port = options.grpc.port,
+      .threads = std::min(cores, kMostThreads),
+      .max_connections = of.max_connections > 0 ? of.max_connections : shares.clients,
+      .spare_connections = shares.spare};
   ASSIGN_OR_RETURN(made.tls, MakeTls(options.grpc_tls, "h2", log));
   made.http2.max_streams = static_cast<uint32_t>(of.max_streams);
   made.times = {.max_idle = std::chrono::seconds(of.max_idle_secs),
@@ -105,12 +119,14 @@ absl::StatusOr<HttpServerOptions> HttpPortOptions(const Options& options, int co
                                                   const ByteAccount& in_flight,
                                                   const Repository& repository,
                                                   const LogFunction& log) {
+  const ConnectionShares shares = SharesOf(options);
+  const int wanted = options.http_max_connections;
   HttpServerOptions made = {.threads = std::min(cores, kMostThreads),
-                            .max_connections = MostConnections(options.http_max_connections),
-                            .spare_connections = kSpareConnections,
+                            .max_connections = wanted > 0 ? wanted : shares.clients,
+                            .spare_connections = shares.spare,
                             .max_body_bytes = AvailableMemoryBytes() / 16,
                             .max_inflated_bytes =
-                                [&repository](absl::string_view path) {
+                                [&repository](const RequestPath& path) {
                                   const std::string model = ModelOf(path);
                                   return model.empty() ? kSmallRequestBytes
                                                        : MostWantedBytes(repository, model);
@@ -119,6 +135,10 @@ absl::StatusOr<HttpServerOptions> HttpPortOptions(const Options& options, int co
                             .write_timeout = std::chrono::seconds(options.write_timeout_secs)};
   ASSIGN_OR_RETURN(made.tls, MakeTls(options.http_tls, "http/1.1", log));
   return made;
+}
+
+HttpServerOptions MetricsPortOptions(const Options& options) {
+  return {.max_connections = SharesOf(options).scrapers};
 }
 
 }  // namespace reprise

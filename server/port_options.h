@@ -14,6 +14,16 @@
 
 namespace reprise {
 
+// How many connections each port may have, of the descriptors of the process: those who hold all of
+// one port leave their own to the other ports, to probes and to files.
+struct ConnectionShares {
+  int clients = 0;   // a port of requests, where its flag does not say
+  int spare = 0;     // above them, for probes
+  int scrapers = 0;  // the port of the metrics
+};
+// `ports`: those of requests.
+ConnectionShares ShareConnections(int64_t descriptors, int ports);
+
 // The account of requests and answers of all ports, and of one connection.
 ByteLimits InFlightLimits(const Options& options);
 
@@ -28,6 +38,9 @@ absl::StatusOr<HttpServerOptions> HttpPortOptions(const Options& options, int co
                                                   const ByteAccount& in_flight,
                                                   const Repository& repository,
                                                   const LogFunction& log);
+
+// The port of the metrics alone.
+HttpServerOptions MetricsPortOptions(const Options& options);
 
 // The most bytes of a request that the queue of a model could take: what is compressed is inflated
 // no further. `model`: its name; "": of any model.

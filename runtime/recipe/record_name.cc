@@ -25,6 +25,12 @@ std::string RecordName::file() const {
                       HexKey(compiler), kSuffix);
 }
 
+bool RecordName::IsSameRecord(const RecordName& other) const {
+  RecordName same = other;
+  same.origin = origin;
+  return *this == same;
+}
+
 std::optional<RecordName> RecordName::Parse(absl::string_view file) {
   if (!absl::ConsumeSuffix(&file, kSuffix)) return std::nullopt;
   const std::vector<absl::string_view> parts = absl::StrSplit(file, '-');

@@ -6,6 +6,9 @@
 // recipe the key by which all commands, logs and answers call it. The others tell why a record is
 // absent, from a listing of the folder alone: one with the same graph and subject but another
 // device was stored for another device.
+//
+// ORIGIN tells whose graph has changed, and nothing else: a record is the same whichever model had
+// it stored, so that a renamed model and a twin find it.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +31,8 @@ struct RecordName {
 
   std::string file() const;
   static std::optional<RecordName> Parse(absl::string_view file);
+  // Whether both name the same record, whichever model had it stored.
+  bool IsSameRecord(const RecordName& other) const;
   friend bool operator==(const RecordName&, const RecordName&) = default;
 };
 

@@ -85,13 +85,18 @@ bool RecipeStore::writable() const {
   return writable_;
 }
 
-std::string RecipeStore::PathOf(const RecordName& name) const {
-  return absl::StrCat(options_.folder, "/", name.file());
+std::string RecipeStore::PathOf(const std::string& file) const {
+  return absl::StrCat(options_.folder, "/", file);
 }
 
 RecipeStore::Found RecipeStore::Read(const RecordName& name) {
   Found found;
-  const auto bytes = ReadWholeFile(PathOf(name), options_.max_bytes);
+  const Lookup lookup = Look(name);
+  if (!lookup.file.has_value()) {
+    found.miss = lookup.why;
+    return found;
+  }
+  const auto bytes = ReadWholeFile(PathOf(*lookup.file), options_.max_bytes);
   absl::Status status = bytes.status();
   if (bytes.ok()) {
     absl::StatusOr<Record> record = DecodeRecord(*bytes);
@@ -110,55 +115,68 @@ RecipeStore::Found RecipeStore::Read(const RecordName& name) {
   }
   found.miss = RecordMissOf(status);
   found.detail = std::string(status.message());
-  if (found.miss == StoreMiss::kAbsent) {
-    found.miss = WhyAbsent(name);
-    found.detail.clear();
-  } else if (found.miss == StoreMiss::kCorrupt) {
-    NoteCorrupt(name, found.detail);
-  }
+  // It may have been removed in between.
+  if (found.miss == StoreMiss::kAbsent) found.detail.clear();
+  if (found.miss == StoreMiss::kCorrupt) NoteCorrupt(name, found.detail);
   return found;
 }
 
-bool RecipeStore::Has(const RecordName& name) const {
-  return access(PathOf(name).c_str(), F_OK) == 0;
-}
+bool RecipeStore::Has(const RecordName& name) const { return Look(name).file.has_value(); }
 
 void RecipeStore::NoteCorrupt(const RecordName& name, absl::string_view what) {
   {
     MutexLock lock(mutex_);
     ++stats_.corrupt;
   }
-  options_.log(absl::StrCat("recipe store: '", PathOf(name), "' is damaged, and not used: ", what));
+  options_.log(
+      absl::StrCat("recipe store: '", PathOf(FileFor(name)), "' is damaged, and not used: ", what));
 }
 
-StoreMiss RecipeStore::WhyAbsent(const RecordName& name) const {
-  StoreMiss why = StoreMiss::kAbsent;
+RecipeStore::Lookup RecipeStore::Look(const RecordName& name) const {
+  Lookup lookup;
+  if (access(PathOf(name.file()).c_str(), F_OK) == 0) {
+    lookup.file = name.file();
+    return lookup;
+  }
   DIR* directory = opendir(options_.folder.c_str());
-  if (directory == nullptr) return StoreMiss::kUnreadable;
+  if (directory == nullptr) {
+    lookup.why = StoreMiss::kUnreadable;
+    return lookup;
+  }
   const auto close = absl::MakeCleanup([directory] { closedir(directory); });
   while (const dirent* file = readdir(directory)) {
     const std::optional<RecordName> parsed = RecordName::Parse(file->d_name);
     if (!parsed.has_value()) continue;
     const RecordName& other = *parsed;
+    if (other.IsSameRecord(name)) {
+      lookup.file = other.file();
+      return lookup;
+    }
     if (other.kind != name.kind || other.subject != name.subject) continue;
     const bool same_graph = other.graph == name.graph;
     const bool same_device = other.device == name.device;
+    if (lookup.why == StoreMiss::kOtherCompiler) continue;
     if (same_graph && same_device && other.compiler != name.compiler) {
-      return StoreMiss::kOtherCompiler;
-    }
-    if (same_graph && !same_device) why = StoreMiss::kOtherDevice;
-    if (!same_graph && same_device && other.origin == name.origin && why == StoreMiss::kAbsent) {
-      why = StoreMiss::kOtherGraph;
+      lookup.why = StoreMiss::kOtherCompiler;
+    } else if (same_graph && !same_device) {
+      lookup.why = StoreMiss::kOtherDevice;
+    } else if (!same_graph && same_device && other.origin == name.origin &&
+               lookup.why == StoreMiss::kAbsent) {
+      lookup.why = StoreMiss::kOtherGraph;
     }
   }
-  return why;
+  return lookup;
+}
+
+std::string RecipeStore::FileFor(const RecordName& name) const {
+  return Look(name).file.value_or(name.file());
 }
 
 void RecipeStore::WriteLater(const RecordName& name, int64_t rebuild_ns, std::string payload) {
   MutexLock lock(mutex_);
   if (!writable_) return;
   for (Pending& pending : pending_) {
-    if (!(pending.name == name)) continue;
+    if (!pending.name.IsSameRecord(name)) continue;
     pending.payload = std::move(payload);
     pending.rebuild_ns = rebuild_ns;
     return;
@@ -245,7 +263,7 @@ absl::Status RecipeStore::Write(const RecordName& name, int64_t rebuild_ns,
                                                      bytes.size(), " bytes; the store holds ",
                                                      options_.max_bytes));
   }
-  RETURN_IF_ERROR(WriteFileAtomically(options_.folder, name.file(), bytes));
+  RETURN_IF_ERROR(WriteFileAtomically(options_.folder, FileFor(name), bytes));
   int64_t total = 0;
   for (const Entry& entry : List()) total += entry.bytes;
   {
@@ -263,12 +281,13 @@ absl::Status RecipeStore::Update(const RecordName& name, int64_t rebuild_ns,
   absl::Status status;
   {
     const FolderLock lock(options_.folder);
-    const auto bytes = ReadWholeFile(PathOf(name), options_.max_bytes);
+    const std::string file = FileFor(name);
+    const auto bytes = ReadWholeFile(PathOf(file), options_.max_bytes);
     const auto record = bytes.ok() ? DecodeRecord(*bytes) : bytes.status();
     const bool known = record.ok() && record->kind == name.kind;
     const std::string payload = change(known ? record->payload : "");
     status = WriteFileAtomically(
-        options_.folder, name.file(),
+        options_.folder, file,
         EncodeRecord({.kind = name.kind, .rebuild_ns = rebuild_ns, .payload = payload}));
   }
   NoteWrite(status);
@@ -298,7 +317,7 @@ std::map<uint64_t, uint64_t> RecipeStore::UsesByKey(const std::vector<Entry>& en
   std::map<uint64_t, uint64_t> uses;
   for (const Entry& entry : entries) {
     if (!entry.name.has_value() || entry.name->kind != RecordKind::kUsage) continue;
-    const auto bytes = ReadWholeFile(PathOf(*entry.name), options_.max_bytes);
+    const auto bytes = ReadWholeFile(PathOf(entry.file), options_.max_bytes);
     const auto record = bytes.ok() ? DecodeRecord(*bytes) : bytes.status();
     recipe::v1::StoredUsage usage;
     if (!record.ok() || !usage.ParseFromString(record->payload)) continue;

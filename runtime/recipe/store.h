@@ -1,9 +1,9 @@
 // RecipeStore: a folder of results that are expensive to compute, shared by any number of daemons.
 //
-// One file a record (record_file.h), named after its key (record_name.h). Whatever is wrong with a
-// file is a miss with a reason, never an error: the caller then finds out again, and the file is
-// replaced. Files appear and vanish whole, so that daemons need no agreement to read; writers
-// that delete hold a lock in the folder.
+// One file a record (record_file.h), named after its key (record_name.h), and found whichever model
+// had it stored. Whatever is wrong with a file is a miss with a reason, never an error: the caller
+// then finds out again, and the file is replaced. Files appear and vanish whole, so that daemons
+// need no agreement to read; writers that delete hold a lock in the folder.
 //
 // A folder that cannot be written still serves. When the files take more than `max_bytes`, those of
 // the least value (cost of making it again x uses / bytes) go.
@@ -62,9 +62,9 @@ class RecipeStore {
     StoreMiss miss = StoreMiss::kAbsent;  // where there is no payload
     std::string detail;                   // tells people what is wrong with the file
   };
-  // The payload of the record of exactly this name. The caller compares the full fields of its key.
+  // The payload of the record. The caller compares the full fields of its key.
   Found Read(const RecordName& name);
-  // There is a file of exactly this name, whatever is in it.
+  // There is a file of this record, whatever is in it.
   bool Has(const RecordName& name) const;
   // Tells of damage that a caller found in a payload: it is counted and warned of.
   void NoteCorrupt(const RecordName& name, absl::string_view what);
@@ -130,9 +130,15 @@ class RecipeStore {
   };
   explicit RecipeStore(RecipeStoreOptions options) : options_(std::move(options)) {}
 
-  std::string PathOf(const RecordName& name) const;
-  // Why a record is absent, from the names of those that are there.
-  StoreMiss WhyAbsent(const RecordName& name) const;
+  std::string PathOf(const std::string& file) const;
+  struct Lookup {
+    std::optional<std::string> file;  // its name in the folder
+    StoreMiss why =
+        StoreMiss::kAbsent;  // where there is none, by the names of those that are there
+  };
+  Lookup Look(const RecordName& name) const;
+  // The file that a record is written to: the one that it has, else the one of this name.
+  std::string FileFor(const RecordName& name) const;
   // Notes how a write ended; warns once for each new failure.
   void NoteWrite(const absl::Status& status);
   // Deletes by value. The folder's lock is held.

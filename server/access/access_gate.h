@@ -1,7 +1,7 @@
 // AccessGate: may this client do that? The one place where it is decided, for every face and port.
 //
 //   absl::StatusOr<std::shared_ptr<KeyUse>> who =
-//       gate.Check(RightOfHttp("POST", path), {.api_key = request.Field("x-api-key"), ...});
+//       gate.Check(Right::kInfer, {.api_key = request.Field("x-api-key"), ...});
 //
 // Without a key file inference, observation and metrics are open to whoever reaches the port;
 // admin is open to clients on this machine, to others only with --allow-admin. With a key file each

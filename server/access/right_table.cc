@@ -1,10 +1,5 @@
 #include "server/access/right_table.h"
 
-#include <algorithm>
-
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-
 namespace reprise {
 namespace {
 
@@ -48,38 +43,6 @@ constexpr RpcRow kRpcRows[] = {
     {"/reprise.v1.Admin/Warmup", Right::kObserve},  // kAdmin with buckets: see the service
 };
 
-struct HttpRow {
-  absl::string_view method;   // "*": each
-  absl::string_view pattern;  // "*" stands for one segment
-  Right right;
-};
-
-constexpr HttpRow kHttpRows[] = {
-    {"*", "/v2/health/live", Right::kNone},
-    {"*", "/v2/health/ready", Right::kNone},
-    {"GET", "/v2/models/*/ready", Right::kNone},
-    {"GET", "/v2/models/*/versions/*/ready", Right::kNone},
-    {"*", "/metrics", Right::kMetrics},
-    {"*", "/", Right::kObserve},
-    {"*", "/v2/models/stats", Right::kObserve},
-    {"*", "/v2/models/*/stats", Right::kObserve},
-    {"*", "/v2/models/*/versions/*/stats", Right::kObserve},
-    {"*", "/v2/models/*/compilations", Right::kObserve},
-    {"*", "/v2/models/*/versions/*/compilations", Right::kObserve},
-    {"*", "/v2/logging", Right::kAdmin},
-    {"*", "/v2/repository/index", Right::kObserve},
-    {"*", "/v2/repository/models/*/load", Right::kAdmin},
-    {"*", "/v2/repository/models/*/unload", Right::kAdmin},
-};
-
-bool Fits(absl::string_view pattern, absl::string_view path) {
-  const std::vector<absl::string_view> wanted = absl::StrSplit(pattern, '/', absl::SkipEmpty());
-  const std::vector<absl::string_view> given = absl::StrSplit(path, '/', absl::SkipEmpty());
-  return wanted.size() == given.size() &&
-         std::equal(wanted.begin(), wanted.end(), given.begin(),
-                    [](absl::string_view a, absl::string_view b) { return a == "*" || a == b; });
-}
-
 }  // namespace
 
 absl::string_view RightName(Right right) {
@@ -94,21 +57,6 @@ Right RightOfRpc(absl::string_view path) {
     }
   }
   return Right::kInfer;
-}
-
-Right RightOfHttp(absl::string_view method, absl::string_view path) {
-  if (method == "HEAD") method = "GET";
-  for (const HttpRow& row : kHttpRows) {
-    if ((row.method == "*" || row.method == method) && Fits(row.pattern, path)) return row.right;
-  }
-  return Right::kInfer;
-}
-
-std::vector<std::string> RightTableRows() {
-  std::vector<std::string> rows;
-  for (const RpcRow& row : kRpcRows) rows.emplace_back(row.path);
-  for (const HttpRow& row : kHttpRows) rows.push_back(absl::StrCat(row.method, " ", row.pattern));
-  return rows;
 }
 
 }  // namespace reprise

@@ -1,10 +1,8 @@
-// THE table of rights: what each method of gRPC and each path of HTTP takes.
+// Rights, and THE table of what each method of gRPC takes. What a route of HTTP takes stands where
+// the route is added (server/http/router.h).
 //
 // Threads: pure.
 #pragma once
-
-#include <string>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -24,12 +22,5 @@ absl::string_view RightName(Right right);
 // `path`: "/inference.GRPCInferenceService/ModelInfer". Methods that are not in the table take
 // kInfer, so that an unknown one is answered as such.
 Right RightOfRpc(absl::string_view path);
-
-// `path`: "/v2/models/bert/infer", without a query, percent-decoded or not. Paths that are not in
-// the table take kInfer.
-Right RightOfHttp(absl::string_view method, absl::string_view path);
-
-// The rows, for tests: methods with their paths, then routes ("POST /v2/models/*/infer").
-std::vector<std::string> RightTableRows();
 
 }  // namespace reprise

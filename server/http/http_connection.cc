@@ -57,14 +57,6 @@ bool IsMalformed(boost::system::error_code error) {
 
 absl::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
 
-// The part after the server of a target that names the server too, as proxies are sent it.
-absl::string_view PathAndQuery(absl::string_view target) {
-  constexpr absl::string_view kScheme = "http://";
-  if (!absl::StartsWithIgnoreCase(target, kScheme)) return target;
-  const size_t path = target.find('/', kScheme.size());
-  return path == absl::string_view::npos ? "/" : target.substr(path);
-}
-
 seconds TimeFor(int64_t bytes) { return kMoveTime + seconds(bytes / kLeastBytesPerSecond); }
 
 }  // namespace
@@ -253,6 +245,7 @@ void HttpConnection::ReadMoreOfHeader(size_t searched) {
 void HttpConnection::ParseHeader(size_t bytes) {
   const absl::string_view header(static_cast<const char*>(buffer_.data().data()), bytes);
   is_head_ = absl::StartsWith(header, "HEAD ");
+  path_ = RequestPath();
   keep_ = false;
   version_ = 11;
   wants_gzip_ = false;
@@ -277,6 +270,9 @@ void HttpConnection::OnHeader(Error error) {
   }
   if (error) return;
   const auto& header = parser_->get();
+  auto path = RequestPath::Parse(View(header.target()));
+  if (!path.ok()) return Refuse(400, std::string(path.status().message()));
+  path_ = *std::move(path);
   is_head_ = header.method() == http::verb::head;
   version_ = header.version();
   wants_gzip_ = AcceptsGzip(View(header[http::field::accept_encoding]));
@@ -388,8 +384,7 @@ void HttpConnection::DecodeBody() {
 int64_t HttpConnection::MostInflatedBytes() const {
   const int64_t most = context_.options.max_body_bytes;
   if (context_.options.max_inflated_bytes == nullptr) return most;
-  const absl::string_view target = PathAndQuery(View(parser_->get().target()));
-  return std::min(most, context_.options.max_inflated_bytes(target.substr(0, target.find('?'))));
+  return std::min(most, context_.options.max_inflated_bytes(path_));
 }
 
 void HttpConnection::InflateBody() {
@@ -419,8 +414,7 @@ void HttpConnection::Handle() {
   keep_ = message.keep_alive();
   HttpRequest request;
   request.method = std::string(message.method_string());
-  const absl::string_view target = PathAndQuery(View(message.target()));
-  request.path = std::string(target.substr(0, target.find('?')));
+  request.path = path_;
   for (const auto& field : message) {
     request.fields.emplace_back(absl::AsciiStrToLower(View(field.name_string())),
                                 std::string(View(field.value())));
@@ -527,7 +521,7 @@ void HttpConnection::OnPiece(Error error) {
 
 void HttpConnection::Refuse(int status, const std::string& why) {
   keep_ = false;
-  Write(ErrorReply(status, why));
+  Write(ErrorReply(path_, status, why));
 }
 
 void HttpConnection::OnWritten(Error error) {

@@ -118,6 +118,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   size_t read_bytes_ = 0;  // the size of the next read of a body
   // It parses headers alone.
   std::optional<boost::beast::http::request_parser<boost::beast::http::empty_body>> parser_;
+  RequestPath path_;  // "/" until the header is read
   std::optional<BodyReader> reader_;
   std::string body_;  // once it is whole
   std::chrono::steady_clock::time_point body_began_;

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "server/http/openai_error.h"
+
 namespace reprise {
 
 absl::string_view HttpRequest::Field(absl::string_view name) const {
@@ -11,13 +13,35 @@ absl::string_view HttpRequest::Field(absl::string_view name) const {
   return "";
 }
 
-HttpReply ErrorReply(int status, absl::string_view why, HttpFields fields) {
+namespace {
+
+HttpReply JsonErrorReply(int status, const nlohmann::ordered_json& error, HttpFields fields) {
+  const nlohmann::ordered_json body = {{"error", error}};
   // Names in messages come from clients and files: bytes that are no UTF-8 are replaced.
-  const nlohmann::json body = {{"error", std::string(why)}};
   return {.status = status,
           .content_type = "application/json",
           .fields = std::move(fields),
           .body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
+}
+
+}  // namespace
+
+HttpReply ErrorReply(int status, absl::string_view why, HttpFields fields) {
+  return JsonErrorReply(status, std::string(why), std::move(fields));
+}
+
+HttpReply ErrorReply(const RequestPath& path, int status, absl::string_view why,
+                     HttpFields fields) {
+  if (!IsOpenAiPath(path)) return ErrorReply(status, why, std::move(fields));
+  const OpenAiError& error = OpenAiErrorOf(status);
+  nlohmann::ordered_json code;
+  if (error.code != nullptr) code = error.code;
+  return JsonErrorReply(status,
+                        {{"message", std::string(why)},
+                         {"type", error.type},
+                         {"param", nullptr},
+                         {"code", std::move(code)}},
+                        std::move(fields));
 }
 
 }  // namespace reprise

@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "server/access/key_use.h"
+#include "server/http/request_path.h"
 #include "server/transport/peer.h"
 
 namespace reprise {
@@ -17,8 +18,8 @@ using HttpFields = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
   std::string method;  // "GET"
-  std::string path;    // "/v2/models/bert", without the query, as it was sent
-  HttpFields fields;   // headers; names in lower case
+  RequestPath path;
+  HttpFields fields;  // headers; names in lower case
   std::string body;
   std::shared_ptr<const Peer> peer;  // who asks
   bool is_spare = false;             // its connection is above the limit: see ConnectionPlace
@@ -37,6 +38,10 @@ struct HttpReply {
 
 // {"error": why}, as the inference protocol has it.
 HttpReply ErrorReply(int status, absl::string_view why, HttpFields fields = {});
+
+// The same for a request of `path`, in the form of its protocol: below /v1 errors are OpenAI's.
+HttpReply ErrorReply(const RequestPath& path, int status, absl::string_view why,
+                     HttpFields fields = {});
 
 // One request, until it is answered. Ownership: shared by the connection and by who answers.
 class HttpExchange {

@@ -31,7 +31,7 @@ struct HttpServerOptions {
   int64_t max_body_bytes = int64_t{64} << 10;
   // The size that a body may have when its compression is undone; 0: max_body_bytes. Asked for
   // each.
-  std::function<int64_t(absl::string_view path)> max_inflated_bytes = nullptr;
+  std::function<int64_t(const RequestPath& path)> max_inflated_bytes = nullptr;
   // Bodies that are read or worked on, and answers that are not taken yet, are on it. What has no
   // room is answered 429. Outlives the server; null: nothing is counted.
   const ByteAccount* account = nullptr;

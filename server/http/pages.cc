@@ -38,17 +38,13 @@ std::string ReadyBody(const Readiness& readiness, const Repository& repository,
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-void AddPage(const char* path, std::function<HttpReply()> make, Router& router) {
-  router.Add("GET", path,
-             [make = std::move(make)](const std::shared_ptr<HttpExchange>& exchange,
-                                      const PathParts&) { exchange->Answer(make); });
+Router::Handler Page(std::function<HttpReply()> make) {
+  return [make = std::move(make)](const std::shared_ptr<HttpExchange>& exchange, const PathParts&) {
+    exchange->Answer(make);
+  };
 }
 
 }  // namespace
-
-bool IsProbePath(absl::string_view path) {
-  return path == "/metrics" || path == "/v2/health/live" || path == "/v2/health/ready";
-}
 
 void AddMetricsPage(const PageContext& context, Router& router) {
   const auto metrics = [catalogue = context.catalogue, readiness = context.readiness] {
@@ -56,26 +52,26 @@ void AddMetricsPage(const PageContext& context, Router& router) {
     return HttpReply{.content_type = "text/plain; version=0.0.4; charset=utf-8",
                      .body = catalogue->Scrape()};
   };
-  AddPage("/metrics", metrics, router);
+  router.AddProbe("GET", "/metrics", Right::kMetrics, Page(metrics));
 }
 
 void AddPages(const PageContext& context, Router& router) {
   AddMetricsPage(context, router);
-  AddPage(
-      "/v2/health/live",
-      [] { return HttpReply{.content_type = "application/json", .body = "{\"live\": true}"}; },
-      router);
+  const auto live = [] {
+    return HttpReply{.content_type = "application/json", .body = "{\"live\": true}"};
+  };
+  router.AddProbe("GET", "/v2/health/live", Right::kNone, Page(live));
   const auto ready = [context] {
     const Readiness readiness = context.readiness->Now();
     return HttpReply{.status = readiness.ready ? 200 : 503,
                      .content_type = "application/json",
                      .body = ReadyBody(readiness, *context.repository, *context.state)};
   };
-  AddPage("/v2/health/ready", ready, router);
+  router.AddProbe("GET", "/v2/health/ready", Right::kNone, Page(ready));
   const auto status = [context] {
     return HttpReply{.content_type = "text/html; charset=utf-8", .body = RenderStatusPage(context)};
   };
-  AddPage("/", status, router);
+  router.Add("GET", "/", Right::kObserve, Page(status));
 }
 
 }  // namespace reprise

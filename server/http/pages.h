@@ -22,9 +22,6 @@ struct PageContext {
   std::string device;
 };
 
-// Whether probes and scrapers ask for `path`: it is answered also on spare connections.
-bool IsProbePath(absl::string_view path);
-
 // /metrics. Everything in the context outlives the router.
 void AddMetricsPage(const PageContext& context, Router& router);
 

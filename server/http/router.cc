@@ -4,36 +4,12 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 namespace reprise {
 namespace {
-
-std::vector<std::string> Segments(absl::string_view path) {
-  return absl::StrSplit(path, '/', absl::SkipEmpty());
-}
-
-// nullopt: not two hexadecimal digits behind a percent sign.
-std::optional<std::string> PercentDecoded(absl::string_view text) {
-  std::string decoded;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    int byte = 0;
-    if (i + 2 >= text.size() || !absl::ascii_isxdigit(text[i + 1]) ||
-        !absl::SimpleHexAtoi(text.substr(i + 1, 2), &byte)) {
-      return std::nullopt;
-    }
-    decoded += static_cast<char>(byte);
-    i += 2;
-  }
-  return decoded;
-}
 
 bool IsVariable(absl::string_view segment) { return absl::StartsWith(segment, "{"); }
 
@@ -42,11 +18,9 @@ std::optional<PathParts> Match(const std::vector<std::string>& pattern,
   if (pattern.size() != path.size()) return std::nullopt;
   PathParts parts;
   for (size_t i = 0; i < pattern.size(); ++i) {
-    std::optional<std::string> segment = PercentDecoded(path[i]);
-    if (!segment.has_value()) return std::nullopt;
     if (IsVariable(pattern[i])) {
-      parts.emplace(pattern[i].substr(1, pattern[i].size() - 2), *std::move(segment));
-    } else if (pattern[i] != *segment) {
+      parts.emplace(pattern[i].substr(1, pattern[i].size() - 2), path[i]);
+    } else if (pattern[i] != path[i]) {
       return std::nullopt;
     }
   }
@@ -55,25 +29,46 @@ std::optional<PathParts> Match(const std::vector<std::string>& pattern,
 
 }  // namespace
 
-void Router::Add(std::string method, const std::string& pattern, Handler handler) {
-  routes_.push_back({std::move(method), Segments(pattern), std::move(handler)});
+void Router::Add(std::string method, std::string pattern, Right right, Handler handler) {
+  std::vector<std::string> segments = absl::StrSplit(pattern, '/', absl::SkipEmpty());
+  routes_.push_back({.method = std::move(method),
+                     .pattern = std::move(pattern),
+                     .right = right,
+                     .segments = std::move(segments),
+                     .handler = std::move(handler)});
 }
 
-void Router::Handle(std::shared_ptr<HttpExchange> exchange) const {
-  const HttpRequest& request = exchange->request();
-  const std::vector<std::string> path = Segments(request.path);
-  const std::string method = request.method == "HEAD" ? "GET" : request.method;
-  std::vector<std::string> others;
+void Router::AddProbe(std::string method, std::string pattern, Right right, Handler handler) {
+  Add(std::move(method), std::move(pattern), right, std::move(handler));
+  routes_.back().is_probe = true;
+}
+
+Router::Found Router::Find(const HttpRequest& request) const {
+  const absl::string_view method =
+      request.method == "HEAD" ? "GET" : absl::string_view(request.method);
+  Found found;
   for (const Route& route : routes_) {
-    const std::optional<PathParts> parts = Match(route.segments, path);
+    std::optional<PathParts> parts = Match(route.segments, request.path.segments());
     if (!parts.has_value()) continue;
-    if (route.method == method) return route.handler(std::move(exchange), *parts);
-    others.push_back(route.method);
+    if (route.method == method) {
+      found.route_ = &route;
+      found.right_ = route.right;
+      found.parts_ = *std::move(parts);
+      return found;
+    }
+    if (found.others_.empty()) found.right_ = route.right;
+    found.others_.push_back(route.method);
   }
-  exchange->Answer([others, method = request.method, path = request.path] {
-    if (others.empty()) return ErrorReply(404, absl::StrCat("there is no ", path));
+  return found;
+}
+
+void Router::Found::Answer(std::shared_ptr<HttpExchange> exchange) const {
+  if (route_ != nullptr) return route_->handler(std::move(exchange), parts_);
+  const HttpRequest& request = exchange->request();
+  exchange->Answer([others = others_, method = request.method, path = request.path] {
+    if (others.empty()) return ErrorReply(path, 404, absl::StrCat("there is no ", path.Text()));
     const std::string allowed = absl::StrJoin(others, ", ");
-    return ErrorReply(405, absl::StrCat(path, " takes ", allowed, ", not ", method),
+    return ErrorReply(path, 405, absl::StrCat(path.Text(), " takes ", allowed, ", not ", method),
                       {{"Allow", allowed}});
   });
 }

@@ -1,6 +1,13 @@
-// Router: methods and paths -> what answers them.
+// Router: methods and paths -> what answers them, and the right that this takes.
 //
-// Threads: Add before the first request; Handle from any.
+//   router.Add("POST", "/v2/models/{model}/infer", Right::kInfer, handler);
+//   const Router::Found found = router.Find(request);
+//   // ... may the client do what takes found.right()?
+//   found.Answer(exchange);
+//
+// A request is matched once: it is judged and answered by the same `Found`.
+//
+// Threads: Add before the first request; the rest from any.
 #pragma once
 
 #include <functional>
@@ -9,31 +16,58 @@
 #include <string>
 #include <vector>
 
-#include "server/http/http_server.h"
+#include "server/access/right_table.h"
+#include "server/http/http_message.h"
 
 namespace reprise {
 
-// The parts of a path where its pattern has {name}, percent-decoded.
+// The segments of a path where its pattern has {name}.
 using PathParts = std::map<std::string, std::string>;
 
 class Router {
  public:
   using Handler = std::function<void(std::shared_ptr<HttpExchange>, const PathParts&)>;
 
-  // `pattern`: "/v2/models/{model}/infer". A trailing slash of a path means nothing. GET answers
-  // HEAD as well.
-  void Add(std::string method, const std::string& pattern, Handler handler);
-
-  // Answers 404 where no pattern fits, 405 where one does for another method.
-  void Handle(std::shared_ptr<HttpExchange> exchange) const;
-
- private:
   struct Route {
     std::string method;
-    std::vector<std::string> segments;
+    std::string pattern;
+    Right right;
+    bool is_probe = false;  // probes and scrapers ask for it: answered on spare connections too
+    std::vector<std::string> segments;  // the pattern's
     Handler handler;
   };
 
+  // A request's route; without one, the answer says so.
+  class Found {
+   public:
+    // The right of the route. Where only the method does not fit, the right of a route that has the
+    // path; kInfer for paths that there are not.
+    Right right() const { return right_; }
+    bool is_probe() const { return route_ != nullptr && route_->is_probe; }
+    // By the route's handler, else with 404 or 405. `exchange` has the request that was found.
+    void Answer(std::shared_ptr<HttpExchange> exchange) const;
+
+   private:
+    friend class Router;
+    const Route* route_ = nullptr;
+    Right right_ = Right::kInfer;
+    PathParts parts_;
+    std::vector<std::string> others_;  // the methods that the path has, where it has not this one
+  };
+
+  // `pattern`: "/v2/models/{model}/infer". GET answers HEAD as well. The first route that fits
+  // answers.
+  void Add(std::string method, std::string pattern, Right right, Handler handler);
+  // The same for a route that probes ask for.
+  void AddProbe(std::string method, std::string pattern, Right right, Handler handler);
+
+  // The router outlives what it returns.
+  Found Find(const HttpRequest& request) const;
+
+  // THE table of the routes, in order.
+  const std::vector<Route>& routes() const { return routes_; }
+
+ private:
   std::vector<Route> routes_;
 };
 

@@ -377,6 +377,10 @@ struct ServerMetrics {
       {"reprise_server_ready", "1 while requests may be sent here: what /v2/health/ready says"}};
   Series<Counter> unauthenticated{scope.With({{"reason", "unauthenticated"}}), kRefusedCalls};
   Series<Counter> not_permitted{scope.With({{"reason", "not_permitted"}}), kRefusedCalls};
+  Series<Counter> log_lines_dropped{
+      scope,
+      {"reprise_log_lines_dropped_total",
+       "Lines of the log that were dropped because its collector reads too slowly"}};
   Series<Gauge> requests_waiting{
       scope, {"reprise_requests_waiting", "Requests of all models that wait for a stream"}};
   Series<Gauge> requests_running{scope,

@@ -26,18 +26,19 @@ absl::StatusOr<bool> Flag(const std::string& name, const ParameterValue& value) 
       absl::StrCat("parameter ", name, " must be true or false, it is ", Text(value)));
 }
 
-// Negative numbers stand for the unsigned ones of the same bits, as other servers read them.
 absl::Status TakeSequenceId(const std::string& name, const ParameterValue& value,
                             SequenceMark& sequence) {
   if (const std::string* text = std::get_if<std::string>(&value)) {
     sequence.text = *text;
   } else if (const uint64_t* large = std::get_if<uint64_t>(&value)) {
     sequence.number = *large;
-  } else if (const int64_t* number = std::get_if<int64_t>(&value)) {
+  } else if (const int64_t* number = std::get_if<int64_t>(&value);
+             number != nullptr && *number >= 0) {
     sequence.number = static_cast<uint64_t>(*number);
   } else {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "parameter ", name, " must be an integer of 64 bits or a text, it is ", Text(value)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter ", name,
+                     " must be an unsigned integer of 64 bits or a text, it is ", Text(value)));
   }
   return absl::OkStatus();
 }
@@ -81,7 +82,7 @@ absl::Status SetParameter(const std::string& name, const ParameterValue& value,
     request.priority = static_cast<uint64_t>(priority);
   } else if (name == "reprise.on_miss") {
     ASSIGN_OR_RETURN(request.on_miss, OnMissOf(name, value));
-  } else if (name == "sequence_id") {
+  } else if (name == kSequenceId) {
     RETURN_IF_ERROR(TakeSequenceId(name, value, request.sequence));
   } else if (name == "sequence_start") {
     ASSIGN_OR_RETURN(request.sequence.start, Flag(name, value));

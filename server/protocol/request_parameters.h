@@ -19,6 +19,8 @@ using ParameterValue = std::variant<bool, int64_t, uint64_t, double, std::string
 absl::StatusOr<int64_t> IntegerParameter(const std::string& name, const ParameterValue& value);
 absl::StatusOr<std::string> TextParameter(const std::string& name, const ParameterValue& value);
 
+inline constexpr char kSequenceId[] = "sequence_id";
+
 // Sets in `request` what `name` stands for; others than those of the protocol and ours mean nothing
 // to a model without state. Errors: INVALID_ARGUMENT naming the parameter and its value.
 absl::Status SetParameter(const std::string& name, const ParameterValue& value,

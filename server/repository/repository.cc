@@ -37,6 +37,11 @@ absl::Status TwiceError() {
   return absl::InvalidArgumentError("the name is in more than one repository");
 }
 
+absl::Status NameError() {
+  return absl::InvalidArgumentError(
+      "the name on disk is not UTF-8, so that no client can ask for the model");
+}
+
 }  // namespace
 
 Repository::Repository(Options options, Loader loader, ServerEvents& events)
@@ -212,7 +217,8 @@ absl::Status Repository::BeginLoad(const std::shared_ptr<Operation>& operation) 
 
 absl::Status Repository::Plan(const std::shared_ptr<Operation>& operation, const FoundModel& model,
                               bool twice) {
-  auto text = twice                           ? absl::StatusOr<std::string>(TwiceError())
+  auto text = !model.is_named                 ? absl::StatusOr<std::string>(NameError())
+              : twice                         ? absl::StatusOr<std::string>(TwiceError())
               : operation->config.has_value() ? absl::StatusOr<std::string>(*operation->config)
                                               : ReadConfigFile(model);
   auto settings = text.ok() ? ParseModelConfig(*text, model.name, options_.strictness)

@@ -9,7 +9,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/utf8.h"
 #include "server/hub/model_file.h"
 #include "server/repository/flat_model.h"
 
@@ -60,7 +62,10 @@ void StampFile(const fs::path& path, std::string& stamp) {
 // The model at `path`: a folder of versions, a flat folder, or a file. A folder that cannot be read
 // is a model without versions: it is listed, and says why.
 FoundModel ModelIn(const std::string& name, const fs::path& path) {
-  FoundModel model = {.name = name, .folder = path.string()};
+  // Protocols, metrics and reports hold UTF-8 alone.
+  const bool is_named = IsUtf8(name);
+  FoundModel model = {
+      .name = is_named ? name : Printable(name), .is_named = is_named, .folder = path.string()};
   std::error_code error;
   if (fs::is_regular_file(path, error)) {
     model.folder = fs::absolute(path, error).string();

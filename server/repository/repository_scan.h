@@ -13,6 +13,7 @@ namespace reprise {
 
 struct FoundModel {
   std::string name;
+  bool is_named = true;  // false: the name on disk is not UTF-8, and `name` shows its bytes
   std::string folder;
   std::vector<int64_t> versions;  // named by folders whose name is a number, ascending
 };

@@ -207,7 +207,18 @@ Warmup::Warmup(Engine& engine, std::shared_ptr<const Model> model, const WarmupS
       state_(state),
       started_ns_(engine.options().clock->NowNs()) {}
 
-void Warmup::Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency) {
+void Warmup::Request(const std::vector<AxisSizes>& bindings) {
+  bool is_new = false;
+  {
+    MutexLock lock(mutex_);
+    started_ns_ = engine_.options().clock->NowNs();
+    is_new = !urgent_runs_ && !behind_runs_;
+    if (is_new) known_.clear();
+  }
+  Add(bindings, CaptureUrgency::kBehind, is_new);
+}
+
+void Warmup::Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency, bool is_new) {
   int64_t added = 0;
   bool runs = false;
   {
@@ -221,6 +232,7 @@ void Warmup::Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency)
     runs = std::exchange(urgent ? urgent_runs_ : behind_runs_, true);
   }
   progress_->Change([&](WarmupProgress::State& state) {
+    if (is_new) state = {};
     state.wanted += added;
     if (added > 0) state.stopped.clear();
   });
@@ -293,9 +305,10 @@ void Warmup::Done(const AxisSizes& sizes, CaptureUrgency urgency, const absl::St
   if (!model_->FindBucket(bucket).has_value()) {
     bucket = absl::StrJoin(sizes, ",", absl::PairFormatter("="));  // exact
   }
+  const int64_t elapsed_ns = ElapsedNs();
   const WarmupProgress::State now = progress_->Change([&](WarmupProgress::State& state) {
     ++(status.ok() ? state.done : state.failed);
-    state.elapsed_ns = engine_.options().clock->NowNs() - started_ns_;
+    state.elapsed_ns = elapsed_ns;
   });
   if (!status.ok()) {
     model_->Note(absl::StrCat("warm-up: ", bucket, " failed: ", std::string(status.message())));
@@ -305,10 +318,14 @@ void Warmup::Done(const AxisSizes& sizes, CaptureUrgency urgency, const absl::St
   Next(urgency);
 }
 
+int64_t Warmup::ElapsedNs() const {
+  MutexLock lock(mutex_);
+  return engine_.options().clock->NowNs() - started_ns_;
+}
+
 std::string Warmup::Limit() const {
   if (state_.state() == ServerState::State::kDraining) return "the server is stopping";
-  const int64_t elapsed_ns = engine_.options().clock->NowNs() - started_ns_;
-  if (settings_.max_seconds > 0 && elapsed_ns > settings_.max_seconds * 1'000'000'000) {
+  if (settings_.max_seconds > 0 && ElapsedNs() > settings_.max_seconds * 1'000'000'000) {
     return absl::StrCat(settings_.max_seconds, " s are over (reprise.warmup_seconds)");
   }
   int64_t bytes = 0, frame = 0, recipe = 0;

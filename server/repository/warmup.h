@@ -30,19 +30,24 @@ class Warmup : public std::enable_shared_from_this<Warmup> {
   Warmup(Engine& engine, std::shared_ptr<const Model> model, const WarmupSettings& settings,
          std::shared_ptr<WarmupProgress> progress, const ServerState& state);
 
-  // Adds bindings that are captured one after another; those that were added before are left out.
-  void Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency);
-  // Adds `bindings`, and waits until the largest of them are ready, or all of them where the
+  // Captures `bindings` in the background, after those that are under way. The limit of time counts
+  // from this call; where nothing is under way, progress does as well.
+  void Request(const std::vector<AxisSizes>& bindings);
+  // Captures `bindings`, and waits until the largest of them are ready, or all of them where the
   // settings say so, or until a limit ends it. `used`: what an earlier start used, ready as well.
   void RunUntilReady(const std::vector<AxisSizes>& bindings, const std::vector<AxisSizes>& used);
 
  private:
+  // Adds bindings that are captured one after another; those that this warm-up has had are left
+  // out. `is_new`: progress begins with them.
+  void Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency, bool is_new = false);
   void Next(CaptureUrgency urgency);
   // The recipe before the cuts is there, or is not: what is behind them follows.
   void Behind(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status);
   void Done(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status);
   // Why no more should be captured; empty if more may.
   std::string Limit() const;
+  int64_t ElapsedNs() const EXCLUDES(mutex_);
 
   // Constant after construction.
   Engine& engine_;
@@ -50,10 +55,10 @@ class Warmup : public std::enable_shared_from_this<Warmup> {
   const WarmupSettings settings_;
   const std::shared_ptr<WarmupProgress> progress_;
   const ServerState& state_;
-  const int64_t started_ns_;
   // Guarded.
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar finished_;
+  int64_t started_ns_ GUARDED_BY(mutex_);
   std::set<AxisSizes> known_ GUARDED_BY(mutex_);
   std::deque<AxisSizes> urgent_ GUARDED_BY(mutex_);
   std::deque<AxisSizes> behind_ GUARDED_BY(mutex_);

@@ -93,13 +93,13 @@ void AddRegionRoutes(SharedRegions* regions, MemoryBudget& parsing, Router& rout
       const auto answer = [of_kind = of_kind](const Exchange& exchange, auto make) {
         exchange->Answer([of_kind, make] { return make(of_kind); });
       };
-      router.Add("GET", absl::StrCat(kind, path, "/status"),
+      router.Add("GET", absl::StrCat(kind, path, "/status"), Right::kInfer,
                  [answer](const Exchange& exchange, const PathParts& parts) {
                    answer(exchange, [name = RegionOf(parts)](SharedRegions* of_kind) {
                      return StatusOf(ListRegions(of_kind, name));
                    });
                  });
-      router.Add("POST", absl::StrCat(kind, path, "/unregister"),
+      router.Add("POST", absl::StrCat(kind, path, "/unregister"), Right::kInfer,
                  [answer](const Exchange& exchange, const PathParts& parts) {
                    answer(exchange, [name = RegionOf(parts)](SharedRegions* of_kind) {
                      UnregisterRegions(of_kind, name);
@@ -108,7 +108,7 @@ void AddRegionRoutes(SharedRegions* regions, MemoryBudget& parsing, Router& rout
                  });
     }
     const bool is_cuda = kind == kCuda;
-    router.Add("POST", absl::StrCat(kind, "/region/{region}/register"),
+    router.Add("POST", absl::StrCat(kind, "/region/{region}/register"), Right::kInfer,
                [regions, is_cuda, &parsing](const Exchange& exchange, const PathParts& parts) {
                  const absl::Status status = is_cuda
                                                  ? NoDeviceRegions()

@@ -48,12 +48,14 @@ HttpReply MessageOrError(const Message& message) {
 
 // Adds `answer(model, version)`, which returns a reply, below the paths of models and versions.
 template <typename Answer>
-void AddOfModel(const std::string& suffix, Answer answer, Router& router) {
+void AddOfModel(const std::string& suffix, Right right, Answer answer, Router& router) {
   for (const char* path : {"/v2/models/{model}", "/v2/models/{model}/versions/{version}"}) {
-    router.Add("GET", path + suffix, [answer](const Exchange& exchange, const PathParts& parts) {
-      exchange->Answer([answer, model = PathPart(parts, "model"),
-                        version = PathPart(parts, "version")] { return answer(model, version); });
-    });
+    router.Add("GET", path + suffix, right,
+               [answer](const Exchange& exchange, const PathParts& parts) {
+                 exchange->Answer(
+                     [answer, model = PathPart(parts, "model"),
+                      version = PathPart(parts, "version")] { return answer(model, version); });
+               });
   }
 }
 
@@ -161,15 +163,17 @@ HttpReply LoggingReply(const inference::LogSettingsRequest& request, LogSwitch& 
 }
 
 void AddLogging(LogSwitch* log, MemoryBudget* parsing, Router& router) {
-  router.Add("GET", "/v2/logging", [log](const Exchange& exchange, const PathParts&) {
-    exchange->Answer([log] { return LoggingReply(inference::LogSettingsRequest(), *log); });
-  });
-  router.Add("POST", "/v2/logging", [log, parsing](const Exchange& exchange, const PathParts&) {
-    auto request = LogRequest(exchange->request().body, *parsing);
-    exchange->Answer([log, request = std::move(request)] {
-      return request.ok() ? LoggingReply(*request, *log) : StatusReply(request.status());
-    });
-  });
+  router.Add(
+      "GET", "/v2/logging", Right::kAdmin, [log](const Exchange& exchange, const PathParts&) {
+        exchange->Answer([log] { return LoggingReply(inference::LogSettingsRequest(), *log); });
+      });
+  router.Add("POST", "/v2/logging", Right::kAdmin,
+             [log, parsing](const Exchange& exchange, const PathParts&) {
+               auto request = LogRequest(exchange->request().body, *parsing);
+               exchange->Answer([log, request = std::move(request)] {
+                 return request.ok() ? LoggingReply(*request, *log) : StatusReply(request.status());
+               });
+             });
 }
 
 // Whether the body of a request for the index is {"ready": true}, which leaves out models that are
@@ -182,15 +186,26 @@ bool WantsReadyOnly(absl::string_view body, MemoryBudget& parsing) {
          ready;
 }
 
+// A list, not an object that has one.
+HttpReply IndexReply(const Repository& repository, bool only_ready) {
+  std::string list;
+  const auto index = AnswerRepositoryIndex(repository, only_ready);
+  for (const auto& model : index.models()) {
+    absl::StrAppend(&list, list.empty() ? "" : ",", MessageToJson(model));
+  }
+  return {.content_type = "application/json", .body = absl::StrCat("[", list, "]")};
+}
+
 }  // namespace
 
 void AddRestApi(const RestContext& context, Router& router) {
   Repository* const repository = context.repository;
   const ServerState* const state = context.state;
   MemoryBudget* const parsing = context.parsing;
-  router.Add("GET", "/v2", [version = context.version](const Exchange& exchange, const PathParts&) {
-    exchange->Answer([version] { return MessageReply(AnswerServerMetadata(version)); });
-  });
+  router.Add("GET", "/v2", Right::kInfer,
+             [version = context.version](const Exchange& exchange, const PathParts&) {
+               exchange->Answer([version] { return MessageReply(AnswerServerMetadata(version)); });
+             });
   const auto metadata = [=](const std::string& model, const std::string& version) {
     return MessageOrError(AnswerModelMetadata(*repository, model, version));
   };
@@ -206,26 +221,23 @@ void AddRestApi(const RestContext& context, Router& router) {
   const auto stats = [=](const std::string& model, const std::string& version) {
     return MessageOrError(AnswerModelStatistics(*repository, model, version));
   };
-  router.Add("GET", "/v2/models/stats", [=](const Exchange& exchange, const PathParts&) {
-    exchange->Answer([=] { return stats("", ""); });
-  });
-  AddOfModel("", metadata, router);
-  AddOfModel("/ready", ready, router);
-  AddOfModel("/config", config, router);
-  AddOfModel("/stats", stats, router);
-  router.Add("POST", "/v2/repository/index", [=](const Exchange& exchange, const PathParts&) {
-    exchange->Answer([=, only_ready = WantsReadyOnly(exchange->request().body, *parsing)] {
-      // A list, not an object that has one.
-      std::string list;
-      const auto index = AnswerRepositoryIndex(*repository, only_ready);
-      for (const auto& model : index.models()) {
-        absl::StrAppend(&list, list.empty() ? "" : ",", MessageToJson(model));
-      }
-      return HttpReply{.content_type = "application/json", .body = absl::StrCat("[", list, "]")};
-    });
-  });
+  router.Add("GET", "/v2/models/stats", Right::kObserve,
+             [=](const Exchange& exchange, const PathParts&) {
+               exchange->Answer([=] { return stats("", ""); });
+             });
+  AddOfModel("", Right::kInfer, metadata, router);
+  AddOfModel("/ready", Right::kNone, ready, router);
+  AddOfModel("/config", Right::kInfer, config, router);
+  AddOfModel("/stats", Right::kObserve, stats, router);
+  router.Add(
+      "POST", "/v2/repository/index", Right::kObserve,
+      [=](const Exchange& exchange, const PathParts&) {
+        exchange->Answer([=, only_ready = WantsReadyOnly(exchange->request().body, *parsing)] {
+          return IndexReply(*repository, only_ready);
+        });
+      });
   AddOfModel(
-      "/compilations",
+      "/compilations", Right::kObserve,
       [=, engine = context.engine, catalogue = context.catalogue](const std::string& model,
                                                                   const std::string& version) {
         return CompilationsReply(*repository, *engine, *catalogue, model, version);
@@ -233,20 +245,20 @@ void AddRestApi(const RestContext& context, Router& router) {
       router);
   AddLogging(context.log, parsing, router);
   AddRegionRoutes(context.regions, *parsing, router);
-  router.Add("POST", "/v2/repository/models/{model}/load",
+  router.Add("POST", "/v2/repository/models/{model}/load", Right::kAdmin,
              [=](Exchange exchange, const PathParts& parts) {
                auto config = LoadConfig(exchange->request().body, *parsing);
                if (!config.ok()) return AnswerWith(exchange)(config.status());
                repository->Load(PathPart(parts, "model"), *std::move(config), AnswerWith(exchange));
              });
-  router.Add("POST", "/v2/repository/models/{model}/unload",
+  router.Add("POST", "/v2/repository/models/{model}/unload", Right::kAdmin,
              [=](Exchange exchange, const PathParts& parts) {
                repository->Unload(PathPart(parts, "model"), AnswerWith(exchange));
              });
   for (const auto& [suffix, start] : {std::pair("/generate", &StartGenerateOverHttp),
                                       std::pair("/generate_stream", &StreamGenerateOverHttp)}) {
     for (const char* path : {"/v2/models/{model}", "/v2/models/{model}/versions/{version}"}) {
-      router.Add("POST", absl::StrCat(path, suffix),
+      router.Add("POST", absl::StrCat(path, suffix), Right::kInfer,
                  [calls = context.tokens, inference = context.inference, parsing, start = start](
                      const Exchange& exchange, const PathParts& parts) {
                    start(*calls, *inference, *parsing, exchange, PathPart(parts, "model"),
@@ -256,7 +268,7 @@ void AddRestApi(const RestContext& context, Router& router) {
   }
   for (const char* path :
        {"/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"}) {
-    router.Add("POST", path,
+    router.Add("POST", path, Right::kInfer,
                [inference = context.inference, parsing](Exchange exchange, const PathParts& parts) {
                  StartInferOverHttp(*inference, *parsing, std::move(exchange),
                                     PathPart(parts, "model"), PathPart(parts, "version"));

@@ -217,7 +217,7 @@ absl::Status AdminService::Warmup(const v1::WarmupRequest& request, v1::WarmupRe
     if (!found.ok()) return found.status();
     absl::StatusOr<WarmupOfAll> wanted = WantedBy(request, *found->servable);
     if (!wanted.ok()) return wanted.status();
-    found->servable->warmup->Add(wanted->bindings, CaptureUrgency::kBehind);
+    found->servable->warmup->Request(wanted->bindings);
     for (std::string& note : wanted->notes) response.add_notes(std::move(note));
     version = found->version;
   } else {

@@ -136,7 +136,13 @@ absl::Status Decode(const ModelInferRequest& message, DecodedRequest& decoded) {
   view.version = message.model_version();
   view.id = message.id();
   for (const auto& [name, value] : message.parameters()) {
-    RETURN_IF_ERROR(SetParameter(name, ValueOf(value), view));
+    ParameterValue given = ValueOf(value);
+    // Clients put an unsigned id into the signed number of the same bits, as other servers read it.
+    if (const int64_t* number = std::get_if<int64_t>(&given);
+        number != nullptr && name == kSequenceId) {
+      given = static_cast<uint64_t>(*number);
+    }
+    RETURN_IF_ERROR(SetParameter(name, given, view));
   }
   RETURN_IF_ERROR(DecodeInputs(message, decoded));
   return DecodeOutputs(message, view);

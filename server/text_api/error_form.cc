@@ -1,60 +1,71 @@
 #include "server/text_api/error_form.h"
 
 #include "absl/strings/str_cat.h"
+#include "server/http/openai_error.h"
 #include "server/text_api/json_text.h"
 #include "server/wire/error_table.h"
 
 namespace reprise {
 namespace {
 
-// The words that clients of the forms read for a status.
-struct Names {
-  absl::StatusCode code;
-  const char* openai_type;
-  const char* openai_code;  // JSON
-  const char* inference_type;
-};
-constexpr Names kNames[] = {
-    {absl::StatusCode::kInternal, "server_error", "null", "Backend"},  // stands for all others
-    {absl::StatusCode::kInvalidArgument, "invalid_request_error", "null", "Validation"},
-    {absl::StatusCode::kFailedPrecondition, "invalid_request_error", "null", "Validation"},
-    {absl::StatusCode::kUnimplemented, "invalid_request_error", "null", "Validation"},
-    {absl::StatusCode::kNotFound, "invalid_request_error", "\"model_not_found\"", "Validation"},
-    {absl::StatusCode::kResourceExhausted, "rate_limit_error", "\"resource_exhausted\"",
-     "Overloaded"},
-    {absl::StatusCode::kUnavailable, "server_error", "\"unavailable\"", "Unhealthy"},
-    {absl::StatusCode::kDeadlineExceeded, "server_error", "\"deadline_exceeded\"", "Overloaded"},
-};
-
-const Names& NamesOf(absl::StatusCode code) {
-  for (const Names& names : kNames) {
-    if (names.code == code) return names;
+// The kinds of errors that clients of text-embeddings-inference tell apart.
+const char* InferenceType(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kNotFound:
+      return "Validation";
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDeadlineExceeded:
+      return "Overloaded";
+    case absl::StatusCode::kUnavailable:
+      return "Unhealthy";
+    default:
+      return "Backend";
   }
-  return kNames[0];
+}
+
+// `why`: JSON.
+std::string OpenAiObject(const std::string& why, absl::StatusCode status) {
+  const OpenAiError& error = OpenAiErrorOf(ErrorRowOf(status).http);
+  // The path is known: what is not found is the model.
+  const char* code = status == absl::StatusCode::kNotFound ? "model_not_found" : error.code;
+  return absl::StrCat("{\"message\":", why, ",\"type\":\"", error.type,
+                      "\",\"param\":null,\"code\":", code != nullptr ? Quoted(code) : "null", "}");
 }
 
 std::string BodyOf(ErrorForm form, const absl::Status& status) {
   const std::string why = Quoted(ErrorMessage(status));
-  const Names& names = NamesOf(status.code());
+  const char* const type = InferenceType(status.code());
   switch (form) {
     case ErrorForm::kOpenAi:
-      return absl::StrCat("{\"error\":{\"message\":", why, ",\"type\":\"", names.openai_type,
-                          "\",\"param\":null,\"code\":", names.openai_code, "}}");
+      return absl::StrCat("{\"error\":", OpenAiObject(why, status.code()), "}");
+    case ErrorForm::kOpenAiAndMessage:
+      return absl::StrCat("{\"message\":", why, ",\"detail\":", why,
+                          ",\"error\":", OpenAiObject(why, status.code()), "}");
     case ErrorForm::kInference:
-      return absl::StrCat("{\"error\":", why, ",\"error_type\":\"", names.inference_type, "\"}");
+      return absl::StrCat("{\"error\":", why, ",\"error_type\":\"", type, "\"}");
     case ErrorForm::kInferenceAndMessage:
       return absl::StrCat("{\"message\":", why, ",\"detail\":", why, ",\"error\":", why,
-                          ",\"error_type\":\"", names.inference_type, "\"}");
+                          ",\"error_type\":\"", type, "\"}");
   }
   return "{}";
 }
 
 }  // namespace
 
+ErrorForm FormAt(const RequestPath& path, ErrorForm form) {
+  if (!IsOpenAiPath(path)) return form;
+  return form == ErrorForm::kInferenceAndMessage ? ErrorForm::kOpenAiAndMessage
+                                                 : ErrorForm::kOpenAi;
+}
+
 HttpReply TextErrorReply(ErrorForm form, const absl::Status& status) {
   int http = ErrorRowOf(status.code()).http;
   // Texts that cannot be used are 422 there.
-  if (form != ErrorForm::kOpenAi && http == 400) http = 422;
+  const bool is_openai = form == ErrorForm::kOpenAi || form == ErrorForm::kOpenAiAndMessage;
+  if (!is_openai && http == 400) http = 422;
   return {.status = http, .content_type = "application/json", .body = BodyOf(form, status)};
 }
 

@@ -12,7 +12,13 @@ enum class ErrorForm {
   // {"message": why, "detail": why, "error": why, "error_type"}: what clients of Cohere, of Jina
   // and of text-embeddings-inference read, whose paths are one.
   kInferenceAndMessage,
+  // {"message": why, "detail": why, "error": {...}}: what is below /v1 and read by clients of
+  // Cohere and Jina too.
+  kOpenAiAndMessage,
 };
+
+// The form of errors at `path` of a face whose errors are `form`: below /v1 they are OpenAI's.
+ErrorForm FormAt(const RequestPath& path, ErrorForm form);
 
 // `status` is an error.
 HttpReply TextErrorReply(ErrorForm form, const absl::Status& status);

@@ -144,16 +144,18 @@ void AddTextApi(const TextApiContext& given, Router& router) {
       const auto model = parts.find("model");
       answer(*context, std::move(exchange), model == parts.end() ? "" : model->second);
     };
-    router.Add(route.info.method, route.info.path, handler);
-    if (route.of_model) router.Add(route.info.method, PathOfModel(route.info), handler);
+    router.Add(route.info.method, route.info.path, Right::kInfer, handler);
+    if (!route.of_model) continue;
+    router.Add(route.info.method, PathOfModel(route.info), Right::kInfer, handler);
   }
   std::vector<std::string> paths;
   const auto page =
       std::make_shared<const std::string>(OpenApiPage(Infos(paths), context->version));
-  router.Add("GET", "/openapi.json", [page](const Exchange& exchange, const PathParts&) {
-    exchange->Answer(
-        [page] { return HttpReply{.content_type = "application/json", .body = *page}; });
-  });
+  router.Add("GET", "/openapi.json", Right::kInfer,
+             [page](const Exchange& exchange, const PathParts&) {
+               exchange->Answer(
+                   [page] { return HttpReply{.content_type = "application/json", .body = *page}; });
+             });
 }
 
 }  // namespace reprise

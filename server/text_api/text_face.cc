@@ -24,10 +24,10 @@ absl::StatusOr<AskedTexts> ReadTexts(const TextApiContext& context, const TextFa
   return face.read(fields, context, named);
 }
 
-HttpReply ReplyOf(const TextFace& face, const AskedTexts& asked, const TextResult& result) {
-  if (!result.status.ok()) return TextErrorReply(face.errors, result.status);
+HttpReply ReplyOf(ErrorForm errors, const AskedTexts& asked, const TextResult& result) {
+  if (!result.status.ok()) return TextErrorReply(errors, result.status);
   absl::StatusOr<std::string> body = asked.write(result);
-  if (!body.ok()) return TextErrorReply(face.errors, body.status());
+  if (!body.ok()) return TextErrorReply(errors, body.status());
   return {
       .content_type = "application/json", .body = *std::move(body), .compress = !asked.is_dense};
 }
@@ -36,8 +36,9 @@ HttpReply ReplyOf(const TextFace& face, const AskedTexts& asked, const TextResul
 
 void ServeTexts(const TextApiContext& context, const TextFace& face,
                 std::shared_ptr<HttpExchange> exchange, const std::string& model) {
+  const ErrorForm errors = FormAt(exchange->request().path, face.errors);
   const auto refuse = [&](const absl::Status& why) {
-    exchange->Answer([form = face.errors, why] { return TextErrorReply(form, why); });
+    exchange->Answer([errors, why] { return TextErrorReply(errors, why); });
   };
   std::shared_ptr<AskedTexts> asked;
   const absl::Status read =
@@ -52,11 +53,11 @@ void ServeTexts(const TextApiContext& context, const TextFace& face,
   const absl::Status kept = WithinMemory(
       [] { return "the request"; },
       [&] {
-        done = [face, asked, exchange](TextResult result) {
+        done = [errors, asked, exchange](TextResult result) {
           std::function<HttpReply()> make;
           WhereMemoryAllows([&] {
-            make = [face, asked, result = std::make_shared<const TextResult>(std::move(result))] {
-              return ReplyOf(face, *asked, *result);
+            make = [errors, asked, result = std::make_shared<const TextResult>(std::move(result))] {
+              return ReplyOf(errors, *asked, *result);
             };
           });
           if (make == nullptr) make = [] { return HttpReply{.status = 503}; };

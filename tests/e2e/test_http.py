@@ -133,6 +133,26 @@ def test_chunks_that_are_none_end_their_request_alone(daemon):
     assert daemon.http_status("/v2/health/live") == 200
 
 
+def test_few_descriptors_leave_places_for_probes(repository):
+    """Clients that hold all the connections that a port takes, on both ports."""
+    repository.add("double", models.elementwise())
+    with Daemon(repository, descriptors=128) as daemon:
+        held = []
+        try:
+            for port in (daemon.http_port, daemon.grpc_port, daemon.metrics_port):
+                for _ in range(60):
+                    held.append(socket.create_connection(("127.0.0.1", port), timeout=30))
+            wait_until(lambda: daemon.http_status("/v2/health/live") == 200)
+            for _ in range(5):
+                assert daemon.http_status("/v2/health/ready") == 200
+                assert daemon.http_status("/metrics") == 200
+                assert daemon.client().is_server_live()
+        finally:
+            for client in held:
+                client.close()
+        wait_until(lambda: infer(daemon, 3).status_code == 200)
+
+
 def test_spare_connections_are_for_one_question(repository):
     repository.add("double", models.elementwise())
     with Daemon(repository, "--http-max-connections", "1") as daemon:

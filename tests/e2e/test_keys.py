@@ -1,5 +1,7 @@
 """Keys: who may infer, observe, administer and scrape, over both faces, with unmodified clients."""
 
+import http.client
+
 import grpc
 import numpy as np
 import pytest
@@ -103,6 +105,97 @@ def test_each_right_opens_what_it_names_and_nothing_else(served, key_file, monke
         assert denied.returncode == 1 and "PERMISSION_DENIED" in denied.stderr
         log = daemon.log()
         assert INFER not in log and OPS not in log and SCRAPER not in log
+
+
+def spellings(path):
+    """Targets that ask for `path` in other words; clients of Python would normalise them."""
+    parts = path.strip("/").split("/")
+    last = parts[-1]
+    encoded = "".join(f"%{ord(c):02x}" for c in last)
+    at = "/" + "".join(f"{part}/" for part in parts[:-1])
+    return [path, f"{path}?a=b", f"{path}/", f"//{path[1:].replace('/', '//')}",
+            f"{at}%{ord(last[0]):02X}{last[1:]}", f"{at}{encoded}", f"http://host{path}",
+            f"http://host{at}{encoded}/?x"]
+
+
+def status_of(port, method, target, key=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    headers = bearer(key) if key else {}
+    try:
+        connection.putrequest(method, target, skip_accept_encoding=True)
+        for name, value in {**headers, "content-length": "0"}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_no_spelling_of_a_path_goes_around_the_rights(served, key_file):
+    admin, = free_ports(1)
+    guarded = [("POST", "/v2/repository/models/m/unload"), ("POST", "/v2/repository/models/m/load"),
+               ("GET", "/v2/logging"), ("POST", "/v2/logging"), ("GET", "/v2/models/m/stats"),
+               ("GET", "/v2/models/stats"), ("GET", "/metrics"), ("POST", "/v2/repository/index")]
+    with Daemon(served, *EXPLICIT, "--api-key-file", key_file) as daemon:
+        for method, path in guarded:
+            for target in spellings(path):
+                asked = (daemon.http_port, method, target)
+                assert status_of(*asked, INFER) == 403, target
+                assert status_of(*asked) == 401, target
+        for target in spellings("/metrics"):
+            assert status_of(daemon.metrics_port, "GET", target, INFER) == 403, target
+            assert status_of(daemon.metrics_port, "GET", target, SCRAPER) == 200, target
+        for target in spellings("/v2/models/m/stats"):
+            assert status_of(daemon.http_port, "GET", target, OPS) == 200, target
+        for target in ("/v2/models/m%2fstats", "/v2/models/m/../m/stats", "/v2/models/%00/stats",
+                       "/v2/models/%2e%2E/stats", "/v2/models/%ff/stats", "/v2/models/m/stat%7"):
+            assert status_of(daemon.http_port, "GET", target, OPS) == 400, target
+        # The page is for those who observe, texts are for those who infer.
+        assert status_of(daemon.http_port, "GET", "/", INFER) == 403
+        assert status_of(daemon.http_port, "POST", "/", INFER) == 400  # there is no body
+        assert status_of(daemon.http_port, "POST", "/", SCRAPER) == 403
+        assert daemon.client().is_model_ready("m")
+    with Daemon(served, *EXPLICIT, "--admin-port", str(admin)) as daemon:
+        for method, path in guarded[:4]:
+            for target in spellings(path):
+                assert status_of(daemon.http_port, method, target) == 403, target
+        assert daemon.client().is_model_ready("m")
+        assert status_of(admin, "POST", "/v2/repository/models/m/%75nload") == 200
+
+
+def test_errors_below_v1_are_openais(served, key_file):
+    def error(reply, status, code):
+        assert reply.status_code == status, reply.text
+        told = reply.json()["error"]
+        assert set(told) == {"message", "type", "param", "code"} and told["message"]
+        assert told["code"] == code and told["param"] is None
+        assert told["type"] == "invalid_request_error"
+
+    with Daemon(served, "--api-key-file", key_file) as daemon:
+        url, key = daemon.http_url, bearer(INFER)
+        for path in ("/v1/embeddings", "/v1/nothing", "/models/m/v1/embeddings"):
+            error(requests.post(url + path, json={}, timeout=60), 401, "invalid_api_key")
+        error(requests.post(url + "/v1/embeddings", json={}, headers=bearer(SCRAPER), timeout=60),
+              403, "insufficient_permissions")
+        error(requests.post(url + "/v1/chat/completions", json={}, headers=key, timeout=60),
+              404, "not_found")
+        error(requests.get(url + "/v1/embeddings", headers=key, timeout=60),
+              405, "method_not_supported")
+        error(requests.post(url + "/v1/embeddings", data=b"{}", timeout=60,
+                            headers={**key, "content-encoding": "br"}),
+              415, "unsupported_media_type")
+        huge = {**key, "content-length": str(1 << 60)}
+        connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=60)
+        connection.request("POST", "/v1/embeddings", headers=huge)
+        reply = connection.getresponse()
+        assert reply.status == 413
+        assert b'"code":"request_too_large"' in reply.read()
+        error(requests.post(url + "/v1/rerank", json={}, timeout=60), 401, "invalid_api_key")
+        refused = requests.post(url + "/v1/rerank", json={}, headers=key, timeout=60)
+        assert refused.status_code == 400 and refused.json()["error"]["message"]
+        assert refused.json()["message"] == refused.json()["detail"]
+        # Other paths keep the form of their protocol.
+        assert isinstance(requests.post(url + "/v2/nothing", timeout=60).json()["error"], str)
 
 
 def test_blanks_around_a_key_are_no_part_of_it(served, key_file):

@@ -1,7 +1,12 @@
 """Log lines are one event each, whatever clients and files bring along; and requests can be followed."""
 
+import http.client
 import json
+import os
 import re
+import signal
+import socket
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +17,7 @@ from tritonclient.utils import InferenceServerException
 from testing import models
 from testing.daemon import Daemon, free_ports, run_reprised
 from testing.inference import tensors, text_inputs
+from testing.metrics import Scrape
 
 NAMES = ["input_ids", "attention_mask"]
 # Another line in either format, a terminal's commands, a line that runs backwards.
@@ -91,6 +97,37 @@ def test_a_request_that_fails_has_a_line_at_debug_alone(served):
         assert len(found) == expected
         if found:
             assert 'debug request id="wrong"' in found[0] and "code=\"NOT_FOUND\"" in found[0]
+
+
+@pytest.mark.parametrize("collector", ["pipe", "socket"])
+def test_a_collector_that_hangs_holds_up_nothing(repository, collector):
+    """A pipe that nobody reads took 219 lines; then requests and SIGTERM hung."""
+    repository.add("m", models.elementwise())
+    ends = os.pipe() if collector == "pipe" else [s.detach() for s in socket.socketpair()]
+    try:
+        with Daemon(repository, "--log-level", "debug", log_to=ends[1]) as daemon:
+            connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=60)
+            # Lines of some 300 bytes: more than the pipe and the buffer hold.
+            dropped = 0
+            for i in range(40_000):
+                connection.request("POST", f"/v2/models/{'x' * 200}/infer", b"{}")
+                assert connection.getresponse().read()
+                if i % 1000 == 999:
+                    dropped = Scrape(daemon.metrics_url).total("reprise_log_lines_dropped_total")
+                    if dropped > 0:
+                        break
+            assert dropped > 0
+            x = np.ones((2, 5), np.float32)
+            tensor = tritonclient.grpc.InferInput("x", x.shape, "FP32")
+            tensor.set_data_from_numpy(x)
+            assert (daemon.client().infer("m", [tensor]).as_numpy("y") == 3).all()
+            begin = time.monotonic()
+            daemon.process.send_signal(signal.SIGTERM)
+            assert daemon.process.wait(30) == 0
+            assert time.monotonic() - begin < 20
+    finally:
+        for end in ends:
+            os.close(end)
 
 
 def test_long_ids_are_cut_where_they_are_shown_and_echoed_whole(served):

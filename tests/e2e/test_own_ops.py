@@ -7,6 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from tritonclient.utils import InferenceServerException
 
 from testing import models
 from testing.daemon import SOURCE, Daemon, reprise
@@ -45,6 +46,68 @@ def reversing():
                                                     helper.make_opsetid("example", 1)])
     model.ir_version = 8
     return model
+
+
+BOTH = """
+#include "runtime/ops/custom/reprise_op.h"
+/* Sets all its outputs, whichever a node has: the input, twice the input. */
+static int Shape(const reprise_op_api* api, reprise_op_call* call, int32_t inputs,
+                 const reprise_tensor* input) {
+  int64_t beyond = 0;
+  (void)inputs;
+  if (api->set_output(call, 0, input[0].dtype, input[0].rank, input[0].dims)) return 1;
+  if (api->set_output(call, 1, input[0].dtype, input[0].rank, input[0].dims)) return 1;
+  if (!api->attribute_int(call, "beyond", &beyond)) return 0;
+  return api->set_output(call, (int32_t)beyond, input[0].dtype, input[0].rank, input[0].dims);
+}
+static int Compute(const reprise_op_api* api, reprise_op_call* call, int32_t inputs,
+                   const reprise_tensor* input, int32_t outputs, const reprise_tensor* output) {
+  (void)api, (void)call, (void)inputs;
+  for (int32_t o = 0; o < outputs; ++o) {
+    if (output[o].dtype == REPRISE_LEFT_OUT) continue;
+    for (int64_t i = 0; i < input[0].dims[0]; ++i) {
+      ((float*)output[o].data)[i] = (float)(o + 1) * ((const float*)input[0].data)[i];
+    }
+  }
+  return 0;
+}
+static const reprise_op kBoth = {sizeof(reprise_op), "example", "Both", 1, 1, 1, 2, 0, Shape, Compute};
+static const reprise_op* const kOps[] = {&kBoth, NULL};
+const reprise_op* const* reprise_op_library(uint32_t version) {
+  return version == REPRISE_OP_VERSION ? kOps : NULL;
+}
+"""
+
+
+def both(outputs, **attributes):
+    nodes = [helper.make_node("Both", ["x"], outputs, domain="example", **attributes)]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in outputs if name])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17),
+                                                    helper.make_opsetid("example", 1)])
+    model.ir_version = 8
+    return model
+
+
+def test_a_shape_rule_may_set_outputs_that_a_node_leaves_out(repository, tmp_path):
+    (tmp_path / "both.c").write_text(BOTH)
+    path = tmp_path / "libboth.so"
+    subprocess.run([shutil.which("cc") or shutil.which("gcc"), "-shared", "-fPIC", "-Wall",
+                    "-Werror", "-I", SOURCE, tmp_path / "both.c", "-o", path], check=True)
+    repository.add("all", both(["one", "two"]))
+    repository.add("first", both(["one"]))
+    repository.add("second", both(["", "two"]))
+    repository.add("beyond", both(["one"], beyond=2))
+    x = np.arange(5, dtype=np.float32)
+    with Daemon(repository, "--op-library", str(path)) as daemon:
+        for name, outputs in (("all", {"one", "two"}), ("first", {"one"}), ("second", {"two"})):
+            answer = infer(daemon.client(), name, {"x": x})
+            assert set(answer.outputs) == outputs
+            for output, value in answer.outputs.items():
+                np.testing.assert_array_equal(value, x * (1 if output == "one" else 2))
+        with pytest.raises(InferenceServerException, match="sets an output that is none"):
+            infer(daemon.client(), "beyond", {"x": x})
 
 
 def test_a_library_brings_its_ops(repository, library):

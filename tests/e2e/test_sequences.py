@@ -276,6 +276,14 @@ def test_sequences_over_http(daemon):
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=30)
     assert "sequence_start must be true or false" in refused.value.read().decode()
+    # JSON's numbers are what they say: no other sequence stands for a negative one.
+    body["parameters"] = {"sequence_id": -3, "sequence_start": True}
+    request.data = json.dumps(body).encode()
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=30)
+    assert refused.value.code == 400
+    assert "sequence_id must be an unsigned integer of 64 bits or a text, it is -3" in (
+        refused.value.read().decode())
 
 
 def test_a_sequence_survives_no_reload_and_its_client_is_told(repository):

@@ -7,6 +7,7 @@ from testing import models
 from testing.daemon import Daemon, reprise
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
+from testing.repository import Repository
 
 NAMES = ["input_ids", "attention_mask"]
 # Equal to the last bit is what one choice of kernels answers; tuning may exchange it meanwhile.
@@ -63,6 +64,27 @@ def test_second_start_is_ready_with_the_recipes_that_the_first_one_used(reposito
         for name, value in before.outputs.items():
             assert numpy.array_equal(answer.outputs[name], value)
         assert Scrape(daemon.metrics_url).total("reprise_compiles_total") == 0
+
+
+def test_recipes_and_certificates_are_found_whatever_the_name(repository, tmp_path):
+    """A renamed model and a twin capture nothing, and are ready though the server is frozen."""
+    x = numpy.ones((5, 64), numpy.float32)
+    flags = ["--recipe-cache", str(tmp_path / "store")]
+    for name in ("a", "b"):
+        repository.add(name, models.elementwise())
+    with Daemon(repository, *flags) as daemon:
+        for name in ("a", "a", "b", "b"):
+            infer(daemon.client(), name, {"x": x})
+        assert Scrape(daemon.metrics_url).total("reprise_compiles_total") == 1
+    for name in ("b", "a_new_name"):
+        for more in ([], ["--frozen"]):
+            other = Repository(tmp_path / f"{name}{len(more)}")
+            other.add(name, models.elementwise())
+            with Daemon(other, *flags, *more) as daemon:
+                assert daemon.readiness()["ready"], daemon.log()
+                assert infer(daemon.client(), name, {"x": x}).capture == "replayed"
+                assert Scrape(daemon.metrics_url).total("reprise_compiles_total") == 0
+                assert lookups(daemon)[1] == {}
 
 
 def store(*arguments, code=0):

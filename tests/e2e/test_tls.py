@@ -2,6 +2,7 @@
 
 import queue
 import shutil
+import socket
 import ssl
 
 import grpc
@@ -13,7 +14,7 @@ import tritonclient.http
 from tritonclient.utils import InferenceServerException
 
 from testing import h2, models
-from testing.certificates import Authority
+from testing.certificates import RSA, Authority
 from testing.daemon import Daemon, reprise, run_reprised
 from testing.inference import tensors
 from testing.patience import wait_until
@@ -110,6 +111,34 @@ def test_plain_clients_and_other_protocols_are_refused(daemon, authority):
     context.check_hostname = False
     with pytest.raises(ssl.SSLError):
         h2.Connection(daemon.grpc_port, tls=context)
+
+
+def test_only_forward_secrecy_is_spoken(module_repository, authority):
+    """Who records a connection and steals the key of the certificate later reads nothing."""
+    certificate = authority.sign("rsa", algorithm=RSA)
+
+    def offering(ciphers, protocol, version):
+        context = ssl.create_default_context(cafile=str(authority.certificate))
+        context.maximum_version = version
+        context.set_ciphers(ciphers)
+        context.set_alpn_protocols([protocol])
+        return context
+
+    def cipher(port, context):
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as plain:
+            with context.wrap_socket(plain, server_hostname="localhost") as client:
+                return client.cipher()[0]
+
+    with start(module_repository, authority, *flags("grpc", certificate),
+               *flags("http", certificate)) as daemon:
+        for port, protocol in ((daemon.grpc_port, "h2"), (daemon.http_port, "http/1.1")):
+            old = ssl.TLSVersion.TLSv1_2
+            assert cipher(port, offering("ALL", protocol, old)).startswith("ECDHE-RSA-")
+            assert cipher(port, offering("ALL", protocol, ssl.TLSVersion.TLSv1_3)).startswith("TLS_")
+            for ciphers in ("AES256-GCM-SHA384", "AES128-SHA", "kRSA", "ECDHE+AES:!AESGCM:!AESCCM"):
+                context = offering(ciphers, protocol, old)
+                with pytest.raises((ssl.SSLError, ConnectionError)):
+                    cipher(port, context)
 
 
 def test_floods_are_cut_off_behind_tls(daemon, authority):

@@ -67,9 +67,16 @@ class Daemon:
 
     context = None  # of TLS, where `http_url` begins with https
 
-    def __init__(self, repository, *flags, ready_within_s=120, address_bytes=None):
-        """`address_bytes`: how much memory it can have, as far as addresses go; None: all."""
-        self._address_bytes = address_bytes
+    def __init__(self, repository, *flags, ready_within_s=120, address_bytes=None, log_to=None,
+                 descriptors=None):
+        """`address_bytes`: how much memory it can have, as far as addresses go; None: all.
+
+        `descriptors`: how many it can have open; None: as many as the system lets it.
+        `log_to`: the file or descriptor that the log goes to; None: what `log` reads.
+        """
+        self._limits = ([f"--as={address_bytes}"] if address_bytes else []) + (
+            [f"--nofile={descriptors}"] if descriptors else [])
+        self._log_to = log_to
         self.http_port, self.grpc_port, self.metrics_port = free_ports(3)
         self.grpc_address = f"127.0.0.1:{self.grpc_port}"
         self.http_url = f"http://127.0.0.1:{self.http_port}"
@@ -89,9 +96,10 @@ class Daemon:
     def start(self):
         """Without waiting for it to be ready."""
         # Not with preexec_fn: what gRPC does in a forked child of this process sometimes aborts it.
-        limit = ["prlimit", f"--as={self._address_bytes}"] if self._address_bytes else []
+        limit = ["prlimit", *self._limits] if self._limits else []
         self.process = subprocess.Popen(
-            limit + self._command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
+            limit + self._command, stdin=subprocess.DEVNULL, stdout=self._log,
+            stderr=self._log if self._log_to is None else self._log_to,
         )
 
     def __enter__(self):

@@ -157,7 +157,10 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
   certificate.End();
   LogCertificates(draft.view());
   const int64_t certified = context_.clock->NowNs();
-  FindUsage(draft);
+  if (context_.store != nullptr) {
+    draft.traffic.usage = FindUsage(*context_.store, draft.id(), draft.program->fingerprint,
+                                    context_.device->fingerprint());
+  }
   RETURN_IF_ERROR(PolicyMaker(context_).SetPolicy(draft));
   MakeSlices(draft);
   draft.traffic.ready = context_.index_of(draft.program->fingerprint);
@@ -381,20 +384,6 @@ void ModelLoader::LogRounding(const ModelView& model) const {
       FormatText("model %s: %s applies to %d of %d products with weights, and to %d attentions",
                  model.options.id.name, std::string(PrecisionName(Precision::kBf16)),
                  products.rounded, products.all, products.attentions));
-}
-
-void ModelLoader::FindUsage(ModelDraft& model) const {
-  if (context_.store == nullptr) return;
-  const RecordName name = UsageNameOf(model.id(), model.program->fingerprint);
-  const RecipeStore::Found found = context_.store->Read(name);
-  if (!found.payload.has_value()) return;  // Nobody used it yet, or the store has warned.
-  absl::StatusOr<ModelUsage> usage = DecodeUsage(
-      *found.payload, model.id(), model.program->fingerprint, context_.device->fingerprint());
-  if (usage.ok()) {
-    model.traffic.usage = *std::move(usage);
-  } else {
-    context_.store->NoteCorrupt(name, std::string(usage.status().message()));
-  }
 }
 
 }  // namespace reprise

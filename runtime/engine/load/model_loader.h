@@ -41,8 +41,6 @@ class ModelLoader {
   // which is not known of a model whose shapes hang on the values of inputs.
   void LogCertificates(const ModelView& model) const;
   void LogRounding(const ModelView& model) const;
-  // Reads what is known of the use of the model.
-  void FindUsage(ModelDraft& model) const;
 
   LoaderContext context_;
 };

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/recipe.pb.h"
 #include "runtime/base/hash64.h"
 #include "runtime/graph/graph.h"
+#include "runtime/recipe/store.h"
 
 namespace reprise {
 namespace {
@@ -86,6 +89,17 @@ void ReadLearnt(const recipe::v1::Learnt& message, const std::string& device, Mo
 
 bool MoreUsed(const RecipeUse& a, const RecipeUse& b) { return a.uses > b.uses; }
 
+// The usage in the record, if it can be used. The store is told of damage.
+std::optional<ModelUsage> ReadUsage(RecipeStore& store, const RecordName& name,
+                                    const GraphFingerprint& graph, const std::string& device) {
+  const RecipeStore::Found found = store.Read(name);
+  if (!found.payload.has_value()) return std::nullopt;
+  absl::StatusOr<ModelUsage> usage = DecodeUsage(*found.payload, graph, device);
+  if (usage.ok()) return *std::move(usage);
+  store.NoteCorrupt(name, usage.status().message());
+  return std::nullopt;
+}
+
 }  // namespace
 
 RecordName UsageNameOf(const ModelId& id, const GraphFingerprint& graph) {
@@ -99,7 +113,7 @@ RecordName UsageNameOf(const ModelId& id, const GraphFingerprint& graph) {
 std::string AddUsage(absl::string_view stored, const ModelId& id, const GraphFingerprint& graph,
                      const std::string& device, const ModelUsage& usage, int64_t now_unix_s) {
   std::map<uint64_t, RecipeUse> by_key;
-  const absl::StatusOr<ModelUsage> before = DecodeUsage(stored, id, graph, device);
+  const absl::StatusOr<ModelUsage> before = DecodeUsage(stored, graph, device);
   if (before.ok()) {
     for (const RecipeUse& use : before->recipes) by_key[use.key] = use;
   }
@@ -136,14 +150,14 @@ std::string AddUsage(absl::string_view stored, const ModelId& id, const GraphFin
   return message.SerializeAsString();
 }
 
-absl::StatusOr<ModelUsage> DecodeUsage(absl::string_view bytes, const ModelId& id,
-                                       const GraphFingerprint& graph, const std::string& device) {
+absl::StatusOr<ModelUsage> DecodeUsage(absl::string_view bytes, const GraphFingerprint& graph,
+                                       const std::string& device) {
   recipe::v1::StoredUsage message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::DataLossError("it is no message");
   }
-  if (message.graph() != graph.digest || message.model() != id.name) {
-    return absl::FailedPreconditionError("it is of another model");
+  if (message.graph() != graph.digest) {
+    return absl::FailedPreconditionError("it is of another graph");
   }
   ModelUsage usage;
   for (const auto& one : message.recipes()) {
@@ -161,6 +175,51 @@ absl::StatusOr<ModelUsage> DecodeUsage(absl::string_view bytes, const ModelId& i
   std::stable_sort(usage.recipes.begin(), usage.recipes.end(), MoreUsed);
   ReadLearnt(message.learnt(), device, usage);
   return usage;
+}
+
+ModelUsage FindUsage(RecipeStore& store, const ModelId& id, const GraphFingerprint& graph,
+                     const std::string& device) {
+  const RecordName own = UsageNameOf(id, graph);
+  const std::vector<RecipeStore::Entry> entries = store.List();
+  std::set<uint64_t> stored;
+  std::vector<const RecipeStore::Entry*> others;
+  bool has_own = false;
+  for (const RecipeStore::Entry& entry : entries) {
+    if (!entry.name.has_value()) continue;
+    if (entry.name->kind == RecordKind::kRecipe) stored.insert(entry.name->key);
+    if (entry.name->kind != RecordKind::kUsage || entry.name->graph != own.graph) continue;
+    if (entry.name->key == own.key) {
+      has_own = true;
+    } else {
+      others.push_back(&entry);
+    }
+  }
+  std::optional<ModelUsage> usage;
+  if (has_own) usage = ReadUsage(store, own, graph, device);
+  std::set<uint64_t> known;
+  if (usage.has_value()) {
+    for (const RecipeUse& use : usage->recipes) known.insert(use.key);
+  }
+  std::stable_sort(others.begin(), others.end(), [](const auto* a, const auto* b) {
+    return a->modified_unix_s > b->modified_unix_s;
+  });
+  std::vector<RecipeUse> of_others;
+  for (const RecipeStore::Entry* entry : others) {
+    std::optional<ModelUsage> other = ReadUsage(store, *entry->name, graph, device);
+    if (!other.has_value()) continue;
+    for (RecipeUse& use : other->recipes) {
+      // A capture for the traffic of another model would not pay.
+      const bool is_there = stored.count(use.key) != 0 && known.insert(use.key).second;
+      if (is_there) of_others.push_back(std::move(use));
+    }
+    other->recipes.clear();
+    if (!usage.has_value()) usage = std::move(other);
+  }
+  if (!usage.has_value()) return {};
+  std::stable_sort(of_others.begin(), of_others.end(), MoreUsed);
+  usage->recipes.insert(usage->recipes.end(), std::make_move_iterator(of_others.begin()),
+                        std::make_move_iterator(of_others.end()));
+  return *std::move(usage);
 }
 
 }  // namespace reprise

@@ -1,8 +1,9 @@
 // ModelUsage: how much the recipes of a model are used and what its traffic said of buckets, as a
 // record of the recipe store.
 //
-// It holds for the model's name and graph: also on another device, and with another compiler (but
-// for the times of replays, which are a device's own).
+// It holds for the model's graph: also on another device, and with another compiler (but for the
+// times of replays, which are a device's own). A name has a record of its own, since models of one
+// graph may have other traffic; a name without one, as after a rename, starts with those of others.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,8 @@
 #include "runtime/recipe/record_name.h"
 
 namespace reprise {
+
+class RecipeStore;
 
 struct RecipeUse {
   uint64_t key = 0;  // key of its record
@@ -39,8 +42,14 @@ RecordName UsageNameOf(const ModelId& id, const GraphFingerprint& graph);
 std::string AddUsage(absl::string_view stored, const ModelId& id, const GraphFingerprint& graph,
                      const std::string& device, const ModelUsage& usage, int64_t now_unix_s);
 
-// DATA_LOSS for bytes that are none; FAILED_PRECONDITION for those of another model.
-absl::StatusOr<ModelUsage> DecodeUsage(absl::string_view bytes, const ModelId& id,
-                                       const GraphFingerprint& graph, const std::string& device);
+// DATA_LOSS for bytes that are none; FAILED_PRECONDITION for those of another graph.
+absl::StatusOr<ModelUsage> DecodeUsage(absl::string_view bytes, const GraphFingerprint& graph,
+                                       const std::string& device);
+
+// Returns what the store knows of the model: the record of its name, and the recipes that models of
+// other names used of the same graph and that the store has. What was learnt is the name's own,
+// else the last writer's among the others.
+ModelUsage FindUsage(RecipeStore& store, const ModelId& id, const GraphFingerprint& graph,
+                     const std::string& device);
 
 }  // namespace reprise

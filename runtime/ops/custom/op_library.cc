@@ -14,6 +14,7 @@
 
 // A call as a library sees it.
 struct reprise_op_call {
+  const reprise_op& op;
   const reprise::Attributes& attributes;
   reprise::InferContext* shapes = nullptr;  // null in `compute`
   std::string why;
@@ -67,8 +68,8 @@ int SetOutput(reprise_op_call* call, int32_t index, int32_t dtype, int32_t rank,
   if (call->shapes == nullptr) return Fail(call, "sets the shape of an output while it computes");
   const absl::StatusOr<DType> type = ops::DTypeFromOnnx(dtype);
   const bool has_dims = rank == 0 || dims != nullptr;
-  if (index < 0 || static_cast<size_t>(index) >= call->shapes->num_outputs() || !type.ok() ||
-      rank < 0 || rank > kMostDims || !has_dims) {
+  const bool is_output = index >= 0 && (call->op.max_outputs < 0 || index < call->op.max_outputs);
+  if (!is_output || !type.ok() || rank < 0 || rank > kMostDims || !has_dims) {
     return Fail(call, "sets an output that is none, or to a type that is none");
   }
   Shape shape;
@@ -76,6 +77,7 @@ int SetOutput(reprise_op_call* call, int32_t index, int32_t dtype, int32_t rank,
     if (dims[d] < 0) return Fail(call, "sets an output to a shape with a negative dim");
     shape.push_back(dims[d]);
   }
+  // Nothing happens where the node leaves the output out.
   call->shapes->SetOutput(static_cast<size_t>(index), *type, std::move(shape));
   return 0;
 }
@@ -112,7 +114,7 @@ absl::Status RunShape(const reprise_op& op, InferContext& context) {
                                                      known == nullptr ? nullptr : known->data())
                                           : reprise_tensor{});
   }
-  reprise_op_call call = {.attributes = context.attributes(), .shapes = &context};
+  reprise_op_call call = {.op = op, .attributes = context.attributes(), .shapes = &context};
   return ToStatus(op.shape(&kApi, &call, static_cast<int32_t>(inputs.size()), inputs.data()), call);
 }
 
@@ -124,7 +126,7 @@ absl::Status RunCompute(const reprise_op& op, const KernelContext& context) {
   for (const MutableTensorView& view : context.outputs) {
     outputs.push_back(TensorOf(view.dtype, view.shape, view.data));
   }
-  reprise_op_call call = {.attributes = context.node.attributes};
+  reprise_op_call call = {.op = op, .attributes = context.node.attributes};
   return ToStatus(op.compute(&kApi, &call, static_cast<int32_t>(inputs.size()), inputs.data(),
                              static_cast<int32_t>(outputs.size()), outputs.data()),
                   call);

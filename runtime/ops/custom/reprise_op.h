@@ -39,7 +39,7 @@ extern "C" {
 
 /* ONNX's numbers of element types (TensorProto.DataType). */
 enum {
-  REPRISE_LEFT_OUT = 0, /* an optional input that the node leaves out */
+  REPRISE_LEFT_OUT = 0, /* an optional input or output that the node leaves out */
   REPRISE_FLOAT32 = 1,
   REPRISE_UINT8 = 2,
   REPRISE_INT8 = 3,
@@ -76,7 +76,8 @@ typedef struct reprise_op_api {
   int (*attribute_string)(const reprise_op_call* call, const char* name, const char** value);
   int (*attribute_ints)(const reprise_op_call* call, const char* name, const int64_t** values,
                         size_t* count);
-  /* In `shape`: output `index` has this type. Returns 0, or 1 where that is no type. */
+  /* In `shape`: output `index` has this type. Returns 0, also for an output that the node leaves
+   * out, or 1 where that is no type or the op has no such output. */
   int (*set_output)(reprise_op_call* call, int32_t index, int32_t dtype, int32_t rank,
                     const int64_t* dims);
   /* Says why the call is about to fail. Returns 1, so that `return api->fail(call, "...")` does. */

@@ -95,6 +95,26 @@ TEST_F(RecipeStoreTest, AbsenceSaysWhatElseIsThere) {
   EXPECT_EQ(store->Read(other).miss, StoreMiss::kAbsent);
 }
 
+TEST_F(RecipeStoreTest, RecordIsFoundWhicheverModelHadItStoredAndIsKeptOnce) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Write(NameOf(1), 100, "payload").ok());
+  RecordName other = NameOf(1);
+  other.origin = 77;
+  EXPECT_TRUE(store->Has(other));
+  EXPECT_EQ(store->Read(other).payload, "payload");
+  ASSERT_TRUE(store->Write(other, 100, "better").ok());
+  EXPECT_EQ(store->Read(NameOf(1)).payload, "better");
+  ASSERT_TRUE(
+      store->Update(other, 100, [](const std::string& before) { return before + "!"; }).ok());
+  EXPECT_EQ(store->Read(NameOf(1)).payload, "better!");
+  EXPECT_EQ(store->GetStats().entries, 1);
+  store->WriteLater(NameOf(1), 100, "one");
+  store->WriteLater(other, 100, "two");
+  EXPECT_EQ(store->GetStats().pending, 1);
+  store->WritePending();
+  EXPECT_EQ(store->Read(NameOf(1)).payload, "two");
+}
+
 TEST_F(RecipeStoreTest, EveryFlippedByteOfAFileIsAMiss) {
   const auto store = Open();
   ASSERT_TRUE(store->Write(NameOf(1), 100, "what was found out").ok());

@@ -23,30 +23,6 @@ namespace fs = std::filesystem;
 constexpr char kTeam[] = "team-key-of-24-characters";
 constexpr char kOps[] = "ops-key-of-24-characters!";
 
-TEST(RightTableTest, HttpPathsHaveTheRightsOfWhatTheyDo) {
-  const std::vector<std::pair<std::pair<const char*, const char*>, Right>> cases = {
-      {{"GET", "/v2/health/live"}, Right::kNone},
-      {{"HEAD", "/v2/models/m/ready"}, Right::kNone},
-      {{"GET", "/v2/models/m/versions/3/ready"}, Right::kNone},
-      {{"POST", "/v2/models/m/ready"}, Right::kInfer},
-      {{"GET", "/v2/models/m"}, Right::kInfer},
-      {{"POST", "/v2/models/m/infer"}, Right::kInfer},
-      {{"POST", "/v1/completions"}, Right::kInfer},
-      {{"GET", "/"}, Right::kObserve},
-      {{"GET", "//"}, Right::kObserve},
-      {{"GET", "/v2/models/stats"}, Right::kObserve},
-      {{"GET", "/v2/models/m/compilations"}, Right::kObserve},
-      {{"GET", "/v2/logging"}, Right::kAdmin},
-      {{"POST", "/v2/logging"}, Right::kAdmin},
-      {{"GET", "/v2/models/m/versions/1/stats/"}, Right::kObserve},
-      {{"POST", "/v2/repository/models/m/load"}, Right::kAdmin},
-      {{"POST", "//v2/repository//models/m/unload/"}, Right::kAdmin},
-      {{"GET", "/metrics"}, Right::kMetrics}};
-  for (const auto& [call, right] : cases) {
-    EXPECT_EQ(RightOfHttp(call.first, call.second), right) << call.second;
-  }
-}
-
 TEST(RightTableTest, ServicesHaveTheRightsOfTheirMethods) {
   EXPECT_EQ(RightOfRpc("/grpc.health.v1.Health/Watch"), Right::kNone);
   EXPECT_EQ(RightOfRpc("/inference.GRPCInferenceService/ModelInfer"), Right::kInfer);

@@ -28,8 +28,9 @@ using ::testing::StartsWith;
 void Echo(const std::shared_ptr<HttpExchange>& exchange) {
   exchange->Answer([exchange] {
     const HttpRequest& request = exchange->request();
-    return HttpReply{.fields = {{"X-Field", std::string(request.Field("x-field"))}},
-                     .body = absl::StrCat(request.method, " ", request.path, " ", request.body)};
+    return HttpReply{
+        .fields = {{"X-Field", std::string(request.Field("x-field"))}},
+        .body = absl::StrCat(request.method, " ", request.path.Text(), " ", request.body)};
   });
 }
 
@@ -264,7 +265,8 @@ TEST(HttpServerTest, BodiesShareABudgetAndGiveItBack) {
   Held held;
   auto server = StartOnAnyPort({.max_body_bytes = 1000, .account = AccountOf(1500)},
                                [&](std::shared_ptr<HttpExchange> exchange) {
-                                 if (exchange->request().path == "/quick") return Echo(exchange);
+                                 if (exchange->request().path.Text() == "/quick")
+                                   return Echo(exchange);
                                  held.Handler()(std::move(exchange));
                                });
   const std::string body(1000, 'x');
@@ -322,7 +324,7 @@ TEST(HttpServerTest, RequestsThatWaitHoldUpNobody) {
   Held held;
   auto server = StartOnAnyPort({}, [&](std::shared_ptr<HttpExchange> exchange) {
     ++seen;
-    if (exchange->request().path == "/quick") return Echo(exchange);
+    if (exchange->request().path.Text() == "/quick") return Echo(exchange);
     held.Handler()(std::move(exchange));
   });
   std::vector<std::unique_ptr<RawClient>> waiting;
@@ -377,7 +379,7 @@ TEST(HttpServerTest, ClientThatWaitsBehindAnotherRequestIsNotTakenToBeGone) {
   EXPECT_FALSE(gone);
   exchange->Answer([] { return HttpReply{.body = "first"}; });
   exchange = held.Wait(1)[0];
-  EXPECT_EQ(exchange->request().path, "/2");
+  EXPECT_EQ(exchange->request().path.Text(), "/2");
   exchange->Answer([] { return HttpReply{.body = "second"}; });
   EXPECT_THAT(client.ReadUntil("second"), HasSubstr("first"));
 }
@@ -393,7 +395,7 @@ TEST(HttpServerTest, AnswerThatThrowsIsAnErrorOfItsOwn) {
 
 TEST(HttpServerTest, HandlerThatThrowsEndsItsConnectionAlone) {
   auto server = StartOnAnyPort({}, [](const std::shared_ptr<HttpExchange>& exchange) {
-    if (exchange->request().path == "/throw") throw std::bad_alloc();
+    if (exchange->request().path.Text() == "/throw") throw std::bad_alloc();
     Echo(exchange);
   });
   httplib::Client("127.0.0.1", server->port()).Get("/throw");

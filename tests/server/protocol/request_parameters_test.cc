@@ -13,7 +13,7 @@ TEST(RequestParametersTest, KnownOnesAreSet) {
   EXPECT_TRUE(SetParameter("timeout", int64_t{5}, request).ok());
   EXPECT_TRUE(SetParameter("priority", int64_t{2}, request).ok());
   EXPECT_TRUE(SetParameter("reprise.on_miss", std::string("eager"), request).ok());
-  EXPECT_TRUE(SetParameter("sequence_id", int64_t{-1}, request).ok());
+  EXPECT_TRUE(SetParameter("sequence_id", ~uint64_t{0}, request).ok());
   EXPECT_TRUE(SetParameter("sequence_start", true, request).ok());
   EXPECT_TRUE(SetParameter("sequence_end", false, request).ok());
   EXPECT_TRUE(SetParameter("triton_enable_empty_final_response", true, request).ok());
@@ -40,6 +40,7 @@ TEST(RequestParametersTest, WrongOnesAreRefusedWithTheirValue) {
   EXPECT_THAT(error("priority", int64_t{-1}), HasSubstr("priority is -1"));
   EXPECT_THAT(error("reprise.on_miss", true), HasSubstr("it is true"));
   EXPECT_THAT(error("sequence_id", 1.5), HasSubstr("a text, it is 1.5"));
+  EXPECT_THAT(error("sequence_id", int64_t{-3}), HasSubstr("an unsigned integer of 64 bits"));
   EXPECT_THAT(error("sequence_start", int64_t{1}), HasSubstr("true or false, it is 1"));
   EXPECT_THAT(error("triton_magic", int64_t{1}), HasSubstr("triton_magic"));
 }

@@ -187,6 +187,15 @@ TEST_F(RepositoryTest, NameInTwoRepositoriesIsRefused) {
   EXPECT_THAT(Names(*repository), ElementsAre("bert/!"));
 }
 
+TEST_F(RepositoryTest, NameThatIsNotUtf8IsRefusedAndShownEscaped) {
+  Write("caf\xe9/1/model.onnx", "good");
+  Write("caf\xc3\xa9/1/model.onnx", "good");
+  auto repository = Start();
+  EXPECT_THAT(Names(*repository), ElementsAre("caf\\xe9/1!", "caf\xc3\xa9/1"));
+  EXPECT_THAT(std::string(repository->Find("caf\\xe9", "").status().message()),
+              HasSubstr("the name on disk is not UTF-8"));
+}
+
 TEST_F(RepositoryTest, EmptyRepositorySettlesAtOnce) {
   auto repository = Start();
   EXPECT_THAT(Names(*repository), ElementsAre());

@@ -22,8 +22,9 @@ class RecipeStoreEngineTest : public testing::Test {
  protected:
   // A start whose writes to the store wait for no thread.
   struct Start : ServerStart {
-    explicit Start(const RecipeStoreEngineTest& test, const std::string& store = "store")
-        : ServerStart(test.folder_, {.model = {.id = {"mean", 1}}, .store = store}) {}
+    explicit Start(const RecipeStoreEngineTest& test, const std::string& name = "mean",
+                   bool frozen = false)
+        : ServerStart(test.folder_, {.model = {.id = {name, 1}}, .frozen = frozen}) {}
     Response Run(int64_t rows, int64_t length) {
       const MeanRequest tokens(rows, length);
       return ServerStart::Run(tokens.request);
@@ -106,6 +107,48 @@ TEST_F(RecipeStoreEngineTest, MostUsedRecipesAreKnownToTheNextStart) {
   Start third(*this);
   EXPECT_THAT(UsedBefore(*third.model), ElementsAre(AxisSizes{{"batch", 1}, {"sequence", 16}},
                                                     AxisSizes{{"batch", 1}, {"sequence", 128}}));
+}
+
+TEST_F(RecipeStoreEngineTest, RenamedModelFindsItsCertificateItsRecipesAndTheirUse) {
+  {
+    Start first(*this);
+    for (int i = 0; i < 3; ++i) first.Run(1, 10);
+  }
+  for (const bool frozen : {false, true}) {
+    const std::string name = frozen ? "frozen" : "renamed";
+    Start second(*this, name, frozen);
+    EXPECT_THAT(second.Logged("loaded certificate"), SizeIs(1));
+    EXPECT_THAT(second.Logged("could not find"), IsEmpty());
+    const std::vector<AxisSizes> used = UsedBefore(*second.model);
+    ASSERT_THAT(used, ElementsAre(AxisSizes{{"batch", 1}, {"sequence", 16}}));
+    absl::Status ahead;
+    second.engine->CaptureAhead(*second.model, used[0], CompileReason::kWarmup,
+                                CaptureUrgency::kUrgent,
+                                [&](const absl::Status& status) { ahead = status; });
+    EXPECT_TRUE(ahead.ok()) << ahead;
+    EXPECT_EQ(second.Run(1, 9).info.capture, CaptureOutcome::kReplayed);
+    EXPECT_THAT(second.observer.of(name).compiles, IsEmpty());
+  }
+  EXPECT_THAT(Files("recipe"), SizeIs(1));
+  EXPECT_THAT(Files("model"), SizeIs(1));
+}
+
+TEST_F(RecipeStoreEngineTest, NameKeepsItsOwnUseAndAddsStoredRecipesOfItsTwin) {
+  {
+    Start first(*this, "twin");
+    for (int i = 0; i < 6; ++i) first.Run(1, 100);
+  }
+  {
+    Start first(*this, "mean");
+    for (int i = 0; i < 3; ++i) first.Run(1, 10);
+  }
+  const AxisSizes own = {{"batch", 1}, {"sequence", 16}};
+  const AxisSizes twins = {{"batch", 1}, {"sequence", 128}};
+  EXPECT_THAT(UsedBefore(*Start(*this, "mean").model), ElementsAre(own, twins));
+  EXPECT_THAT(UsedBefore(*Start(*this, "twin").model), ElementsAre(twins, own));
+  for (const std::filesystem::path& file : Files("recipe")) std::filesystem::remove(file);
+  EXPECT_THAT(UsedBefore(*Start(*this, "mean").model), ElementsAre(own))
+      << "captures for another model's traffic";
 }
 
 TEST_F(RecipeStoreEngineTest, DamagedUsageIsNoUsage) {
