@@ -95,6 +95,7 @@ absl::Status Generator::Init() {
                                    .max_threads = options_.max_threads,
                                    .max_arena_bytes = options_.max_arena_bytes}));
   if (form.cross_page_bytes == 0) options_.rules = {};  // Prompts stand before its answers.
+  RETURN_IF_ERROR(SettleRules());
   if (form.cross_page_bytes > 0) {
     ASSIGN_OR_RETURN(encoder_,
                      PromptEncoder::Create(engine_, options_.encoder, form, options_.max_threads,
@@ -122,6 +123,23 @@ absl::Status Generator::Init() {
   return absl::OkStatus();
 }
 
+absl::Status Generator::SettleRules() {
+  DecoderRules& rules = options_.rules;
+  const int64_t ids = std::min(id_rows_, vocabulary_);
+  for (std::vector<int64_t>* never : {&rules.suppressed, &rules.suppressed_first}) {
+    std::erase_if(*never, [&](int64_t id) { return id < 0 || id >= vocabulary_; });
+  }
+  std::vector<int64_t> forced;
+  for (const auto& [place, id] : rules.forced) forced.push_back(id);
+  if (rules.forced_last.has_value()) forced.push_back(*rules.forced_last);
+  for (const int64_t id : forced) {
+    if (id >= 0 && id < ids) continue;
+    return absl::UnimplementedError(absl::StrCat(
+        "a file beside it forces id ", id, ", which is out of range [0, ", ids - 1, "]"));
+  }
+  return absl::OkStatus();
+}
+
 std::string Generator::Describe() const {
   const std::string carried = carried_ != nullptr
                                   ? "run on them too"
@@ -145,8 +163,24 @@ absl::Status Generator::CheckPages(const SequenceRequest& request) const {
       "the prompt needs ", needed, " pages, and there are ", pages_->options().max_pages));
 }
 
-absl::Status Generator::CheckRequest(const SequenceRequest& shared) const {
-  const GenerationRequest& request = shared.asked;
+absl::Status Generator::CheckDraws(const SequenceRequest& request) const {
+  const SamplingOptions& sampling = request.asked.sampling;
+  const DecoderRules& rules = options_.rules;
+  const bool lists = !sampling.allowed_ids.empty() || sampling.min_tokens > 0;
+  const auto given = static_cast<int64_t>(request.asked.ids.size());
+  const int64_t first = rules.FirstFree(given) - given;  // the number of the first draw
+  if (!lists || first >= sampling.max_tokens) return absl::OkStatus();
+  const int64_t ids = std::min(id_rows_, vocabulary_);
+  std::vector<int64_t> never = rules.suppressed;
+  if (first + 1 < sampling.max_tokens) {
+    RETURN_IF_ERROR(sampling.CheckAnyLeft(ids, never, first + 1 < sampling.min_tokens));
+  }
+  absl::c_copy(rules.suppressed_first, std::back_inserter(never));
+  return sampling.CheckAnyLeft(ids, never, first < sampling.min_tokens);
+}
+
+absl::Status Generator::SettleRequest(SequenceRequest& shared) const {
+  GenerationRequest& request = shared.asked;
   const auto size = static_cast<int64_t>(request.ids.size());
   if (shared.cross.has_value()) {
     RETURN_IF_ERROR(encoder_->Check(shared.cross->prompt));
@@ -169,9 +203,10 @@ absl::Status Generator::CheckRequest(const SequenceRequest& shared) const {
                                                    request.ids[i], " at ", i,
                                                    " is out of range [0, ", id_rows_ - 1, "]"));
   }
+  RETURN_IF_ERROR(request.sampling.Settle(vocabulary_, options_.eos_ids));
   RETURN_IF_ERROR(request.beams.Check(request.sampling.n));
   RETURN_IF_ERROR(CheckBeamPages(shared));
-  return request.sampling.Check(vocabulary_);
+  return CheckDraws(shared);
 }
 
 absl::Status Generator::CheckOpen() const {
@@ -193,7 +228,7 @@ absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest 
     cross.length = encoder_->LengthOf(cross.prompt);
     asked.ids = asked.decoder_ids.empty() ? options_.rules.start : std::move(asked.decoder_ids);
   }
-  RETURN_IF_ERROR(CheckRequest(*shared));
+  RETURN_IF_ERROR(SettleRequest(*shared));
   {
     // Overload is told before any work is spent on the request.
     MutexLock lock(mutex_);
@@ -208,7 +243,7 @@ absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest 
     const SamplingOptions& sampling = shared->asked.sampling;
     const int64_t room = context_ - static_cast<int64_t>(shared->asked.ids.size());
     shared->group.emplace(
-        BeamGroup{.search = BeamSearch(beams, {.stops = StopsOf(sampling),
+        BeamGroup{.search = BeamSearch(beams, {.stops = sampling.stop_ids,
                                                .min_tokens = sampling.min_tokens,
                                                .max_tokens = std::min(sampling.max_tokens, room)}),
                   .beams = {first.get()},
@@ -227,21 +262,16 @@ absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest 
   return shared->handle;
 }
 
-std::vector<int64_t> Generator::StopsOf(const SamplingOptions& sampling) const {
-  std::vector<int64_t> stops = sampling.stop_ids;
-  if (!sampling.ignore_eos) absl::c_copy(options_.eos_ids, std::back_inserter(stops));
-  return stops;
-}
-
 Generator::SequencePtr Generator::NewSequence(const std::shared_ptr<SequenceRequest>& request,
                                               int64_t answer) const {
   auto sequence = std::make_unique<Sequence>();
   sequence->request = request;
   sequence->answer = answer;
   sequence->tokens = request->asked.ids;
-  const SamplingOptions& sampling = request->asked.sampling;
-  std::vector<int64_t> stops = StopsOf(sampling);
-  sequence->sampler.emplace(sampling, std::move(stops), static_cast<uint64_t>(answer));
+  // The answers share what the request says.
+  sequence->sampler.emplace(
+      std::shared_ptr<const SamplingOptions>(request, &request->asked.sampling),
+      static_cast<uint64_t>(answer));
   for (const int64_t id : request->asked.ids) sequence->sampler->AddPrompt(id);
   return sequence;
 }

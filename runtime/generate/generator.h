@@ -120,10 +120,12 @@ class Generator {
   Generator(Engine& engine, std::shared_ptr<const Model> model, GeneratorOptions options);
   absl::Status Init();
 
-  // INVALID_ARGUMENT where the request can never be served.
-  absl::Status CheckRequest(const SequenceRequest& request) const;
+  // UNIMPLEMENTED naming an id that is forced and not the model's.
+  absl::Status SettleRules();
+  // Its lists of ids are settled. INVALID_ARGUMENT where the request can never be served.
+  absl::Status SettleRequest(SequenceRequest& request) const;
+  absl::Status CheckDraws(const SequenceRequest& request) const;
   absl::Status CheckBeamPages(const SequenceRequest& request) const;
-  std::vector<int64_t> StopsOf(const SamplingOptions& sampling) const;
   absl::Status CheckPages(const SequenceRequest& request) const;
   absl::Status CheckOpen() const REQUIRES(mutex_);
   SequencePtr NewSequence(const std::shared_ptr<SequenceRequest>& request, int64_t answer) const;

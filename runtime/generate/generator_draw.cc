@@ -93,13 +93,11 @@ void Generator::Fork(Sequence& sequence, absl::Span<const float> scores) {
 }
 
 void Generator::Draw(Sequence& sequence, absl::Span<float> scores) {
-  std::vector<int64_t> allowed;
-  if (const auto forced = ForcedNext(sequence); forced.has_value()) {
-    allowed.push_back(*forced);
-  } else {
+  const std::optional<int64_t> forced = ForcedNext(sequence);
+  if (!forced.has_value()) {
     for (const int64_t id : NeverNext(sequence)) scores[static_cast<size_t>(id)] = kNever;
   }
-  absl::StatusOr<SampledToken> token = sequence.sampler->Draw(scores, allowed);
+  absl::StatusOr<SampledToken> token = sequence.sampler->Draw(scores, forced);
   if (!token.ok()) return End(sequence, Ending::kError, token.status());
   if (token->id >= id_rows_) {
     return End(sequence, Ending::kError,
