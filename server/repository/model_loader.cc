@@ -72,6 +72,7 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .precision = settings.precision,
           .precision_ops = std::move(precision_ops),
           .fusion = settings.fusion,
+          .one_order = settings.generation && FindEncoderDecoder(path).has_value(),
           .fills = settings.fills,
           .capture = settings.capture == CaptureMode::kInline       ? CapturePolicy::kInline
                      : settings.capture == CaptureMode::kBackground ? CapturePolicy::kBackground
