@@ -15,11 +15,6 @@
 #include "runtime/passes/paged/place_values.h"
 
 namespace reprise {
-namespace {
-
-constexpr int64_t kMostSetBacks = 3;
-
-}  // namespace
 
 std::string GenerationWait::Text() const {
   constexpr int64_t kNoticedNs = 1'000'000;
@@ -134,8 +129,8 @@ absl::Status Generator::SettleRules() {
   if (rules.forced_last.has_value()) forced.push_back(*rules.forced_last);
   for (const int64_t id : forced) {
     if (id >= 0 && id < ids) continue;
-    return absl::UnimplementedError(absl::StrCat(
-        "a file beside it forces id ", id, ", which is out of range [0, ", ids - 1, "]"));
+    return absl::UnimplementedError(absl::StrCat("a file beside it forces id ", id,
+                                                 ", which is out of range [0, ", ids - 1, "]"));
   }
   return absl::OkStatus();
 }
@@ -209,11 +204,18 @@ absl::Status Generator::SettleRequest(SequenceRequest& shared) const {
   return CheckDraws(shared);
 }
 
-absl::Status Generator::CheckOpen() const {
+absl::Status Generator::CheckOpen(const KeyShare& share) const {
   if (closed_) return absl::UnavailableError("the model is unloaded");
-  if (waiting_count_ < options_.max_waiting) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      waiting_count_.load(), " requests wait already, and ", options_.max_waiting, " may"));
+  if (share.waiting < options_.max_waiting) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(share.waiting, " requests wait already, and ", options_.max_waiting, " may"));
+}
+
+std::shared_ptr<KeyShare> Generator::ShareOf(const GenerationRequest& request) {
+  std::shared_ptr<KeyShare>& share = shares_[request.key];
+  if (share == nullptr) share = std::make_shared<KeyShare>();
+  share->weight = request.weight;
+  return share;
 }
 
 absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest request) {
@@ -232,8 +234,12 @@ absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest 
   {
     // Overload is told before any work is spent on the request.
     MutexLock lock(mutex_);
-    RETURN_IF_ERROR(CheckOpen());
+    shared->share = ShareOf(shared->asked);
+    RETURN_IF_ERROR(CheckOpen(*shared->share));
   }
+  // A priority of 0 stands for the middle one.
+  const uint64_t priority = shared->asked.priority;
+  shared->rank = priority == 0 ? UINT64_MAX / 2 : priority;
   shared->handle = std::make_shared<Generation>();
   shared->start_ns = engine_.options().clock->NowNs();
   std::optional<uint64_t>& seed = shared->asked.sampling.seed;
@@ -251,13 +257,13 @@ absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest 
   }
   // The limit is looked at and counted in one step: others may have come meanwhile.
   MutexLock lock(mutex_);
-  RETURN_IF_ERROR(CheckOpen());
+  RETURN_IF_ERROR(CheckOpen(*shared->share));
   shared->arrival = arrivals_++;
   shared->wait.prompts_before = prompts_left_ + static_cast<int64_t>(submitted_.size());
   shared->wait.tokens_before = prompt_tokens_left_;
   prompt_tokens_left_ += first->missing();
   submitted_.push_back(std::move(first));
-  ++waiting_count_;
+  ++shared->share->waiting;
   changed_.NotifyAll();
   return shared->handle;
 }
@@ -324,8 +330,7 @@ bool Generator::Step() {
 PlannedStep Generator::Plan() {
   std::vector<Sequence*> ready;
   for (const SequencePtr& one : running_) {
-    if (one->offered || one->request->handle->unread() >= options_.max_unread) continue;
-    ready.push_back(one.get());
+    if (!one->offered) ready.push_back(one.get());
   }
   PlannedStep step = PlanStep(
       ready, Limits(), [&](Sequence& sequence, int64_t count) { return MakeRoom(sequence, count); },
@@ -349,17 +354,11 @@ PlannedStep Generator::Plan() {
 }
 
 void Generator::WaitAgain(Sequence& sequence) {
-  if (sequence.set_back > kMostSetBacks) {
-    return End(sequence, Ending::kError,
-               absl::ResourceExhaustedError(absl::StrCat(
-                   "the pages of the sequence were taken ", sequence.set_back,
-                   " times: ", pages_->options().max_pages, " pages are too few for what runs")));
-  }
+  if (EndIfTakenTooOften(sequence)) return;
   const auto place =
       absl::c_find_if(running_, [&](const SequencePtr& one) { return one.get() == &sequence; });
-  waiting_.push_front(std::move(*place));
+  PutBack(std::move(*place));
   running_.erase(place);
-  ++waiting_count_;
 }
 
 void Generator::Learn(const PlannedStep& step, int64_t ns) {
@@ -381,6 +380,7 @@ void Generator::Close(const absl::Status& status) {
   }
   for (SequencePtr& sequence : taken) waiting_.push_back(std::move(sequence));
   for (const SequencePtr& sequence : running_) End(*sequence, Ending::kError, status);
+  for (const SequencePtr& sequence : stalled_) End(*sequence, Ending::kError, status);
   for (const SequencePtr& sequence : waiting_) End(*sequence, Ending::kError, status);
   EraseEnded();
   if (pages_ != nullptr) Publish();
@@ -388,6 +388,7 @@ void Generator::Close(const absl::Status& status) {
 
 void Generator::Publish() {
   counts_.running = static_cast<int64_t>(running_.size());
+  counts_.stalled = static_cast<int64_t>(stalled_.size());
   counts_.waiting = counts_.set_back = 0;
   for (const SequencePtr& one : waiting_)
     ++(one->set_back > 0 ? counts_.set_back : counts_.waiting);
@@ -403,6 +404,9 @@ void Generator::Publish() {
   absl::c_for_each(running_, add);
   absl::c_for_each(waiting_, add);
   MutexLock lock(mutex_);
+  for (const auto& [key, share] : shares_) share->waiting = 0;
+  for (const SequencePtr& one : waiting_) ++one->request->share->waiting;
+  for (const SequencePtr& one : submitted_) ++one->request->share->waiting;
   stats_ = counts_;
   prompts_left_ = prompts;
   prompt_tokens_left_ = tokens;

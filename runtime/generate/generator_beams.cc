@@ -10,9 +10,8 @@
 namespace reprise {
 
 std::optional<int64_t> Generator::ForcedNext(const Sequence& sequence) const {
-  return options_.rules.ForcedAt(
-      static_cast<int64_t>(sequence.tokens.size()),
-      sequence.request->asked.sampling.max_tokens - sequence.drawn());
+  return options_.rules.ForcedAt(static_cast<int64_t>(sequence.tokens.size()),
+                                 sequence.request->asked.sampling.max_tokens - sequence.drawn());
 }
 
 std::vector<int64_t> Generator::NeverNext(const Sequence& sequence) const {
@@ -109,11 +108,7 @@ Generator::SequencePtr Generator::CopyOfBeam(const Sequence& parent) {
 }
 
 void Generator::AddBeam(SequencePtr beam, bool runs) {
-  if (!runs) {
-    waiting_.push_front(std::move(beam));
-    ++waiting_count_;
-    return;
-  }
+  if (!runs) return PutBack(std::move(beam));
   // Behind those of its request, which came before it.
   const auto place = std::find_if(running_.rbegin(), running_.rend(), [&](const SequencePtr& one) {
     return one->request == beam->request;

@@ -79,8 +79,7 @@ void Generator::Fork(Sequence& sequence, absl::Span<const float> scores) {
     if (other->missing() > 0) {
       // Without a page for a copy the end of the prompt is computed again.
       DropPages(*other, *pages_);
-      waiting_.push_front(std::move(other));
-      ++waiting_count_;
+      PutBack(std::move(other));
       continue;
     }
     Sequence& begun = *other;

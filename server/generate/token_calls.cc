@@ -118,8 +118,8 @@ absl::Status CheckPrompt(const Generator& generator, const TokenRequest& request
                    generator.takes_ids() ? "ids" : "float32 numbers"));
 }
 
-// When the answer must be whole: the transport's deadline or its own timeout, whichever comes first;
-// 0: there is none. A timeout beyond what the clock counts is none.
+// When the answer must be whole: the transport's deadline or its own timeout, whichever comes
+// first; 0: there is none. A timeout beyond what the clock counts is none.
 int64_t DeadlineOf(const TokenRequest& request, int64_t start_ns) {
   int64_t end_ns = 0;
   const int64_t timeout_us = request.parameters.timeout_us.value_or(0);
@@ -221,9 +221,10 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest reques
       .beams = parameters.beams,
       .priority = parameters.priority,
       .deadline_ns = DeadlineOf(request, start_ns),
-      .owner = parameters.cache_salt.empty()
-                   ? 0
-                   : static_cast<int64_t>(Hash64(parameters.cache_salt) | 1),
+      .owner = {.key = request.key == nullptr ? 0 : request.key->page_owner(),
+                .salt = parameters.cache_salt.empty() ? 0 : Hash64(parameters.cache_salt) | 1},
+      .key = request.key == nullptr ? "" : request.key->name(),
+      .weight = request.key == nullptr ? 1 : request.key->weight(),
       .counts_unread = counts_unread};
   const Clock& clock = clock_;
   wanted.on_event = [info, on_tokens = std::move(on_tokens), version = found.version, start_ns,

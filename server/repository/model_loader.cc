@@ -167,6 +167,7 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
         events.OnGeneration({.running = stats.running,
                              .waiting = stats.waiting,
                              .set_back = stats.set_back,
+                             .stalled = stats.stalled,
                              .pages_used = stats.pages_used,
                              .pages_free = stats.pages_free,
                              .pages_shared = stats.pages_shared,
