@@ -180,7 +180,7 @@ class ModelQueue {
 
   const QueueOptions<Item> options_;
   Shares& shares_;
-  std::list<LaneType> lanes_;    // in the order in which they came
+  std::list<LaneType> lanes_;    // sorted by arrival
   std::list<ItemPointer> held_;  // unordered, of all lanes
   int64_t ready_ = 0;            // items in lanes
   int64_t next_number_ = 1;

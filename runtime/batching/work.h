@@ -65,7 +65,7 @@ class WorkItem {
   struct Place {
     ModelQueue<Item>* queue = nullptr;  // null: in no queue
     RunningBatch<Item>* run = nullptr;  // null: no stream runs it, or nobody waits for it any more
-    Lane<Item>* lane = nullptr;         // of that queue
+    Lane<Item>* lane = nullptr;         // one of that queue
     typename std::list<std::shared_ptr<Item>>::iterator position;
     int64_t enqueued_ns = 0;
     int64_t arrival = 0;  // order of arrival in the queue

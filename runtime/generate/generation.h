@@ -59,7 +59,7 @@ struct GenerationRequest {
   int64_t deadline_ns = 0;  // 0: none
   PageOwner owner;          // prefixes are shared among requests of one owner alone
   std::string key;          // whose request it is: each key has its share of the generator
-  double weight = 1;        // of that share, above 0
+  double weight = 1;        // the weight of that share, above 0
   // Events count as not taken until Generation::Took says otherwise.
   bool counts_unread = false;
   // Called on the thread that steps, once a token; the last call has `last` set.

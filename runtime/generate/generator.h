@@ -150,8 +150,8 @@ class Generator {
   void CountShares();
   // Whether `a` gets a place before `b`: of the key that has less, or sooner among those of a key.
   static bool IsNext(const Sequence& a, const Sequence& b);
-  // A place for one more of a key that has less than another: the last one of that waits again.
-  // False: nobody has so much more.
+  // Makes a place for one more of a key that has less than another: the last one of that waits
+  // again. False: nobody has more than it would have then.
   bool MakeWay(const KeyShare& wanting);
   // Drops the pages of one that has none to compute: it stalls, or waits. False: nobody holds any.
   bool Reclaim(const Sequence& wanting);
@@ -220,7 +220,7 @@ class Generator {
   // Used by the thread that steps alone.
   std::vector<SequencePtr> running_;  // sorted by rank, then by arrival
   std::deque<SequencePtr> waiting_;
-  std::deque<SequencePtr> stalled_;  // in the order in which they did
+  std::deque<SequencePtr> stalled_;  // sorted by when they did
   std::vector<Sequence*> dropped_;   // set back while a step is planned
   double prompt_token_ns_ = 0;       // as measured
   bool encoded_ = false;             // a prompt, for the next step
@@ -237,7 +237,7 @@ class Generator {
   // Prompts that are not computed yet: those of the last step, and the tokens of later ones too.
   int64_t prompts_left_ GUARDED_BY(mutex_) = 0;
   int64_t prompt_tokens_left_ GUARDED_BY(mutex_) = 0;
-  std::map<std::string, std::shared_ptr<KeyShare>> shares_ GUARDED_BY(mutex_);  // by key
+  std::map<std::string, std::shared_ptr<KeyShare>> shares_ GUARDED_BY(mutex_);  // keyed by key
   std::atomic<uint64_t> seeds_{0};
   GeneratorStats counts_;  // used by the thread that steps alone
 };

@@ -18,7 +18,7 @@ struct KeyShare {
   int64_t running = 0;       // sequences, as last counted
   double prompt_tokens = 0;  // that were computed, by its weight
 
-  // What it would have, by its weight, with `more` sequences more.
+  // Returns the sequences that it has, and `more`, by its weight.
   double Load(int64_t more = 0) const { return static_cast<double>(running + more) / weight; }
 };
 

@@ -44,7 +44,7 @@ struct SequenceRequest {
   std::optional<BeamGroup> group;   // where answers are searched for
   std::shared_ptr<Generation> handle;
   std::shared_ptr<KeyShare> share;
-  uint64_t rank = 0;    // among those of its key: its priority, 0 once it has waited for long
+  uint64_t rank = 0;    // its priority among those of its key; 0 once it has waited for long
   int64_t arrival = 0;  // its place among all requests
   int64_t start_ns = 0;
   int64_t open_answers = 1;

@@ -42,7 +42,7 @@ class Planner {
       const auto part = static_cast<int64_t>(std::ceil(budget * lane.share->weight / weights));
       AddLane(lane, std::min(part, left_));
     }
-    // What some leave is for the others.
+    // The others share what some leave.
     for (const Lane& lane : lanes) {
       for (Sequence* sequence : lane.prompts) Add(*sequence, left_);
     }

@@ -49,7 +49,7 @@ class CpuDevice final : public Device {
                                  absl::Span<const std::optional<Tensor>> inputs) const override;
 
  private:
-  // Of `other`, with one order of sums a node.
+  // `other` with one order of sums a node.
   explicit CpuDevice(const cpu::CpuTarget& other);
 
   absl::Status openblas_status_;  // Set before target_.

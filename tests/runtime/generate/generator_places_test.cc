@@ -44,7 +44,7 @@ TEST_F(GeneratorPlacesTest, ClientsThatDoNotReadGiveTheirPlacesToOthers) {
   ASSERT_TRUE(Submit(Ask(Prompt(9, 3), 10), other).ok());
   RunAll();
   EXPECT_EQ(other.ids.size(), 10u);
-  // One that reads a little goes on as much, and its tokens are those of a client that reads all.
+  // One that reads three goes on by three, and its tokens are those of a client that reads all.
   Told whole;
   ASSERT_TRUE(Submit(Ask(Prompt(5, 2), 12), whole).ok());
   stalled[2].handle->Took(3);

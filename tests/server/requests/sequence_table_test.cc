@@ -102,7 +102,7 @@ class SequenceTableTest : public ::testing::Test {
   static constexpr char kBytes[16] = {};
   FakeClock clock;
   int deadlines = 0;
-  std::shared_ptr<KeyUse> key;  // of the requests that come next, and the text of their ids
+  std::shared_ptr<KeyUse> key;  // the key of the requests that come next, and the text of their ids
   std::string text;
   std::shared_ptr<const Servable> servable_;
   std::shared_ptr<SequenceTable> table;

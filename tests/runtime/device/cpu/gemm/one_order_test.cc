@@ -92,7 +92,7 @@ TEST_P(OneOrderTest, ProductsHaveOneAtAnyNumberOfRowsWhoeverMultiplies) {
   }
 }
 
-// What the promise costs: others choose by the number of rows.
+// Devices without the promise choose by the number of rows.
 TEST(GemmOrderTest, OthersMayMultiplyManyRowsByTheTileUnit) {
   const CpuTarget target(Isa::kAmx, GemmProvider::kOwn);
   EXPECT_GT(OrdersOf(target, Form::kFloat).size(), 1u);
