@@ -46,6 +46,7 @@ class CountingModelEvents final : public ModelEvents {
     set(metrics_.sequences, "running", record.running);
     set(metrics_.sequences, "waiting", record.waiting);
     set(metrics_.sequences, "set_back", record.set_back);
+    set(metrics_.sequences, "stalled", record.stalled);
     set(metrics_.pages, "used", record.pages_used);
     set(metrics_.pages, "free", record.pages_free);
     set(metrics_.pages, "shared", record.pages_shared);

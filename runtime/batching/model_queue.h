@@ -1,5 +1,8 @@
 // ModelQueue: the requests of one model that wait, and which of them go into one replay.
 //
+// Those of each share wait in a lane of their own. A batch is formed around the first item of the
+// lane whose share has had the least; others join it.
+//
 // The methods are in model_queue-inl.h, for the file that makes them for its items.
 //
 // Threads: not safe; the scheduler guards every call with its mutex.
@@ -10,7 +13,6 @@
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/batching/drain_rate.h"
+#include "runtime/batching/lane.h"
 #include "runtime/batching/running_batch.h"
 #include "runtime/batching/work.h"
 
@@ -51,7 +54,8 @@ template <typename Item>
 struct QueueOptions {
   std::string name;  // "minilm version 1", for errors
 
-  // Limits on what waits. The defaults admit 64 full batches of 4096 tokens.
+  // Limits on what waits. The defaults admit 64 full batches of 4096 tokens. Where several shares
+  // wait, one that has less than its part of a limit is let in beyond it.
   int64_t max_requests = 16384;
   int64_t max_tokens = 64 * 4096;
   // This many requests may wait whatever their tokens, so that large ones, such as images whose
@@ -82,6 +86,7 @@ template <typename Item>
 class ModelQueue {
  public:
   using ItemPointer = std::shared_ptr<Item>;
+  using LaneType = Lane<Item>;
   using Release = std::function<void(int64_t number, absl::Status status)>;
   // Items that are to be dropped with their place.why. A list, so that they move there whether or
   // not there is memory left: an item in no queue and in no such list is never answered.
@@ -93,11 +98,14 @@ class ModelQueue {
     std::list<RunningBatch<Item>> run;  // one, with all of the items, once the batch is taken
   };
 
-  explicit ModelQueue(QueueOptions<Item> options) : options_(std::move(options)) {}
+  // `shares` outlives the queue.
+  ModelQueue(QueueOptions<Item> options, Shares& shares)
+      : options_(std::move(options)), shares_(shares) {}
   ModelQueue(const ModelQueue&) = delete;
   ModelQueue& operator=(const ModelQueue&) = delete;
 
-  // All items or none. They wait behind those of their priority and before those of higher numbers.
+  // All items, which have one share and one priority, or none. In their lane they wait behind those
+  // of their priority and before those of higher numbers, but for who has waited for long.
   absl::Status Push(absl::Span<const ItemPointer> items, int64_t now_ns);
   // The item must be in this queue; it moves to `dropped`.
   void Remove(const ItemPointer& item, const absl::Status& why, Dropped& dropped);
@@ -118,11 +126,17 @@ class ModelQueue {
   void PutBack(int64_t number, const absl::Status& status, Dropped& dropped);
 
   // Nothing to take; items may be held back.
-  bool empty() const { return items_.empty(); }
+  bool empty() const { return ready_ == 0; }
   // Nothing waits at all.
-  bool idle() const { return items_.empty() && held_.empty(); }
+  bool idle() const { return empty() && held_.empty(); }
   bool may_run() const { return options_.max_running == 0 || running < options_.max_running; }
-  int64_t depth() const { return static_cast<int64_t>(items_.size() + held_.size()); }
+  int64_t depth() const { return ready_ + static_cast<int64_t>(held_.size()); }
+  // How much the share has had that is next here, and when it had its turn here. The queue must not
+  // be empty.
+  std::pair<double, int64_t> Next() const {
+    const LaneType& front = FrontLane();
+    return {front.share->had, front.turn};
+  }
   int64_t tokens() const { return tokens_; }
   int64_t earliest_deadline_ns() const;
   const QueueOptions<Item>& options() const { return options_; }
@@ -132,8 +146,19 @@ class ModelQueue {
 
   // Kept by the scheduler.
   int64_t running = 0;  // replays of this model now
+  int64_t looked = 0;   // the last round in which it was asked for a batch
 
  private:
+  const LaneType& FrontLane() const;
+  // The lane for an item, made where there is none.
+  LaneType& LaneOf(const WorkShape& shape);
+  // Items that have waited for long go before others of their lane.
+  void Age(LaneType& lane, int64_t now_ns);
+  // Whether `added` of something fit, of which `waiting` are there, `own` in `lane`.
+  absl::Status CheckLimit(const char* unit, const LaneType& lane, int64_t waiting, int64_t own,
+                          int64_t added, int64_t limit) const;
+  // The part of all that waits that is for `lane`, by weights.
+  double PartOf(const LaneType& lane) const;
   // The front item and what best goes with it.
   Batch Form() const;
   enum class Start { kNow, kLater, kHeld };
@@ -145,22 +170,22 @@ class ModelQueue {
   bool WorthWaiting(const Batch& batch) const;
   // Moves the item to `to`. Needs no memory, like all that moves items.
   void Unlink(const ItemPointer& item, std::list<ItemPointer>& to);
-  // Into items_, behind those of its priority that came before it.
+  // Into its lane, behind those of its rank that came before it.
   void Link(std::list<ItemPointer>& from, typename std::list<ItemPointer>::iterator position);
   void RemoveExpired(std::list<ItemPointer>& items, int64_t now_ns, Dropped& dropped);
   void ReportDepth() const;
   // Whether an item of `priority` would have to wait too long.
-  absl::Status CheckWait(uint64_t priority) const;
+  absl::Status CheckWait(const LaneType& lane, uint64_t priority) const;
   void CountTokens(const Item& item, int sign);
 
   const QueueOptions<Item> options_;
-  std::list<ItemPointer> items_;
-  std::list<ItemPointer> held_;  // unordered
+  Shares& shares_;
+  std::list<LaneType> lanes_;    // sorted by arrival
+  std::list<ItemPointer> held_;  // unordered, of all lanes
+  int64_t ready_ = 0;            // items in lanes
   int64_t next_number_ = 1;
   int64_t next_arrival_ = 0;
   int64_t tokens_ = 0;
-  int64_t held_tokens_ = 0;
-  std::map<uint64_t, int64_t> tokens_by_priority_;  // held ones among them
   DrainRate rate_;
   int64_t bytes_ = 0;
   int64_t with_deadline_ = 0;  // so that queues without deadlines are not searched for them

@@ -28,9 +28,10 @@ void Scheduler<Item>::Drop(const Dropped& dropped) {
 
 template <typename Item>
 std::shared_ptr<ModelQueue<Item>> Scheduler<Item>::AddModel(QueueOptions<Item> options) {
-  const auto queue = std::make_shared<Queue>(std::move(options));
+  std::shared_ptr<Queue> queue;
   {
     MutexLock lock(mutex_);
+    queue = std::make_shared<Queue>(std::move(options), shares_);
     queues_.push_back(queue);
   }
   return std::shared_ptr<Queue>(queue.get(), [this](Queue* gone) {
@@ -97,12 +98,28 @@ void Scheduler<Item>::Cancel(const std::shared_ptr<Item>& item) {
 }
 
 template <typename Item>
+typename std::list<std::shared_ptr<ModelQueue<Item>>>::iterator Scheduler<Item>::NextQueueLocked() {
+  auto next = queues_.end();
+  std::pair<double, int64_t> least;
+  for (auto it = queues_.begin(); it != queues_.end(); ++it) {
+    const Queue& queue = **it;
+    if (queue.empty() || !queue.may_run() || queue.looked == round_) continue;
+    const std::pair<double, int64_t> of_queue = queue.Next();
+    if (next != queues_.end() && of_queue >= least) continue;
+    next = it;
+    least = of_queue;
+  }
+  return next;
+}
+
+template <typename Item>
 std::optional<typename Scheduler<Item>::Batch> Scheduler<Item>::TakeLocked(int64_t now_ns,
                                                                            int64_t& wake_ns,
                                                                            Dropped& dropped) {
-  for (auto it = queues_.begin(); it != queues_.end(); ++it) {
+  ++round_;
+  for (auto it = NextQueueLocked(); it != queues_.end(); it = NextQueueLocked()) {
     Queue& queue = **it;
-    if (queue.empty() || !queue.may_run()) continue;
+    queue.looked = round_;
     queue.RemoveExpired(now_ns, dropped);
     if (queue.empty()) continue;
     const auto make_release = [&]() -> typename Queue::Release {
@@ -117,7 +134,6 @@ std::optional<typename Scheduler<Item>::Batch> Scheduler<Item>::TakeLocked(int64
                    .builder = std::move(taken->builder),
                    .taken_ns = now_ns,
                    .run = &taken->run.front()};
-    queues_.splice(queues_.end(), queues_, it);  // its turn is over
     ++queue.running;
     CountRunning(batch, now_ns, 1);
     runs_.splice(runs_.end(), taken->run);

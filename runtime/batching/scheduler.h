@@ -1,9 +1,10 @@
 // Scheduler: gives streams their next batch, fairly across models.
 //
 // A stream that asks takes what is queued at once; a delay is waited only by a stream that has
-// nothing else to do. Models with work take turns. Cancelled and expired requests leave before any
-// work is spent on them; those that a stream runs already are answered at once, and the stream is
-// told to stop when nobody waits for its batch any more (see RunningBatch).
+// nothing else to do. Shares are served by their weights (see Lane); the models of a share that
+// have work take turns. Cancelled and expired requests leave before any work is spent on them;
+// those that a stream runs already are answered at once, and the stream is told to stop when nobody
+// waits for its batch any more (see RunningBatch).
 //
 // A batch whose recipe is being captured is held back meanwhile: its items still wait, expire and
 // can be cancelled, and no stream waits for it.
@@ -105,6 +106,9 @@ class Scheduler {
   using Dropped = typename Queue::Dropped;
   std::optional<Batch> TakeLocked(int64_t now_ns, int64_t& wake_ns, Dropped& dropped)
       REQUIRES(mutex_);
+  // The queue to ask next in this round, whose next share has had the least; of equal ones the one
+  // whose turn it is. The end: there is none.
+  typename std::list<std::shared_ptr<Queue>>::iterator NextQueueLocked() REQUIRES(mutex_);
   // The items that `queue` holds back under `number` may be tried again, or have failed.
   void PutBack(const std::shared_ptr<Queue>& queue, int64_t number, const absl::Status& status);
   int64_t ExpireLocked(int64_t now_ns, Dropped& dropped) REQUIRES(mutex_);
@@ -125,10 +129,12 @@ class Scheduler {
   const StuckEvents events_;
   // Guarded.
   mutable Mutex mutex_;
-  CondVar work_;       // something to take may have come
-  CondVar deadlines_;  // the earliest deadline may have changed
-  CondVar idle_;       // the last batch may have finished
-  std::list<std::shared_ptr<Queue>> queues_ GUARDED_BY(mutex_);  // ordered by turns
+  CondVar work_;                      // something to take may have come
+  CondVar deadlines_;                 // the earliest deadline may have changed
+  CondVar idle_;                      // the last batch may have finished
+  Shares shares_ GUARDED_BY(mutex_);  // comes before the queues
+  std::list<std::shared_ptr<Queue>> queues_ GUARDED_BY(mutex_);
+  int64_t round_ GUARDED_BY(mutex_) = 0;
   std::list<RunningBatch<Item>> runs_ GUARDED_BY(mutex_);
   WorkLoad load_running_ GUARDED_BY(mutex_);
   int64_t busy_ns_ GUARDED_BY(mutex_) = 0;   // the time of batches that have finished

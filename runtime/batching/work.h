@@ -29,6 +29,8 @@ template <typename Item>
 class ModelQueue;
 template <typename Item>
 class RunningBatch;
+template <typename Item>
+struct Lane;
 
 inline constexpr int64_t kNoDeadline = std::numeric_limits<int64_t>::max();
 
@@ -46,7 +48,10 @@ struct WorkShape {
   // Times on the scheduler's clock: when it must have been started, and when it must be answered.
   int64_t deadline_ns = kNoDeadline;
   int64_t end_ns = kNoDeadline;
-  uint64_t priority = 0;  // lower goes first
+  uint64_t priority = 0;  // lower goes first among those of its share
+  // Whose request it is: what waits of several is taken by their weights.
+  uint64_t share = 0;
+  double weight = 1;  // above 0
 };
 
 // Ownership: items are shared by the queue and by whoever may cancel them.
@@ -60,10 +65,12 @@ class WorkItem {
   struct Place {
     ModelQueue<Item>* queue = nullptr;  // null: in no queue
     RunningBatch<Item>* run = nullptr;  // null: no stream runs it, or nobody waits for it any more
+    Lane<Item>* lane = nullptr;         // one of that queue
     typename std::list<std::shared_ptr<Item>>::iterator position;
     int64_t enqueued_ns = 0;
     int64_t arrival = 0;  // order of arrival in the queue
     int64_t held = 0;     // not 0: held back under this number
+    bool aged = false;    // it has waited for long: goes before all of its lane that have not
     absl::Status why;     // why it is about to be dropped
   } place;
 

@@ -48,6 +48,11 @@ struct KernelOption {
   // that the answer depends on. It is equal for all options of a node that are worth timing, and
   // for all nodes with the same answer; empty: the first option is taken.
   std::string question;
+  // The order in which it adds: options of one node with the same one give the same bits, and so do
+  // those of nodes that differ in their number of rows alone. Empty: its name.
+  std::string order;
+
+  const std::string& Order() const { return order.empty() ? kernel : order; }
 };
 
 struct BoundKernel {
@@ -68,6 +73,11 @@ class Device {
   // Text that is equal exactly when recipes are interchangeable: CPU model, ISA cap, kernel
   // versions. Part of the key.
   virtual std::string fingerprint() const = 0;
+
+  // The same device for models whose rows keep their bits at any number of rows, timed or not: a
+  // node's options have one order of sums, which does not hang on its number of rows. It is part of
+  // this, and prepares parameters as this does.
+  virtual const Device& one_order() const { return *this; }
 
   // Ways to run the node, cheapest estimate first; empty when only the reference kernel can. The
   // first option wants a parameter in a form that other nodes share; a form that only a later

@@ -1,6 +1,7 @@
 // DecoderRules: what stands beside a model's files about how its answers begin and end.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,7 +12,9 @@ namespace reprise {
 struct DecoderRules {
   // Ids in front of the first new token of a decoder whose prompt goes to an encoder.
   std::vector<int64_t> start;
-  // The id that token number i of an answer is, whatever its scores say.
+  // The id at a place of the decoder's sequence, whatever its scores say. Places are counted from 0
+  // with the ids in front of the first new token, the client's where it gives these: where it has
+  // given a place, nothing is left to force there.
   std::map<int64_t, int64_t> forced;
   // The id that ends an answer of max_tokens.
   std::optional<int64_t> forced_last;
@@ -19,14 +22,16 @@ struct DecoderRules {
   std::vector<int64_t> suppressed;
   std::vector<int64_t> suppressed_first;
 
-  // The id that token number `token` of an answer of at most `most` tokens must be.
-  std::optional<int64_t> ForcedAt(int64_t token, int64_t most) const {
-    if (const auto found = forced.find(token); found != forced.end()) return found->second;
-    if (token + 1 == most) return forced_last;
+  // The id at `place`, where `left` tokens may follow those before it.
+  std::optional<int64_t> ForcedAt(int64_t place, int64_t left) const {
+    if (const auto found = forced.find(place); found != forced.end()) return found->second;
+    if (left == 1) return forced_last;
     return std::nullopt;
   }
-  // The first token of an answer that is not forced.
-  int64_t FirstFree() const { return forced.empty() ? 0 : forced.rbegin()->first + 1; }
+  // The first place that is not forced of a sequence that begins with `given` ids.
+  int64_t FirstFree(int64_t given) const {
+    return forced.empty() ? given : std::max(given, forced.rbegin()->first + 1);
+  }
 };
 
 }  // namespace reprise

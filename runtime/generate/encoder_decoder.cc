@@ -83,6 +83,7 @@ ModelOptions OptionsOf(const ModelOptions& encoder, absl::string_view part, std:
           .max_request_bytes = encoder.max_request_bytes,
           .precision = encoder.precision,
           .fusion = encoder.fusion,
+          .one_order = encoder.one_order,
           .tune = TuneMode::kOff};
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "runtime/sequences/beam_search.h"
+#include "runtime/sequences/page_pool.h"
 #include "runtime/sequences/sampling.h"
 
 namespace reprise {
@@ -56,7 +57,9 @@ struct GenerationRequest {
   BeamOptions beams;        // several: answers are searched for, and told when all have ended
   uint64_t priority = 0;    // lower is served first; 0: the default, in the middle
   int64_t deadline_ns = 0;  // 0: none
-  int64_t owner = 0;        // prefixes are shared among requests of one owner alone
+  PageOwner owner;          // prefixes are shared among requests of one owner alone
+  std::string key;          // whose request it is: each key has its share of the generator
+  double weight = 1;        // the weight of that share, above 0
   // Events count as not taken until Generation::Took says otherwise.
   bool counts_unread = false;
   // Called on the thread that steps, once a token; the last call has `last` set.

@@ -15,11 +15,6 @@
 #include "runtime/passes/paged/place_values.h"
 
 namespace reprise {
-namespace {
-
-constexpr int64_t kMostSetBacks = 3;
-
-}  // namespace
 
 std::string GenerationWait::Text() const {
   constexpr int64_t kNoticedNs = 1'000'000;
@@ -95,6 +90,7 @@ absl::Status Generator::Init() {
                                    .max_threads = options_.max_threads,
                                    .max_arena_bytes = options_.max_arena_bytes}));
   if (form.cross_page_bytes == 0) options_.rules = {};  // Prompts stand before its answers.
+  RETURN_IF_ERROR(SettleRules());
   if (form.cross_page_bytes > 0) {
     ASSIGN_OR_RETURN(encoder_,
                      PromptEncoder::Create(engine_, options_.encoder, form, options_.max_threads,
@@ -122,6 +118,23 @@ absl::Status Generator::Init() {
   return absl::OkStatus();
 }
 
+absl::Status Generator::SettleRules() {
+  DecoderRules& rules = options_.rules;
+  const int64_t ids = std::min(id_rows_, vocabulary_);
+  for (std::vector<int64_t>* never : {&rules.suppressed, &rules.suppressed_first}) {
+    std::erase_if(*never, [&](int64_t id) { return id < 0 || id >= vocabulary_; });
+  }
+  std::vector<int64_t> forced;
+  for (const auto& [place, id] : rules.forced) forced.push_back(id);
+  if (rules.forced_last.has_value()) forced.push_back(*rules.forced_last);
+  for (const int64_t id : forced) {
+    if (id >= 0 && id < ids) continue;
+    return absl::UnimplementedError(absl::StrCat("a file beside it forces id ", id,
+                                                 ", which is out of range [0, ", ids - 1, "]"));
+  }
+  return absl::OkStatus();
+}
+
 std::string Generator::Describe() const {
   const std::string carried = carried_ != nullptr
                                   ? "run on them too"
@@ -145,8 +158,24 @@ absl::Status Generator::CheckPages(const SequenceRequest& request) const {
       "the prompt needs ", needed, " pages, and there are ", pages_->options().max_pages));
 }
 
-absl::Status Generator::CheckRequest(const SequenceRequest& shared) const {
-  const GenerationRequest& request = shared.asked;
+absl::Status Generator::CheckDraws(const SequenceRequest& request) const {
+  const SamplingOptions& sampling = request.asked.sampling;
+  const DecoderRules& rules = options_.rules;
+  const bool lists = !sampling.allowed_ids.empty() || sampling.min_tokens > 0;
+  const auto given = static_cast<int64_t>(request.asked.ids.size());
+  const int64_t first = rules.FirstFree(given) - given;  // the number of the first draw
+  if (!lists || first >= sampling.max_tokens) return absl::OkStatus();
+  const int64_t ids = std::min(id_rows_, vocabulary_);
+  std::vector<int64_t> never = rules.suppressed;
+  if (first + 1 < sampling.max_tokens) {
+    RETURN_IF_ERROR(sampling.CheckAnyLeft(ids, never, first + 1 < sampling.min_tokens));
+  }
+  absl::c_copy(rules.suppressed_first, std::back_inserter(never));
+  return sampling.CheckAnyLeft(ids, never, first < sampling.min_tokens);
+}
+
+absl::Status Generator::SettleRequest(SequenceRequest& shared) const {
+  GenerationRequest& request = shared.asked;
   const auto size = static_cast<int64_t>(request.ids.size());
   if (shared.cross.has_value()) {
     RETURN_IF_ERROR(encoder_->Check(shared.cross->prompt));
@@ -169,16 +198,24 @@ absl::Status Generator::CheckRequest(const SequenceRequest& shared) const {
                                                    request.ids[i], " at ", i,
                                                    " is out of range [0, ", id_rows_ - 1, "]"));
   }
+  RETURN_IF_ERROR(request.sampling.Settle(vocabulary_, options_.eos_ids));
   RETURN_IF_ERROR(request.beams.Check(request.sampling.n));
   RETURN_IF_ERROR(CheckBeamPages(shared));
-  return request.sampling.Check(vocabulary_);
+  return CheckDraws(shared);
 }
 
-absl::Status Generator::CheckOpen() const {
+absl::Status Generator::CheckOpen(const KeyShare& share) const {
   if (closed_) return absl::UnavailableError("the model is unloaded");
-  if (waiting_count_ < options_.max_waiting) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      waiting_count_.load(), " requests wait already, and ", options_.max_waiting, " may"));
+  if (share.waiting < options_.max_waiting) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(share.waiting, " requests wait already, and ", options_.max_waiting, " may"));
+}
+
+std::shared_ptr<KeyShare> Generator::ShareOf(const GenerationRequest& request) {
+  std::shared_ptr<KeyShare>& share = shares_[request.key];
+  if (share == nullptr) share = std::make_shared<KeyShare>();
+  share->weight = request.weight;
+  return share;
 }
 
 absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest request) {
@@ -193,12 +230,16 @@ absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest 
     cross.length = encoder_->LengthOf(cross.prompt);
     asked.ids = asked.decoder_ids.empty() ? options_.rules.start : std::move(asked.decoder_ids);
   }
-  RETURN_IF_ERROR(CheckRequest(*shared));
+  RETURN_IF_ERROR(SettleRequest(*shared));
   {
     // Overload is told before any work is spent on the request.
     MutexLock lock(mutex_);
-    RETURN_IF_ERROR(CheckOpen());
+    shared->share = ShareOf(shared->asked);
+    RETURN_IF_ERROR(CheckOpen(*shared->share));
   }
+  // A priority of 0 stands for the middle one.
+  const uint64_t priority = shared->asked.priority;
+  shared->rank = priority == 0 ? UINT64_MAX / 2 : priority;
   shared->handle = std::make_shared<Generation>();
   shared->start_ns = engine_.options().clock->NowNs();
   std::optional<uint64_t>& seed = shared->asked.sampling.seed;
@@ -208,7 +249,7 @@ absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest 
     const SamplingOptions& sampling = shared->asked.sampling;
     const int64_t room = context_ - static_cast<int64_t>(shared->asked.ids.size());
     shared->group.emplace(
-        BeamGroup{.search = BeamSearch(beams, {.stops = StopsOf(sampling),
+        BeamGroup{.search = BeamSearch(beams, {.stops = sampling.stop_ids,
                                                .min_tokens = sampling.min_tokens,
                                                .max_tokens = std::min(sampling.max_tokens, room)}),
                   .beams = {first.get()},
@@ -216,21 +257,15 @@ absl::StatusOr<std::shared_ptr<Generation>> Generator::Submit(GenerationRequest 
   }
   // The limit is looked at and counted in one step: others may have come meanwhile.
   MutexLock lock(mutex_);
-  RETURN_IF_ERROR(CheckOpen());
+  RETURN_IF_ERROR(CheckOpen(*shared->share));
   shared->arrival = arrivals_++;
   shared->wait.prompts_before = prompts_left_ + static_cast<int64_t>(submitted_.size());
   shared->wait.tokens_before = prompt_tokens_left_;
   prompt_tokens_left_ += first->missing();
   submitted_.push_back(std::move(first));
-  ++waiting_count_;
+  ++shared->share->waiting;
   changed_.NotifyAll();
   return shared->handle;
-}
-
-std::vector<int64_t> Generator::StopsOf(const SamplingOptions& sampling) const {
-  std::vector<int64_t> stops = sampling.stop_ids;
-  if (!sampling.ignore_eos) absl::c_copy(options_.eos_ids, std::back_inserter(stops));
-  return stops;
 }
 
 Generator::SequencePtr Generator::NewSequence(const std::shared_ptr<SequenceRequest>& request,
@@ -239,9 +274,10 @@ Generator::SequencePtr Generator::NewSequence(const std::shared_ptr<SequenceRequ
   sequence->request = request;
   sequence->answer = answer;
   sequence->tokens = request->asked.ids;
-  const SamplingOptions& sampling = request->asked.sampling;
-  std::vector<int64_t> stops = StopsOf(sampling);
-  sequence->sampler.emplace(sampling, std::move(stops), static_cast<uint64_t>(answer));
+  // The answers share what the request says.
+  sequence->sampler.emplace(
+      std::shared_ptr<const SamplingOptions>(request, &request->asked.sampling),
+      static_cast<uint64_t>(answer));
   for (const int64_t id : request->asked.ids) sequence->sampler->AddPrompt(id);
   return sequence;
 }
@@ -294,8 +330,7 @@ bool Generator::Step() {
 PlannedStep Generator::Plan() {
   std::vector<Sequence*> ready;
   for (const SequencePtr& one : running_) {
-    if (one->offered || one->request->handle->unread() >= options_.max_unread) continue;
-    ready.push_back(one.get());
+    if (!one->offered) ready.push_back(one.get());
   }
   PlannedStep step = PlanStep(
       ready, Limits(), [&](Sequence& sequence, int64_t count) { return MakeRoom(sequence, count); },
@@ -319,17 +354,11 @@ PlannedStep Generator::Plan() {
 }
 
 void Generator::WaitAgain(Sequence& sequence) {
-  if (sequence.set_back > kMostSetBacks) {
-    return End(sequence, Ending::kError,
-               absl::ResourceExhaustedError(absl::StrCat(
-                   "the pages of the sequence were taken ", sequence.set_back,
-                   " times: ", pages_->options().max_pages, " pages are too few for what runs")));
-  }
+  if (EndIfTakenTooOften(sequence)) return;
   const auto place =
       absl::c_find_if(running_, [&](const SequencePtr& one) { return one.get() == &sequence; });
-  waiting_.push_front(std::move(*place));
+  PutBack(std::move(*place));
   running_.erase(place);
-  ++waiting_count_;
 }
 
 void Generator::Learn(const PlannedStep& step, int64_t ns) {
@@ -351,6 +380,7 @@ void Generator::Close(const absl::Status& status) {
   }
   for (SequencePtr& sequence : taken) waiting_.push_back(std::move(sequence));
   for (const SequencePtr& sequence : running_) End(*sequence, Ending::kError, status);
+  for (const SequencePtr& sequence : stalled_) End(*sequence, Ending::kError, status);
   for (const SequencePtr& sequence : waiting_) End(*sequence, Ending::kError, status);
   EraseEnded();
   if (pages_ != nullptr) Publish();
@@ -358,6 +388,7 @@ void Generator::Close(const absl::Status& status) {
 
 void Generator::Publish() {
   counts_.running = static_cast<int64_t>(running_.size());
+  counts_.stalled = static_cast<int64_t>(stalled_.size());
   counts_.waiting = counts_.set_back = 0;
   for (const SequencePtr& one : waiting_)
     ++(one->set_back > 0 ? counts_.set_back : counts_.waiting);
@@ -373,6 +404,9 @@ void Generator::Publish() {
   absl::c_for_each(running_, add);
   absl::c_for_each(waiting_, add);
   MutexLock lock(mutex_);
+  for (const auto& [key, share] : shares_) share->waiting = 0;
+  for (const SequencePtr& one : waiting_) ++one->request->share->waiting;
+  for (const SequencePtr& one : submitted_) ++one->request->share->waiting;
   stats_ = counts_;
   prompts_left_ = prompts;
   prompt_tokens_left_ = tokens;

@@ -5,6 +5,10 @@
 // When pages run out the youngest sequence is set back: its pages are taken, and it is computed
 // again later, to the same bits.
 //
+// Each key has its share of places, pages and prompts, by its weight: one that has less than others
+// while it waits is given way to. Clients that do not take their events give way, too, and go on
+// once they do. Whoever gives way keeps its pages until others lack them.
+//
 //   ASSIGN_OR_RETURN(auto generator, Generator::Create(engine, model, options));
 //   ASSIGN_OR_RETURN(auto handle, generator->Submit(std::move(request)));
 //   while (generator->Step()) {}
@@ -17,6 +21,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,7 +56,7 @@ struct GeneratorOptions {
   int64_t context = 0;                // positions of a sequence; 0: what the model has
   int64_t step_tokens = 512;          // the most that a step computes
   int64_t max_running = 64;           // sequences that are computed side by side
-  int64_t max_waiting = 1024;         // requests beyond these are refused
+  int64_t max_waiting = 1024;         // requests of a key beyond these are refused
   int64_t max_stall_ns = 20'000'000;  // what prompts may add to the time between tokens
   int64_t max_unread = 64;            // events that a client has not taken before it waits
   std::vector<int64_t> eos_ids;
@@ -65,7 +70,7 @@ struct GeneratorOptions {
 };
 
 struct GeneratorStats {
-  int64_t running = 0, waiting = 0, set_back = 0;  // sequences now
+  int64_t running = 0, waiting = 0, set_back = 0, stalled = 0;  // sequences now
   int64_t pages_used = 0, pages_free = 0, pages_shared = 0;
   int64_t prompt_tokens = 0, generated_tokens = 0, cached_tokens = 0;  // counted from the start
   int64_t steps = 0, set_backs = 0;
@@ -120,17 +125,38 @@ class Generator {
   Generator(Engine& engine, std::shared_ptr<const Model> model, GeneratorOptions options);
   absl::Status Init();
 
-  // INVALID_ARGUMENT where the request can never be served.
-  absl::Status CheckRequest(const SequenceRequest& request) const;
+  // UNIMPLEMENTED naming an id that is forced and not the model's.
+  absl::Status SettleRules();
+  // Its lists of ids are settled. INVALID_ARGUMENT where the request can never be served.
+  absl::Status SettleRequest(SequenceRequest& request) const;
+  absl::Status CheckDraws(const SequenceRequest& request) const;
   absl::Status CheckBeamPages(const SequenceRequest& request) const;
-  std::vector<int64_t> StopsOf(const SamplingOptions& sampling) const;
   absl::Status CheckPages(const SequenceRequest& request) const;
-  absl::Status CheckOpen() const REQUIRES(mutex_);
+  absl::Status CheckOpen(const KeyShare& share) const REQUIRES(mutex_);
+  std::shared_ptr<KeyShare> ShareOf(const GenerationRequest& request) REQUIRES(mutex_);
   SequencePtr NewSequence(const std::shared_ptr<SequenceRequest>& request, int64_t answer) const;
   // Takes what was submitted, ends what was cancelled or is late.
   void TakeRequests();
   void Admit();
   bool Begin(Sequence& sequence);
+  // Requests that have waited for long go before others of their key.
+  void Age(int64_t now_ns);
+  // Its client has not taken its events.
+  bool IsStalled(const Sequence& sequence) const;
+  // Those that stall give their places, and those whose clients read again wait for one.
+  void MoveStalled();
+  // It waits, before others that came at the same time.
+  void PutBack(SequencePtr sequence);
+  void CountShares();
+  // Whether `a` gets a place before `b`: of the key that has less, or sooner among those of a key.
+  static bool IsNext(const Sequence& a, const Sequence& b);
+  // Makes a place for one more of a key that has less than another: the last one of that waits
+  // again. False: nobody has more than it would have then.
+  bool MakeWay(const KeyShare& wanting);
+  // Drops the pages of one that has none to compute: it stalls, or waits. False: nobody holds any.
+  bool Reclaim(const Sequence& wanting);
+  // A page, if need be of those; kNoPage where all are held by sequences that run.
+  PageId TakePage(const Sequence& wanting);
   // The pages of what the encoder makes of the prompt are there, and held; false where the sequence
   // has ended, or waits for them.
   bool Encode(Sequence& sequence);
@@ -143,10 +169,12 @@ class Generator {
   PlannedStep Plan();
   // Pages for the first `count` missing tokens; sets the youngest back where there are none.
   bool MakeRoom(Sequence& sequence, int64_t count);
+  // The last one of the key that has the most.
   Sequence* Youngest() const;
   void SetBack(Sequence& sequence);
   // One that was set back joins those that wait, or ends where that was too often.
   void WaitAgain(Sequence& sequence);
+  bool EndIfTakenTooOften(Sequence& sequence);
   // How many of `wanted` drafted tokens there is room for; sets nobody back.
   int64_t RoomForDraft(Sequence& sequence, int64_t wanted);
   // `scores`: a row of the vocabulary for each pick.
@@ -190,11 +218,12 @@ class Generator {
   int64_t context_ = 0, vocabulary_ = 0, id_rows_ = 0;
   int64_t caches_ = 0, cross_context_ = 0;
   // Used by the thread that steps alone.
-  std::vector<SequencePtr> running_;  // sorted by priority, then by arrival
+  std::vector<SequencePtr> running_;  // sorted by rank, then by arrival
   std::deque<SequencePtr> waiting_;
-  std::vector<Sequence*> dropped_;  // set back while a step is planned
-  double prompt_token_ns_ = 0;      // as measured
-  bool encoded_ = false;            // a prompt, for the next step
+  std::deque<SequencePtr> stalled_;  // sorted by when they did
+  std::vector<Sequence*> dropped_;   // set back while a step is planned
+  double prompt_token_ns_ = 0;       // as measured
+  bool encoded_ = false;             // a prompt, for the next step
   std::optional<Speculation> speculation_;
   std::vector<float> fork_scores_;
   // Guarded.
@@ -208,8 +237,7 @@ class Generator {
   // Prompts that are not computed yet: those of the last step, and the tokens of later ones too.
   int64_t prompts_left_ GUARDED_BY(mutex_) = 0;
   int64_t prompt_tokens_left_ GUARDED_BY(mutex_) = 0;
-  // Self-synchronised. A place is taken under the mutex, and given back without it.
-  std::atomic<int64_t> waiting_count_{0};
+  std::map<std::string, std::shared_ptr<KeyShare>> shares_ GUARDED_BY(mutex_);  // keyed by key
   std::atomic<uint64_t> seeds_{0};
   GeneratorStats counts_;  // used by the thread that steps alone
 };

@@ -29,30 +29,37 @@ void Generator::TakeRequests() {
   };
   for (const SequencePtr& sequence : running_) look(*sequence);
   for (const SequencePtr& sequence : waiting_) look(*sequence);
+  for (const SequencePtr& sequence : stalled_) look(*sequence);
   EraseEnded();
+  MoveStalled();
+  EraseEnded();
+  Age(now);
 }
 
 void Generator::EraseEnded() {
   const auto ended = [](const SequencePtr& one) { return one->request == nullptr; };
   std::erase_if(running_, ended);
-  const size_t before = waiting_.size();
   std::erase_if(waiting_, ended);
-  waiting_count_ -= static_cast<int64_t>(before - waiting_.size());
+  std::erase_if(stalled_, ended);
 }
 
 void Generator::Admit() {
-  while (!waiting_.empty() && static_cast<int64_t>(running_.size()) < options_.max_running) {
-    const auto next = std::min_element(
-        waiting_.begin(), waiting_.end(),
-        [](const SequencePtr& a, const SequencePtr& b) { return IsSooner(*a, *b); });
-    if (!Begin(**next)) {
-      if ((*next)->request != nullptr) return;
-      EraseEnded();
-      continue;
+  CountShares();
+  while (!waiting_.empty()) {
+    const auto next =
+        std::min_element(waiting_.begin(), waiting_.end(),
+                         [](const SequencePtr& a, const SequencePtr& b) { return IsNext(*a, *b); });
+    const std::shared_ptr<KeyShare> share = (*next)->request->share;
+    const bool full = static_cast<int64_t>(running_.size()) >= options_.max_running;
+    if (full || !Begin(**next)) {
+      const bool ended = !full && (*next)->request == nullptr;
+      if (ended) EraseEnded();
+      if (ended || MakeWay(*share)) continue;
+      return;
     }
     SequencePtr sequence = std::move(*next);
     waiting_.erase(next);
-    --waiting_count_;
+    ++share->running;
     const auto place = absl::c_find_if(
         running_, [&](const SequencePtr& one) { return IsSooner(*sequence, *one); });
     running_.insert(place, std::move(sequence));
@@ -76,6 +83,8 @@ int64_t Generator::PagesToGoOn(const Sequence& sequence) const {
 }
 
 bool Generator::Begin(Sequence& sequence) {
+  // One that has given way keeps its pages where nobody lacked them.
+  const bool anew = sequence.pages.empty();
   // One that was computed in vain before waits until there is room for all that it and the others
   // may take.
   const bool to_the_end = sequence.set_back > 0;
@@ -84,27 +93,35 @@ bool Generator::Begin(Sequence& sequence) {
   };
   int64_t others = 0;
   for (const SequencePtr& other : running_) others += pages_for(*other);
-  const int64_t left = pages_->available() - others;
+  const auto left = [&] { return pages_->available() - others; };
+  const auto has_room = [&](int64_t wanted) {
+    while (wanted > left()) {
+      if (!Reclaim(sequence)) return false;
+    }
+    return true;
+  };
   // A sequence takes at least the page of its last token, whatever is found of its prompt, and
   // what was looked up stands until pages are registered or forgotten.
   const int64_t least = sequence.looked_up == pages_->changes() ? sequence.lacked : int64_t{1};
-  if (!running_.empty() && least > left) return false;
+  if (anew && !running_.empty() && !has_room(least)) return false;
   const int64_t before = pages_->available();
-  FindPrefix(sequence, *pages_);
+  if (anew) FindPrefix(sequence, *pages_);
   // Pages that nobody held are found, and taken from what is available.
-  sequence.lacked = pages_for(sequence) + before - pages_->available();
+  const int64_t found = before - pages_->available();
+  sequence.lacked = pages_for(sequence) + found;
   sequence.looked_up = pages_->changes();
-  if (running_.empty() || sequence.lacked <= left) {
-    if (encoder_ != nullptr && !Encode(sequence)) return false;
+  if (running_.empty() || has_room(sequence.lacked - found)) {
+    if (encoder_ != nullptr && anew && !Encode(sequence)) return false;
+    if (!anew) return true;
     counts_.cached_tokens += sequence.computed;
-    if (sequence.set_back == 0 && sequence.answer == 0) {
+    if (sequence.set_back == 0 && sequence.drawn() == 0 && sequence.answer == 0) {
       SequenceRequest& request = *sequence.request;
       request.cached_tokens = sequence.computed;
       request.wait.ns = engine_.options().clock->NowNs() - request.start_ns;
     }
     return true;
   }
-  DropPages(sequence, *pages_);
+  if (anew) DropPages(sequence, *pages_);
   return false;
 }
 
@@ -112,7 +129,7 @@ Sequence* Generator::Youngest() const {
   Sequence* youngest = nullptr;
   for (const SequencePtr& one : running_) {
     if (one->request == nullptr || (one->pages.empty() && !one->holds_cross)) continue;
-    if (youngest == nullptr || IsSooner(*youngest, *one)) youngest = one.get();
+    if (youngest == nullptr || IsNext(*youngest, *one)) youngest = one.get();
   }
   return youngest;
 }
@@ -128,7 +145,7 @@ bool Generator::MakeRoom(Sequence& sequence, int64_t count) {
   const int64_t positions = pages_->options().positions;
   const int64_t wanted = (sequence.computed + count + positions - 1) / positions;
   while (static_cast<int64_t>(sequence.pages.size()) < wanted) {
-    if (const PageId page = pages_->Take(); page != kNoPage) {
+    if (const PageId page = TakePage(sequence); page != kNoPage) {
       sequence.Keep(page, *pages_);
       continue;
     }

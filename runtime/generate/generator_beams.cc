@@ -1,5 +1,4 @@
 // The part of Generator that searches: a group of sequences that go on together, a token a step.
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -11,18 +10,16 @@
 namespace reprise {
 
 std::optional<int64_t> Generator::ForcedNext(const Sequence& sequence) const {
-  return options_.rules.ForcedAt(sequence.drawn(), sequence.request->asked.sampling.max_tokens);
+  return options_.rules.ForcedAt(static_cast<int64_t>(sequence.tokens.size()),
+                                 sequence.request->asked.sampling.max_tokens - sequence.drawn());
 }
 
 std::vector<int64_t> Generator::NeverNext(const Sequence& sequence) const {
-  std::vector<int64_t> never;
   const DecoderRules& rules = options_.rules;
-  const auto add = [&](const std::vector<int64_t>& ids) {
-    absl::c_copy_if(ids, std::back_inserter(never),
-                    [&](int64_t id) { return id >= 0 && id < vocabulary_; });
-  };
-  add(rules.suppressed);
-  if (sequence.drawn() == rules.FirstFree()) add(rules.suppressed_first);
+  std::vector<int64_t> never = rules.suppressed;
+  if (static_cast<int64_t>(sequence.tokens.size()) == rules.FirstFree(sequence.prompt())) {
+    absl::c_copy(rules.suppressed_first, std::back_inserter(never));
+  }
   return never;
 }
 
@@ -111,11 +108,7 @@ Generator::SequencePtr Generator::CopyOfBeam(const Sequence& parent) {
 }
 
 void Generator::AddBeam(SequencePtr beam, bool runs) {
-  if (!runs) {
-    waiting_.push_front(std::move(beam));
-    ++waiting_count_;
-    return;
-  }
+  if (!runs) return PutBack(std::move(beam));
   // Behind those of its request, which came before it.
   const auto place = std::find_if(running_.rbegin(), running_.rend(), [&](const SequencePtr& one) {
     return one->request == beam->request;

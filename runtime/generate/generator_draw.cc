@@ -79,8 +79,7 @@ void Generator::Fork(Sequence& sequence, absl::Span<const float> scores) {
     if (other->missing() > 0) {
       // Without a page for a copy the end of the prompt is computed again.
       DropPages(*other, *pages_);
-      waiting_.push_front(std::move(other));
-      ++waiting_count_;
+      PutBack(std::move(other));
       continue;
     }
     Sequence& begun = *other;
@@ -93,13 +92,11 @@ void Generator::Fork(Sequence& sequence, absl::Span<const float> scores) {
 }
 
 void Generator::Draw(Sequence& sequence, absl::Span<float> scores) {
-  std::vector<int64_t> allowed;
-  if (const auto forced = ForcedNext(sequence); forced.has_value()) {
-    allowed.push_back(*forced);
-  } else {
+  const std::optional<int64_t> forced = ForcedNext(sequence);
+  if (!forced.has_value()) {
     for (const int64_t id : NeverNext(sequence)) scores[static_cast<size_t>(id)] = kNever;
   }
-  absl::StatusOr<SampledToken> token = sequence.sampler->Draw(scores, allowed);
+  absl::StatusOr<SampledToken> token = sequence.sampler->Draw(scores, forced);
   if (!token.ok()) return End(sequence, Ending::kError, token.status());
   if (token->id >= id_rows_) {
     return End(sequence, Ending::kError,

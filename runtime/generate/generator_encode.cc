@@ -31,7 +31,7 @@ bool Generator::Encode(Sequence& sequence) {
       return false;
     }
     for (int64_t page = 0; status.ok() && page < wanted; ++page) {
-      const PageId taken = pages_->Take();
+      const PageId taken = TakePage(sequence);
       if (taken == kNoPage) {
         status = absl::ResourceExhaustedError(absl::StrCat("the encoder's result needs ", wanted,
                                                            " pages, and only ", page, " are free"));

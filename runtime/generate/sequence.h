@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/generate/generation.h"
+#include "runtime/generate/key_share.h"
 #include "runtime/generate/prompt_encoder.h"
 #include "runtime/sequences/beam_search.h"
 #include "runtime/sequences/page_pool.h"
@@ -42,6 +43,8 @@ struct SequenceRequest {
   std::optional<CrossPages> cross;  // where the prompt goes to an encoder
   std::optional<BeamGroup> group;   // where answers are searched for
   std::shared_ptr<Generation> handle;
+  std::shared_ptr<KeyShare> share;
+  uint64_t rank = 0;    // its priority among those of its key; 0 once it has waited for long
   int64_t arrival = 0;  // its place among all requests
   int64_t start_ns = 0;
   int64_t open_answers = 1;
@@ -65,7 +68,8 @@ struct Sequence {
   double luck = 0.5;           // the share of drafts that are right, as seen so far
   std::optional<Sampler> sampler;
   int64_t set_back = 0;  // times
-  // While it waits: pages that it lacked when its prefix was looked up, and the state of the pool
+  // It may hold pages while it waits: they are kept until others lack them.
+  // Pages that it lacked when its prefix was looked up, and the state of the pool
   // then (PagePool::changes).
   int64_t lacked = 0;
   int64_t looked_up = -1;
@@ -83,12 +87,10 @@ struct Sequence {
   }
 };
 
-// Served sooner: a lower priority, where 0 stands for the middle one, then whoever came first.
+// Served sooner: a lower rank, then whoever came first.
 inline bool IsSooner(const Sequence& a, const Sequence& b) {
   if (a.request == nullptr || b.request == nullptr) return false;  // It has ended in this step.
-  const auto rank = [](uint64_t priority) { return priority == 0 ? UINT64_MAX / 2 : priority; };
-  const uint64_t rank_a = rank(a.request->asked.priority), rank_b = rank(b.request->asked.priority);
-  if (rank_a != rank_b) return rank_a < rank_b;
+  if (a.request->rank != b.request->rank) return a.request->rank < b.request->rank;
   if (a.request->arrival != b.request->arrival) return a.request->arrival < b.request->arrival;
   return a.answer < b.answer;
 }

@@ -2,7 +2,8 @@
 //
 // One token of each sequence that goes on, oldest first, then chunks of prompts within what is left
 // of the budget. While sequences go on, prompts get no more tokens in a step than are computed
-// within the stall that these may have.
+// within the stall that these may have. Keys share what there is for prompts by their weights; what
+// one leaves is for the others.
 //
 // Threads: pure.
 #pragma once

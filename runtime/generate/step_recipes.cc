@@ -27,7 +27,11 @@ constexpr int64_t kBeyond = 9;
 class Maker {
  public:
   Maker(const Engine& engine, const Model& model, const ModelVariant& variant, Stream& stream)
-      : engine_(engine), model_(model), variant_(variant), stream_(stream) {
+      : engine_(engine),
+        model_(model),
+        variant_(variant),
+        device_(engine.options().device->one_order()),
+        stream_(stream) {
     const HelperPool* const cores = engine.options().cores;
     if (cores != nullptr) lanes_ = cores->cores();
     const KernelChoices* const choices = engine.options().choices;
@@ -70,14 +74,19 @@ class Maker {
   RecipeKey KeyOf(const StepRecipe& one) const {
     KeyPolicy policy = model_.key_policy();
     policy.packing = kPacked;
-    return MakeKey(variant_.fingerprint, BindingOf(one), engine_.options().device->fingerprint(),
-                   policy);
+    return MakeKey(variant_.fingerprint, BindingOf(one), device_.fingerprint(), policy);
+  }
+
+  CompileOptions OptionsFor(const RecipeKey& key) const {
+    CompileOptions options = model_.CompileOptionsFor(key, engine_.options());
+    options.device = &device_;
+    return options;
   }
 
   // By all of the passes.
   absl::StatusOr<Rewritten> RewriteFor(const StepRecipe& one) const {
     const RecipeKey key = KeyOf(one);
-    return Rewrite(*variant_.graph, key, model_.CompileOptionsFor(key, engine_.options()));
+    return Rewrite(*variant_.graph, key, OptionsFor(key));
   }
 
   void MakeTwo(const std::vector<StepRecipe>& recipes) {
@@ -124,9 +133,8 @@ class Maker {
     // A kernel that timing has shown to be the fastest may take the last room for a second form of
     // weights.
     if (was_timed_) turn.Await();
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<Recipe> compiled,
-        Assemble(std::move(graph), key, model_.CompileOptionsFor(key, engine_.options())));
+    ASSIGN_OR_RETURN(std::unique_ptr<Recipe> compiled,
+                     Assemble(std::move(graph), key, OptionsFor(key)));
     turn.Await();
     compiled->note = {.model = model_.id().name,
                       .version = model_.id().version,
@@ -150,6 +158,7 @@ class Maker {
   const Engine& engine_;
   const Model& model_;
   const ModelVariant& variant_;
+  const Device& device_;  // the tokens of a sequence are computed by recipes of many sizes
   Stream& stream_;
   int lanes_ = 1;
   bool was_timed_ = false;  // some kernels were

@@ -31,9 +31,11 @@ absl::Status BeamOptions::Check(int64_t answers) const {
 }
 
 BeamSearch::BeamSearch(const BeamOptions& options, Limits limits)
-    : options_(options), limits_(std::move(limits)), beams_(1) {}
+    : options_(options), limits_(std::move(limits)), beams_(1) {
+  absl::c_sort(limits_.stops);
+}
 
-bool BeamSearch::IsStop(int64_t id) const { return absl::c_linear_search(limits_.stops, id); }
+bool BeamSearch::IsStop(int64_t id) const { return absl::c_binary_search(limits_.stops, id); }
 
 absl::StatusOr<bool> BeamSearch::Add(int64_t beam, absl::Span<const float> scores,
                                      absl::Span<const int64_t> never,

@@ -95,7 +95,7 @@ class BeamSearch {
   bool IsDone(double best) const;
 
   const BeamOptions options_;
-  const Limits limits_;
+  Limits limits_;  // stops ascend
   std::vector<Beam> beams_;
   std::vector<Way> ways_;        // those of the rows so far
   std::vector<Answer> answers_;  // best first

@@ -56,10 +56,10 @@ void PagePool::Drop(PageId page) {
   }
 }
 
-uint64_t PagePool::HashOf(PageId before, int64_t owner, absl::Span<const int64_t> ids) {
+uint64_t PagePool::HashOf(PageId before, const PageOwner& owner, absl::Span<const int64_t> ids) {
   constexpr uint64_t kPrime = 0x9E3779B97F4A7C15;
   uint64_t hash = static_cast<uint64_t>(before + 1) * kPrime;
-  if (before == kNoPage) hash ^= static_cast<uint64_t>(owner) * kPrime;
+  if (before == kNoPage) hash ^= (owner.key * kPrime ^ owner.salt) * kPrime;
   for (const int64_t id : ids) {
     hash = (hash ^ static_cast<uint64_t>(id)) * kPrime;
     hash ^= hash >> 29;
@@ -67,7 +67,7 @@ uint64_t PagePool::HashOf(PageId before, int64_t owner, absl::Span<const int64_t
   return hash;
 }
 
-PageId PagePool::Find(PageId before, int64_t owner, absl::Span<const int64_t> ids) {
+PageId PagePool::Find(PageId before, const PageOwner& owner, absl::Span<const int64_t> ids) {
   const auto [first, last] = index_.equal_range(HashOf(before, owner, ids));
   for (auto it = first; it != last; ++it) {
     const Page& page = pages_[it->second];
@@ -81,7 +81,7 @@ PageId PagePool::Find(PageId before, int64_t owner, absl::Span<const int64_t> id
   return kNoPage;
 }
 
-PageId PagePool::Register(PageId page, PageId before, int64_t owner,
+PageId PagePool::Register(PageId page, PageId before, const PageOwner& owner,
                           absl::Span<const int64_t> ids) {
   if (pages_[page].registered) return page;
   // A page builds on what is registered, or on nothing.

@@ -25,6 +25,15 @@
 
 namespace reprise {
 
+// Whose pages are found by whom: those of the same key and salt. Keys are told apart by the server;
+// clients choose salts.
+struct PageOwner {
+  uint64_t key = 0;
+  uint64_t salt = 0;
+
+  bool operator==(const PageOwner&) const = default;
+};
+
 using PageId = int32_t;
 inline constexpr PageId kNoPage = -1;
 
@@ -51,10 +60,11 @@ class PagePool {
 
   // The registered page of `ids` (as many as a page has positions) behind `before` (kNoPage: the
   // first), among those of `owner`; the caller holds it then. kNoPage where there is none.
-  PageId Find(PageId before, int64_t owner, absl::Span<const int64_t> ids);
+  PageId Find(PageId before, const PageOwner& owner, absl::Span<const int64_t> ids);
   // Registers `page`, which the caller holds and which is full. Returns the page that is registered
   // under these ids: another one where that was computed meanwhile; both hold the same.
-  PageId Register(PageId page, PageId before, int64_t owner, absl::Span<const int64_t> ids);
+  PageId Register(PageId page, PageId before, const PageOwner& owner,
+                  absl::Span<const int64_t> ids);
 
   const Options& options() const { return options_; }
   // Grows whenever Find may answer otherwise than before.
@@ -72,7 +82,7 @@ class PagePool {
     int32_t children = 0;  // registered pages that build on this one
     bool registered = false;
     PageId before = kNoPage;
-    int64_t owner = 0;
+    PageOwner owner;
     int64_t used = 0;  // when it was last let go of
     uint64_t hash = 0;
     std::vector<int64_t> ids;
@@ -84,7 +94,7 @@ class PagePool {
   // Takes a registered page that nobody holds out of the index; false: there is none.
   bool Evict();
   void Forget(PageId page);
-  static uint64_t HashOf(PageId before, int64_t owner, absl::Span<const int64_t> ids);
+  static uint64_t HashOf(PageId before, const PageOwner& owner, absl::Span<const int64_t> ids);
 
   const Options options_;
   Arena arena_;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <string>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
@@ -59,9 +61,48 @@ Highest HighestOf(absl::Span<const float> scores) {
   return result;
 }
 
+// A list that names a parameter is no longer than the vocabulary, and its ids are below.
+absl::Status SettleIds(absl::string_view name, int64_t vocabulary, std::vector<int64_t>& ids) {
+  if (static_cast<int64_t>(ids.size()) > vocabulary) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' has ", ids.size(),
+                                                   " ids, and the vocabulary ", vocabulary));
+  }
+  for (const int64_t id : ids) {
+    absl::Status fits = InRange<int64_t>(name, id, 0, vocabulary - 1);
+    if (!fits.ok()) return fits;
+  }
+  absl::c_sort(ids);
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return absl::OkStatus();
+}
+
+absl::Status SettleBias(int64_t vocabulary, std::map<int64_t, float>& bias) {
+  // A bias of this size decides alone, and no sum with it leaves float.
+  constexpr float kDecides = 1e30f;
+  if (static_cast<int64_t>(bias.size()) > vocabulary) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter 'logit_bias' has ", bias.size(),
+                                                   " ids, and the vocabulary ", vocabulary));
+  }
+  for (auto& [id, number] : bias) {
+    absl::Status fits = InRange<int64_t>("logit_bias", id, 0, vocabulary - 1);
+    if (!fits.ok()) return fits;
+    if (!std::isfinite(number)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("parameter 'logit_bias' = ", number, " for id ", id, " is no float32"));
+    }
+    number = std::clamp(number, -kDecides, kDecides);
+  }
+  return absl::OkStatus();
+}
+
+bool Penalises(const SamplingOptions& options) {
+  return options.repetition_penalty != 1 || options.presence_penalty != 0 ||
+         options.frequency_penalty != 0;
+}
+
 }  // namespace
 
-absl::Status SamplingOptions::Check(int64_t vocabulary) const {
+absl::Status SamplingOptions::Settle(int64_t vocabulary, absl::Span<const int64_t> eos) {
   constexpr int64_t kMany = std::numeric_limits<int32_t>::max();
   constexpr float kLarge = 1e6;
   for (const absl::Status& status :
@@ -73,36 +114,51 @@ absl::Status SamplingOptions::Check(int64_t vocabulary) const {
         InRange<float>("presence_penalty", presence_penalty, -kLarge, kLarge),
         InRange<float>("frequency_penalty", frequency_penalty, -kLarge, kLarge),
         InRange<int64_t>("logprobs", logprobs, -1, kMostLogprobs),
-        InRange<int64_t>("n", n, 1, kMostAnswers)}) {
+        InRange<int64_t>("n", n, 1, kMostAnswers), SettleBias(vocabulary, logit_bias),
+        SettleIds("stop_token_ids", vocabulary, stop_ids),
+        SettleIds("allowed_token_ids", vocabulary, allowed_ids)}) {
     if (!status.ok()) return status;
   }
-  for (const auto& [id, bias] : logit_bias) {
-    const absl::Status fits = InRange<int64_t>("logit_bias", id, 0, vocabulary - 1);
-    if (!fits.ok()) return fits;
-    if (std::isnan(bias)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("parameter 'logit_bias' has no number for id ", id));
-    }
-  }
-  for (const auto& [name, ids] :
-       {std::pair{"stop_token_ids", &stop_ids}, std::pair{"allowed_token_ids", &allowed_ids}}) {
-    for (const int64_t id : *ids) {
-      const absl::Status fits = InRange<int64_t>(name, id, 0, vocabulary - 1);
-      if (!fits.ok()) return fits;
-    }
-  }
-  return absl::OkStatus();
+  if (ignore_eos) return absl::OkStatus();
+  absl::c_copy_if(eos, std::back_inserter(stop_ids),
+                  [&](int64_t id) { return id >= 0 && id < vocabulary; });
+  return SettleIds("stop_token_ids", std::numeric_limits<int64_t>::max(), stop_ids);
 }
 
-Sampler::Sampler(SamplingOptions options, std::vector<int64_t> stops, uint64_t stream)
-    : options_(std::move(options)), stops_(std::move(stops)), stream_(stream) {}
+absl::Status SamplingOptions::CheckAnyLeft(int64_t ids, absl::Span<const int64_t> never,
+                                           bool stops_too) const {
+  const auto left = [&](int64_t id) {
+    return id < ids && !absl::c_linear_search(never, id) && !(stops_too && IsStop(id));
+  };
+  if (allowed_ids.empty()) {
+    for (int64_t id = 0; id < ids; ++id) {
+      if (left(id)) return absl::OkStatus();
+    }
+  } else if (absl::c_any_of(allowed_ids, left)) {
+    return absl::OkStatus();
+  }
+  const std::string each = allowed_ids.empty()
+                               ? absl::StrCat("each of the ", ids, " ids of the vocabulary")
+                               : absl::StrCat("each of the ", allowed_ids.size(), " allowed ids");
+  const std::string why =
+      stops_too ? absl::StrCat("would end the answer before 'min_tokens' = ", min_tokens) : "";
+  const absl::string_view of_model = never.empty() ? "" : "is one that the model never draws";
+  return absl::InvalidArgumentError(absl::StrCat("no token is left to draw: ", each, " ", why,
+                                                 why.empty() || of_model.empty() ? "" : ", or ",
+                                                 of_model));
+}
 
-void Sampler::AddPrompt(int64_t id) { seen_[id].first = true; }
+bool SamplingOptions::IsStop(int64_t id) const { return absl::c_binary_search(stop_ids, id); }
 
-bool Sampler::IsStop(int64_t id) const { return absl::c_linear_search(stops_, id); }
+Sampler::Sampler(std::shared_ptr<const SamplingOptions> options, uint64_t stream)
+    : options_(std::move(options)), stream_(stream), penalises_(Penalises(*options_)) {}
+
+void Sampler::AddPrompt(int64_t id) {
+  if (penalises_) seen_[id].first = true;
+}
 
 double Sampler::NextUniform() {
-  const uint64_t seed = options_.seed.value_or(0);
+  const uint64_t seed = options_->seed.value_or(0);
   constexpr uint64_t kStep = 0x9E3779B97F4A7C15;
   const uint64_t bits =
       Mix(Mix(seed + kStep * (stream_ + 1)) + kStep * static_cast<uint64_t>(drawn_ + 1));
@@ -115,10 +171,10 @@ void Sampler::TellLogprobs(absl::Span<const float> scores, SampledToken& token) 
   for (const float score : scores) total += std::exp(static_cast<double>(score) - highest);
   const double log_total = highest + std::log(total);
   token.logprob = static_cast<float>(scores[token.id] - log_total);
-  if (options_.logprobs <= 0) return;
+  if (options_->logprobs <= 0) return;
   std::vector<std::pair<float, int64_t>> best(scores.size());
   for (size_t i = 0; i < scores.size(); ++i) best[i] = {scores[i], static_cast<int64_t>(i)};
-  const size_t count = std::min<size_t>(static_cast<size_t>(options_.logprobs), best.size());
+  const size_t count = std::min<size_t>(static_cast<size_t>(options_->logprobs), best.size());
   std::partial_sort(best.begin(), best.begin() + static_cast<ptrdiff_t>(count), best.end(),
                     IsBetter);
   for (size_t i = 0; i < count; ++i) {
@@ -127,33 +183,30 @@ void Sampler::TellLogprobs(absl::Span<const float> scores, SampledToken& token) 
 }
 
 void Sampler::Penalise(absl::Span<float> scores) const {
-  for (const auto& [id, bias] : options_.logit_bias) scores[id] += bias;
-  const bool any = options_.repetition_penalty != 1 || options_.presence_penalty != 0 ||
-                   options_.frequency_penalty != 0;
-  if (any) {
+  for (const auto& [id, bias] : options_->logit_bias) scores[id] += bias;
+  if (penalises_) {
     for (const auto& [id, times] : seen_) {
       if (id < 0 || id >= static_cast<int64_t>(scores.size())) continue;
       float& score = scores[id];
-      score = score > 0 ? score / options_.repetition_penalty : score * options_.repetition_penalty;
+      score =
+          score > 0 ? score / options_->repetition_penalty : score * options_->repetition_penalty;
       if (times.second == 0) continue;
-      score -=
-          options_.presence_penalty + options_.frequency_penalty * static_cast<float>(times.second);
+      score -= options_->presence_penalty +
+               options_->frequency_penalty * static_cast<float>(times.second);
     }
   }
-  if (drawn_ < options_.min_tokens) {
-    for (const int64_t id : stops_) {
-      if (id >= 0 && id < static_cast<int64_t>(scores.size())) scores[id] = kNever;
-    }
+  if (drawn_ < options_->min_tokens) {
+    for (const int64_t id : options_->stop_ids) scores[id] = kNever;
   }
 }
 
 // Scores are those after penalties.
 int64_t Sampler::Choose(absl::Span<float> scores, float highest) {
-  if (options_.temperature == 0) return absl::c_find(scores, highest) - scores.begin();
+  if (options_->temperature == 0) return absl::c_find(scores, highest) - scores.begin();
   candidates_.clear();
   // Lower scores are left out by min_p, or weigh nothing beside the best one.
   const float least =
-      highest + options_.temperature * (options_.min_p > 0 ? std::log(options_.min_p) : -80.0f);
+      highest + options_->temperature * (options_->min_p > 0 ? std::log(options_->min_p) : -80.0f);
   for (size_t i = 0; i < scores.size(); ++i) {
     if (scores[i] >= least) candidates_.emplace_back(scores[i], static_cast<int64_t>(i));
   }
@@ -163,17 +216,17 @@ int64_t Sampler::Choose(absl::Span<float> scores, float highest) {
                      candidates_.end(), IsBetter);
     candidates_.resize(count);
   };
-  if (options_.top_k > 0) keep(static_cast<size_t>(options_.top_k));
+  if (options_->top_k > 0) keep(static_cast<size_t>(options_->top_k));
   std::sort(candidates_.begin(), candidates_.end(), IsBetter);
   double total = 0;
   for (auto& [score, id] : candidates_) {
-    score = std::exp((score - highest) / options_.temperature);
+    score = std::exp((score - highest) / options_->temperature);
     total += score;
   }
-  if (options_.top_p < 1) {
+  if (options_->top_p < 1) {
     double sum = 0;
     size_t count = 0;
-    while (count < candidates_.size() && (count == 0 || sum < options_.top_p * total)) {
+    while (count < candidates_.size() && (count == 0 || sum < options_->top_p * total)) {
       sum += candidates_[count++].first;
     }
     candidates_.resize(count);
@@ -187,32 +240,40 @@ int64_t Sampler::Choose(absl::Span<float> scores, float highest) {
   return candidates_.back().second;
 }
 
-void Sampler::Restrict(absl::Span<const int64_t> allowed, absl::Span<float> scores) {
-  std::vector<std::pair<int64_t, float>> kept;
-  for (const int64_t id : allowed) {
-    if (id >= 0 && id < static_cast<int64_t>(scores.size())) kept.emplace_back(id, scores[id]);
+void Sampler::Restrict(absl::Span<float> scores) const {
+  auto next = scores.begin();
+  for (const int64_t id : options_->allowed_ids) {
+    std::fill(next, scores.begin() + id, kNever);
+    next = scores.begin() + id + 1;
   }
-  absl::c_fill(scores, kNever);
-  for (const auto& [id, score] : kept) scores[id] = score;
+  std::fill(next, scores.end(), kNever);
 }
 
 absl::StatusOr<SampledToken> Sampler::Draw(absl::Span<float> scores,
-                                           absl::Span<const int64_t> allowed) {
-  if (!HighestOf(scores).are_numbers) {
-    return absl::DataLossError("the model's scores are no numbers");
-  }
+                                           std::optional<int64_t> forced) {
+  const Highest given = HighestOf(scores);
+  if (!given.are_numbers) return absl::DataLossError("the model's scores are no numbers");
   std::vector<float> own;
-  if (options_.logprobs >= 0) own.assign(scores.begin(), scores.end());
-  Penalise(scores);
-  if (!options_.allowed_ids.empty()) Restrict(options_.allowed_ids, scores);
-  if (!allowed.empty()) Restrict(allowed, scores);
-  const float highest = HighestOf(scores).score;
-  if (highest == kNever) {
-    return absl::DataLossError("no token is left to draw from: all scores are -inf");
+  if (options_->logprobs >= 0) own.assign(scores.begin(), scores.end());
+  SampledToken token;
+  if (forced.has_value()) {
+    token.id = *forced;
+  } else {
+    if (given.score == kNever) {
+      return absl::DataLossError("no token is left to draw from: all scores are -inf");
+    }
+    Penalise(scores);
+    if (!options_->allowed_ids.empty()) Restrict(scores);
+    const float highest = HighestOf(scores).score;
+    if (highest == kNever) {
+      return absl::InvalidArgumentError(
+          "no token is left to draw: the model's scores of all ids that the parameters leave are "
+          "-inf");
+    }
+    token.id = Choose(scores, highest);
   }
-  SampledToken token = {.id = Choose(scores, highest)};
   if (!own.empty()) TellLogprobs(own, token);
-  ++seen_[token.id].second;
+  if (penalises_) ++seen_[token.id].second;
   ++drawn_;
   return token;
 }

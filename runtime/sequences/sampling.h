@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -35,8 +36,15 @@ struct SamplingOptions {
   int64_t logprobs = -1;             // alternatives told with each token; -1: not even its own
   int64_t n = 1;                     // answers
 
-  // INVALID_ARGUMENT naming the parameter, its value and its range.
-  absl::Status Check(int64_t vocabulary) const;
+  // Makes them ready to draw by: lists ascend and have each id once, the model's own ids that end
+  // answers, `eos`, are among the stop ids unless these are ignored. INVALID_ARGUMENT naming the
+  // parameter, its value and its range, or the length of a list that is longer than the vocabulary.
+  absl::Status Settle(int64_t vocabulary, absl::Span<const int64_t> eos);
+  // Settled: INVALID_ARGUMENT where the lists leave no id below `ids` to draw. `never`: ids that
+  // the model never draws; `stops_too`: those that end the answer are among them.
+  absl::Status CheckAnyLeft(int64_t ids, absl::Span<const int64_t> never, bool stops_too) const;
+  // Settled: whether `id` ends an answer.
+  bool IsStop(int64_t id) const;
 };
 
 struct TokenLogprob {
@@ -52,34 +60,35 @@ struct SampledToken {
 
 class Sampler {
  public:
-  // `stops`: ids that end an answer, those of the model included. `stream` tells the answers of one
-  // request apart.
-  Sampler(SamplingOptions options, std::vector<int64_t> stops, uint64_t stream);
+  // `options` are settled, and shared by the answers of a request; `stream` tells these apart.
+  Sampler(std::shared_ptr<const SamplingOptions> options, uint64_t stream);
 
   // A token of the prompt: penalties count it.
   void AddPrompt(int64_t id);
-  // The next token. `allowed`: the only ids that may be drawn, beside what the options say; empty:
-  // all. `scores` are changed.
-  // DATA_LOSS where scores are no numbers or none is left to draw from.
+  // The next token; `forced`: this one, whatever scores and options say. `scores` are changed.
+  // DATA_LOSS where scores are no numbers or all of them are -inf, INVALID_ARGUMENT where the
+  // options leave none of them.
   absl::StatusOr<SampledToken> Draw(absl::Span<float> scores,
-                                    absl::Span<const int64_t> allowed = {});
+                                    std::optional<int64_t> forced = std::nullopt);
 
-  bool IsStop(int64_t id) const;
-  const SamplingOptions& options() const { return options_; }
+  bool IsStop(int64_t id) const { return options_->IsStop(id); }
+  const SamplingOptions& options() const { return *options_; }
   int64_t drawn() const { return drawn_; }
 
  private:
   void TellLogprobs(absl::Span<const float> scores, SampledToken& token) const;
-  static void Restrict(absl::Span<const int64_t> allowed, absl::Span<float> scores);
+  // Leaves the scores of allowed ids alone.
+  void Restrict(absl::Span<float> scores) const;
   void Penalise(absl::Span<float> scores) const;
   // `highest`: that of all scores.
   int64_t Choose(absl::Span<float> scores, float highest);
   double NextUniform();
 
-  const SamplingOptions options_;
-  const std::vector<int64_t> stops_;
+  const std::shared_ptr<const SamplingOptions> options_;
   const uint64_t stream_;
-  std::map<int64_t, std::pair<bool, int64_t>> seen_;  // whether in the prompt; times in the answer
+  const bool penalises_;
+  // Whether in the prompt; times in the answer. Empty where nothing is penalised.
+  std::map<int64_t, std::pair<bool, int64_t>> seen_;
   int64_t drawn_ = 0;
   std::vector<std::pair<float, int64_t>> candidates_;
 };

@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kLeastKeyBytes = 16;
 constexpr int64_t kMostRequests = int64_t{1} << 40;
+constexpr double kLeastWeight = 0.001, kMostWeight = 1000;
 
 absl::Status ReadRights(absl::string_view text, Key& key) {
   for (const absl::string_view word : absl::StrSplit(text, ',')) {
@@ -49,9 +50,17 @@ absl::Status ReadLimit(absl::string_view text, KeyLimits& limits) {
     read = integer(limits.burst);
   } else if (name == "concurrent") {
     read = integer(limits.concurrent);
+  } else if (name == "weight") {
+    read = absl::SimpleAtod(value, &limits.weight) && limits.weight >= kLeastWeight &&
+           limits.weight <= kMostWeight;
+  } else if (name == "pages") {
+    limits.pages = std::string(value);
+    if (!value.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError("pages= wants a name, which other keys may have as well");
   } else {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "limit ", QuotedText(name), " is not known; there are rate=, burst=, concurrent="));
+    return absl::InvalidArgumentError(
+        absl::StrCat("limit ", QuotedText(name),
+                     " is not known; there are rate=, burst=, concurrent=, weight=, pages="));
   }
   if (read) return absl::OkStatus();
   return absl::InvalidArgumentError(

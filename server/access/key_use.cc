@@ -1,11 +1,21 @@
 #include "server/access/key_use.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/hash64.h"
 #include "runtime/base/shown_text.h"
 
 namespace reprise {
+namespace {
+
+// A name of pages is none of a key.
+uint64_t OwnerOf(absl::string_view kind, absl::string_view name) {
+  return Hash64(absl::StrCat(kind, " ", name)) | 1;
+}
+
+}  // namespace
 
 // A ticket points to one of these. Empty until the request is counted.
 struct KeyUse::Held {
@@ -15,7 +25,12 @@ struct KeyUse::Held {
   std::shared_ptr<KeyUse> use;
 };
 
+KeyUse::KeyUse(std::string name)
+    : name_(std::move(name)), id_(Hash64(name_) | 1), page_owner_(OwnerOf("key", name_)) {}
+
 void KeyUse::SetLimits(const KeyLimits& limits) {
+  weight_ = limits.weight;
+  page_owner_ = limits.pages.empty() ? OwnerOf("key", name_) : OwnerOf("pages", limits.pages);
   MutexLock lock(mutex_);
   if (limits == limits_) return;
   limits_ = limits;

@@ -4,6 +4,7 @@
 // Threads:   all methods from any.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,10 +18,16 @@ namespace reprise {
 
 class KeyUse : public std::enable_shared_from_this<KeyUse> {
  public:
-  explicit KeyUse(std::string name) : name_(std::move(name)) {}
+  explicit KeyUse(std::string name);
 
   const std::string& name() const { return name_; }
   void SetLimits(const KeyLimits& limits) EXCLUDES(mutex_);
+  // Stands for the name; not 0, which stands for none.
+  uint64_t id() const { return id_; }
+  // Its share of the server beside other keys.
+  double weight() const { return weight_; }
+  // Equal for keys that share pages; not 0.
+  uint64_t page_owner() const { return page_owner_; }
 
   // One request that is under way until the ticket goes.
   using Ticket = std::shared_ptr<const void>;
@@ -34,6 +41,10 @@ class KeyUse : public std::enable_shared_from_this<KeyUse> {
   void End() EXCLUDES(mutex_);
 
   const std::string name_;
+  const uint64_t id_;
+  // Self-synchronised.
+  std::atomic<double> weight_{1};
+  std::atomic<uint64_t> page_owner_;
   // Guarded.
   Mutex mutex_;
   KeyLimits limits_ GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -24,7 +25,8 @@ absl::Status Wants(absl::string_view name, absl::string_view kind) {
 absl::StatusOr<int64_t> WholeOf(const std::string& name, const ParameterValue& value) {
   if (const int64_t* number = std::get_if<int64_t>(&value)) return *number;
   if (const double* number = std::get_if<double>(&value)) {
-    if (*number == std::floor(*number) && std::abs(*number) < 9e15) {
+    constexpr double kBeyond = 0x1.0p63;
+    if (*number == std::floor(*number) && std::abs(*number) < kBeyond) {
       return static_cast<int64_t>(*number);
     }
   }
@@ -53,14 +55,10 @@ absl::StatusOr<element> Parse(absl::string_view name, absl::string_view text,
   return root;
 }
 
-absl::Status TakeIds(const std::string& name, const ParameterValue& value,
-                     std::vector<int64_t>& ids) {
-  const std::string* text = std::get_if<std::string>(&value);
-  if (text == nullptr) return Wants(name, "a JSON list of ids");
-  simdjson::dom::parser parser;
-  ASSIGN_OR_RETURN(const element root, Parse(name, *text, parser));
+absl::Status TakeIds(const std::string& name, const element& json, std::vector<int64_t>& ids) {
   simdjson::dom::array list;
-  if (root.get(list) != simdjson::SUCCESS) return Wants(name, "a JSON list of ids");
+  if (json.get(list) != simdjson::SUCCESS) return Wants(name, "a JSON list of ids");
+  ids.reserve(list.size());
   for (const element one : list) {
     int64_t id = 0;
     if (one.get(id) != simdjson::SUCCESS) return Wants(name, "a JSON list of ids");
@@ -69,15 +67,12 @@ absl::Status TakeIds(const std::string& name, const ParameterValue& value,
   return absl::OkStatus();
 }
 
-absl::Status TakeBias(const std::string& name, const ParameterValue& value,
+absl::Status TakeBias(const std::string& name, const element& json,
                       std::map<int64_t, float>& bias) {
   constexpr absl::string_view kKind = "a JSON object of ids and numbers";
-  const std::string* text = std::get_if<std::string>(&value);
-  if (text == nullptr) return Wants(name, kKind);
-  simdjson::dom::parser parser;
-  ASSIGN_OR_RETURN(const element root, Parse(name, *text, parser));
+  constexpr double kMost = std::numeric_limits<float>::max();
   simdjson::dom::object map;
-  if (root.get(map) != simdjson::SUCCESS) return Wants(name, kKind);
+  if (json.get(map) != simdjson::SUCCESS) return Wants(name, kKind);
   for (const auto& [key, one] : map) {
     int64_t id = 0;
     double number = 0;
@@ -85,17 +80,34 @@ absl::Status TakeBias(const std::string& name, const ParameterValue& value,
         one.get(number) != simdjson::SUCCESS) {
       return Wants(name, kKind);
     }
+    if (!(std::abs(number) <= kMost)) {
+      return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' = ", number,
+                                                     " for id ", id, " is out of range [", -kMost,
+                                                     ", ", kMost, "]"));
+    }
     bias[id] = static_cast<float>(number);
   }
   return absl::OkStatus();
 }
 
-// A parameter: its name, and how it is taken.
+// A parameter: its name, and how it is taken. Lists and maps are JSON, of a text or of a document.
 struct Row {
   absl::string_view name;
   absl::Status (*take)(const std::string& name, const ParameterValue& value,
-                       SamplingParameters& to);
+                       SamplingParameters& to) = nullptr;
+  absl::Status (*take_json)(const std::string& name, const element& json,
+                            SamplingParameters& to) = nullptr;
 };
+
+absl::Status TakeText(const Row& row, const std::string& name, const ParameterValue& value,
+                      SamplingParameters& to) {
+  if (row.take != nullptr) return row.take(name, value, to);
+  const std::string* text = std::get_if<std::string>(&value);
+  if (text == nullptr) return Wants(name, "JSON");
+  simdjson::dom::parser parser;
+  ASSIGN_OR_RETURN(const element root, Parse(name, *text, parser));
+  return row.take_json(name, root, to);
+}
 
 template <auto SamplingOptions::*member>
 absl::Status TakeWhole(const std::string& name, const ParameterValue& value,
@@ -160,24 +172,24 @@ constexpr Row kRows[] = {
        ASSIGN_OR_RETURN(to.sampling.ignore_eos, BoolOf(name, value));
        return absl::OkStatus();
      }},
-    {"stop_token_ids",
-     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
-       return TakeIds(name, value, to.sampling.stop_ids);
+    {"stop_token_ids", nullptr,
+     [](const std::string& name, const element& json, SamplingParameters& to) {
+       return TakeIds(name, json, to.sampling.stop_ids);
      }},
-    {"allowed_token_ids",
-     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
-       RETURN_IF_ERROR(TakeIds(name, value, to.sampling.allowed_ids));
+    {"allowed_token_ids", nullptr,
+     [](const std::string& name, const element& json, SamplingParameters& to) {
+       RETURN_IF_ERROR(TakeIds(name, json, to.sampling.allowed_ids));
        // No id at all would mean all of them.
        return to.sampling.allowed_ids.empty() ? Wants(name, "a list of at least one id")
                                               : absl::OkStatus();
      }},
-    {"decoder_input_ids",
-     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
-       return TakeIds(name, value, to.decoder_ids);
+    {"decoder_input_ids", nullptr,
+     [](const std::string& name, const element& json, SamplingParameters& to) {
+       return TakeIds(name, json, to.decoder_ids);
      }},
-    {"logit_bias",
-     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
-       return TakeBias(name, value, to.sampling.logit_bias);
+    {"logit_bias", nullptr,
+     [](const std::string& name, const element& json, SamplingParameters& to) {
+       return TakeBias(name, json, to.sampling.logit_bias);
      }},
     {"cache_salt",
      [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
@@ -249,22 +261,29 @@ absl::Status SamplingParameters::CheckTogether() const {
   return absl::OkStatus();
 }
 
-absl::Status SamplingParameters::Set(const std::string& name, const ParameterValue& value) {
-  for (const Row& row : kRows) {
-    if (row.name != name) continue;
-    if (!given_.insert(name).second) {
-      return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' is given twice"));
-    }
-    return row.take(name, value, *this);
+absl::StatusOr<size_t> SamplingParameters::Begin(const std::string& name) {
+  for (size_t i = 0; i < std::size(kRows); ++i) {
+    if (kRows[i].name != name) continue;
+    if (given_.insert(name).second) return i;
+    return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' is given twice"));
   }
   return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' is not known"));
+}
+
+absl::Status SamplingParameters::Set(const std::string& name, const ParameterValue& value) {
+  ASSIGN_OR_RETURN(const size_t row, Begin(name));
+  return TakeText(kRows[row], name, value, *this);
 }
 
 absl::Status SamplingParameters::SetAll(absl::string_view json) {
   simdjson::dom::parser parser;
   ASSIGN_OR_RETURN(const element root, Parse("sampling_parameters", json, parser));
+  return SetAll(root);
+}
+
+absl::Status SamplingParameters::SetAll(const element& json) {
   simdjson::dom::object map;
-  if (root.get(map) != simdjson::SUCCESS) return Wants("sampling_parameters", "a JSON object");
+  if (json.get(map) != simdjson::SUCCESS) return Wants("sampling_parameters", "a JSON object");
   for (const auto& [key, one] : map) {
     const std::string name(key);
     ParameterValue value;
@@ -286,8 +305,13 @@ absl::Status SamplingParameters::SetAll(absl::string_view json) {
       case element_type::STRING:
         value = std::string(std::string_view(one));
         break;
-      default:
-        value = simdjson::minify(one);
+      default: {
+        // As it lies in the document: a list may be long.
+        ASSIGN_OR_RETURN(const size_t row, Begin(name));
+        if (kRows[row].take_json == nullptr) return Wants(name, "a single value");
+        RETURN_IF_ERROR(kRows[row].take_json(name, one, *this));
+        continue;
+      }
     }
     RETURN_IF_ERROR(Set(name, value));
   }

@@ -9,11 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "runtime/sequences/beam_search.h"
 #include "runtime/sequences/sampling.h"
 #include "server/protocol/request_parameters.h"
+
+namespace simdjson::dom {
+class element;
+}
 
 namespace reprise {
 
@@ -24,6 +28,7 @@ class SamplingParameters {
   absl::Status Set(const std::string& name, const ParameterValue& value);
   // The members of a JSON object.
   absl::Status SetAll(absl::string_view json);
+  absl::Status SetAll(const simdjson::dom::element& json);
   // INVALID_ARGUMENT naming a parameter that was given and does not apply beside the others: one of
   // draws where answers are searched for by beams, or the other way about.
   absl::Status CheckTogether() const;
@@ -37,6 +42,9 @@ class SamplingParameters {
   std::string cache_salt;  // keeps the pages of the request apart from those of others
 
  private:
+  // The row of the table of parameters for one that is given now.
+  absl::StatusOr<size_t> Begin(const std::string& name);
+
   std::set<std::string> given_;
 };
 

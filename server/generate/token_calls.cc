@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
+#include "server/requests/admit.h"
 #include "server/requests/regions.h"
 
 namespace reprise {
@@ -117,6 +118,19 @@ absl::Status CheckPrompt(const Generator& generator, const TokenRequest& request
                    generator.takes_ids() ? "ids" : "float32 numbers"));
 }
 
+// When the answer must be whole: the transport's deadline or its own timeout, whichever comes
+// first; 0: there is none. A timeout beyond what the clock counts is none.
+int64_t DeadlineOf(const TokenRequest& request, int64_t start_ns) {
+  int64_t end_ns = 0;
+  const int64_t timeout_us = request.parameters.timeout_us.value_or(0);
+  if (timeout_us == 0 || __builtin_mul_overflow(timeout_us, int64_t{1000}, &end_ns) ||
+      __builtin_add_overflow(end_ns, start_ns, &end_ns)) {
+    end_ns = kNoDeadline;
+  }
+  end_ns = std::min(end_ns, request.deadline_ns);
+  return end_ns == kNoDeadline ? 0 : std::max<int64_t>(1, end_ns);
+}
+
 }  // namespace
 
 void TokenCall::Cancel() {
@@ -167,10 +181,7 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(const InferRequest&
   } else {
     RETURN_IF_ERROR(TakeNumbers(prompt, wanted));
   }
-  if (request.deadline_ns != kNoDeadline) {
-    const int64_t left_us = (request.deadline_ns - clock_.NowNs()) / 1000;
-    parameters.timeout_us = std::min(parameters.timeout_us.value_or(left_us), left_us);
-  }
+  wanted.deadline_ns = request.deadline_ns;
   wanted.parameters = std::move(parameters);
   return Start(std::move(wanted), counts_unread, std::move(on_tokens));
 }
@@ -188,7 +199,8 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest reques
     return absl::UnimplementedError(absl::StrCat(
         "model \"", request.model, "\" makes no tokens: ", found.servable->generation_refusal));
   }
-  const SamplingParameters& parameters = request.parameters;
+  RETURN_IF_ERROR(CheckId(request.id));
+  SamplingParameters& parameters = request.parameters;
   const TokenCallInfo info = {
       .model = found.version->name,
       .version = found.version->version,
@@ -204,18 +216,16 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest reques
       .ids = std::move(request.ids),
       .numbers = std::move(request.numbers),
       .numbers_shape = std::move(request.numbers_shape),
-      .decoder_ids = parameters.decoder_ids,
-      .sampling = parameters.sampling,
+      .decoder_ids = std::move(parameters.decoder_ids),
+      .sampling = std::move(parameters.sampling),
       .beams = parameters.beams,
       .priority = parameters.priority,
-      .deadline_ns = 0,
-      .owner = parameters.cache_salt.empty()
-                   ? 0
-                   : static_cast<int64_t>(Hash64(parameters.cache_salt) | 1),
+      .deadline_ns = DeadlineOf(request, start_ns),
+      .owner = {.key = request.key == nullptr ? 0 : request.key->page_owner(),
+                .salt = parameters.cache_salt.empty() ? 0 : Hash64(parameters.cache_salt) | 1},
+      .key = request.key == nullptr ? "" : request.key->name(),
+      .weight = request.key == nullptr ? 1 : request.key->weight(),
       .counts_unread = counts_unread};
-  if (parameters.timeout_us.value_or(0) != 0) {
-    wanted.deadline_ns = std::max<int64_t>(1, start_ns + *parameters.timeout_us * 1000);
-  }
   const Clock& clock = clock_;
   wanted.on_event = [info, on_tokens = std::move(on_tokens), version = found.version, start_ns,
                      key = std::move(request.key), ticket = std::move(ticket),

@@ -55,14 +55,14 @@ void ReadRules(const element& root, DecoderRules& rules) {
     if (word.size() == 1) rules.suppressed.push_back(word[0]);
   }
   int64_t id = 0;
-  if (root["forced_bos_token_id"].get(id) == simdjson::SUCCESS) rules.forced.try_emplace(0, id);
+  // It follows the one id that answers begin with.
+  if (root["forced_bos_token_id"].get(id) == simdjson::SUCCESS) rules.forced.try_emplace(1, id);
   if (!rules.forced_last.has_value() && root["forced_eos_token_id"].get(id) == simdjson::SUCCESS) {
     rules.forced_last = id;
   }
   for (const std::vector<int64_t>& pair : RowsOf(root, "forced_decoder_ids")) {
-    // Places are counted with the id that answers begin with.
     if (pair.size() == 2 && pair[0] > 0 && pair[1] >= 0) {
-      rules.forced.try_emplace(pair[0] - 1, pair[1]);
+      rules.forced.try_emplace(pair[0], pair[1]);
     }
   }
 }

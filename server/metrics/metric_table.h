@@ -202,9 +202,10 @@ struct ModelMetrics {
                             {"reprise_sequences",
                              "Sequences of a model that makes tokens: computed (running), waiting, "
                              "or waiting again since "
-                             "their pages were taken (set_back)"},
+                             "their pages were taken (set_back), or until their clients "
+                             "take their events (stalled)"},
                             "state",
-                            {"running", "waiting", "set_back"}};
+                            {"running", "waiting", "set_back", "stalled"}};
   SeriesBy<Gauge> pages{
       scope,
       {"reprise_pages",

@@ -28,7 +28,12 @@ absl::StatusOr<bool> Flag(const std::string& name, const ParameterValue& value) 
 
 absl::Status TakeSequenceId(const std::string& name, const ParameterValue& value,
                             SequenceMark& sequence) {
+  constexpr size_t kMostBytes = 4096;
   if (const std::string* text = std::get_if<std::string>(&value)) {
+    if (text->size() > kMostBytes) {
+      return absl::InvalidArgumentError(absl::StrCat("parameter ", name, " has ", text->size(),
+                                                     " bytes, the most is ", kMostBytes));
+    }
     sequence.text = *text;
   } else if (const uint64_t* large = std::get_if<uint64_t>(&value)) {
     sequence.number = *large;

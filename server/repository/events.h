@@ -50,7 +50,7 @@ const char* ModelStateName(ModelState state);
 
 // Counts of a model that makes tokens: since it was loaded, and what it holds now.
 struct GenerationRecord {
-  int64_t running = 0, waiting = 0, set_back = 0;  // sequences
+  int64_t running = 0, waiting = 0, set_back = 0, stalled = 0;  // sequences
   int64_t pages_used = 0, pages_free = 0, pages_shared = 0;
   int64_t prompt_tokens = 0, generated_tokens = 0, cached_tokens = 0;
   int64_t drafts_right = 0, drafts_wrong = 0;  // tokens that were looked up and checked

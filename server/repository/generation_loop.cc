@@ -38,7 +38,7 @@ absl::StatusOr<std::shared_ptr<Generation>> GenerationLoop::Submit(GenerationReq
 
 bool GenerationLoop::idle() const {
   const GeneratorStats stats = shared_->generator->Stats();
-  return stats.running + stats.waiting + stats.set_back == 0;
+  return stats.running + stats.waiting + stats.set_back + stats.stalled == 0;
 }
 
 void GenerationLoop::Stop() {

@@ -72,6 +72,7 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .precision = settings.precision,
           .precision_ops = std::move(precision_ops),
           .fusion = settings.fusion,
+          .one_order = settings.generation && FindEncoderDecoder(path).has_value(),
           .fills = settings.fills,
           .capture = settings.capture == CaptureMode::kInline       ? CapturePolicy::kInline
                      : settings.capture == CaptureMode::kBackground ? CapturePolicy::kBackground
@@ -166,6 +167,7 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
         events.OnGeneration({.running = stats.running,
                              .waiting = stats.waiting,
                              .set_back = stats.set_back,
+                             .stalled = stats.stalled,
                              .pages_used = stats.pages_used,
                              .pages_free = stats.pages_free,
                              .pages_shared = stats.pages_shared,

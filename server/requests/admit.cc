@@ -15,9 +15,6 @@
 namespace reprise {
 namespace {
 
-// Ids are echoed whole, and kept until then.
-constexpr size_t kMostIdBytes = 4096;
-
 // Those that clients see.
 std::string Names(absl::Span<const ModelIo> ios, const std::vector<bool>& hidden) {
   std::string names;
@@ -125,11 +122,16 @@ int64_t Earlier(const std::optional<int64_t>& timeout_us, int64_t deadline_ns, i
 
 }  // namespace
 
+absl::Status CheckId(absl::string_view id) {
+  // Ids are echoed whole, and kept until then.
+  constexpr size_t kMostBytes = 4096;
+  if (id.size() <= kMostBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the request's id has ", id.size(), " bytes, the most is ", kMostBytes));
+}
+
 absl::Status Admit(const Repository& repository, const InferRequest& asked, RequestState& state) {
-  if (asked.id.size() > kMostIdBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("the request's id has ", asked.id.size(),
-                                                   " bytes, the most is ", kMostIdBytes));
-  }
+  RETURN_IF_ERROR(CheckId(asked.id));
   ASSIGN_OR_RETURN(state.model, repository.Find(asked.model, asked.version));
   if (state.model.servable->ranked != nullptr) RETURN_IF_ERROR(ChooseRanks(asked, state));
   const Servable& servable = *state.model.servable;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "runtime/engine/types/request.h"
 #include "runtime/onnx/model_io.h"
@@ -15,6 +16,9 @@
 #include "server/requests/stage.h"
 
 namespace reprise {
+
+// INVALID_ARGUMENT for an id of a client that is longer than reports and answers repeat.
+absl::Status CheckId(absl::string_view id);
 
 // Errors: NOT_FOUND and UNAVAILABLE as Repository::Find says, INVALID_ARGUMENT as the steps below.
 absl::Status Admit(const Repository& repository, const InferRequest& asked, RequestState& state);

@@ -83,6 +83,7 @@ absl::StatusOr<std::shared_ptr<Call>> Enqueue(RequestState& state, RequestSchedu
   const std::shared_ptr<RequestQueue> queue = state.model.servable->queue;
   const int64_t deadline_ns = state.deadline_ns, end_ns = state.end_ns;
   const uint64_t priority = state.priority;
+  const KeyUse* const key = state.key.get();
   const std::shared_ptr<GenerationLoop> generation = state.model.servable->generation;
   std::vector<RequestPart> pieces = std::move(state.parts);
   const auto call =
@@ -97,7 +98,9 @@ absl::StatusOr<std::shared_ptr<Call>> Enqueue(RequestState& state, RequestSchedu
                    .bytes = part->measured.bytes,
                    .deadline_ns = deadline_ns,
                    .end_ns = end_ns,
-                   .priority = priority};
+                   .priority = priority,
+                   .share = key == nullptr ? 0 : key->id(),
+                   .weight = key == nullptr ? 1 : key->weight()};
     parts.push_back(std::move(part));
   }
   call->SetParts({parts.begin(), parts.end()});

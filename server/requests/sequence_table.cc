@@ -72,6 +72,7 @@ class SequenceTable::Visit final : public Call, public std::enable_shared_from_t
 // Guarded by the table's mutex.
 struct SequenceTable::Sequence {
   std::string key;
+  int64_t id_bytes = 0;                        // those of an id that is a text
   std::shared_ptr<const SequenceState> state;  // null: none
   bool begun = false;                          // a request has been answered since its start
   bool under_way = false;                      // a request is
@@ -82,8 +83,12 @@ struct SequenceTable::Sequence {
 
 namespace {
 
-std::string KeyOf(const SequenceMark& mark) {
-  return mark.number != 0 ? absl::StrCat("n", mark.number) : absl::StrCat("t", mark.text);
+// A sequence is known by its id and by the key of its requests, whose name has no space.
+std::string KeyOf(const InferRequest& asked) {
+  const SequenceMark& mark = asked.sequence;
+  const absl::string_view key = asked.key == nullptr ? "" : absl::string_view(asked.key->name());
+  return mark.number != 0 ? absl::StrCat(key, " n", mark.number)
+                          : absl::StrCat(key, " t", mark.text);
 }
 
 absl::Status Unknown(const SequenceMark& mark) {
@@ -127,7 +132,7 @@ absl::Status SequenceTable::Join(const VisitPtr& visit, Work& work) {
         absl::StrCat(waiting_, " requests wait for their turn in a sequence, and ",
                      options_.max_waiting, " may"));
   }
-  const std::string key = KeyOf(mark);
+  const std::string key = KeyOf(visit->asked);
   const auto found = sequences_.find(key);
   SequencePtr sequence = found == sequences_.end() ? nullptr : found->second;
   if (sequence == nullptr) {
@@ -135,6 +140,8 @@ absl::Status SequenceTable::Join(const VisitPtr& visit, Work& work) {
     RETURN_IF_ERROR(CheckRoom(mark));
     sequence = std::make_shared<Sequence>();
     sequence->key = key;
+    sequence->id_bytes = static_cast<int64_t>(mark.text.size());
+    bytes_ += sequence->id_bytes;
     sequence->used_ns = now_ns;
     sequences_.emplace(key, sequence);
     sequence->placed = form_.max_candidates == 0 || candidates_ < form_.max_candidates;
@@ -183,6 +190,7 @@ void SequenceTable::Leave(const SequencePtr& sequence, Work& work) {
 }
 
 void SequenceTable::Forget(const SequencePtr& sequence, Work& work) {
+  bytes_ -= sequence->id_bytes;
   if (sequence->state != nullptr) bytes_ -= BytesOf(*sequence->state);
   sequence->state = nullptr;
   sequence->begun = false;

@@ -99,12 +99,13 @@ class SequenceTable : public std::enable_shared_from_this<SequenceTable> {
   const Clock& clock_;
   // Guarded.
   mutable Mutex mutex_;
-  std::map<std::string, SequencePtr> sequences_ GUARDED_BY(mutex_);  // the key is the id
+  // By their ids, behind the names of the clients' keys: another key's is another sequence.
+  std::map<std::string, SequencePtr> sequences_ GUARDED_BY(mutex_);
   std::deque<SequencePtr> no_place_
       GUARDED_BY(mutex_);  // those beyond the candidates, oldest first
   int64_t candidates_ GUARDED_BY(mutex_) = 0;
-  int64_t waiting_ GUARDED_BY(mutex_) = 0;  // requests
-  int64_t bytes_ GUARDED_BY(mutex_) = 0;
+  int64_t waiting_ GUARDED_BY(mutex_) = 0;            // requests
+  int64_t bytes_ GUARDED_BY(mutex_) = 0;              // states, and ids that are texts
   int64_t ends_ns_ GUARDED_BY(mutex_) = kNoDeadline;  // nothing expires before
   SequenceRecord counts_ GUARDED_BY(mutex_);
   absl::Status closed_ GUARDED_BY(mutex_);

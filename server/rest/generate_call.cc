@@ -98,7 +98,7 @@ absl::StatusOr<Asked> Decode(absl::string_view body, MemoryBudget& parsing) {
       RETURN_IF_ERROR(TakeNumbers(value, 0, asked));
       has_ids = true;
     } else if (name == "parameters") {
-      RETURN_IF_ERROR(asked.parameters.SetAll(simdjson::minify(value)));
+      RETURN_IF_ERROR(asked.parameters.SetAll(value));
     } else if (name == "id") {
       std::string_view text;
       if (value.get(text) != simdjson::SUCCESS) {

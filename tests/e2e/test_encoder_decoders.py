@@ -169,6 +169,42 @@ def test_files_beside_the_model_say_how_answers_begin_and_end(tmp_path, rng):
         assert beams[0] == 11 and beams[-1] == 5 and 31 not in beams
 
 
+def test_behind_ids_of_the_client_nothing_is_forced_twice(tmp_path, rng):
+    """Places of forced ids are those of the whole sequence; what is suppressed first is the first new id."""
+    steppers = {name: write(tmp_path / name, "t5") for name in ("task", "bos")}
+    asked = prompt(rng, "t5", 9)
+    given = {"task": [0, 50, 11, 12], "bos": [0, 7]}
+    free = {name: steppers[name].greedy(asked, 6, start=tuple(ids)) for name, ids in given.items()}
+    rules = {"task": {"forced_decoder_ids": [[1, None], [2, 11], [3, 12]]}, "bos": {"forced_bos_token_id": 7}}
+    for name, facts in rules.items():
+        (tmp_path / name / "generation_config.json").write_text(json.dumps(STARTS | facts))
+    suppressing = tmp_path / "suppressing"
+    suppressed = write(suppressing, "t5")
+    (suppressing / "generation_config.json").write_text(json.dumps(
+        STARTS | rules["task"] | {"begin_suppress_tokens": [free["task"][0]]}))
+    with Daemon(tmp_path) as daemon:
+        for name, ids in given.items():
+            for beams in (1, 2):
+                expected = free[name] if beams == 1 else steppers[name].beams(asked, 2, 6, start=tuple(ids))[0]
+                answer = generate(daemon, name, asked, max_tokens=6, num_beams=beams, decoder_input_ids=ids)
+                assert answer["token_ids"] == expected, (name, beams)
+        # What the client leaves open is forced.
+        answer = generate(daemon, "task", asked, max_tokens=6, decoder_input_ids=[0, 50])
+        assert answer["token_ids"] == [11, 12] + free["task"][:4]
+        assert generate(daemon, "task", asked, max_tokens=6)["token_ids"][1:3] == [11, 12]
+        assert generate(daemon, "bos", asked, max_tokens=6)["token_ids"][0] == 7
+        answer = generate(daemon, "suppressing", asked, max_tokens=1, decoder_input_ids=given["task"])
+        suppressed.encode(asked)
+        scores, _ = suppressed.step(given["task"], {})
+        assert answer["token_ids"] == [int(np.argsort(-scores)[1])]
+
+
+def test_a_forced_id_that_is_not_the_models_is_named(tmp_path):
+    write(tmp_path / "t5", "t5", {"forced_eos_token_id": 97})
+    with Daemon(tmp_path) as daemon:
+        assert "forces id 97, which is out of range [0, 96]" in generate(daemon, "t5", [1, 2])["error"]
+
+
 def test_sequences_that_are_set_back_get_the_same_tokens(repository, rng):
     """Pages for two answers, and more that want some; beams among them."""
     folder = repository.root / "small" / "1"

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import pathlib
 import queue
 import socket
 import urllib.error
@@ -32,6 +33,22 @@ def config(**parameters):
 
 def prompt(rng, length):
     return [int(one) for one in rng.integers(0, 97, length)]
+
+
+def post(daemon, model, body):
+    """The status and the answer."""
+    request = urllib.request.Request(f"{daemon.http_url}/v2/models/{model}/generate", json.dumps(body).encode())
+    try:
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def resident(daemon):
+    """Bytes that the daemon has taken at most."""
+    text = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()
+    return int(text.split("VmHWM:")[1].split()[0]) << 10
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +148,47 @@ def test_stop_ids_and_the_context_end_an_answer(served, rng):
 def test_what_can_never_be_served_is_refused_with_both_values(served, ids, parameters, words):
     daemon, _ = served
     assert words in generate(daemon, "alibi", ids, **parameters)["error"]
+
+
+@pytest.mark.parametrize("parameters, words", [
+    ({"allowed_token_ids": [5, 6], "stop_token_ids": [5, 6], "min_tokens": 3},
+     "each of the 2 allowed ids would end the answer before 'min_tokens' = 3"),
+    ({"stop_token_ids": list(range(97)), "min_tokens": 1}, "each of the 97 ids of the vocabulary would end"),
+    ({"logit_bias": {"5": -1e39}}, "parameter 'logit_bias' = -1e+39 for id 5 is out of range"),
+    ({"stop_token_ids": [5] * 98}, "parameter 'stop_token_ids' has 98 ids, and the vocabulary 97"),
+    ({"allowed_token_ids": [5] * 98}, "parameter 'allowed_token_ids' has 98 ids, and the vocabulary 97"),
+    ({"logit_bias": {str(id): 1 for id in range(98)}}, "parameter 'logit_bias' has 98 ids"),
+    ({"cache_salt": [1]}, "parameter 'cache_salt' must be a single value"),
+])
+def test_lists_that_cannot_be_drawn_from_are_the_clients_fault(served, parameters, words):
+    daemon, _ = served
+    for more in ({}, {"n": 64}):
+        code, answer = post(daemon, "gqa", {"input_ids": [1, 2], "parameters": parameters | more})
+        assert code == 400 and words in answer["error"], answer
+
+
+def test_long_lists_cost_what_they_are_once(served, rng):
+    """4 MB of ids, 64 answers: refused before any of them begins, while others go on."""
+    daemon, steppers = served
+    body = {"input_ids": [1, 2, 3], "parameters": {"n": 64, "max_tokens": 4, "stop_token_ids": [5] * 2_000_000}}
+    before = resident(daemon)
+    ids = prompt(rng, 11)
+    for _ in range(3):
+        code, answer = post(daemon, "gqa", body)
+        assert code == 400 and "has 2000000 ids, and the vocabulary 97" in answer["error"]
+        assert generate(daemon, "gqa", ids, max_tokens=5)["token_ids"] == steppers["gqa"].greedy(ids, 5)[0]
+    assert resident(daemon) - before < 400 << 20
+
+
+def test_a_time_beyond_the_clock_is_none_and_an_id_is_bounded(served):
+    daemon, _ = served
+    for timeout in (1e16, 2**63 - 1, 0):
+        code, answer = post(daemon, "gqa", {"input_ids": [1], "parameters": {"max_tokens": 2, "timeout": timeout}})
+        assert code == 200 and len(answer["token_ids"]) == 2, answer
+    code, answer = post(daemon, "gqa", {"input_ids": [1], "id": "x" * 4097, "parameters": {}})
+    assert code == 400 and "the request's id has 4097 bytes, the most is 4096" in answer["error"]
+    code, answer = post(daemon, "gqa", {"input_ids": [1], "id": "x" * 4096, "parameters": {"max_tokens": 1}})
+    assert code == 200 and answer["id"] == "x" * 4096
 
 
 def test_a_sequence_that_is_set_back_gets_the_same_tokens(repository, rng):

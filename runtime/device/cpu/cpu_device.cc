@@ -29,7 +29,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 24;
+constexpr int kKernelVersion = 25;
 
 // The families of kernels. Where two have rows for one op the first family is asked first: floats
 // before bytes.
@@ -55,8 +55,8 @@ bool Widens(absl::string_view op, const Attributes& attributes, const Tensor& we
          cpu::IsHalf(weight.dtype());
 }
 
-std::vector<cpu::Candidate> CandidatesOf(const cpu::CpuTarget& target, const Graph& graph,
-                                         NodeId id) {
+std::vector<cpu::Candidate> FamilyCandidates(const cpu::CpuTarget& target, const Graph& graph,
+                                             NodeId id) {
   const cpu::NodeView node(graph, id);
   for (const auto family : kFamilies) {
     for (const cpu::OpPlan& row : family().plans) {
@@ -66,6 +66,15 @@ std::vector<cpu::Candidate> CandidatesOf(const cpu::CpuTarget& target, const Gra
     }
   }
   return {};
+}
+
+std::vector<cpu::Candidate> CandidatesOf(const cpu::CpuTarget& target, const Graph& graph,
+                                         NodeId id) {
+  std::vector<cpu::Candidate> candidates = FamilyCandidates(target, graph, id);
+  if (!target.one_order || candidates.size() < 2) return candidates;
+  const std::string order = candidates.front().option.Order();
+  std::erase_if(candidates, [&](const cpu::Candidate& one) { return one.option.Order() != order; });
+  return candidates;
 }
 
 std::shared_ptr<const cpu::ForeignBlas> LoadBlas(const CpuDeviceOptions& options,
@@ -83,7 +92,8 @@ std::string Fingerprint(const cpu::CpuTarget& target) {
       ", products ", kGemmProviderNames[static_cast<size_t>(target.gemm_provider)],
       target.blas == nullptr
           ? ""
-          : absl::StrCat(", openblas ", target.blas->version(), " ", target.blas->core()));
+          : absl::StrCat(", openblas ", target.blas->version(), " ", target.blas->core()),
+      target.one_order ? ", one order of sums" : "");
 }
 
 }  // namespace
@@ -92,6 +102,16 @@ CpuDevice::CpuDevice(const CpuDeviceOptions& options)
     : target_(std::make_unique<cpu::CpuTarget>(UsableIsa(options.max_isa), options.gemm_provider,
                                                LoadBlas(options, openblas_status_),
                                                options.max_threads)),
+      fingerprint_(Fingerprint(*target_)),
+      weights_(std::make_unique<cpu::WeightMemory>()),
+      one_order_(new CpuDevice(*target_)) {}
+
+CpuDevice::CpuDevice(const cpu::CpuTarget& other)
+    : target_([&] {
+        auto target = std::make_unique<cpu::CpuTarget>(other);
+        target->one_order = true;
+        return target;
+      }()),
       fingerprint_(Fingerprint(*target_)),
       weights_(std::make_unique<cpu::WeightMemory>()) {}
 

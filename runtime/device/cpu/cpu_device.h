@@ -39,6 +39,9 @@ class CpuDevice final : public Device {
 
   absl::string_view name() const override { return "cpu"; }
   std::string fingerprint() const override { return fingerprint_; }
+  const Device& one_order() const override {
+    return one_order_ == nullptr ? *this : static_cast<const Device&>(*one_order_);
+  }
   std::vector<KernelOption> Options(const Graph& graph, NodeId node) const override;
   absl::StatusOr<BoundKernel> Bind(const Graph& graph, NodeId node,
                                    const KernelOption& option) const override;
@@ -46,10 +49,14 @@ class CpuDevice final : public Device {
                                  absl::Span<const std::optional<Tensor>> inputs) const override;
 
  private:
+  // `other` with one order of sums a node.
+  explicit CpuDevice(const cpu::CpuTarget& other);
+
   absl::Status openblas_status_;  // Set before target_.
   const std::unique_ptr<const cpu::CpuTarget> target_;
   const std::string fingerprint_;
   const std::unique_ptr<cpu::WeightMemory> weights_;  // Synchronises itself.
+  const std::unique_ptr<const CpuDevice> one_order_;  // null: it is that itself
 };
 
 }  // namespace reprise

@@ -137,7 +137,8 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
     return explain(status);
   }
   draft.program->fingerprint = FingerprintGraph(*draft.program->graph);
-  draft.program->device_fingerprint = context_.device->fingerprint();
+  const Device& device = draft.options.one_order ? context_.device->one_order() : *context_.device;
+  draft.program->device_fingerprint = device.fingerprint();
   axes.End();
   const int64_t analysed = context_.clock->NowNs();
   Phase certificate(context_.debug, LogModule::kCertificate,

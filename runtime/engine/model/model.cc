@@ -156,8 +156,12 @@ KeyPolicy Model::key_policy() const {
           .fusion = options_.fusion};
 }
 
+const Device& Model::DeviceOf(const EngineOptions& options) const {
+  return options_.one_order ? options.device->one_order() : *options.device;
+}
+
 CompileOptions Model::CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const {
-  return {.device = options.device,
+  return {.device = &DeviceOf(options),
           .clock = options.clock,
           .passes = {.disabled = options_.fusion ? std::vector<std::string>() : FusionPassNames()},
           .nodes = program_->nodes.get(),

@@ -80,6 +80,9 @@ struct ModelOptions {
   // False: each node is computed as the file has it, by the first kernel that its device offers, so
   // that a node's bits hang on the node alone. Slow: for looking at what joining nodes changes.
   bool fusion = true;
+  // A row keeps its bits at any number of rows, timed or not (Device::one_order): tokens are made
+  // of its answers.
+  bool one_order = false;
   // The values that padding is filled with, by input name; 0 where not named.
   std::map<std::string, double> fills;
   CapturePolicy capture = CapturePolicy::kQuick;

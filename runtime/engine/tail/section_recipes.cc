@@ -39,8 +39,9 @@ CaptureTarget SectionRecipes::TargetOf(const GraphSection& section, const Values
   const auto known = context_.tail.SectionFor(section, types);
   if (typed != nullptr) *typed = known;
   target.variant = known->variant;
-  target.key = MakeKey(target.variant->fingerprint, std::move(binding),
-                       context_.options.device->fingerprint(), context_.model.key_policy());
+  target.key =
+      MakeKey(target.variant->fingerprint, std::move(binding),
+              context_.model.DeviceOf(context_.options).fingerprint(), context_.model.key_policy());
   return target;
 }
 
@@ -54,7 +55,8 @@ absl::StatusOr<SectionRecipes::Choice> SectionRecipes::Find(const GraphSection& 
   if (choice.fitted.has_value() && context_.cache.Contains(target.key)) choice.fitted.reset();
   if (choice.fitted.has_value()) {
     target.key = MakeKey(target.variant->fingerprint, choice.fitted->binding,
-                         context_.options.device->fingerprint(), context_.model.key_policy());
+                         context_.model.DeviceOf(context_.options).fingerprint(),
+                         context_.model.key_policy());
     target.exact = false;  // There are few of them.
   }
   choice.recipe = context_.cache.Find(target.key);

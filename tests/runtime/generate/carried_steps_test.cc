@@ -110,7 +110,9 @@ TEST_F(CarriedStepsTest, TokensAndScoresHaveTheBitsOfASequenceOfTheServer) {
     std::vector<float> scores = Run({&client}, {next})[0];
     ASSERT_EQ(scores.size(), next.size() * kTinyVocabulary);
     EXPECT_EQ(counts_.bytes, static_cast<int64_t>(client.cache().size()) - 2);
-    Sampler sampler({.max_tokens = kTokens, .temperature = 0, .logprobs = 0}, {}, 0);
+    Sampler sampler(std::make_shared<const SamplingOptions>(
+                        SamplingOptions{.max_tokens = kTokens, .temperature = 0, .logprobs = 0}),
+                    0);
     const auto token =
         sampler.Draw(absl::MakeSpan(scores).last(static_cast<size_t>(kTinyVocabulary)));
     ASSERT_TRUE(token.ok()) << token.status();

@@ -31,8 +31,9 @@ class GeneratorTest : public ::testing::Test {
  protected:
   static std::shared_ptr<Model> LoadTiny(Engine& engine, bool causal = true) {
     const TempFolder folder;
-    auto model = engine.Load(
-        {.id = {"tiny", 1}, .path = folder.Write("model.onnx", TinyDecoderModel(causal))});
+    auto model = engine.Load({.id = {"tiny", 1},
+                              .path = folder.Write("model.onnx", TinyDecoderModel(causal)),
+                              .one_order = true});
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *std::move(model) : nullptr;
   }

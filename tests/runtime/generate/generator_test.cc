@@ -89,18 +89,31 @@ TEST_F(GeneratorTest, ScoresThatAreNoNumbersFailTheirOwnSequenceAlone) {
   EXPECT_EQ(generator->Stats().pages_used, 0);
 }
 
-TEST_F(GeneratorTest, WhereNoTokenMayBeDrawnTheSequenceFailsAlone) {
-  Make({});
-  GenerationRequest none = Ask(Prompt(4, 1), 8);
-  for (int64_t id = 0; id < kTinyVocabulary; ++id) {
-    none.sampling.logit_bias[id] = -std::numeric_limits<float>::infinity();
-  }
-  Told bad, good;
-  ASSERT_TRUE(Submit(std::move(none), bad).ok());
-  ASSERT_TRUE(Submit(Ask(Prompt(9, 1), 8), good).ok());
+TEST_F(GeneratorTest, RequestsThatLeaveNoTokenToDrawAreRefused) {
+  Make({.eos_ids = {3}});
+  Told told;
+  const auto why = [&](SamplingOptions sampling) {
+    GenerationRequest request = Ask(Prompt(4, 1), 8);
+    request.sampling = std::move(sampling);
+    const absl::Status status = Submit(std::move(request), told);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(why({.min_tokens = 2, .stop_ids = {5}, .allowed_ids = {3, 5}}),
+              HasSubstr("each of the 2 allowed ids would end the answer before 'min_tokens' = 2"));
+  SamplingOptions all = {.min_tokens = 1};
+  for (int64_t id = 0; id < kTinyVocabulary; ++id) all.stop_ids.push_back(id);
+  EXPECT_THAT(why(all), HasSubstr("each of the 40 ids of the vocabulary would end the answer"));
+  EXPECT_THAT(why({.stop_ids = std::vector<int64_t>(2'000'000, 5), .n = 64}),
+              HasSubstr("'stop_token_ids' has 2000000 ids, and the vocabulary 40"));
+  // Without a least number of tokens the first one ends the answer.
+  all.min_tokens = 0;
+  GenerationRequest request = Ask(Prompt(4, 1), 8);
+  request.sampling = all;
+  ASSERT_TRUE(Submit(std::move(request), told).ok());
   RunAll();
-  EXPECT_THAT(std::string(bad.status.message()), HasSubstr("no token is left to draw from"));
-  EXPECT_EQ(good.ids.size(), 8u);
+  EXPECT_EQ(told.ids.size(), 1u);
+  EXPECT_EQ(told.ending, Ending::kStop);
 }
 
 TEST_F(GeneratorTest, ASequenceThatIsSetBackTooOftenEndsWithBothNumbers) {

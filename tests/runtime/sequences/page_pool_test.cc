@@ -28,39 +28,41 @@ TEST(PagePoolTest, PagesThatAreLetGoOfAreHandedOutAgain) {
 TEST(PagePoolTest, ARegisteredPageIsFoundByItsIdsAndWhatIsBeforeIt) {
   const auto pool = Pool(4);
   PageId first = pool->Take(), second = pool->Take();
-  first = pool->Register(first, kNoPage, 0, Ids{1, 2});
-  second = pool->Register(second, first, 0, Ids{3, 4});
+  first = pool->Register(first, kNoPage, {}, Ids{1, 2});
+  second = pool->Register(second, first, {}, Ids{3, 4});
   pool->Drop(second);
   pool->Drop(first);
   EXPECT_EQ(pool->held(), 0);
-  EXPECT_EQ(pool->Find(kNoPage, 0, Ids{3, 4}), kNoPage);
-  EXPECT_EQ(pool->Find(kNoPage, 7, Ids{1, 2}), kNoPage);  // another owner's
-  ASSERT_EQ(pool->Find(kNoPage, 0, Ids{1, 2}), first);
-  ASSERT_EQ(pool->Find(first, 0, Ids{3, 4}), second);
+  EXPECT_EQ(pool->Find(kNoPage, {}, Ids{3, 4}), kNoPage);
+  // Another owner's: salts tell the requests of one key apart, and keys those of all salts.
+  EXPECT_EQ(pool->Find(kNoPage, {.salt = 7}, Ids{1, 2}), kNoPage);
+  EXPECT_EQ(pool->Find(kNoPage, {.key = 7}, Ids{1, 2}), kNoPage);
+  ASSERT_EQ(pool->Find(kNoPage, {}, Ids{1, 2}), first);
+  ASSERT_EQ(pool->Find(first, {}, Ids{3, 4}), second);
   EXPECT_EQ(pool->held(), 2);
-  ASSERT_EQ(pool->Find(kNoPage, 0, Ids{1, 2}), first);
+  ASSERT_EQ(pool->Find(kNoPage, {}, Ids{1, 2}), first);
   EXPECT_EQ(pool->shared(), 1);
 }
 
 TEST(PagePoolTest, TwoThatComputedTheSameShareOnePageAfterwards) {
   const auto pool = Pool(4);
-  const PageId a = pool->Register(pool->Take(), kNoPage, 0, Ids{1, 2});
+  const PageId a = pool->Register(pool->Take(), kNoPage, {}, Ids{1, 2});
   const PageId b = pool->Take();
-  EXPECT_EQ(pool->Register(b, kNoPage, 0, Ids{1, 2}), a);
+  EXPECT_EQ(pool->Register(b, kNoPage, {}, Ids{1, 2}), a);
   EXPECT_EQ(pool->holders(a), 2);
   EXPECT_EQ(pool->held(), 1);
 }
 
 TEST(PagePoolTest, TheLeastRecentlyUsedPageOnWhichNoneBuildsIsEvictedFirst) {
   const auto pool = Pool(3);
-  PageId root = pool->Register(pool->Take(), kNoPage, 0, Ids{1, 2});
-  PageId leaf = pool->Register(pool->Take(), root, 0, Ids{3, 4});
-  PageId other = pool->Register(pool->Take(), kNoPage, 0, Ids{5, 6});
+  PageId root = pool->Register(pool->Take(), kNoPage, {}, Ids{1, 2});
+  PageId leaf = pool->Register(pool->Take(), root, {}, Ids{3, 4});
+  PageId other = pool->Register(pool->Take(), kNoPage, {}, Ids{5, 6});
   pool->Drop(root);
   pool->Drop(leaf);
   pool->Drop(other);
   EXPECT_EQ(pool->Take(), leaf);  // the root is older, and carries it
-  EXPECT_EQ(pool->Find(root, 0, Ids{3, 4}), kNoPage);
+  EXPECT_EQ(pool->Find(root, {}, Ids{3, 4}), kNoPage);
   EXPECT_EQ(pool->Take(), root);
   EXPECT_EQ(pool->Take(), other);
   EXPECT_EQ(pool->Take(), kNoPage);

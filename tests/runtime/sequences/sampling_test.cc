@@ -1,17 +1,27 @@
 #include "runtime/sequences/sampling.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <set>
+#include <utility>
 
 namespace reprise {
 namespace {
 
+using ::testing::HasSubstr;
+
+Sampler Make(SamplingOptions options, uint64_t stream = 0) {
+  EXPECT_TRUE(options.Settle(/*vocabulary=*/100, {}).ok());
+  return Sampler(std::make_shared<const SamplingOptions>(std::move(options)), stream);
+}
+
 std::vector<int64_t> Draws(const SamplingOptions& options, std::vector<float> scores, int count,
                            uint64_t stream = 0) {
-  Sampler sampler(options, {}, stream);
+  Sampler sampler = Make(options, stream);
   std::vector<int64_t> ids;
   for (int i = 0; i < count; ++i) {
     std::vector<float> own = scores;
@@ -58,14 +68,14 @@ TEST(SamplingTest, PenaltiesAndBiasMoveTheBest) {
             (std::vector<int64_t>{0, 1, 0}));
   EXPECT_EQ(Draws({.temperature = 0, .logit_bias = {{2, 5.0f}}}, {2, 1, 0}, 1),
             (std::vector<int64_t>{2}));
-  Sampler sampler({.temperature = 0, .repetition_penalty = 2}, {}, 0);
+  Sampler sampler = Make({.temperature = 0, .repetition_penalty = 2});
   sampler.AddPrompt(0);
   std::vector<float> scores = {2, 1.5f};
   EXPECT_EQ(sampler.Draw(absl::MakeSpan(scores))->id, 1);
 }
 
 TEST(SamplingTest, StopIdsAreNotDrawnBeforeMinTokens) {
-  Sampler sampler({.min_tokens = 1, .temperature = 0}, {1}, 0);
+  Sampler sampler = Make({.min_tokens = 1, .temperature = 0, .stop_ids = {1}});
   for (const int64_t expected : {0, 1}) {
     std::vector<float> scores = {1, 2};
     EXPECT_EQ(sampler.Draw(absl::MakeSpan(scores))->id, expected);
@@ -73,7 +83,7 @@ TEST(SamplingTest, StopIdsAreNotDrawnBeforeMinTokens) {
 }
 
 TEST(SamplingTest, LogprobsAreThoseOfTheModelsOwnScores) {
-  Sampler sampler({.temperature = 0, .logit_bias = {{1, 9.0f}}, .logprobs = 1}, {}, 0);
+  Sampler sampler = Make({.temperature = 0, .logit_bias = {{1, 9.0f}}, .logprobs = 1});
   std::vector<float> scores = {0, 0};
   const auto token = sampler.Draw(absl::MakeSpan(scores));
   EXPECT_EQ(token->id, 1);
@@ -84,20 +94,88 @@ TEST(SamplingTest, LogprobsAreThoseOfTheModelsOwnScores) {
 
 TEST(SamplingTest, ScoresThatAreNoNumbersFail) {
   for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
-    Sampler sampler({}, {}, 0);
+    Sampler sampler = Make({});
     std::vector<float> scores = {0, bad};
     EXPECT_FALSE(sampler.Draw(absl::MakeSpan(scores)).ok());
   }
-  Sampler sampler({}, {}, 0);
+  Sampler sampler = Make({});
   std::vector<float> hidden(3, -std::numeric_limits<float>::infinity());
   EXPECT_FALSE(sampler.Draw(absl::MakeSpan(hidden)).ok());
 }
 
+TEST(SamplingTest, AForcedTokenIsDrawnWhateverScoresAndOptionsSay) {
+  Sampler sampler = Make({.min_tokens = 3,
+                          .temperature = 0,
+                          .stop_ids = {2},
+                          .logit_bias = {{2, -3e38f}},
+                          .allowed_ids = {0, 1},
+                          .logprobs = 0});
+  std::vector<float> scores = {1, 1, 1};
+  const auto token = sampler.Draw(absl::MakeSpan(scores), 2);
+  ASSERT_TRUE(token.ok()) << token.status();
+  EXPECT_EQ(token->id, 2);
+  EXPECT_NEAR(token->logprob, std::log(1.0 / 3), 1e-6);
+  EXPECT_EQ(sampler.drawn(), 1);
+}
+
+TEST(SamplingTest, OnlyAllowedIdsAreDrawn) {
+  const auto ids = Draws({.seed = 1, .allowed_ids = {4, 1, 4}}, {9, 0, 9, 9, 0, 9}, 100);
+  EXPECT_EQ(std::set<int64_t>(ids.begin(), ids.end()), (std::set<int64_t>{1, 4}));
+}
+
+TEST(SamplingTest, WhereParametersLeaveNothingTheClientIsToldSo) {
+  Sampler sampler = Make({.allowed_ids = {1}});
+  std::vector<float> scores = {0, -std::numeric_limits<float>::infinity()};
+  const absl::Status status = sampler.Draw(absl::MakeSpan(scores)).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+}
+
 TEST(SamplingTest, AParameterOutOfRangeIsNamed) {
-  const absl::Status status = SamplingOptions{.top_p = 1.5f}.Check(10);
-  EXPECT_EQ(status.message(), "parameter 'top_p' = 1.5 is out of range [0, 1]");
-  EXPECT_FALSE(SamplingOptions{.stop_ids = {10}}.Check(10).ok());
-  EXPECT_TRUE(SamplingOptions{}.Check(10).ok());
+  const auto why = [](SamplingOptions options, int64_t vocabulary = 10) {
+    const absl::Status status = options.Settle(vocabulary, {});
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    return std::string(status.message());
+  };
+  EXPECT_EQ(why({.top_p = 1.5f}), "parameter 'top_p' = 1.5 is out of range [0, 1]");
+  EXPECT_EQ(why({.stop_ids = {10}}), "parameter 'stop_token_ids' = 10 is out of range [0, 9]");
+  EXPECT_EQ(why({.stop_ids = std::vector<int64_t>(11, 1)}),
+            "parameter 'stop_token_ids' has 11 ids, and the vocabulary 10");
+  EXPECT_EQ(why({.allowed_ids = std::vector<int64_t>(11, 1)}),
+            "parameter 'allowed_token_ids' has 11 ids, and the vocabulary 10");
+  EXPECT_EQ(why({.logit_bias = {{1, 0.0f}, {2, 0.0f}}}, 1),
+            "parameter 'logit_bias' has 2 ids, and the vocabulary 1");
+  EXPECT_THAT(why({.logit_bias = {{3, -std::numeric_limits<float>::infinity()}}}),
+              HasSubstr("for id 3"));
+  SamplingOptions usual;
+  EXPECT_TRUE(usual.Settle(10, {}).ok());
+}
+
+TEST(SamplingTest, TheModelsOwnEndsAreStopIdsUnlessTheyAreIgnored) {
+  SamplingOptions options = {.stop_ids = {7, 3, 7}};
+  ASSERT_TRUE(options.Settle(10, {5, 3, 12}).ok());
+  EXPECT_EQ(options.stop_ids, (std::vector<int64_t>{3, 5, 7}));
+  EXPECT_TRUE(options.IsStop(5));
+  EXPECT_FALSE(options.IsStop(4));
+  SamplingOptions ignoring = {.stop_ids = {7}, .ignore_eos = true};
+  ASSERT_TRUE(ignoring.Settle(10, {5}).ok());
+  EXPECT_FALSE(ignoring.IsStop(5));
+}
+
+TEST(SamplingTest, ListsThatLeaveNoTokenAreRefusedWithTheirNumbers) {
+  SamplingOptions options = {.min_tokens = 3, .stop_ids = {5, 6}, .allowed_ids = {5, 6}};
+  ASSERT_TRUE(options.Settle(10, {}).ok());
+  EXPECT_EQ(options.CheckAnyLeft(10, {}, /*stops_too=*/true).message(),
+            "no token is left to draw: each of the 2 allowed ids would end the answer before "
+            "'min_tokens' = 3");
+  EXPECT_TRUE(options.CheckAnyLeft(10, {}, /*stops_too=*/false).ok());
+  EXPECT_EQ(options.CheckAnyLeft(10, {6, 5}, /*stops_too=*/false).message(),
+            "no token is left to draw: each of the 2 allowed ids is one that the model never "
+            "draws");
+  SamplingOptions all = {.min_tokens = 1, .stop_ids = {0, 1, 2}};
+  ASSERT_TRUE(all.Settle(4, {}).ok());
+  EXPECT_TRUE(all.CheckAnyLeft(4, {}, true).ok());
+  EXPECT_FALSE(all.CheckAnyLeft(3, {}, true).ok());
+  EXPECT_FALSE(all.CheckAnyLeft(4, {3}, true).ok());
 }
 
 }  // namespace

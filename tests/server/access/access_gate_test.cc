@@ -35,14 +35,16 @@ TEST(KeyFileTest, LinesAreKeysWithRightsAndLimits) {
   const auto keys = ParseKeys(
       "# who\n\n"
       "team 0123456789abcdef\tinfer rate=2.5 concurrent=3\r\n"
-      "ops fedcba9876543210 infer,observe,admin,metrics rate=10 burst=20\n");
+      "ops fedcba9876543210 infer,observe,admin,metrics rate=10 burst=20\n"
+      "heavy 1123456789abcdef infer weight=2.5 pages=teams\n");
   ASSERT_TRUE(keys.ok()) << keys.status();
-  ASSERT_EQ(keys->size(), 2);
+  ASSERT_EQ(keys->size(), 3);
   EXPECT_EQ((*keys)[0].name, "team");
   EXPECT_EQ((*keys)[0].rights, std::set<Right>{Right::kInfer});
   EXPECT_EQ((*keys)[0].limits, (KeyLimits{.rate = 2.5, .burst = 3, .concurrent = 3}));
   EXPECT_EQ((*keys)[1].rights.size(), 4);
   EXPECT_EQ((*keys)[1].limits, (KeyLimits{.rate = 10, .burst = 20}));
+  EXPECT_EQ((*keys)[2].limits, (KeyLimits{.weight = 2.5, .pages = "teams"}));
 }
 
 TEST(KeyFileTest, MistakesNameTheLineAndNeverTheKey) {
@@ -55,6 +57,9 @@ TEST(KeyFileTest, MistakesNameTheLineAndNeverTheKey) {
       {"a 0123456789abcdef infer concurrent=1.5", "concurrent is \"1.5\""},
       {"a 0123456789abcdef infer speed=1", "limit \"speed\" is not known"},
       {"a 0123456789abcdef infer burst=1", "burst= needs rate="},
+      {"a 0123456789abcdef infer weight=0", "weight is \"0\""},
+      {"a 0123456789abcdef infer weight=1e9", "weight is \"1e9\""},
+      {"a 0123456789abcdef infer pages=", "pages= wants a name"},
       {"a 0123456789abcdef infer\na 1123456789abcdef infer", "line 2: the name \"a\""},
       {"a 0123456789abcdef infer\nb 0123456789abcdef infer", "line 2: \"b\" has the key of \"a\""},
       {"a 0123456789abcd\xc3\xa9 infer", "not ASCII"}};
@@ -64,6 +69,18 @@ TEST(KeyFileTest, MistakesNameTheLineAndNeverTheKey) {
     EXPECT_THAT(std::string(keys.status().message()), HasSubstr(why));
     EXPECT_THAT(std::string(keys.status().message()), Not(HasSubstr("0123456789")));
   }
+}
+
+TEST(KeyUseTest, KeysOwnPagesByThemselvesUnlessTheirFileNamesThemTogether) {
+  KeyUse a("a"), b("b"), none("pages teams");
+  EXPECT_NE(a.page_owner(), b.page_owner());
+  EXPECT_NE(a.id(), b.id());
+  a.SetLimits({.pages = "teams"});
+  EXPECT_NE(a.page_owner(), b.page_owner());
+  b.SetLimits({.weight = 3, .pages = "teams"});
+  EXPECT_EQ(a.page_owner(), b.page_owner());
+  EXPECT_NE(a.page_owner(), none.page_owner());
+  EXPECT_EQ(b.weight(), 3);
 }
 
 class AccessGateTest : public testing::Test {

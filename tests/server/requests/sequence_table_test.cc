@@ -56,7 +56,8 @@ class SequenceTableTest : public ::testing::Test {
   std::unique_ptr<Asked> Ask(uint64_t number, bool start = false, bool end = false,
                              int64_t deadline_ns = kNoDeadline, absl::Status go_on = {}) {
     auto asked = std::make_unique<Asked>();
-    asked->request.sequence = {.number = number, .start = start, .end = end};
+    asked->request.sequence = {.number = number, .text = text, .start = start, .end = end};
+    asked->request.key = key;
     RequestState state;
     state.model.servable = servable_;
     state.deadline_ns = deadline_ns;
@@ -101,6 +102,8 @@ class SequenceTableTest : public ::testing::Test {
   static constexpr char kBytes[16] = {};
   FakeClock clock;
   int deadlines = 0;
+  std::shared_ptr<KeyUse> key;  // the key of the requests that come next, and the text of their ids
+  std::string text;
   std::shared_ptr<const Servable> servable_;
   std::shared_ptr<SequenceTable> table;
 };
@@ -122,6 +125,35 @@ TEST_F(SequenceTableTest, RequestsOfOneSequenceTakeTurnsAndHandTheStateOn) {
   Finish(*other, 'd');
   EXPECT_EQ(table->state_bytes(), 16);
   EXPECT_THAT(std::string(Ask(1)->refused.message()), HasSubstr("sequence 1 is not known"));
+}
+
+TEST_F(SequenceTableTest, TheSameIdOfAnotherKeyIsAnotherSequence) {
+  Open({});
+  key = std::make_shared<KeyUse>("team-a");
+  auto first = Ask(1, true);
+  Finish(*first, 'a');
+  key = std::make_shared<KeyUse>("team-b");
+  EXPECT_THAT(std::string(Ask(1)->refused.message()), HasSubstr("sequence 1 is not known"));
+  auto other = Ask(1, true);
+  EXPECT_EQ(other->state, Of('\0'));
+  Finish(*other, 'b');
+  EXPECT_EQ(table->size(), 2);
+  key = std::make_shared<KeyUse>("team-a");
+  EXPECT_EQ(Ask(1)->state, Of('a'));
+}
+
+TEST_F(SequenceTableTest, IdsThatAreTextsCount) {
+  Open({.max_bytes = 100});
+  text = std::string(90, 'x');
+  auto first = Ask(0, true);
+  EXPECT_EQ(table->state_bytes(), 90);
+  Finish(*first, 'a');
+  EXPECT_EQ(table->state_bytes(), 106);
+  text = "y";
+  EXPECT_THAT(std::string(Ask(0, true)->refused.message()), HasSubstr("takes 106 bytes"));
+  clock.AdvanceNs(kIdleNs + 1);
+  table->Expire();
+  EXPECT_EQ(table->state_bytes(), 0);
 }
 
 TEST_F(SequenceTableTest, ARequestThatFailsLeavesTheSequenceAsItWas) {

@@ -128,7 +128,10 @@ std::vector<Candidate> Bf16Candidates(const CpuTarget& target, const NodeView& n
   if (candidates.size() < 2) return candidates;
   const std::string question =
       absl::StrCat(candidates.front().option.kernel, ": ", product.Detail(), ", weights");
-  for (Candidate& candidate : candidates) candidate.option.question = question;
+  for (Candidate& candidate : candidates) {
+    candidate.option.question = question;
+    candidate.option.order = "pairs of bfloat16";
+  }
   return candidates;
 }
 

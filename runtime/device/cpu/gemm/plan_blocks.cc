@@ -140,7 +140,8 @@ absl::StatusOr<std::vector<float>> PointsOf(const Tensor& points, int64_t n, int
 const BlockDigitKernels* BlockDigitsFor(const CpuTarget& target, const BlockWeights& weights) {
   const bool whole = weights.points == nullptr || weights.points->dtype() != DType::kFloat32;
   const bool taken = DigitBlocks::LengthFor(weights.Form()) > 0;
-  if (!whole || !taken || target.isa.Has(CpuFeature::kAmx)) return nullptr;
+  const bool tiles = target.isa.Has(CpuFeature::kAmx) && !target.one_order;
+  if (!whole || !taken || tiles) return nullptr;
   return BlockDigitKernelsFor(target.isa);
 }
 
@@ -240,7 +241,7 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
     add("gemm_blocks_vnni", RunDigits, params);
     return candidates;
   }
-  if (tiles != nullptr && SuitsTiles(product, /*int8=*/false)) {
+  if (tiles != nullptr && !target.one_order && SuitsTiles(product, /*int8=*/false)) {
     BlockParams widened = usual;
     widened.floats = tiles;
     widened.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());

@@ -106,6 +106,9 @@ Candidate Packed(const CpuTarget& target, const NodeView& node, const ProductPar
   return candidate;
 }
 
+// The order of products on vectors, whatever their walk: an element's sum goes along the depth.
+constexpr absl::string_view kOrderOfDepth = "along the depth";
+
 // The floats of the node's weights were never made: their elements have `bytes` each.
 void ReadNarrow(const Product& product, int64_t bytes, LaunchWork& work) {
   const double saved =
@@ -229,7 +232,9 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
 // The kernels that multiply weights stored as int8 as bytes, for any number of rows; null where the
 // tile unit takes them, or nothing does.
 const GemmKernels* LinearDigitsFor(const CpuTarget& target, const Product& product, bool int8) {
-  const bool asked = int8 && product.k <= kDeepestDigits && !target.isa.Has(CpuFeature::kAmx);
+  // The tile unit takes many rows alone.
+  const bool tiles = target.isa.Has(CpuFeature::kAmx) && !target.one_order;
+  const bool asked = int8 && product.k <= kDeepestDigits && !tiles;
   return asked ? DigitGemmKernelsFor(target.isa) : nullptr;
 }
 
@@ -246,12 +251,13 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
   params.addends = *addends;
   const std::optional<Int8Weights> int8 =
       product.weights ? SplitInt8(node.parameter(1), product.transposed_b ? 0 : 1) : std::nullopt;
-  const GemmKernels* const tiles = TileGemmKernelsFor(target.isa);
+  // It takes many rows alone, and adds in another order than vectors do.
+  const GemmKernels* const tiles = target.one_order ? nullptr : TileGemmKernelsFor(target.isa);
   const GemmKernels* const digits = LinearDigitsFor(target, product, int8.has_value());
   // The tile unit reads floats, and the baseline widens one by one.
   const bool widens = product.weights && product.alpha == 1 && tiles == nullptr &&
                       target.isa.Has(CpuFeature::kAvx2) &&
-                      target.gemm_provider != GemmProvider::kOpenBlas;
+                      (target.one_order || target.gemm_provider != GemmProvider::kOpenBlas);
   const ParameterExprPtr half = widens ? HalfOf(node.parameter(1), /*narrowed=*/true) : nullptr;
   const bool narrow = int8.has_value() || half != nullptr;
   std::vector<Candidate> candidates;
@@ -263,6 +269,7 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
                                                   : Unpacked(target, node, params));
     candidate.option.in_place = params.addends.residual;
     candidate.option.takes_live_rows = product.takes_live_rows();
+    candidate.option.order = std::string(kOrderOfDepth);
     CountActivation(product, candidate.bound.work);
     candidate.bound.detail = product.Detail();
     return candidate;
@@ -277,7 +284,7 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
         (product.m + kernels.tile_rows - 1) / kernels.tile_rows * kernels.Panels(product.n);
     params.scratch_parts = static_cast<int>(std::min<int64_t>(target.scratch_parts, most_parts));
     KernelOption& option = add().option;
-    option.kernel = std::string(name);
+    option.kernel = option.order = std::string(name);
     option.workspace_bytes = static_cast<size_t>(params.scratch_parts * params.scratch_bytes);
     params = usual;
   };
@@ -305,15 +312,19 @@ bool ReadsNarrow(const Candidate& candidate) {
 }
 
 // The facts that decide which of `candidates` is the fastest, besides the recipe's machine.
-std::string QuestionOf(const Product& product, const std::vector<Candidate>& candidates) {
+std::string QuestionOf(const CpuTarget& target, const Product& product,
+                       const std::vector<Candidate>& candidates) {
   const absl::string_view usual = candidates.front().option.kernel;
-  return absl::StrCat(usual, ": ", product.Detail(), product.weights ? ", weights" : "");
+  return absl::StrCat(usual, ": ", product.Detail(), product.weights ? ", weights" : "",
+                      target.one_order ? ", one order" : "");
 }
 
 // By kernels of ours and by OpenBLAS, of weights in any form but blocks.
 std::vector<Candidate> WithForeign(const CpuTarget& target, const NodeView& node,
                                    const Product& product) {
   std::vector<Candidate> candidates = OwnCandidates(target, node, product);
+  // The library's order of sums hangs on the number of rows.
+  if (target.one_order) return candidates;
   std::optional<Candidate> foreign = ForeignCandidate(target, node, product);
   if (target.gemm_provider == GemmProvider::kOpenBlas && foreign.has_value()) {
     // The provider was set, so there is nothing to choose.
@@ -338,12 +349,13 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
   // what the precision promises.
   if (RoundsToBf16(node)) return Bf16Candidates(target, node, *product);
   std::vector<Candidate> candidates;
-  if (target.isa.Has(CpuFeature::kAvx2) && target.gemm_provider != GemmProvider::kOpenBlas) {
+  if (target.isa.Has(CpuFeature::kAvx2) &&
+      (target.one_order || target.gemm_provider != GemmProvider::kOpenBlas)) {
     candidates = BlockCandidates(target, node, *product, TileGemmKernelsFor(target.isa));
   }
   if (candidates.empty()) candidates = WithForeign(target, node, *product);
   if (candidates.size() < 2) return candidates;
-  const std::string question = QuestionOf(*product, candidates);
+  const std::string question = QuestionOf(target, *product, candidates);
   for (Candidate& candidate : candidates) candidate.option.question = question;
   return candidates;
 }

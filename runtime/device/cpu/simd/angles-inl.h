@@ -87,41 +87,48 @@ HWY_INLINE VF SinOf(F32 d, const Angle& angle) {
   return hn::Xor(y, hn::BitCast(d, sign));
 }
 
-HWY_INLINE bool AnglesAreSmall(F32 d, VF x) {
-  return hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, kMostAngle)));
+HWY_INLINE VF TanOf(F32 d, const Angle& angle) {
+  const hn::RebindToSigned<F32> di;
+  const VF sine = SinOfRest(d, angle.r), cosine = CosOfRest(d, angle.r);
+  const auto odd = hn::RebindMask(d, hn::Ne(hn::And(angle.quarters, hn::Set(di, 1)), hn::Zero(di)));
+  return hn::Div(hn::IfThenElse(odd, hn::Neg(cosine), sine), hn::IfThenElse(odd, sine, cosine));
 }
 #endif
 
-HWY_INLINE VF Sin(F32 d, VF x) {
+// Returns what `of_angle` makes of each lane, and `f`, a function of the C library, of those that
+// are beyond kMostAngle or no numbers: a lane's result does not hang on its neighbours.
+template <class OfAngle, class F>
+HWY_INLINE VF ByAngle(F32 d, VF x, OfAngle of_angle, F f) {
 #if HWY_TARGET != HWY_SCALAR
-  if (HWY_LIKELY(AnglesAreSmall(d, x))) return SinOf(d, SplitAngle(d, x));
+  const auto small = hn::Le(hn::Abs(x), hn::Set(d, kMostAngle));
+  if (HWY_LIKELY(hn::AllTrue(d, small))) return of_angle(SplitAngle(d, x));
+  const VF of_small = of_angle(SplitAngle(d, hn::IfThenElseZero(small, x)));
+  return hn::IfThenElse(small, of_small, ByLane(d, x, f));
+#else
+  return ByLane(d, x, f);
 #endif
-  return ByLane(d, x, [](float v) { return std::sin(v); });
+}
+
+HWY_INLINE VF Sin(F32 d, VF x) {
+  return ByAngle(
+      d, x, [&](const auto& angle) HWY_ATTR { return SinOf(d, angle); },
+      [](float v) { return std::sin(v); });
 }
 
 HWY_INLINE VF Cos(F32 d, VF x) {
-#if HWY_TARGET != HWY_SCALAR
-  if (HWY_LIKELY(AnglesAreSmall(d, x))) {
-    Angle angle = SplitAngle(d, x);
-    angle.quarters = hn::Add(angle.quarters, hn::Set(hn::RebindToSigned<F32>(), 1));
-    return SinOf(d, angle);
-  }
-#endif
-  return ByLane(d, x, [](float v) { return std::cos(v); });
+  return ByAngle(
+      d, x,
+      [&](auto angle) HWY_ATTR {
+        angle.quarters = hn::Add(angle.quarters, hn::Set(hn::RebindToSigned<F32>(), 1));
+        return SinOf(d, angle);
+      },
+      [](float v) { return std::cos(v); });
 }
 
 HWY_INLINE VF Tan(F32 d, VF x) {
-#if HWY_TARGET != HWY_SCALAR
-  if (HWY_LIKELY(AnglesAreSmall(d, x))) {
-    const hn::RebindToSigned<F32> di;
-    const Angle angle = SplitAngle(d, x);
-    const VF sine = SinOfRest(d, angle.r), cosine = CosOfRest(d, angle.r);
-    const auto odd =
-        hn::RebindMask(d, hn::Ne(hn::And(angle.quarters, hn::Set(di, 1)), hn::Zero(di)));
-    return hn::Div(hn::IfThenElse(odd, hn::Neg(cosine), sine), hn::IfThenElse(odd, sine, cosine));
-  }
-#endif
-  return ByLane(d, x, [](float v) { return std::tan(v); });
+  return ByAngle(
+      d, x, [&](const auto& angle) HWY_ATTR { return TanOf(d, angle); },
+      [](float v) { return std::tan(v); });
 }
 
 constexpr float kHalfPi = 1.57079632679489662f;

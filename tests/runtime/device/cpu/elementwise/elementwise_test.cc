@@ -182,6 +182,21 @@ TEST_P(ElementwiseTest, SinesAndTangentsErrorsAreBounded) {
   }
 }
 
+// A token's rotary angles lie in one vector with those of others.
+TEST_P(ElementwiseTest, NeighboursChangeNoBit) {
+  for (Unary op : {Unary::kSin, Unary::kCos, Unary::kTan, Unary::kExp, Unary::kTanh, Unary::kErf,
+                   Unary::kSigmoid, Unary::kSilu, Unary::kGelu, Unary::kLog}) {
+    for (const float beside : {1e20f, kInf, std::nanf(""), 0.0f}) {
+      std::vector<float> x(64, beside), y(64);
+      for (size_t i = 0; i < x.size(); i += 2) x[i] = 0.37f * static_cast<float>(i + 1);
+      kernels().unary(op)(x.data(), y.data(), static_cast<int64_t>(x.size()));
+      for (size_t i = 0; i < x.size(); i += 2) {
+        EXPECT_EQ(y[i], One(op, x[i])) << static_cast<int>(op) << " beside " << beside;
+      }
+    }
+  }
+}
+
 TEST_P(ElementwiseTest, InverseSinesAndTangentsErrorsAreBounded) {
   const std::vector<float> inside = Sweep(-1, 1);
   EXPECT_LE(WorstError(
