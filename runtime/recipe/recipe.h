@@ -54,7 +54,6 @@ struct CaptureNote {
   std::string bucket;     // "b8_s128", "exact"
   std::string binding;    // its sizes, each by what users call the axis
   bool bucketed = false;  // some axis has a bucket, whatever the others have
-  bool exact = false;     // some axis has none: `bucket` does not tell its size
   std::string reason;     // "first_request"
   int64_t total_ns = 0;
   std::string tuning;  // how its kernels were chosen by timing; empty: they were not

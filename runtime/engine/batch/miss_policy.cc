@@ -38,7 +38,7 @@ bool MayCapture(OnMiss on_miss, bool frozen) {
 }
 
 std::string RecipeName(const Recipe& recipe) {
-  return recipe.note.exact ? recipe.note.binding : recipe.note.bucket;
+  return recipe.note.bucket == "exact" ? recipe.note.binding : recipe.note.bucket;
 }
 
 }  // namespace

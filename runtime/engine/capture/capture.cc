@@ -37,7 +37,7 @@ MissRecord NewRecord(const Model& model, const CaptureTarget& target, const Reci
                     .recipe = target.key.hex(),
                     .section = target.section};
   if (const auto nearest = NearestRecipe(ready, target.key)) {
-    record.nearest = nearest->note.exact ? nearest->note.binding : nearest->note.bucket;
+    record.nearest = nearest->note.bucket == "exact" ? nearest->note.binding : nearest->note.bucket;
     record.differences = DifferencesOf(
         target.key, nearest->key, [&](const std::string& symbol) { return model.LabelOf(symbol); });
   }
@@ -155,7 +155,6 @@ class CaptureWalk {
         .bucket = target_.bucket,
         .binding = model_.BindingText(target_.key.binding),
         .bucketed = target_.bucketed,
-        .exact = target_.exact,
         .reason = record_.has_value() ? std::string(CompileReasonName(record_->reason)) : "store"};
     if (made->timeable > 0 && made->untimed == 0) made->note.tuning = "by what was timed before";
     Recipe* mutable_recipe = made.get();
