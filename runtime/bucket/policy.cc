@@ -252,4 +252,10 @@ std::string BucketLabel(const AxisSizes& bucketed, absl::string_view batch_axis)
                        });
 }
 
+std::string RecipeLabel(const AxisSizes& bucketed, size_t num_axes, absl::string_view batch_axis) {
+  const size_t padded = bucketed.size() - bucketed.count(std::string(batch_axis));
+  const bool has_label = padded > 0 || bucketed.size() == num_axes;
+  return has_label ? BucketLabel(bucketed, batch_axis) : "exact";
+}
+
 }  // namespace reprise

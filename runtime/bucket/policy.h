@@ -114,4 +114,10 @@ struct BucketPolicy {
 // `bucketed` is empty.
 std::string BucketLabel(const AxisSizes& bucketed, absl::string_view batch_axis);
 
+// The label of a recipe of a model with `num_axes` axes of which those of `bucketed` stand at a
+// bucket: that of these axes, whatever sizes the others have. "exact" where no position is padded:
+// rows of a batch that no request fills are skipped, so that a batch alone, beside other axes, is
+// no bucket.
+std::string RecipeLabel(const AxisSizes& bucketed, size_t num_axes, absl::string_view batch_axis);
+
 }  // namespace reprise

@@ -302,14 +302,18 @@ std::set<std::string> HidersIn(const Value& value, const AxisFlowValue& flow) {
   return hides ? std::set<std::string>{value.name} : std::set<std::string>();
 }
 
-AxisFlowValue FlowOfInput(const Value& small, const Value& large, const AxisFlowOptions& options) {
+AxisFlowValue FlowOfInput(const Graph& graph, ValueId id, const Value& large,
+                          const AxisFlowOptions& options) {
+  const Value& small = graph.value(id);
   const auto guard = options.guards.find(small.name);
   const bool guarded = guard != options.guards.end();
   const bool masks = guarded && options.masks.contains(small.name);
+  const bool guessed = masks && options.guessed_masks.contains(small.name);
   AxisFlowValue flow = {.source = masks ? Source::kGuards : Source::kData};
-  flow.nonnegative =
-      IsNeverNegative(small.dtype) || (masks && !options.guessed_masks.contains(small.name));
+  flow.nonnegative = IsNeverNegative(small.dtype) || (masks && !guessed);
   flow.chosen = !masks;
+  flow.may_be_low = flow.may_be_high =
+      HoldsLargeNumbers(small.dtype) && (!masks || (guessed && IsTakenAsNumber(graph, id)));
   for (size_t d = 0; d < small.shape->size(); ++d) {
     const int64_t a = (*small.shape)[d], b = (*large.shape)[d];
     if (a == b) continue;
@@ -348,7 +352,7 @@ class Walk {
       const Value& value = small_.value(small_.inputs()[i]);
       const Value& other = large_.value(large_.inputs()[i]);
       if (value.shape->size() != other.shape->size()) return OtherAtOtherSize("an input");
-      flows_[small_.inputs()[i]] = FlowOfInput(value, other, options_);
+      flows_[small_.inputs()[i]] = FlowOfInput(small_, small_.inputs()[i], other, options_);
     }
     AxisFinding doubt;
     MaskNeeds needs;

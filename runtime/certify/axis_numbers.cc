@@ -15,6 +15,7 @@
 #include "runtime/ops/movement/gather_op.h"
 #include "runtime/ops/movement/scatter_op.h"
 #include "runtime/ops/movement/transpose_op.h"
+#include "runtime/ops/reduce/arg_op.h"
 #include "runtime/ops/reduce/softmax_op.h"
 
 namespace reprise {
@@ -180,6 +181,26 @@ ColumnPlaces PlacesOfColumn(const Tensor& places, int64_t dim, int64_t column) {
     shared = shared && values[e] == values[e - row * strides[dim]];
   }
   return own ? ColumnPlaces::kOwn : shared ? ColumnPlaces::kShared : ColumnPlaces::kOther;
+}
+
+bool IsTakenAsNumber(const Graph& graph, ValueId input) {
+  std::vector<ValueId> carried = {input};
+  for (size_t at = 0; at < carried.size(); ++at) {
+    for (const NodeId user : graph.value(carried[at]).users) {
+      const Node& node = graph.node(user);
+      const OpFacts& facts = FactsOf(node.op);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const bool picked =
+            facts.Is(kPicks) || node.op == ArgMaxOp::kName || node.op == ArgMinOp::kName;
+        // An operand that chooses among others is a condition, as masks are.
+        if (node.inputs[i] == carried[at] && picked && !facts.Chooses(i)) return true;
+      }
+      const bool carries = facts.HoldsAllOfFirst() || facts.sizes == Sizes::kConversion;
+      const ValueId result = node.outputs[0];
+      if (carries && !absl::c_linear_search(carried, result)) carried.push_back(result);
+    }
+  }
+  return false;
 }
 
 void FollowNumbers(const Graph& graph, AxisContext& context, std::vector<AxisFlowValue>& flows) {

@@ -324,10 +324,9 @@ std::string LabelAt(const Model& model, const BatchTarget& target) {
   if (target.packed) return PackedLabel(target.sizes[0]);
   AxisSizes sizes;
   for (size_t i = 0; i < model.axes().size(); ++i) {
-    if (!model.CertificateOf(i).certified) return "exact";
-    sizes[model.axes()[i].label] = target.sizes[i];
+    if (model.CertificateOf(i).certified) sizes[model.axes()[i].label] = target.sizes[i];
   }
-  const std::string label = BucketLabel(sizes, model.buckets()->batch_axis);
+  const std::string label = RecipeLabel(sizes, model.axes().size(), model.buckets()->batch_axis);
   return model.FindBucket(label).has_value() ? label : "exact";
 }
 

@@ -101,8 +101,11 @@ absl::StatusOr<CaptureTarget> Session::TargetOf(const Model& model, const AxisSi
   }
   // The recipe of a bucket serves requests as well.
   if (model.packing() == nullptr && model.buckets()->IsBucket(by_label, model.certified())) {
-    target.bucket = model.LabelOfBucket(by_label);
-    target.exact = false;
+    AxisSizes bucketed = by_label;
+    std::erase_if(bucketed,
+                  [&](const auto& size) { return !model.certified().contains(size.first); });
+    target.bucket = RecipeLabel(bucketed, model.axes().size(), model.buckets()->batch_axis);
+    target.exact = bucketed.size() < model.axes().size();
   }
   shape.sizes = target.sizes;
   return CaptureTarget{

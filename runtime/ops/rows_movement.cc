@@ -118,7 +118,7 @@ constexpr OpEntry kMovementRows[] = {
     {{ScatterNdOp::kName, 3, 3, 1, 1, 0, 0, ScatterNDRule, ScatterNDKernel, DataAxis},
      {.growth = Growth::kKeepsPlaces, .choosers = 0b10, .marks = kLooksUp | kLight}},
     {{OneHotOp::kName, 3, 3, 1, 1, 0, 0b10, OneHotRule, OneHotKernel, OneHotAxis, TypeLike<2>},
-     {.growth = Growth::kKeepsPlaces, .marks = kLooksUp | kLight}},
+     {.growth = Growth::kKeepsPlaces, .marks = kLooksUp | kLight | kBounds}},
     {{CheckRangeOp::kName, 1, 1, 1, 1, kElementwise | kInternal, 0, SameRule<kIndices>, CheckRangeKernel, ElementwiseAxis}},
     {{EmbeddingSumOp::kName, 2, -1, 1, 1, kInternal, 0, EmbeddingSumRule, EmbeddingSumKernel, UnknownAxis},
      {.rows = RowRule::kEmbeddingSum, .packing = PackRule::kEmbedding, .marks = kKnowsRows}},

@@ -72,6 +72,35 @@ def cases():
     yield from embedding_cases()
 
 
+def causal_cases():
+    """`unidirectional` beside masks: later keys get the lowest float in the place of what a mask says."""
+    random = np.random.default_rng(55)
+    x, w, b = (random.standard_normal(shape).astype(np.float32) for shape in ((2, 5, 12), (12, 36), (36,)))
+    cache = [random.standard_normal((2, 3, 3, 4)).astype(np.float32) for _ in range(2)]
+    lowest = float(np.finfo(np.float32).min)
+    # By default a mask adds -10000, beside which scores are too coarse to compare several hidden keys.
+    yield "attention_causal_left_padded", MICROSOFT, "Attention", [
+        x, w, b, np.array([[0, 1, 1, 1, 1], [1, 1, 1, 0, 1]], np.int32)], {
+            "num_heads": 3, "unidirectional": 1}, ["y"]
+    for value, filter_value in {"-1e9": -1e9, "lowest": lowest}.items():
+        attrs = {"num_heads": 3, "unidirectional": 1, "mask_filter_value": filter_value}
+        keys = {"lengths": np.array([0, 3], np.int32), "beyond": np.array([9, 1], np.int32),
+                "ends_starts": np.array([5, 4, 2, 4], np.int32),
+                "raw": np.array([[0, 0, 1, 1, 1], [0, 2, -1, 0, 0]], np.int32),
+                "square": random.integers(0, 2, (2, 5, 5)).astype(np.int32),
+                "square_zeros": np.zeros((2, 5, 5), np.int32)}
+        for name, mask in keys.items():
+            yield f"attention_causal_{name}_{value}", MICROSOFT, "Attention", [x, w, b, mask], attrs, ["y"]
+        yield f"attention_causal_bias_{value}", MICROSOFT, "Attention", [
+            x, w, b, keys["raw"], None, random.standard_normal((2, 3, 5, 5)).astype(np.float32)], attrs, ["y"]
+        past = {"lengths": np.array([0, 5], np.int32), "zeros": np.zeros((2, 8), np.int32),
+                "raw": np.array([[0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 1, 0, 0, 1]], np.int32),
+                "square": random.integers(0, 2, (2, 5, 8)).astype(np.int32)}
+        for name, mask in past.items():
+            yield f"mha_causal_{name}_{value}", MICROSOFT, "MultiHeadAttention", [
+                x, x[:, ::-1].copy(), x, None, mask, None, *cache], attrs, ["y", "key", "value"]
+
+
 def attention_cases(x):
     w, b = f32(12, 36), f32(36)
     attrs = {"num_heads": 3}
@@ -105,6 +134,7 @@ def attention_cases(x):
     yield "mha_past_mask", MICROSOFT, "MultiHeadAttention", [
         q, k, f32(2, 6, 12), None, lengths_mask(2, 11), None, *cache], attrs, [
             "y", "key", "value"]
+    yield from causal_cases()
     yield from group_query_cases()
     heads = [f32(2, 4, 3, 8), f32(2, 2, 6, 8), f32(2, 2, 6, 5)]
     yield "onnx_attention", "", "Attention", heads, {}, ["y"]

@@ -89,17 +89,12 @@ std::vector<std::vector<int64_t>> Combine(const std::vector<std::vector<int64_t>
 std::optional<std::string> LabelAt(const Model& model, const BucketPolicy& policy,
                                    const std::vector<int64_t>& sizes) {
   AxisSizes bucketed;
-  bool exact = model.axes().empty();
   for (size_t i = 0; i < sizes.size(); ++i) {
     const ModelAxis& axis = model.axes()[i];
-    if (BucketsOf(policy, axis) == nullptr) {
-      exact = true;
-    } else {
-      bucketed[axis.label] = sizes[i];
-    }
+    if (BucketsOf(policy, axis) != nullptr) bucketed[axis.label] = sizes[i];
   }
   if (!policy.WithinLimit(bucketed)) return std::nullopt;
-  return exact ? "exact" : BucketLabel(bucketed, policy.batch_axis);
+  return RecipeLabel(bucketed, model.axes().size(), policy.batch_axis);
 }
 
 // The recipes of a padded model.

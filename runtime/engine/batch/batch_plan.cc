@@ -42,7 +42,7 @@ absl::StatusOr<BatchTarget> BatchPlan::TargetFor(const std::vector<int64_t>& siz
   target.tokens = model_->Elements(target.sizes, rows);
   target.exact = exact || bucketed.size() < axes.size();
   target.bucketed = !bucketed.empty();
-  target.bucket = target.exact ? "exact" : BucketLabel(bucketed, buckets_->batch_axis);
+  target.bucket = RecipeLabel(bucketed, axes.size(), buckets_->batch_axis);
   return target;
 }
 

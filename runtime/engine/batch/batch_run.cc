@@ -137,7 +137,7 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   bool first = true;
   for (size_t i = 0; i < responses.size(); ++i) {
     ReplayInfo& info = responses[i].info;
-    info.bucket = target_.bucket;
+    info.bucket = SaysBucket(i) ? target_.bucket : "exact";
     info.recipe = recipe_->key.hex();
     if (responses[i].status.ok()) info.capture = OutcomeOf(i, std::exchange(first, false));
     info.batch = batch;
@@ -148,6 +148,15 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   }
   Observe(static_cast<int64_t>(static_cast<double>(replay_ns_) * busy));
   return responses;
+}
+
+bool BatchRun::SaysBucket(size_t i) const {
+  if (!target_.exact || !target_.bucketed) return true;
+  const std::vector<int64_t>& sizes = plan_.shapes()[i].sizes;
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (!model_.axes()[axis].is_batch && sizes[axis] != target_.sizes[axis]) return true;
+  }
+  return false;
 }
 
 bool BatchRun::HasRows() const {

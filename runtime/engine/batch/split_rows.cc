@@ -74,11 +74,13 @@ Response JoinRows(const Model& model, std::vector<Response> parts) {
   for (size_t i = 0; i < joined.outputs.size(); ++i) {
     JoinOutput(i, model.BatchDimOf(i), parts, joined.outputs[i]);
   }
-  // A request that was split says the least usual of what its parts say.
+  // A request that was split says the least usual of what its parts say, and of its last replay;
+  // it is exact where every part is.
   for (size_t p = 1; p < parts.size(); ++p) {
-    const CaptureOutcome so_far = joined.info.capture;
-    joined.info = parts[p].info;
-    joined.info.capture = Harder(joined.info.capture, so_far);
+    ReplayInfo info = std::move(parts[p].info);
+    info.capture = Harder(info.capture, joined.info.capture);
+    if (info.bucket == "exact") info.bucket = std::move(joined.info.bucket);
+    joined.info = std::move(info);
   }
   return joined;
 }

@@ -78,11 +78,14 @@ std::optional<AxisSizes> Model::FindBucket(absl::string_view label) const {
 
 std::vector<std::string> Model::BucketLabels() const {
   std::vector<std::string> labels;
-  // Where some axis has no buckets, every recipe is exact.
-  if (proof_->packing == nullptr && proof_->certified.size() < proof_->axes.size()) return labels;
-  const auto buckets = AllBuckets();
-  if (!buckets.has_value()) return labels;
-  for (const AxisSizes& bucket : *buckets) labels.push_back(LabelOfBucket(bucket));
+  const auto all = AllBuckets();
+  if (!all.has_value()) return labels;
+  for (const AxisSizes& bucket : *all) {
+    std::string label = proof_->packing == nullptr
+                            ? RecipeLabel(bucket, proof_->axes.size(), buckets()->batch_axis)
+                            : LabelOfBucket(bucket);
+    if (label != "exact") labels.push_back(std::move(label));
+  }
   return labels;
 }
 

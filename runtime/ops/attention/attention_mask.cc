@@ -1,6 +1,7 @@
 #include "runtime/ops/attention/attention_mask.h"
 
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -9,15 +10,15 @@
 namespace reprise::ops {
 namespace {
 
-// bias[b, h, q, k] += f(b, q, k)
+// Calls f(b, q, k, bias[b, h, q, k]).
 template <typename F>
-void AddToBias(const Shape& scores, std::vector<float>& bias, F f) {
+void ForEachScore(const Shape& scores, std::vector<float>& bias, F f) {
   bias.resize(NumElements(scores), 0.0f);
   float* at = bias.data();
   for (int64_t b = 0; b < scores[0]; ++b) {
     for (int64_t h = 0; h < scores[1]; ++h) {
       for (int64_t q = 0; q < scores[2]; ++q) {
-        for (int64_t k = 0; k < scores[3]; ++k) *at++ += f(b, q, k);
+        for (int64_t k = 0; k < scores[3]; ++k) f(b, q, k, *at++);
       }
     }
   }
@@ -25,9 +26,10 @@ void AddToBias(const Shape& scores, std::vector<float>& bias, F f) {
 
 }  // namespace
 
-void MaskFuture(const Shape& scores, int64_t past, float value, std::vector<float>& bias) {
-  AddToBias(scores, bias,
-            [&](int64_t, int64_t q, int64_t k) { return k > q + past ? value : 0.0f; });
+void MaskFuture(const Shape& scores, int64_t past, std::vector<float>& bias) {
+  ForEachScore(scores, bias, [&](int64_t, int64_t q, int64_t k, float& at) {
+    if (k > q + past) at = std::numeric_limits<float>::lowest();
+  });
 }
 
 absl::Status CheckPaddingMask(const InferContext& context, size_t input, const Shape& scores) {
@@ -52,7 +54,7 @@ void AddPaddingMask(const KernelContext& context, size_t input, const Shape& sco
   const std::vector<int64_t> mask = Int64sOf(context, input);
   const Shape& shape = context.inputs[input].shape;
   const int64_t batch = scores[0], queries = scores[2], keys = scores[3];
-  AddToBias(scores, bias, [&](int64_t b, int64_t q, int64_t k) {
+  ForEachScore(scores, bias, [&](int64_t b, int64_t q, int64_t k, float& at) {
     bool keep = true;
     if (shape.size() == 1) {
       keep = k < mask[b] && (shape[0] == batch || k >= mask[batch + b]);
@@ -61,7 +63,7 @@ void AddPaddingMask(const KernelContext& context, size_t input, const Shape& sco
     } else {
       keep = mask[(b * queries + q) * keys + k] > 0;
     }
-    return keep ? 0.0f : value;
+    if (!keep) at += value;
   });
 }
 

@@ -7,8 +7,9 @@
 
 namespace reprise::ops {
 
-// Adds `value` where a key comes after its query; queries start `past` keys after the first.
-void MaskFuture(const Shape& scores, int64_t past, float value, std::vector<float>& bias);
+// Sets the lowest float, whatever other masks said, where a key comes after its query; queries
+// start `past` keys after the first.
+void MaskFuture(const Shape& scores, int64_t past, std::vector<float>& bias);
 
 // onnxruntime's integer masks: [batch] lengths, [2 * batch] ends and starts, [batch, keys] or
 // [batch, queries, keys] of zeros and ones. Scores that are masked get `value` added.

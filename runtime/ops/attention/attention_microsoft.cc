@@ -86,11 +86,9 @@ absl::Status Attend(const KernelContext& context, const Widths& widths,
   const Shape scores = {a.batch, a.heads, a.queries, a.keys};
   const float filter = context.node.attributes.Float("mask_filter_value", -10000);
   if (HasInput(context, mask)) AddPaddingMask(context, mask, scores, filter, a.bias);
+  if (context.node.attributes.Int("unidirectional", 0) != 0) MaskFuture(scores, 0, a.bias);
   if (attention_bias > 0 && HasInput(context, attention_bias)) {
     AddAttentionBias(context, attention_bias, scores, a.bias);
-  }
-  if (context.node.attributes.Int("unidirectional", 0) != 0) {
-    MaskFuture(scores, 0, filter, a.bias);
   }
   ComputeAttention(a, context.outputs[0].as<float>(), x[1] * widths.v, a.size_v, widths.v);
   return absl::OkStatus();

@@ -357,8 +357,8 @@ absl::Status MultiHeadAttentionKernel(const KernelContext& context) {
   const Shape scores = {a.batch, a.heads, a.queries, a.keys};
   const float filter = attributes.Float("mask_filter_value", -10000);
   if (HasInput(context, 4)) AddPaddingMask(context, 4, scores, filter, a.bias);
+  if (attributes.Int("unidirectional", 0) != 0) MaskFuture(scores, p.past, a.bias);
   if (HasInput(context, 5)) AddAttentionBias(context, 5, scores, a.bias);
-  if (attributes.Int("unidirectional", 0) != 0) MaskFuture(scores, p.past, filter, a.bias);
   ComputeAttention(a, context.outputs[0].as<float>(), a.queries * a.heads * a.size_v, a.size_v,
                    a.heads * a.size_v);
   if (HasOutput(context, 1)) std::copy(k.begin(), k.end(), context.outputs[1].as<float>());

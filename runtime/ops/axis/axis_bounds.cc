@@ -50,8 +50,50 @@ bool AxisContext::IsAtLeastOne(size_t i) const {
   return false;
 }
 
+bool AxisContext::HasBound(bool low) const {
+  const bool clips = node_.op == ClipOp::kName && Uniform(low ? 1 : 2).has_value();
+  const bool picks = node_.op == (low ? MaxOp::kName : MinOp::kName);
+  for (size_t i = 0; i < num_inputs() && picks; ++i) {
+    if (Uniform(i).has_value()) return true;
+  }
+  return clips;
+}
+
+bool AxisContext::MayReach(size_t output, bool low) const {
+  const OpRow* row = FindOp(node_.op);
+  const OpFacts& facts = FactsOf(*row);
+  const bool places = facts.sign == Sign::kPlacesAlone && output > 0;
+  if (!HoldsLargeNumbers(graph_.value(node_.outputs[output]).dtype) || places) return false;
+  if (facts.Is(kBounds) || HasBound(low)) return false;
+  // A lower number makes no higher result.
+  const bool keeps_order = facts.OnlyMoves() || facts.Is(kPicks) || facts.Is(kNeverFalls) ||
+                           facts.sizes == Sizes::kConversion || node_.op == AddOp::kName;
+  // A remainder is as large as what it divides by.
+  const bool remainder = facts.sign == Sign::kOfRemainder;
+  for (size_t i = remainder ? 1 : 0; i < num_inputs(); ++i) {
+    if (!has_input(i) || row->IsValueInput(i) || facts.Chooses(i)) continue;
+    const AxisFlowValue& flow = input(i);
+    if (keeps_order ? (low ? flow.may_be_low : flow.may_be_high)
+                    : flow.may_be_low || flow.may_be_high) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool AxisContext::MayWrap(size_t output) const {
+  const OpFacts& facts = FactsOf(node_.op);
+  const DType made = graph_.value(node_.outputs[output]).dtype;
+  const bool widens = facts.sizes == Sizes::kConversion && IsInteger(dtype(0)) &&
+                      DTypeSize(made) >= DTypeSize(dtype(0));
+  const bool keeps =
+      facts.OnlyMoves() || facts.Is(kPicks) || widens || facts.sizes == Sizes::kQuotient;
+  return !keeps && IsInteger(made) && (MayReach(output, true) || MayReach(output, false));
+}
+
 bool AxisContext::IsNonnegative(size_t output) const {
   if (IsNeverNegative(graph_.value(node_.outputs[output]).dtype)) return true;
+  if (MayWrap(output)) return false;
   const OpRow* row = FindOp(node_.op);
   const OpFacts& facts = FactsOf(*row);
   const auto operand_is = [&](size_t i) { return has_input(i) && input(i).nonnegative; };

@@ -275,11 +275,13 @@ Positions ThroughWindows(AxisContext& context, const Positions& positions,
   }
   if (line.LeavesEnd() && !IsNothing(context, positions, nothing)) {
     const int64_t ahead = line.reach - line.before;
-    context.Look(line.stride != 1
-                     ? in_strides
-                     : absl::StrCat("reads ", ahead, ahead == 1 ? " position" : " positions",
-                                    " ahead, behind the end of"),
-                 positions);
+    const std::string how =
+        line.stride != 1 ? in_strides
+                         : absl::StrCat("reads ", ahead, ahead == 1 ? " position" : " positions",
+                                        " ahead, behind the end of");
+    // Numbers of clients may lie below what a mask makes of the padding, which is measured in vain.
+    const bool below = nothing == Nothing::kLowest && context.input(0).may_be_low;
+    below ? context.SeeLength(how) : context.Look(how, positions);
   }
   out.extent = line.Through(positions.extent).AtMultiplesOf(context.step());
   if (!context.OutputHas(out.extent, positions.dim)) {
@@ -391,7 +393,9 @@ void GlobalPoolAxis(AxisContext& context) {
     const bool low = context.node().op == "GlobalMaxPool" &&
                      positions.padding.Depth().has_value() &&
                      *positions.padding.Depth() <= kWeakestMask;
-    if (low) {
+    if (low && !IsOutOfReach(context, positions.padding)) {
+      BlameReach(context, "takes the largest", positions.padding);
+    } else if (low) {
       context.Doubt("takes the largest under a mask over");
     } else if (context.node().op == "GlobalMaxPool" && positions.padding.Is(0) &&
                context.input(0).nonnegative) {

@@ -1,5 +1,7 @@
 // Axis rules of reductions, choices and sums along a dim.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 
 #include "absl/algorithm/container.h"
@@ -11,10 +13,6 @@
 
 namespace reprise::ops {
 namespace {
-
-// A number at or below this can only be a mask, and nothing that is added brings it back: float32
-// scores that differ by this much are out of any model's reach.
-constexpr double kStrong = -1e30;
 
 // The padding is low enough for `what` to pass over it; where it may not be, measuring decides.
 bool Masks(const Positions& positions, AxisContext& context, absl::string_view what) {
@@ -76,6 +74,13 @@ bool IsIdOfPadding(const AxisContext& context, const Positions& positions) {
          !IsFloating(context.dtype(0));
 }
 
+// A mask that is not known may hide what is looked for an extreme among; not clients' own numbers,
+// which may lie beyond any that a measurement draws.
+bool MayHideExtremes(const AxisContext& context, const Positions& positions) {
+  const AxisFlowValue& numbers = context.input(0);
+  return MayBeMasked(positions) && !numbers.may_be_low && !numbers.may_be_high;
+}
+
 // A reduction that the padding does not change where it holds what `ignores` says.
 template <Ignores ignores>
 void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun = "") {
@@ -88,6 +93,9 @@ void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun 
   for (const int64_t dim : *dims) {
     const Positions* positions = context.input(0).At(dim);
     if (positions == nullptr) continue;
+    // Ignored, whatever the other elements are.
+    const bool ignored = ignores == Ignores::kZero || ignores == Ignores::kOne ||
+                         (ignores == Ignores::kLow && NeverLarger(context, *positions));
     const bool fine = (ignores == Ignores::kZero && positions->padding.Is(0)) ||
                       (ignores == Ignores::kOne && positions->padding.Is(1)) ||
                       (ignores == Ignores::kLow &&
@@ -95,6 +103,9 @@ void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun 
                       (ignores == Ignores::kLowest && Masks(*positions, context, noun)) ||
                       (ignores == Ignores::kHigh && positions->padding.is_constant() &&
                        positions->padding.value >= -kOutOfReach);
+    if (fine && !ignored && !IsOutOfReach(context, positions->padding)) {
+      BlameReach(context, noun, positions->padding);
+    }
     if (fine) continue;
     if (ignores == Ignores::kLow && IsIdOfPadding(context, *positions)) {
       context.Doubt(absl::StrCat(how, " ids, which padding with 0 need not change, of"));
@@ -110,7 +121,7 @@ void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun 
     }
     const bool may_be = ignores == Ignores::kNothing ? false
                         : ignores == Ignores::kZero  ? MayBeZeros(*positions)
-                                                     : MayBeMasked(*positions);
+                                                     : MayHideExtremes(context, *positions);
     context.Mix(how, may_be, Weakness(*positions));
   }
   AxisFlowValue flow =
@@ -136,17 +147,53 @@ void ArgExtreme(AxisContext& context, bool largest) {
   if (const Positions* positions = context.input(0).At(dim)) {
     const bool fine = largest && (NeverLarger(context, *positions) ||
                                   Masks(*positions, context, "looks for the largest"));
-    if (!fine && largest && IsIdOfPadding(context, *positions)) {
+    if (fine && !NeverLarger(context, *positions) && !IsOutOfReach(context, positions->padding)) {
+      BlameReach(context, "looks for the largest", positions->padding);
+    } else if (!fine && largest && IsIdOfPadding(context, *positions)) {
       context.Doubt("looks for the largest id, which padding with 0 is not, over");
     } else if (!fine) {
-      context.Mix("looks for an extreme over", MayBeMasked(*positions));
+      context.Mix("looks for an extreme over", MayHideExtremes(context, *positions));
     }
   }
   context.Set(0,
               Without(context.input(0), {dim}, ReduceSumOp::From(context.attributes()).keepdims));
 }
 
+// The largest number of a type that may be loud.
+double LargestNumber(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return 65504;
+    case DType::kInt32:
+      return std::numeric_limits<int32_t>::max();
+    case DType::kUInt32:
+      return std::numeric_limits<uint32_t>::max();
+    case DType::kInt64:
+      return static_cast<double>(std::numeric_limits<int64_t>::max());
+    case DType::kUInt64:
+      return static_cast<double>(std::numeric_limits<uint64_t>::max());
+    case DType::kFloat64:
+      return std::numeric_limits<double>::max();
+    default:
+      return std::numeric_limits<float>::max();
+  }
+}
+
 }  // namespace
+
+bool IsOutOfReach(const AxisContext& context, const PaddingValue& padding) {
+  // Models write -3.4e38 for the lowest float.
+  constexpr double kNearlyAll = 0.999;
+  const AxisFlowValue& numbers = context.input(0);
+  if (!(padding.value < 0 ? numbers.may_be_low : numbers.may_be_high)) return true;
+  if (padding.kind == PaddingValue::Kind::kLow) return padding.value <= kStrong;
+  return std::abs(padding.value) >= kNearlyAll * LargestNumber(context.dtype(0));
+}
+
+void BlameReach(AxisContext& context, absl::string_view what, const PaddingValue& padding) {
+  context.SeeLength(absl::StrCat(what, " of numbers that may lie beyond the ", padding.value,
+                                 " of those that do not count, along"));
+}
 
 void ReduceSumAxis(AxisContext& context) { Reduce<Ignores::kZero>(context, "adds up over"); }
 void ReduceNormAxis(AxisContext& context) { Reduce<Ignores::kZero>(context, "takes a norm over"); }
@@ -157,7 +204,7 @@ void ReduceMaxAxis(AxisContext& context) {
   Reduce<Ignores::kLow>(context, "takes the largest over", "takes the largest");
 }
 void ReduceMinAxis(AxisContext& context) {
-  Reduce<Ignores::kHigh>(context, "takes the smallest over");
+  Reduce<Ignores::kHigh>(context, "takes the smallest over", "takes the smallest");
 }
 void ReduceLogSumExpAxis(AxisContext& context) {
   Reduce<Ignores::kLowest>(context, "adds up exponentials over", "adds up exponentials");
@@ -176,12 +223,16 @@ void TopKAxis(AxisContext& context) {
                       Masks(*positions, context, "picks the largest");
     const auto k = context.integers(1);
     const bool all = k && k->size() == 1 && (*k)[0] == context.shape(0)[dim] && (*k)[0] > 1;
-    if (all) {
+    const double depth = positions->padding.Depth().value_or(0);
+    const bool hidden = std::abs(depth) >= -kWeakestMask;
+    if ((fine || (all && hidden)) && !IsOutOfReach(context, positions->padding)) {
+      BlameReach(context, all ? "sorts" : "picks the largest", positions->padding);
+    } else if (all) {
       context.Doubt("sorts the positions of");  // Nodes behind it may put them back.
     } else if (fine) {
       context.Doubt("picks some positions, of which there may be fewer than it wants, of");
     } else {
-      context.Mix("picks extremes over", MayBeMasked(*positions));
+      context.Mix("picks extremes over", MayHideExtremes(context, *positions));
     }
     flow.along.push_back({.dim = dim, .guarded = positions->guarded, .moved = true});
   }
@@ -202,8 +253,13 @@ void CumulativeAxis(AxisContext& context) {
     if (here && reverse && !positions.padding.Is(neutral)) {
       context.Mix("adds up from the end, where the padding is, over", MayBeZeros(positions));
     } else if (here && context.is_batch()) {
-      context.Mix("adds up over", positions.guarded);
-    } else if (here && (positions.moved || positions.repeated)) {
+      // No mask hides the rows of other requests.
+      context.Mix("adds up over", /*guarded=*/false);
+    } else if (here && positions.repeated && !positions.padding.Is(neutral)) {
+      // Each line begins with the sum of those before it, of their padding too: a capacity that is
+      // counted so is reached by many rows alone.
+      context.Mix("adds up, line after line, over", MayBeZeros(positions));
+    } else if (here && positions.moved) {
       context.Doubt("adds up over");
     }
     positions.padding = PaddingValue::Unknown();

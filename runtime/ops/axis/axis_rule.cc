@@ -66,6 +66,10 @@ const Positions* AxisFlowValue::At(int64_t dim) const {
 
 bool IsComparison(absl::string_view op) { return FactsOf(op).Is(kComparison); }
 
+bool HoldsLargeNumbers(DType dtype) {
+  return IsFloating(dtype) || (IsInteger(dtype) && DTypeSize(dtype) > sizeof(int16_t));
+}
+
 bool IsNeverNegative(DType dtype) { return dtype != DType::kUndefined && !IsSigned(dtype); }
 
 std::string AxisNodeName(const Graph& graph, const Node& node) {
@@ -342,6 +346,8 @@ void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
     flow.chosen = flow.chosen || input(i).chosen;
   }
   flow.nonnegative = IsNonnegative(output);
+  flow.may_be_low = !flow.nonnegative && MayReach(output, /*low=*/true);
+  flow.may_be_high = MayReach(output, /*low=*/false);
   flow.unbounded = MayBeUnbounded();
   flow.structure = std::max(flow.structure, JointStructure());
   flow.lines = JointLines();

@@ -136,6 +136,10 @@ struct AxisFlowValue {
   // key.
   std::optional<int64_t> shifted;
   bool nonnegative = false;  // no element is below zero, whatever the inputs hold
+  // Numbers that clients send are carried, scaled or added up in it, and nothing bounds them: one
+  // may lie below, or above, any number that the model holds, and integers made of it may wrap
+  // around.
+  bool may_be_low = false, may_be_high = false;
   // Numbers that a client may choose have a say: not constants and counts of masks alone.
   bool chosen = false;
   Structure structure = Structure::kNone;
@@ -295,6 +299,12 @@ class AxisContext {
   const AxisFlowOptions& options_;
   std::vector<AxisFlowValue>& flows_;
   bool IsNonnegative(size_t output) const;
+  // Whether result `output` may be as low, or as high, as what clients send.
+  bool MayReach(size_t output, bool low) const;
+  // A constant of the node is the least, or the largest, that results can be.
+  bool HasBound(bool low) const;
+  // Integers of the result may wrap around, so that products of positive numbers are below zero.
+  bool MayWrap(size_t output) const;
   // No element of the operand is below one, whatever the inputs hold: its logarithm is no less than
   // zero.
   bool IsAtLeastOne(size_t i) const;
@@ -325,6 +335,8 @@ class AxisContext {
 bool IsComparison(absl::string_view op);
 // No element of the type is below zero: bool, and the unsigned integers.
 bool IsNeverNegative(DType dtype);
+// The type holds numbers that no model thinks of: floats, and integers of more than 16 bits.
+bool HoldsLargeNumbers(DType dtype);
 
 // "node '/pool/ReduceMean' (ReduceMean)"; a node without a name goes by that of its result.
 std::string AxisNodeName(const Graph& graph, const Node& node);

@@ -61,5 +61,15 @@ inline constexpr char kAverages[] = "averages over";
 inline constexpr double kWeakestMask = -1000;
 // A number that replaces another one hides it if no number of a model is this low.
 inline constexpr double kOutOfReach = -1e8;
+// A number at or below this can only be a mask, and nothing that is added brings it back: float32
+// scores that differ by this much are out of any model's reach.
+inline constexpr double kStrong = -1e30;
+
+// Whether no element of operand 0 lies beyond what its padding holds, the lowest or the highest of
+// its numbers. Where clients' numbers are in it that takes the end of the type: seconds since 1970
+// are more than 1e9.
+bool IsOutOfReach(const AxisContext& context, const PaddingValue& padding);
+// Where it is not: `what` the node does, "takes the largest".
+void BlameReach(AxisContext& context, absl::string_view what, const PaddingValue& padding);
 
 }  // namespace reprise::ops

@@ -39,6 +39,8 @@ enum OpMark : uint32_t {
   kLight = 1u << 18,       // few steps an element, worth no recipe of their own
   kHeavy = 1u << 19,       // many steps an element
   kCoarse = 1u << 20,      // makes the very same of some operands that differ
+  kBounds = 1u << 21,      // makes numbers of a usual size of any that operands may hold
+  kPicks = 1u << 22,       // each number of the results is one of operands, or a bound of the node
 };
 
 struct OpFacts {

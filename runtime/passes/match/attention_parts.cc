@@ -1,5 +1,7 @@
 #include "runtime/passes/match/attention_parts.h"
 
+#include <limits>
+
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
@@ -121,8 +123,12 @@ absl::StatusOr<ValueId> MaskFuture(Graph& graph, ValueId scores, int64_t past, f
   const ValueId seen = PositionMask(graph, shape[2], shape[3],
                                     [&](int64_t at, int64_t key) { return key <= past + at; });
   if (seen == kNone) return scores;
+  constexpr float kLowest = std::numeric_limits<float>::lowest();
+  // The lowest float swallows what is added to it, unless that is nearly as low itself.
+  constexpr float kSwallowed = -1e30f;
+  if (filter < kSwallowed) return Kept(graph, seen, scores, kLowest);
   const ValueId nothing = graph.AddConstant("", Tensor::FloatScalar(0));
-  ASSIGN_OR_RETURN(const ValueId future, Kept(graph, seen, nothing, filter));
+  ASSIGN_OR_RETURN(const ValueId future, Kept(graph, seen, nothing, kLowest));
   return AddInferred(graph, AddOp::kName, {scores, future});
 }
 

@@ -41,8 +41,8 @@ absl::StatusOr<ValueId> PaddingMask(Graph& graph, ValueId mask, const Shape& sco
 
 // The scores where `keep` is true, `fill` elsewhere.
 absl::StatusOr<ValueId> Kept(Graph& graph, ValueId keep, ValueId scores, float fill);
-// The scores with `filter` added where a key comes after its query; queries start `past` keys after
-// the first.
+// The scores, and the lowest float where a key comes after its query; queries start `past` keys
+// after the first. `filter`: the least that masks have added to the scores.
 absl::StatusOr<ValueId> MaskFuture(Graph& graph, ValueId scores, int64_t past, float filter);
 // q k^T * scale of operands [batch, heads, rows, size].
 absl::StatusOr<ValueId> Scores(Graph& graph, ValueId q, ValueId k, float scale);

@@ -234,6 +234,12 @@ TEST(BucketLabelTest, NamesTheBucketedAxes) {
   EXPECT_EQ(BucketLabel({{"batch", 8}, {"past", 64}, {"sequence", 16}}, "batch"),
             "b8_past_64_sequence_16");
   EXPECT_EQ(BucketLabel({}, "batch"), "exact");
+  // Some axes of the model have no buckets; rows alone are no padding.
+  EXPECT_EQ(RecipeLabel({}, 2, "batch"), "exact");
+  EXPECT_EQ(RecipeLabel({{"sequence", 16}}, 2, "batch"), "s16");
+  EXPECT_EQ(RecipeLabel({{"batch", 8}}, 2, "batch"), "exact");
+  EXPECT_EQ(RecipeLabel({{"batch", 8}}, 1, "batch"), "b8");
+  EXPECT_EQ(RecipeLabel({{"batch", 8}, {"height", 64}}, 3, "batch"), "b8_s64");
 }
 
 }  // namespace

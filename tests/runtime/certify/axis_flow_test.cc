@@ -191,7 +191,120 @@ const FlowCase kFlowCases[] = {
   %all: ? = Reshape(%x, %flat)
   %sums: ? = CumSum(%all, %axis) @sums
   %y: ? = Reshape(%sums, %back))",
-     kUndecided, "node 'sums' (CumSum) adds up over tokens"},
+     kMixes, "node 'sums' (CumSum) adds up, line after line, over tokens without a mask"},
+    {"SumsSoFarOverRowsAndMaskedTokens", R"(
+  input %x: f32[2, $S]
+  input %mask: f32[2, $S]
+  const %flat: i64[1] = {-1}
+  const %back: i64[2] = {2, -1}
+  const %axis: i64[] = {0}
+  %left: ? = Mul(%x, %mask)
+  %all: ? = Reshape(%left, %flat)
+  %sums: ? = CumSum(%all, %axis)
+  %y: ? = Reshape(%sums, %back))",
+     kProved},
+    {"EarliestOfTimesThatAClientSends", R"(
+  input %times: f32[2, $S]
+  input %mask: f32[2, $S]
+  const %axes: i64[1] = {1}
+  const %none: f32[] = {0.0}
+  const %late: f32[] = {1e9}
+  %counts: ? = Greater(%mask, %none)
+  %left: ? = Where(%counts, %times, %late)
+  %y: ? = ReduceMin(%left, %axes) @first)",
+     kMixes,
+     "node 'first' (ReduceMin) takes the smallest of numbers that may lie beyond the 1e+09 of "
+     "those that do not count, along tokens"},
+    {"EarliestUnderTheLargestFloat", R"(
+  input %times: f32[2, $S]
+  input %mask: f32[2, $S]
+  const %axes: i64[1] = {1}
+  const %none: f32[] = {0.0}
+  const %late: f32[] = {3.4e38}
+  %counts: ? = Greater(%mask, %none)
+  %left: ? = Where(%counts, %times, %late)
+  %y: ? = ReduceMin(%left, %axes))",
+     kProved},
+    {"EarliestUnderALargeFloat", R"(
+  input %times: f32[2, $S]
+  input %mask: f32[2, $S]
+  const %axes: i64[1] = {1}
+  const %none: f32[] = {0.0}
+  const %late: f32[] = {3e38}
+  %counts: ? = Greater(%mask, %none)
+  %left: ? = Where(%counts, %times, %late)
+  %y: ? = ReduceMin(%left, %axes))",
+     kMixes},
+    {"LatestOfTimesThatAClientSends", R"(
+  input %times: f32[2, $S]
+  input %mask: f32[2, $S]
+  const %axes: i64[1] = {1}
+  const %none: f32[] = {0.0}
+  const %early: f32[] = {-1e9}
+  %counts: ? = Greater(%mask, %none)
+  %left: ? = Where(%counts, %times, %early)
+  %y: ? = ReduceMax(%left, %axes) @last)",
+     kMixes,
+     "node 'last' (ReduceMax) takes the largest of numbers that may lie beyond the -1e+09 of "
+     "those that do not count, along tokens"},
+    {"PlaceOfTheLatestTime", R"(
+  input %times: f32[2, $S]
+  input %mask: f32[2, $S]
+  const %none: f32[] = {0.0}
+  const %early: f32[] = {-1e9}
+  %counts: ? = Greater(%mask, %none)
+  %left: ? = Where(%counts, %times, %early)
+  %y: ? = ArgMax(%left) {axis = 1})",
+     kMixes},
+    {"SortedTimes", R"(
+  input %times: f32[2, $S]
+  input %mask: f32[2, $S]
+  const %none: f32[] = {0.0}
+  const %late: f32[] = {1e9}
+  const %all: i64[1] = {$S}
+  %counts: ? = Greater(%mask, %none)
+  %left: ? = Where(%counts, %times, %late)
+  %y: ?, %at: ? = TopK(%left, %all) {axis = 1, largest = 0})",
+     kMixes},
+    {"LargestOfWhatIsBounded", R"(
+  input %x: f32[2, $S]
+  input %mask: f32[2, $S]
+  const %axes: i64[1] = {1}
+  const %none: f32[] = {0.0}
+  const %low: f32[] = {-1e9}
+  %bounded: ? = Tanh(%x)
+  %counts: ? = Greater(%mask, %none)
+  %left: ? = Where(%counts, %bounded, %low)
+  %y: ? = ReduceMax(%left, %axes))",
+     kProved},
+    {"LargestOfWhatIsNeverBelowZero", R"(
+  input %x: f32[2, $S]
+  input %mask: f32[2, $S]
+  const %axes: i64[1] = {1}
+  const %none: f32[] = {0.0}
+  const %low: f32[] = {-1e9}
+  %positive: ? = Relu(%x)
+  %counts: ? = Greater(%mask, %none)
+  %left: ? = Where(%counts, %positive, %low)
+  %y: ? = ReduceMax(%left, %axes))",
+     kProved},
+    {"LargestSquare", R"(
+  input %x: f32[2, $S]
+  input %mask: f32[2, $S]
+  const %axes: i64[1] = {1}
+  %squares: ? = Mul(%x, %x)
+  %left: ? = Mul(%squares, %mask)
+  %y: ? = ReduceMax(%left, %axes))",
+     kProved},
+    {"LargestSquareOfIntegersWhichMayWrap", R"(
+  input %x: i32[2, $S]
+  input %mask: f32[2, $S]
+  const %axes: i64[1] = {1}
+  %squares: ? = Mul(%x, %x)
+  %counts: ? = Cast(%mask) {to = 6}
+  %left: ? = Mul(%squares, %counts)
+  %y: ? = ReduceMax(%left, %axes) @largest)",
+     kMixes, "node 'largest' (ReduceMax) takes the largest over tokens without a mask"},
     {"ProductOverTokens", R"(
   input %x: f32[2, $S, 8]
   %turned: ? = Transpose(%x) {perm = [0, 2, 1]}
