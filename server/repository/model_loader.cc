@@ -198,7 +198,7 @@ TextSettings TextSettingsOf(const ModelSettings& settings) {
   texts.limits.max_bytes = IntParameter(settings, "reprise.max_text_bytes", texts.limits.max_bytes);
   texts.limits.most_tokens = IntParameter(settings, "reprise.max_text_tokens", 0);
   for (const auto& output : settings.config.output()) {
-    texts.keep_outputs = texts.keep_outputs || output.name() != kEmbeddingOutput;
+    texts.keep_outputs = texts.keep_outputs || output.name() != kTextVectors;
   }
   return texts;
 }
