@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
+#include "server/hub/json_file.h"
 
 namespace reprise {
 namespace {
@@ -260,7 +261,15 @@ absl::Status CheckMembers(absl::string_view file, const std::string& path, const
   }
   for (const auto& [name, value] : json.items()) {
     const FolderMember* row = FindMember(file, name);
-    if (row != nullptr) RETURN_IF_ERROR(CheckMember(*row, path, name, value, alone));
+    if (row == nullptr) continue;
+    const absl::Status checked = CheckMember(*row, path, name, value, alone);
+    if (checked.ok() || row->use != kOnlyAlone) {
+      RETURN_IF_ERROR(checked);
+      continue;
+    }
+    const std::string of = TextMember(json, "tokenizer_class", "the tokenizer");
+    return absl::Status(checked.code(),
+                        absl::StrCat(checked.message(), " of ", of, " without tokenizer.json"));
   }
   return absl::OkStatus();
 }

@@ -54,6 +54,35 @@ size_t CharsOf(absl::string_view text) {
   return chars;
 }
 
+// The characters [start, end) of `text`.
+absl::string_view Slice(absl::string_view text, int64_t start, int64_t end) {
+  size_t begin = text.size(), stop = text.size();
+  int64_t chars = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if ((static_cast<uint8_t>(text[at]) & 0xC0) == 0x80) continue;
+    if (chars == start) begin = at;
+    if (chars++ == end) stop = at;
+  }
+  return text.substr(begin, stop - begin);
+}
+
+// `word` with the characters of the text in the place of each unknown token.
+void NameUnknown(const TextModel& model, const TextAnswer& answer, absl::string_view text,
+                 const std::vector<size_t>& tokens, std::string& word) {
+  const std::string unknown = model.tokenizer().UnknownToken();
+  const std::optional<uint32_t> id = model.tokenizer().Id(unknown);
+  size_t from = 0;
+  for (const size_t token : tokens) {
+    if (!id || answer.tokens.ids[token] != *id) continue;
+    const size_t at = word.find(unknown, from);
+    if (at == std::string::npos) return;
+    const auto [start, end] = answer.tokens.offsets[token];
+    const absl::string_view own = Slice(text, start, end);
+    word.replace(at, unknown.size(), own.data(), own.size());
+    from = at + own.size();
+  }
+}
+
 // Tells which tokens go on with the word before them, as transformers does: by their mark where the
 // tokenizer has one, else by the blanks of the text.
 class Words {
@@ -131,22 +160,27 @@ std::pair<bool, std::string> TagOf(const std::string& label) {
   return {false, label};
 }
 
-Entity Join(const TextModel& model, const TextAnswer& answer, const std::vector<Labelled>& run) {
+Entity Join(const TextModel& model, const TextAnswer& answer, absl::string_view text,
+            const std::vector<Labelled>& run) {
   Entity entity{.label = run[0].label, .index = -1};
   if (const size_t dash = entity.label.find('-'); dash != std::string::npos) {
     entity.label = entity.label.substr(dash + 1);
   }
+  std::vector<size_t> tokens;
   std::vector<uint32_t> ids;
   double sum = 0;
   for (const Labelled& each : run) {
     sum += each.score;
     // Special tokens that stand between are none of the word.
     for (size_t token = each.first; token <= each.last; ++token) {
-      if (!answer.tokens.special[token]) ids.push_back(answer.tokens.ids[token]);
+      if (answer.tokens.special[token]) continue;
+      tokens.push_back(token);
+      ids.push_back(answer.tokens.ids[token]);
     }
   }
   entity.score = static_cast<float>(sum / static_cast<double>(run.size()));
   entity.word = model.tokenizer().Decode(ids, false).value_or("");
+  NameUnknown(model, answer, text, tokens, entity.word);
   entity.start = answer.tokens.offsets[run.front().first].first;
   entity.end = answer.tokens.offsets[run.back().last].second;
   return entity;
@@ -168,6 +202,7 @@ std::vector<Entity> EntitiesOf(const TextModel& model, const TextAnswer& answer,
                           .word = model.tokenizer().Token(answer.tokens.ids[each.first]),
                           .start = start,
                           .end = end});
+      NameUnknown(model, answer, text, {each.first}, entities.back().word);
     }
     return entities;
   }
@@ -176,7 +211,8 @@ std::vector<Entity> EntitiesOf(const TextModel& model, const TextAnswer& answer,
   }
   std::vector<Labelled> run;
   const auto flush = [&] {
-    if (!run.empty() && run[0].label != kOutside) entities.push_back(Join(model, answer, run));
+    if (!run.empty() && run[0].label != kOutside)
+      entities.push_back(Join(model, answer, text, run));
     run.clear();
   };
   for (const Labelled& each : labelled) {

@@ -151,11 +151,9 @@ absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext
   ASSIGN_OR_RETURN(const Grouping grouping, GroupingOf(options));
   asked.request.offsets = tags;
   if (of_hub && !tags) alone = false;
-  // Blanks of the texts tell where words begin.
-  const bool words = tags && grouping != Grouping::kNone && grouping != Grouping::kSimple;
   std::vector<std::string> texts;
   for (const TextItem& item : asked.request.items) {
-    if (words) texts.push_back(item.text);
+    if (tags) texts.push_back(item.text);
   }
   asked.write = [tags, alone, raw, grouping, texts = std::move(texts)](const TextResult& result) {
     std::string json = alone ? "" : "[";

@@ -247,6 +247,14 @@ def test_entities_are_grouped_by_words(tmp_path):
                 assert [(e["entity_group"], e["start"], e["end"]) for e in answer] == wanted
                 np.testing.assert_allclose([e["score"] for e in answer], scores, **CLOSE)
             assert several > 0
+        # Tokens that the vocabulary lacks are named by the text.
+        unknown = "fox ⴀ dog ⴁⴂ over ⴃ the ⴄ lazy ⴅ ⴆ"
+        named = post(daemon, "/models/tagger/predict", inputs=[unknown],
+                     aggregation_strategy="none").json()[0]
+        assert [e["word"] for e in named] == [unknown[e["start"]:e["end"]] for e in named]
+        assert any("ⴀ" <= e["word"][0] <= "ⴆ" for e in named)
+        joined = post(daemon, "/models/tagger/predict", inputs=[unknown]).json()[0]
+        assert [e["word"] for e in joined] == [unknown[e["start"]:e["end"]] for e in joined]
         refused = post(daemon, "/models/tagger/predict", inputs="a", aggregation_strategy="middle")
         assert refused.status_code == 400 or refused.status_code == 422
         assert "first, average or max" in refused.text
