@@ -8,7 +8,6 @@
 #include "absl/strings/str_split.h"
 #include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/base/utf8.h"
 
 namespace reprise {
 namespace {

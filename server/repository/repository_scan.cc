@@ -11,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/base/utf8.h"
 #include "server/hub/model_file.h"
 #include "server/repository/flat_model.h"
 

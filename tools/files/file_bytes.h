@@ -1,4 +1,4 @@
-// What the readers of files share: the largest file, whole files, numbers in their bytes, refusals.
+// Helpers of the readers of files: the largest file, whole files, numbers in their bytes, refusals.
 #pragma once
 
 #include <cstdint>

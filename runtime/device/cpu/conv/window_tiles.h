@@ -20,7 +20,7 @@
 
 namespace reprise::cpu {
 
-// The widest vector: so many floats may be read past the last column of a copy.
+// The widest vector: a copy may be read past its last column by this many floats.
 inline constexpr int64_t kVectorFloats = 16;
 
 // Windows over planes of `in` rows and columns; one dim is a plane of one row.

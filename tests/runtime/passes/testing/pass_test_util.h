@@ -30,7 +30,7 @@ struct SameAnswersOptions {
   int rounds = 3;
   int64_t integer_limit = 2;
 };
-// Of quantised graphs: a difference of one in a sum of floats may be a step of bytes.
+// Options for quantised graphs: a difference of one in a sum of floats may be a step of bytes.
 inline constexpr SameAnswersOptions kBytes = {
     .tolerance = 1e-3, .relative = 1e-5, .integer_limit = 100};
 
