@@ -59,7 +59,7 @@ struct Lane {
   std::map<uint64_t, int64_t> tokens_by_priority;  // held ones among them
   int64_t tokens = 0, bytes = 0;                   // held ones among them
   int64_t held = 0, held_tokens = 0;
-  int64_t turn = 0;                                // when it began a batch, last
+  int64_t turn = 0;           // when it began a batch, last
   int64_t look_again_ns = 0;  // the next time to look for items that have waited for long
 
   int64_t depth() const { return static_cast<int64_t>(items.size()) + held; }
