@@ -4,10 +4,32 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/utf8.h"
 
 namespace reprise {
 namespace {
+
+struct Character {
+  uint32_t code = 0;
+  size_t bytes = 0;  // 0: the text does not begin with UTF-8
+};
+
+// The first character of `text`, which is not empty. Overlong forms, surrogates and numbers above
+// 0x10ffff are no characters.
+Character FirstCharacter(absl::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return {first, 1};
+  const size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return {};
+  uint32_t code = first & (0xff >> (bytes + 1));
+  for (size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3f);
+  }
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < kLeast[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {};
+  return {code, bytes};
+}
 
 // Control characters, line and paragraph separators, and marks that reorder or hide text.
 bool IsHidden(uint32_t code) {
@@ -47,7 +69,7 @@ size_t CharacterStart(absl::string_view text, size_t at) {
   while (start > 0 && at - start < 3 && (static_cast<unsigned char>(text[start]) & 0xc0) == 0x80) {
     --start;
   }
-  const Utf8Character character = FirstCharacter(text.substr(start));
+  const Character character = FirstCharacter(text.substr(start));
   return start + character.bytes > at ? start : at;
 }
 
@@ -57,7 +79,7 @@ std::string Printable(absl::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const Utf8Character character = FirstCharacter(text);
+    const Character character = FirstCharacter(text);
     if (character.bytes == 0) {
       absl::StrAppend(&out, "\\x",
                       absl::Hex(static_cast<unsigned char>(text.front()), absl::kZeroPad2));
@@ -76,7 +98,7 @@ std::string Printable(absl::string_view text) {
 
 bool IsPrintable(absl::string_view text) {
   while (!text.empty()) {
-    const Utf8Character character = FirstCharacter(text);
+    const Character character = FirstCharacter(text);
     if (character.bytes == 0 || IsHidden(character.code)) return false;
     text.remove_prefix(character.bytes);
   }
