@@ -8,14 +8,14 @@
 namespace reprise {
 namespace {
 
-struct Utf8Character {
+struct Character {
   uint32_t code = 0;
   size_t bytes = 0;  // 0: the text does not begin with UTF-8
 };
 
-// Returns the first character of `text`, which is not empty. Overlong forms, surrogates and numbers
-// above 0x10ffff are no characters.
-Utf8Character FirstCharacter(absl::string_view text) {
+// The first character of `text`, which is not empty. Overlong forms, surrogates and numbers above
+// 0x10ffff are no characters.
+Character FirstCharacter(absl::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
   if (first < 0x80) return {first, 1};
@@ -69,26 +69,17 @@ size_t CharacterStart(absl::string_view text, size_t at) {
   while (start > 0 && at - start < 3 && (static_cast<unsigned char>(text[start]) & 0xc0) == 0x80) {
     --start;
   }
-  const Utf8Character character = FirstCharacter(text.substr(start));
+  const Character character = FirstCharacter(text.substr(start));
   return start + character.bytes > at ? start : at;
 }
 
 }  // namespace
 
-bool IsUtf8(absl::string_view text) {
-  while (!text.empty()) {
-    const Utf8Character character = FirstCharacter(text);
-    if (character.bytes == 0) return false;
-    text.remove_prefix(character.bytes);
-  }
-  return true;
-}
-
 std::string Printable(absl::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const Utf8Character character = FirstCharacter(text);
+    const Character character = FirstCharacter(text);
     if (character.bytes == 0) {
       absl::StrAppend(&out, "\\x",
                       absl::Hex(static_cast<unsigned char>(text.front()), absl::kZeroPad2));
@@ -107,7 +98,7 @@ std::string Printable(absl::string_view text) {
 
 bool IsPrintable(absl::string_view text) {
   while (!text.empty()) {
-    const Utf8Character character = FirstCharacter(text);
+    const Character character = FirstCharacter(text);
     if (character.bytes == 0 || IsHidden(character.code)) return false;
     text.remove_prefix(character.bytes);
   }

@@ -21,9 +21,6 @@ inline constexpr size_t kShownNameBytes = 256;  // names of models, inputs and n
 // that is no UTF-8 is `\xff`. What it returned is printable: a second call changes nothing.
 std::string Printable(absl::string_view text);
 
-// Whether all of `text` is UTF-8.
-bool IsUtf8(absl::string_view text);
-
 // Whether Printable would return `text` as it is.
 bool IsPrintable(absl::string_view text);
 

@@ -1,5 +1,7 @@
 #include "server/http/request_path.h"
 
+#include <simdjson.h>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -36,7 +38,8 @@ absl::StatusOr<std::string> DecodedSegment(absl::string_view segment) {
   if (absl::StrContains(decoded, '/')) return BadPath(segment, "decodes to a slash");
   if (absl::StrContains(decoded, '\0')) return BadPath(segment, "decodes to NUL");
   if (decoded == "." || decoded == "..") return BadPath(segment, "is a step to another folder");
-  if (!IsUtf8(decoded)) return BadPath(segment, "decodes to bytes that are not UTF-8");
+  if (!simdjson::validate_utf8(decoded))
+    return BadPath(segment, "decodes to bytes that are not UTF-8");
   return decoded;
 }
 

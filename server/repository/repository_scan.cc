@@ -1,5 +1,7 @@
 #include "server/repository/repository_scan.h"
 
+#include <simdjson.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -62,7 +64,7 @@ void StampFile(const fs::path& path, std::string& stamp) {
 // is a model without versions: it is listed, and says why.
 FoundModel ModelIn(const std::string& name, const fs::path& path) {
   // Protocols, metrics and reports hold UTF-8 alone.
-  const bool is_named = IsUtf8(name);
+  const bool is_named = simdjson::validate_utf8(name);
   FoundModel model = {
       .name = is_named ? name : Printable(name), .is_named = is_named, .folder = path.string()};
   std::error_code error;
