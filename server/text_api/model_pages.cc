@@ -67,8 +67,8 @@ absl::StatusOr<std::string> Info(const TextApiContext& context, const std::strin
   return absl::StrCat(
       "{\"model_id\":", Quoted(model), ",\"model_sha\":null,\"model_dtype\":\"",
       found.servable->settings.precision == Precision::kExact ? "float32" : "bfloat16",
-      "\",\"model_type\":", TypeObject(*text), ",\"max_concurrent_requests\":",
-      MostWaiting(found.servable->settings),
+      "\",\"model_type\":", TypeObject(*text),
+      ",\"max_concurrent_requests\":", MostWaiting(found.servable->settings),
       ",\"max_input_length\":", text->max_tokens(),
       ",\"max_batch_tokens\":", found.servable->settings.max_batch_tokens,
       ",\"max_batch_requests\":null,\"auto_truncate\":false,\"tokenization_workers\":",
