@@ -329,6 +329,9 @@ AxisFlowValue FlowOfInput(const Graph& graph, ValueId id, const Value& large,
   // A value without positions is not padded.
   if (flow.along.empty()) flow.source = Source::kGuards;
   flow.hiders = HidersIn(small, flow);
+  flow.by_data = !masks && flow.hiders.empty();
+  flow.guessed = masks && options.guessed_masks.contains(small.name);
+  if (IsInteger(small.dtype)) flow.ids = small.name;
   return flow;
 }
 
@@ -356,19 +359,26 @@ class Walk {
     }
     AxisFinding doubt;
     MaskNeeds needs;
+    std::string shallow;
     for (size_t i = 0; i < nodes.size(); ++i) {
       const Node& node = small_.node(nodes[i]);
       const Node& other = large_.node(larger[i]);
       if (!Alike(node, other)) return OtherAtOtherSize(AxisNodeName(small_, node));
       AxisContext context(small_, large_, node, other, options_, flows_);
       Visit(node, other, context);
-      if (context.finding().verdict == Verdict::kMixes) return context.finding();
+      if (shallow.empty()) shallow = context.finding().shallow;
+      if (context.finding().verdict == Verdict::kMixes) {
+        doubt = context.finding();
+        doubt.shallow = std::move(shallow);
+        return doubt;
+      }
       needs.Join(context.finding().needs);
       if (doubt.verdict == Verdict::kProved) doubt = context.finding();
     }
     const AxisFinding outputs = CheckOutputs();
     if (outputs.verdict > doubt.verdict) doubt = outputs;
     doubt.needs = std::move(needs);
+    doubt.shallow = std::move(shallow);
     return doubt;
   }
 

@@ -34,12 +34,17 @@ struct AxisCertificate {
   // (ReduceMean) averages over sequence without a mask". Empty where it is proved that none does,
   // and where the ops were not looked at.
   std::string mixing;
+  // The first node that passes over padding by numbers that those of a request may reach, and how
+  // (AxisFinding::shallow). Empty: there is none. Requests of an axis that is certified all the
+  // same are packed or run exact, and none is padded.
+  std::string shallow;
   // Words for a person: what was measured; or which output, at which lengths, with which fill, was
   // off by how much.
   std::string reason;
   // Runs of the model that it took.
   int runs = 0;
 
+  bool only_packed() const { return certified && !shallow.empty(); }
   // Some masks forbid padding.
   bool asks_of_masks() const { return !must_count.empty() || !together.empty(); }
 

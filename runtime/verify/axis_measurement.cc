@@ -139,13 +139,23 @@ void AxisMeasurement::AskOfMasks() {
   AxisCertificate bound = certificate;
   bound.guards = prober_.WithMasks(axis_.symbol, ranges_, bound.guards);
   if (bound.guards != certificate.guards) {
-    const AxisFinding asked = Ask(bound);
-    if (!asked.needs.Within(finding_.needs)) {
+    AxisFinding asked = Ask(bound);
+    const bool deeper =
+        !finding_.shallow.empty() && asked.shallow.empty() && asked.verdict <= finding_.verdict;
+    if (deeper || !asked.needs.Within(finding_.needs)) {
       certificate.guards = bound.guards;
-      finding_.needs.Join(asked.needs);
+      asked.needs.Join(finding_.needs);
+      if (deeper) {
+        finding_ = std::move(asked);
+      } else {
+        finding_.needs = std::move(asked.needs);
+      }
     }
   }
   certificate.together = finding_.needs.together;
+  for (const ProbeInput& input : subject_.inputs) {
+    if (input.live) certificate.together.erase(input.name);  // No client sends it.
+  }
   if (finding_.needs.places == CountingPlaces::kNone) return;
   for (const std::string& mask : prober_.MaskGuards(ranges_, certificate)) {
     CountingPlaces& places = certificate.must_count[mask];
@@ -208,6 +218,10 @@ void AxisMeasurement::Join() {
   } else {
     absl::StrAppend(&certificate.reason, "; measured, not proved: ", certificate.mixing);
   }
+  if (certificate.certified && !finding_.shallow.empty()) {
+    absl::StrAppend(&certificate.reason, "; packed or exact, never padded, since ",
+                    finding_.shallow);
+  }
 }
 
 void AxisMeasurement::SayInWhichSteps() {
@@ -253,6 +267,9 @@ absl::Status AxisMeasurement::Run() {
   RETURN_IF_ERROR(Sweep());
   Join();
   axis_.certificate.masks = prober_.MasksAmong(axis_.certificate.guards, ranges_);
+  // A measurement may have left out guards that the ops make masks of.
+  const bool as_measured = axis_.certificate.certified || !finding_.shallow.empty();
+  axis_.certificate.shallow = as_measured ? finding_.shallow : guessed_.shallow;
   if (axis_.certificate.certified) {
     SayInWhichSteps();
     return LookFurther();

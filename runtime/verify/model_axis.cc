@@ -10,4 +10,8 @@ void Refuse(ModelAxis& axis, std::string reason) {
   axis.certificate.reason = std::move(reason);
 }
 
+void RefuseOnlyPacked(ModelAxis& axis) {
+  if (axis.certificate.only_packed()) Refuse(axis, axis.certificate.shallow);
+}
+
 }  // namespace reprise

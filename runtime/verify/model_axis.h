@@ -43,4 +43,7 @@ struct ModelAxis {
 // Takes the certificate of `axis` away, for `reason`.
 void Refuse(ModelAxis& axis, std::string reason);
 
+// Takes away that of an axis that is certified for packing alone, of a model that is not packed.
+void RefuseOnlyPacked(ModelAxis& axis);
+
 }  // namespace reprise

@@ -99,6 +99,7 @@ class Finder {
     AxisFinding chosen =
         FindSizeChoices(question_.sampler.Ask(question_.position, question_.largest));
     chosen.needs = walked.needs;
+    chosen.shallow = walked.shallow;
     return chosen.verdict > walked.verdict ? chosen : walked;
   }
 
@@ -162,8 +163,10 @@ class Finder {
   static void Join(AxisFinding& finding, const AxisFinding& other) {
     MaskNeeds needs = finding.needs;
     needs.Join(other.needs);
+    std::string shallow = finding.shallow.empty() ? other.shallow : finding.shallow;
     if (other.verdict > finding.verdict) finding = other;
     finding.needs = std::move(needs);
+    finding.shallow = std::move(shallow);
   }
 
   AxisFinding Compare(int64_t small, const Graph& a, int64_t large, const Graph& b) const {
@@ -193,8 +196,10 @@ class Finder {
     Graph plain_a = a, plain_b = b;
     const bool made = Canonical(plain_a) && Canonical(plain_b);
     if (!made) return as_written;
-    const AxisFinding plain = FindMixing(plain_a, plain_b, options);
-    return plain.verdict < as_written.verdict ? plain : as_written;
+    AxisFinding plain = FindMixing(plain_a, plain_b, options);
+    if (plain.verdict < as_written.verdict) return plain;
+    if (as_written.shallow.empty()) as_written.shallow = std::move(plain.shallow);
+    return as_written;
   }
 
   static bool Canonical(Graph& graph) { return Canonicalize()->Run(graph).ok() && graph.Compact(); }

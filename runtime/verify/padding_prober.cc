@@ -133,7 +133,10 @@ void PadBeyondSmallest(ProbeOptions& options) {
 void BindLive(const ProofSubject& subject, ProbeOptions& options) {
   if (options.axis.empty() || options.is_batch) return;
   const auto along = [&](const ProbeInput& input) {
-    return absl::c_any_of(input.dims, [&](const Dim& dim) { return dim.symbol == options.axis; });
+    return absl::c_any_of(input.dims, [&](const Dim& dim) {
+      return dim.symbol == options.axis ||
+             (input.live && absl::c_linear_search(ExpressionSymbols(dim.symbol), options.axis));
+    });
   };
   const bool is_live = absl::c_any_of(
       subject.inputs, [&](const ProbeInput& input) { return input.live && along(input); });

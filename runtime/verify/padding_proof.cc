@@ -322,6 +322,9 @@ absl::Status PaddingProof::Extend(size_t position, int64_t size) {
     if (finding.verdict == AxisFinding::Verdict::kMixes) {
       return absl::FailedPreconditionError(MixingWords(finding));
     }
+    if (!finding.shallow.empty() && known.shallow.empty()) {
+      return absl::FailedPreconditionError(finding.shallow);
+    }
     ProbeOptions options =
         PaddingProber::OptionsFor(subject_, subject_.graph, static_cast<int>(position));
     SetOtherSizes(subject_.axes, position, options);

@@ -197,6 +197,9 @@ absl::Status SliceProof::ProveAxis(const SizeSampler& sampler, size_t position) 
   }
   const AxisFinding finding = FindPaddingLeak(question);
   if (finding.verdict == Verdict::kMixes) return NotPadded(axis, MixingWords(finding));
+  if (!finding.shallow.empty() && certificate.shallow.empty()) {
+    return NotPadded(axis, finding.shallow);
+  }
   if (!finding.needs.Within(NeedsOf(certificate))) {
     return NotPadded(axis, "masks would have to leave more places than they do elsewhere");
   }

@@ -283,7 +283,7 @@ double BatchRun::PaddingOf(const TensorSlot& slot, int position) const {
 
 void BatchRun::WriteLive(size_t slot_index, size_t first, size_t last) const {
   const TensorSlot& slot = recipe_->inputs[slot_index];
-  const size_t axis = model_.signature().live_axes[slot_index - RecipeInputs().size()];
+  const auto& [axis, like] = model_.signature().live_places[slot_index - RecipeInputs().size()];
   auto* const rows = reinterpret_cast<uint8_t*>(stream_.inputs() + slot.offset);
   const int64_t size = slot.shape[1];
   std::memset(rows, 0, slot.bytes);
@@ -291,8 +291,9 @@ void BatchRun::WriteLive(size_t slot_index, size_t first, size_t last) const {
     const RequestShape& shape = plan_.shapes()[i];
     const int64_t row = FirstRow(i);
     const int64_t end = std::min(slot.shape[0], row + (model_.batch_axis() < 0 ? 1 : shape.rows));
+    const int64_t own = like < 0 ? shape.sizes[axis] : requests_[i]->inputs[like].shape[1];
     for (int64_t r = row; r < end; ++r) {
-      std::memset(rows + r * size, 1, static_cast<size_t>(std::min(size, shape.sizes[axis])));
+      std::memset(rows + r * size, 1, static_cast<size_t>(std::min(size, own)));
     }
   }
 }

@@ -29,6 +29,19 @@ bool AsksOfMasks(const ModelProof& proof) {
   });
 }
 
+// Takes the certificates away that hold for packed requests alone, where the model is not packed.
+void RefusePadding(ModelProof& proof) {
+  if (proof.packing != nullptr) return;
+  for (ModelAxis& axis : proof.axes) RefuseOnlyPacked(axis);
+  if (proof.pending == nullptr) return;
+  PendingProof pending = *proof.pending;
+  std::erase_if(pending.axes, [&](const PendingProof::Axis& left) {
+    return !proof.axes[left.position].certificate.certified;
+  });
+  proof.pending =
+      pending.axes.empty() ? nullptr : std::make_shared<const PendingProof>(std::move(pending));
+}
+
 // Gives outputs whose shape the file leaves open the one that was found, if one was.
 void DeclareOutputs(ModelDraft& model) {
   if (model.proof->output_shapes.empty()) return;
@@ -210,7 +223,10 @@ absl::Status Certifier::FindOut(ModelDraft& model, StoreLookup& lookup) const {
   }
   if (context_.store == nullptr) return Certify(model);
   lookup = Restore(KeyOf(model.view()), model);
-  if (lookup.found) return absl::OkStatus();
+  if (lookup.found) {
+    RefusePadding(*model.proof);
+    return absl::OkStatus();
+  }
   const int64_t start = context_.clock->NowNs();
   RETURN_IF_ERROR(Certify(model));
   const int64_t took_ns = context_.clock->NowNs() - start;
@@ -333,7 +349,9 @@ absl::Status Certifier::Measure(ModelDraft& model) const {
     model.proof->pending = std::make_shared<const PendingProof>(std::move(findings.pending));
   }
   if (subject.outputs.empty()) return absl::OkStatus();  // Nothing runs in front of the cuts.
-  return Pack(model, std::move(findings), proof, runners);
+  RETURN_IF_ERROR(Pack(model, std::move(findings), proof, runners));
+  RefusePadding(*model.proof);
+  return absl::OkStatus();
 }
 
 absl::Status Certifier::Pack(ModelDraft& model, PaddingProof::Findings findings,

@@ -68,6 +68,7 @@ absl::StatusOr<Certifier::Confirmed> Certifier::MeasureDeferred(const Model& mod
                       .Measure(proof.axes, {.buckets = PolicyMaker::BucketsByAxis(anew)},
                                [] { return absl::OkStatus(); })
                       .status());
+  for (ModelAxis& axis : proof.axes) RefuseOnlyPacked(axis);  // It is not packed: see MayDefer.
   take([&](size_t axis) { return proof.axes[axis].certificate; });
   return confirmed;
 }

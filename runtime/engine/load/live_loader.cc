@@ -7,13 +7,45 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/live/live_form.h"
 #include "runtime/verify/probe_sizes.h"
 
 namespace reprise {
+
+namespace {
+
+// The symbols of the axes among `refused` at which masks are all that stands against padding.
+std::set<std::string> WithoutWindows(const ModelDraft& model, const std::vector<size_t>& refused) {
+  std::set<std::string> symbols;
+  for (const size_t i : refused) {
+    const ModelAxis& axis = model.proof->axes[i];
+    if (!axis.certificate.shallow.empty()) symbols.insert(axis.symbol);
+  }
+  return symbols;
+}
+
+// The places that the live input `name` is about.
+ModelSignature::LivePlaces PlacesOf(absl::string_view name, const ModelDraft& draft) {
+  ModelSignature::LivePlaces places;
+  if (absl::ConsumePrefix(&name, kLiveLikeInput)) {
+    const auto& inputs = draft.signature->inputs;
+    const auto like = absl::c_find_if(inputs, [&](const ModelIo& one) { return one.name == name; });
+    places.like = static_cast<int>(like - inputs.begin());
+    return places;
+  }
+  absl::ConsumePrefix(&name, kLiveInput);
+  const auto& axes = draft.proof->axes;
+  const auto axis = absl::c_find_if(axes, [&](const ModelAxis& one) { return one.symbol == name; });
+  places.axis = axis - axes.begin();
+  return places;
+}
+
+}  // namespace
 
 std::vector<size_t> LiveLoader::Refused(const ModelDraft& model) {
   std::vector<size_t> refused;
@@ -43,12 +75,15 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
   wanted.reserve(refused.size());
   for (const size_t i : refused) wanted.push_back(model.proof->axes[i].symbol);
   const Graph& graph = *model.program->graph;
-  if (!HasWindows(graph)) return absl::NotFoundError("no windows slide along its axes");
+  const std::set<std::string> windowless = WithoutWindows(model, refused);
+  if (windowless.empty() && !HasWindows(graph)) {
+    return absl::NotFoundError("no windows slide along its axes");
+  }
   std::map<std::string, int64_t> steps;
   for (const size_t i : refused) {
     steps[model.proof->axes[i].symbol] = FindStep(graph, model.proof->axes, i);
   }
-  ASSIGN_OR_RETURN(LiveForm form, MakeLiveForm(graph, batch, symbols, wanted, steps));
+  ASSIGN_OR_RETURN(LiveForm form, MakeLiveForm(graph, batch, symbols, wanted, windowless, steps));
   RETURN_IF_ERROR(RunLoadPasses(form.graph));
   ModelDraft draft = {.options = model.options};
   *draft.signature = *model.signature;
@@ -67,12 +102,13 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
     axis->extents = std::move(live.extents);
     axis->whole_from = live.smallest;
     axis->step = steps.at(live.symbol);
-    if (!live.has_input) continue;
-    const std::string name = absl::StrCat(kLiveInput, live.symbol);
-    const Value& input = draft.program->graph->value(draft.program->graph->FindValue(name));
+  }
+  for (const ValueId id : draft.program->graph->inputs()) {
+    const Value& input = draft.program->graph->value(id);
+    if (!absl::StartsWith(input.name, kLiveInput)) continue;
     draft.signature->live_inputs.push_back(
-        {.name = name, .dtype = input.dtype, .dims = input.dims});
-    draft.signature->live_axes.push_back(axis - draft.proof->axes.begin());
+        {.name = input.name, .dtype = input.dtype, .dims = input.dims});
+    draft.signature->live_places.push_back(PlacesOf(input.name, draft));
   }
   draft.program->fingerprint = FingerprintGraph(*draft.program->graph);
   return draft;
@@ -112,7 +148,8 @@ void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) cons
 
 bool LiveLoader::MayImprove(const ModelDraft& model) {
   const std::vector<size_t> refused = Refused(model);
-  return !refused.empty() && MakeDraft(model, refused).ok();
+  return !refused.empty() &&
+         (MayHoldWeakMasks(*model.program->graph) || MakeDraft(model, refused).ok());
 }
 
 bool LiveLoader::KeepsOthers(const ModelDraft& draft, const ModelDraft& model) {

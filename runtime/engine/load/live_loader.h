@@ -1,8 +1,9 @@
-// LiveLoader: a model that may not be padded behind strides, in a form that may be.
+// LiveLoader: a model that may not be padded as it is, in a form that may be.
 //
-// Where an axis has no certificate and windows slide along it (convolutions, pools), the model is
-// tried once more in its live form (passes/live): certified as any model is, and taken if that
-// gives an axis a certificate and takes none away.
+// Where an axis has no certificate and windows slide along it (convolutions, pools), or numbers of
+// a request may reach those that hide its padding, the model is tried once more in its live form
+// (passes/live): certified as any model is, and taken if that gives an axis a certificate and takes
+// none away.
 //
 // Ownership: borrows the context. Threads: one loader.
 #pragma once

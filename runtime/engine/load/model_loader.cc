@@ -287,7 +287,7 @@ absl::Status ModelLoader::CheckCertificates(ModelDraft& model, const Graph& plai
   ModelDraft other = {.options = model.options};
   *other.signature = *model.signature;
   other.signature->live_inputs.clear();
-  other.signature->live_axes.clear();
+  other.signature->live_places.clear();
   other.program->graph = plain;
   other.program->device_fingerprint = model.program->device_fingerprint;
   other.program->owner = model.program->owner;

@@ -32,6 +32,7 @@ absl::StatusOr<AxisCertificate> AxisOf(const recipe::v1::StoredAxis& stored,
                           .certified = stored.certified(),
                           .proved = stored.proved(),
                           .mixing = stored.mixing(),
+                          .shallow = stored.shallow(),
                           .reason = stored.reason()};
   const auto has_input = [&](const std::string& input) {
     return Contains(input_names, input)
@@ -151,6 +152,7 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
     put(axis.together, to->mutable_together());
     to->set_proved(axis.proved);
     to->set_mixing(axis.mixing);
+    to->set_shallow(axis.shallow);
     to->set_reason(axis.reason);
     runs += axis.runs;
   }

@@ -343,6 +343,7 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   if (!result.exact && !MasksAllowPadding(request)) {
     result.exact = !packs_any_mask() || !Packs(result);
   }
+  if (!result.exact && packs_only() && !Packs(result)) result.exact = true;
   // Beyond the request's own end lies padding: at its exact sizes the op refuses what is no length.
   if (!result.exact) result.exact = !LengthsAreInside(request, result);
   if (!result.exact) HoldBack(result);

@@ -273,6 +273,11 @@ AxisCertificate Model::CertificateOf(size_t axis) const {
 
 absl::Status Model::LookAtFiles() const { return program_->owner->parameters().LookAtFiles(); }
 
+bool Model::packs_only() const {
+  return std::any_of(proof_->axes.begin(), proof_->axes.end(),
+                     [](const ModelAxis& axis) { return axis.certificate.only_packed(); });
+}
+
 bool Model::packs_any_mask() const {
   if (proof_->packing == nullptr || !proof_->packing->takes_any_mask()) return false;
   return std::all_of(proof_->axes.begin(), proof_->axes.end(), [&](const ModelAxis& axis) {

@@ -127,6 +127,8 @@ class Model : public std::enable_shared_from_this<Model> {
   bool packs_whole_requests() const { return !proof_->packing_reason.empty(); }
   // The request lies beside others in a packed replay.
   bool Packs(const RequestShape& shape) const;
+  // A request that does not lie so runs exact: an axis is certified for packing alone.
+  bool packs_only() const;
   // So does one whose masks forbid padding: nothing is padded there.
   bool packs_any_mask() const;
   // All buckets in force: sizes by axis label, of a packed model the number of tokens. nullopt

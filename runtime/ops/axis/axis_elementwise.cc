@@ -20,9 +20,6 @@ using Source = AxisFlowValue::Source;
 constexpr int64_t kScalarBytes = 1024;
 // Integers beyond this are not exact as double.
 constexpr double kExact = 9e15;
-// exp of less than this is 0 in any floating type.
-constexpr double kVanishes = -1e4;
-
 std::optional<Tensor> ScalarOf(DType dtype, double value) {
   std::optional<Tensor> scalar;
   if (!IsFloating(dtype) && !(std::abs(value) <= kExact)) return std::nullopt;
@@ -145,7 +142,7 @@ PaddingValue Combine(const AxisContext& context, absl::Span<const PaddingValue> 
   }
   if (const auto bent = Bent(context, paddings)) return *bent;
   if (op == ExpOp::kName && paddings[0].kind == PaddingValue::Kind::kLow &&
-      paddings[0].value <= kVanishes) {
+      paddings[0].value <= kOutOfReach) {
     return PaddingValue::Constant(0);
   }
   if (op == CastOp::kName || op == CastLikeOp::kName || op == IdentityOp::kName ||

@@ -397,6 +397,9 @@ void GlobalPoolAxis(AxisContext& context) {
       BlameReach(context, "takes the largest", positions.padding);
     } else if (low) {
       context.Doubt("takes the largest under a mask over");
+      if (*positions.padding.Depth() > kOutOfReach) {
+        context.MayShow("takes the largest under a mask that numbers of a request may reach, over");
+      }
     } else if (context.node().op == "GlobalMaxPool" && positions.padding.Is(0) &&
                context.input(0).nonnegative) {
       // Zeros are never the largest then.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -14,14 +15,22 @@
 namespace reprise::ops {
 namespace {
 
-// The padding is low enough for `what` to pass over it; where it may not be, measuring decides.
+// The lowest numbers of float16 are the lowest that a mask may have there.
+constexpr double kOutOfReachOfHalf = -6e4;
+
+// The padding is low enough for `what` to pass over it; where it may not be, measuring decides. A
+// measurement draws no numbers as low as a weak mask.
 bool Masks(const Positions& positions, AxisContext& context, absl::string_view what) {
   const std::optional<double> depth = positions.padding.Depth();
   if (!depth.has_value() || *depth > kWeakestMask) return false;
   const bool added = positions.padding.kind == PaddingValue::Kind::kLow;
   if (*depth > (added ? kStrong : kOutOfReach)) {
-    context.Doubt(absl::StrCat(what, " under a mask of ", *depth, ", which holds while scores ",
-                               added ? "stay closer together" : "are higher", ", over"));
+    const std::string how =
+        absl::StrCat(what, " under a mask of ", *depth, ", which holds while scores ",
+                     added ? "stay closer together" : "are higher", ", over");
+    context.Doubt(how);
+    const bool is_half = context.dtype(0) == DType::kFloat16;
+    if (*depth > (is_half ? kOutOfReachOfHalf : kOutOfReach)) context.MayShow(how);
   }
   return true;
 }
@@ -270,7 +279,9 @@ void CumulativeAxis(AxisContext& context) {
 namespace {
 
 // A query all of whose keys are hidden spreads its attention over what is padded as well. A table
-// may hide them all; masks may leave nothing of what a table, or another mask, leaves to it.
+// may hide them all; masks may leave nothing of what a table, or another mask, leaves to it; of
+// what other data hides no request says anything. Nothing is hidden more deeply than padding that
+// holds minus infinity.
 void LeaveKeys(const Positions& positions, AxisContext& context) {
   const AxisFlowValue& scores = context.input(0);
   if (scores.lines.hidden) {
@@ -282,9 +293,15 @@ void LeaveKeys(const Positions& positions, AxisContext& context) {
                                 : structure == Structure::kAny ? CountingPlaces::kAll
                                                                : CountingPlaces::kFirst;
   // A mask that lies apart hides padding deeper than the first key.
+  const bool deepest = *positions.padding.Depth() == -std::numeric_limits<double>::infinity();
+  if (scores.hidden_by_data && !deepest) {
+    context.MayShow(
+        "normalises, where data may hide every key of a query as it hides padding, over");
+  }
   const bool joined = structure > Structure::kApart;
   if (joined && positions.guarded) context.MustCount(places);
-  const bool data_hides = scores.hiders.size() == 1 && !context.IsMask(*scores.hiders.begin());
+  const bool data_hides = scores.hiders.size() == 1 && !context.IsMask(*scores.hiders.begin()) &&
+                          context.IsFloatInput(*scores.hiders.begin());
   if (joined || data_hides || scores.hiders.size() > 1) context.MustLeave(places);
 }
 

@@ -228,6 +228,11 @@ bool AxisContext::AnyGuarded() const {
   return false;
 }
 
+bool AxisContext::IsFloatInput(const std::string& name) const {
+  const ValueId value = graph_.FindValue(name);
+  return value != kNone && IsFloating(graph_.value(value).dtype);
+}
+
 bool AxisContext::MayCountFromEnd(size_t i, std::optional<int64_t> column) const {
   ValueId places = node_.input(i);
   if (places == kNone) return false;
@@ -323,14 +328,6 @@ TableLines AxisContext::JointLines() const {
   return joint;
 }
 
-std::set<std::string> AxisContext::JointHiders() const {
-  std::set<std::string> joint;
-  for (size_t i = 0; i < num_inputs(); ++i) {
-    if (Carries(i)) joint.insert(input(i).hiders.begin(), input(i).hiders.end());
-  }
-  return joint;
-}
-
 void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
   if (!has_output(output)) return;
   flow.source = Source::kConstant;
@@ -352,6 +349,10 @@ void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
   flow.structure = std::max(flow.structure, JointStructure());
   flow.lines = JointLines();
   flow.hiders = JointHiders();
+  flow.ids = JointIds();
+  for (size_t i = 0; i < num_inputs(); ++i) flow.guessed = flow.guessed || input(i).guessed;
+  flow.by_data = JointByData();
+  flow.hidden_by_data = MayHideByData(flow);
   const bool settled = IsSettled(), unknown_mask = AnyUnknownMask();
   const bool keeps_parts = ops::KnowsParts(FindOp(node_.op)->axis);
   for (Positions& positions : flow.along) {
@@ -399,6 +400,11 @@ void AxisContext::MustLeave(CountingPlaces places) {
   for (const std::string& hider : input(0).hiders) {
     finding_.needs.Join({.together = {{hider, places}}});
   }
+}
+
+void AxisContext::MayShow(absl::string_view how) {
+  if (options_.own_end || is_batch() || !finding_.shallow.empty()) return;
+  finding_.shallow = absl::StrCat(AxisNodeName(graph_, node_), " ", how, " ", axis());
 }
 
 void AxisContext::SeeLength(absl::string_view how) {

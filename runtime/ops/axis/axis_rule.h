@@ -144,8 +144,17 @@ struct AxisFlowValue {
   bool chosen = false;
   Structure structure = Structure::kNone;
   TableLines lines;  // those of tables that have a say
-  // Inputs that may hide positions here: masks, and floats that lie as masks do.
+  // Inputs that may hide positions here: masks, ids that are compared with what their padding
+  // holds, and floats that lie as masks do.
   std::set<std::string> hiders;
+  // The input of integers whose elements these are, moved at most; empty: they are others.
+  std::string ids;
+  // Guards that may hold any integers have a say.
+  bool guessed = false;
+  // Other data than that of the `hiders` has a say, or it is more than whether they hide.
+  bool by_data = false;
+  // Such data may have made any of the elements as low as a mask makes them.
+  bool hidden_by_data = false;
   // The node that averaged over the axis what padding holds zeros of: off by a factor that follows
   // the size, which the quotient of two such does not have.
   NodeId averaged = kNone;
@@ -169,6 +178,10 @@ struct AxisFinding {
   std::string how;   // "averages over sequence without a mask"
   // The requests that the verdict holds for: those whose masks meet these needs.
   MaskNeeds needs;
+  // The first node that passes over padding by numbers that those of a request may reach, and how:
+  // "node '/Softmax' (Softmax) normalises under a mask of -10000, ... over sequence". The verdict
+  // holds as long as they do not. Empty: there is none.
+  std::string shallow;
 
   bool proved() const { return verdict == Verdict::kProved; }
   friend bool operator==(const AxisFinding&, const AxisFinding&) = default;
@@ -256,6 +269,8 @@ class AxisContext {
   bool AnyGuarded() const;
   // Whether this input of the model is padded as a mask.
   bool IsMask(const std::string& name) const { return options_.masks.contains(name); }
+  // Whether this input of the model holds floats.
+  bool IsFloatInput(const std::string& name) const;
   // Padding of operand `i` along its dim `dim` may hold what zero does not take out.
   bool MayBeInfiniteAt(size_t i, int64_t dim) const;
   // The places that operand `i` holds may be below zero, which counts them from the end, for some
@@ -280,6 +295,9 @@ class AxisContext {
   void MustCount(CountingPlaces places);
   // It holds where those who hide keys of operand 0 leave each query these places between them.
   void MustLeave(CountingPlaces places);
+  // Padding shows where numbers of a request reach those that hide it. Where nothing is padded it
+  // cannot.
+  void MayShow(absl::string_view how);
   // Position i sees what lies where the length says.
   void SeeLength(absl::string_view how);
   // An earlier node, `node`, mixed positions, and that matters now.
@@ -324,6 +342,11 @@ class AxisContext {
   Structure JointStructure() const;
   TableLines JointLines() const;
   std::set<std::string> JointHiders() const;
+  // The integers that the results are, moved at most.
+  std::string JointIds() const;
+  bool JointByData() const;
+  // `result`: that of the node, in which padding is known.
+  bool MayHideByData(const AxisFlowValue& result) const;
   // Padding of the results follows from that of the operands and from weights.
   bool IsSettled() const;
 

@@ -261,6 +261,12 @@ std::optional<std::vector<int64_t>> LiveExtents::SizesOf(ValueId value, int64_t 
   return sizes;
 }
 
+bool LiveExtents::HaveSameSizes(ValueId value, int64_t dim, ValueId other,
+                                int64_t other_dim) const {
+  const auto sizes = SizesOf(Resolved(value), dim), others = SizesOf(Resolved(other), other_dim);
+  return sizes.has_value() && others.has_value() && *sizes == *others;
+}
+
 bool LiveExtents::Follows(ValueId value) const {
   for (int64_t d = 0; d < RankOf(value); ++d) {
     const auto sizes = SizesOf(value, d);

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "runtime/graph/elements.h"
+#include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/passes/live/live_extents.h"
@@ -29,9 +31,23 @@ bool HasWindows(const Graph& graph) {
                         [&](NodeId id) { return FactsOf(graph.node(id).op).SlidesWindows(); });
 }
 
+bool MayHoldWeakMasks(const Graph& graph) {
+  const auto is_weak = [](double one) {
+    return one <= ops::kWeakestMask && one > ops::kOutOfReach;
+  };
+  return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
+    return absl::c_any_of(graph.node(id).inputs, [&](ValueId input) {
+      const Tensor* constant = graph.ConstantOf(input);
+      return constant != nullptr && IsFloating(constant->dtype()) &&
+             !AllElements(*constant, [&](double one) { return !is_weak(one); });
+    });
+  });
+}
+
 absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& batch,
                                       const std::set<std::string>& symbols,
                                       const std::vector<std::string>& wanted,
+                                      const std::set<std::string>& windowless,
                                       const std::map<std::string, int64_t>& steps) {
   if (IsQuantised(symbolic)) return absl::UnimplementedError("its windows slide over bytes");
   LiveForm form = {.graph = symbolic};
@@ -40,7 +56,7 @@ absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& 
     axes.others.erase(symbol);
     absl::StatusOr<LiveExtents> extents = LiveExtents::Find(form.graph, axes);
     if (!extents.ok()) return extents.status();
-    if (!extents->has_windows()) continue;
+    if (!extents->has_windows() && !windowless.contains(symbol)) continue;
     LiveForm::Axis axis = {.symbol = symbol, .smallest = extents->smallest()};
     for (const Extent& extent : extents->all()) {
       if (!extent.is_whole()) axis.extents.push_back(extent);

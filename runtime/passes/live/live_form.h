@@ -14,6 +14,10 @@
 //   Softmax, LogSoftmax   minus infinity
 //   LSTM, GRU, RNN   the lengths of the rows
 //
+// The keys of a decoder with a cache lie along a size that several axes make. Where a mask of the
+// model's clients lies along it as well, a second one, "reprise.live.input.<mask>", says which of
+// its places are each row's own.
+//
 // Nothing is changed that needs no change; a node that this does not know stays as it is. Whether
 // the form may be padded is for the certificate to say, as of any model. Where nothing is padded
 // its answers are those of the model.
@@ -33,6 +37,7 @@
 namespace reprise {
 
 inline constexpr char kLiveInput[] = "reprise.live.";
+inline constexpr char kLiveLikeInput[] = "reprise.live.input.";
 
 struct LiveForm {
   struct Axis {
@@ -46,14 +51,19 @@ struct LiveForm {
 };
 
 // `wanted`: symbols of the axes to make live; `batch` may be empty; `symbols`: all of the model's
-// axes but the batch; `steps`: as LiveAxes has them, and the form is for. NOT_FOUND: windows slide
-// along none of them. UNIMPLEMENTED: windows slide over bytes.
+// axes but the batch; `windowless`: those of `wanted` that are made live though no windows slide
+// along them; `steps`: as LiveAxes has them, and the form is for. NOT_FOUND: windows slide along
+// none of the others, and there is none of these. UNIMPLEMENTED: windows slide over bytes.
 absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& batch,
                                       const std::set<std::string>& symbols,
                                       const std::vector<std::string>& wanted,
+                                      const std::set<std::string>& windowless = {},
                                       const std::map<std::string, int64_t>& steps = {});
 
 // Convolutions or pools are among its nodes.
 bool HasWindows(const Graph& graph);
+
+// It may hide positions by numbers that are no lower than scores may be.
+bool MayHoldWeakMasks(const Graph& graph);
 
 }  // namespace reprise

@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/graph/dim_expression.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
@@ -332,8 +333,10 @@ void LiveRewrite::VisitSoftmax(NodeId id) {
   const ValueId x = graph_.node(id).inputs[0];
   const int64_t rank = extents_.RankOf(x);
   const int64_t axis = graph_.node(id).attributes.Int("axis", -1);
-  const auto live = extents_.At(x, axis < 0 ? axis + rank : axis);
-  if (!live.has_value() || !CanFill(x, *live)) return;
+  const int64_t dim = axis < 0 ? axis + rank : axis;
+  const auto live = extents_.At(x, dim);
+  if (!live.has_value()) return HideBesideMask(id, dim);
+  if (!CanFill(x, *live)) return;
   const bool last = live->dim == rank - 1;
   if (!last || rank != 4 || !HasRowsOfBatch(x)) {
     graph_.SetInput(id, 0, Filled(x, *live, -kInfinity));
@@ -344,6 +347,43 @@ void LiveRewrite::VisitSoftmax(NodeId id) {
       Add(LiveMaskOp::kName, {ExtentOf(live->extent, x, live->dim), SizeOf(x, live->dim)},
           {{"rank", rank}, {"value", -kInfinity}});
   const ValueId masked = Add(AddOp::kName, {x, mask});
+  extents_.Alias(masked, x);
+  graph_.SetInput(id, 0, masked);
+}
+
+ValueId LiveRewrite::MaskAlong(ValueId value, int64_t dim) const {
+  const Shape* shape = extents_.ShapeOf(value);
+  if (shape == nullptr || axes_.batch.empty()) return kNone;
+  for (const ValueId input : graph_.inputs()) {
+    const Value& mask = graph_.value(input);
+    const bool lies_so = mask.dims.size() == 2 && !mask.name.starts_with(kLiveInput) &&
+                         mask.dims[0].symbol == axes_.batch &&
+                         extents_.HaveSameSizes(value, dim, input, 1) &&
+                         absl::c_linear_search(ExpressionSymbols(mask.dims[1].symbol), axes_.axis);
+    if (lies_so) return input;
+  }
+  return kNone;
+}
+
+void LiveRewrite::HideBesideMask(NodeId id, int64_t dim) {
+  const ValueId x = graph_.node(id).inputs[0];
+  const int64_t rank = extents_.RankOf(x);
+  if (dim == 0 || dim != rank - 1 || !HasRowsOfBatch(x)) return;
+  const ValueId mask = MaskAlong(x, dim);
+  if (mask == kNone) return;
+  ValueId& hidden = beside_[mask];
+  if (hidden == kNone) {
+    const std::vector<Dim> dims = graph_.value(mask).dims;
+    const ValueId live =
+        graph_.AddInput(absl::StrCat(kLiveLikeInput, graph_.value(mask).name), DType::kBool, dims);
+    hidden = Add(WhereOp::kName, {live, graph_.AddConstant("", Tensor::FloatScalar(0)),
+                                  graph_.AddConstant("", Tensor::FloatScalar(-kInfinity))});
+  }
+  std::vector<int64_t> between;
+  for (int64_t d = 1; d < dim; ++d) between.push_back(d);
+  const ValueId spread =
+      between.empty() ? hidden : Add(UnsqueezeOp::kName, {hidden, Ints(between)});
+  const ValueId masked = Add(AddOp::kName, {x, spread});
   extents_.Alias(masked, x);
   graph_.SetInput(id, 0, masked);
 }

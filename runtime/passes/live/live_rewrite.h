@@ -49,6 +49,11 @@ class LiveRewrite {
   ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {});
   ValueId Ints(const std::vector<int64_t>& values);
   ValueId Live();
+  // The model's own input, a mask, that lies along the sizes of dim `dim` of `value`; kNone: none.
+  ValueId MaskAlong(ValueId value, int64_t dim) const;
+  // Hides behind the end the keys of the softmax `id`, which lie along dim `dim` of its operand as
+  // those of a mask do.
+  void HideBesideMask(NodeId id, int64_t dim);
   // How many positions of dim `dim` of `value` each row has.
   ValueId ExtentOf(const Extent& extent, ValueId value, int64_t dim);
   ValueId SizeOf(ValueId value, int64_t dim);
@@ -70,6 +75,7 @@ class LiveRewrite {
   const LiveAxes axes_;
   LiveExtents extents_;
   ValueId live_ = kNone;
+  std::map<ValueId, ValueId> beside_;  // what hides, by mask; nothing is added to scores elsewhere
   std::string source_op_, source_name_;  // the node that is looked at
   ValueId lines_ = kNone;  // has the lines apart that lie one after another in what is averaged
   std::map<ValueId, NodeId> shapes_;  // the Shape of a value
