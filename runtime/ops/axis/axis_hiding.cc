@@ -55,8 +55,11 @@ bool AxisContext::JointByData() const {
       if (flow.by_data && flow.ids.empty()) return true;
     } else if (IsComparison(node_.op) && flow.guessed) {
       return true;
-    } else if (flow.by_data || (flow.source == Source::kData && !(Carries(i) && keeps_floats))) {
+    } else if (flow.by_data) {
       return true;
+    } else if (flow.source == Source::kData) {
+      // Integers are those that say what is padding.
+      if (!Carries(i) || (!keeps_floats && IsFloating(dtype(i)))) return true;
     }
   }
   return false;

@@ -31,7 +31,8 @@ AxisFinding FindIn(const std::string& body, const AxisFlowOptions& options = Wit
 // Scores of 4 heads and as many queries as keys, a condition `keep` of keys, and what it hides.
 std::string HiddenScores(const std::string& keep, const std::string& low) {
   return R"(
-  input %scores: f32[2, 4, 7, $S]
+  input %queries: f32[2, 4, 7, 8]
+  input %keys: f32[2, 4, 8, $S]
   input %ids: i64[2, $S]
   input %mask: i64[2, $S]
   input %tags: i64[2, $S]
@@ -43,6 +44,7 @@ std::string HiddenScores(const std::string& keep, const std::string& low) {
   const %none: i64[] = {0}
   const %three: i64[] = {3}
   const %loud: f32[] = {0.5}
+  %scores: ? = MatMul(%queries, %keys)
   %counts: ? = Cast(%mask) {to = 9})" +
          keep + R"(
   %wide: ? = Unsqueeze(%keep, %middle)
