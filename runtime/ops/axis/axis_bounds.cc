@@ -86,8 +86,9 @@ bool AxisContext::MayWrap(size_t output) const {
   const DType made = graph_.value(node_.outputs[output]).dtype;
   const bool widens = facts.sizes == Sizes::kConversion && IsInteger(dtype(0)) &&
                       DTypeSize(made) >= DTypeSize(dtype(0));
-  const bool keeps =
-      facts.OnlyMoves() || facts.Is(kPicks) || widens || facts.sizes == Sizes::kQuotient;
+  // The least of all integers is the one that has no magnitude.
+  const bool keeps = facts.OnlyMoves() || facts.Is(kPicks) || widens ||
+                     facts.sizes == Sizes::kQuotient || facts.sizes == Sizes::kMagnitude;
   return !keeps && IsInteger(made) && (MayReach(output, true) || MayReach(output, false));
 }
 
@@ -117,10 +118,12 @@ bool AxisContext::IsNonnegative(size_t output) const {
       }
       return false;
     case Sign::kOfProduct:
-      if (node_.inputs[0] == node_.inputs[1]) return true;
+      // Squares of integers wrap around.
+      if (node_.inputs[0] == node_.inputs[1] && IsFloating(dtype(0))) return true;
       break;
     case Sign::kOfPower:
-      if (const auto power = Uniform(1); power.has_value() && std::fmod(*power, 2) == 0) {
+      if (const auto power = Uniform(1);
+          power.has_value() && std::fmod(*power, 2) == 0 && IsFloating(dtype(0))) {
         return true;
       }
       break;

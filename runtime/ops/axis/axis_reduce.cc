@@ -168,35 +168,33 @@ void ArgExtreme(AxisContext& context, bool largest) {
               Without(context.input(0), {dim}, ReduceSumOp::From(context.attributes()).keepdims));
 }
 
-// The largest number of a type that may be loud.
-double LargestNumber(DType dtype) {
+// A number this large is the end of the type, beyond all that is meant as a number: models write
+// 3e38 for the largest float.
+double EndOf(DType dtype) {
+  constexpr double kNearly = 0.999, kEndOfFloats = 1e38;
   switch (dtype) {
     case DType::kFloat16:
-      return 65504;
+      return kNearly * 65504;
     case DType::kInt32:
-      return std::numeric_limits<int32_t>::max();
+      return kNearly * std::numeric_limits<int32_t>::max();
     case DType::kUInt32:
-      return std::numeric_limits<uint32_t>::max();
+      return kNearly * std::numeric_limits<uint32_t>::max();
     case DType::kInt64:
-      return static_cast<double>(std::numeric_limits<int64_t>::max());
+      return kNearly * static_cast<double>(std::numeric_limits<int64_t>::max());
     case DType::kUInt64:
-      return static_cast<double>(std::numeric_limits<uint64_t>::max());
-    case DType::kFloat64:
-      return std::numeric_limits<double>::max();
+      return kNearly * static_cast<double>(std::numeric_limits<uint64_t>::max());
     default:
-      return std::numeric_limits<float>::max();
+      return kEndOfFloats;
   }
 }
 
 }  // namespace
 
 bool IsOutOfReach(const AxisContext& context, const PaddingValue& padding) {
-  // Models write -3.4e38 for the lowest float.
-  constexpr double kNearlyAll = 0.999;
   const AxisFlowValue& numbers = context.input(0);
   if (!(padding.value < 0 ? numbers.may_be_low : numbers.may_be_high)) return true;
   if (padding.kind == PaddingValue::Kind::kLow) return padding.value <= kStrong;
-  return std::abs(padding.value) >= kNearlyAll * LargestNumber(context.dtype(0));
+  return std::abs(padding.value) >= EndOf(context.dtype(0));
 }
 
 void BlameReach(AxisContext& context, absl::string_view what, const PaddingValue& padding) {

@@ -220,7 +220,7 @@ const FlowCase kFlowCases[] = {
   input %mask: f32[2, $S]
   const %axes: i64[1] = {1}
   const %none: f32[] = {0.0}
-  const %late: f32[] = {3.4e38}
+  const %late: f32[] = {3e38}
   %counts: ? = Greater(%mask, %none)
   %left: ? = Where(%counts, %times, %late)
   %y: ? = ReduceMin(%left, %axes))",
@@ -230,7 +230,7 @@ const FlowCase kFlowCases[] = {
   input %mask: f32[2, $S]
   const %axes: i64[1] = {1}
   const %none: f32[] = {0.0}
-  const %late: f32[] = {3e38}
+  const %late: f32[] = {1e30}
   %counts: ? = Greater(%mask, %none)
   %left: ? = Where(%counts, %times, %late)
   %y: ? = ReduceMin(%left, %axes))",
