@@ -55,10 +55,11 @@ absl::Status Tokenize(const TextModel& model, const InferRequest& asked, const I
   int64_t longest = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
     const int64_t start_ns = SteadyClock().NowNs();
-    TextQuestion question;
-    if (asked.deadline_ns != kNoDeadline) {
-      question.time_ns = std::max<int64_t>(1, asked.deadline_ns - start_ns);
-    }
+    const TextQuestion question = {.go_on = [deadline_ns = asked.deadline_ns] {
+      return deadline_ns == kNoDeadline || SteadyClock().NowNs() < deadline_ns
+                 ? absl::OkStatus()
+                 : absl::DeadlineExceededError("the deadline has passed");
+    }};
     auto tokens = model.Encode(absl::StrCat(model.package().default_prompt, texts[i]), std::nullopt,
                                question);
     if (!tokens.ok()) {

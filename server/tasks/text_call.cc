@@ -150,10 +150,12 @@ absl::StatusOr<TextTokens> TextCall::TokensOf(size_t index) const {
   TextQuestion question{.truncation = request_.truncation,
                         .offsets = request_.offsets ? Offsets::kChars : Offsets::kNone};
   if (!item.ids.empty()) return text.Take(item.ids, question);
-  if (request_.deadline_ns != kNoDeadline) {
-    question.time_ns = request_.deadline_ns - context_.clock->NowNs();
-    if (question.time_ns <= 0) return absl::DeadlineExceededError("the deadline has passed");
-  }
+  question.go_on = [this] {
+    return request_.deadline_ns == kNoDeadline || context_.clock->NowNs() < request_.deadline_ns
+               ? absl::OkStatus()
+               : absl::DeadlineExceededError("the deadline has passed");
+  };
+  RETURN_IF_ERROR(question.go_on());
   if (prompt_.empty()) return text.Encode(item.text, item.pair, question);
   return text.Encode(absl::StrCat(prompt_, item.text), item.pair, question);
 }
