@@ -245,8 +245,8 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
       in_flight_(InFlightLimits(options)),
       regions_(options.system_shared_memory ? std::make_unique<SharedRegions>(in_flight_.Open())
                                             : nullptr),
-      inference_(RequestStages(repository_, &texts_), repository_, scheduler_, engine_, clock_,
-                 events_, regions_.get()),
+      inference_(RequestStages(repository_, &texts_, &text_threads_), repository_, scheduler_,
+                 engine_, clock_, events_, regions_.get()),
       tokens_(repository_, state_, clock_) {
   catalogue_.SetMemory([this]() -> MemoryUse {
     return {.arena_bytes = arenas_.held_bytes(),
@@ -429,7 +429,8 @@ absl::Status Daemon::OpenHttp() {
   ASSIGN_OR_RETURN(const HttpServerOptions options,
                    HttpPortOptions(options_, cores_.cores(), in_flight_, repository_, log_));
   RETURN_IF_ERROR(text_threads_.Start(cores_.cores()));
-  AddTextApi({.texts = {.repository = &repository_,
+  AddTextApi({.texts = {.held = &held_texts_,
+                        .repository = &repository_,
                         .models = &texts_,
                         .inference = &inference_,
                         .threads = &text_threads_,

@@ -19,15 +19,15 @@ using simdjson::dom::element;
 // A text, or a list of one or two that are a pair.
 absl::StatusOr<TextItem> ItemOf(const element& json) {
   std::string_view text;
-  if (json.get(text) == SUCCESS) return TextItem{.text = std::string(text)};
+  if (json.get(text) == SUCCESS) return TextItem{.text = ShareText(std::string(text))};
   array list;
   std::string_view pair;
   if (json.get(list) != SUCCESS || list.size() < 1 || list.size() > 2 ||
       list.at(0).get(text) != SUCCESS || (list.size() == 2 && list.at(1).get(pair) != SUCCESS)) {
     return absl::InvalidArgumentError("\"inputs\" holds what is no text and no pair of texts");
   }
-  TextItem item{.text = std::string(text)};
-  if (list.size() == 2) item.pair = std::string(pair);
+  TextItem item{.text = ShareText(std::string(text))};
+  if (list.size() == 2) item.pair = ShareText(std::string(pair));
   return item;
 }
 
@@ -50,6 +50,7 @@ absl::StatusOr<std::vector<TextItem>> ItemsOf(const element& inputs, bool tags, 
   if (!is_list || list.size() == 0) {
     return absl::InvalidArgumentError("\"inputs\" is no text and no list of texts");
   }
+  RETURN_IF_ERROR(CheckTextCount(static_cast<int64_t>(list.size())));
   for (const element& each : list) {
     ASSIGN_OR_RETURN(TextItem item, ItemOf(each));
     items.push_back(std::move(item));

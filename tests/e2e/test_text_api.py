@@ -244,6 +244,16 @@ def test_tokenize_and_detokenize(served):
         at for at, special in zip(encoded.offsets, encoded.special_tokens_mask) if not special]
     assert served.post("/models/sentences/decode", {"ids": [encoded.ids]}).json() == [
         served.sentences.tokenizer.decode(encoded.ids)]
+    for body in ({"tokens": [1, 999_999]}, {"ids": [1, 999_999]}):
+        wrong = served.post("/models/sentences/detokenize", body)
+        assert wrong.status_code in (400, 422) and "id 999999 is out of range" in wrong.text
+    assert served.post("/models/sentences/tokenize", {"inputs": []}).json() == []
+
+
+def test_a_strategy_that_there_is_not_is_refused(served):
+    refused = served.post("/models/tagger/predict", {
+        "inputs": "a", "parameters": {"aggregation_strategy": "wildest"}})
+    assert refused.status_code == 422 and '"aggregation_strategy" is "wildest"' in refused.text
 
 
 def test_info_names_the_model_and_its_limits(served):
