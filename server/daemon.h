@@ -128,6 +128,7 @@ class Daemon {
   const std::unique_ptr<const Device> device_;
   HelperPool cores_;
   MemoryBudget arena_memory_;
+  MemoryBudget data_memory_;
   ArenaKeeper arenas_;
   StoreKeeper store_;
   CapturePool captures_;
