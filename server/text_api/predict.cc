@@ -154,7 +154,7 @@ absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext
   if (of_hub && !tags) alone = false;
   // Blanks of the texts tell where words begin.
   const bool words = tags && grouping != Grouping::kNone && grouping != Grouping::kSimple;
-  std::vector<std::string> texts;
+  std::vector<SharedText> texts;
   for (const TextItem& item : asked.request.items) {
     if (words) texts.push_back(item.text);
   }
@@ -163,7 +163,7 @@ absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext
     for (size_t i = 0; i < result.answers.size(); ++i) {
       absl::StrAppend(&json, i > 0 ? "," : "",
                       tags ? EntityList(*result.text, result.answers[i],
-                                        i < texts.size() ? texts[i] : "", grouping)
+                                        i < texts.size() ? *texts[i] : std::string(), grouping)
                            : LabelScores(*result.text, result.answers[i], raw));
     }
     return absl::StatusOr<std::string>(json + (alone ? "" : "]"));

@@ -20,10 +20,10 @@ absl::StatusOr<std::string> ChooseRanker(const TextApiContext& context, const st
   return embedder.ok() ? embedder : ranker;
 }
 
-using Texts = std::vector<SharedText>;
+using SharedTexts = std::vector<SharedText>;
 
-Texts Shared(std::vector<std::string> texts) {
-  Texts shared;
+SharedTexts ShareAll(std::vector<std::string> texts) {
+  SharedTexts shared;
   shared.reserve(texts.size());
   for (std::string& text : texts) shared.push_back(ShareText(std::move(text)));
   return shared;
@@ -32,7 +32,7 @@ Texts Shared(std::vector<std::string> texts) {
 // Texts of the pairs, for the kind of model that it is: pairs as they are, or each text alone. One
 // first text is that of all pairs, which share it.
 absl::StatusOr<TextRequest> PairsRequest(const TextApiContext& context, const std::string& model,
-                                         const Texts& first, const Texts& second) {
+                                         const SharedTexts& first, const SharedTexts& second) {
   TextRequest request;
   ASSIGN_OR_RETURN(request.model, ChooseRanker(context, model));
   ASSIGN_OR_RETURN(const auto text, FindTextModel(context, request.model));
@@ -52,7 +52,7 @@ absl::StatusOr<TextRequest> PairsRequest(const TextApiContext& context, const st
 // The query of a request, and the documents that it is asked of.
 struct Ranking {
   SharedText query;
-  Texts documents;
+  SharedTexts documents;
 };
 
 absl::StatusOr<Ranking> ReadRanking(const Fields& fields, const char* documents) {
@@ -61,7 +61,7 @@ absl::StatusOr<Ranking> ReadRanking(const Fields& fields, const char* documents)
   if (texts.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("\"", documents, "\" is an empty list"));
   }
-  return Ranking{.query = ShareText(std::move(query)), .documents = Shared(std::move(texts))};
+  return Ranking{.query = ShareText(std::move(query)), .documents = ShareAll(std::move(texts))};
 }
 
 // A score for each of the second texts; `raw`: as the model's output has it.
@@ -109,7 +109,7 @@ absl::StatusOr<AskedTexts> ReadTexts(const Fields& fields, const TextApiContext&
   return asked;
 }
 
-std::string WriteCohere(const TextResult& result, const Texts& texts, size_t most) {
+std::string WriteCohere(const TextResult& result, const SharedTexts& texts, size_t most) {
   const std::vector<float> scores = PairScores(result, 1, /*raw=*/false);
   std::string json =
       absl::StrCat("{\"id\":\"rerank-", std::time(nullptr), "\",\"object\":\"list\",",
@@ -150,7 +150,7 @@ absl::StatusOr<AskedTexts> ReadScores(const Fields& fields, const TextApiContext
                                       const std::string& model) {
   ASSIGN_OR_RETURN(std::vector<std::string> firsts, fields.WantTexts("text_1"));
   ASSIGN_OR_RETURN(std::vector<std::string> seconds, fields.WantTexts("text_2"));
-  const Texts first = Shared(std::move(firsts)), second = Shared(std::move(seconds));
+  const SharedTexts first = ShareAll(std::move(firsts)), second = ShareAll(std::move(seconds));
   if (second.empty() || (first.size() != 1 && first.size() != second.size())) {
     return absl::InvalidArgumentError(absl::StrCat("\"text_1\" has ", first.size(),
                                                    " texts, \"text_2\" has ", second.size(),

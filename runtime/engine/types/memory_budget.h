@@ -22,6 +22,8 @@ class MemoryBudget {
     used_.fetch_sub(bytes);
     return false;
   }
+  // Takes them whatever is left.
+  void Add(int64_t bytes) { used_.fetch_add(bytes); }
   void Give(int64_t bytes) { used_.fetch_sub(bytes); }
 
   int64_t used() const { return used_; }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
 
 namespace reprise {
 
@@ -43,17 +45,26 @@ int64_t RunControl::BytesForOneNode() const {
 }
 
 absl::Status RunControl::Admit(int64_t bytes, absl::string_view what) const {
-  const int64_t left = BytesLeft(std::numeric_limits<int64_t>::max());
-  if (bytes <= left) return absl::OkStatus();
+  if (bytes <= BytesLeft(std::numeric_limits<int64_t>::max())) return absl::OkStatus();
+  const std::string taken = absl::StrCat(what, " takes ", bytes, " bytes beside ",
+                                         made_bytes_->load(), " that the request has made, ");
+  if (limits_.max_bytes > 0 && bytes > limits_.max_bytes - *made_bytes_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(taken, "the limit is ", limits_.max_bytes, " (reprise.max_request_mb)"));
+  }
   return absl::ResourceExhaustedError(
-      absl::StrCat(what, " takes ", bytes, " bytes beside ", made_bytes_->load(),
-                   " that the request has made, ", left, " more is what ", LimitName(), " leaves"));
+      absl::StrCat(taken, "all requests have made ", limits_.all->used(), ", their limit is ",
+                   limits_.all->max_bytes(), " (--data-memory-mb)"));
 }
 
 absl::StatusOr<Tensor> RunControl::Keep(Tensor made, absl::string_view what) {
   const auto bytes = static_cast<int64_t>(made.bytes());
   if (bytes == 0 || (limits_.max_bytes == 0 && limits_.all == nullptr)) return made;
-  if (limits_.all != nullptr && !limits_.all->Take(bytes)) return Admit(bytes + 1, what);
+  if (limits_.all != nullptr && !limits_.all->Take(bytes)) {
+    RETURN_IF_ERROR(Admit(bytes, what));
+    // What others held has gone meanwhile: it is there already, and a moment's excess at the most.
+    limits_.all->Add(bytes);
+  }
   const void* const data = made.data();
   const DType dtype = made.dtype();
   Shape shape = made.shape();
