@@ -68,7 +68,8 @@ void ArenaKeeper::Used(Lane& lane, size_t bytes) {
   if (bytes > kLargeBytes) lane.large_ns = lane.used_ns.load();
   // The thread looks at the streams again after it has said that it sleeps: either it sees this
   // use, or this sees that it sleeps.
-  const bool may_go = idle_ns_ > 0 || lane.stream->held_bytes() > kLargeBytes;
+  const bool may_go =
+      idle_ns_ > 0 || lane.stream->held_bytes() > kLargeBytes || lane.stream->data_bytes() > 0;
   if (!may_go || !asleep_.exchange(false)) return;
   MutexLock lock(mutex_);
   changed_.NotifyAll();
@@ -79,6 +80,7 @@ void ArenaKeeper::Run(size_t i, const std::function<void(Stream&)>& work) {
   lane.Take();
   const Taken taken(lane);
   work(*lane.stream);
+  if (lane.stream->TakeNeedsData()) lane.data_ns = clock_.NowNs();
   Used(lane, lane.stream->TakeNeededBytes());
 }
 
@@ -112,6 +114,7 @@ int64_t ArenaKeeper::DueNs(const Lane& lane) const {
   int64_t due = kNever;
   if (held > 0 && idle_ns > 0) due = lane.used_ns + idle_ns;
   if (held > kLargeBytes) due = std::min(due, lane.large_ns + kLargeIdleNs);
+  if (lane.stream->data_bytes() > 0) due = std::min(due, lane.data_ns + kDataIdleNs);
   return due;
 }
 

@@ -3,7 +3,8 @@
 // A stream that nothing ran on for the time that is set gives its pages back to the system; the
 // next replay on it takes them anew, which costs about a millisecond for a few megabytes. So does,
 // whatever is set, a stream that holds a large arena of which no replay has needed much for a
-// while: one request must not keep gigabytes for ever.
+// while, and one whose memory the values of a request have decided: forty bytes of a request must
+// not keep gigabytes.
 //
 // Ownership: borrows the clock, which outlives it. Threads: all methods from any; Run of one stream
 // from one thread at a time.
@@ -28,6 +29,8 @@ class ArenaKeeper {
   // this time.
   static constexpr size_t kLargeBytes = size_t{512} << 20;
   static constexpr int64_t kLargeIdleNs = 60'000'000'000;
+  // Memory that data decide is given back when no replay has needed any for this time.
+  static constexpr int64_t kDataIdleNs = 3'000'000'000;
 
   // `on_release` is called after a stream gave its memory back.
   explicit ArenaKeeper(
@@ -64,6 +67,7 @@ class ArenaKeeper {
     std::unique_ptr<Stream> stream;
     std::atomic<int64_t> used_ns{0};
     std::atomic<int64_t> large_ns{0};  // when a replay needed a large arena
+    std::atomic<int64_t> data_ns{0};   // when one had a recipe that data decide
 
     void Take();
     bool TryTake();

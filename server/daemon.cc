@@ -113,6 +113,11 @@ int64_t AllArenaBytes(const Options& options) {
   return AvailableMemoryBytes() / 4 * 3;
 }
 
+// The most that requests may take together where their data decide how much.
+int64_t DataBytes(const Options& options) {
+  return options.data_memory_mb > 0 ? options.data_memory_mb << 20 : AvailableMemoryBytes() / 8;
+}
+
 // The most that the arena of one stream, or of one thread that captures, may take.
 size_t ArenaBytes(const Options& options, int cores) {
   const int streams = options.streams > 0 ? options.streams : cores;
@@ -175,6 +180,7 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
       device_(std::move(device)),
       cores_(AvailableCpus()),
       arena_memory_(AllArenaBytes(options)),
+      data_memory_(DataBytes(options)),
       arenas_(clock_, [this] { catalogue_.server().arena_releases->Increment(); }),
       store_(options, log_, &debug_),
       captures_({.urgent_threads = UrgentThreads(cores_.cores()),
@@ -189,6 +195,7 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                .cache_bytes = options.recipe_cache_memory_mb << 20,
                .eager_cache_bytes = options.eager_cache_memory_mb << 20,
                .parameter_bytes = options.parameter_memory_mb << 20,
+               .data_memory = &data_memory_,
                .store = store_.store(),
                .captures = &captures_,
                .frozen = options.frozen,
@@ -245,11 +252,12 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
       in_flight_(InFlightLimits(options)),
       regions_(options.system_shared_memory ? std::make_unique<SharedRegions>(in_flight_.Open())
                                             : nullptr),
-      inference_(RequestStages(repository_, &texts_), repository_, scheduler_, engine_, clock_,
-                 events_, regions_.get()),
+      inference_(RequestStages(repository_, &texts_, &text_threads_), repository_, scheduler_,
+                 engine_, clock_, events_, regions_.get()),
       tokens_(repository_, state_, clock_) {
   catalogue_.SetMemory([this]() -> MemoryUse {
     return {.arena_bytes = arenas_.held_bytes(),
+            .data_bytes = data_memory_.used(),
             .parameter_bytes = engine_.parameter_bytes(),
             .in_flight_bytes = in_flight_.used(),
             .grpc_connections = ports_are_open_ ? rpc_->connections() : 0,
@@ -356,6 +364,7 @@ absl::Status Daemon::StartStreams() {
                                      .max_threads = threads,
                                      .max_arena_bytes = ArenaBytes(options_, cores_.cores()),
                                      .memory = &arena_memory_,
+                                     .data_memory = &data_memory_,
                                      .make_room = [this] { arenas_.ReleaseUnused(); }}));
     arenas_.Add(std::move(stream));
   }
@@ -429,7 +438,8 @@ absl::Status Daemon::OpenHttp() {
   ASSIGN_OR_RETURN(const HttpServerOptions options,
                    HttpPortOptions(options_, cores_.cores(), in_flight_, repository_, log_));
   RETURN_IF_ERROR(text_threads_.Start(cores_.cores()));
-  AddTextApi({.texts = {.repository = &repository_,
+  AddTextApi({.texts = {.held = &held_texts_,
+                        .repository = &repository_,
                         .models = &texts_,
                         .inference = &inference_,
                         .threads = &text_threads_,

@@ -128,6 +128,7 @@ class Daemon {
   const std::unique_ptr<const Device> device_;
   HelperPool cores_;
   MemoryBudget arena_memory_;
+  MemoryBudget data_memory_;
   ArenaKeeper arenas_;
   StoreKeeper store_;
   CapturePool captures_;
@@ -144,7 +145,8 @@ class Daemon {
   std::unique_ptr<SharedRegions> regions_;  // null without --system-shared-memory
   Inference inference_;
   TokenCalls tokens_;
-  TextThreads text_threads_;
+  TextThreads text_threads_{AvailableMemoryBytes() / 8};
+  MemoryBudget held_texts_{AvailableMemoryBytes() / 8};  // see TextContext
   std::unique_ptr<RequestDispatcher> dispatcher_;
   std::unique_ptr<FrontDoor> door_;
   std::unique_ptr<RpcServer> rpc_;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/heap.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/batch/batch_run.h"
@@ -257,11 +258,14 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
 void Engine::RunTail(const BatchPlan& plan, const BatchRun& run, const Request& request, size_t i,
                      Stream& stream, Response& response) {
   const ModelOptions& limits = plan.model().options();
+  int64_t made_bytes = 0;
   const absl::Status finished = WithinMemory(
       [&] { return absl::StrCat("a request for model '", plan.model().id().name, "'"); },
       [&] {
         RunControl control(*options_.clock,
-                           {.max_ns = limits.max_request_ns, .max_bytes = limits.max_request_bytes},
+                           {.max_ns = limits.max_request_ns,
+                            .max_bytes = limits.max_request_bytes,
+                            .all = options_.data_memory},
                            request.gone);
         control.Begin(run.replay_ns());
         TailRun({.options = options_,
@@ -275,8 +279,13 @@ void Engine::RunTail(const BatchPlan& plan, const BatchRun& run, const Request& 
                  .stream = stream,
                  .control = control})
             .Run(request, run.recipe(), response);
+        made_bytes = control.most_bytes();
         return absl::OkStatus();
       });
+  if (made_bytes > static_cast<int64_t>(2 * kMappedBytes)) {
+    ReturnFreedEndOfThread();
+    ReturnFreedMemory();
+  }
   if (finished.ok()) return;
   response.outputs.clear();
   response.status = finished;

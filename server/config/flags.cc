@@ -355,6 +355,13 @@ constexpr Flag kFlags[] = {
        return app.add_option(flag.name, options.arena_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
      }},
+    {"--data-memory-mb", "MB", "0",
+     "Memory that values of requests decide, and not their shapes, of all requests together, in "
+     "MiB; 0: an eighth of what is there",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.data_memory_mb, flag.meaning)
+           ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
+     }},
     {"--parameter-memory-mb", "MB", "0",
      "Memory for the parameters of all models, as stored and as packed for kernels, in MiB; 0: no "
      "limit",

@@ -415,8 +415,7 @@ constexpr Parameter kParameters[] = {
        return WantInteger(value, 1, kMostOfText, bytes);
      }},
     {"reprise.max_text_tokens", "", "integer", "0",
-     "Most tokens of one text before it is truncated; 0: four times the tokens that the model "
-     "takes",
+     "Most tokens of one text, also where it is truncated then; 0: no limit",
      [](absl::string_view, absl::string_view value, ModelSettings&) {
        int64_t tokens = 0;
        return WantInteger(value, 0, kMostOfText, tokens);

@@ -75,6 +75,7 @@ struct Options {
   int64_t recipe_cache_memory_mb = 1024;  // MiB of arena layouts, launches and packed constants
   int64_t eager_cache_memory_mb = 64;     // MiB of what eager runs prepare; 0: it is not kept
   int64_t arena_memory_mb = 0;            // MiB of all streams' arenas together; 0: no limit
+  int64_t data_memory_mb = 0;             // MiB that data decide; 0: an eighth of the memory
   int64_t parameter_memory_mb = 0;        // MiB of all models' parameters together; 0: no limit
   std::string recipe_cache;               // folder of the recipe store; empty: none
   int64_t recipe_cache_disk_mb = 1024;    // MiB of files in it

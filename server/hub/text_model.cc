@@ -10,8 +10,6 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kContextsBeforeTruncation = 4;
-
 // Positions count tokens, from `first`. Those of RoBERTa's kind leave padding out, whose position
 // is its id.
 std::vector<int64_t> Positions(const TokenInput& input, const TextTokens& tokens) {
@@ -74,9 +72,6 @@ absl::StatusOr<std::shared_ptr<const TextModel>> TextModel::Make(TextPackage pac
   model->package_ = std::move(package);
   model->offer_ = std::move(offer);
   model->limits_ = limits;
-  if (limits.most_tokens == 0) {
-    model->limits_.most_tokens = kContextsBeforeTruncation * model->package_.max_tokens;
-  }
   for (const ModelIo& input : inputs) {
     if (IsTokenInput(input)) model->inputs_.push_back(TokenInputOf(input, model->package_));
   }
@@ -101,7 +96,7 @@ absl::StatusOr<TextTokens> TextModel::Encode(absl::string_view text,
                                                           .max_bytes = limits_.max_bytes,
                                                           .max_tokens = package_.max_tokens,
                                                           .most_tokens = limits_.most_tokens,
-                                                          .time_ns = question.time_ns}));
+                                                          .go_on = question.go_on}));
   if (tokens.ids.empty()) return absl::InvalidArgumentError("the text has no tokens");
   return tokens;
 }
@@ -117,7 +112,7 @@ absl::StatusOr<TextTokens> TextModel::Take(std::vector<uint32_t> ids,
         absl::StrCat("the id ", id, " is out of range: the tokenizer has ", size));
   }
   if (limits_.most_tokens > 0 && count > limits_.most_tokens) {
-    return absl::ResourceExhaustedError(
+    return absl::InvalidArgumentError(
         absl::StrCat("a list has ", count, " ids, it may have ", limits_.most_tokens));
   }
   const int64_t most = package_.max_tokens;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +22,7 @@ namespace reprise {
 
 struct TextLimits {
   int64_t max_bytes = int64_t{1} << 20;  // one text's
-  int64_t most_tokens = 0;               // one text's, before truncation; 0: four times the context
+  int64_t most_tokens = 0;               // one text's, before truncation; 0: no limit
 };
 
 // The wishes of a client about a text.
@@ -29,7 +30,7 @@ struct TextQuestion {
   Truncation truncation = Truncation::kNone;
   bool add_special = true;
   Offsets offsets = Offsets::kNone;
-  int64_t time_ns = 0;  // that is left; 0: no deadline
+  std::function<absl::Status()> go_on = nullptr;  // see EncodeOptions
 };
 
 // The input `name` of a row of tokens, as the model wants it.

@@ -90,6 +90,7 @@ std::vector<prometheus::MetricFamily> Catalogue::Collect() const {
   refresh_();
   const MemoryUse memory = memory_();
   server_.arena_bytes->Set(static_cast<double>(memory.arena_bytes));
+  server_.data_bytes->Set(static_cast<double>(memory.data_bytes));
   server_.parameter_bytes->Set(static_cast<double>(memory.parameter_bytes));
   server_.in_flight_bytes->Set(static_cast<double>(memory.in_flight_bytes));
   server_.grpc_connections->Set(memory.grpc_connections);

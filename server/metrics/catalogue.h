@@ -37,6 +37,7 @@ struct KnownSeries {
 // Memory of all models together, and what clients hold; read at each scrape.
 struct MemoryUse {
   int64_t arena_bytes = 0;
+  int64_t data_bytes = 0;  // that data decide, those of arenas included
   int64_t parameter_bytes = 0;
   int64_t in_flight_bytes = 0;
   int grpc_connections = 0;

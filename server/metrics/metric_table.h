@@ -58,7 +58,8 @@ inline const MetricText kRefusedCalls = {
 inline const MetricText kMemory = {"reprise_memory_bytes",
                                    "Memory of all models together: arenas of streams, parameters "
                                    "as stored and as kernels want them; requests and answers in "
-                                   "flight (kind)"};
+                                   "flight; what values of requests decide, in arenas and beside "
+                                   "them (kind)"};
 inline const MetricText kConnections = {"reprise_connections",
                                         "Connections that clients hold, by face (grpc, http)"};
 
@@ -403,6 +404,7 @@ struct ServerMetrics {
       {"reprise_stuck_streams",
        "Streams that were told to stop what they run, some time ago, and have not"}};
   Series<Gauge> arena_bytes{scope.With({{"kind", "arena"}}), kMemory};
+  Series<Gauge> data_bytes{scope.With({{"kind", "data"}}), kMemory};
   Series<Gauge> parameter_bytes{scope.With({{"kind", "parameters"}}), kMemory};
   Series<Gauge> in_flight_bytes{scope.With({{"kind", "in_flight"}}), kMemory};
   Series<Gauge> grpc_connections{scope.With({{"face", "grpc"}}), kConnections};

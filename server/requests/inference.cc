@@ -34,8 +34,11 @@ class Inference::Anew final : public Resumer {
   std::function<void()> Resume(const RequestState& state) const override {
     InferRequest request = request_;
     request.counted = state.ticket;
-    return [&inference = inference_, request = std::move(request), done = done_,
-            start_ns = start_ns_] { inference.StartAt(request, done, start_ns); };
+    request.on_text_threads = state.to_text_threads;
+    // Called once: a copy of `done` might find no memory.
+    return
+        [&inference = inference_, request = std::move(request), done = done_,
+         start_ns = start_ns_]() mutable { inference.StartAt(request, std::move(done), start_ns); };
   }
 
  private:

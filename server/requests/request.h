@@ -59,6 +59,7 @@ struct InferRequest {
   OnMiss on_miss = OnMiss::kDefault;
   int64_t tokenizer_ns = 0;  // what its texts took to become these ids, before the request began
   SequenceMark sequence;
+  bool on_text_threads = false;  // it is begun anew on a thread where texts become tokens
 };
 
 }  // namespace reprise

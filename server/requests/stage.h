@@ -10,7 +10,8 @@
 // Ownership: what InferRequest points into is the transport's until the request is answered. What a
 //            stage makes, the state owns; the state lives until the answer is handed over.
 // Threads:   stages run on the transport's thread that brought the request, several requests at a
-//            time, and neither wait nor compute. A step of `on_answer` runs on the thread that
+//            time, and neither wait nor compute: what computes lets the request begin anew on a
+//            thread of its own (tokenize.h). A step of `on_answer` runs on the thread that
 //            finishes the request's last part.
 // Memory:    both may throw for want of memory, which is then the request's error.
 #pragma once
@@ -50,6 +51,7 @@ struct RequestState {
   // and ends the walk by an error, which nobody sees. Null where nobody resumes a request.
   const Resumer* resumer = nullptr;
   bool waits = false;
+  bool to_text_threads = false;  // the Resume() is called on one of them
 
   int64_t start_ns = 0;  // when it came
   absl::string_view id;  // as in InferRequest: the transport's memory

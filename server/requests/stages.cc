@@ -10,13 +10,14 @@
 
 namespace reprise {
 
-std::vector<Stage> RequestStages(const Repository& repository, const TextModels* texts) {
+std::vector<Stage> RequestStages(const Repository& repository, const TextModels* texts,
+                                 TextThreads* threads) {
   return {
       CountAgainstKey,
-      [&repository, texts](const InferRequest& asked, RequestState& state) {
+      [&repository, texts, threads](const InferRequest& asked, RequestState& state) {
         if (texts == nullptr || !SendsTexts(asked)) return Admit(repository, asked, state);
         RETURN_IF_ERROR(ReadRegions(asked, state));
-        return AdmitTexts(repository, *texts, asked, state);
+        return AdmitTexts(repository, *texts, threads, asked, state);
       },
       ReadRegions,
       ReadTexts,

@@ -6,10 +6,13 @@
 #include "server/hub/text_models.h"
 #include "server/repository/repository.h"
 #include "server/requests/stage.h"
+#include "server/text/text_threads.h"
 
 namespace reprise {
 
-// Both outlive them. `texts`: whose models take an input "text"; null: none does.
-std::vector<Stage> RequestStages(const Repository& repository, const TextModels* texts = nullptr);
+// All outlive them. `texts`: whose models take an input "text"; null: none does. `threads`: where
+// such inputs become tokens; null: on the thread that brings the request.
+std::vector<Stage> RequestStages(const Repository& repository, const TextModels* texts = nullptr,
+                                 TextThreads* threads = nullptr);
 
 }  // namespace reprise

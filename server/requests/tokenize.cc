@@ -9,19 +9,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "server/requests/admit.h"
+#include "server/requests/token_inputs.h"
 #include "server/wire/text_tensor.h"
 
 namespace reprise {
 namespace {
 
-// The memory that the request of ids points into, until it is answered.
+// What the request of ids points into, until it is answered.
 struct TokenizedRequest {
   std::vector<TextTokens> rows;
-  std::vector<std::string> bytes;
-  std::vector<int64_t> shape;
-  int64_t tokenizer_ns = 0;
+  TokenInputs inputs;
 };
 
 absl::Status CheckView(const InputView& view) {
@@ -37,6 +37,7 @@ absl::Status CheckView(const InputView& view) {
 // The texts of a BYTES tensor.
 absl::StatusOr<std::vector<absl::string_view>> TextsOf(const InputView& view) {
   RETURN_IF_ERROR(CheckView(view));
+  RETURN_IF_ERROR(CheckTextCount(view.shape[0]));
   RequestTexts texts(std::make_shared<const Vocabulary>());
   std::vector<int64_t> places;
   const absl::Status decoded = DecodeTexts(view.bytes, view.shape[0], texts, places);
@@ -49,39 +50,31 @@ absl::StatusOr<std::vector<absl::string_view>> TextsOf(const InputView& view) {
   return views;
 }
 
-absl::Status Tokenize(const TextModel& model, const InferRequest& asked, const InputView& view,
-                      ModelEvents* events, TokenizedRequest& made) {
+absl::Status Tokenize(const TextEncoding& encoding, const InputView& view, TokenizedRequest& made,
+                      int64_t& took_ns) {
   ASSIGN_OR_RETURN(const std::vector<absl::string_view> texts, TextsOf(view));
-  int64_t longest = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
-    const int64_t start_ns = SteadyClock().NowNs();
-    TextQuestion question;
-    if (asked.deadline_ns != kNoDeadline) {
-      question.time_ns = std::max<int64_t>(1, asked.deadline_ns - start_ns);
+    absl::StatusOr<EncodedText> encoded = EncodeText(encoding, {.text = texts[i]});
+    if (!encoded.ok()) {
+      return absl::Status(
+          encoded.status().code(),
+          absl::StrCat("input \"", view.name, "\", row ", i, ": ", encoded.status().message()));
     }
-    auto tokens = model.Encode(absl::StrCat(model.package().default_prompt, texts[i]), std::nullopt,
-                               question);
-    if (!tokens.ok()) {
-      return absl::Status(tokens.status().code(), absl::StrCat("input \"", view.name, "\", row ", i,
-                                                               ": ", tokens.status().message()));
-    }
-    const int64_t took_ns = SteadyClock().NowNs() - start_ns;
-    made.tokenizer_ns += took_ns;
-    if (events != nullptr) {
-      events->OnText({.tokens = std::ssize(tokens->ids),
-                      .truncated = tokens->truncated(),
-                      .tokenizer_ns = took_ns});
-    }
-    longest = std::max<int64_t>(longest, std::ssize(tokens->ids));
-    made.rows.push_back(*std::move(tokens));
-  }
-  made.shape = {static_cast<int64_t>(texts.size()), longest};
-  std::vector<const TextTokens*> rows;
-  for (const TextTokens& row : made.rows) rows.push_back(&row);
-  for (const TokenInput& input : model.inputs()) {
-    made.bytes.push_back(TextModel::Values(input, rows, longest));
+    took_ns += encoded->took_ns;
+    made.rows.push_back(std::move(encoded->tokens));
   }
   return absl::OkStatus();
+}
+
+// Lets the request begin again on a thread of texts.
+absl::Status WaitForThread(TextThreads& threads, RequestState& state) {
+  state.to_text_threads = true;
+  if (threads.Run(state.resumer->Resume(state))) {
+    state.waits = true;
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(threads.GoOn());
+  return NoMemoryStatus("a request of texts", 0);
 }
 
 }  // namespace
@@ -90,7 +83,7 @@ bool SendsTexts(const InferRequest& asked) {
   return asked.inputs.size() == 1 && asked.inputs[0].name == kTextInput;
 }
 
-absl::Status AdmitTexts(const Repository& repository, const TextModels& texts,
+absl::Status AdmitTexts(const Repository& repository, const TextModels& texts, TextThreads* threads,
                         const InferRequest& asked, RequestState& state) {
   ASSIGN_OR_RETURN(const Repository::Found found, repository.Find(asked.model, asked.version));
   const std::vector<ModelIo>& inputs = found.servable->signature.inputs;
@@ -98,18 +91,26 @@ absl::Status AdmitTexts(const Repository& repository, const TextModels& texts,
   if (std::any_of(inputs.begin(), inputs.end(), own)) return Admit(repository, asked, state);
   ASSIGN_OR_RETURN(const auto model, texts.Find(*found.servable->model));
   RETURN_IF_ERROR(model->Offers(TextTask::kNone));
-  const auto made = std::make_shared<TokenizedRequest>();
-  RETURN_IF_ERROR(Tokenize(*model, asked, asked.inputs[0], found.version->events.get(), *made));
-  state.tokenizer_ns = made->tokenizer_ns;
-  InferRequest ids = asked;
-  ids.inputs.clear();
-  for (size_t i = 0; i < model->inputs().size(); ++i) {
-    const TokenInput& input = model->inputs()[i];
-    ids.inputs.push_back({.name = input.name,
-                          .datatype = input.dtype == DType::kInt32 ? "INT32" : "INT64",
-                          .shape = made->shape,
-                          .bytes = made->bytes[i]});
+  RETURN_IF_ERROR(CheckView(asked.inputs[0]));
+  if (threads != nullptr && state.resumer != nullptr && !asked.on_text_threads) {
+    return WaitForThread(*threads, state);
   }
+  const auto go_on = [threads, deadline_ns = asked.deadline_ns]() -> absl::Status {
+    if (threads != nullptr) RETURN_IF_ERROR(threads->GoOn());
+    if (deadline_ns == kNoDeadline || SteadyClock().NowNs() < deadline_ns) return absl::OkStatus();
+    return absl::DeadlineExceededError("the deadline has passed");
+  };
+  const TextEncoding encoding = {.model = *model,
+                                 .threads = threads,
+                                 .events = found.version->events.get(),
+                                 .prompt = model->package().default_prompt,
+                                 .question = {.go_on = go_on}};
+  const auto made = std::make_shared<TokenizedRequest>();
+  RETURN_IF_ERROR(Tokenize(encoding, asked.inputs[0], *made, state.tokenizer_ns));
+  std::vector<const TextTokens*> rows;
+  for (const TextTokens& row : made->rows) rows.push_back(&row);
+  InferRequest ids = asked;
+  made->inputs.Fill(*model, rows, ids);
   RETURN_IF_ERROR(Admit(repository, ids, state));
   // Held until the answer: the request points into it.
   state.on_answer.push_back([made](InferResult& result) {

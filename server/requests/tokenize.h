@@ -2,12 +2,14 @@
 // tokens. What was tokenized is admitted like a request that a client sent as ids.
 //
 // Shorter rows are padded to the longest one and masked, so that models which are packed compute
-// none of it.
+// none of it. Tokens are made on the threads of texts: a request that comes on another one waits
+// for its turn there, and walks its stages from the first one on.
 #pragma once
 
 #include "absl/status/status.h"
 #include "server/hub/text_models.h"
 #include "server/requests/stage.h"
+#include "server/text/text_threads.h"
 
 namespace reprise {
 
@@ -16,9 +18,9 @@ inline constexpr char kTextInput[] = "text";
 // Whether the request has the input `text`, and nothing else but options.
 bool SendsTexts(const InferRequest& asked);
 
-// Errors: those of TextModel::Encode, naming the row, and of Admit. A model that has an input
-// `text` itself gets it as it is.
-absl::Status AdmitTexts(const Repository& repository, const TextModels& texts,
+// `threads`: null: tokens are made on the calling one. Errors: those of TextModel::Encode, naming
+// the row, and of Admit. A model that has an input `text` itself gets it as it is.
+absl::Status AdmitTexts(const Repository& repository, const TextModels& texts, TextThreads* threads,
                         const InferRequest& asked, RequestState& state);
 
 }  // namespace reprise

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,10 +17,32 @@ namespace {
 // Texts of one request that wait or run at a time. Others take their turn between them.
 constexpr int64_t kMostInFlight = 256;
 
+// The time of a call's turn on a thread of texts: other calls go on between its turns.
+constexpr int64_t kTurnNs = 50'000'000;
+// What an item takes beside its text: its answer's place, and its own.
+constexpr int64_t kItemBytes = 512;
+// An answer's number as float32, and as the digits of its JSON.
+constexpr int64_t kBytesPerNumber = 16;
+
+int64_t BytesOf(const std::vector<TextItem>& items) {
+  int64_t bytes = 0;
+  const std::string* shared = nullptr;
+  for (const TextItem& item : items) {
+    bytes += kItemBytes + static_cast<int64_t>(item.ids.size() * sizeof(uint32_t));
+    if (item.pair != nullptr) bytes += static_cast<int64_t>(item.pair->size());
+    if (item.text == nullptr || item.text.get() == shared) continue;
+    shared = item.text.get();
+    bytes += static_cast<int64_t>(item.text->size());
+  }
+  return bytes;
+}
+
 // The error of text number `index` of several.
-absl::Status AtIndex(const absl::Status& status, size_t index, size_t count) {
+absl::Status AtIndex(const absl::Status& status, size_t index, size_t count) noexcept {
   if (count == 1) return status;
-  return absl::Status(status.code(), absl::StrCat("text ", index, ": ", status.message()));
+  return StatusWithoutFail(status.code(), [&] {
+    return absl::Status(status.code(), absl::StrCat("text ", index, ": ", status.message()));
+  });
 }
 
 std::vector<float> FloatsOf(const OutputTensor& output, DType dtype) {
@@ -40,6 +63,10 @@ std::vector<float> FloatsOf(const OutputTensor& output, DType dtype) {
 
 TextCall::TextCall(const TextContext& context, TextRequest request, Done done)
     : context_(context), request_(std::move(request)), done_(std::move(done)) {}
+
+TextCall::~TextCall() {
+  if (context_.held != nullptr) context_.held->Give(held_bytes_);
+}
 
 std::shared_ptr<TextCall> TextCall::Start(const TextContext& context, TextRequest request,
                                           Done done) {
@@ -93,9 +120,37 @@ absl::Status TextCall::Begin() {
         absl::StrCat("the model has no output \"", text_->offer().output, "\""));
   }
   output_ = static_cast<int>(output - outputs.begin());
+  RETURN_IF_ERROR(CheckTextCount(std::ssize(request_.items)));
+  RETURN_IF_ERROR(Hold(BytesOf(request_.items)));
   answers_.resize(request_.items.size());
-  flights_.resize(request_.items.size());
   return absl::OkStatus();
+}
+
+absl::Status TextCall::Hold(int64_t bytes) {
+  if (context_.held == nullptr) return absl::OkStatus();
+  MemoryBudget& all = *context_.held;
+  if (all.Take(bytes)) {
+    held_bytes_ += bytes;
+    return absl::OkStatus();
+  }
+  const int64_t own = held_bytes_ + bytes;
+  if (own > all.max_bytes()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the texts of the request and their answers take ", own,
+                     " bytes, those of all requests may take ", all.max_bytes(), "; send fewer"));
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the texts of the request and their answers take ", own,
+                   " bytes, those of all requests take ", all.used(), " of ", all.max_bytes()));
+}
+
+absl::Status TextCall::GoOn() const {
+  RETURN_IF_ERROR(context_.threads->GoOn());
+  if (ended_) return absl::CancelledError("the request has ended");
+  if (request_.deadline_ns == kNoDeadline || context_.clock->NowNs() < request_.deadline_ns) {
+    return absl::OkStatus();
+  }
+  return absl::DeadlineExceededError("the deadline has passed");
 }
 
 void TextCall::Schedule() {
@@ -110,7 +165,8 @@ void TextCall::Schedule() {
     working_ = false;
     ++in_flight_;
   }
-  Fail(absl::UnavailableError("the server is stopping"));
+  Fail(StatusWithoutFail(absl::StatusCode::kUnavailable,
+                         [] { return absl::UnavailableError("the server is stopping"); }));
   EndFlight();
 }
 
@@ -130,6 +186,7 @@ void TextCall::Work() {
     MutexLock lock(mutex_);
     ++in_flight_;
   }
+  const int64_t turn_ends_ns = context_.clock->NowNs() + kTurnNs;
   while (const std::optional<size_t> index = NextToSend()) {
     const absl::Status sent = WithinMemory([] { return "a text"; },
                                            [&] {
@@ -140,62 +197,51 @@ void TextCall::Work() {
       Fail(sent);
       EndFlight();
     }
+    if (context_.clock->NowNs() < turn_ends_ns) continue;
+    {
+      MutexLock lock(mutex_);
+      working_ = false;
+    }
+    Schedule();
+    break;
   }
   EndFlight();
 }
 
-absl::StatusOr<TextTokens> TextCall::TokensOf(size_t index) const {
-  const TextModel& text = *text_;
+absl::StatusOr<EncodedText> TextCall::Encode(size_t index) const {
   const TextItem& item = request_.items[index];
-  TextQuestion question{.truncation = request_.truncation,
-                        .offsets = request_.offsets ? Offsets::kChars : Offsets::kNone};
-  if (!item.ids.empty()) return text.Take(item.ids, question);
-  if (request_.deadline_ns != kNoDeadline) {
-    question.time_ns = request_.deadline_ns - context_.clock->NowNs();
-    if (question.time_ns <= 0) return absl::DeadlineExceededError("the deadline has passed");
-  }
-  if (prompt_.empty()) return text.Encode(item.text, item.pair, question);
-  return text.Encode(absl::StrCat(prompt_, item.text), item.pair, question);
+  TextSource source{.ids = item.ids};
+  if (item.text != nullptr) source.text = *item.text;
+  if (item.pair != nullptr) source.pair = *item.pair;
+  return EncodeText({.model = *text_,
+                     .threads = context_.threads,
+                     .events = model_.version->events.get(),
+                     .prompt = prompt_,
+                     .question = {.truncation = request_.truncation,
+                                  .offsets = request_.offsets ? Offsets::kChars : Offsets::kNone,
+                                  .go_on = [this] { return GoOn(); }}},
+                    source);
 }
 
 void TextCall::Send(size_t index) {
-  const int64_t start_ns = context_.clock->NowNs();
-  absl::StatusOr<TextTokens> tokens = TokensOf(index);
-  const int64_t took_ns = context_.clock->NowNs() - start_ns;
-  if (!tokens.ok()) {
-    Fail(AtIndex(tokens.status(), index, request_.items.size()));
+  absl::StatusOr<EncodedText> encoded = Encode(index);
+  if (!encoded.ok()) {
+    Fail(AtIndex(encoded.status(), index, request_.items.size()));
     return EndFlight();
   }
   TextAnswer& answer = answers_[index];
-  answer.tokens = *std::move(tokens);
-  const TextTokens& row = answer.tokens;
-  if (model_.version->events != nullptr) {
-    WhereMemoryAllows([&] {
-      model_.version->events->OnText(
-          {.tokens = std::ssize(row.ids), .truncated = row.truncated(), .tokenizer_ns = took_ns});
-    });
-  }
-  Flight& flight = flights_[index];
-  const TextModel& text = *text_;
-  flight.shape = {1, static_cast<int64_t>(row.ids.size())};
+  answer.tokens = std::move(encoded->tokens);
   InferRequest asked{.model = request_.model,
                      .version = model_.version->version,
-                     .outputs = {text.offer().output},
+                     .outputs = {text_->offer().output},
                      .deadline_ns = request_.deadline_ns,
                      .key = request_.key,
                      .is_counted = true,
-                     .tokenizer_ns = took_ns};
-  for (const TokenInput& input : text.inputs()) {
-    flight.bytes.push_back(TextModel::Values(input, {&row}, flight.shape[1]));
-  }
-  for (size_t i = 0; i < text.inputs().size(); ++i) {
-    asked.inputs.push_back({.name = text.inputs()[i].name,
-                            .datatype = text.inputs()[i].dtype == DType::kInt32 ? "INT32" : "INT64",
-                            .shape = flight.shape,
-                            .bytes = flight.bytes[i]});
-  }
-  const std::shared_ptr<Call> call =
-      context_.inference->Start(asked, [self = shared_from_this(), index](InferResult result) {
+                     .tokenizer_ns = encoded->took_ns};
+  const auto inputs = std::make_shared<TokenInputs>();
+  inputs->Fill(*text_, {&answer.tokens}, asked);
+  const std::shared_ptr<Call> call = context_.inference->Start(
+      asked, [self = shared_from_this(), inputs, index](InferResult result) {
         self->OnAnswer(index, std::move(result));
       });
   if (call == nullptr) return;
@@ -214,12 +260,11 @@ void TextCall::OnAnswer(size_t index, InferResult result) {
     status = WithinMemory([] { return "the answer"; },
                           [&] {
                             const ModelIo& io = model_.servable->signature.outputs[output_];
-                            answers_[index].values =
-                                FloatsOf(result.response.outputs[output_], io.dtype);
-                            return absl::OkStatus();
+                            std::vector<float>& values = answers_[index].values;
+                            values = FloatsOf(result.response.outputs[output_], io.dtype);
+                            return Hold(kBytesPerNumber * std::ssize(values));
                           });
   }
-  flights_[index] = Flight();
   if (!status.ok()) Fail(AtIndex(status, index, request_.items.size()));
   EndFlight();
 }
@@ -230,6 +275,7 @@ void TextCall::Fail(absl::Status status) {
     MutexLock lock(mutex_);
     if (!failed_.ok()) return;
     failed_ = std::move(status);
+    ended_ = true;
     calls.swap(calls_);
   }
   for (const std::weak_ptr<Call>& each : calls) {

@@ -20,18 +20,24 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
+#include "runtime/engine/types/memory_budget.h"
 #include "server/hub/text_models.h"
 #include "server/requests/inference.h"
+#include "server/requests/token_inputs.h"
 #include "server/text/text_threads.h"
 
 namespace reprise {
 
 struct TextContext {
+  // The texts that requests hold, and their answers, from one limit for all of them together; null:
+  // no account.
+  MemoryBudget* held = nullptr;
   const Repository* repository = nullptr;
   const TextModels* models = nullptr;
   Inference* inference = nullptr;
@@ -39,9 +45,15 @@ struct TextContext {
   const Clock* clock = nullptr;
 };
 
+// A text that several items may share; null: the empty one.
+using SharedText = std::shared_ptr<const std::string>;
+inline SharedText ShareText(std::string text) {
+  return std::make_shared<const std::string>(std::move(text));
+}
+
 struct TextItem {
-  std::string text;
-  std::optional<std::string> pair;
+  SharedText text;
+  SharedText pair;            // null: there is none
   std::vector<uint32_t> ids;  // not empty: in place of the text
 };
 
@@ -75,28 +87,28 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
  public:
   using Done = std::function<void(TextResult)>;
 
+  ~TextCall();
   // Calls `done` exactly once, whatever happens, maybe before it returns. Errors of the result:
   // those of Repository::Find, TextModel and Inference; INVALID_ARGUMENT names the position of the
-  // text.
+  // text, or says that the request and its answers are more than all requests may hold;
+  // RESOURCE_EXHAUSTED while others hold it.
   static std::shared_ptr<TextCall> Start(const TextContext& context, TextRequest request,
                                          Done done);
   // Drops the texts that wait; `done` is called with CANCELLED.
   void Cancel();
 
  private:
-  // The memory of a text that its inference points into.
-  struct Flight {
-    std::vector<std::string> bytes;
-    std::vector<int64_t> shape;
-  };
-
   TextCall(const TextContext& context, TextRequest request, Done done);
   absl::Status Begin();
   void Work();
   // The text that may be sent now, which is in flight then.
   std::optional<size_t> NextToSend();
   void Send(size_t index);
-  absl::StatusOr<TextTokens> TokensOf(size_t index) const;
+  absl::StatusOr<EncodedText> Encode(size_t index) const;
+  // Whether the call's texts are still wanted.
+  absl::Status GoOn() const;
+  // Takes `bytes` more from the account, which get them back when the call is gone.
+  absl::Status Hold(int64_t bytes);
   void OnAnswer(size_t index, InferResult result);
   void Fail(absl::Status status);
   void EndFlight();
@@ -113,7 +125,9 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
   int output_ = 0;  // position of the output that answers
   // Each is written by its own text alone.
   std::vector<TextAnswer> answers_;
-  std::vector<Flight> flights_;
+  // Self-synchronised.
+  std::atomic<int64_t> held_bytes_{0};
+  std::atomic<bool> ended_{false};  // failed_ is an error
   // Guarded.
   Mutex mutex_;
   size_t next_ GUARDED_BY(mutex_) = 0;  // the first text that was not sent

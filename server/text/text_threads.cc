@@ -9,6 +9,7 @@ namespace reprise {
 TextThreads::~TextThreads() { Stop(); }
 
 absl::Status TextThreads::Start(int threads) {
+  stopping_ = false;
   {
     MutexLock lock(mutex_);
     stop_ = false;
@@ -22,11 +23,10 @@ absl::Status TextThreads::Start(int threads) {
 }
 
 void TextThreads::Stop() {
-  std::deque<std::function<void()>> dropped;
+  stopping_ = true;
   {
     MutexLock lock(mutex_);
     stop_ = true;
-    dropped.swap(tasks_);
     work_.NotifyAll();
   }
   for (std::thread& thread : threads_) thread.join();
@@ -51,11 +51,11 @@ void TextThreads::Loop() {
     {
       MutexLock lock(mutex_);
       while (!stop_ && tasks_.empty()) work_.Wait(mutex_);
-      if (stop_) return;
+      if (tasks_.empty()) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();
     }
-    task();
+    WhereMemoryAllows(task);  // tasks answer by themselves: nothing is left to tell
   }
 }
 

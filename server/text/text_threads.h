@@ -2,9 +2,12 @@
 // requests.
 //
 // Threads:   Run is safe from any thread. A task may run others.
-// Ownership: the destructor drops what has not begun; tasks must not rely on running.
+//            Every task that is taken runs. Once the threads are to stop, GoOn says so, and tasks
+//            end with that error, those that begin then at once.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <thread>
@@ -12,12 +15,14 @@
 
 #include "absl/status/status.h"
 #include "runtime/base/mutex.h"
+#include "server/text/text_memory.h"
 
 namespace reprise {
 
 class TextThreads {
  public:
-  TextThreads() = default;
+  // `max_bytes`: what texts may take together while they become tokens.
+  explicit TextThreads(int64_t max_bytes = INT64_MAX) : memory_(max_bytes) {}
   // Does what Stop does.
   ~TextThreads();
   TextThreads(const TextThreads&) = delete;
@@ -27,17 +32,24 @@ class TextThreads {
   absl::Status Start(int threads);
   // Returns how many threads Start made.
   int64_t count() const { return static_cast<int64_t>(threads_.size()); }
-  // Waits for tasks that run; others never do.
+  // Waits for all tasks that were taken, which GoOn tells to end.
   void Stop();
+  // UNAVAILABLE once the threads are to stop: asked by tasks that take long.
+  absl::Status GoOn() const {
+    return stopping_ ? absl::UnavailableError("the server is stopping") : absl::OkStatus();
+  }
+  TextMemory& memory() { return memory_; }
 
-  // Runs `task` on one of the threads, after those before it. False where there are none, or no
-  // memory.
+  // Runs `task`, which throws nothing, on one of the threads, after those before it. False where
+  // there are none, or no memory.
   bool Run(std::function<void()> task) noexcept;
 
  private:
   void Loop();
 
   std::vector<std::thread> threads_;  // Start and Stop
+  std::atomic<bool> stopping_{false};
+  TextMemory memory_;
   // Guarded.
   Mutex mutex_;
   CondVar work_;

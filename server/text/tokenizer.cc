@@ -1,6 +1,11 @@
 #include "server/text/tokenizer.h"
 
+#include <functional>
+
 #include "absl/strings/str_cat.h"
+#include "runtime/base/go_on.h"
+#include "runtime/base/load_budget.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "server/text/tokenizer_ffi.h"
 
@@ -9,6 +14,14 @@ namespace {
 
 // The vocabularies of the largest models have some 20 MiB.
 constexpr size_t kMostFileBytes = size_t{256} << 20;
+// Loading takes some 20 bytes for each of a file: its JSON as a tree, then tables and tries.
+constexpr int64_t kLoadBytesPerByte = 64;
+constexpr int64_t kLeastLoadBytes = int64_t{64} << 20;
+// A letter that is a word takes some 570 bytes: its place in the text, its token, and their copies.
+constexpr int64_t kBytesPerByte = 768;
+constexpr int64_t kLeastBytes = int64_t{1} << 20;
+// An id becomes a token's text, which decoders copy some times.
+constexpr int64_t kBytesPerId = 2048;
 
 // A text of the library, freed at the end.
 struct LibraryText {
@@ -23,14 +36,39 @@ struct LibraryText {
   reprise_text text = {nullptr, 0};
 };
 
-absl::Status StatusOf(int32_t code, const LibraryText& error) {
-  if (code == 0) return absl::OkStatus();
-  return absl::Status(static_cast<absl::StatusCode>(code), error.ToString());
-}
+// The library's side of a question whether work goes on, and of the memory that it may take.
+class LibraryWatch {
+ public:
+  LibraryWatch(int64_t max_bytes, const std::function<absl::Status()>& go_on)
+      : go_on_(go_on),
+        watch_{.max_bytes = static_cast<size_t>(max_bytes), .ends = Ends, .context = this} {}
+  LibraryWatch(const LibraryWatch&) = delete;
+  LibraryWatch& operator=(const LibraryWatch&) = delete;
+
+  const reprise_watch* get() const { return &watch_; }
+  // What the library returned as a status.
+  absl::Status StatusOf(int32_t code, const LibraryText& error) const {
+    if (code == 0) return absl::OkStatus();
+    if (!ended_.ok()) return ended_;
+    if (error.text.size == 0) return NoMemoryStatus("the tokenizer", 0);
+    return absl::Status(static_cast<absl::StatusCode>(code), error.ToString());
+  }
+
+ private:
+  static int32_t Ends(void* context) noexcept {
+    auto& self = *static_cast<LibraryWatch*>(context);
+    self.ended_ = WithinMemory([] { return "the tokenizer"; }, [&] { return GoesOn(self.go_on_); });
+    return static_cast<int32_t>(self.ended_.code());
+  }
+
+  const std::function<absl::Status()>& go_on_;
+  absl::Status ended_;
+  const reprise_watch watch_;
+};
 
 absl::Status CheckBytes(absl::string_view text, int64_t most) {
   if (most <= 0 || static_cast<int64_t>(text.size()) <= most) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
+  return absl::InvalidArgumentError(
       absl::StrCat("a text has ", text.size(), " bytes, it may have ", most));
 }
 
@@ -41,8 +79,7 @@ reprise_encode_options LibraryOptions(const EncodeOptions& options, Truncation t
           .offsets = static_cast<int32_t>(options.offsets),
           .truncate = static_cast<int32_t>(truncation),
           .max_tokens = static_cast<size_t>(options.max_tokens),
-          .most_tokens = static_cast<size_t>(options.most_tokens),
-          .time_ns = static_cast<uint64_t>(options.time_ns)};
+          .most_tokens = static_cast<size_t>(options.most_tokens)};
 }
 
 TextTokens Copy(const reprise_encoded& encoded) {
@@ -69,6 +106,11 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerFiles&
                                                        " bytes, it may have ", kMostFileBytes));
     }
   }
+  const auto bytes =
+      static_cast<int64_t>(files.data.size() + files.merges.size() + files.config.size());
+  const LoadBudget budget(bytes);
+  const std::function<absl::Status()> in_time = [&] { return budget.CheckTime("the tokenizer"); };
+  const LibraryWatch watch(kLeastLoadBytes + kLoadBytesPerByte * bytes, in_time);
   reprise_tokenizer* tokenizer = nullptr;
   LibraryText error;
   const reprise_tokenizer_files lent = {.kind = static_cast<int32_t>(files.kind),
@@ -79,10 +121,12 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerFiles&
                                         .added_tokens = Lend(files.added_tokens),
                                         .special_tokens_map = Lend(files.special_tokens_map),
                                         .model_config = Lend(files.model_config)};
-  const int32_t code = reprise_tokenizer_load(&lent, &tokenizer, &error.text);
-  RETURN_IF_ERROR(StatusOf(code, error));
+  const int32_t code = reprise_tokenizer_load(&lent, watch.get(), &tokenizer, &error.text);
+  RETURN_IF_ERROR(watch.StatusOf(code, error));
   return std::unique_ptr<Tokenizer>(new Tokenizer(tokenizer));
 }
+
+int64_t Tokenizer::BytesFor(int64_t text_bytes) { return kLeastBytes + kBytesPerByte * text_bytes; }
 
 Tokenizer::~Tokenizer() { reprise_tokenizer_free(tokenizer_); }
 
@@ -94,23 +138,27 @@ absl::StatusOr<TextTokens> Tokenizer::Encode(absl::string_view text,
   // A null pointer means that there is no second text, and an empty view may have one.
   const char* second = !pair ? nullptr : pair->data() == nullptr ? "" : pair->data();
   const reprise_encode_options wanted = LibraryOptions(options, Resolve(options.truncation));
+  const size_t pair_bytes = pair ? pair->size() : 0;
+  const LibraryWatch watch(BytesFor(static_cast<int64_t>(text.size() + pair_bytes)), options.go_on);
   reprise_encoded encoded = {};
   LibraryText error;
-  RETURN_IF_ERROR(
-      StatusOf(reprise_tokenizer_encode(tokenizer_, text.data(), text.size(), second,
-                                        pair ? pair->size() : 0, &wanted, &encoded, &error.text),
-               error));
+  const int32_t code =
+      reprise_tokenizer_encode(tokenizer_, text.data(), text.size(), second, pair_bytes, &wanted,
+                               watch.get(), &encoded, &error.text);
+  RETURN_IF_ERROR(watch.StatusOf(code, error));
   const std::unique_ptr<reprise_encoded, decltype(&reprise_encoded_free)> owner(
       &encoded, &reprise_encoded_free);
   return Copy(encoded);
 }
 
-absl::StatusOr<std::string> Tokenizer::Decode(absl::Span<const uint32_t> ids,
-                                              bool skip_special) const {
+absl::StatusOr<std::string> Tokenizer::Decode(absl::Span<const uint32_t> ids, bool skip_special,
+                                              const std::function<absl::Status()>& go_on) const {
+  const LibraryWatch watch(kLeastBytes + kBytesPerId * static_cast<int64_t>(ids.size()), go_on);
   LibraryText text, error;
-  RETURN_IF_ERROR(StatusOf(reprise_tokenizer_decode(tokenizer_, ids.data(), ids.size(),
-                                                    skip_special ? 1 : 0, &text.text, &error.text),
-                           error));
+  const int32_t code =
+      reprise_tokenizer_decode(tokenizer_, ids.data(), ids.size(), skip_special ? 1 : 0,
+                               watch.get(), &text.text, &error.text);
+  RETURN_IF_ERROR(watch.StatusOf(code, error));
   return text.ToString();
 }
 

@@ -4,8 +4,8 @@
 // tokens a model takes, and a text with more is an error unless the caller asks to cut it.
 //
 // Threads: Encode, Decode and the rest may run on several threads at once.
-// Memory:  the library ends the process where it gets none, so sizes are bounded before it is
-// called.
+// Limits:  a call takes no more memory than its limit says, which grows with the text, and asks
+//          `go_on` while it works; without memory it is RESOURCE_EXHAUSTED.
 //
 //   ASSIGN_OR_RETURN(auto tokenizer, Tokenizer::Load({.kind = TokenizerKind::kJson, .data =
 //   json})); ASSIGN_OR_RETURN(TextTokens tokens, tokenizer->Encode("a text", std::nullopt,
@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,7 +54,9 @@ struct EncodeOptions {
   int64_t max_bytes = int64_t{1} << 20;  // each text's
   int64_t max_tokens = 0;                // the result's; 0: no limit
   int64_t most_tokens = 0;               // those before truncation; 0: no limit
-  int64_t time_ns = 0;                   // that is left; 0: no deadline
+  // Asked every millisecond or less, from the calling thread: OK, or the error that ends the call.
+  // Null: it goes on to its end.
+  std::function<absl::Status()> go_on = nullptr;
 };
 
 struct TextTokens {
@@ -61,26 +64,33 @@ struct TextTokens {
   std::vector<uint32_t> type_ids;                    // 1: of the second text
   std::vector<bool> special;                         // stands in no text
   std::vector<std::pair<int64_t, int64_t>> offsets;  // [begin, end) in the text; empty if unasked
-  int64_t full_count = 0;                            // tokens before truncation
+  int64_t full_count = 0;  // tokens before truncation, as far as they had to be counted
 
   bool truncated() const { return full_count > static_cast<int64_t>(ids.size()); }
 };
 
 class Tokenizer {
  public:
+  // The memory that one text may take while it becomes tokens: some hundred times its bytes, at the
+  // most.
+  static int64_t BytesFor(int64_t text_bytes);
+
   // Errors: INVALID_ARGUMENT naming the file; UNIMPLEMENTED naming a class of tokenizers that is
-  // not known, or a member of a file; RESOURCE_EXHAUSTED for a file of more than 256 MiB.
+  // not known, or a member of a file; RESOURCE_EXHAUSTED for a file of more than 256 MiB, and for
+  // one whose loading takes more time or memory than its size may.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const TokenizerFiles& files);
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // Errors: INVALID_ARGUMENT for what is no UTF-8 or has more than `max_tokens`; RESOURCE_EXHAUSTED
-  // for more bytes or tokens than are read; DEADLINE_EXCEEDED; INTERNAL where the library fails.
+  // Errors: INVALID_ARGUMENT for what is no UTF-8, or has more bytes or tokens than `options` let
+  // it have, or needs more memory than its size may; those of `go_on`; INTERNAL where the library
+  // fails.
   absl::StatusOr<TextTokens> Encode(absl::string_view text, std::optional<absl::string_view> pair,
                                     const EncodeOptions& options) const;
-  // Ids that the vocabulary lacks are left out.
-  absl::StatusOr<std::string> Decode(absl::Span<const uint32_t> ids, bool skip_special) const;
+  // Ids that the vocabulary lacks are left out. `go_on` as in EncodeOptions.
+  absl::StatusOr<std::string> Decode(absl::Span<const uint32_t> ids, bool skip_special,
+                                     const std::function<absl::Status()>& go_on = nullptr) const;
 
   // The token as the vocabulary writes it ("##ing"); empty where there is none.
   std::string Token(uint32_t id) const;

@@ -1,9 +1,9 @@
 /* The C interface of server/text/tokenizer_ffi, the crate `tokenizers` as a static library.
  *
  * Functions that return an int32_t return 0, or a code of absl::StatusCode and a sentence in
- * `error`, which may be null. Nothing unwinds out of them: a panic inside is the code INTERNAL. A
- * failed allocation inside ends the process, so the caller bounds what it sends. A tokenizer may be
- * used by several threads at once. */
+ * `error`, which may be null; without memory for the sentence it is empty. Nothing unwinds out of
+ * them, and nothing ends the process: a panic inside is the code INTERNAL, a failed allocation
+ * RESOURCE_EXHAUSTED. A tokenizer may be used by several threads at once. */
 #pragma once
 
 #include <stddef.h>
@@ -19,6 +19,15 @@ struct reprise_tokenizer;
 struct reprise_text {
   char* data;
   size_t size;
+};
+
+/* What a call may take. Null stands for no limit. */
+struct reprise_watch {
+  size_t max_bytes; /* that live at once, more is INVALID_ARGUMENT; 0: no limit */
+  /* Asked now and then: 0, or the code to end the call with. Null: it runs to its end. Must not
+   * unwind. */
+  int32_t (*ends)(void* context);
+  void* context;
 };
 
 /* The kind of file that `data` of reprise_tokenizer_load is. */
@@ -38,7 +47,6 @@ struct reprise_encode_options {
   int32_t truncate;
   size_t max_tokens;  /* of the result, special ones included; 0: no limit */
   size_t most_tokens; /* of the texts before truncation; 0: no limit */
-  uint64_t time_ns;   /* that is left; 0: no deadline */
 };
 
 /* Arrays of `count` elements, freed by reprise_encoded_free; `offsets` has a begin and an end for
@@ -49,7 +57,7 @@ struct reprise_encoded {
   const uint32_t* type_ids;
   const uint32_t* special; /* 1: a special token that stands in no text */
   const size_t* offsets;
-  size_t full_count; /* tokens before truncation */
+  size_t full_count; /* tokens before truncation, as far as they were counted */
   void* owner;
 };
 
@@ -74,19 +82,22 @@ struct reprise_tokenizer_files {
 /* Errors: INVALID_ARGUMENT naming the file; UNIMPLEMENTED naming a class of tokenizers, or a member
  * of a file, that is not known. */
 int32_t reprise_tokenizer_load(const struct reprise_tokenizer_files* files,
+                               const struct reprise_watch* watch,
                                struct reprise_tokenizer** out, struct reprise_text* error);
 void reprise_tokenizer_free(struct reprise_tokenizer* tokenizer);
 
 /* `pair` is null where there is no second text. Errors: INVALID_ARGUMENT for what is no UTF-8 or
- * too long, RESOURCE_EXHAUSTED for more than `most_tokens`, DEADLINE_EXCEEDED, INTERNAL. */
+ * too long, the codes of the watch, INTERNAL. */
 int32_t reprise_tokenizer_encode(const struct reprise_tokenizer* tokenizer, const char* text,
                                  size_t size, const char* pair, size_t pair_size,
                                  const struct reprise_encode_options* options,
-                                 struct reprise_encoded* out, struct reprise_text* error);
+                                 const struct reprise_watch* watch, struct reprise_encoded* out,
+                                 struct reprise_text* error);
 void reprise_encoded_free(struct reprise_encoded* encoded);
 
 int32_t reprise_tokenizer_decode(const struct reprise_tokenizer* tokenizer, const uint32_t* ids,
-                                 size_t count, int32_t skip_special, struct reprise_text* out,
+                                 size_t count, int32_t skip_special,
+                                 const struct reprise_watch* watch, struct reprise_text* out,
                                  struct reprise_text* error);
 /* The token as the vocabulary writes it; empty where there is none. */
 int32_t reprise_tokenizer_token(const struct reprise_tokenizer* tokenizer, uint32_t id,

@@ -109,8 +109,10 @@ absl::StatusOr<AskedTexts> ReadSimilarity(const Fields& fields, const TextApiCon
   ASSIGN_OR_RETURN(asked.request.model, ChooseModel(context, model, TextTask::kEmbed));
   ASSIGN_OR_RETURN(std::string source, inputs.WantText("source_sentence"));
   ASSIGN_OR_RETURN(std::vector<std::string> sentences, inputs.WantTexts("sentences"));
-  asked.request.items.push_back({.text = std::move(source)});
-  for (std::string& text : sentences) asked.request.items.push_back({.text = std::move(text)});
+  asked.request.items.push_back({.text = ShareText(std::move(source))});
+  for (std::string& text : sentences) {
+    asked.request.items.push_back({.text = ShareText(std::move(text))});
+  }
   // They may stand beside the texts or in "parameters".
   Fields parameters = fields;
   if (const auto nested = fields.Find("parameters")) {

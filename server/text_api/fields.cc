@@ -107,6 +107,7 @@ absl::StatusOr<std::vector<std::string>> Fields::WantTexts(const char* name, boo
   if (alone != nullptr) *alone = false;
   array list;
   if (member->get(list) != SUCCESS) return Wrong(name, "text, nor list of texts");
+  RETURN_IF_ERROR(CheckTextCount(static_cast<int64_t>(list.size())));
   std::vector<std::string> texts;
   for (const element& each : list) {
     auto text = TextOf(each);
@@ -133,6 +134,7 @@ absl::StatusOr<std::vector<TextItem>> Fields::WantItems(const char* name, bool* 
     return items;
   }
   if (has_first && list.at(0).is<array>()) {
+    RETURN_IF_ERROR(CheckTextCount(static_cast<int64_t>(list.size())));
     if (alone != nullptr) *alone = false;
     for (const element& each : list) {
       array ids;
@@ -146,7 +148,7 @@ absl::StatusOr<std::vector<TextItem>> Fields::WantItems(const char* name, bool* 
     return items;
   }
   ASSIGN_OR_RETURN(std::vector<std::string> texts, WantTexts(name, alone));
-  for (std::string& text : texts) items.push_back({.text = std::move(text)});
+  for (std::string& text : texts) items.push_back({.text = ShareText(std::move(text))});
   return items;
 }
 

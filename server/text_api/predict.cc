@@ -19,15 +19,15 @@ using simdjson::dom::element;
 // A text, or a list of one or two that are a pair.
 absl::StatusOr<TextItem> ItemOf(const element& json) {
   std::string_view text;
-  if (json.get(text) == SUCCESS) return TextItem{.text = std::string(text)};
+  if (json.get(text) == SUCCESS) return TextItem{.text = ShareText(std::string(text))};
   array list;
   std::string_view pair;
   if (json.get(list) != SUCCESS || list.size() < 1 || list.size() > 2 ||
       list.at(0).get(text) != SUCCESS || (list.size() == 2 && list.at(1).get(pair) != SUCCESS)) {
     return absl::InvalidArgumentError("\"inputs\" holds what is no text and no pair of texts");
   }
-  TextItem item{.text = std::string(text)};
-  if (list.size() == 2) item.pair = std::string(pair);
+  TextItem item{.text = ShareText(std::string(text))};
+  if (list.size() == 2) item.pair = ShareText(std::string(pair));
   return item;
 }
 
@@ -50,6 +50,7 @@ absl::StatusOr<std::vector<TextItem>> ItemsOf(const element& inputs, bool tags, 
   if (!is_list || list.size() == 0) {
     return absl::InvalidArgumentError("\"inputs\" is no text and no list of texts");
   }
+  RETURN_IF_ERROR(CheckTextCount(static_cast<int64_t>(list.size())));
   for (const element& each : list) {
     ASSIGN_OR_RETURN(TextItem item, ItemOf(each));
     items.push_back(std::move(item));
@@ -151,7 +152,7 @@ absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext
   ASSIGN_OR_RETURN(const Grouping grouping, GroupingOf(options));
   asked.request.offsets = tags;
   if (of_hub && !tags) alone = false;
-  std::vector<std::string> texts;
+  std::vector<SharedText> texts;
   for (const TextItem& item : asked.request.items) {
     if (tags) texts.push_back(item.text);
   }
@@ -160,7 +161,7 @@ absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext
     for (size_t i = 0; i < result.answers.size(); ++i) {
       absl::StrAppend(&json, i > 0 ? "," : "",
                       tags ? EntityList(*result.text, result.answers[i],
-                                        i < texts.size() ? texts[i] : "", grouping)
+                                        i < texts.size() ? *texts[i] : std::string(), grouping)
                            : LabelScores(*result.text, result.answers[i], raw));
     }
     return absl::StatusOr<std::string>(json + (alone ? "" : "]"));

@@ -20,23 +20,48 @@ absl::StatusOr<std::string> ChooseRanker(const TextApiContext& context, const st
   return embedder.ok() ? embedder : ranker;
 }
 
-// Texts of the pairs, for the kind of model that it is: pairs as they are, or each text alone.
+using SharedTexts = std::vector<SharedText>;
+
+SharedTexts ShareAll(std::vector<std::string> texts) {
+  SharedTexts shared;
+  shared.reserve(texts.size());
+  for (std::string& text : texts) shared.push_back(ShareText(std::move(text)));
+  return shared;
+}
+
+// Texts of the pairs, for the kind of model that it is: pairs as they are, or each text alone. One
+// first text is that of all pairs, which share it.
 absl::StatusOr<TextRequest> PairsRequest(const TextApiContext& context, const std::string& model,
-                                         const std::vector<std::string>& first,
-                                         const std::vector<std::string>& second) {
+                                         const SharedTexts& first, const SharedTexts& second) {
   TextRequest request;
   ASSIGN_OR_RETURN(request.model, ChooseRanker(context, model));
   ASSIGN_OR_RETURN(const auto text, FindTextModel(context, request.model));
   request.task = text->offer().task == TextTask::kEmbed ? TextTask::kEmbed : TextTask::kRank;
+  request.items.reserve(first.size() + second.size());
   if (request.task == TextTask::kEmbed) {
-    for (const std::string& each : first) request.items.push_back({.text = each});
-    for (const std::string& each : second) request.items.push_back({.text = each});
+    for (const SharedText& each : first) request.items.push_back({.text = each});
+    for (const SharedText& each : second) request.items.push_back({.text = each});
     return request;
   }
   for (size_t i = 0; i < second.size(); ++i) {
     request.items.push_back({.text = first.size() == 1 ? first[0] : first[i], .pair = second[i]});
   }
   return request;
+}
+
+// The query of a request, and the documents that it is asked of.
+struct Ranking {
+  SharedText query;
+  SharedTexts documents;
+};
+
+absl::StatusOr<Ranking> ReadRanking(const Fields& fields, const char* documents) {
+  ASSIGN_OR_RETURN(std::string query, fields.WantText("query"));
+  ASSIGN_OR_RETURN(std::vector<std::string> texts, fields.WantTexts(documents));
+  if (texts.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", documents, "\" is an empty list"));
+  }
+  return Ranking{.query = ShareText(std::move(query)), .documents = ShareAll(std::move(texts))};
 }
 
 // A score for each of the second texts; `raw`: as the model's output has it.
@@ -63,22 +88,20 @@ std::string ModelName(const TextResult& result) { return Quoted(result.model.ver
 
 absl::StatusOr<AskedTexts> ReadTexts(const Fields& fields, const TextApiContext& context,
                                      const std::string& model) {
-  ASSIGN_OR_RETURN(const std::string query, fields.WantText("query"));
-  ASSIGN_OR_RETURN(std::vector<std::string> texts, fields.WantTexts("texts"));
-  if (texts.empty()) return absl::InvalidArgumentError("\"texts\" is an empty list");
+  ASSIGN_OR_RETURN(Ranking ranking, ReadRanking(fields, "texts"));
   AskedTexts asked;
-  ASSIGN_OR_RETURN(asked.request, PairsRequest(context, model, {query}, texts));
+  ASSIGN_OR_RETURN(asked.request, PairsRequest(context, model, {ranking.query}, ranking.documents));
   ASSIGN_OR_RETURN(asked.request.truncation, fields.TruncationAsked());
   ASSIGN_OR_RETURN(const bool raw, fields.Bool("raw_scores", false));
   ASSIGN_OR_RETURN(const bool return_text, fields.Bool("return_text", false));
-  if (!return_text) texts.clear();
-  asked.write = [raw, texts = std::move(texts)](const TextResult& result) {
+  if (!return_text) ranking.documents.clear();
+  asked.write = [raw, texts = std::move(ranking.documents)](const TextResult& result) {
     const std::vector<float> scores = PairScores(result, 1, raw);
     std::string json = "[";
     for (const size_t i : ByScore(scores)) {
       absl::StrAppend(&json, json.size() > 1 ? "," : "", "{\"index\":", i, ",\"score\":");
       AppendNumber(scores[i], json);
-      if (i < texts.size()) absl::StrAppend(&json, ",\"text\":", Quoted(texts[i]));
+      if (i < texts.size()) absl::StrAppend(&json, ",\"text\":", Quoted(*texts[i]));
       json += '}';
     }
     return absl::StatusOr<std::string>(json + "]");
@@ -86,8 +109,7 @@ absl::StatusOr<AskedTexts> ReadTexts(const Fields& fields, const TextApiContext&
   return asked;
 }
 
-std::string WriteCohere(const TextResult& result, const std::vector<std::string>& texts,
-                        size_t most) {
+std::string WriteCohere(const TextResult& result, const SharedTexts& texts, size_t most) {
   const std::vector<float> scores = PairScores(result, 1, /*raw=*/false);
   std::string json =
       absl::StrCat("{\"id\":\"rerank-", std::time(nullptr), "\",\"object\":\"list\",",
@@ -97,7 +119,8 @@ std::string WriteCohere(const TextResult& result, const std::vector<std::string>
     if (count == most) break;
     absl::StrAppend(&json, count++ > 0 ? "," : "", "{\"index\":", i, ",\"relevance_score\":");
     AppendNumber(scores[i], json);
-    if (i < texts.size()) absl::StrAppend(&json, ",\"document\":{\"text\":", Quoted(texts[i]), "}");
+    if (i < texts.size())
+      absl::StrAppend(&json, ",\"document\":{\"text\":", Quoted(*texts[i]), "}");
     json += '}';
   }
   absl::StrAppend(&json, "],\"usage\":{\"prompt_tokens\":", result.tokens,
@@ -109,17 +132,15 @@ std::string WriteCohere(const TextResult& result, const std::vector<std::string>
 
 absl::StatusOr<AskedTexts> ReadCohere(const Fields& fields, const TextApiContext& context,
                                       const std::string& model) {
-  ASSIGN_OR_RETURN(const std::string query, fields.WantText("query"));
-  ASSIGN_OR_RETURN(std::vector<std::string> texts, fields.WantTexts("documents"));
-  if (texts.empty()) return absl::InvalidArgumentError("\"documents\" is an empty list");
+  ASSIGN_OR_RETURN(Ranking ranking, ReadRanking(fields, "documents"));
   AskedTexts asked;
-  ASSIGN_OR_RETURN(asked.request, PairsRequest(context, model, {query}, texts));
+  ASSIGN_OR_RETURN(asked.request, PairsRequest(context, model, {ranking.query}, ranking.documents));
   ASSIGN_OR_RETURN(asked.request.truncation, fields.TruncationAsked());
-  ASSIGN_OR_RETURN(const int64_t most, fields.Int("top_n", std::ssize(texts)));
+  ASSIGN_OR_RETURN(const int64_t most, fields.Int("top_n", std::ssize(ranking.documents)));
   if (most < 1) return absl::InvalidArgumentError(absl::StrCat("\"top_n\" is ", most));
   ASSIGN_OR_RETURN(const bool return_documents, fields.Bool("return_documents", false));
-  if (!return_documents) texts.clear();
-  asked.write = [most, texts = std::move(texts)](const TextResult& result) {
+  if (!return_documents) ranking.documents.clear();
+  asked.write = [most, texts = std::move(ranking.documents)](const TextResult& result) {
     return absl::StatusOr<std::string>(WriteCohere(result, texts, static_cast<size_t>(most)));
   };
   return asked;
@@ -127,8 +148,9 @@ absl::StatusOr<AskedTexts> ReadCohere(const Fields& fields, const TextApiContext
 
 absl::StatusOr<AskedTexts> ReadScores(const Fields& fields, const TextApiContext& context,
                                       const std::string& model) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> first, fields.WantTexts("text_1"));
-  ASSIGN_OR_RETURN(const std::vector<std::string> second, fields.WantTexts("text_2"));
+  ASSIGN_OR_RETURN(std::vector<std::string> firsts, fields.WantTexts("text_1"));
+  ASSIGN_OR_RETURN(std::vector<std::string> seconds, fields.WantTexts("text_2"));
+  const SharedTexts first = ShareAll(std::move(firsts)), second = ShareAll(std::move(seconds));
   if (second.empty() || (first.size() != 1 && first.size() != second.size())) {
     return absl::InvalidArgumentError(absl::StrCat("\"text_1\" has ", first.size(),
                                                    " texts, \"text_2\" has ", second.size(),

@@ -1,7 +1,12 @@
 #include "server/text_api/tokens.h"
 
+#include <atomic>
 #include <functional>
+#include <iterator>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -13,17 +18,74 @@
 namespace reprise {
 namespace {
 
-// Runs on a thread of texts, and gives the JSON of the answer.
-using Work = std::function<absl::StatusOr<std::string>()>;
-using Reader = absl::StatusOr<Work> (*)(const Fields& fields,
-                                        std::shared_ptr<const TextModel> text);
+// The JSON that a byte of a text may become: a letter that is a token, with its id and its place.
+constexpr int64_t kAnswerBytesPerByte = 96;
+// The same of an id: its token's text.
+constexpr int64_t kAnswerBytesPerId = 64;
 
-absl::StatusOr<TextTokens> EncodeAll(const TextModel& model, const std::string& text,
-                                     bool add_special) {
-  return model.tokenizer().Encode(text, std::nullopt,
-                                  {.add_special = add_special,
-                                   .offsets = Offsets::kChars,
-                                   .max_bytes = model.limits().max_bytes});
+// A request of tokens or of their texts, done a text at a time: between them others have their
+// turn.
+struct TokenWork {
+  ErrorForm form = ErrorForm::kInference;
+  std::shared_ptr<const TextModel> text;
+  TextThreads* threads = nullptr;
+  MemoryBudget* held = nullptr;
+  int64_t held_bytes = 0;  // taken from it
+  KeyUse::Ticket ticket;
+  std::atomic<bool> gone{false};  // the client is
+
+  std::vector<std::string> texts;  // these, or ids
+  std::vector<TextItem> ids;
+  bool special = true;  // add special tokens, or leave them out
+  // The JSON of element i with what stands in front of it, and what stands after the last.
+  std::function<absl::StatusOr<std::string>(const TokenWork&, size_t)> element;
+  std::string end;
+  size_t next = 0;
+  std::string json;
+
+  TokenWork() = default;
+  TokenWork(const TokenWork&) = delete;
+  ~TokenWork() {
+    if (held != nullptr) held->Give(held_bytes);
+  }
+  size_t count() const { return texts.size() + ids.size(); }
+  absl::Status GoOn() const {
+    return gone ? absl::CancelledError("the client has gone") : threads->GoOn();
+  }
+};
+
+using Work = std::shared_ptr<TokenWork>;
+using Reader = absl::Status (*)(const Fields& fields, TokenWork& work);
+
+absl::StatusOr<TextTokens> EncodeAll(const TokenWork& work, size_t index) {
+  const std::string& text = work.texts[index];
+  const auto go_on = [&work] { return work.GoOn(); };
+  ASSIGN_OR_RETURN(const TextMemory::Share share,
+                   work.threads->memory().Wait(Tokenizer::BytesFor(std::ssize(text)), go_on));
+  return work.text->tokenizer().Encode(text, std::nullopt,
+                                       {.add_special = work.special,
+                                        .offsets = Offsets::kChars,
+                                        .max_bytes = work.text->limits().max_bytes,
+                                        .go_on = go_on});
+}
+
+// Takes the memory of the answer before it is made.
+absl::Status Hold(TokenWork& work) {
+  int64_t bytes = 0;
+  for (const std::string& text : work.texts) bytes += kAnswerBytesPerByte * std::ssize(text);
+  for (const TextItem& item : work.ids) bytes += kAnswerBytesPerId * std::ssize(item.ids);
+  if (work.held == nullptr || work.held->Take(bytes)) {
+    work.held_bytes = bytes;
+    return absl::OkStatus();
+  }
+  const int64_t most = work.held->max_bytes();
+  if (bytes > most) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the answer may take ", bytes, " bytes, those of all requests may take ", most));
+  }
+  return absl::ResourceExhaustedError(absl::StrCat("the answer may take ", bytes,
+                                                   " bytes, those of other requests take ",
+                                                   work.held->used(), " of ", most));
 }
 
 std::string TokenList(const TextModel& model, const TextTokens& tokens) {
@@ -39,113 +101,173 @@ std::string TokenList(const TextModel& model, const TextTokens& tokens) {
   return json + "]";
 }
 
-absl::StatusOr<Work> ReadInputs(const Fields& fields, std::shared_ptr<const TextModel> text) {
-  ASSIGN_OR_RETURN(std::vector<std::string> inputs, fields.WantTexts("inputs"));
-  ASSIGN_OR_RETURN(const bool special, fields.Bool("add_special_tokens", true));
-  return Work([text, inputs = std::move(inputs), special]() -> absl::StatusOr<std::string> {
-    std::string json = "[";
-    for (const std::string& input : inputs) {
-      ASSIGN_OR_RETURN(const TextTokens tokens, EncodeAll(*text, input, special));
-      absl::StrAppend(&json, json.size() > 1 ? "," : "", TokenList(*text, tokens));
-    }
-    return json + "]";
-  });
+// The JSON in front of element `index` of a list.
+const char* ListPart(size_t index) { return index == 0 ? "[" : ","; }
+
+absl::Status ReadInputs(const Fields& fields, TokenWork& work) {
+  ASSIGN_OR_RETURN(work.texts, fields.WantTexts("inputs"));
+  ASSIGN_OR_RETURN(work.special, fields.Bool("add_special_tokens", true));
+  work.element = [](const TokenWork& of, size_t i) -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(const TextTokens tokens, EncodeAll(of, i));
+    return absl::StrCat(ListPart(i), TokenList(*of.text, tokens));
+  };
+  work.end = "]";
+  return absl::OkStatus();
 }
 
-absl::StatusOr<Work> ReadTokenize(const Fields& fields, std::shared_ptr<const TextModel> text) {
-  if (fields.Has("inputs")) return ReadInputs(fields, std::move(text));
+absl::Status ReadTokenize(const Fields& fields, TokenWork& work) {
+  if (fields.Has("inputs")) return ReadInputs(fields, work);
   ASSIGN_OR_RETURN(std::string prompt, fields.WantText("prompt"));
-  ASSIGN_OR_RETURN(const bool special, fields.Bool("add_special_tokens", true));
+  work.texts.push_back(std::move(prompt));
+  ASSIGN_OR_RETURN(work.special, fields.Bool("add_special_tokens", true));
   ASSIGN_OR_RETURN(const bool words, fields.Bool("return_token_strs", false));
-  return Work([text, prompt = std::move(prompt), special, words]() -> absl::StatusOr<std::string> {
-    ASSIGN_OR_RETURN(const TextTokens tokens, EncodeAll(*text, prompt, special));
+  work.element = [words](const TokenWork& of, size_t i) -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(const TextTokens tokens, EncodeAll(of, i));
     std::string json =
-        absl::StrCat("{\"count\":", tokens.ids.size(), ",\"max_model_len\":", text->max_tokens(),
+        absl::StrCat("{\"count\":", tokens.ids.size(), ",\"max_model_len\":", of.text->max_tokens(),
                      ",\"tokens\":[", absl::StrJoin(tokens.ids, ","), "],\"token_strs\":");
     if (!words) return json + "null}";
     json += '[';
-    for (size_t i = 0; i < tokens.ids.size(); ++i) {
-      if (i > 0) json += ',';
-      AppendQuoted(text->tokenizer().Token(tokens.ids[i]), json);
+    for (size_t token = 0; token < tokens.ids.size(); ++token) {
+      if (token > 0) json += ',';
+      AppendQuoted(of.text->tokenizer().Token(tokens.ids[token]), json);
     }
     return json + "]}";
-  });
+  };
+  return absl::OkStatus();
 }
 
-absl::StatusOr<Work> ReadDetokenize(const Fields& fields, std::shared_ptr<const TextModel> text) {
+absl::Status CheckIds(const Tokenizer& tokenizer, const std::vector<uint32_t>& ids) {
+  const int64_t size = tokenizer.size();
+  for (const uint32_t id : ids) {
+    // A vocabulary with gaps has ids beyond its size.
+    if (id < size || !tokenizer.Token(id).empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the id ", id, " is out of range: the tokenizer has ", size));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadDetokenize(const Fields& fields, TokenWork& work) {
   const bool plain = fields.Has("ids");
   const char* const name = plain ? "ids" : "tokens";
-  bool alone = false;
-  ASSIGN_OR_RETURN(std::vector<TextItem> items, fields.WantItems(name, &alone));
-  for (const TextItem& item : items) {
+  ASSIGN_OR_RETURN(work.ids, fields.WantItems(name));
+  for (const TextItem& item : work.ids) {
     if (item.ids.empty()) {
       return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no list of ids"));
     }
   }
-  if (!plain && items.size() != 1) {
+  if (!plain && work.ids.size() != 1) {
     return absl::InvalidArgumentError("\"tokens\" is no list of ids");
   }
-  ASSIGN_OR_RETURN(const bool skip, fields.Bool("skip_special_tokens", plain));
-  return Work([text, items = std::move(items), skip, plain]() -> absl::StatusOr<std::string> {
-    std::string json;
-    for (const TextItem& item : items) {
-      ASSIGN_OR_RETURN(const std::string decoded, text->tokenizer().Decode(item.ids, skip));
-      absl::StrAppend(&json, json.empty() ? "" : ",", Quoted(decoded));
-    }
-    return plain ? absl::StrCat("[", json, "]") : absl::StrCat("{\"prompt\":", json, "}");
-  });
+  ASSIGN_OR_RETURN(work.special, fields.Bool("skip_special_tokens", plain));
+  work.element = [plain](const TokenWork& of, size_t i) -> absl::StatusOr<std::string> {
+    const std::vector<uint32_t>& ids = of.ids[i].ids;
+    RETURN_IF_ERROR(CheckIds(of.text->tokenizer(), ids));
+    ASSIGN_OR_RETURN(const std::string decoded,
+                     of.text->tokenizer().Decode(ids, of.special, [&of] { return of.GoOn(); }));
+    if (!plain) return absl::StrCat("{\"prompt\":", Quoted(decoded), "}");
+    return absl::StrCat(ListPart(i), Quoted(decoded));
+  };
+  if (plain) work.end = "]";
+  return absl::OkStatus();
 }
 
-absl::StatusOr<Work> ReadWork(const TextApiContext& context, const HttpExchange& exchange,
-                              const std::string& model, Reader read, ErrorForm& form) {
+absl::Status ReadWork(const TextApiContext& context, const HttpExchange& exchange,
+                      const std::string& model, Reader read, TokenWork& work) {
   JsonDocument document(*context.parsing);
   ASSIGN_OR_RETURN(const simdjson::dom::element json, document.Parse(exchange.request().body));
   ASSIGN_OR_RETURN(const Fields fields, Fields::Of(json));
   const bool plain = fields.Has("inputs") || fields.Has("ids");
-  if (!plain) form = ErrorForm::kOpenAi;
+  if (!plain) work.form = ErrorForm::kOpenAi;
   std::string named = model;
   if (named.empty()) {
     ASSIGN_OR_RETURN(named, fields.Text("model", ""));
   }
   ASSIGN_OR_RETURN(named, ChooseModel(context, named, TextTask::kNone));
-  ASSIGN_OR_RETURN(std::shared_ptr<const TextModel> text, FindTextModel(context, named));
-  ASSIGN_OR_RETURN(const KeyUse::Ticket ticket,
-                   KeyUse::BeginFor(exchange.key(), context.texts.clock->NowNs()));
-  ASSIGN_OR_RETURN(Work work, read(fields, std::move(text)));
-  return Work([ticket, work = std::move(work)] { return work(); });
+  ASSIGN_OR_RETURN(work.text, FindTextModel(context, named));
+  ASSIGN_OR_RETURN(work.ticket, KeyUse::BeginFor(exchange.key(), context.texts.clock->NowNs()));
+  work.threads = context.texts.threads;
+  work.held = context.texts.held;
+  RETURN_IF_ERROR(read(fields, work));
+  return Hold(work);
 }
 
-void Serve(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,
-           const std::string& model, Reader read) {
-  ErrorForm form = ErrorForm::kInference;
-  absl::StatusOr<Work> work =
-      WithinMemory([] { return "the request"; },
-                   [&] { return ReadWork(context, *exchange, model, read, form); });
-  if (work.ok()) {
-    const bool taken = context.texts.threads->Run([exchange, form, work = *std::move(work)] {
-      const auto made = WithinMemory([] { return "the tokens"; }, work);
-      const auto answer = std::make_shared<const absl::StatusOr<std::string>>(made);
-      exchange->Answer([answer, form] {
-        if (!answer->ok()) return TextErrorReply(form, answer->status());
-        return HttpReply{.content_type = "application/json", .body = **answer};
-      });
-    });
-    if (taken) return;
-    work = absl::UnavailableError("the server is stopping");
+// Makes the next element of the answer. True: all are there.
+absl::StatusOr<bool> MakeNext(TokenWork& work) {
+  RETURN_IF_ERROR(work.GoOn());
+  if (work.count() > 0) {
+    ASSIGN_OR_RETURN(const std::string element, work.element(work, work.next));
+    work.json += element;
+    if (++work.next < work.count()) return false;
+  } else if (!work.end.empty()) {
+    work.json = "[";
   }
-  exchange->Answer([form, why = work.status()] { return TextErrorReply(form, why); });
+  work.json += work.end;
+  return true;
+}
+
+void AnswerWork(HttpExchange& exchange, const Work& work, const absl::Status& status) {
+  std::function<HttpReply()> make = [] { return HttpReply{.status = 503}; };
+  WhereMemoryAllows([&] {
+    make = [work, status] {
+      if (!status.ok()) return TextErrorReply(work->form, status);
+      return HttpReply{.content_type = "application/json", .body = std::move(work->json)};
+    };
+  });
+  exchange.Answer(std::move(make));
+}
+
+// Queues the next element's turn.
+void TakeTurn(const std::shared_ptr<HttpExchange>& exchange, const Work& work) {
+  bool taken = false;
+  WhereMemoryAllows([&] {
+    taken = work->threads->Run([exchange, work] {
+      const absl::StatusOr<bool> done =
+          WithinMemory([] { return "the tokens"; }, [&] { return MakeNext(*work); });
+      if (done.ok() && !*done) return TakeTurn(exchange, work);
+      AnswerWork(*exchange, work, done.status());
+    });
+  });
+  if (taken) return;
+  AnswerWork(*exchange, work,
+             WithinMemory([] { return "the tokens"; },
+                          [&] {
+                            RETURN_IF_ERROR(work->threads->GoOn());
+                            return NoMemoryStatus("the tokens", 0);
+                          }));
+}
+
+void Serve(const TextApiContext& context, const std::shared_ptr<HttpExchange>& exchange,
+           const std::string& model, Reader read) {
+  Work work;
+  const absl::Status begun = WithinMemory([] { return "the request"; },
+                                          [&] {
+                                            work = std::make_shared<TokenWork>();
+                                            return ReadWork(context, *exchange, model, read, *work);
+                                          });
+  if (!begun.ok()) {
+    const ErrorForm form = work == nullptr ? ErrorForm::kInference : work->form;
+    return exchange->Answer([form, begun] { return TextErrorReply(form, begun); });
+  }
+  WhereMemoryAllows([&] {
+    exchange->OnLeave([weak = std::weak_ptr<TokenWork>(work)] {
+      if (const Work left = weak.lock()) left->gone = true;
+    });
+  });
+  TakeTurn(exchange, work);
 }
 
 }  // namespace
 
 void ServeTokenize(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,
                    const std::string& model) {
-  Serve(context, std::move(exchange), model, ReadTokenize);
+  Serve(context, exchange, model, ReadTokenize);
 }
 
 void ServeDetokenize(const TextApiContext& context, std::shared_ptr<HttpExchange> exchange,
                      const std::string& model) {
-  Serve(context, std::move(exchange), model, ReadDetokenize);
+  Serve(context, exchange, model, ReadDetokenize);
 }
 
 }  // namespace reprise

@@ -3,9 +3,11 @@
 import contextlib
 import gzip
 import socket
+import time
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 from tritonclient.utils import InferenceServerException
 
 from testing import models
@@ -144,3 +146,45 @@ def test_requests_over_http_that_wait_hold_no_parsed_json(repository):
             wait_until(lambda count=count: waiting() == count)
         # The bodies, in what they grew into, and what one of them is parsed into.
         assert daemon.rss_bytes() - before < (12 * 2 + 12) * len(body)
+
+
+def filled():
+    """y = the sum of as many zeros as n says: forty bytes of a request decide about gigabytes."""
+    graph = helper.make_graph(
+        [helper.make_node("ConstantOfShape", ["n"], ["zeros"],
+                          value=helper.make_tensor("v", TensorProto.FLOAT, [1], [0.0])),
+         helper.make_node("Add", ["zeros", "x"], ["sums"]),
+         helper.make_node("ReduceSum", ["sums"], ["y"], keepdims=0)], "g",
+        [helper.make_tensor_value_info("n", TensorProto.INT64, [2]),
+         helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_what_values_of_a_request_decide_is_bounded_and_given_back_in_seconds(repository):
+    repository.add("filled", filled())
+    with Daemon(repository, "--streams", "2", "--data-memory-mb", "600") as daemon:
+        client = daemon.client()
+
+        def ask(mebibytes):
+            return infer(client, "filled", {"n": np.array([mebibytes, 1 << 18], np.int64),
+                                            "x": np.ones(1, np.float32)}).outputs["y"]
+
+        def decided():
+            return Scrape(daemon.metrics_url).total("reprise_memory_bytes", kind="data")
+
+        assert ask(1) == 1 << 18
+        before = daemon.rss_bytes()
+        assert ask(200) == pytest.approx(200 << 18, rel=1e-3)
+        held = daemon.rss_bytes() - before
+        assert held > 150 << 20, "the case needs no memory that data decide"
+        assert decided() > 150 << 20
+        answered = time.monotonic()
+        wait_until(lambda: decided() == 0)
+        assert time.monotonic() - answered < 5
+        assert daemon.rss_bytes() < before + (64 << 20)
+        with pytest.raises(InferenceServerException, match="data-memory-mb|max_request_mb") as error:
+            ask(1500)
+        assert error.value.status() in ("StatusCode.INVALID_ARGUMENT",
+                                        "StatusCode.RESOURCE_EXHAUSTED")
+        assert ask(1) == 1 << 18

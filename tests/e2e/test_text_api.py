@@ -118,12 +118,15 @@ def test_truncation_is_done_where_it_is_asked_for(served):
     ids = served.sentences.tokenizer.encode(text + "lazy").ids
     by_ids = served.post("/models/sentences/embed", {"inputs": [ids]}).json()
     np.testing.assert_allclose(left, by_ids, **CLOSE)
-    # Four times the context, and a megabyte, are more than is read.
-    refused = served.post("/v1/embeddings", {"model": "sentences", "input": "dog " * 1000,
-                                             "truncate": True})
-    assert refused.status_code == 429 and "more than 256 tokens" in refused.text
+    # However long it is, it is cut. More than a megabyte never fits: no client sends it again.
+    far = served.openai().embeddings.create(model="sentences", input=text * 200,
+                                            extra_body={"truncate": True})
+    np.testing.assert_allclose(far.data[0].embedding, answer.data[0].embedding, **CLOSE)
+    refused = served.post("/v1/embeddings", {"model": "sentences", "input": "dog " * 1000})
+    assert refused.status_code == 400
+    assert "more than 258 tokens, the model takes 64" in refused.text
     refused = served.post("/v1/embeddings", {"model": "sentences", "input": "d" * 1_100_000})
-    assert refused.status_code == 429
+    assert refused.status_code == 400
     assert "1100000 bytes, it may have 1048576" in refused.text
 
 
@@ -241,6 +244,16 @@ def test_tokenize_and_detokenize(served):
         at for at, special in zip(encoded.offsets, encoded.special_tokens_mask) if not special]
     assert served.post("/models/sentences/decode", {"ids": [encoded.ids]}).json() == [
         served.sentences.tokenizer.decode(encoded.ids)]
+    for body in ({"tokens": [1, 999_999]}, {"ids": [1, 999_999]}):
+        wrong = served.post("/models/sentences/detokenize", body)
+        assert wrong.status_code in (400, 422) and "id 999999 is out of range" in wrong.text
+    assert served.post("/models/sentences/tokenize", {"inputs": []}).json() == []
+
+
+def test_a_strategy_that_there_is_not_is_refused(served):
+    refused = served.post("/models/tagger/predict", {
+        "inputs": "a", "parameters": {"aggregation_strategy": "wildest"}})
+    assert refused.status_code == 422 and '"aggregation_strategy" is "wildest"' in refused.text
 
 
 def test_info_names_the_model_and_its_limits(served):

@@ -73,6 +73,50 @@ TEST_F(ArenaKeeperTest, ALargeArenaGoesBackOnceNoReplayNeedsIt) {
   EXPECT_EQ(keeper.held_bytes(), static_cast<int64_t>(kLarge));
 }
 
+TEST_F(ArenaKeeperTest, WhatDataDecideGoesBackInSecondsWhateverTheTrafficBesideIt) {
+  MemoryBudget data(96 << 20);
+  ArenaKeeper keeper(clock_);
+  for (int i = 0; i < 2; ++i) {
+    auto made = Stream::Create({.max_arena_bytes = size_t{256} << 20,
+                                .data_memory = &data,
+                                .make_room = [&] { keeper.ReleaseUnused(); }});
+    ASSERT_TRUE(made.ok());
+    keeper.Add(*std::move(made));
+  }
+  const auto need = [&](size_t i, size_t bytes, SizedBy sized_by) {
+    absl::Status status;
+    keeper.Run(i, [&](Stream& stream) { status = stream.Reserve(RecipeOf(bytes), sized_by); });
+    return status;
+  };
+  ASSERT_TRUE(need(0, 64 << 20, SizedBy::kData).ok());
+  EXPECT_EQ(data.used(), 64 << 20);
+  EXPECT_EQ(keeper.ReleaseIdle(), ArenaKeeper::kDataIdleNs);
+  clock_.AdvanceNs(ArenaKeeper::kDataIdleNs / 2);
+  ASSERT_TRUE(need(0, 1 << 20, SizedBy::kShapes).ok());
+  clock_.AdvanceNs(ArenaKeeper::kDataIdleNs / 2);
+  EXPECT_EQ(keeper.ReleaseIdle(), kNever);
+  EXPECT_EQ(keeper.held_bytes(), 0);
+  EXPECT_EQ(data.used(), 0);
+  // Shapes are not data.
+  ASSERT_TRUE(need(0, 128 << 20, SizedBy::kShapes).ok());
+  EXPECT_EQ(data.used(), 0);
+  // More than all requests may have never fits; a stream that is idle makes room, one that runs
+  // does not.
+  const absl::Status never = need(0, 128 << 20, SizedBy::kData);
+  EXPECT_EQ(never.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(never.message(), HasSubstr("needs 134217728 bytes"));
+  EXPECT_THAT(never.message(), HasSubstr("may be 100663296"));
+  ASSERT_TRUE(need(0, 64 << 20, SizedBy::kData).ok());
+  EXPECT_TRUE(need(1, 64 << 20, SizedBy::kData).ok());
+  EXPECT_EQ(data.used(), 64 << 20);
+  keeper.Run(0, [&](Stream&) {
+    EXPECT_EQ(need(1, 96 << 20, SizedBy::kData).code(), absl::StatusCode::kOk);
+  });
+  keeper.Run(1, [&](Stream&) {
+    EXPECT_EQ(need(0, 32 << 20, SizedBy::kData).code(), absl::StatusCode::kResourceExhausted);
+  });
+}
+
 TEST_F(ArenaKeeperTest, MemoryGoesBackOnceNothingRanForTheShortestTimeThatWasSet) {
   std::atomic<int> releases{0};
   std::optional<ArenaKeeper> made;

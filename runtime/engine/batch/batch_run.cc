@@ -70,7 +70,8 @@ BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, EagerCache&
       stop_(stop),
       control_(*options.clock,
                {.max_ns = plan.model().options().max_request_ns,
-                .max_bytes = plan.model().options().max_request_bytes},
+                .max_bytes = plan.model().options().max_request_bytes,
+                .all = options.data_memory},
                stop),
       resolution_(std::move(resolution)),
       target_(plan.target()) {
@@ -202,7 +203,8 @@ absl::Status BatchRun::FindRecipe() {
     if (resolution_.outcome == CaptureOutcome::kLarger) target_ = plan_.TargetOf(*recipe_);
   }
   RETURN_IF_ERROR(model_.CheckArena(*recipe_));
-  RETURN_IF_ERROR(stream_.Reserve(*recipe_));
+  RETURN_IF_ERROR(
+      stream_.Reserve(*recipe_, model_.has_shape_inputs() ? SizedBy::kData : SizedBy::kShapes));
   ParameterStore& parameters = model_.owner()->parameters();
   ASSIGN_OR_RETURN(parameters_, parameters.TableFor(recipe_));
   const std::vector<OwnValue>& own = plan_.shapes()[0].own_values;

@@ -16,6 +16,9 @@
 namespace reprise {
 namespace {
 
+// Less memory that data decide is as any other: streams hold some megabytes in any case.
+constexpr size_t kCountedDataBytes = size_t{16} << 20;
+
 // Waking a helper costs some microseconds and waiting for each other after each launch about one: a
 // thread more pays from about this number of multiplications and additions, or other work of the
 // same duration: 55 us of a Zen 5.
@@ -182,7 +185,34 @@ absl::StatusOr<std::unique_ptr<Stream>> Stream::Create(const StreamOptions& opti
   return std::unique_ptr<Stream>(new Stream(std::move(arena), options));
 }
 
-absl::Status Stream::Reserve(const Recipe& recipe) {
+absl::Status Stream::HoldData(const Recipe& recipe) {
+  const size_t bytes = recipe.frame_bytes();
+  if (options_.data_memory == nullptr || bytes < kCountedDataBytes) return absl::OkStatus();
+  needs_data_ = true;
+  if (bytes <= data_bytes_) return absl::OkStatus();
+  MemoryBudget& all = *options_.data_memory;
+  const auto max_bytes = static_cast<size_t>(all.max_bytes());
+  if (all.max_bytes() > 0 && bytes > max_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a replay at ", recipe.SizesText(), ", which values of the inputs decide, needs ", bytes,
+        " bytes; such memory of all requests may be ", max_bytes, " (see --data-memory-mb)"));
+  }
+  const auto more = static_cast<int64_t>(bytes - data_bytes_);
+  if (!all.Take(more)) {
+    options_.make_room();
+    if (!all.Take(more)) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "a replay at ", recipe.SizesText(), ", which values of the inputs decide, needs ", bytes,
+          " bytes; of the ", max_bytes, " of such memory ", all.used(),
+          " are taken (see --data-memory-mb)"));
+    }
+  }
+  data_bytes_ = bytes;
+  return absl::OkStatus();
+}
+
+absl::Status Stream::Reserve(const Recipe& recipe, SizedBy sized_by) {
+  if (sized_by == SizedBy::kData) RETURN_IF_ERROR(HoldData(recipe));
   needed_ = std::max(needed_, recipe.frame_bytes());
   if (const absl::Status status = arena_.Ensure(recipe.frame_bytes()); !status.ok()) {
     return absl::Status(status.code(),
@@ -207,6 +237,10 @@ void Stream::Release() {
   arena_.Release();
   if (options_.memory != nullptr) options_.memory->Give(static_cast<int64_t>(held_));
   held_ = 0;
+  if (options_.data_memory != nullptr) {
+    options_.data_memory->Give(static_cast<int64_t>(data_bytes_));
+  }
+  data_bytes_ = 0;
 }
 
 bool Stream::Hold(size_t bytes) {

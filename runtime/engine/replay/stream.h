@@ -28,6 +28,10 @@
 
 namespace reprise {
 
+// What decides how large a recipe is: the shapes of a request's inputs, so that the request has as
+// many bytes, or their values.
+enum class SizedBy { kShapes, kData };
+
 struct StreamOptions {
   HelperPool* cores = nullptr;  // null: replays run on the caller's thread alone, whatever is busy
   int max_threads = 1;          // limit for one replay; the pool gives fewer when it is busy
@@ -36,7 +40,9 @@ struct StreamOptions {
   bool huge_pages = true;
   // That several streams take what they hold from; null: none. Outlives the stream.
   MemoryBudget* memory = nullptr;
-  // Called where the budget has not enough: others may give back what they do not use.
+  // The same for recipes that data decide; null: none.
+  MemoryBudget* data_memory = nullptr;
+  // Called where a budget has not enough: others may give back what they do not use.
   std::function<void()> make_room = [] {};
   // A test mode: see poison.h.
   bool poison = PoisonIsWanted();
@@ -49,8 +55,9 @@ class Stream {
   static absl::StatusOr<std::unique_ptr<Stream>> Create(const StreamOptions& options);
 
   // Makes room for `recipe`: inputs, outputs and arena lie one after another in the stream's block.
-  // Before every replay: a Release in between counts from anew.
-  absl::Status Reserve(const Recipe& recipe);
+  // Before every replay: a Release in between counts from anew. Errors: RESOURCE_EXHAUSTED;
+  // INVALID_ARGUMENT where the memory that data decide never has so much.
+  absl::Status Reserve(const Recipe& recipe, SizedBy sized_by = SizedBy::kShapes);
 
   // The frame of `recipe` on this stream, after Reserve, until the next one is made. `parameters`
   // is the recipe's slot table. Its inputs lie in `inputs()`, each at its slot's offset.
@@ -90,12 +97,18 @@ class Stream {
 
   // Bytes that replays may have made memory since the last Release. From any thread.
   size_t held_bytes() const { return held_; }
+  // The part of them that data have decided: see SizedBy.
+  size_t data_bytes() const { return data_bytes_; }
   // The most that a replay has needed since this was asked last.
   size_t TakeNeededBytes() { return std::exchange(needed_, 0); }
+  // Whether one since this was asked last had a recipe of some size that data decide.
+  bool TakeNeedsData() { return std::exchange(needs_data_, false); }
 
  private:
   // Takes from the budget the part of `bytes` that is not held yet; false: it has too little.
   bool Hold(size_t bytes);
+  // The same of what data decide; OK where it is little.
+  absl::Status HoldData(const Recipe& recipe);
   Stream(Arena arena, const StreamOptions& options) : options_(options), arena_(std::move(arena)) {}
 
   const StreamOptions options_;
@@ -103,8 +116,10 @@ class Stream {
   std::vector<const std::byte*> inputs_;  // the frame's inputs
   std::vector<std::byte*> outputs_;       // the frame's outputs
   size_t needed_ = 0;                     // see TakeNeededBytes
+  bool needs_data_ = false;               // see TakeNeedsData
   Mutex holding_;                         // held to change held_
   std::atomic<size_t> held_{0};
+  std::atomic<size_t> data_bytes_{0};
 };
 
 }  // namespace reprise

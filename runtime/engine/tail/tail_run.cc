@@ -195,10 +195,12 @@ absl::StatusOr<std::vector<Tensor>> TailRun::EvaluateWithin(
   if (!results.ok()) {
     absl::Status status = WithNames(results.status(), names);
     if (most == kMaxResultBytes || !absl::IsResourceExhausted(status)) return status;
-    return WithMessage(
-        status, absl::StrCat(status.message(), "; that is what reprise.max_request_mb leaves"));
+    return WithMessage(status, absl::StrCat(status.message(), "; that is what ",
+                                            context_.control.LimitName(), " leaves"));
   }
-  for (Tensor& result : *results) result = context_.control.Keep(std::move(result));
+  for (Tensor& result : *results) {
+    ASSIGN_OR_RETURN(result, context_.control.Keep(std::move(result), NodeLabel(node)));
+  }
   return results;
 }
 
@@ -308,7 +310,7 @@ absl::Status TailRun::RunLoop(const CutGraph& graph, const EagerNode& node) {
     } else {
       RETURN_IF_ERROR(admit(i - carried.size()));
       ASSIGN_OR_RETURN(Tensor joined, scanned[i - carried.size()].Join());
-      values_[node.outputs[i]] = context_.control.Keep(std::move(joined));
+      ASSIGN_OR_RETURN(values_[node.outputs[i]], context_.control.Keep(std::move(joined), label));
     }
   }
   return absl::OkStatus();
@@ -395,7 +397,7 @@ absl::Status TailRun::RunNodeByNode(const GraphSection& section) {
 
 absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::Choice& choice) {
   const std::shared_ptr<const Recipe>& recipe = choice.recipe;
-  RETURN_IF_ERROR(context_.stream.Reserve(*recipe));
+  RETURN_IF_ERROR(context_.stream.Reserve(*recipe, SizedBy::kData));
   ParameterStore& store = context_.model.owner()->parameters();
   ASSIGN_OR_RETURN(auto parameters, store.TableFor(recipe));
   if (const auto& own = context_.shape.own_values; !own.empty()) {
@@ -422,7 +424,8 @@ absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::
     RETURN_IF_ERROR(
         context_.control.Admit(NumElements(shape) * static_cast<int64_t>(DTypeSize(slot.dtype)),
                                absl::StrCat("'", slot.name, "'")));
-    Tensor value = context_.control.Keep(CopiedOut(slot, shape, frame.outputs[i]));
+    ASSIGN_OR_RETURN(Tensor value, context_.control.Keep(CopiedOut(slot, shape, frame.outputs[i]),
+                                                         absl::StrCat("'", slot.name, "'")));
     if (context_.stream.poisons() &&
         HoldsPoison({static_cast<const char*>(value.data()), value.bytes()})) {
       return absl::InternalError(

@@ -15,6 +15,7 @@ namespace reprise {
 class CapturePool;
 class HelperPool;
 class KernelChoices;
+class MemoryBudget;
 class RecipeStore;
 struct MissRecord;
 struct Recipe;
@@ -33,6 +34,9 @@ struct EngineOptions {
   int64_t eager_cache_bytes = 64 << 20;  // --eager-cache-memory-mb
   // Limits the parameters of all models, as stored and as kernels want them; 0: no limit.
   int64_t parameter_bytes = 0;
+  // What data decide, and not shapes, is taken from it by all requests together: values that a
+  // request makes after a node whose sizes are data. Null: no account. It outlives the engine.
+  MemoryBudget* data_memory = nullptr;
   // Keeps what outlives a restart; null: nothing does. It outlives the engine.
   RecipeStore* store = nullptr;
   // Where captures run; null: on the threads of those who ask. See Engine::Prepare.

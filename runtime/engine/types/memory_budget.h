@@ -3,8 +3,10 @@
 // Threads: all methods from any.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 
 namespace reprise {
 
@@ -20,9 +22,15 @@ class MemoryBudget {
     used_.fetch_sub(bytes);
     return false;
   }
+  // Takes them whatever is left.
+  void Add(int64_t bytes) { used_.fetch_add(bytes); }
   void Give(int64_t bytes) { used_.fetch_sub(bytes); }
 
   int64_t used() const { return used_; }
+  int64_t left() const {
+    return max_bytes_ <= 0 ? std::numeric_limits<int64_t>::max()
+                           : std::max<int64_t>(max_bytes_ - used_, 0);
+  }
   int64_t max_bytes() const { return max_bytes_; }
 
  private:

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
 
 namespace reprise {
 
@@ -16,7 +18,7 @@ absl::Status RunControl::Ended(absl::string_view label) const {
   if (too_much_bytes_ > 0 && !IsOverdue()) {
     return absl::ResourceExhaustedError(absl::StrCat(
         label, ": it needs ", too_much_bytes_.load(), " bytes beside its operands, and ",
-        BytesForOneNode(), " is what reprise.max_request_mb leaves"));
+        BytesForOneNode(), " is what ", LimitName(), " leaves"));
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       label, ": the request has computed for ", taken_ns() / kMillisecond, " ms, the limit is ",
@@ -24,34 +26,55 @@ absl::Status RunControl::Ended(absl::string_view label) const {
 }
 
 int64_t RunControl::BytesLeft(int64_t most) const {
-  if (limits_.max_bytes == 0) return most;
-  return std::clamp<int64_t>(limits_.max_bytes - *made_bytes_, 0, most);
+  if (limits_.max_bytes > 0) most = std::clamp<int64_t>(limits_.max_bytes - *made_bytes_, 0, most);
+  return limits_.all == nullptr ? most : std::min(most, limits_.all->left());
+}
+
+const char* RunControl::LimitName() const {
+  const int64_t own = limits_.max_bytes - *made_bytes_;
+  const bool is_own =
+      limits_.all == nullptr || (limits_.max_bytes > 0 && own < limits_.all->left());
+  return is_own ? "reprise.max_request_mb" : "--data-memory-mb";
 }
 
 int64_t RunControl::BytesForOneNode() const {
   // Where nothing is left nothing is made, either, and the watch's 0 is no limit.
-  return limits_.max_bytes == 0
+  return limits_.max_bytes == 0 && limits_.all == nullptr
              ? 0
              : std::max<int64_t>(BytesLeft(std::numeric_limits<int64_t>::max()), 1);
 }
 
 absl::Status RunControl::Admit(int64_t bytes, absl::string_view what) const {
   if (bytes <= BytesLeft(std::numeric_limits<int64_t>::max())) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      what, " takes ", bytes, " bytes beside ", made_bytes_->load(),
-      " that the request has made, the limit is ", limits_.max_bytes, " (reprise.max_request_mb)"));
+  const std::string taken = absl::StrCat(what, " takes ", bytes, " bytes beside ",
+                                         made_bytes_->load(), " that the request has made, ");
+  if (limits_.max_bytes > 0 && bytes > limits_.max_bytes - *made_bytes_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(taken, "the limit is ", limits_.max_bytes, " (reprise.max_request_mb)"));
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat(taken, "all requests have made ", limits_.all->used(), ", their limit is ",
+                   limits_.all->max_bytes(), " (--data-memory-mb)"));
 }
 
-Tensor RunControl::Keep(Tensor made) {
+absl::StatusOr<Tensor> RunControl::Keep(Tensor made, absl::string_view what) {
   const auto bytes = static_cast<int64_t>(made.bytes());
-  if (bytes == 0 || limits_.max_bytes == 0) return made;
+  if (bytes == 0 || (limits_.max_bytes == 0 && limits_.all == nullptr)) return made;
+  if (limits_.all != nullptr && !limits_.all->Take(bytes)) {
+    RETURN_IF_ERROR(Admit(bytes, what));
+    // What others held has gone meanwhile: it is there already, and a moment's excess at the most.
+    limits_.all->Add(bytes);
+  }
   const void* const data = made.data();
   const DType dtype = made.dtype();
   Shape shape = made.shape();
   *made_bytes_ += bytes;
+  most_bytes_ = std::max<int64_t>(most_bytes_, *made_bytes_);
   // Where there is no memory for it, the pointer calls this at once.
-  const auto give_back = [account = made_bytes_, bytes, kept = std::move(made)](const void*) {
+  const auto give_back = [account = made_bytes_, all = limits_.all, bytes,
+                          kept = std::move(made)](const void*) {
     *account -= bytes;
+    if (all != nullptr) all->Give(bytes);
   };
   return Tensor(dtype, std::move(shape), std::shared_ptr<const void>(data, give_back));
 }

@@ -20,6 +20,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/stop_flag.h"
 #include "runtime/base/work_watch.h"
+#include "runtime/engine/types/memory_budget.h"
 #include "runtime/graph/tensor.h"
 
 namespace reprise {
@@ -29,6 +30,8 @@ class RunControl {
   struct Limits {
     int64_t max_ns = 0;     // time to compute; 0: no limit
     int64_t max_bytes = 0;  // that live at once; 0: no limit
+    // That all runs together take what they make from; null: none. Outlives what Keep returns.
+    MemoryBudget* all = nullptr;
   };
   // `stop`: set when nobody waits for the run any more; null: somebody does.
   RunControl(const Clock& clock, const Limits& limits, const StopFlag* stop = nullptr)
@@ -59,8 +62,13 @@ class RunControl {
   int64_t BytesForOneNode() const;
   // RESOURCE_EXHAUSTED where `what`, which takes `bytes`, is more than is left.
   absl::Status Admit(int64_t bytes, absl::string_view what) const;
-  // `made` counts until its last copy is gone.
-  Tensor Keep(Tensor made);
+  // `made` counts until its last copy is gone. RESOURCE_EXHAUSTED where other runs have taken
+  // meanwhile what was left for `what`.
+  absl::StatusOr<Tensor> Keep(Tensor made, absl::string_view what);
+  // The setting that BytesLeft is bounded by.
+  const char* LimitName() const;
+  // The most that has been kept at once.
+  int64_t most_bytes() const { return most_bytes_; }
 
   // The work of one node asks for `bytes` beside its operands, which is too much: it ends for that.
   void NoteTooMuch(int64_t bytes) const { too_much_bytes_ = bytes; }
@@ -72,6 +80,7 @@ class RunControl {
   const StopFlag& stop_;
   int64_t begin_ns_ = 0;
   mutable std::atomic<int64_t> too_much_bytes_{0};  // 0: no node has asked for too much
+  int64_t most_bytes_ = 0;
   const std::shared_ptr<std::atomic<int64_t>> made_bytes_ =
       std::make_shared<std::atomic<int64_t>>(0);
 };

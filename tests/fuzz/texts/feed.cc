@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "server/text/tokenizer.h"
 #include "tests/fuzz/texts/seeds.h"
 
@@ -114,7 +115,11 @@ absl::Status FeedText(absl::string_view bytes) {
                                  .truncation = static_cast<Truncation>(byte(2) % 3),
                                  .max_tokens = byte(3) % 32 + (byte(2) % 3 == 0 ? 0 : 4),
                                  .most_tokens = byte(3) < 128 ? 0 : 256,
-                                 .time_ns = kMostTimeNs};
+                                 .go_on = [end_ns = SteadyClock().NowNs() + kMostTimeNs] {
+                                   return SteadyClock().NowNs() < end_ns
+                                              ? absl::OkStatus()
+                                              : absl::DeadlineExceededError("the time is over");
+                                 }};
   absl::string_view text = bytes.substr(kHead);
   std::optional<absl::string_view> pair;
   if (const size_t zero = text.find('\0'); byte(2) >= 128 && zero != text.npos) {

@@ -1,31 +1,30 @@
 //! One text, or a pair of texts, as ids.
 //!
-//! This is `TokenizerImpl::encode` step by step, with three differences: a deadline and a limit of tokens
-//! are looked at between words, a text that is too long is an error unless truncation was asked for,
-//! and what is cut off is dropped rather than kept as overflowing encodings.
+//! This is `TokenizerImpl::encode` step by step, with these differences: a text that is too long is an
+//! error unless truncation was asked for, what is cut off is dropped rather than kept as overflowing
+//! encodings, and words whose tokens would be cut off are not tokenized.
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
 
 use tokenizers::{
-    AddedVocabulary, Encoding, Model, OffsetType, PostProcessor, PreTokenizer, Tokenizer,
+    AddedVocabulary, Encoding, Model, ModelWrapper, NormalizedString, OffsetType, PostProcessor,
+    PreTokenizer, Token,
 };
 
 use crate::load::Loaded;
 use crate::lower::Lowered;
-use crate::{Failure, DEADLINE_EXCEEDED, INTERNAL, RESOURCE_EXHAUSTED};
+use crate::patterns::LONGEST_TEXT;
+use crate::{Failure, INTERNAL};
 
 pub const TRUNCATE_NONE: i32 = 0;
-#[allow(dead_code)]
 pub const TRUNCATE_RIGHT: i32 = 1;
 pub const TRUNCATE_LEFT: i32 = 2;
 
 pub const OFFSETS_NONE: i32 = 0;
-pub const OFFSETS_BYTES: i32 = 1;
 pub const OFFSETS_CHARS: i32 = 2;
 
-/// Words between two looks at the clock: a word takes about a microsecond.
-const WORDS_A_LOOK: usize = 64;
+/// A text that is too long and may not be cut is counted up to this many times what the model takes.
+const CONTEXTS_COUNTED: usize = 4;
 
 #[repr(C)]
 pub struct EncodeOptions {
@@ -36,8 +35,6 @@ pub struct EncodeOptions {
     pub max_tokens: usize,
     /// Tokens of all texts together before truncation; 0: no limit.
     pub most_tokens: usize,
-    /// Nanoseconds that are left; 0: no deadline.
-    pub time_ns: u64,
 }
 
 /// Arrays of `count` elements; `offsets` has two for each, or is null.
@@ -48,47 +45,40 @@ pub struct Encoded {
     pub type_ids: *const u32,
     pub special: *const u32,
     pub offsets: *const usize,
-    /// How many tokens there were before truncation, special ones included.
+    /// How many tokens there were before truncation, special ones included; of words that were not
+    /// tokenized none are counted.
     pub full_count: usize,
     owner: *mut Kept,
 }
 
 struct Kept {
     encoding: Encoding,
-    offsets: Vec<usize>,
+    offsets: Option<Vec<usize>>,
 }
 
-struct Limits {
-    deadline: Option<Instant>,
-    most_tokens: usize,
+/// The tokens of one text that are made.
+struct Count {
     tokens: Cell<usize>,
-    words: Cell<usize>,
+    /// Once there are so many, no more are needed: the words that follow are left out.
+    enough: usize,
+    /// More are an error; 0: no limit.
+    most: usize,
 }
 
-impl Limits {
-    fn count_word(&self, tokens: usize) -> Result<(), Failure> {
-        self.tokens.set(self.tokens.get() + tokens);
-        if self.most_tokens > 0 && self.tokens.get() > self.most_tokens {
-            return Err(Failure::new(
-                RESOURCE_EXHAUSTED,
-                format!("a text has more than {} tokens", self.most_tokens),
-            ));
-        }
-        self.words.set(self.words.get() + 1);
-        if self.words.get() % WORDS_A_LOOK == 0 {
-            self.look()?;
-        }
-        Ok(())
+impl Count {
+    fn is_enough(&self) -> bool {
+        self.tokens.get() >= self.enough
     }
 
-    fn look(&self) -> Result<(), Failure> {
-        match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => Err(Failure::new(
-                DEADLINE_EXCEEDED,
-                format!("the deadline passed after {} tokens of the text", self.tokens.get()),
-            )),
-            _ => Ok(()),
+    fn add(&self, tokens: usize) -> Result<(), Failure> {
+        self.tokens.set(self.tokens.get() + tokens);
+        if self.most > 0 && self.tokens.get() > self.most {
+            return Err(Failure::invalid(format!(
+                "the text has more than {} tokens, {} are the most that are read",
+                self.most, self.most
+            )));
         }
+        Ok(())
     }
 }
 
@@ -104,37 +94,68 @@ fn failure(error: AnyError) -> Failure {
 
 fn offset_type(options: &EncodeOptions, pair: bool) -> OffsetType {
     match options.offsets {
-        OFFSETS_CHARS => OffsetType::Char,
-        OFFSETS_BYTES => OffsetType::Byte,
         // Without offsets the library forgets which text a token is of as well.
-        _ if pair => OffsetType::Byte,
-        _ => OffsetType::None,
+        OFFSETS_NONE if !pair => OffsetType::None,
+        // In characters: see `in_characters`.
+        _ => OffsetType::Byte,
     }
 }
 
+fn tokens_of(loaded: &Loaded, word: &NormalizedString) -> tokenizers::Result<Vec<Token>> {
+    let model = loaded.tokenizer.get_model();
+    if let (Some(long_words), ModelWrapper::WordPiece(pieces)) = (&loaded.long_words, model) {
+        if let Some(tokens) = long_words.tokenize(pieces, word.get()) {
+            return Ok(tokens);
+        }
+    }
+    model.tokenize(word.get())
+}
+
 fn encode_one(
-    tokenizer: &Tokenizer,
+    loaded: &Loaded,
     text: &str,
     type_id: u32,
     offsets: OffsetType,
-    limits: &Limits,
+    count: &Count,
 ) -> Result<Encoding, Failure> {
+    if let (Some(pattern), true) = (&loaded.unbounded_pattern, text.len() > LONGEST_TEXT) {
+        return Err(Failure::invalid(format!(
+            "a text has {} bytes, it may have {}: the tokenizer's pattern {} looks around without bound",
+            text.len(),
+            LONGEST_TEXT,
+            pattern
+        )));
+    }
+    let tokenizer = &loaded.tokenizer;
     let added: &AddedVocabulary = tokenizer.get_added_vocabulary();
     let mut pieces = added.extract_and_normalize(tokenizer.get_normalizer(), text);
-    limits.look()?;
     if let Some(pre_tokenizer) = tokenizer.get_pre_tokenizer() {
         pre_tokenizer.pre_tokenize(&mut pieces).map_err(failure)?;
-        limits.look()?;
     }
-    let model = tokenizer.get_model();
     pieces
-        .tokenize(|normalized| {
-            let tokens = model.tokenize(normalized.get())?;
-            limits.count_word(tokens.len())?;
+        .tokenize(|word| {
+            if count.is_enough() {
+                return Ok(vec![]);
+            }
+            let tokens = tokens_of(loaded, word)?;
+            count.add(tokens.len())?;
             Ok(tokens)
         })
         .map_err(failure)?;
     pieces.into_encoding(None, type_id, offsets).map_err(failure)
+}
+
+/// How many tokens of the text are needed, where `most` are kept of it and of `first` tokens before it.
+fn enough(options: &EncodeOptions, most: usize, first: Option<usize>) -> usize {
+    if options.max_tokens == 0 || options.most_tokens > 0 {
+        return usize::MAX;
+    }
+    match (options.truncate, first) {
+        (TRUNCATE_NONE, _) => options.max_tokens.saturating_mul(CONTEXTS_COUNTED),
+        // Which of two texts is longer decides how much stays of each.
+        (TRUNCATE_RIGHT, first) => most.max(first.unwrap_or(0)).saturating_add(1),
+        _ => usize::MAX,
+    }
 }
 
 /// The first or the last `count` tokens.
@@ -176,10 +197,12 @@ fn longest_first(first: usize, second: usize, most: usize) -> (usize, usize) {
     }
 }
 
-fn too_long(full: usize, most: usize) -> Failure {
+fn too_long(full: usize, counted_all: bool, most: usize) -> Failure {
     Failure::invalid(format!(
-        "the text has {} tokens, the model takes {}; ask for truncation or send less",
-        full, most
+        "the text has {}{} tokens, the model takes {}; ask for truncation or send less",
+        if counted_all { "" } else { "more than " },
+        full,
+        most
     ))
 }
 
@@ -190,47 +213,68 @@ pub fn encode(
     options: &EncodeOptions,
 ) -> Result<Encoded, Failure> {
     if !loaded.lower {
-        let encoding = encoded(&loaded.tokenizer, text, pair, options)?;
-        return Ok(hand_out(encoding, options, None));
+        let (encoding, full_count) = encoded(loaded, text, pair, options)?;
+        let offsets = offsets_of(&encoding, options, text, pair);
+        return Ok(hand_out(encoding, offsets, full_count));
     }
-    let (text, pair) = (Lowered::of(text), pair.map(Lowered::of));
-    let second = pair.as_ref().map(|pair| pair.text.as_str());
-    let encoding = encoded(&loaded.tokenizer, &text.text, second, options)?;
-    Ok(hand_out(encoding, options, Some((&text, pair.as_ref()))))
+    let (first, second) = (Lowered::of(text), pair.map(Lowered::of));
+    let pair = second.as_ref().map(|pair| pair.text.as_str());
+    let (encoding, full_count) = encoded(loaded, &first.text, pair, options)?;
+    let mut offsets = offsets_of(&encoding, options, &first.text, pair);
+    if let Some(offsets) = &mut offsets {
+        for (token, range) in offsets.chunks_exact_mut(2).enumerate() {
+            let lowered = match encoding.token_to_sequence(token) {
+                Some(0) => Some(&first),
+                Some(_) => second.as_ref(),
+                None => None,
+            };
+            if let Some(lowered) = lowered {
+                let in_bytes = options.offsets != OFFSETS_CHARS;
+                (range[0], range[1]) = lowered.range(range[0], range[1], in_bytes);
+            }
+        }
+    }
+    Ok(hand_out(encoding, offsets, full_count))
 }
 
 /// The tokens, and how many there were before truncation.
 fn encoded(
-    tokenizer: &Tokenizer,
+    loaded: &Loaded,
     text: &str,
     pair: Option<&str>,
     options: &EncodeOptions,
 ) -> Result<(Encoding, usize), Failure> {
-    let limits = Limits {
-        deadline: (options.time_ns > 0)
-            .then(|| Instant::now().checked_add(Duration::from_nanos(options.time_ns)))
-            .flatten(),
-        most_tokens: options.most_tokens,
-        tokens: Cell::new(0),
-        words: Cell::new(0),
-    };
-    let offsets = offset_type(options, pair.is_some());
-    let mut first = encode_one(tokenizer, text, 0, offsets, &limits)?;
-    let mut second =
-        pair.map(|text| encode_one(tokenizer, text, 1, offsets, &limits)).transpose()?;
+    let tokenizer = &loaded.tokenizer;
     let add_special = options.add_special != 0;
     let special = match (add_special, tokenizer.get_post_processor()) {
-        (true, Some(processor)) => processor.added_tokens(second.is_some()),
+        (true, Some(processor)) => processor.added_tokens(pair.is_some()),
         _ => 0,
     };
+    let most = options.max_tokens.saturating_sub(special);
+    let counted = |tokens, enough| Count { tokens: Cell::new(tokens), enough, most: options.most_tokens };
+    let offsets = offset_type(options, pair.is_some());
+    // Of a pair the first text is needed whole: see `enough`.
+    let count = counted(0, match pair {
+        None => enough(options, most, None),
+        Some(_) => usize::MAX,
+    });
+    let mut first = encode_one(loaded, text, 0, offsets, &count)?;
+    let mut counted_all = !count.is_enough();
+    let mut second = None;
+    if let Some(pair) = pair {
+        let first_count = first.get_ids().len();
+        let before = if options.most_tokens > 0 { count.tokens.get() } else { 0 };
+        let count = counted(before, enough(options, most, Some(first_count)));
+        second = Some(encode_one(loaded, pair, 1, offsets, &count)?);
+        counted_all = !count.is_enough();
+    }
     let second_count = second.as_ref().map_or(0, |encoding| encoding.get_ids().len());
     let full_count = first.get_ids().len() + second_count + special;
     if options.max_tokens > 0 && full_count > options.max_tokens {
         if options.truncate == TRUNCATE_NONE || special >= options.max_tokens {
-            return Err(too_long(full_count, options.max_tokens));
+            return Err(too_long(full_count, counted_all, options.max_tokens));
         }
         let left = options.truncate == TRUNCATE_LEFT;
-        let most = options.max_tokens - special;
         let (keep, keep_second) = longest_first(first.get_ids().len(), second_count, most);
         first = cut(&first, keep, left);
         second = second.map(|encoding| cut(&encoding, keep_second, left));
@@ -239,34 +283,86 @@ fn encoded(
     Ok((encoding, full_count))
 }
 
-/// `lowered`: the texts, where they were lowered before they became tokens.
-fn hand_out(
-    (encoding, full_count): (Encoding, usize),
+/// The offsets that are asked for, of the texts as the tokenizer got them.
+fn offsets_of(
+    encoding: &Encoding,
     options: &EncodeOptions,
-    lowered: Option<(&Lowered, Option<&Lowered>)>,
-) -> Encoded {
-    let with_offsets = options.offsets != OFFSETS_NONE;
-    let in_bytes = options.offsets == OFFSETS_BYTES;
-    let mut offsets = Vec::new();
-    if with_offsets {
-        offsets.reserve(2 * encoding.get_offsets().len());
-        for (token, (start, end)) in encoding.get_offsets().iter().enumerate() {
-            let text = lowered.and_then(|(first, second)| match encoding.token_to_sequence(token)? {
-                0 => Some(first),
-                _ => second,
-            });
-            let (start, end) =
-                text.map_or((*start, *end), |text| text.range(*start, *end, in_bytes));
-            offsets.extend([start, end]);
-        }
+    text: &str,
+    pair: Option<&str>,
+) -> Option<Vec<usize>> {
+    match options.offsets {
+        OFFSETS_NONE => None,
+        OFFSETS_CHARS => Some(in_characters(encoding, text, pair.unwrap_or(""))),
+        _ => Some(encoding.get_offsets().iter().flat_map(|(start, end)| [*start, *end]).collect()),
     }
+}
+
+/// The offsets of `encoding`, which are bytes of the two texts, in characters.
+fn in_characters(encoding: &Encoding, first: &str, second: &str) -> Vec<usize> {
+    let texts = [Characters::of(first), Characters::of(second)];
+    let ids = encoding.get_sequence_ids();
+    encoding
+        .get_offsets()
+        .iter()
+        .zip(ids)
+        .flat_map(|((start, end), id)| match id {
+            Some(id) => [texts[id.min(1)].of_byte(*start), texts[id.min(1)].of_byte(*end)],
+            None => [*start, *end],
+        })
+        .collect()
+}
+
+/// Counts the characters of a text in front of a byte.
+struct Characters<'a> {
+    text: &'a [u8],
+    /// Characters that begin in front of each block of bytes; empty: every byte is one.
+    blocks: Vec<u32>,
+}
+
+impl<'a> Characters<'a> {
+    const BLOCK: usize = 64;
+
+    fn begins(bytes: &[u8]) -> usize {
+        bytes.iter().filter(|byte| (**byte & 0xc0) != 0x80).count()
+    }
+
+    fn of(text: &'a str) -> Self {
+        let bytes = text.as_bytes();
+        let mut blocks = Vec::new();
+        if !text.is_ascii() {
+            let mut before = 0;
+            for block in bytes.chunks(Self::BLOCK) {
+                blocks.push(before as u32);
+                before += Self::begins(block);
+            }
+            blocks.push(before as u32);
+        }
+        Characters { text: bytes, blocks }
+    }
+
+    /// Characters that begin in front of byte `at`.
+    fn begun(&self, at: usize) -> usize {
+        if self.blocks.is_empty() || at > self.text.len() {
+            return at;
+        }
+        let block = at / Self::BLOCK;
+        self.blocks[block] as usize + Self::begins(&self.text[block * Self::BLOCK..at])
+    }
+
+    /// The character that byte `at` is of; at the end how many there are.
+    fn of_byte(&self, at: usize) -> usize {
+        if at >= self.text.len() { self.begun(at) } else { self.begun(at + 1) - 1 }
+    }
+}
+
+fn hand_out(encoding: Encoding, offsets: Option<Vec<usize>>, full_count: usize) -> Encoded {
     let kept = Box::new(Kept { encoding, offsets });
     let encoded = Encoded {
         count: kept.encoding.get_ids().len(),
         ids: kept.encoding.get_ids().as_ptr(),
         type_ids: kept.encoding.get_type_ids().as_ptr(),
         special: kept.encoding.get_special_tokens_mask().as_ptr(),
-        offsets: if with_offsets { kept.offsets.as_ptr() } else { std::ptr::null() },
+        offsets: kept.offsets.as_ref().map_or(std::ptr::null(), |offsets| offsets.as_ptr()),
         full_count,
         owner: std::ptr::null_mut(),
     };

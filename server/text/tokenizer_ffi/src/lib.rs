@@ -1,29 +1,36 @@
 //! Tokenizers behind a small C interface; its contract is in `server/text/tokenizer_ffi.h`.
 //!
-//! Nothing unwinds across it: every entry runs its work in `guarded`, which turns an error or a panic
-//! into a code and a message. Memory that is handed out is freed by the function that the header names.
+//! Nothing unwinds across it, and nothing ends the process: every entry runs its work in `guarded`, which
+//! turns an error, a panic or the want of memory into a code and a message (`heap.rs`). Memory that is handed
+//! out is freed by the function that the header names.
+
+#![feature(alloc_error_hook)]
 
 mod added;
 mod bpe_files;
 mod classes;
 mod encode;
+mod heap;
 mod load;
 mod lower;
+mod patterns;
 mod sentencepiece;
 mod template;
 mod wordpiece;
 
 use std::ffi::c_char;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::Once;
 
-use encode::{Encoded, EncodeOptions};
+use encode::{EncodeOptions, Encoded};
+use heap::{watched, Watch};
 use load::Loaded;
 use tokenizers::ModelWrapper;
 
+#[global_allocator]
+static HEAP: heap::Heap = heap::Heap;
+
 /// The codes are those of absl::StatusCode.
 pub const INVALID_ARGUMENT: i32 = 3;
-pub const DEADLINE_EXCEEDED: i32 = 4;
 pub const RESOURCE_EXHAUSTED: i32 = 8;
 pub const UNIMPLEMENTED: i32 = 12;
 pub const INTERNAL: i32 = 13;
@@ -87,25 +94,20 @@ pub fn utf8<'a>(bytes: &'a [u8], name: &str) -> Result<&'a str, Failure> {
     })
 }
 
-/// Runs `work`; its error, or its panic as INTERNAL, goes to `error`, and its code is returned.
-fn guarded(error: *mut Text, work: impl FnOnce() -> Result<(), Failure>) -> i32 {
-    static QUIET: Once = Once::new();
-    // A panic is told to the caller alone; the default hook would write it to the log's stream.
-    QUIET.call_once(|| std::panic::set_hook(Box::new(|_| {})));
-    let failure = match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(())) => return 0,
-        Ok(Err(failure)) => failure,
-        Err(panic) => {
-            let what = panic
-                .downcast_ref::<String>()
-                .cloned()
-                .or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()))
-                .unwrap_or_else(|| "no message".to_string());
-            Failure::new(INTERNAL, format!("the tokenizer failed: {}", what))
+/// Runs `work`, within `watch` where there is one; its error goes to `error`, and its code is returned.
+unsafe fn guarded(
+    watch: *const Watch,
+    error: *mut Text,
+    work: impl FnOnce() -> Result<(), Failure>,
+) -> i32 {
+    const FREE: Watch = Watch { max_bytes: 0, ends: None, context: std::ptr::null_mut() };
+    match watched(watch.as_ref().copied().unwrap_or(FREE), work) {
+        Ok(()) => 0,
+        Err(failure) => {
+            hand_out(failure.message, error);
+            failure.code
         }
-    };
-    hand_out(failure.message, error);
-    failure.code
+    }
 }
 
 /// Bytes that a caller lends.
@@ -138,10 +140,11 @@ pub struct TokenizerFiles {
 #[no_mangle]
 pub unsafe extern "C" fn reprise_tokenizer_load(
     files: *const TokenizerFiles,
+    watch: *const Watch,
     out: *mut *mut Loaded,
     error: *mut Text,
 ) -> i32 {
-    guarded(error, || {
+    guarded(watch, error, || {
         let files = &*files;
         let loaded = load::load(&load::Files {
             kind: files.kind,
@@ -177,10 +180,11 @@ pub unsafe extern "C" fn reprise_tokenizer_encode(
     pair: *const c_char,
     pair_size: usize,
     options: *const EncodeOptions,
+    watch: *const Watch,
     out: *mut Encoded,
     error: *mut Text,
 ) -> i32 {
-    guarded(error, || {
+    guarded(watch, error, || {
         let text = utf8(lent(text, size), "the text")?;
         let pair = if pair.is_null() {
             None
@@ -207,10 +211,11 @@ pub unsafe extern "C" fn reprise_tokenizer_decode(
     ids: *const u32,
     count: usize,
     skip_special: i32,
+    watch: *const Watch,
     out: *mut Text,
     error: *mut Text,
 ) -> i32 {
-    guarded(error, || {
+    guarded(watch, error, || {
         let ids = if count == 0 { &[] } else { std::slice::from_raw_parts(ids, count) };
         let text = (*tokenizer)
             .tokenizer
@@ -232,7 +237,7 @@ pub unsafe extern "C" fn reprise_tokenizer_token(
     out: *mut Text,
     error: *mut Text,
 ) -> i32 {
-    guarded(error, || {
+    guarded(std::ptr::null(), error, || {
         hand_out((*tokenizer).tokenizer.id_to_token(id).unwrap_or_default(), out);
         Ok(())
     })
@@ -249,7 +254,7 @@ pub unsafe extern "C" fn reprise_tokenizer_id(
     size: usize,
 ) -> i64 {
     let mut id = -1;
-    guarded(std::ptr::null_mut(), || {
+    guarded(std::ptr::null(), std::ptr::null_mut(), || {
         let token = utf8(lent(token, size), "the token")?;
         id = (*tokenizer).tokenizer.token_to_id(token).map_or(-1, i64::from);
         Ok(())
@@ -264,7 +269,7 @@ pub unsafe extern "C" fn reprise_tokenizer_id(
 #[no_mangle]
 pub unsafe extern "C" fn reprise_tokenizer_size(tokenizer: *const Loaded) -> usize {
     let mut size = 0;
-    guarded(std::ptr::null_mut(), || {
+    guarded(std::ptr::null(), std::ptr::null_mut(), || {
         size = (*tokenizer).tokenizer.get_vocab_size(true);
         Ok(())
     });
@@ -291,7 +296,7 @@ pub unsafe extern "C" fn reprise_tokenizer_marks(
     prefix: *mut Text,
     unknown: *mut Text,
 ) -> i32 {
-    guarded(std::ptr::null_mut(), || {
+    guarded(std::ptr::null(), std::ptr::null_mut(), || {
         let loaded = &*tokenizer;
         let mark = match loaded.tokenizer.get_model() {
             ModelWrapper::WordPiece(model) => Some(model.continuing_subword_prefix.clone()),

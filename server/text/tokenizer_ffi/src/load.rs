@@ -5,7 +5,8 @@ use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Tokenizer
 
 use crate::added::{self, Wanted};
 use crate::classes::family;
-use crate::{bpe_files, sentencepiece, utf8, wordpiece, Failure};
+use crate::wordpiece::LongWords;
+use crate::{bpe_files, patterns, sentencepiece, utf8, wordpiece, Failure};
 
 pub const TOKENIZER_JSON: i32 = 0;
 pub const VOCAB_TXT: i32 = 1;
@@ -21,6 +22,9 @@ pub struct Loaded {
     pub truncates_left: bool,
     /// The token of what no other token has; empty where there is none.
     pub unknown: String,
+    pub long_words: Option<LongWords>,
+    /// A pattern for which texts have to be short.
+    pub unbounded_pattern: Option<String>,
 }
 
 /// The texts of the files; each but `data` may be empty.
@@ -159,7 +163,16 @@ pub fn load(files: &Files) -> Result<Loaded, Failure> {
         }
     }
     let unknown = config.named("unk_token").unwrap_or_else(|| unknown_of(tokenizer.get_model()));
-    Ok(Loaded { tokenizer, lower: files.lower, truncates_left, unknown })
+    let long_words = match tokenizer.get_model() {
+        ModelWrapper::WordPiece(model) => Some(LongWords::of(model)),
+        _ => None,
+    };
+    let unbounded_pattern = tokenizer
+        .get_normalizer()
+        .and_then(patterns::unbounded_in)
+        .or_else(|| tokenizer.get_pre_tokenizer().and_then(patterns::unbounded_in));
+    let lower = files.lower;
+    Ok(Loaded { tokenizer, lower, truncates_left, unknown, long_words, unbounded_pattern })
 }
 
 fn unknown_of(model: &ModelWrapper) -> String {

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use serde_json::{json, Value};
+use tokenizers::models::wordpiece::WordPiece;
+use tokenizers::{Model, Token};
 
 use crate::classes::Family;
 use crate::load::Config;
 use crate::template::{special_token, template};
-use crate::Failure;
+use crate::{heap, Failure};
 
 /// The special tokens of a class, by the names that files give them.
 const BERT: [(&str, &str); 5] = [
@@ -90,4 +92,62 @@ pub fn from_vocab(text: &str, family: Family, config: &Config) -> Result<Value, 
             "vocab": vocab,
         },
     }))
+}
+
+/// Words of many letters, for a tokenizer whose limit of letters lets them through: the library looks up
+/// every end of what is left of a word, so that a word takes the square of its letters, and more. No end
+/// beyond the longest token can be found; the tokens are the same.
+pub struct LongWords {
+    longest_token: usize,
+    /// Words of fewer bytes are left to the library.
+    least: usize,
+}
+
+impl LongWords {
+    pub fn of(model: &WordPiece) -> Self {
+        let longest_token = model.get_vocab().keys().map(String::len).max().unwrap_or(0);
+        LongWords { longest_token, least: (4 * longest_token).max(256) }
+    }
+
+    /// The tokens of a word; None: it is for the library.
+    pub fn tokenize(&self, model: &WordPiece, word: &str) -> Option<Vec<Token>> {
+        if word.len() < self.least || word.chars().count() > model.max_input_chars_per_word {
+            return None;
+        }
+        let mut tokens = Vec::new();
+        let mut start = 0;
+        let mut piece = String::new();
+        while start < word.len() {
+            heap::look();
+            let prefix = if start > 0 { model.continuing_subword_prefix.as_str() } else { "" };
+            let most = self.longest_token.saturating_sub(prefix.len());
+            piece.clear();
+            piece.push_str(prefix);
+            piece.push_str(&word[start..start + floor_char_boundary(&word[start..], most)]);
+            let id = loop {
+                if piece.len() <= prefix.len() {
+                    return self.unknown(model, word);
+                }
+                if let Some(id) = model.token_to_id(&piece) {
+                    break id;
+                }
+                piece.pop();
+            };
+            let end = start + piece.len() - prefix.len();
+            tokens.push(Token { id, value: piece.clone(), offsets: (start, end) });
+            start = end;
+        }
+        Some(tokens)
+    }
+
+    /// A word with a part that no token is, is the unknown one as a whole.
+    fn unknown(&self, model: &WordPiece, word: &str) -> Option<Vec<Token>> {
+        let id = model.token_to_id(&model.unk_token)?;
+        Some(vec![Token { id, value: model.unk_token.clone(), offsets: (0, word.len()) }])
+    }
+}
+
+/// The largest boundary of a character in `text` that is at most `at`.
+fn floor_char_boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }

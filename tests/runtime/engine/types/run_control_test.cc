@@ -54,7 +54,7 @@ TEST(RunControlTest, ANodeMayHoldWhatIsLeftForItself) {
   FakeClock clock;
   RunControl control(clock, {.max_bytes = 100});
   EXPECT_EQ(control.BytesForOneNode(), 100);
-  const Tensor made = control.Keep(Bytes(60));
+  const Tensor made = *control.Keep(Bytes(60), "'a'");
   EXPECT_EQ(control.BytesForOneNode(), 40);
   control.NoteTooMuch(70);
   const absl::Status ended = control.Ended("DFT 'd'");
@@ -79,7 +79,7 @@ TEST(RunControlTest, WhatIsMadeCountsUntilItsLastCopyIsGone) {
   FakeClock clock;
   std::optional<RunControl> control;
   control.emplace(clock, RunControl::Limits{.max_bytes = 100});
-  std::optional<Tensor> one = control->Keep(Bytes(60));
+  std::optional<Tensor> one = *control->Keep(Bytes(60), "'a'");
   EXPECT_EQ(control->BytesLeft(1000), 40);
   EXPECT_EQ(control->BytesLeft(30), 30);
   std::optional<Tensor> copy = one;
@@ -95,9 +95,35 @@ TEST(RunControlTest, WhatIsMadeCountsUntilItsLastCopyIsGone) {
   copy.reset();
   EXPECT_EQ(control->BytesLeft(1000), 100);
   // An answer may outlive the run.
-  const Tensor last = control->Keep(Bytes(8));
+  const Tensor last = *control->Keep(Bytes(8), "'last'");
   control.reset();
   EXPECT_EQ(last.span<uint8_t>()[7], 7);
+}
+
+TEST(RunControlTest, AllRunsTakeFromOneAccount) {
+  FakeClock clock;
+  MemoryBudget all(100);
+  RunControl one(clock, {.max_bytes = 80, .all = &all});
+  RunControl other(clock, {.max_bytes = 80, .all = &all});
+  std::optional<Tensor> made = *one.Keep(Bytes(60), "'a'");
+  EXPECT_EQ(all.used(), 60);
+  EXPECT_EQ(other.BytesLeft(1000), 40);
+  EXPECT_EQ(other.BytesForOneNode(), 40);
+  EXPECT_EQ(one.BytesLeft(1000), 20);
+  EXPECT_STREQ(one.LimitName(), "reprise.max_request_mb");
+  EXPECT_STREQ(other.LimitName(), "--data-memory-mb");
+  const absl::Status much = other.Admit(41, "'big'");
+  EXPECT_TRUE(absl::IsResourceExhausted(much));
+  EXPECT_EQ(much.message(),
+            "'big' takes 41 bytes beside 0 that the request has made, all requests have made 60, "
+            "their limit is 100 (--data-memory-mb)");
+  // What another run has taken since it was admitted.
+  EXPECT_EQ(other.Keep(Bytes(41), "'big'").status(), much);
+  EXPECT_EQ(all.used(), 60);
+  made.reset();
+  EXPECT_EQ(all.used(), 0);
+  EXPECT_TRUE(other.Keep(Bytes(41), "'big'").ok());
+  EXPECT_EQ(other.most_bytes(), 41);
 }
 
 }  // namespace
