@@ -27,7 +27,7 @@ struct TextEncoding {
   const TextModel& model;
   TextThreads* threads = nullptr;  // whose memory texts take; null: no account
   ModelEvents* events = nullptr;   // told of each text; null: nothing is
-  absl::string_view prompt;        // in front of each text
+  absl::string_view prompt;        // put before each text
   TextQuestion question;
 };
 

@@ -18,7 +18,7 @@
 namespace reprise {
 namespace {
 
-// What the request of ids points into, until it is answered.
+// Owns the values that the request of ids points into, until it is answered.
 struct TokenizedRequest {
   std::vector<TextTokens> rows;
   TokenInputs inputs;

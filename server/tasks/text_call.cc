@@ -19,7 +19,7 @@ constexpr int64_t kMostInFlight = 256;
 
 // The time of a call's turn on a thread of texts: other calls go on between its turns.
 constexpr int64_t kTurnNs = 50'000'000;
-// What an item takes beside its text: its answer's place, and its own.
+// The bytes of an item next to its text: its answer's place, and its own.
 constexpr int64_t kItemBytes = 512;
 // An answer's number as float32, and as the digits of its JSON.
 constexpr int64_t kBytesPerNumber = 16;

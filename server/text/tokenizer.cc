@@ -46,7 +46,7 @@ class LibraryWatch {
   LibraryWatch& operator=(const LibraryWatch&) = delete;
 
   const reprise_watch* get() const { return &watch_; }
-  // What the library returned as a status.
+  // Returns the code of the library as a status.
   absl::Status StatusOf(int32_t code, const LibraryText& error) const {
     if (code == 0) return absl::OkStatus();
     if (!ended_.ok()) return ended_;

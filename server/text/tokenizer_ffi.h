@@ -82,8 +82,8 @@ struct reprise_tokenizer_files {
 /* Errors: INVALID_ARGUMENT naming the file; UNIMPLEMENTED naming a class of tokenizers, or a member
  * of a file, that is not known. */
 int32_t reprise_tokenizer_load(const struct reprise_tokenizer_files* files,
-                               const struct reprise_watch* watch,
-                               struct reprise_tokenizer** out, struct reprise_text* error);
+                               const struct reprise_watch* watch, struct reprise_tokenizer** out,
+                               struct reprise_text* error);
 void reprise_tokenizer_free(struct reprise_tokenizer* tokenizer);
 
 /* `pair` is null where there is no second text. Errors: INVALID_ARGUMENT for what is no UTF-8 or

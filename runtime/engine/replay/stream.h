@@ -28,8 +28,8 @@
 
 namespace reprise {
 
-// What decides how large a recipe is: the shapes of a request's inputs, so that the request has as
-// many bytes, or their values.
+// The source of a recipe's size: the shapes of a request's inputs, which bound it by the bytes that
+// the client sent, or their values.
 enum class SizedBy { kShapes, kData };
 
 struct StreamOptions {
@@ -55,8 +55,8 @@ class Stream {
   static absl::StatusOr<std::unique_ptr<Stream>> Create(const StreamOptions& options);
 
   // Makes room for `recipe`: inputs, outputs and arena lie one after another in the stream's block.
-  // Before every replay: a Release in between counts from anew. Errors: RESOURCE_EXHAUSTED;
-  // INVALID_ARGUMENT where the memory that data decide never has so much.
+  // Before every replay: a Release in between counts again. Errors: RESOURCE_EXHAUSTED;
+  // INVALID_ARGUMENT if the limit of memory that data decide is below the size of `recipe`.
   absl::Status Reserve(const Recipe& recipe, SizedBy sized_by = SizedBy::kShapes);
 
   // The frame of `recipe` on this stream, after Reserve, until the next one is made. `parameters`

@@ -34,8 +34,8 @@ struct EngineOptions {
   int64_t eager_cache_bytes = 64 << 20;  // --eager-cache-memory-mb
   // Limits the parameters of all models, as stored and as kernels want them; 0: no limit.
   int64_t parameter_bytes = 0;
-  // What data decide, and not shapes, is taken from it by all requests together: values that a
-  // request makes after a node whose sizes are data. Null: no account. It outlives the engine.
+  // The account of all requests for memory that data decide, and not shapes: values that a request
+  // makes after a node whose sizes are data. Null: no account. It outlives the engine.
   MemoryBudget* data_memory = nullptr;
   // Keeps what outlives a restart; null: nothing does. It outlives the engine.
   RecipeStore* store = nullptr;

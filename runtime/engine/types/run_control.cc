@@ -62,7 +62,8 @@ absl::StatusOr<Tensor> RunControl::Keep(Tensor made, absl::string_view what) {
   if (bytes == 0 || (limits_.max_bytes == 0 && limits_.all == nullptr)) return made;
   if (limits_.all != nullptr && !limits_.all->Take(bytes)) {
     RETURN_IF_ERROR(Admit(bytes, what));
-    // What others held has gone meanwhile: it is there already, and a moment's excess at the most.
+    // Memory of others went meanwhile: these bytes exist already, and exceed it for a moment at
+    // most.
     limits_.all->Add(bytes);
   }
   const void* const data = made.data();

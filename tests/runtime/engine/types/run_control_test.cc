@@ -117,7 +117,7 @@ TEST(RunControlTest, AllRunsTakeFromOneAccount) {
   EXPECT_EQ(much.message(),
             "'big' takes 41 bytes beside 0 that the request has made, all requests have made 60, "
             "their limit is 100 (--data-memory-mb)");
-  // What another run has taken since it was admitted.
+  // Another run has taken memory since it was admitted.
   EXPECT_EQ(other.Keep(Bytes(41), "'big'").status(), much);
   EXPECT_EQ(all.used(), 60);
   made.reset();
