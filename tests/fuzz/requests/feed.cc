@@ -69,7 +69,7 @@ bool FeedRest(absl::string_view bytes) {
   if (bytes.size() < 2) return false;
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const int json_bytes = byte(0) + 256 * byte(1);
-  HttpRequest request = {.method = "POST", .path = "/v2/models/m/infer"};
+  HttpRequest request = {.method = "POST", .path = *RequestPath::Parse("/v2/models/m/infer")};
   request.body = std::string(bytes.substr(2));
   if (json_bytes > 0) {
     request.fields.emplace_back("inference-header-content-length", absl::StrCat(json_bytes));

@@ -18,18 +18,19 @@ constexpr int64_t kAccountBytes = 8 << 20, kSpareAccountBytes = 32 << 10;
 constexpr int64_t kSmallBytes = 100;  // that a compressed body may have at "/small"
 
 HttpServerOptions ConnectionOptions(const ByteAccount& account) {
-  return {
-      .max_body_bytes = kMostBodyBytes,
-      .max_inflated_bytes =
-          [](absl::string_view path) { return path == "/small" ? kSmallBytes : kMostBodyBytes; },
-      .account = &account};
+  return {.max_body_bytes = kMostBodyBytes,
+          .max_inflated_bytes =
+              [](const RequestPath& path) {
+                return path.Text() == "/small" ? kSmallBytes : kMostBodyBytes;
+              },
+          .account = &account};
 }
 
 void Echo(const std::shared_ptr<HttpExchange>& exchange) {
   const HttpRequest& request = exchange->request();
   exchange->OnLeave([] {});
   exchange->AddReplyField("x-agent", std::string(request.Field("user-agent")));
-  if (request.path == "/pieces") {
+  if (request.path.Text() == "/pieces") {
     exchange->Begin({.content_type = "text/event-stream"});
     exchange->Send("", false, nullptr);
     // The next piece is made once this one has left, as whoever streams does it.
@@ -38,7 +39,8 @@ void Echo(const std::shared_ptr<HttpExchange>& exchange) {
   }
   exchange->Answer([exchange] {
     const HttpRequest& asked = exchange->request();
-    return HttpReply{.body = asked.body + std::string(asked.path == "/long" ? 4000 : 0, 'x')};
+    return HttpReply{.body =
+                         asked.body + std::string(asked.path.Text() == "/long" ? 4000 : 0, 'x')};
   });
 }
 
