@@ -152,7 +152,7 @@ def test_no_spelling_of_a_path_goes_around_the_rights(served, key_file):
             assert status_of(daemon.http_port, "GET", target, OPS) == 400, target
         # The page is for those who observe, texts are for those who infer.
         assert status_of(daemon.http_port, "GET", "/", INFER) == 403
-        assert status_of(daemon.http_port, "POST", "/", INFER) == 400  # there is no body
+        assert status_of(daemon.http_port, "POST", "/", INFER) == 422  # no model takes texts
         assert status_of(daemon.http_port, "POST", "/", SCRAPER) == 403
         assert daemon.client().is_model_ready("m")
     with Daemon(served, *EXPLICIT, "--admin-port", str(admin)) as daemon:
