@@ -208,17 +208,14 @@ Warmup::Warmup(Engine& engine, std::shared_ptr<const Model> model, const WarmupS
       started_ns_(engine.options().clock->NowNs()) {}
 
 void Warmup::Request(const std::vector<AxisSizes>& bindings) {
-  bool is_new = false;
   {
     MutexLock lock(mutex_);
     started_ns_ = engine_.options().clock->NowNs();
-    is_new = !urgent_runs_ && !behind_runs_;
-    if (is_new) known_.clear();
   }
-  Add(bindings, CaptureUrgency::kBehind, is_new);
+  Add(bindings, CaptureUrgency::kBehind);
 }
 
-void Warmup::Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency, bool is_new) {
+void Warmup::Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency) {
   int64_t added = 0;
   bool runs = false;
   {
@@ -232,9 +229,10 @@ void Warmup::Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency,
     runs = std::exchange(urgent ? urgent_runs_ : behind_runs_, true);
   }
   progress_->Change([&](WarmupProgress::State& state) {
-    if (is_new) state = {};
-    state.wanted += added;
-    if (added > 0) state.stopped.clear();
+    if (added == 0) return;
+    // Those that a limit left out are wanted no more, unless they are among the added ones.
+    state.wanted += added - std::exchange(state.left_out, 0);
+    state.stopped.clear();
   });
   if (!runs) Next(urgency);
 }
@@ -275,7 +273,10 @@ void Warmup::Next(CaptureUrgency urgency) {
     }
   }
   if (left_out > 0) {
-    progress_->Change([&](WarmupProgress::State& state) { state.stopped = limit; });
+    progress_->Change([&](WarmupProgress::State& state) {
+      state.stopped = limit;
+      state.left_out += left_out;
+    });
     model_->Note(absl::StrCat("warm-up ends early, ", left_out, " recipes are left out: ", limit));
   }
   if (!next.has_value()) return;

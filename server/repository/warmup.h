@@ -31,16 +31,15 @@ class Warmup : public std::enable_shared_from_this<Warmup> {
          std::shared_ptr<WarmupProgress> progress, const ServerState& state);
 
   // Captures `bindings` in the background, after those that are under way. The limit of time counts
-  // from this call; where nothing is under way, progress does as well.
+  // from this call. Those that the model has had are left out.
   void Request(const std::vector<AxisSizes>& bindings);
   // Captures `bindings`, and waits until the largest of them are ready, or all of them where the
   // settings say so, or until a limit ends it. `used`: what an earlier start used, ready as well.
   void RunUntilReady(const std::vector<AxisSizes>& bindings, const std::vector<AxisSizes>& used);
 
  private:
-  // Adds bindings that are captured one after another; those that this warm-up has had are left
-  // out. `is_new`: progress begins with them.
-  void Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency, bool is_new = false);
+  // Adds bindings that are captured one after another; those that were added before are left out.
+  void Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency);
   void Next(CaptureUrgency urgency);
   // The recipe before the cuts is there, or is not: what is behind them follows.
   void Behind(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status);

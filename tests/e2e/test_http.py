@@ -4,8 +4,10 @@ import contextlib
 import gzip
 import socket
 
+import grpc
 import pytest
 import requests
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from testing import h2, models
 from testing.daemon import Daemon
@@ -143,10 +145,14 @@ def test_few_descriptors_leave_places_for_probes(repository):
                 for _ in range(60):
                     held.append(socket.create_connection(("127.0.0.1", port), timeout=30))
             wait_until(lambda: daemon.http_status("/v2/health/live") == 200)
-            for _ in range(5):
-                assert daemon.http_status("/v2/health/ready") == 200
-                assert daemon.http_status("/metrics") == 200
-                assert daemon.client().is_server_live()
+            with grpc.insecure_channel(daemon.grpc_address) as channel:
+                health = health_pb2_grpc.HealthStub(channel)
+                for _ in range(5):
+                    assert daemon.http_status("/v2/health/ready") == 200
+                    assert daemon.http_status("/metrics") == 200
+                    reply = health.Check(health_pb2.HealthCheckRequest(), timeout=60,
+                                         wait_for_ready=True)
+                    assert reply.status == health_pb2.HealthCheckResponse.SERVING
         finally:
             for client in held:
                 client.close()

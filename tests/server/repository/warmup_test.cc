@@ -103,7 +103,7 @@ TEST_F(WarmupTimeTest, WarmupThatTookTooLongIsEndedAndCanBeAskedForAgain) {
     const WarmupProgress::State state = progress_->state();
     EXPECT_EQ(state.stopped, "");
     EXPECT_EQ(state.wanted, static_cast<int64_t>(bindings_.size()))
-        << "also what it has had before";
+        << "each counts once";
     EXPECT_TRUE(state.finished());
   }
 }
