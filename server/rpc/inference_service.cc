@@ -49,6 +49,9 @@ void InferenceService::AddTo(RpcRoutes& routes) {
   AddSettings(routes);
   AddRegionMethods(routes);
   AddUnsupported(routes);
+  for (const char* probe : {"ServerLive", "ServerReady"}) {
+    routes.MarkProbe(absl::StrCat(kService, probe));
+  }
 }
 
 void InferenceService::AddModelMethods(RpcRoutes& routes) {

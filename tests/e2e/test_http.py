@@ -153,6 +153,8 @@ def test_few_descriptors_leave_places_for_probes(repository):
                     reply = health.Check(health_pb2.HealthCheckRequest(), timeout=60,
                                          wait_for_ready=True)
                     assert reply.status == health_pb2.HealthCheckResponse.SERVING
+            # A client of the protocol asks for it by its own method.
+            assert daemon.client().is_server_live()
         finally:
             for client in held:
                 client.close()
