@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -77,6 +78,14 @@ TokenizerFiles FilesOf(absl::string_view bytes) {
   return files;
 }
 
+// Ends a text that takes longer than kMostTimeNs from now.
+std::function<absl::Status()> WithinTime() {
+  return [end_ns = SteadyClock().NowNs() + kMostTimeNs] {
+    return SteadyClock().NowNs() < end_ns ? absl::OkStatus()
+                                          : absl::DeadlineExceededError("the time is over");
+  };
+}
+
 }  // namespace
 
 absl::Status FeedTokenizerFile(absl::string_view bytes) {
@@ -87,7 +96,7 @@ absl::Status FeedTokenizerFile(absl::string_view bytes) {
        {absl::string_view(""), absl::string_view("Hello worlds! \xF0\x9F\x98\x80 \xE6\x97\xA5"),
         absl::string_view("[CLS] <s> ##s", 13)}) {
     for (const Offsets offsets : {Offsets::kNone, Offsets::kBytes, Offsets::kChars}) {
-      Encode(**tokenizer, text, std::nullopt, {.offsets = offsets, .time_ns = kMostTimeNs})
+      Encode(**tokenizer, text, std::nullopt, {.offsets = offsets, .go_on = WithinTime()})
           .IgnoreError();
     }
   }
@@ -115,11 +124,7 @@ absl::Status FeedText(absl::string_view bytes) {
                                  .truncation = static_cast<Truncation>(byte(2) % 3),
                                  .max_tokens = byte(3) % 32 + (byte(2) % 3 == 0 ? 0 : 4),
                                  .most_tokens = byte(3) < 128 ? 0 : 256,
-                                 .go_on = [end_ns = SteadyClock().NowNs() + kMostTimeNs] {
-                                   return SteadyClock().NowNs() < end_ns
-                                              ? absl::OkStatus()
-                                              : absl::DeadlineExceededError("the time is over");
-                                 }};
+                                 .go_on = WithinTime()};
   absl::string_view text = bytes.substr(kHead);
   std::optional<absl::string_view> pair;
   if (const size_t zero = text.find('\0'); byte(2) >= 128 && zero != text.npos) {
