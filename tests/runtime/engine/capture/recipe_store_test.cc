@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "runtime/engine/usage_keeper.h"
 #include "runtime/recipe/record_file.h"
@@ -23,8 +24,9 @@ class RecipeStoreEngineTest : public testing::Test {
   // A start whose writes to the store wait for no thread.
   struct Start : ServerStart {
     explicit Start(const RecipeStoreEngineTest& test, const std::string& name = "mean",
-                   bool frozen = false)
-        : ServerStart(test.folder_, {.model = {.id = {name, 1}}, .frozen = frozen}) {}
+                   bool frozen = false, CapturePool* captures = nullptr)
+        : ServerStart(test.folder_,
+                      {.model = {.id = {name, 1}}, .captures = captures, .frozen = frozen}) {}
     Response Run(int64_t rows, int64_t length) {
       const MeanRequest tokens(rows, length);
       return ServerStart::Run(tokens.request);
@@ -116,16 +118,17 @@ TEST_F(RecipeStoreEngineTest, RenamedModelFindsItsCertificateItsRecipesAndTheirU
   }
   for (const bool frozen : {false, true}) {
     const std::string name = frozen ? "frozen" : "renamed";
-    Start second(*this, name, frozen);
+    CapturePool captures({.urgent_threads = 1, .behind_threads = 1});
+    Start second(*this, name, frozen, &captures);
     EXPECT_THAT(second.Logged("loaded certificate"), SizeIs(1));
     EXPECT_THAT(second.Logged("could not find"), IsEmpty());
     const std::vector<AxisSizes> used = UsedBefore(*second.model);
     ASSERT_THAT(used, ElementsAre(AxisSizes{{"batch", 1}, {"sequence", 16}}));
-    absl::Status ahead;
+    std::promise<absl::Status> ahead;
     second.engine->CaptureAhead(*second.model, used[0], CompileReason::kWarmup,
                                 CaptureUrgency::kUrgent,
-                                [&](const absl::Status& status) { ahead = status; });
-    EXPECT_TRUE(ahead.ok()) << ahead;
+                                [&](const absl::Status& status) { ahead.set_value(status); });
+    EXPECT_TRUE(ahead.get_future().get().ok());
     EXPECT_EQ(second.Run(1, 9).info.capture, CaptureOutcome::kReplayed);
     EXPECT_THAT(second.observer.of(name).compiles, IsEmpty());
   }
