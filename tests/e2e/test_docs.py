@@ -308,7 +308,7 @@ def rest_routes():
     found |= {("GET", model + suffix) for suffix in re.findall(r'AddOfModel\(\s*"([^"]*)"', rest)}
     found |= {("POST", model + suffix) for suffix in re.findall(r'std::pair\("(/[^"]+)"', rest)}
     found |= {("POST", path) for path in re.findall(r'\{"(/v2/models/\{model\}/infer)"', rest)}
-    found |= {("GET", path) for path in re.findall(r'AddPage\(\s*"([^"]+)"', pages)}
+    found |= {("GET", path) for path in re.findall(r'router\.Add(?:Probe)?\(\s*"GET",\s*"([^"]+)"', pages)}
     kind = "/v2/systemsharedmemory"
     assert f'"{kind}"' in regions
     for method, suffix in re.findall(r'router\.Add\(\s*"([A-Z]+)",\s*absl::StrCat\(kind,[^"]*"([^"]+)"',
@@ -360,7 +360,11 @@ def test_request_parameters_are_those_of_the_server():
     source = (SOURCE / "server/protocol/request_parameters.cc").read_text()
     rows = table_rows(section(SERVING, "## Request parameters"))
     named = {name for row in rows.splitlines() for name in re.findall(r"`([\w.]+)`", row.split("|")[1])}
-    assert named == set(re.findall(r'name == "([\w.]+)"', source)) and len(named) > 5
+    header = (SOURCE / "server/protocol/request_parameters.h").read_text()
+    constants = dict(re.findall(r'constexpr char (k\w+)\[\] = "([\w.]+)"', header))
+    read = set(re.findall(r'name == "([\w.]+)"', source))
+    read |= {constants[name] for name in re.findall(r"name == (k\w+)", source) if name in constants}
+    assert named == read and len(named) > 5
 
 
 def response_parameters():
