@@ -84,11 +84,11 @@ bool FeedFindings(absl::string_view bytes, const StoredRecipeOfATest& recipe) {
 bool FeedUsage(absl::string_view bytes, const StoredRecipeOfATest& recipe) {
   const GraphFingerprint& graph = recipe.key().graph;
   const std::string device = recipe.device().fingerprint();
-  const auto usage = DecodeUsage(bytes, recipe.id(), graph, device);
+  const auto usage = DecodeUsage(bytes, graph, device);
   if (!usage.ok()) return false;
   constexpr int64_t kNow = 1'800'000'000;
   const std::string written = AddUsage(bytes, recipe.id(), graph, device, *usage, kNow);
-  REPRISE_CHECK(DecodeUsage(written, recipe.id(), graph, device).ok());
+  REPRISE_CHECK(DecodeUsage(written, graph, device).ok());
   return true;
 }
 
