@@ -102,8 +102,7 @@ TEST_F(WarmupTimeTest, WarmupThatTookTooLongIsEndedAndCanBeAskedForAgain) {
     warmup_->Request(bindings_);
     const WarmupProgress::State state = progress_->state();
     EXPECT_EQ(state.stopped, "");
-    EXPECT_EQ(state.wanted, static_cast<int64_t>(bindings_.size()))
-        << "each counts once";
+    EXPECT_EQ(state.wanted, static_cast<int64_t>(bindings_.size())) << "each counts once";
     EXPECT_TRUE(state.finished());
   }
 }
