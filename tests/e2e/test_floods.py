@@ -313,7 +313,8 @@ def test_probes_are_answered_while_clients_hold_every_connection(module_reposito
                            h2.frame(h2.DATA, h2.END_STREAM, 1, h2.message(b"")))
                 assert probe.first(h2.DATA)[3] == h2.message(b"\x08\x01")
             with h2.Connection(daemon.grpc_port) as other:
-                other.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, h2.call_header(LIVE)) +
+                metadata = LIVE.replace("ServerLive", "ServerMetadata")
+                other.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, h2.call_header(metadata)) +
                            h2.frame(h2.DATA, h2.END_STREAM, 1, h2.message(b"")))
                 assert other.first(h2.HEADERS)[1] & h2.END_STREAM
             assert daemon.http_status("/v2/health/ready") == 200
