@@ -110,7 +110,7 @@ def test_frames_without_a_message_are_cut_off(daemon, growth, flood):
 
 
 def test_client_that_answers_each_piece_of_long_streams_is_no_flood(module_repository):
-    """As clients of gRPC do, with a window for the stream, one for the connection and a ping."""
+    """As clients of gRPC do, with a window for the stream, one for the connection, and one ping at a time."""
     module_repository.add("decoder", decoders.make("gqa", context=4096))
     ask = service_pb2.ModelInferRequest(model_name="decoder")
     ids = ask.inputs.add(name="input_ids", datatype="INT64", shape=[1, 1])
@@ -118,7 +118,7 @@ def test_client_that_answers_each_piece_of_long_streams_is_no_flood(module_repos
     ask.parameters["max_tokens"].int64_param = 4000
     ask.parameters["ignore_eos"].bool_param = True
     call = "/inference.GRPCInferenceService/ModelStreamInfer"
-    pieces, stream = 0, 1
+    pieces, stream, pinged = 0, 1, False
     with Daemon(module_repository) as daemon, h2.Connection(daemon.grpc_port) as client:
         client.send(h2.whole_call(call, stream, ask.SerializeToString()))
         for kind, flags, of, payload in client.frames():
@@ -126,8 +126,12 @@ def test_client_that_answers_each_piece_of_long_streams_is_no_flood(module_repos
             if kind == h2.DATA and payload:
                 pieces += 1
                 room = struct.pack(">I", len(payload))
-                client.send(h2.frame(h2.WINDOW_UPDATE, 0, of, room) + h2.frame(
-                    h2.WINDOW_UPDATE, 0, 0, room) + h2.frame(h2.PING, 0, 0, b"12345678"))
+                ping = b"" if pinged else h2.frame(h2.PING, 0, 0, b"12345678")
+                pinged = True
+                client.send(h2.frame(h2.WINDOW_UPDATE, 0, of, room) +
+                            h2.frame(h2.WINDOW_UPDATE, 0, 0, room) + ping)
+            elif kind == h2.PING and flags & 1:  # ACK
+                pinged = False
             elif kind == h2.HEADERS and flags & h2.END_STREAM:
                 if pieces > 8000:
                     return
