@@ -42,8 +42,8 @@ inline const PaddingCase kAttentionTraps[] = {
          },
      .batch = true,
      .sequence = true,
-     .guards = {"attention_mask"},
-     .words = "(Softmax) normalises under a mask of -10000"},
+     .guards = {"reprise.live.sequence"},  // scores may be as low: rows know their ends
+     .words = "with the fill value in reprise.live.sequence"},
     {.name = "AttentionUnderAMaskOfTen",
      .build =
          [](ModelBuilder& b) {
@@ -56,12 +56,13 @@ inline const PaddingCase kAttentionTraps[] = {
     {.name = "LoudPoolingUnderAMaskOfThousands",
      .build = [](ModelBuilder& b) { AddPooling(b, -10000, -1e4f); },
      .batch = true,
-     .sequence = false},
+     .sequence = true,
+     .guards = {"reprise.live.sequence"}},
     {.name = "PoolingUnderAMaskOfThousands",
      .build = [](ModelBuilder& b) { AddPooling(b, -10000, 1); },
      .batch = true,
      .sequence = true,
-     .guards = {"attention_mask"}},
+     .guards = {"reprise.live.sequence"}},
     {.name = "AttentionWithoutAMask",
      .build =
          [](ModelBuilder& b) {
