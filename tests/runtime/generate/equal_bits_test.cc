@@ -34,7 +34,8 @@ class EqualBitsTest : public testing::TestWithParam<Isa> {
     return {.ids = std::move(ids),
             .sampling = {.max_tokens = 12,
                          .temperature = i % 2 == 0 ? 0.0f : 1.2f,
-                         .seed = static_cast<uint64_t>(i)}};
+                         .seed = static_cast<uint64_t>(i),
+                         .logit_bias = {{kTinyPoison, -100.0f}}}};
   }
 
   void Submit(Generator& generator, GenerationRequest request, Told& told) {

@@ -93,9 +93,14 @@ TEST_F(GeneratorPlacesTest, TheOldestOfTooManyThatStallEnds) {
 
 TEST_F(GeneratorPlacesTest, AnotherKeyIsGivenAPlaceAtOnce) {
   Make({.max_running = 4});
+  // A drawn poison would end the answer early.
+  const auto long_answer = [](GenerationRequest request) {
+    request.sampling.logit_bias = {{kTinyPoison, -100.0f}};
+    return request;
+  };
   std::vector<Told> many(20);
   for (int64_t i = 0; i < 20; ++i) {
-    ASSERT_TRUE(Submit(AskFor("many", Prompt(8, i), 150), many[i]).ok());
+    ASSERT_TRUE(Submit(long_answer(AskFor("many", Prompt(8, i), 150)), many[i]).ok());
   }
   for (int i = 0; i < 10; ++i) generator->Step();
   Told one;
@@ -106,7 +111,7 @@ TEST_F(GeneratorPlacesTest, AnotherKeyIsGivenAPlaceAtOnce) {
   for (int64_t i = 0; i < 20; ++i) {
     EXPECT_EQ(many[i].ids.size(), 150u);
     Told alone;
-    ASSERT_TRUE(Submit(Ask(Prompt(8, i), 150), alone).ok());
+    ASSERT_TRUE(Submit(long_answer(Ask(Prompt(8, i), 150)), alone).ok());
     RunAll();
     EXPECT_EQ(many[i].logprobs, alone.logprobs) << i;
   }
