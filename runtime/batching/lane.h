@@ -1,7 +1,7 @@
-// Lane: what waits in one queue for one share. Share: how much of the streams it has had.
+// Lane: the items of one share in one queue. Share: its use of the streams so far.
 //
-// The lane whose share has had the least, by its weight, is next. A share that comes anew begins
-// with as much as the one that was served last, so that nobody saves up.
+// The lane whose share has used the least, by its weight, is next. A new share begins with the use
+// of the share that was served last, so that idle shares save up nothing.
 //
 // Threads: not safe; the scheduler guards them with its mutex.
 #pragma once
@@ -23,7 +23,7 @@ struct Share {
   int64_t waiting = 0;  // items in all queues
 };
 
-// Those of all queues together.
+// The shares of all queues.
 class Shares {
  public:
   // Stays where it is.
@@ -39,7 +39,7 @@ class Shares {
   void Leave(Share& share) { --share.waiting; }
   // Numbers the batches that were taken.
   int64_t NextTurn() { return ++turns_; }
-  // So many tokens of it were taken.
+  // Adds `tokens` to the use of `share`.
   void Serve(Share& share, int64_t tokens) {
     served_ = std::max(served_, share.had);
     share.had += static_cast<double>(tokens) / share.weight;

@@ -1,7 +1,7 @@
 // ModelQueue: the requests of one model that wait, and which of them go into one replay.
 //
-// Those of each share wait in a lane of their own. A batch is formed around the first item of the
-// lane whose share has had the least; others join it.
+// The requests of each share wait in a lane of their own. A batch is formed around the first item
+// of the lane whose share has had the least; others join it.
 //
 // The methods are in model_queue-inl.h, for the file that makes them for its items.
 //
@@ -104,8 +104,8 @@ class ModelQueue {
   ModelQueue(const ModelQueue&) = delete;
   ModelQueue& operator=(const ModelQueue&) = delete;
 
-  // All items, which have one share and one priority, or none. In their lane they wait behind those
-  // of their priority and before those of higher numbers, but for who has waited for long.
+  // Queues all items, which have one share and one priority, or none of them. In their lane they
+  // follow items of their priority and precede higher numbers, except items that waited for long.
   absl::Status Push(absl::Span<const ItemPointer> items, int64_t now_ns);
   // The item must be in this queue; it moves to `dropped`.
   void Remove(const ItemPointer& item, const absl::Status& why, Dropped& dropped);
