@@ -6,6 +6,7 @@ import shutil
 import textwrap
 
 from .source import DEPLOY, SUMMARY, date, run, version
+from .tree import glibc
 
 UNIT = DEPLOY / "systemd/reprised.service"
 
@@ -17,7 +18,7 @@ Maintainer: The Reprise Authors
 Section: net
 Priority: optional
 Installed-Size: {kilobytes}
-Depends: libc6 (>= 2.36), libstdc++6 (>= 12), libgcc-s1 (>= 12)
+Depends: libc6 (>= {glibc}), libstdc++6 (>= 12), libgcc-s1 (>= 12)
 Recommends: ca-certificates
 Suggests: libopenblas0-pthread
 Description: {summary}
@@ -87,7 +88,8 @@ def make(tree, folder, scratch, level):
         write(root / "DEBIAN" / name, textwrap.dedent(text), 0o755)
     kilobytes = sum(path.stat().st_size for path in root.rglob("*") if path.is_file()) // 1024
     write(root / "DEBIAN/control",
-          CONTROL.format(version=version(), kilobytes=kilobytes, summary=SUMMARY))
+          CONTROL.format(version=version(), kilobytes=kilobytes, summary=SUMMARY,
+                         glibc=".".join(map(str, glibc(tree)))))
     for path in [root, *root.rglob("*")]:
         if path.is_dir():
             path.chmod(0o755)

@@ -38,6 +38,11 @@ def too_new(path):
                   if number > NEWEST[family])
 
 
+def newest_glibc(paths):
+    """The version of glibc that all of these run with: (2, 35)."""
+    return max(number for path in paths for family, number in symbol_versions(path) if family == "GLIBC")
+
+
 def libraries_of(path):
     """{name: path} of all libraries that it loads when it starts, its own and theirs."""
     found = {}

@@ -31,21 +31,28 @@ def carry_libraries(tree):
     return sorted(carried.values())
 
 
+def programs_and_libraries(tree):
+    return [path for place in RUNPATHS for path in sorted((tree / place).iterdir())]
+
+
 def set_runpaths(tree):
-    for place, runpath in RUNPATHS.items():
-        for path in sorted((tree / place).iterdir()):
-            run("patchelf", "--set-rpath", runpath, path)
+    for path in programs_and_libraries(tree):
+        run("patchelf", "--set-rpath", RUNPATHS[str(path.parent.relative_to(tree))], path)
 
 
 def refuse_what_would_not_run(tree):
     """Ends where a file of the tree needs what a system of the promised age has not."""
     carried = {path.name for path in (tree / "lib/reprise").iterdir()}
-    for place in RUNPATHS:
-        for path in (tree / place).iterdir():
-            missing = set(elf.dynamic(path, "NEEDED")) - elf.OUTSIDE - carried
-            newer = elf.too_new(path)
-            if missing or newer:
-                raise SystemExit(f"error: {path.name} needs {', '.join(sorted(missing) + newer)}")
+    for path in programs_and_libraries(tree):
+        missing = set(elf.dynamic(path, "NEEDED")) - elf.OUTSIDE - carried
+        newer = elf.too_new(path)
+        if missing or newer:
+            raise SystemExit(f"error: {path.name} needs {', '.join(sorted(missing) + newer)}")
+
+
+def glibc(tree):
+    """The version of glibc that the tree needs, (2, 35)."""
+    return elf.newest_glibc(programs_and_libraries(tree))
 
 
 def make(build, tree):

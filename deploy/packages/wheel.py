@@ -6,10 +6,9 @@ import time
 import zipfile
 
 from .source import DEPLOY, SUMMARY, date, version
+from .tree import glibc
 
 MODULE = DEPLOY / "python/reprise"
-# The oldest glibc that symbols may ask for, which elf.py holds.
-TAG = "py3-none-manylinux_2_36_x86_64"
 
 METADATA = """\
 Metadata-Version: 2.1
@@ -22,8 +21,13 @@ Classifier: Operating System :: POSIX :: Linux
 Description-Content-Type: text/markdown
 
 {description}"""
-WHEEL = f"Wheel-Version: 1.0\nGenerator: deploy/package\nRoot-Is-Purelib: false\nTag: {TAG}\n"
+WHEEL = "Wheel-Version: 1.0\nGenerator: deploy/package\nRoot-Is-Purelib: false\nTag: {tag}\n"
 ENTRY_POINTS = "[console_scripts]\nreprise = reprise.programs:reprise\nreprised = reprise.programs:reprised\n"
+
+
+def tag_of(tree):
+    """As auditwheel has it: any Python, and the glibc that the programs need."""
+    return f"py3-none-manylinux_{'_'.join(map(str, glibc(tree)))}_x86_64"
 
 
 def files(tree):
@@ -36,7 +40,7 @@ def files(tree):
     info = f"reprise_server-{version()}.dist-info"
     metadata = METADATA.format(version=version(), summary=SUMMARY,
                                description=(DEPLOY / "python/README.md").read_text())
-    for name, text in (("METADATA", metadata), ("WHEEL", WHEEL), ("entry_points.txt", ENTRY_POINTS),
+    for name, text in (("METADATA", metadata), ("WHEEL", WHEEL.format(tag=tag_of(tree))), ("entry_points.txt", ENTRY_POINTS),
                        ("LICENSE", (tree / "share/doc/reprise/LICENSE").read_text())):
         yield f"{info}/{name}", text.encode(), 0o644
 
@@ -48,7 +52,7 @@ def record_line(name, data):
 
 def make(tree, folder, scratch, level):
     """Writes reprise_server-VERSION-TAG.whl into `folder`; its path."""
-    package = folder / f"reprise_server-{version()}-{TAG}.whl"
+    package = folder / f"reprise_server-{version()}-{tag_of(tree)}.whl"
     written = time.gmtime(date())[:6]
     record = ""
     with zipfile.ZipFile(package, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as wheel:

@@ -41,10 +41,6 @@ def files(folder, tmp_path_factory):
     return one
 
 
-def programs_and_libraries(files):
-    return [path for place in tree.RUNPATHS for path in sorted((files / place).iterdir())]
-
-
 def control_of(package):
     text = subprocess.run(["dpkg-deb", "--field", package], capture_output=True, text=True, check=True).stdout
     return dict(re.findall(r"^(\S+): (.*)$", text, re.M))
@@ -54,9 +50,9 @@ def control_of(package):
 
 
 def test_no_symbol_is_newer_than_those_of_the_oldest_system(files):
-    asked = {path.name: elf.symbol_versions(path) for path in programs_and_libraries(files)}
+    asked = {path.name: elf.symbol_versions(path) for path in tree.programs_and_libraries(files)}
     assert any(family == "GLIBCXX" for family, _ in asked["reprised"])
-    assert {name: elf.too_new(path) for path in programs_and_libraries(files)
+    assert {name: elf.too_new(path) for path in tree.programs_and_libraries(files)
             for name in [path.name] if elf.too_new(path)} == {}
 
 
@@ -68,7 +64,7 @@ def test_symbols_of_a_newer_system_are_noticed(files, monkeypatch):
 
 
 def test_all_libraries_but_those_of_the_runtime_come_along(files):
-    for path in programs_and_libraries(files):
+    for path in tree.programs_and_libraries(files):
         assert elf.dynamic(path, "RPATH") == []
         place = path.parent.relative_to(files)
         assert elf.dynamic(path, "RUNPATH") == [tree.RUNPATHS[str(place)]]
@@ -94,7 +90,7 @@ def test_one_version_is_in_all_of_them(folder, files):
     version = source.version()
     assert sorted(path.name for path in folder.iterdir()) == sorted([
         "SHA256SUMS", f"reprise-{version}-image.tar", f"reprise-{version}-linux-x86_64.tar.gz",
-        f"reprise-{version}.cdx.json", f"reprise_server-{version}-py3-none-manylinux_2_36_x86_64.whl",
+        f"reprise-{version}.cdx.json", f"reprise_server-{version}-{packaging.wheel.tag_of(files)}.whl",
         f"reprised_{version}_amd64.deb"])
     for program in ("reprised", "reprise"):
         said = subprocess.run([files / "bin" / program, "--version"], capture_output=True, text=True, env={})
@@ -141,6 +137,14 @@ def test_every_part_has_its_licence(files):
 # --- The Debian package. ---
 
 
+def test_packages_ask_for_the_glibc_that_the_programs_need(folder, files):
+    newest = tree.glibc(files)
+    assert (2, 31) < newest <= (2, 36)
+    control = control_of(folder / f"reprised_{source.version()}_amd64.deb")
+    assert f"libc6 (>= {newest[0]}.{newest[1]})" in control["Depends"]
+    assert f"manylinux_{newest[0]}_{newest[1]}_x86_64" in packaging.wheel.tag_of(files)
+
+
 def test_the_debian_package_needs_nothing_but_the_runtime(folder):
     control = control_of(folder / f"reprised_{source.version()}_amd64.deb")
     assert re.findall(r"([\w+-]+) \(", control["Depends"]) == ["libc6", "libstdc++6", "libgcc-s1"]
@@ -170,7 +174,7 @@ def wheel(folder):
     return path
 
 
-def test_the_record_of_the_wheel_holds_what_the_wheel_holds(wheel):
+def test_the_record_of_the_wheel_holds_what_the_wheel_holds(wheel, files):
     with zipfile.ZipFile(wheel) as archive:
         info = f"reprise_server-{source.version()}.dist-info"
         rows = {row[0]: row[1:] for row in csv.reader(archive.read(f"{info}/RECORD").decode().splitlines())}
@@ -182,7 +186,7 @@ def test_the_record_of_the_wheel_holds_what_the_wheel_holds(wheel):
                 assert (digest, size) == (f"sha256={ours}", str(len(data)))
         metadata = archive.read(f"{info}/METADATA").decode()
         assert f"Name: reprise-server\nVersion: {source.version()}\n" in metadata
-        assert "Tag: py3-none-manylinux_2_36_x86_64" in archive.read(f"{info}/WHEEL").decode()
+        assert f"Tag: {packaging.wheel.tag_of(files)}\n" in archive.read(f"{info}/WHEEL").decode()
 
 
 @pytest.fixture(scope="module")
