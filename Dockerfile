@@ -13,7 +13,7 @@ ARG CCACHE_DIR=/root/.cache/ccache
 ENV CCACHE_BASEDIR=/reprise CCACHE_NOHASHDIR=1 LANG=C.UTF-8
 WORKDIR /reprise
 COPY deploy/packages.txt deploy/lib.sh deploy/
-RUN bash -c '. deploy/lib.sh && install_packages build runtime'
+RUN bash -c '. deploy/lib.sh && install_packages build runtime model package'
 COPY CMakeLists.txt CMakePresets.json ./
 COPY cmake cmake
 COPY proto proto
@@ -21,10 +21,10 @@ COPY runtime runtime
 COPY server server
 COPY client client
 COPY tools tools
-RUN bash -c '. deploy/lib.sh && build release -DREPRISE_TESTS=OFF -- reprised reprise' \
-    && cmake --install build/release --component programs --strip --prefix /image/usr/local
-COPY LICENSE deploy/image_root.sh deploy/
-RUN bash deploy/image_root.sh /image
+RUN bash -c '. deploy/lib.sh && build release -DREPRISE_TESTS=OFF -- reprised reprise'
+COPY LICENSE ./
+COPY deploy/packages deploy/packages
+RUN cd deploy && python3 -B -m packages root /reprise/build/release /image
 
 FROM scratch
 COPY --from=build /image /

@@ -10,6 +10,36 @@ include(CMakePackageConfigHelpers)
 
 set(REPRISE_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/reprise)
 
+# reprise_require_built(<component> <build target> <target>...): an install of the component ends before it
+# copies anything, and says which command builds it, where a file of the targets is missing.
+function(reprise_require_built component build_target)
+  set(files)
+  foreach(target ${ARGN})
+    get_target_property(type ${target} TYPE)
+    if(NOT type STREQUAL "INTERFACE_LIBRARY")
+      list(APPEND files "$<TARGET_FILE:${target}>")
+    endif()
+  endforeach()
+  install(CODE "
+    foreach(file ${files})
+      if(NOT EXISTS \"\${file}\")
+        message(FATAL_ERROR \"\${file} is not built, and the component ${component} installs it. This builds it:\\n\"
+          \"  cmake --build ${CMAKE_BINARY_DIR} --target ${build_target}\\n\"
+          \"--component programs installs the programs alone.\")
+      endif()
+    endforeach()" COMPONENT ${component})
+endfunction()
+
+# All libraries of the component `development`: `cmake --build ... --target development`.
+add_custom_target(development)
+
+# reprise_development(<target>...): has the libraries built by the target `development`, and asked for by the
+# component of that name.
+function(reprise_development)
+  add_dependencies(development ${ARGN})
+  reprise_require_built(development development ${ARGN})
+endfunction()
+
 # reprise_install_libraries(<export set> <target>...)
 function(reprise_install_libraries set)
   install(TARGETS ${ARGN} EXPORT ${set}
@@ -34,6 +64,11 @@ target_link_libraries(runtime INTERFACE runtime_program runtime_launch runtime_l
 target_compile_features(runtime INTERFACE cxx_std_20)
 get_property(runtime_libraries DIRECTORY ${CMAKE_SOURCE_DIR}/runtime PROPERTY BUILDSYSTEM_TARGETS)
 list(FILTER runtime_libraries EXCLUDE REGEX "^precompiled_")
+reprise_development(${runtime_libraries} proto_recipe)
+if(REPRISE_SERVER)
+  reprise_development(client client_images proto_model_config proto_inference proto_admin proto_stubs)
+  reprise_require_built(programs "reprised reprise" reprised reprise)
+endif()
 reprise_install_libraries(RepriseRuntime runtime ${runtime_libraries} proto_recipe)
 reprise_install_headers(runtime/base/heap.h runtime/engine/engine.h runtime/engine/silent_observer.h
   runtime/device/cpu/cpu_device.h runtime/device/reference/reference_device.h

@@ -212,7 +212,7 @@ def test_unit_starts_with_flags_that_there_are():
 # --- Scripts. ---
 
 
-@pytest.mark.parametrize("script", ["deploy/demo", "tests/run", *(
+@pytest.mark.parametrize("script", ["deploy/demo", "deploy/package", "tests/run", *(
     str(path.relative_to(SOURCE)) for path in sorted(SOURCE.glob("tests/bench/*/run")))])
 def test_scripts_say_how_they_are_called_and_do_nothing_else(script, tmp_path):
     nothing = {"PATH": "/usr/bin:/bin", "REPRISE_CACHE": str(tmp_path / "cache"),

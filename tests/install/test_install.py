@@ -191,3 +191,17 @@ def test_programs_install_without_the_libraries(tmp_path):
     run("cmake", "--install", BUILD, "--prefix", tmp_path, "--component", "programs", "--strip")
     files = {str(f.relative_to(tmp_path)) for f in tmp_path.rglob("*") if f.is_file()}
     assert files == {"bin/reprised", "bin/reprise"}
+
+
+@pytest.mark.parametrize("component, file, command", [
+    ("development", "runtime/libruntime_launch.a", "--target development"),
+    ("programs", "reprised", "--target reprised reprise")])
+def test_an_install_of_what_is_not_built_says_what_builds_it(tmp_path, component, file, command):
+    """By the script that CMake made, with the folder of the build replaced by an empty one."""
+    script = (BUILD / "cmake_install.cmake").read_text().replace(str(BUILD / file), str(tmp_path / "empty" / file))
+    (tmp_path / "install.cmake").write_text(script)
+    done = subprocess.run(["cmake", f"-DCMAKE_INSTALL_PREFIX={tmp_path}/prefix", f"-DCMAKE_INSTALL_COMPONENT={component}",
+                           "-P", tmp_path / "install.cmake"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert command in done.stderr and file in done.stderr, done.stderr
+    assert not (tmp_path / "prefix/lib").exists() and not (tmp_path / "prefix/bin").exists()

@@ -12,6 +12,9 @@ from testing.daemon import SOURCE
 # README.md and docs/, in the order of a reader.
 PAGES = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
 
+# The first column of its tables has flags and paths of other servers.
+OF_OTHERS = SOURCE / "docs/coming.md"
+
 _BLOCK = re.compile(r"(?:^<!-- not run: ([^\n]*?) -->\n)?^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 

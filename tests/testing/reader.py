@@ -24,7 +24,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-from testing import decoders, encoder_decoders, models
+from testing import decoders, encoder_decoders, hub, models
 from testing.daemon import BUILD, SOURCE, free_ports
 from testing.docs import blocks
 from testing.leftovers import end_tree
@@ -43,7 +43,9 @@ fi
 REAL/reprised "$@" --http-port HTTP --grpc-port GRPC --metrics-port METRICS --drain-grace-secs 0 \\
   > daemon.log 2>&1 < /dev/null &
 echo $! > daemon.pid
-REAL/reprise health --server localhost:GRPC --wait-secs 60 > health.log 2>&1 || { cat daemon.log >&2; exit 1; }
+tls=()
+[[ " $* " =~ " --grpc-server-cert "([^ ]+) ]] && tls=(--tls-ca "${BASH_REMATCH[1]}")
+REAL/reprise health --server localhost:GRPC "${tls[@]}" --wait-secs 60 > health.log 2>&1 || { cat daemon.log >&2; exit 1; }
 """
 
 # A command that follows goes on until it is stopped.
@@ -60,6 +62,17 @@ esac
 # An answer of an error is no success.
 CURL = """#!/usr/bin/env bash
 exec REAL --fail-with-body --no-progress-meter --max-time 60 "$@"
+"""
+
+
+# What these fetch or export is in the folder `hub` already.
+HF = """#!/usr/bin/env bash
+set -eu
+[ "$1 $3" = "download --local-dir" ] && cp -r "hub/$2" "$4"
+"""
+YOLO = """#!/usr/bin/env bash
+set -eu
+[ "$1 $3" = "export format=onnx" ] && name=${2#model=} && cp "hub/${name%.pt}.onnx" .
 """
 
 
@@ -96,6 +109,30 @@ def of_images(height, width, classes=5):
 def detector():
     """Pictures of any height and width."""
     return of_images("height", "width")
+
+
+def yolo(side=640, classes=80):
+    """Boxes as YOLO v8 has them, [1, 4 + classes, 8400]: a cell of 8, 16 and 32 pixels sees its own mean."""
+    rng = np.random.default_rng(7)
+    nodes, weights, parts = [], [], []
+    for stride in (8, 16, 32):
+        weight = rng.normal(0, 1, (4 + classes, 3, 1, 1)).astype(np.float32)
+        weights.append(numpy_helper.from_array(weight, f"weight{stride}"))
+        nodes += [helper.make_node("AveragePool", ["images"], [f"cells{stride}"], kernel_shape=[stride, stride],
+                                   strides=[stride, stride]),
+                  helper.make_node("Conv", [f"cells{stride}", f"weight{stride}"], [f"seen{stride}"]),
+                  helper.make_node("Reshape", [f"seen{stride}", "flat"], [f"part{stride}"])]
+        parts.append(f"part{stride}")
+    nodes += [helper.make_node("Concat", parts, ["logits"], axis=2), helper.make_node("Sigmoid", ["logits"], ["ratios"]),
+              helper.make_node("Mul", ["ratios", "span"], ["output0"])]
+    span = np.ones((1, 4 + classes, 1), np.float32)
+    span[:, :4] = side
+    weights += [numpy_helper.from_array(np.array([1, 4 + classes, -1], np.int64), "flat"),
+                numpy_helper.from_array(span, "span")]
+    graph = helper.make_graph(
+        nodes, "yolo", [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, side, side])],
+        [helper.make_tensor_value_info("output0", TensorProto.FLOAT, [1, 4 + classes, 21 * (side // 32) ** 2])], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
 def voice_detector():
@@ -160,6 +197,11 @@ class Reader:
         self._program(folder / "build/release/reprise", REPRISE.replace("REAL", str(BUILD)))
         self._program(folder / "bin/curl", CURL.replace("REAL", shutil.which("curl")))
         self._program(folder / "bin/python3", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        self._program(folder / "bin/hf", HF)
+        self._program(folder / "bin/yolo", YOLO)
+        minilm(folder / "hub/sentence-transformers/all-MiniLM-L6-v2")
+        hub.Folder(folder / "hub/cross-encoder/ms-marco-MiniLM-L6-v2", labels=["relevant"])
+        onnx.save(yolo(), folder / "hub/yolov8n.onnx")
         minilm(folder / "home/.cache/reprise/demo/models/minilm")
         minilm(folder / "models/minilm/1")
         self._model("smol", decoders.make("gqa", vocabulary=5000, context=1280))

@@ -1,0 +1,27 @@
+"""The programs of this installation."""
+
+import os
+import sys
+
+
+def program(name):
+    """The path of `reprised` or `reprise`."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tree", "bin", name)
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"{path} is not there: this module is used outside of its wheel")
+    return path
+
+
+def _become(name):
+    path = program(name)
+    os.execv(path, [name, *sys.argv[1:]])
+
+
+def reprised():
+    """The console program `reprised`: this process becomes it, so that signals reach it."""
+    _become("reprised")
+
+
+def reprise():
+    """The console program `reprise`."""
+    _become("reprise")
