@@ -80,7 +80,9 @@ void ArenaKeeper::Run(size_t i, const std::function<void(Stream&)>& work) {
   lane.Take();
   const Taken taken(lane);
   work(*lane.stream);
-  if (lane.stream->TakeNeedsData()) lane.data_ns = clock_.NowNs();
+  // A replay that needs far less does not keep what a larger one has left.
+  const size_t data_bytes = lane.stream->TakeNeededDataBytes();
+  if (data_bytes > lane.stream->data_bytes() / 2) lane.data_ns = clock_.NowNs();
   Used(lane, lane.stream->TakeNeededBytes());
 }
 

@@ -29,7 +29,7 @@ class ArenaKeeper {
   // this time.
   static constexpr size_t kLargeBytes = size_t{512} << 20;
   static constexpr int64_t kLargeIdleNs = 60'000'000'000;
-  // Memory that data decide is given back when no replay has needed any for this time.
+  // Memory that data decide is given back when no replay has needed half of it for this time.
   static constexpr int64_t kDataIdleNs = 3'000'000'000;
 
   // `on_release` is called after a stream gave its memory back.
@@ -67,7 +67,7 @@ class ArenaKeeper {
     std::unique_ptr<Stream> stream;
     std::atomic<int64_t> used_ns{0};
     std::atomic<int64_t> large_ns{0};  // when a replay needed a large arena
-    std::atomic<int64_t> data_ns{0};   // when one had a recipe that data decide
+    std::atomic<int64_t> data_ns{0};   // when data decided about most of it
 
     void Take();
     bool TryTake();

@@ -181,6 +181,7 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
       cores_(AvailableCpus()),
       arena_memory_(AllArenaBytes(options)),
       data_memory_(DataBytes(options)),
+      step_gate_(cores_.cores()),
       arenas_(clock_, [this] { catalogue_.server().arena_releases->Increment(); }),
       store_(options, log_, &debug_),
       captures_({.urgent_threads = UrgentThreads(cores_.cores()),
@@ -334,6 +335,7 @@ absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVer
        .settings = settings,
        .state = state_,
        .texts = &texts_,
+       .gate = &step_gate_,
        .open_queue = [this, &model](Servable& servable) { OpenQueueOf(model, servable); }});
 }
 

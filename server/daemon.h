@@ -21,6 +21,7 @@
 #include "runtime/engine/metrics/metrics_file.h"
 #include "runtime/engine/replay/helper_pool.h"
 #include "runtime/engine/types/memory_budget.h"
+#include "runtime/generate/step_gate.h"
 #include "server/arena_keeper.h"
 #include "server/config/log_switch.h"
 #include "server/config/options.h"
@@ -129,6 +130,7 @@ class Daemon {
   HelperPool cores_;
   MemoryBudget arena_memory_;
   MemoryBudget data_memory_;
+  StepGate step_gate_;
   ArenaKeeper arenas_;
   StoreKeeper store_;
   CapturePool captures_;

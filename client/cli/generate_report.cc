@@ -49,7 +49,7 @@ std::string Chart(const std::string& title, const std::vector<double>& times) {
 // All samples of a load, put together.
 struct TokenTally {
   std::vector<double> first, each, between, total;  // milliseconds
-  std::map<std::string, int64_t> errors;            // counts, keyed by their texts
+  ErrorCounts errors;
   int64_t prompt = 0, tokens = 0;
 };
 
@@ -113,35 +113,26 @@ std::string GenerateReport(const GenerateLoadResult& result) {
     absl::StrAppend(&text, "\n", table.Text(), Chart("time to first token", first),
                     Chart("between two tokens", tally.between));
   }
-  if (!tally.errors.empty()) {
-    Table table({{"failed", kRight}, {"error"}});
-    for (const auto& [error, count] : tally.errors) {
-      table.AddRow({absl::StrCat(count), Shorten(error, 150)});
-    }
-    absl::StrAppend(&text, "\n", table.Text());
-  }
-  return text;
+  return text + ErrorTable(tally.errors);
 }
 
 std::string GenerateJson(const GenerateLoadResult& result, const GenerateLoadOptions& options) {
   const TokenTally tally = TokenTallyOf(result);
-  OrderedJson json = {{"model", options.model},
-                      {"concurrency", options.concurrency},
-                      {"rate", options.rate},
-                      {"seconds", result.seconds},
-                      {"requests", result.samples.size()},
-                      {"failed", result.samples.size() - tally.first.size()},
-                      {"new_tokens", tally.tokens},
-                      {"prompt_tokens", tally.prompt},
-                      {"new_tokens_per_second", static_cast<double>(tally.tokens) / result.seconds},
-                      {"first_token_ms", TimesJson(tally.first)},
-                      {"per_token_ms", TimesJson(tally.each)},
-                      {"between_tokens_ms", TimesJson(tally.between)},
-                      {"total_ms", TimesJson(tally.total)},
-                      {"errors", OrderedJson::array()}};
-  for (const auto& [error, count] : tally.errors) {
-    json["errors"].push_back({{"error", error}, {"requests", count}});
-  }
+  const OrderedJson json = {
+      {"model", options.model},
+      {"concurrency", options.concurrency},
+      {"rate", options.rate},
+      {"seconds", result.seconds},
+      {"requests", result.samples.size()},
+      {"failed", result.samples.size() - tally.first.size()},
+      {"new_tokens", tally.tokens},
+      {"prompt_tokens", tally.prompt},
+      {"new_tokens_per_second", static_cast<double>(tally.tokens) / result.seconds},
+      {"first_token_ms", TimesJson(tally.first)},
+      {"per_token_ms", TimesJson(tally.each)},
+      {"between_tokens_ms", TimesJson(tally.between)},
+      {"total_ms", TimesJson(tally.total)},
+      {"errors", ErrorsJson(tally.errors)}};
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

@@ -106,8 +106,8 @@ std::string BucketTable(const std::map<std::string, BucketRow>& buckets, const s
 
 // All samples of a load, put together.
 struct RequestTally {
-  std::vector<double> milliseconds;       // only answered requests have one
-  std::map<std::string, int64_t> errors;  // counts, keyed by their texts
+  std::vector<double> milliseconds;  // only answered requests have one
+  ErrorCounts errors;
   std::map<std::string, BucketRow> buckets;
   int64_t units = 0;
 };
@@ -154,6 +154,23 @@ double Percentile(std::vector<double> values, double percent) {
   return values[index];
 }
 
+std::string ErrorTable(const ErrorCounts& errors) {
+  if (errors.empty()) return "";
+  Table table({{"failed", kRight}, {"error"}});
+  for (const auto& [error, count] : errors) {
+    table.AddRow({absl::StrCat(count), Shorten(error, 150)});
+  }
+  return absl::StrCat("\n", table.Text());
+}
+
+nlohmann::ordered_json ErrorsJson(const ErrorCounts& errors) {
+  OrderedJson json = OrderedJson::array();
+  for (const auto& [error, count] : errors) {
+    json.push_back({{"error", error}, {"requests", count}});
+  }
+  return json;
+}
+
 std::string LoadReport(const LoadResult& result) {
   const RequestTally tally = RequestTallyOf(result);
   std::string text =
@@ -166,14 +183,7 @@ std::string LoadReport(const LoadResult& result) {
     absl::StrAppend(&text, "\n", LatencyTable(tally.milliseconds), "\n",
                     BucketTable(tally.buckets, Unit(result)));
   }
-  if (!tally.errors.empty()) {
-    Table table({{"failed", kRight}, {"error"}});
-    for (const auto& [error, count] : tally.errors) {
-      table.AddRow({absl::StrCat(count), Shorten(error, 150)});
-    }
-    absl::StrAppend(&text, "\n", table.Text());
-  }
-  return text;
+  return text + ErrorTable(tally.errors);
 }
 
 std::string LoadJson(const LoadResult& result, const LoadOptions& options) {
@@ -191,7 +201,7 @@ std::string LoadJson(const LoadResult& result, const LoadOptions& options) {
                       {"units_per_second", static_cast<double>(tally.units) / result.seconds},
                       {"latency_ms", LatencyJson(tally.milliseconds)},
                       {"buckets", OrderedJson::array()},
-                      {"errors", OrderedJson::array()}};
+                      {"errors", ErrorsJson(tally.errors)}};
   for (const std::string& name : InOrder(tally.buckets)) {
     const BucketRow& row = tally.buckets.at(name);
     OrderedJson captures = OrderedJson::object();
@@ -203,9 +213,6 @@ std::string LoadJson(const LoadResult& result, const LoadOptions& options) {
                                {"units", row.units},
                                {"captures", std::move(captures)},
                                {"latency_ms", LatencyJson(row.milliseconds)}});
-  }
-  for (const auto& [error, count] : tally.errors) {
-    json["errors"].push_back({{"error", error}, {"requests", count}});
   }
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -1,6 +1,9 @@
 // The report of a load, as text for people, and as JSON.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -11,6 +14,12 @@ namespace reprise::cli {
 
 // The value below which `percent` of the values lie (nearest rank); 0 for none. Sorts a copy.
 double Percentile(std::vector<double> values, double percent);
+
+// Counts of requests that failed, keyed by the texts of their errors.
+using ErrorCounts = std::map<std::string, int64_t>;
+// A table of them after an empty line; empty where there are none.
+std::string ErrorTable(const ErrorCounts& errors);
+nlohmann::ordered_json ErrorsJson(const ErrorCounts& errors);
 
 // The same figures as an object of JSON: "model" and what docs/cli.md says of it.
 std::string LoadJson(const LoadResult& result, const LoadOptions& options);

@@ -1,60 +1,43 @@
-// Lane: the items of one share in one queue. Share: its use of the streams so far.
+// Lane: the items of one share in one queue. Shares: those of all queues, by tokens.
 //
-// The lane whose share has used the least, by its weight, is next. A new share begins with the use
-// of the share that was served last, so that idle shares save up nothing.
+// The lane whose share has had the least, by its weight, is next: see WeightedShare.
 //
 // Threads: not safe; the scheduler guards them with its mutex.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <map>
 #include <memory>
 #include <utility>
 
+#include "runtime/base/weighted_share.h"
 #include "runtime/batching/work.h"
 
 namespace reprise {
 
-struct Share {
-  double weight = 1;
-  double had = 0;       // tokens, by its weight
-  int64_t waiting = 0;  // items in all queues
-};
-
-// The shares of all queues.
 class Shares {
  public:
   // Stays where it is.
-  Share& Of(uint64_t id, double weight) {
-    Share& share = shares_[id];
+  WeightedShare& Of(uint64_t id, double weight) {
+    WeightedShare& share = shares_[id];
     share.weight = weight;
     return share;
   }
-  // An item of it waits.
-  void Enter(Share& share) {
-    if (share.waiting++ == 0) share.had = std::max(share.had, served_);
-  }
-  void Leave(Share& share) { --share.waiting; }
   // Numbers the batches that were taken.
   int64_t NextTurn() { return ++turns_; }
-  // Adds `tokens` to the use of `share`.
-  void Serve(Share& share, int64_t tokens) {
-    served_ = std::max(served_, share.had);
-    share.had += static_cast<double>(tokens) / share.weight;
-  }
+  SharedUse& use() { return use_; }
 
  private:
-  std::map<uint64_t, Share> shares_;  // keyed by id
-  double served_ = 0;
+  std::map<uint64_t, WeightedShare> shares_;  // keyed by id
+  SharedUse use_;
   int64_t turns_ = 0;
 };
 
 template <typename Item>
 struct Lane {
   std::list<std::shared_ptr<Item>> items;  // sorted by rank, then by arrival
-  Share* share = nullptr;
+  WeightedShare* share = nullptr;
   uint64_t id = 0;
   std::map<uint64_t, int64_t> tokens_by_priority;  // held ones among them
   int64_t tokens = 0, bytes = 0;                   // held ones among them

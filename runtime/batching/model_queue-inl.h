@@ -105,7 +105,7 @@ absl::Status ModelQueue<Item>::Push(absl::Span<const ItemPointer> items, int64_t
     item.place.arrival = next_arrival_++;
     if (item.shape.deadline_ns != kNoDeadline) ++with_deadline_;
     CountTokens(item, 1);
-    shares_.Enter(*lane.share);
+    shares_.use().Enter(*lane.share);
     Link(added, added.begin());
   }
   ReportDepth();
@@ -203,7 +203,7 @@ void ModelQueue<Item>::Unlink(const ItemPointer& item, std::list<ItemPointer>& t
   const bool held = gone.place.held != 0;
   to.splice(to.end(), held ? held_ : lane.items, gone.place.position);
   --(held ? lane.held : ready_);
-  shares_.Leave(*lane.share);
+  shares_.use().Leave(*lane.share);
   gone.place.queue = nullptr;
   gone.place.lane = nullptr;
 }
@@ -357,7 +357,7 @@ std::optional<typename ModelQueue<Item>::Batch> ModelQueue<Item>::Take(
       batch.items.front()->place.lane->turn = shares_.NextTurn();
       for (const ItemPointer& item : batch.items) {
         tokens += item->shape.tokens;
-        shares_.Serve(*item->place.lane->share, item->shape.tokens);
+        shares_.use().Serve(*item->place.lane->share, item->shape.tokens);
         Unlink(item, run.wanted);
         item->place.run = &run;
       }

@@ -114,6 +114,7 @@ absl::Status Generator::Init() {
   } else {
     carried_refusal_ = std::string(carried.status().message());
   }
+  if (options_.gate != nullptr) turn_.emplace(*options_.gate);
   Publish();
   return absl::OkStatus();
 }
@@ -215,6 +216,7 @@ std::shared_ptr<KeyShare> Generator::ShareOf(const GenerationRequest& request) {
   std::shared_ptr<KeyShare>& share = shares_[request.key];
   if (share == nullptr) share = std::make_shared<KeyShare>();
   share->weight = request.weight;
+  if (options_.gate != nullptr) share->all_models = &options_.gate->Of(request.key, request.weight);
   return share;
 }
 
@@ -304,8 +306,22 @@ GeneratorStats Generator::Stats() const {
 }
 
 bool Generator::Step() {
-  encoded_ = false;
   TakeRequests();
+  CountShares();
+  if (!turn_.has_value()) return ComputeStep();
+  if (!BeginTurn()) {
+    Publish();
+    return false;
+  }
+  const int64_t start = engine_.options().clock->NowNs();
+  const bool goes_on = ComputeStep();
+  ChargeTurn(engine_.options().clock->NowNs() - start);
+  if (!goes_on) options_.gate->End(*turn_);
+  return goes_on;
+}
+
+bool Generator::ComputeStep() {
+  encoded_ = false;
   Admit();
   const PlannedStep step = Plan();
   if (step.items.empty()) {
@@ -334,7 +350,8 @@ PlannedStep Generator::Plan() {
   }
   PlannedStep step = PlanStep(
       ready, Limits(), [&](Sequence& sequence, int64_t count) { return MakeRoom(sequence, count); },
-      [&](const Sequence& sequence) { return absl::c_linear_search(dropped_, &sequence); });
+      [&](const Sequence& sequence) { return absl::c_linear_search(dropped_, &sequence); },
+      use_of_steps_);
   for (Sequence* sequence : std::exchange(dropped_, {})) {
     if (sequence->request != nullptr) WaitAgain(*sequence);
   }
@@ -383,6 +400,8 @@ void Generator::Close(const absl::Status& status) {
   for (const SequencePtr& sequence : stalled_) End(*sequence, Ending::kError, status);
   for (const SequencePtr& sequence : waiting_) End(*sequence, Ending::kError, status);
   EraseEnded();
+  CountShares();
+  if (turn_.has_value()) options_.gate->End(*turn_);
   if (pages_ != nullptr) Publish();
 }
 

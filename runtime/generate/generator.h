@@ -36,6 +36,7 @@
 #include "runtime/generate/prompt_encoder.h"
 #include "runtime/generate/sequence.h"
 #include "runtime/generate/speculation.h"
+#include "runtime/generate/step_gate.h"
 #include "runtime/generate/step_plan.h"
 #include "runtime/generate/step_recipes.h"
 #include "runtime/generate/step_runner.h"
@@ -67,6 +68,7 @@ struct GeneratorOptions {
   int max_threads = 1;
   size_t max_arena_bytes = size_t{16} << 30;
   GeneratorEvents events;
+  StepGate* gate = nullptr;  // that the models share which step; null: there is one. Outlives it
 };
 
 struct GeneratorStats {
@@ -147,6 +149,7 @@ class Generator {
   void MoveStalled();
   // It waits, before others that came at the same time.
   void PutBack(SequencePtr sequence);
+  // Counts the places of keys; one that comes back saves up nothing.
   void CountShares();
   // Whether `a` gets a place before `b`: of the key that has less, or sooner among those of a key.
   static bool IsNext(const Sequence& a, const Sequence& b);
@@ -165,6 +168,12 @@ class Generator {
   // Pages that it does not hold yet: for its next token, and if it goes on to its last one.
   int64_t PagesToGoOn(const Sequence& sequence) const;
   int64_t PagesToTheEnd(const Sequence& sequence) const;
+  // Waits for the turn of the model. False: it has nothing to do, and gives its place back.
+  bool BeginTurn();
+  // Plans and computes a step.
+  bool ComputeStep();
+  // Adds `ns` to the times of the keys, by their tokens of the step.
+  void ChargeTurn(int64_t ns);
   StepLimits Limits() const;
   PlannedStep Plan();
   // Pages for the first `count` missing tokens; sets the youngest back where there are none.
@@ -220,10 +229,13 @@ class Generator {
   // Used by the thread that steps alone.
   std::vector<SequencePtr> running_;  // sorted by rank, then by arrival
   std::deque<SequencePtr> waiting_;
-  std::deque<SequencePtr> stalled_;  // sorted by when they did
-  std::vector<Sequence*> dropped_;   // set back while a step is planned
-  double prompt_token_ns_ = 0;       // as measured
-  bool encoded_ = false;             // a prompt, for the next step
+  std::deque<SequencePtr> stalled_;                 // sorted by when they did
+  std::vector<Sequence*> dropped_;                  // set back while a step is planned
+  double prompt_token_ns_ = 0;                      // as measured
+  bool encoded_ = false;                            // a prompt, for the next step
+  SharedUse use_of_steps_;                          // the tokens of keys
+  std::vector<std::shared_ptr<KeyShare>> present_;  // shares with sequences here
+  std::optional<StepGate::Member> turn_;            // where there is a gate
   std::optional<Speculation> speculation_;
   std::vector<float> fork_scores_;
   // Guarded.

@@ -44,7 +44,6 @@ void Generator::EraseEnded() {
 }
 
 void Generator::Admit() {
-  CountShares();
   while (!waiting_.empty()) {
     const auto next =
         std::min_element(waiting_.begin(), waiting_.end(),

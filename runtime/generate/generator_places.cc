@@ -72,9 +72,55 @@ void Generator::MoveStalled() {
 void Generator::PutBack(SequencePtr sequence) { waiting_.push_front(std::move(sequence)); }
 
 void Generator::CountShares() {
-  for (const SequencePtr& one : waiting_) one->request->share->running = 0;
-  for (const SequencePtr& one : running_) one->request->share->running = 0;
-  for (const SequencePtr& one : running_) ++one->request->share->running;
+  for (const auto& share : present_) share->running = share->sequences = 0;
+  const auto count = [&](const std::shared_ptr<KeyShare>& share) {
+    share->use.weight = share->weight;
+    if (share->use.present == 0) {
+      use_of_steps_.Enter(share->use);
+      if (share->all_models != nullptr) options_.gate->Enter(*share->all_models);
+      present_.push_back(share);
+    }
+    ++share->sequences;
+  };
+  for (const SequencePtr& one : waiting_) count(one->request->share);
+  for (const SequencePtr& one : running_) {
+    count(one->request->share);
+    ++one->request->share->running;
+  }
+  std::erase_if(present_, [&](const std::shared_ptr<KeyShare>& share) {
+    if (share->sequences > 0) return false;
+    use_of_steps_.Leave(share->use);
+    if (share->all_models != nullptr) options_.gate->Leave(*share->all_models);
+    return true;
+  });
+}
+
+bool Generator::BeginTurn() {
+  if (present_.empty()) {
+    options_.gate->End(*turn_);
+    return false;
+  }
+  std::vector<WeightedShare*> keys;
+  for (const auto& share : present_) {
+    share->step_tokens = 0;
+    keys.push_back(share->all_models);
+  }
+  options_.gate->Begin(*turn_, keys);
+  return true;
+}
+
+void Generator::ChargeTurn(int64_t ns) {
+  int64_t tokens = 0;
+  for (const auto& share : present_) tokens += share->step_tokens;
+  std::vector<std::pair<WeightedShare*, int64_t>> times;
+  for (const auto& share : present_) {
+    // A prompt's encoder computes no tokens of a step.
+    const double part = tokens == 0
+                            ? 1 / static_cast<double>(present_.size())
+                            : static_cast<double>(share->step_tokens) / static_cast<double>(tokens);
+    times.emplace_back(share->all_models, static_cast<int64_t>(static_cast<double>(ns) * part));
+  }
+  options_.gate->Charge(*turn_, times);
 }
 
 bool Generator::IsNext(const Sequence& a, const Sequence& b) {

@@ -6,11 +6,52 @@
 namespace reprise {
 namespace {
 
-// The prompts of one key, in the order in which they are computed.
-struct Lane {
+// Sequences of one key, in the order in which they are computed.
+struct KeyLane {
   KeyShare* share = nullptr;
-  std::vector<Sequence*> prompts;
+  std::vector<Sequence*> sequences;
 };
+
+// By key; the key that has had the least comes first.
+std::vector<KeyLane> LanesOf(const std::vector<Sequence*>& sequences) {
+  std::vector<KeyLane> lanes;
+  for (Sequence* sequence : sequences) {
+    KeyShare* const share = sequence->request->share.get();
+    auto lane = std::find_if(lanes.begin(), lanes.end(),
+                             [&](const KeyLane& one) { return one.share == share; });
+    if (lane == lanes.end()) lane = lanes.insert(lanes.end(), KeyLane{.share = share});
+    lane->sequences.push_back(sequence);
+  }
+  std::stable_sort(lanes.begin(), lanes.end(), [](const KeyLane& a, const KeyLane& b) {
+    return a.share->use.had < b.share->use.had;
+  });
+  return lanes;
+}
+
+// `most` of the sequences, in turns of one token that the key gets which has had the least.
+std::vector<Sequence*> TakeTurns(const std::vector<Sequence*>& sequences, size_t most) {
+  struct Key {
+    KeyLane lane;
+    double had;
+    size_t next = 0;
+  };
+  std::vector<Key> keys;
+  for (KeyLane& lane : LanesOf(sequences)) {
+    const double had = lane.share->use.had;
+    keys.push_back({.lane = std::move(lane), .had = had});
+  }
+  std::vector<Sequence*> taken;
+  while (taken.size() < std::min(most, sequences.size())) {
+    Key* least = nullptr;
+    for (Key& key : keys) {
+      const bool done = key.next == key.lane.sequences.size();
+      if (!done && (least == nullptr || key.had < least->had)) least = &key;
+    }
+    taken.push_back(least->lane.sequences[least->next++]);
+    least->had += 1 / least->lane.share->use.weight;
+  }
+  return taken;
+}
 
 class Planner {
  public:
@@ -22,9 +63,14 @@ class Planner {
         picks_(limits.picks) {}
 
   void AddGoingOn(const std::vector<Sequence*>& running) {
+    std::vector<Sequence*> going_on;
     for (Sequence* sequence : running) {
-      if (left_ == 0 || picks_ == 0) break;
-      if (is_dropped_(*sequence) || !sequence->continues() || !make_room_(*sequence, 1)) continue;
+      if (!is_dropped_(*sequence) && sequence->continues()) going_on.push_back(sequence);
+    }
+    const auto most = static_cast<size_t>(std::min(left_, picks_));
+    if (going_on.size() > most) going_on = TakeTurns(going_on, most);
+    for (Sequence* sequence : going_on) {
+      if (is_dropped_(*sequence) || !make_room_(*sequence, 1)) continue;
       step_.items.push_back({.sequence = sequence, .count = 1, .picks = 1});
       --left_;
       --picks_;
@@ -34,17 +80,17 @@ class Planner {
   void AddPrompts(const std::vector<Sequence*>& running, int64_t stalling_tokens) {
     step_.mixed = !step_.items.empty();
     if (step_.mixed) left_ = std::min(left_, stalling_tokens);
-    std::vector<Lane> lanes = LanesOf(running);
+    std::vector<KeyLane> lanes = PromptsOf(running);
     double weights = 0;
-    for (const Lane& lane : lanes) weights += lane.share->weight;
+    for (const KeyLane& lane : lanes) weights += lane.share->use.weight;
     const auto budget = static_cast<double>(left_);
-    for (const Lane& lane : lanes) {
-      const auto part = static_cast<int64_t>(std::ceil(budget * lane.share->weight / weights));
+    for (const KeyLane& lane : lanes) {
+      const auto part = static_cast<int64_t>(std::ceil(budget * lane.share->use.weight / weights));
       AddLane(lane, std::min(part, left_));
     }
     // The others share what some leave.
-    for (const Lane& lane : lanes) {
-      for (Sequence* sequence : lane.prompts) Add(*sequence, left_);
+    for (const KeyLane& lane : lanes) {
+      for (Sequence* sequence : lane.sequences) Add(*sequence, left_);
     }
     if (step_.prompt_tokens == 0) step_.mixed = false;
   }
@@ -57,34 +103,26 @@ class Planner {
   }
 
  private:
-  // The key that has had the least comes first.
-  std::vector<Lane> LanesOf(const std::vector<Sequence*>& running) const {
-    std::vector<Lane> lanes;
+  std::vector<KeyLane> PromptsOf(const std::vector<Sequence*>& running) const {
+    std::vector<Sequence*> prompts;
     for (Sequence* sequence : running) {
-      if (is_dropped_(*sequence) || sequence->continues()) continue;
-      KeyShare* const share = sequence->request->share.get();
-      auto lane = std::find_if(lanes.begin(), lanes.end(),
-                               [&](const Lane& one) { return one.share == share; });
-      if (lane == lanes.end()) lane = lanes.insert(lanes.end(), Lane{.share = share});
-      lane->prompts.push_back(sequence);
+      if (!is_dropped_(*sequence) && !sequence->continues()) prompts.push_back(sequence);
     }
-    std::stable_sort(lanes.begin(), lanes.end(), [](const Lane& a, const Lane& b) {
-      return a.share->prompt_tokens < b.share->prompt_tokens;
-    });
+    std::vector<KeyLane> lanes = LanesOf(prompts);
     // Short ones do not wait for a long one.
-    for (Lane& lane : lanes) {
+    for (KeyLane& lane : lanes) {
       std::stable_sort(
-          lane.prompts.begin() + 1, lane.prompts.end(),
+          lane.sequences.begin() + 1, lane.sequences.end(),
           [](const Sequence* a, const Sequence* b) { return a->missing() < b->missing(); });
     }
     return lanes;
   }
 
   // The prompt that has waited longest gets at least half.
-  void AddLane(const Lane& lane, int64_t part) {
-    const int64_t first = lane.prompts.size() > 1 ? std::max<int64_t>(1, part / 2) : part;
-    for (size_t i = 0; i < lane.prompts.size() && part > 0; ++i) {
-      part -= Add(*lane.prompts[i], i == 0 ? first : part);
+  void AddLane(const KeyLane& lane, int64_t part) {
+    const int64_t first = lane.sequences.size() > 1 ? std::max<int64_t>(1, part / 2) : part;
+    for (size_t i = 0; i < lane.sequences.size() && part > 0; ++i) {
+      part -= Add(*lane.sequences[i], i == 0 ? first : part);
     }
   }
 
@@ -121,16 +159,15 @@ class Planner {
 
 PlannedStep PlanStep(const std::vector<Sequence*>& running, const StepLimits& limits,
                      const std::function<bool(Sequence&, int64_t count)>& make_room,
-                     const std::function<bool(const Sequence&)>& is_dropped) {
+                     const std::function<bool(const Sequence&)>& is_dropped, SharedUse& use) {
   Planner planner(limits, make_room, is_dropped);
   planner.AddGoingOn(running);
   planner.AddPrompts(running, limits.stalling_tokens);
   PlannedStep step = std::move(planner).Finish();
   for (const StepItem& item : step.items) {
     KeyShare& share = *item.sequence->request->share;
-    if (!item.sequence->continues()) {
-      share.prompt_tokens += static_cast<double>(item.count) / share.weight;
-    }
+    use.Serve(share.use, item.count);
+    share.step_tokens += item.count;
   }
   return step;
 }

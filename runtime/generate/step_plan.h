@@ -1,9 +1,9 @@
 // StepPlan: which tokens of which sequences one step computes.
 //
-// One token of each sequence that goes on, oldest first, then chunks of prompts within what is left
-// of the budget. While sequences go on, prompts get no more tokens in a step than are computed
-// within the stall that these may have. Keys share what there is for prompts by their weights; what
-// one leaves is for the others.
+// One token of each sequence that goes on, then chunks of prompts within what is left of the
+// budget. While sequences go on, prompts get no more tokens in a step than are computed within the
+// stall that these may have. Keys share both by their weights, where a step has not enough for all;
+// what one leaves is for the others. Sequences of one key are served oldest first.
 //
 // Threads: pure.
 #pragma once
@@ -30,7 +30,7 @@ struct StepLimits {
 
 // The result of PlanStep. `running`: in the order in which they are served. `make_room`: whether
 // there are pages for that many more tokens of a sequence; it may set others back, which
-// `is_dropped` tells then.
+// `is_dropped` tells then. `use`: of the keys, to whose shares the step is added.
 struct PlannedStep {
   std::vector<StepItem> items;
   int64_t tokens = 0;
@@ -39,6 +39,6 @@ struct PlannedStep {
 };
 PlannedStep PlanStep(const std::vector<Sequence*>& running, const StepLimits& limits,
                      const std::function<bool(Sequence&, int64_t count)>& make_room,
-                     const std::function<bool(const Sequence&)>& is_dropped);
+                     const std::function<bool(const Sequence&)>& is_dropped, SharedUse& use);
 
 }  // namespace reprise

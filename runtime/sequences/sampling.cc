@@ -95,6 +95,24 @@ absl::Status SettleBias(int64_t vocabulary, std::map<int64_t, float>& bias) {
   return absl::OkStatus();
 }
 
+// Leaves the fewest of the best candidates whose weights make up `part` of `total`, in order, and
+// returns the sum of these weights. Sorts at most a few times as many as it keeps.
+double KeepBest(double part, double total, std::vector<std::pair<float, int64_t>>& candidates) {
+  double sum = 0;
+  size_t count = 0, sorted = 0;
+  for (size_t block = 64; sorted < candidates.size(); block *= 8) {
+    const auto begin = candidates.begin() + static_cast<ptrdiff_t>(sorted);
+    sorted = std::min(candidates.size(), sorted + block);
+    const auto end = candidates.begin() + static_cast<ptrdiff_t>(sorted);
+    if (end != candidates.end()) std::nth_element(begin, end, candidates.end(), IsBetter);
+    std::sort(begin, end, IsBetter);
+    while (count < sorted && (count == 0 || sum < part * total)) sum += candidates[count++].first;
+    if (sum >= part * total) break;
+  }
+  candidates.resize(count);
+  return sum;
+}
+
 bool Penalises(const SamplingOptions& options) {
   return options.repetition_penalty != 1 || options.presence_penalty != 0 ||
          options.frequency_penalty != 0;
@@ -119,6 +137,8 @@ absl::Status SamplingOptions::Settle(int64_t vocabulary, absl::Span<const int64_
         SettleIds("allowed_token_ids", vocabulary, allowed_ids)}) {
     if (!status.ok()) return status;
   }
+  biases.assign(logit_bias.begin(), logit_bias.end());
+  logit_bias.clear();
   if (ignore_eos) return absl::OkStatus();
   absl::c_copy_if(eos, std::back_inserter(stop_ids),
                   [&](int64_t id) { return id >= 0 && id < vocabulary; });
@@ -183,7 +203,7 @@ void Sampler::TellLogprobs(absl::Span<const float> scores, SampledToken& token) 
 }
 
 void Sampler::Penalise(absl::Span<float> scores) const {
-  for (const auto& [id, bias] : options_->logit_bias) scores[id] += bias;
+  for (const auto& [id, bias] : options_->biases) scores[id] += bias;
   if (penalises_) {
     for (const auto& [id, times] : seen_) {
       if (id < 0 || id >= static_cast<int64_t>(scores.size())) continue;
@@ -203,41 +223,34 @@ void Sampler::Penalise(absl::Span<float> scores) const {
 // Scores are those after penalties.
 int64_t Sampler::Choose(absl::Span<float> scores, float highest) {
   if (options_->temperature == 0) return absl::c_find(scores, highest) - scores.begin();
-  candidates_.clear();
+  // The length of the vocabulary: one for all answers that a thread draws.
+  thread_local std::vector<std::pair<float, int64_t>> candidates;
+  candidates.clear();
   // Lower scores are left out by min_p, or weigh nothing beside the best one.
   const float least =
       highest + options_->temperature * (options_->min_p > 0 ? std::log(options_->min_p) : -80.0f);
   for (size_t i = 0; i < scores.size(); ++i) {
-    if (scores[i] >= least) candidates_.emplace_back(scores[i], static_cast<int64_t>(i));
+    if (scores[i] >= least) candidates.emplace_back(scores[i], static_cast<int64_t>(i));
   }
-  const auto keep = [&](size_t count) {
-    if (count >= candidates_.size()) return;
-    std::nth_element(candidates_.begin(), candidates_.begin() + static_cast<ptrdiff_t>(count),
-                     candidates_.end(), IsBetter);
-    candidates_.resize(count);
-  };
-  if (options_->top_k > 0) keep(static_cast<size_t>(options_->top_k));
-  std::sort(candidates_.begin(), candidates_.end(), IsBetter);
+  const auto most = static_cast<size_t>(std::max<int64_t>(options_->top_k, 0));
+  if (most > 0 && most < candidates.size()) {
+    std::nth_element(candidates.begin(), candidates.begin() + static_cast<ptrdiff_t>(most),
+                     candidates.end(), IsBetter);
+    candidates.resize(most);
+    std::sort(candidates.begin(), candidates.end(), IsBetter);
+  }
   double total = 0;
-  for (auto& [score, id] : candidates_) {
+  for (auto& [score, id] : candidates) {
     score = std::exp((score - highest) / options_->temperature);
     total += score;
   }
-  if (options_->top_p < 1) {
-    double sum = 0;
-    size_t count = 0;
-    while (count < candidates_.size() && (count == 0 || sum < options_->top_p * total)) {
-      sum += candidates_[count++].first;
-    }
-    candidates_.resize(count);
-    total = sum;
-  }
+  if (options_->top_p < 1) total = KeepBest(options_->top_p, total, candidates);
   double left = NextUniform() * total;
-  for (const auto& [weight, id] : candidates_) {
+  for (const auto& [weight, id] : candidates) {
     left -= weight;
     if (left < 0) return id;
   }
-  return candidates_.back().second;
+  return candidates.back().second;
 }
 
 void Sampler::Restrict(absl::Span<float> scores) const {

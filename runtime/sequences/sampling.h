@@ -35,6 +35,8 @@ struct SamplingOptions {
   std::vector<int64_t> allowed_ids;  // the only ones that are drawn; empty: all
   int64_t logprobs = -1;             // alternatives told with each token; -1: not even its own
   int64_t n = 1;                     // answers
+  // Settle makes them of logit_bias, which is empty then; at most one for each id.
+  std::vector<std::pair<int64_t, float>> biases = {};
 
   // Makes them ready to draw by: lists ascend and have each id once, the model's own ids that end
   // answers, `eos`, are among the stop ids unless these are ignored. INVALID_ARGUMENT naming the
@@ -90,7 +92,6 @@ class Sampler {
   // Whether in the prompt; times in the answer. Empty where nothing is penalised.
   std::map<int64_t, std::pair<bool, int64_t>> seen_;
   int64_t drawn_ = 0;
-  std::vector<std::pair<float, int64_t>> candidates_;
 };
 
 }  // namespace reprise

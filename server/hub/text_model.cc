@@ -89,16 +89,31 @@ absl::Status TextModel::Offers(TextTask task) const {
 absl::StatusOr<TextTokens> TextModel::Encode(absl::string_view text,
                                              std::optional<absl::string_view> pair,
                                              const TextQuestion& question) const {
-  ASSIGN_OR_RETURN(TextTokens tokens, tokenizer_->Encode(text, pair,
-                                                         {.add_special = question.add_special,
-                                                          .offsets = question.offsets,
-                                                          .truncation = question.truncation,
-                                                          .max_bytes = limits_.max_bytes,
-                                                          .max_tokens = package_.max_tokens,
-                                                          .most_tokens = limits_.most_tokens,
-                                                          .go_on = question.go_on}));
+  ASSIGN_OR_RETURN(TextTokens tokens, tokenizer_->Encode(text, pair, OptionsOf(question)));
   if (tokens.ids.empty()) return absl::InvalidArgumentError("the text has no tokens");
   return tokens;
+}
+
+absl::StatusOr<FirstTokens> TextModel::EncodeFirst(absl::string_view text,
+                                                   const TextQuestion& question) const {
+  return tokenizer_->EncodeFirst(text, OptionsOf(question));
+}
+
+absl::StatusOr<TextTokens> TextModel::EncodePair(const FirstTokens& first, absl::string_view pair,
+                                                 const TextQuestion& question) const {
+  ASSIGN_OR_RETURN(TextTokens tokens, tokenizer_->EncodePair(first, pair, OptionsOf(question)));
+  if (tokens.ids.empty()) return absl::InvalidArgumentError("the text has no tokens");
+  return tokens;
+}
+
+EncodeOptions TextModel::OptionsOf(const TextQuestion& question) const {
+  return {.add_special = question.add_special,
+          .offsets = question.offsets,
+          .truncation = question.truncation,
+          .max_bytes = limits_.max_bytes,
+          .max_tokens = package_.max_tokens,
+          .most_tokens = limits_.most_tokens,
+          .go_on = question.go_on};
 }
 
 absl::StatusOr<TextTokens> TextModel::Take(std::vector<uint32_t> ids,

@@ -65,6 +65,12 @@ class TextModel {
   // Errors: as Tokenizer::Encode; INVALID_ARGUMENT where nothing is left of the text.
   absl::StatusOr<TextTokens> Encode(absl::string_view text, std::optional<absl::string_view> pair,
                                     const TextQuestion& question) const;
+  // The first text of pairs, tokenized once for all that are asked with the same `question`, which
+  // asks for no offsets. Errors: as Tokenizer::Encode.
+  absl::StatusOr<FirstTokens> EncodeFirst(absl::string_view text,
+                                          const TextQuestion& question) const;
+  absl::StatusOr<TextTokens> EncodePair(const FirstTokens& first, absl::string_view pair,
+                                        const TextQuestion& question) const;
   // Checks ids that a client sends in place of a text, and cuts them where it asks for that.
   absl::StatusOr<TextTokens> Take(std::vector<uint32_t> ids, const TextQuestion& question) const;
 
@@ -74,6 +80,7 @@ class TextModel {
 
  private:
   TextModel() = default;
+  EncodeOptions OptionsOf(const TextQuestion& question) const;
 
   // Constant after construction.
   TextPackage package_;

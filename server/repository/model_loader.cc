@@ -121,7 +121,8 @@ std::vector<std::string> OtherVersions(const std::string& folder, const ModelSet
 // Tokens are made where the model is a decoder that can be paged. All recipes of its steps are
 // captured here, before the model is ready.
 void StartGeneration(Engine& engine, const ModelVersion& version, const std::string& folder,
-                     const std::string& path, const ModelSettings& settings, Servable& servable) {
+                     const std::string& path, const ModelSettings& settings, StepGate* gate,
+                     Servable& servable) {
   if (servable.stateful != nullptr) {
     servable.generation_refusal = "sequence_batching says what its state is";
     return;
@@ -143,7 +144,8 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
       .speculate = settings.speculation,
       .max_threads = engine.options().cores == nullptr ? 1 : engine.options().cores->cores(),
       .events = {.on_first_token = [&events](int64_t ns) { events.OnFirstToken(ns); },
-                 .on_token = [&events](int64_t ns) { events.OnNextToken(ns); }}};
+                 .on_token = [&events](int64_t ns) { events.OnNextToken(ns); }},
+      .gate = gate};
   const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Generator>> {
     ASSIGN_OR_RETURN(std::shared_ptr<const Model> decoder,
                      LoadBesideEncoder(engine, path, servable, options.encoder));
@@ -365,7 +367,7 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& sou
   if (!open.empty()) return LoadRanked(source, open, fixed);
   ASSIGN_OR_RETURN(std::shared_ptr<Servable> servable, LoadAt(source, fixed));
   StartGeneration(source.engine, source.version, source.folder, PathOf(source), source.settings,
-                  *servable);
+                  source.gate, *servable);
   source.open_queue(*servable);
   return servable;
 }

@@ -23,6 +23,7 @@ struct ServableSource {
   ModelSettings settings;
   const ServerState& state;     // a warm-up ends where the server stops
   TextModels* texts = nullptr;  // is told what the folder says of texts
+  StepGate* gate = nullptr;     // that models which make tokens share; null: there is one
   // Gives what is loaded a queue, before requests may find it.
   std::function<void(Servable&)> open_queue;
 };

@@ -10,6 +10,7 @@
 #include "server/requests/queue.h"
 #include "server/requests/regions.h"
 #include "server/requests/sequence_table.h"
+#include "server/requests/waiting_call.h"
 
 namespace reprise {
 namespace {
@@ -32,20 +33,30 @@ class Inference::Anew final : public Resumer {
   Anew(Inference& inference, const InferRequest& request, const Done& done, int64_t start_ns)
       : inference_(inference), request_(request), done_(done), start_ns_(start_ns) {}
   std::function<void()> Resume(const RequestState& state) const override {
+    waiting_ = std::make_shared<WaitingCall>();
     InferRequest request = request_;
     request.counted = state.ticket;
     request.on_text_threads = state.to_text_threads;
+    request.left = std::shared_ptr<const StopFlag>(waiting_, &waiting_->left());
+    Done done = [waiting = waiting_, answer = done_](InferResult result) {
+      answer(std::move(result));
+    };
     // Called once: a copy of `done` might find no memory.
-    return
-        [&inference = inference_, request = std::move(request), done = done_,
-         start_ns = start_ns_]() mutable { inference.StartAt(request, std::move(done), start_ns); };
+    return [&inference = inference_, request = std::move(request), done = std::move(done),
+            start_ns = start_ns_, waiting = waiting_]() mutable {
+      const std::shared_ptr<Call> call = inference.StartAt(request, std::move(done), start_ns);
+      if (call != nullptr) waiting->SetBegun(call);
+    };
   }
+  // The request while it waits to begin again.
+  std::shared_ptr<Call> waiting() const { return waiting_; }
 
  private:
   Inference& inference_;
   const InferRequest& request_;
   const Done& done_;
   const int64_t start_ns_;
+  mutable std::shared_ptr<WaitingCall> waiting_;
 };
 
 Inference::Inference(std::vector<Stage> stages, Repository& repository, RequestScheduler& scheduler,
@@ -81,10 +92,15 @@ absl::StatusOr<std::shared_ptr<Call>> Inference::Walk(const InferRequest& reques
                      .id = request.id,
                      .key = request.key,
                      .early_tokenizer_ns = request.tokenizer_ns};
-  if (!UsesRegions(request)) return WalkFrom(request, std::move(state), done);
-  InferRequest placed = request;
-  RETURN_IF_ERROR(PlaceInRegions(regions_, placed, state));
-  return WalkFrom(placed, std::move(state), done);
+  RETURN_IF_ERROR(CheckStays(request));
+  InferRequest placed;
+  if (UsesRegions(request)) {
+    placed = request;
+    RETURN_IF_ERROR(PlaceInRegions(regions_, placed, state));
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<Call> call,
+                   WalkFrom(UsesRegions(request) ? placed : request, std::move(state), done));
+  return call != nullptr ? std::move(call) : anew.waiting();
 }
 
 absl::StatusOr<std::shared_ptr<Call>> Inference::WalkFrom(const InferRequest& request,

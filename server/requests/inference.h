@@ -44,8 +44,7 @@ class Inference {
             const SharedRegions* regions = nullptr);
 
   // Calls `done` exactly once, whatever happens, also where there is no memory left; `done` must
-  // not throw. Returns null if that has happened already, or while the request waits for its model
-  // to be loaded at the ranks of its inputs: then it cannot be cancelled.
+  // not throw. Returns null if that has happened already.
   std::shared_ptr<Call> Start(const InferRequest& request, Done done);
 
   // Counts a request that a face could not decode.
@@ -65,11 +64,11 @@ class Inference {
 
   // Start, of a request that came at `start_ns`.
   std::shared_ptr<Call> StartAt(const InferRequest& request, Done done, int64_t start_ns);
-  // Through the stages into the queue; a call that was made counts its own end. Null: the request
-  // waits, and is begun anew.
+  // Through the stages into the queue; a call that was made counts its own end.
   absl::StatusOr<std::shared_ptr<Call>> Walk(const InferRequest& request, Done& done,
                                              int64_t start_ns);
   // The stages from the first one on; a request of a model that keeps state waits for its turn.
+  // Null: the request waits, and is begun again.
   absl::StatusOr<std::shared_ptr<Call>> WalkFrom(const InferRequest& request, RequestState state,
                                                  const Done& done);
   // The stages from number `next` on, and into the queue.

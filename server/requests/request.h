@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "runtime/base/stop_flag.h"
 #include "runtime/batching/work.h"
 #include "runtime/engine/types/request.h"
 #include "server/access/key_use.h"
@@ -60,6 +62,14 @@ struct InferRequest {
   int64_t tokenizer_ns = 0;  // what its texts took to become these ids, before the request began
   SequenceMark sequence;
   bool on_text_threads = false;  // it is begun anew on a thread where texts become tokens
+  // Set once its client has left while it waited; null: it has not waited.
+  std::shared_ptr<const StopFlag> left;
 };
+
+// CANCELLED once the client of a request that waited has left.
+inline absl::Status CheckStays(const InferRequest& request) {
+  if (request.left == nullptr || !request.left->stopped()) return absl::OkStatus();
+  return absl::CancelledError("the client has left");
+}
 
 }  // namespace reprise

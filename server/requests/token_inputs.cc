@@ -12,6 +12,25 @@
 namespace reprise {
 namespace {
 
+// The share of texts of `bytes`. A text beyond its limit is refused before it takes memory.
+absl::StatusOr<TextMemory::Share> WaitForMemory(const TextEncoding& encoding, size_t bytes) {
+  const int64_t most = encoding.model.limits().max_bytes;
+  return encoding.threads->memory().Wait(
+      Tokenizer::BytesFor(std::min(static_cast<int64_t>(bytes), 2 * most)),
+      encoding.question.go_on);
+}
+
+absl::StatusOr<TextTokens> PairTokensOf(const TextEncoding& encoding, absl::string_view text,
+                                        absl::string_view pair, FirstTokens& first) {
+  if (first == nullptr) {
+    ASSIGN_OR_RETURN(const TextMemory::Share share, WaitForMemory(encoding, text.size()));
+    ASSIGN_OR_RETURN(first, encoding.model.EncodeFirst(text, encoding.question));
+  }
+  const auto kept = static_cast<size_t>(Tokenizer::KeptTokens(first));
+  ASSIGN_OR_RETURN(const TextMemory::Share share, WaitForMemory(encoding, pair.size() + kept));
+  return encoding.model.EncodePair(first, pair, encoding.question);
+}
+
 absl::StatusOr<TextTokens> TokensOf(const TextEncoding& encoding, const TextSource& source) {
   const TextQuestion& question = encoding.question;
   RETURN_IF_ERROR(GoesOn(question.go_on));
@@ -22,13 +41,11 @@ absl::StatusOr<TextTokens> TokensOf(const TextEncoding& encoding, const TextSour
   absl::string_view text = source.text;
   if (!encoding.prompt.empty()) text = prompted = absl::StrCat(encoding.prompt, text);
   if (encoding.threads == nullptr) return encoding.model.Encode(text, source.pair, question);
-  // A text beyond its limit is refused before it takes memory.
-  const int64_t most = encoding.model.limits().max_bytes;
-  const size_t bytes = text.size() + (source.pair ? source.pair->size() : 0);
-  ASSIGN_OR_RETURN(
-      const TextMemory::Share share,
-      encoding.threads->memory().Wait(
-          Tokenizer::BytesFor(std::min(static_cast<int64_t>(bytes), 2 * most)), question.go_on));
+  if (source.first != nullptr && source.pair) {
+    return PairTokensOf(encoding, text, *source.pair, *source.first);
+  }
+  ASSIGN_OR_RETURN(const TextMemory::Share share,
+                   WaitForMemory(encoding, text.size() + (source.pair ? source.pair->size() : 0)));
   return encoding.model.Encode(text, source.pair, question);
 }
 

@@ -36,6 +36,9 @@ struct TextSource {
   absl::string_view text;
   std::optional<absl::string_view> pair;
   absl::Span<const uint32_t> ids;
+  // The tokens of `text`, with the prompt, for all pairs that have it: made where there are none.
+  // Null: it is tokenized with the pair. Without offsets.
+  FirstTokens* first = nullptr;
 };
 
 struct EncodedText {

@@ -95,9 +95,12 @@ absl::Status AdmitTexts(const Repository& repository, const TextModels& texts, T
   if (threads != nullptr && state.resumer != nullptr && !asked.on_text_threads) {
     return WaitForThread(*threads, state);
   }
-  const auto go_on = [threads, deadline_ns = asked.deadline_ns]() -> absl::Status {
+  const auto go_on = [threads, &asked]() -> absl::Status {
     if (threads != nullptr) RETURN_IF_ERROR(threads->GoOn());
-    if (deadline_ns == kNoDeadline || SteadyClock().NowNs() < deadline_ns) return absl::OkStatus();
+    RETURN_IF_ERROR(CheckStays(asked));
+    if (asked.deadline_ns == kNoDeadline || SteadyClock().NowNs() < asked.deadline_ns) {
+      return absl::OkStatus();
+    }
     return absl::DeadlineExceededError("the deadline has passed");
   };
   const TextEncoding encoding = {.model = *model,

@@ -21,6 +21,8 @@ constexpr int64_t kMostInFlight = 256;
 constexpr int64_t kTurnNs = 50'000'000;
 // The bytes of an item next to its text: its answer's place, and its own.
 constexpr int64_t kItemBytes = 512;
+// A token of the first text of pairs, with its text and place.
+constexpr int64_t kBytesPerFirstToken = 192;
 // An answer's number as float32, and as the digits of its JSON.
 constexpr int64_t kBytesPerNumber = 16;
 
@@ -208,11 +210,27 @@ void TextCall::Work() {
   EndFlight();
 }
 
-absl::StatusOr<EncodedText> TextCall::Encode(size_t index) const {
+absl::StatusOr<EncodedText> TextCall::Encode(size_t index) {
   const TextItem& item = request_.items[index];
   TextSource source{.ids = item.ids};
   if (item.text != nullptr) source.text = *item.text;
   if (item.pair != nullptr) source.pair = *item.pair;
+  if (item.pair != nullptr && !request_.offsets) {
+    if (first_text_ != item.text) first_ = nullptr;
+    first_text_ = item.text;
+    source.first = &first_;
+  }
+  ASSIGN_OR_RETURN(EncodedText encoded, EncodeItem(source));
+  if (first_ == nullptr) return encoded;
+  const int64_t bytes = kBytesPerFirstToken * Tokenizer::KeptTokens(first_);
+  if (bytes > first_bytes_) {
+    RETURN_IF_ERROR(Hold(bytes - first_bytes_));
+    first_bytes_ = bytes;
+  }
+  return encoded;
+}
+
+absl::StatusOr<EncodedText> TextCall::EncodeItem(const TextSource& source) const {
   return EncodeText({.model = *text_,
                      .threads = context_.threads,
                      .events = model_.version->events.get(),

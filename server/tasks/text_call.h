@@ -104,7 +104,8 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
   // The text that may be sent now, which is in flight then.
   std::optional<size_t> NextToSend();
   void Send(size_t index);
-  absl::StatusOr<EncodedText> Encode(size_t index) const;
+  absl::StatusOr<EncodedText> Encode(size_t index);
+  absl::StatusOr<EncodedText> EncodeItem(const TextSource& source) const;
   // Whether the call's texts are still wanted.
   absl::Status GoOn() const;
   // Takes `bytes` more from the account, which get them back when the call is gone.
@@ -123,6 +124,10 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
   std::string prompt_;
   KeyUse::Ticket ticket_;
   int output_ = 0;  // position of the output that answers
+  // The tokens of the first text that pairs share, and which it is. By Work alone.
+  SharedText first_text_;
+  FirstTokens first_;
+  int64_t first_bytes_ = 0;  // the most that were held for them
   // Each is written by its own text alone.
   std::vector<TextAnswer> answers_;
   // Self-synchronised.

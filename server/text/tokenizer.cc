@@ -82,7 +82,10 @@ reprise_encode_options LibraryOptions(const EncodeOptions& options, Truncation t
           .most_tokens = static_cast<size_t>(options.most_tokens)};
 }
 
-TextTokens Copy(const reprise_encoded& encoded) {
+// Copies the tokens, and frees the library's.
+TextTokens Take(reprise_encoded& encoded) {
+  const std::unique_ptr<reprise_encoded, decltype(&reprise_encoded_free)> owner(
+      &encoded, &reprise_encoded_free);
   TextTokens tokens{.ids = {encoded.ids, encoded.ids + encoded.count},
                     .type_ids = {encoded.type_ids, encoded.type_ids + encoded.count},
                     .special = std::vector<bool>(encoded.special, encoded.special + encoded.count),
@@ -146,9 +149,41 @@ absl::StatusOr<TextTokens> Tokenizer::Encode(absl::string_view text,
       reprise_tokenizer_encode(tokenizer_, text.data(), text.size(), second, pair_bytes, &wanted,
                                watch.get(), &encoded, &error.text);
   RETURN_IF_ERROR(watch.StatusOf(code, error));
-  const std::unique_ptr<reprise_encoded, decltype(&reprise_encoded_free)> owner(
-      &encoded, &reprise_encoded_free);
-  return Copy(encoded);
+  return Take(encoded);
+}
+
+absl::StatusOr<FirstTokens> Tokenizer::EncodeFirst(absl::string_view text,
+                                                   const EncodeOptions& options) const {
+  RETURN_IF_ERROR(CheckBytes(text, options.max_bytes));
+  const reprise_encode_options wanted = LibraryOptions(options, Resolve(options.truncation));
+  const LibraryWatch watch(BytesFor(static_cast<int64_t>(text.size())), options.go_on);
+  reprise_first* first = nullptr;
+  LibraryText error;
+  const int32_t code = reprise_tokenizer_first(tokenizer_, text.data(), text.size(), &wanted,
+                                               watch.get(), &first, &error.text);
+  RETURN_IF_ERROR(watch.StatusOf(code, error));
+  return FirstTokens(first);
+}
+
+absl::StatusOr<TextTokens> Tokenizer::EncodePair(const FirstTokens& first, absl::string_view pair,
+                                                 const EncodeOptions& options) const {
+  RETURN_IF_ERROR(CheckBytes(pair, options.max_bytes));
+  const LibraryWatch watch(BytesFor(static_cast<int64_t>(pair.size()) + KeptTokens(first)),
+                           options.go_on);
+  reprise_encoded encoded = {};
+  LibraryText error;
+  const int32_t code = reprise_first_pair(tokenizer_, first.get(), pair.data(), pair.size(),
+                                          watch.get(), &encoded, &error.text);
+  RETURN_IF_ERROR(watch.StatusOf(code, error));
+  return Take(encoded);
+}
+
+int64_t Tokenizer::KeptTokens(const FirstTokens& first) {
+  return static_cast<int64_t>(reprise_first_tokens(first.get()));
+}
+
+void FreeFirstTokens::operator()(const reprise_first* first) const {
+  reprise_first_free(const_cast<reprise_first*>(first));
 }
 
 absl::StatusOr<std::string> Tokenizer::Decode(absl::Span<const uint32_t> ids, bool skip_special,

@@ -24,6 +24,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
+struct reprise_first;
 struct reprise_tokenizer;
 
 namespace reprise {
@@ -69,6 +70,12 @@ struct TextTokens {
   bool truncated() const { return full_count > static_cast<int64_t>(ids.size()); }
 };
 
+// The first text of several pairs as tokens: see Tokenizer::EncodeFirst.
+struct FreeFirstTokens {
+  void operator()(const reprise_first* first) const;
+};
+using FirstTokens = std::unique_ptr<const reprise_first, FreeFirstTokens>;
+
 class Tokenizer {
  public:
   // The memory that one text may take while it becomes tokens: some hundred times its bytes, at the
@@ -88,6 +95,15 @@ class Tokenizer {
   // fails.
   absl::StatusOr<TextTokens> Encode(absl::string_view text, std::optional<absl::string_view> pair,
                                     const EncodeOptions& options) const;
+  // The first text of pairs, which is tokenized once for all of them. Errors: those of Encode.
+  absl::StatusOr<FirstTokens> EncodeFirst(absl::string_view text,
+                                          const EncodeOptions& options) const;
+  // The most of its tokens that a pair keeps.
+  static int64_t KeptTokens(const FirstTokens& first);
+  // The tokens of the pair as Encode makes them of both texts with the same `options`, which ask
+  // for no offsets; `first` is of this tokenizer.
+  absl::StatusOr<TextTokens> EncodePair(const FirstTokens& first, absl::string_view pair,
+                                        const EncodeOptions& options) const;
   // Ids that the vocabulary lacks are left out. `go_on` as in EncodeOptions.
   absl::StatusOr<std::string> Decode(absl::Span<const uint32_t> ids, bool skip_special,
                                      const std::function<absl::Status()>& go_on = nullptr) const;

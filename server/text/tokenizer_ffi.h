@@ -14,6 +14,7 @@ extern "C" {
 #endif
 
 struct reprise_tokenizer;
+struct reprise_first;
 
 /* Bytes of the library, freed by reprise_text_free; null where there are none. */
 struct reprise_text {
@@ -93,6 +94,20 @@ int32_t reprise_tokenizer_encode(const struct reprise_tokenizer* tokenizer, cons
                                  const struct reprise_encode_options* options,
                                  const struct reprise_watch* watch, struct reprise_encoded* out,
                                  struct reprise_text* error);
+/* The first text of several pairs, which is tokenized once; freed by reprise_first_free. The
+ * options are those of the pairs, which have no offsets. */
+int32_t reprise_tokenizer_first(const struct reprise_tokenizer* tokenizer, const char* text,
+                                size_t size, const struct reprise_encode_options* options,
+                                const struct reprise_watch* watch, struct reprise_first** out,
+                                struct reprise_text* error);
+/* How many tokens it holds: those that a pair may keep. */
+size_t reprise_first_tokens(const struct reprise_first* first);
+/* As reprise_tokenizer_encode of that text and `pair`, with the same tokenizer. */
+int32_t reprise_first_pair(const struct reprise_tokenizer* tokenizer,
+                           const struct reprise_first* first, const char* pair, size_t pair_size,
+                           const struct reprise_watch* watch, struct reprise_encoded* out,
+                           struct reprise_text* error);
+void reprise_first_free(struct reprise_first* first);
 void reprise_encoded_free(struct reprise_encoded* encoded);
 
 int32_t reprise_tokenizer_decode(const struct reprise_tokenizer* tokenizer, const uint32_t* ids,

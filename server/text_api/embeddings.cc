@@ -26,10 +26,14 @@ absl::StatusOr<std::optional<int64_t>> Dimensions(const Fields& fields) {
   return std::optional<int64_t>(dimensions);
 }
 
-absl::StatusOr<std::vector<float>> VectorOf(const TextResult& result, const TextAnswer& answer,
+// The vector of text number `index`.
+absl::StatusOr<std::vector<float>> VectorOf(const TextResult& result, size_t index,
                                             const VectorOptions& options) {
-  return CutVector(answer.values, options.dimensions, options.normalize,
-                   EndsNormalized(result.text->package().steps, kTextVectors));
+  ASSIGN_OR_RETURN(std::vector<float> vector,
+                   CutVector(result.answers[index].values, options.dimensions, options.normalize,
+                             EndsNormalized(result.text->package().steps, kTextVectors)));
+  RETURN_IF_ERROR(CheckFinite(vector, index, result.text->offer().output));
+  return vector;
 }
 
 // The members that every face of vectors reads.
@@ -47,7 +51,7 @@ absl::StatusOr<std::string> WriteOpenAi(const TextResult& result, const VectorOp
                                         bool base64) {
   std::string json = "{\"object\":\"list\",\"data\":[";
   for (size_t i = 0; i < result.answers.size(); ++i) {
-    ASSIGN_OR_RETURN(const std::vector<float> vector, VectorOf(result, result.answers[i], options));
+    ASSIGN_OR_RETURN(const std::vector<float> vector, VectorOf(result, i, options));
     absl::StrAppend(&json, i > 0 ? "," : "", "{\"object\":\"embedding\",\"index\":", i,
                     ",\"embedding\":");
     base64 ? AppendBase64(vector, json) : AppendNumbers(vector, json);
@@ -67,7 +71,7 @@ absl::StatusOr<AskedTexts> ReadOpenAi(const Fields& fields, const TextApiContext
   if (asked.request.items.empty()) return absl::InvalidArgumentError("\"input\" is an empty list");
   ASSIGN_OR_RETURN(const std::string format, fields.Text("encoding_format", "float"));
   if (format != "float" && format != "base64") {
-    return absl::InvalidArgumentError(
+    return absl::OutOfRangeError(
         absl::StrCat("\"encoding_format\" is \"", format, "\", it may be float or base64"));
   }
   VectorOptions options;
@@ -90,9 +94,9 @@ absl::StatusOr<AskedTexts> ReadPlain(const Fields& fields, const TextApiContext&
   asked.is_dense = true;
   asked.write = [options](const TextResult& result) -> absl::StatusOr<std::string> {
     std::string json = "[";
-    for (const TextAnswer& answer : result.answers) {
-      ASSIGN_OR_RETURN(const std::vector<float> vector, VectorOf(result, answer, options));
-      if (json.size() > 1) json += ',';
+    for (size_t i = 0; i < result.answers.size(); ++i) {
+      ASSIGN_OR_RETURN(const std::vector<float> vector, VectorOf(result, i, options));
+      if (i > 0) json += ',';
       AppendNumbers(vector, json);
     }
     return json + "]";
@@ -125,6 +129,7 @@ absl::StatusOr<AskedTexts> ReadSimilarity(const Fields& fields, const TextApiCon
     for (size_t i = 1; i < result.answers.size(); ++i) {
       close.push_back(Compare(result.text->package().similarity, result.answers[0].values,
                               result.answers[i].values));
+      RETURN_IF_ERROR(CheckFinite({&close.back(), 1}, i, result.text->offer().output));
     }
     std::string json;
     AppendNumbers(close, json);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
 #include "server/text_api/vectors.h"
 
 namespace reprise {
@@ -188,10 +189,14 @@ Entity Join(const TextModel& model, const TextAnswer& answer, absl::string_view 
 
 }  // namespace
 
-std::vector<Entity> EntitiesOf(const TextModel& model, const TextAnswer& answer,
-                               absl::string_view text, Grouping grouping) {
+absl::StatusOr<std::vector<Entity>> EntitiesOf(const TextModel& model, const TextAnswer& answer,
+                                               size_t index, absl::string_view text,
+                                               Grouping grouping) {
   std::vector<Entity> entities;
   std::vector<Labelled> labelled = LabelTokens(model, answer);
+  for (const Labelled& token : labelled) {
+    RETURN_IF_ERROR(CheckFinite(token.shares, index, model.offer().output));
+  }
   if (grouping == Grouping::kNone) {
     for (const Labelled& each : labelled) {
       if (each.label == kOutside) continue;

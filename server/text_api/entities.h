@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "server/hub/text_model.h"
 #include "server/tasks/text_call.h"
 
@@ -29,8 +31,9 @@ enum class Grouping {
 };
 
 // Special tokens have none, and neither have those of the label "O". `text`: UTF-8, as it was sent,
-// for groupings of words.
-std::vector<Entity> EntitiesOf(const TextModel& model, const TextAnswer& answer,
-                               absl::string_view text, Grouping grouping);
+// for groupings of words; `index`: its number. Errors: those of CheckFinite.
+absl::StatusOr<std::vector<Entity>> EntitiesOf(const TextModel& model, const TextAnswer& answer,
+                                               size_t index, absl::string_view text,
+                                               Grouping grouping);
 
 }  // namespace reprise

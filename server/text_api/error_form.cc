@@ -12,6 +12,7 @@ namespace {
 const char* InferenceType(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kUnimplemented:
     case absl::StatusCode::kNotFound:
@@ -63,9 +64,9 @@ ErrorForm FormAt(const RequestPath& path, ErrorForm form) {
 
 HttpReply TextErrorReply(ErrorForm form, const absl::Status& status) {
   int http = ErrorRowOf(status.code()).http;
-  // Texts that cannot be used are 422 there.
+  // Texts that cannot be used are 422 there; a choice that there is not is 400.
   const bool is_openai = form == ErrorForm::kOpenAi || form == ErrorForm::kOpenAiAndMessage;
-  if (!is_openai && http == 400) http = 422;
+  if (!is_openai && http == 400 && !absl::IsOutOfRange(status)) http = 422;
   return {.status = http, .content_type = "application/json", .body = BodyOf(form, status)};
 }
 

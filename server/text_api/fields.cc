@@ -156,7 +156,7 @@ absl::StatusOr<Truncation> Fields::TruncationAsked() const {
   ASSIGN_OR_RETURN(const std::string direction, Text("truncation_direction", "right"));
   const std::string lower = absl::AsciiStrToLower(direction);
   if (lower != "right" && lower != "left") {
-    return absl::InvalidArgumentError(
+    return absl::OutOfRangeError(
         absl::StrCat("\"truncation_direction\" is \"", direction, "\", it may be Right or Left"));
   }
   bool truncate = false;
@@ -167,7 +167,7 @@ absl::StatusOr<Truncation> Fields::TruncationAsked() const {
     if (end == "none") return Truncation::kNone;
     if (end == "start") return Truncation::kLeft;
     if (end == "end") return Truncation::kRight;
-    return absl::InvalidArgumentError(
+    return absl::OutOfRangeError(
         absl::StrCat("\"truncate\" is \"", side, "\", it may be NONE, START or END"));
   }
   ASSIGN_OR_RETURN(truncate, Bool("truncate", false));

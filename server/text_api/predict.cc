@@ -1,8 +1,10 @@
 #include "server/text_api/predict.h"
 
+#include <cmath>
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "server/text_api/entities.h"
@@ -72,8 +74,14 @@ std::vector<float> SharesOf(const TextModel& model, const std::vector<float>& sc
   return shares;
 }
 
-std::string LabelScores(const TextModel& model, const TextAnswer& answer, bool raw) {
+// The labels of text number `index`.
+absl::StatusOr<std::string> LabelScores(const TextModel& model, const TextAnswer& answer,
+                                        size_t index, bool raw) {
   const std::vector<float> scores = raw ? answer.values : SharesOf(model, answer.values);
+  // One label without a score leaves the order of the others.
+  if (absl::c_none_of(scores, [](float score) { return std::isfinite(score); })) {
+    RETURN_IF_ERROR(CheckFinite(scores, index, model.offer().output));
+  }
   std::string json = "[";
   for (const size_t i : ByScore(scores)) {
     const std::vector<std::string>& labels = model.package().labels;
@@ -86,11 +94,14 @@ std::string LabelScores(const TextModel& model, const TextAnswer& answer, bool r
   return json + "]";
 }
 
-std::string EntityList(const TextModel& model, const TextAnswer& answer, absl::string_view text,
-                       Grouping grouping) {
+// The entities of `text`, which has number `index`.
+absl::StatusOr<std::string> EntityList(const TextModel& model, const TextAnswer& answer,
+                                       size_t index, absl::string_view text, Grouping grouping) {
+  ASSIGN_OR_RETURN(const std::vector<Entity> entities,
+                   EntitiesOf(model, answer, index, text, grouping));
   const bool join = grouping != Grouping::kNone;
   std::string json = "[";
-  for (const Entity& entity : EntitiesOf(model, answer, text, grouping)) {
+  for (const Entity& entity : entities) {
     absl::StrAppend(&json, json.size() > 1 ? "," : "", "{\"", join ? "entity_group" : "entity",
                     "\":", Quoted(entity.label), ",\"score\":");
     AppendNumber(entity.score, json);
@@ -123,9 +134,8 @@ absl::StatusOr<Grouping> GroupingOf(const Fields& fields) {
   for (const auto& [name, grouping] : kGroupings) {
     if (strategy == name) return grouping;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"aggregation_strategy\" is \"", strategy,
-                   "\", it may be none, simple, first, average or max"));
+  return absl::OutOfRangeError(absl::StrCat("\"aggregation_strategy\" is \"", strategy,
+                                            "\", it may be none, simple, first, average or max"));
 }
 
 absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext& context,
@@ -156,15 +166,17 @@ absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext
   for (const TextItem& item : asked.request.items) {
     if (tags) texts.push_back(item.text);
   }
-  asked.write = [tags, alone, raw, grouping, texts = std::move(texts)](const TextResult& result) {
+  asked.write = [tags, alone, raw, grouping, texts = std::move(texts)](
+                    const TextResult& result) -> absl::StatusOr<std::string> {
     std::string json = alone ? "" : "[";
     for (size_t i = 0; i < result.answers.size(); ++i) {
-      absl::StrAppend(&json, i > 0 ? "," : "",
-                      tags ? EntityList(*result.text, result.answers[i],
-                                        i < texts.size() ? *texts[i] : std::string(), grouping)
-                           : LabelScores(*result.text, result.answers[i], raw));
+      ASSIGN_OR_RETURN(const std::string labels,
+                       tags ? EntityList(*result.text, result.answers[i], i,
+                                         i < texts.size() ? *texts[i] : std::string(), grouping)
+                            : LabelScores(*result.text, result.answers[i], i, raw));
+      absl::StrAppend(&json, i > 0 ? "," : "", labels);
     }
-    return absl::StatusOr<std::string>(json + (alone ? "" : "]"));
+    return json + (alone ? "" : "]");
   };
   return asked;
 }

@@ -159,8 +159,11 @@ absl::StatusOr<AskedTexts> ReadScores(const Fields& fields, const TextApiContext
   AskedTexts asked;
   ASSIGN_OR_RETURN(asked.request, PairsRequest(context, model, first, second));
   ASSIGN_OR_RETURN(asked.request.truncation, fields.TruncationAsked());
-  asked.write = [count = first.size()](const TextResult& result) {
+  asked.write = [count = first.size()](const TextResult& result) -> absl::StatusOr<std::string> {
     const std::vector<float> scores = PairScores(result, count, /*raw=*/false);
+    for (size_t i = 0; i < scores.size(); ++i) {
+      RETURN_IF_ERROR(CheckFinite({&scores[i], 1}, i, result.text->offer().output));
+    }
     std::string json = absl::StrCat("{\"id\":\"score-", std::time(nullptr),
                                     "\",\"object\":\"list\",\"created\":", std::time(nullptr),
                                     ",\"model\":", ModelName(result), ",\"data\":[");
@@ -172,7 +175,7 @@ absl::StatusOr<AskedTexts> ReadScores(const Fields& fields, const TextApiContext
     }
     absl::StrAppend(&json, "],\"usage\":{\"prompt_tokens\":", result.tokens,
                     ",\"total_tokens\":", result.tokens, "}}");
-    return absl::StatusOr<std::string>(std::move(json));
+    return json;
   };
   return asked;
 }

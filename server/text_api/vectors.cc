@@ -71,6 +71,16 @@ std::vector<size_t> ByScore(absl::Span<const float> scores) {
   return order;
 }
 
+absl::Status CheckFinite(absl::Span<const float> numbers, size_t index, absl::string_view output) {
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (std::isfinite(numbers[i])) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("text ", index, ": number ", i, " of the answer, which the model's output \"",
+                     output, "\" gives, is ", numbers[i], "; no such number can be answered"));
+  }
+  return absl::OkStatus();
+}
+
 float Activate(Activation activation, float x) {
   switch (activation) {
     case Activation::kIdentity:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/hub/text_package.h"
 
@@ -22,6 +23,10 @@ float Compare(Similarity similarity, absl::Span<const float> a, absl::Span<const
 // Positions of the scores, the highest first, equal ones in their order; NaN comes after all
 // numbers.
 std::vector<size_t> ByScore(absl::Span<const float> scores);
+
+// The answer to text number `index` has a number in JSON for each of `numbers`. INVALID_ARGUMENT
+// where one is NaN or infinite, which names the text, the model's `output` and the place.
+absl::Status CheckFinite(absl::Span<const float> numbers, size_t index, absl::string_view output);
 
 float Activate(Activation activation, float x);
 float Sigmoid(float x);

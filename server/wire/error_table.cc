@@ -18,6 +18,7 @@ constexpr ErrorRow kErrorRows[] = {
     {absl::StatusCode::kNotFound, "NOT_FOUND", 5, 404},
     {absl::StatusCode::kAlreadyExists, "ALREADY_EXISTS", 6, 409},
     {absl::StatusCode::kResourceExhausted, "RESOURCE_EXHAUSTED", 8, 429},
+    {absl::StatusCode::kOutOfRange, "OUT_OF_RANGE", 11, 400},
     {absl::StatusCode::kFailedPrecondition, "FAILED_PRECONDITION", 9, 400},
     {absl::StatusCode::kUnimplemented, "UNIMPLEMENTED", 12, 501},
     {absl::StatusCode::kUnavailable, "UNAVAILABLE", 14, 503},

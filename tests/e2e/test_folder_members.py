@@ -143,6 +143,41 @@ def test_a_score_that_is_nan_leaves_the_order_of_others(tmp_path):
             assert [each["index"] for each in best["results"]] == right[:1]
         labels = post(daemon, "/models/moods/predict", inputs="a", raw_scores=True).json()
         assert labels[-1]["score"] is None and labels[0]["score"] > labels[1]["score"]
+        # Their shares all depend on it.
+        nothing = post(daemon, "/models/moods/predict", inputs="a")
+        assert nothing.status_code == 422 and 'text 0: number 0' in nothing.text
+        score = post(daemon, "/v1/score", model="m", text_1="q", text_2=["a", "nan"])
+        assert score.status_code == 400 and "text 1: number 0" in score.json()["error"]["message"]
+
+
+def test_a_vector_that_is_nan_or_infinite_is_an_error_that_names_the_text(tmp_path):
+    words = ["nan", "large", *"abc"]
+    table = np.random.default_rng(3).normal(0, 2, (5 + len(words), 4))
+    table[5], table[6] = [1, np.nan, 2, 3], [1, 2, np.inf, 3]
+    TinyFolder(tmp_path / "m", words, table)
+    tags = np.random.default_rng(4).normal(0, 1, (5 + len(words), 2))
+    tags[5] = [np.nan, 1]
+    TinyFolder(tmp_path / "tags", words, tags, output="logits", of_tokens=True,
+               architectures=["BertForTokenClassification"], id2label={"0": "O", "1": "B-X"})
+    with Daemon(tmp_path) as daemon:
+        for word, number in (("nan", "nan"), ("large", "inf")):
+            for encoding in ("float", "base64"):
+                refused = post(daemon, "/v1/embeddings", model="m", input=["a", word, "b"],
+                               encoding_format=encoding)
+                assert refused.status_code == 400
+                error = refused.json()["error"]
+                assert error["type"] == "invalid_request_error"
+                assert "text 1: number" in error["message"] and number in error["message"]
+            refused = post(daemon, "/models/m/embed", inputs=["a", word], normalize=False)
+            assert refused.status_code == 422 and "text 1: number" in refused.json()["error"]
+        close = post(daemon, "/models/m/similarity",
+                     inputs={"source_sentence": "a", "sentences": ["b", "nan"]})
+        assert close.status_code == 422 and "text 2: number 0" in close.text
+        for strategy in ("none", "simple", "average"):
+            refused = post(daemon, "/models/tags/predict", inputs=["a", "b nan"],
+                           aggregation_strategy=strategy)
+            assert refused.status_code == 422 and "text 1: number" in refused.text
+        assert post(daemon, "/v1/embeddings", model="m", input=["a", "b"]).ok
 
 
 # Python's own lower case is what is right: one letter that becomes two, one that depends on its place.
@@ -256,7 +291,7 @@ def test_entities_are_grouped_by_words(tmp_path):
         joined = post(daemon, "/models/tagger/predict", inputs=[unknown]).json()[0]
         assert [e["word"] for e in joined] == [unknown[e["start"]:e["end"]] for e in joined]
         refused = post(daemon, "/models/tagger/predict", inputs="a", aggregation_strategy="middle")
-        assert refused.status_code == 400 or refused.status_code == 422
+        assert refused.status_code == 400 and refused.json()["error_type"] == "Validation"
         assert "first, average or max" in refused.text
 
 

@@ -180,6 +180,26 @@ def test_long_lists_cost_what_they_are_once(served, rng):
     assert resident(daemon) - before < 400 << 20
 
 
+def test_lists_as_long_as_a_long_vocabulary_are_shared_by_64_answers(repository):
+    """4 MB that are all used: each list has an entry for each id, and no answer has its own."""
+    ids = 150_000
+    repository.add("long", decoders.make("gqa", context=64, vocabulary=ids), config=config(context=64, cache_mb=64))
+    with Daemon(repository) as daemon:
+        def ask(**parameters):
+            code, answer = post(daemon, "long", {"input_ids": [1, 2, 3],
+                                                 "parameters": {"max_tokens": 1, "seed": 1, "n": 64} | parameters})
+            assert code == 200, answer
+            return answer["token_ids"]
+        wanted = ask()
+        before = resident(daemon)
+        body = {"logit_bias": {str(id): 0.0 for id in range(ids)}, "allowed_token_ids": list(range(ids)),
+                "stop_token_ids": list(range(ids))}
+        assert len(json.dumps(body)) > 4_000_000
+        assert ask(**body) == wanted and len(wanted) == 64
+        # Parsed JSON, and the lists. Copies for each answer would take a gigabyte.
+        assert resident(daemon) - before < 200 << 20
+
+
 def test_a_time_beyond_the_clock_is_none_and_an_id_is_bounded(served):
     daemon, _ = served
     for timeout in (1e16, 2**63 - 1, 0):

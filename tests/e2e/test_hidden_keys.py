@@ -138,6 +138,13 @@ def pooled(opset, low, way):
     return g.finish(g.pool("x", g.counts(), low, way), [X, MASK], POOLED)
 
 
+def shares(opset, low, way):
+    """Of the client's own scores, which may lie far below a mask of -1e9."""
+    g = Pooling(opset)
+    scores = g.node("Mul", g.reduce_sum("x", 2, keepdims=0), g.scalar(2.0**24))
+    return g.finish(g.node("Softmax", g.hide(scores, g.counts(), low, way), axis=1), [X, MASK], ["batch", "sequence"])
+
+
 def causal(opset, low, way):
     """Later keys are hidden by a table of the model."""
     g = Pooling(opset)
@@ -164,6 +171,7 @@ VARIANTS = {
         (silence, -1e9), (silence_under_a_mask, LOWEST)] for way in ("where", "add")},
     **{f"{make.__name__}_{way}_{-low:.0f}": (make, low, way) for make in (largest, attention, pooled, causal)
        for low in (-1000.0, -10000.0) for way in ("where", "add")},
+    **{f"shares_{way}_{-low:.0e}": (shares, low, way) for low in (-1e9, LOWEST) for way in ("where", "add")},
     "mean": (mean, 0, ""),
 }
 OPSETS = dict(zip(VARIANTS, [13, 14, 15, 16, 17] * len(VARIANTS)))

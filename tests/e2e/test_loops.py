@@ -129,7 +129,32 @@ def scan(**attributes):
     return make
 
 
-MODELS = {"counted": counted, "until": until, "nested": nested, "growing": growing, "listed": listed(),
+def capacity(form):
+    """Of all odd ids the first ten are kept, as experts with a capacity keep tokens. The count runs in a
+    body: over rows that are scanned, or over all positions each time."""
+    def make():
+        g = models.Graph(17)
+        odd = g.node("Cast", g.node("Mod", "ids", g.const(2, np.int64)), to=FLOAT)
+        first = g.const(0, np.int64)
+        kept = [("LessOrEqual", ["count", g.scalar(10.0)], ["few"], {}),
+                ("Where", ["few", "row", g.scalar(0.0)], ["out"], {})]
+        if form == "rows":
+            cell = body([("CumSum", ["row", first], ["own"], {}), ("Add", ["own", "s"], ["count"], {}),
+                         ("ReduceSum", ["row"], ["sum"], {"keepdims": 0}), ("Add", ["s", "sum"], ["next"], {}),
+                         *kept], [("s", FLOAT), ("row", FLOAT)], [("next", FLOAT), ("out", FLOAT)])
+            g.nodes.append(helper.make_node("Scan", [g.scalar(0.0), odd], ["all", "y"], name="walk", body=cell,
+                                            num_scan_inputs=1))
+        else:
+            flat = g.const([-1], np.int64)
+            cell = [("Reshape", ["a", flat], ["row"], {}), ("CumSum", ["row", first], ["count"], {}), *kept,
+                    ("Shape", ["a"], ["shape"], {}), ("Reshape", ["out", "shape"], ["next"], {})]
+            g.nodes.append(helper.make_node("Loop", [g.const(2, np.int64), "", odd], ["y"], name="count",
+                                            body=loop_body(cell, ["a"], ["next"])))
+        return g.model([("ids", INT64, ["batch", "sequence"])], [("y", FLOAT, ["batch", "sequence"])])
+    return make
+
+
+MODELS = {"capacity_rows": capacity("rows"), "capacity_all": capacity("all"), "counted": counted, "until": until, "nested": nested, "growing": growing, "listed": listed(),
           "stacked": listed(new_axis=1), "scan": scan(),
           "scan_backwards": scan(scan_input_directions=[1, 0], scan_output_directions=[1]),
           "scan_axes": scan(scan_input_axes=[1, -2], scan_output_axes=[-1])}
@@ -137,6 +162,8 @@ MODELS = {"counted": counted, "until": until, "nested": nested, "growing": growi
 
 def draw(name, size, rng):
     normal = lambda *shape: rng.standard_normal(shape).astype(np.float32)
+    if name.startswith("capacity"):
+        return {"ids": rng.integers(0, 9, (size, 3 + 5 * size))}
     if name.startswith("scan"):
         return {"s0": normal(size, WIDTH), "x": normal(size, size, WIDTH)}
     inputs = {"x": normal(size, WIDTH)}
@@ -173,11 +200,12 @@ def test_iterations_replay_what_the_first_one_captured(daemon, rng):
     assert compiles() == before
 
 
-def test_requests_at_once_do_not_mix(daemon, paths):
+@pytest.mark.parametrize("name", ["counted", "capacity_rows", "capacity_all"])
+def test_requests_at_once_do_not_mix(daemon, paths, name):
     def ask(seed):
         rng = np.random.default_rng(seed)
-        inputs = draw("counted", int(rng.integers(1, 6)), rng)
-        return infer(daemon.client(), "counted", inputs).outputs, reference(paths["counted"], inputs)
+        inputs = draw(name, int(rng.integers(1, 6)), rng)
+        return infer(daemon.client(), name, inputs).outputs, reference(paths[name], inputs)
 
     for ours, theirs in together(ask, range(40), clients=8):
         assert_same_answer(ours, theirs)

@@ -70,11 +70,17 @@ def serve(repository, model, setting, requests, store=None):
         flags += ["--recipe-cache", str(store)]
     try:
         with Daemon(repository, *flags) as daemon:
+            def is_warm():
+                scrape = Scrape(daemon.metrics_url)
+                return scrape.total("reprise_warmup_done") == scrape.total("reprise_warmup_wanted")
+
+            # The model is ready before all of its warm-up is: a request would race with the rest.
+            wait_until(is_warm)
             captures = [infer(daemon.client(), "model", one).capture for one in requests]
 
             found = []
 
-            # A warm-up may still be at work: between two looks it captures one more.
+            # A better bucket may be at work: between two looks it captures one more.
             def recorded_as_counted():
                 found[:] = misses(daemon)
                 recorded = [reason for reason, _ in found]
@@ -98,8 +104,8 @@ def images(*shapes):
              "mask": np.ones(shape, np.float32)} for shape in shapes]
 
 
-# Buckets of which each is asked for twice. Their recipes are equally large: those of more positions hold
-# constants as large as the batch.
+# Buckets of which each is asked for twice. Their recipes are equally large: those of more positions have
+# the launches of attention once for each row.
 MANY = [(rows, length) for rows in (1, 2, 4, 8, 16, 32) for length in (16, 32, 64)]
 
 
@@ -160,7 +166,6 @@ def test_what_is_suggested_avoids_the_miss(repository, case):
     if wanted == "evicted":
         assert "evicted" not in [reason for reason, _ in after], setting.__dict__
         return
-    # What is left of the warm-up may still be under way: a larger recipe serves meanwhile.
     assert set(captures) <= {"replayed", "larger"}, (setting.__dict__, captures)
     assert of_requests(after) == [], setting.__dict__
 

@@ -253,8 +253,10 @@ def test_tokenize_and_detokenize(served):
 def test_a_strategy_that_there_is_not_is_refused(served):
     refused = served.post("/models/tagger/predict", {
         "inputs": "a", "parameters": {"aggregation_strategy": "wildest"}})
-    assert refused.status_code == 422
+    assert refused.status_code == 400
     assert '"aggregation_strategy" is "wildest"' in refused.json()["error"]
+    side = served.post("/models/sentences/embed", {"inputs": "a", "truncation_direction": "Up"})
+    assert side.status_code == 400 and '"truncation_direction" is "Up"' in side.json()["error"]
 
 
 def test_info_names_the_model_and_its_limits(served):

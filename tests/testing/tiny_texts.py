@@ -17,7 +17,8 @@ class TinyFolder:
     """A WordPiece vocabulary and a model: `table` has a row for each id, `positions` one for each position.
     Where `positions` is none the model takes ids and a mask alone."""
 
-    def __init__(self, path, words, table, positions=None, output="last_hidden_state", **config):
+    def __init__(self, path, words, table, positions=None, output="last_hidden_state",
+                 of_tokens=False, **config):
         self.path = pathlib.Path(path)
         self.path.mkdir(parents=True)
         self.words = vocabulary(words)
@@ -25,15 +26,16 @@ class TinyFolder:
         self.write("config.json", {"architectures": ["BertModel"], "model_type": "bert",
                                    "max_position_embeddings": 32, **config})
         (self.path / "vocab.txt").write_text("".join(word + "\n" for word in self.words))
-        (self.path / "model.onnx").write_bytes(self.model(positions, output).SerializeToString())
+        (self.path / "model.onnx").write_bytes(self.model(positions, output, of_tokens).SerializeToString())
 
     def write(self, name, value):
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(value))
 
-    def model(self, positions, output):
-        """last_hidden_state [batch, sequence, width], or logits [batch, width], the sum over the tokens."""
+    def model(self, positions, output, of_tokens=False):
+        """last_hidden_state [batch, sequence, width], or logits [batch, width], the sum over the tokens;
+        `of_tokens`: logits of each."""
         inputs = ["input_ids", "attention_mask"]
         constants = [numpy_helper.from_array(self.table, "table")]
         nodes = [helper.make_node("Gather", ["table", "input_ids"], ["words"])]
@@ -44,7 +46,7 @@ class TinyFolder:
             nodes += [helper.make_node("Gather", ["places", "position_ids"], ["placed"]),
                       helper.make_node("Add", [last, "placed"], ["both"])]
             last = "both"
-        if output == "logits":
+        if output == "logits" and not of_tokens:
             constants.append(numpy_helper.from_array(np.array([1], np.int64), "over"))
             constants.append(numpy_helper.from_array(np.array([2], np.int64), "last_axis"))
             nodes += [helper.make_node("Cast", ["attention_mask"], ["mask"], to=TensorProto.FLOAT),

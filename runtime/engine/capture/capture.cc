@@ -170,7 +170,8 @@ class CaptureWalk {
     RETURN_IF_ERROR(model_.CheckArena(*recipe));
     Phase priming(options_.debug, LogModule::kCapture, [] { return "phase prime"; });
     RETURN_IF_ERROR(PrimeRecipe(*recipe, *parameters, stream_, target_.go_on));
-    options_.on_primed(*recipe);
+    // Memory that data decide goes back within seconds, so no other stream makes room for it.
+    if (target_.section.empty() && !model_.has_shape_inputs()) options_.on_primed(*recipe);
     priming.End();
     const int64_t primed_at = options_.clock->NowNs();
     TellReferenceKernels(*recipe, observer);

@@ -188,7 +188,7 @@ absl::StatusOr<std::unique_ptr<Stream>> Stream::Create(const StreamOptions& opti
 absl::Status Stream::HoldData(const Recipe& recipe) {
   const size_t bytes = recipe.frame_bytes();
   if (options_.data_memory == nullptr || bytes < kCountedDataBytes) return absl::OkStatus();
-  needs_data_ = true;
+  needed_data_ = std::max(needed_data_, bytes);
   if (bytes <= data_bytes_) return absl::OkStatus();
   MemoryBudget& all = *options_.data_memory;
   const auto max_bytes = static_cast<size_t>(all.max_bytes());

@@ -101,8 +101,8 @@ class Stream {
   size_t data_bytes() const { return data_bytes_; }
   // The most that a replay has needed since this was asked last.
   size_t TakeNeededBytes() { return std::exchange(needed_, 0); }
-  // Whether one since this was asked last had a recipe of some size that data decide.
-  bool TakeNeedsData() { return std::exchange(needs_data_, false); }
+  // The same of replays whose size data have decided; 0: none of some size has run.
+  size_t TakeNeededDataBytes() { return std::exchange(needed_data_, 0); }
 
  private:
   // Takes from the budget the part of `bytes` that is not held yet; false: it has too little.
@@ -116,7 +116,7 @@ class Stream {
   std::vector<const std::byte*> inputs_;  // the frame's inputs
   std::vector<std::byte*> outputs_;       // the frame's outputs
   size_t needed_ = 0;                     // see TakeNeededBytes
-  bool needs_data_ = false;               // see TakeNeedsData
+  size_t needed_data_ = 0;                // see TakeNeededDataBytes
   Mutex holding_;                         // held to change held_
   std::atomic<size_t> held_{0};
   std::atomic<size_t> data_bytes_{0};

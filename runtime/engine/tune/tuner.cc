@@ -167,7 +167,7 @@ absl::StatusOr<bool> Tuner::Tune(const Model& model, const std::shared_ptr<const
   ASSIGN_OR_RETURN(const auto parameters, model.owner()->parameters().TableFor(better));
   RETURN_IF_ERROR(model.CheckArena(*better));
   RETURN_IF_ERROR(PrimeRecipe(*better, *parameters, stream));
-  options_.on_primed(*better);
+  if (!model.has_shape_inputs()) options_.on_primed(*better);
   if (!cache_.Replace(*recipe, better)) {
     if (cache_.Peek(key) != recipe) return false;
     return absl::ResourceExhaustedError("the recipe cache has no room for the better one");

@@ -45,7 +45,8 @@ struct EngineOptions {
   bool eager = false;   // every model runs op by op: CapturePolicy::kOff
   // Knows what timing has shown of kernels; the engine has its own.
   const KernelChoices* choices = nullptr;
-  // Told of every recipe that is about to be published: the streams it will run on can make room.
+  // Told of every recipe that is about to be published and whose size follows from shapes alone:
+  // the streams it will run on can make room.
   std::function<void(const Recipe&)> on_primed = [](const Recipe&) {};
   // Told of every capture, when those who waited for it are known.
   std::function<void(const MissRecord&)> on_capture = [](const MissRecord&) {};

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -61,6 +62,37 @@ TEST(SamplingTest, TopKTopPAndMinPLeaveOthersOut) {
   EXPECT_EQ(drawn({.top_p = 0.75, .seed = 1}), (std::set<int64_t>{0, 1}));
   EXPECT_EQ(drawn({.min_p = 0.25, .seed = 1}), (std::set<int64_t>{0, 1, 2}));
   EXPECT_EQ(drawn({.seed = 1}), (std::set<int64_t>{0, 1, 2, 3}));
+}
+
+// The nucleus of a long vocabulary, whose weights fall slowly, is found part by part.
+TEST(SamplingTest, TopPOfALongVocabularyKeepsTheFewestThatMakeItUp) {
+  constexpr int64_t kIds = 5000;
+  std::vector<float> scores;
+  for (int64_t id = 0; id < kIds; ++id) {
+    scores.push_back(-static_cast<float>((id * 1717) % kIds) / 700);
+  }
+  std::vector<std::pair<float, int64_t>> best;
+  double total = 0;
+  for (int64_t id = 0; id < kIds; ++id) {
+    best.emplace_back(-scores[id], id);
+    total += std::exp(scores[id]);
+  }
+  std::sort(best.begin(), best.end());
+  for (const float part : {0.02f, 0.3f, 0.9f}) {
+    std::set<int64_t> nucleus;
+    double sum = 0;
+    for (const auto& [score, id] : best) {
+      if (sum >= part * total) break;
+      sum += std::exp(-score);
+      nucleus.insert(id);
+    }
+    const auto ids = Draws({.top_p = part, .seed = 3}, scores, 4000);
+    const std::set<int64_t> drawn(ids.begin(), ids.end());
+    EXPECT_TRUE(std::includes(nucleus.begin(), nucleus.end(), drawn.begin(), drawn.end())) << part;
+    if (part < 0.1f) {
+      EXPECT_EQ(drawn, nucleus);
+    }
+  }
 }
 
 TEST(SamplingTest, PenaltiesAndBiasMoveTheBest) {

@@ -121,6 +121,72 @@ TEST(TokenizerTest, BothTextsOfAPairFarBeyondTheContextAreCutAsShortOnesAre) {
   EXPECT_THAT(second->ids, ElementsAre(2, 5, 5, 3, 6, 6, 6, 3));
 }
 
+// A tokenizer of words whose post-processor is given.
+std::unique_ptr<Tokenizer> PostProcessed(absl::string_view post_processor) {
+  auto tokenizer =
+      Tokenizer::Load({.kind = TokenizerKind::kJson,
+                       .data = absl::StrCat(
+                           R"({"version": "1.0", "added_tokens": [], "normalizer": null,
+               "pre_tokenizer": {"type": "WhitespaceSplit"}, "decoder": null, "post_processor": )",
+                           post_processor,
+                           R"(, "model": {"type": "WordLevel", "unk_token": "?", "vocab":
+               {"?": 0, "<": 1, ">": 2, "a": 3, "b": 4, "c": 5}}})")});
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return *std::move(tokenizer);
+}
+
+TEST(TokenizerTest, AFirstTextThatIsTokenizedOnceMakesTheTokensOfEachPair) {
+  const std::vector<std::string> processors = {
+      "null", R"({"type": "BertProcessing", "sep": [">", 2], "cls": ["<", 1]})",
+      R"({"type": "RobertaProcessing", "sep": [">", 2], "cls": ["<", 1], "trim_offsets": true,
+          "add_prefix_space": false})",
+      R"({"type": "TemplateProcessing",
+          "single": [{"SpecialToken": {"id": "<", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+          "pair": [{"Sequence": {"id": "B", "type_id": 1}}, {"SpecialToken": {"id": ">", "type_id": 1}},
+                   {"Sequence": {"id": "A", "type_id": 0}}],
+          "special_tokens": {"<": {"id": "<", "ids": [1], "tokens": ["<"]},
+                             ">": {"id": ">", "ids": [2], "tokens": [">"]}}})",
+      R"({"type": "Sequence", "processors": [
+          {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
+          {"type": "BertProcessing", "sep": [">", 2], "cls": ["<", 1]}]})"};
+  std::vector<std::unique_ptr<Tokenizer>> tokenizers;
+  for (const std::string& processor : processors) tokenizers.push_back(PostProcessed(processor));
+  tokenizers.push_back(Bert());
+  const std::vector<std::string> texts = {
+      "", "a", "b c", "a b c a b c a", Repeated("c a ", 9), "hello worlds! hello", "x"};
+  for (const auto& tokenizer : tokenizers) {
+    for (const Truncation side : {Truncation::kNone, Truncation::kRight, Truncation::kLeft}) {
+      for (const int64_t most : {0, 2, 3, 4, 7, 8, 16, 64}) {
+        for (const bool special : {true, false}) {
+          for (const int64_t before : {0, 9}) {
+            const EncodeOptions options = {.add_special = special,
+                                           .truncation = side,
+                                           .max_tokens = most,
+                                           .most_tokens = before};
+            for (const std::string& text : texts) {
+              const auto first = tokenizer->EncodeFirst(text, options);
+              for (const std::string& second : texts) {
+                const auto wanted = tokenizer->Encode(text, second, options);
+                if (!first.ok()) {
+                  EXPECT_EQ(first.status(), wanted.status());
+                  continue;
+                }
+                const auto tokens = tokenizer->EncodePair(*first, second, options);
+                ASSERT_EQ(tokens.status(), wanted.status()) << text << " | " << second;
+                if (!tokens.ok()) continue;
+                EXPECT_EQ(tokens->ids, wanted->ids) << text << " | " << second;
+                EXPECT_EQ(tokens->type_ids, wanted->type_ids);
+                EXPECT_EQ(tokens->special, wanted->special);
+                EXPECT_EQ(tokens->full_count, wanted->full_count);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(TokenizerTest, LongTextEndsWithTheErrorOfItsQuestion) {
   int asked = 0;
   const auto tokens = Bert()->Encode(

@@ -27,6 +27,7 @@ pub const OFFSETS_CHARS: i32 = 2;
 const CONTEXTS_COUNTED: usize = 4;
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub struct EncodeOptions {
     pub add_special: i32,
     pub offsets: i32,
@@ -237,6 +238,14 @@ pub fn encode(
     Ok(hand_out(encoding, offsets, full_count))
 }
 
+/// The special tokens that the result has.
+fn special_of(loaded: &Loaded, options: &EncodeOptions, pair: bool) -> usize {
+    match (options.add_special != 0, loaded.tokenizer.get_post_processor()) {
+        (true, Some(processor)) => processor.added_tokens(pair),
+        _ => 0,
+    }
+}
+
 /// The tokens, and how many there were before truncation.
 fn encoded(
     loaded: &Loaded,
@@ -244,43 +253,111 @@ fn encoded(
     pair: Option<&str>,
     options: &EncodeOptions,
 ) -> Result<(Encoding, usize), Failure> {
-    let tokenizer = &loaded.tokenizer;
-    let add_special = options.add_special != 0;
-    let special = match (add_special, tokenizer.get_post_processor()) {
-        (true, Some(processor)) => processor.added_tokens(pair.is_some()),
-        _ => 0,
-    };
-    let most = options.max_tokens.saturating_sub(special);
-    let counted = |tokens, enough| Count { tokens: Cell::new(tokens), enough, most: options.most_tokens };
-    let offsets = offset_type(options, pair.is_some());
-    // Of a pair the first text is needed whole: see `enough`.
-    let count = counted(0, match pair {
-        None => enough(options, most, None),
-        Some(_) => usize::MAX,
-    });
-    let mut first = encode_one(loaded, text, 0, offsets, &count)?;
-    let mut counted_all = !count.is_enough();
-    let mut second = None;
     if let Some(pair) = pair {
-        let first_count = first.get_ids().len();
-        let before = if options.most_tokens > 0 { count.tokens.get() } else { 0 };
-        let count = counted(before, enough(options, most, Some(first_count)));
-        second = Some(encode_one(loaded, pair, 1, offsets, &count)?);
-        counted_all = !count.is_enough();
+        return First::tokenized(loaded, text, options)?.followed_by(loaded, pair);
     }
-    let second_count = second.as_ref().map_or(0, |encoding| encoding.get_ids().len());
-    let full_count = first.get_ids().len() + second_count + special;
+    let special = special_of(loaded, options, false);
+    let most = options.max_tokens.saturating_sub(special);
+    let count = Count {
+        tokens: Cell::new(0),
+        enough: enough(options, most, None),
+        most: options.most_tokens,
+    };
+    let mut encoding = encode_one(loaded, text, 0, offset_type(options, false), &count)?;
+    let full_count = encoding.get_ids().len() + special;
     if options.max_tokens > 0 && full_count > options.max_tokens {
         if options.truncate == TRUNCATE_NONE || special >= options.max_tokens {
-            return Err(too_long(full_count, counted_all, options.max_tokens));
+            return Err(too_long(full_count, !count.is_enough(), options.max_tokens));
         }
-        let left = options.truncate == TRUNCATE_LEFT;
-        let (keep, keep_second) = longest_first(first.get_ids().len(), second_count, most);
-        first = cut(&first, keep, left);
-        second = second.map(|encoding| cut(&encoding, keep_second, left));
+        encoding = cut(&encoding, most, options.truncate == TRUNCATE_LEFT);
     }
-    let encoding = tokenizer.post_process(first, second, add_special).map_err(failure)?;
+    let add_special = options.add_special != 0;
+    let encoding = loaded.tokenizer.post_process(encoding, None, add_special).map_err(failure)?;
     Ok((encoding, full_count))
+}
+
+/// The first text of pairs, tokenized once for all of them.
+pub struct First {
+    /// The tokens that a pair may keep, whatever its second text.
+    kept: Encoding,
+    /// The tokens of the whole text.
+    full_count: usize,
+    /// Of the result of each pair.
+    special: usize,
+    options: EncodeOptions,
+}
+
+impl First {
+    /// Pairs have no offsets.
+    pub fn of(loaded: &Loaded, text: &str, options: &EncodeOptions) -> Result<Self, Failure> {
+        let options = EncodeOptions { offsets: OFFSETS_NONE, ..*options };
+        if loaded.lower {
+            return Self::tokenized(loaded, &Lowered::of(text).text, &options);
+        }
+        Self::tokenized(loaded, text, &options)
+    }
+
+    fn tokenized(loaded: &Loaded, text: &str, options: &EncodeOptions) -> Result<Self, Failure> {
+        // It is needed whole: see `enough`.
+        let count =
+            Count { tokens: Cell::new(0), enough: usize::MAX, most: options.most_tokens };
+        let encoding = encode_one(loaded, text, 0, offset_type(options, true), &count)?;
+        let full_count = encoding.get_ids().len();
+        let special = special_of(loaded, options, true);
+        let most = match options.max_tokens {
+            0 => full_count,
+            most => most.saturating_sub(special),
+        };
+        let kept = if full_count > most {
+            cut(&encoding, most, options.truncate == TRUNCATE_LEFT)
+        } else {
+            encoding
+        };
+        Ok(First { kept, full_count, special, options: *options })
+    }
+
+    /// How many tokens are kept of it.
+    pub fn kept_tokens(&self) -> usize {
+        self.kept.get_ids().len()
+    }
+
+    /// The tokens of the pair, lowered where the tokenizer lowers.
+    pub fn paired(&self, loaded: &Loaded, pair: &str) -> Result<Encoded, Failure> {
+        let (encoding, full_count) = if loaded.lower {
+            self.followed_by(loaded, &Lowered::of(pair).text)?
+        } else {
+            self.followed_by(loaded, pair)?
+        };
+        Ok(hand_out(encoding, None, full_count))
+    }
+
+    fn followed_by(&self, loaded: &Loaded, pair: &str) -> Result<(Encoding, usize), Failure> {
+        let options = &self.options;
+        let most = options.max_tokens.saturating_sub(self.special);
+        let count = Count {
+            tokens: Cell::new(if options.most_tokens > 0 { self.full_count } else { 0 }),
+            enough: enough(options, most, Some(self.full_count)),
+            most: options.most_tokens,
+        };
+        let mut second = encode_one(loaded, pair, 1, offset_type(options, true), &count)?;
+        let second_count = second.get_ids().len();
+        let full_count = self.full_count + second_count + self.special;
+        let mut keep = self.full_count;
+        if options.max_tokens > 0 && full_count > options.max_tokens {
+            if options.truncate == TRUNCATE_NONE || self.special >= options.max_tokens {
+                return Err(too_long(full_count, !count.is_enough(), options.max_tokens));
+            }
+            let left = options.truncate == TRUNCATE_LEFT;
+            let (first_keeps, second_keeps) = longest_first(self.full_count, second_count, most);
+            keep = first_keeps;
+            second = cut(&second, second_keeps, left);
+        }
+        let first = cut(&self.kept, keep, options.truncate == TRUNCATE_LEFT);
+        let add_special = options.add_special != 0;
+        let encoding =
+            loaded.tokenizer.post_process(first, Some(second), add_special).map_err(failure)?;
+        Ok((encoding, full_count))
+    }
 }
 
 /// The offsets that are asked for, of the texts as the tokenizer got them.

@@ -21,7 +21,7 @@ mod wordpiece;
 use std::ffi::c_char;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-use encode::{EncodeOptions, Encoded};
+use encode::{EncodeOptions, Encoded, First};
 use heap::{watched, Watch};
 use load::Loaded;
 use tokenizers::ModelWrapper;
@@ -197,7 +197,61 @@ pub unsafe extern "C" fn reprise_tokenizer_encode(
 }
 
 /// # Safety
-/// `encoded` was filled by `reprise_tokenizer_encode` and is not used afterwards.
+/// As the header says; `out` is not null.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_tokenizer_first(
+    tokenizer: *const Loaded,
+    text: *const c_char,
+    size: usize,
+    options: *const EncodeOptions,
+    watch: *const Watch,
+    out: *mut *mut First,
+    error: *mut Text,
+) -> i32 {
+    guarded(watch, error, || {
+        let first = First::of(&*tokenizer, utf8(lent(text, size), "the text")?, &*options)?;
+        *out = Box::into_raw(Box::new(first));
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `first` came from `reprise_tokenizer_first`.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_first_tokens(first: *const First) -> usize {
+    (*first).kept_tokens()
+}
+
+/// # Safety
+/// `first` came from `reprise_tokenizer_first` of the same tokenizer.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_first_pair(
+    tokenizer: *const Loaded,
+    first: *const First,
+    pair: *const c_char,
+    pair_size: usize,
+    watch: *const Watch,
+    out: *mut Encoded,
+    error: *mut Text,
+) -> i32 {
+    guarded(watch, error, || {
+        let pair = utf8(lent(pair, pair_size), "the second text")?;
+        *out = (*first).paired(&*tokenizer, pair)?;
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `first` came from `reprise_tokenizer_first` and is not used afterwards.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_first_free(first: *mut First) {
+    if !first.is_null() {
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(Box::from_raw(first))));
+    }
+}
+
+/// # Safety
+/// `encoded` was filled by this library and is not used afterwards.
 #[no_mangle]
 pub unsafe extern "C" fn reprise_encoded_free(encoded: *mut Encoded) {
     let _ = catch_unwind(AssertUnwindSafe(|| encode::release(&mut *encoded)));
