@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "server/hub/chat_templates.h"
 #include "server/hub/folder_members.h"
 #include "server/hub/json_file.h"
 #include "server/hub/model_file.h"
@@ -197,6 +198,7 @@ absl::StatusOr<TextPackage> ReadTextPackage(const fs::path& model_file) {
   ASSIGN_OR_RETURN(const nlohmann::json config, ReadJsonIfThere(folder / "config.json"));
   RETURN_IF_ERROR(ReadConfig(config, package));
   RETURN_IF_ERROR(ReadLimits(folder, config, package));
+  RETURN_IF_ERROR(ReadChatTemplates(folder, package));
   return package;
 }
 

@@ -50,6 +50,12 @@ struct TextPackage {
   // The function of a cross encoder's score; nullopt: no file says.
   std::optional<Activation> score_activation;
 
+  // How a conversation is written as one text: a template in Jinja, and further ones by name
+  // ("tool_use", "rag"). Empty: the model does not chat.
+  std::string chat_template;
+  std::map<std::string, std::string> chat_templates;
+  std::string bos_token, eos_token, pad_token, unk_token;  // that templates ask for; may be empty
+
   std::vector<std::string> findings;  // sentences for `reprise check`
 };
 
