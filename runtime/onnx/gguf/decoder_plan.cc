@@ -16,13 +16,13 @@ enum class Window {
   kMixed,  // some layers have it
 };
 
-// What an architecture implies.
+// The facts of an architecture that no file states.
 struct Family {
   const char* name;
   bool neighbours;
   Window window;
   bool gemma;                     // embeddings times the root of their size, tanh GELU
-  int64_t period;                 // of kMixed: every so many layers the last has no window
+  int64_t period;                 // kMixed: the last layer of each period has no window
   int64_t deepest;                // layers of the one model that scales scores by heads
   double scores_cap, logits_cap;  // where the file names none
 };
@@ -139,7 +139,7 @@ absl::Status ReadRope(const GgufSettings& settings, DecoderPlan& plan) {
   }
   ASSIGN_OR_RETURN(plan.rope_base, settings.Positive("rope.freq_base", 10000.0));
   RETURN_IF_ERROR(ReadRopeScaling(settings, plan));
-  // Of bytes that the tables take.
+  // More would take gigabytes for tables.
   constexpr int64_t kMostNumbers = int64_t{1} << 26;
   if (plan.context > kMostNumbers / plan.rope_width) {
     return absl::UnimplementedError(

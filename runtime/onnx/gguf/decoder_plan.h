@@ -23,13 +23,13 @@ struct DecoderPlan {
   bool tanh_gelu = false;                   // else SiLU
   // Granite's and Gemma's; 1: none.
   double embedding_scale = 1, residual_scale = 1, logit_divisor = 1;
-  std::vector<int64_t> windows;  // of each layer: keys that a query sees, itself included; 0: all
+  std::vector<int64_t> windows;  // one a layer: keys that a query sees, itself included; 0: all
 
   bool neighbours = false;  // rotary positions turn pairs of neighbours, not of halves
   int64_t rope_width = 0;   // numbers of a head that are turned
   double rope_base = 0;
   RopeScaling rope_scaling;
-  double window_rope_base = 0;  // of layers with a window, without scaling; 0: as all others
+  double window_rope_base = 0;  // layers with a window have it, without scaling; 0: as all others
   std::string rope_factors;     // the tensor whose numbers divide frequencies; empty: none
 };
 

@@ -39,7 +39,7 @@ using GgufValue = std::variant<int64_t, double, bool, absl::string_view, std::ve
 struct GgufTensor {
   std::vector<int64_t> dims;  // the outermost first: rows, columns
   int64_t type = 0;
-  int64_t offset = 0;  // in the file
+  int64_t offset = 0;  // counted from where its file begins
   int64_t bytes = 0;
   size_t file = 0;  // which of GgufFile::files()
 };
@@ -47,8 +47,8 @@ struct GgufTensor {
 // A type of elements: floats are blocks of one.
 struct GgufType {
   absl::string_view name;  // "Q4_K"
-  int64_t numbers = 1;     // of a block
-  int64_t bytes = 0;       // of a block
+  int64_t numbers = 1;     // a block has that many
+  int64_t bytes = 0;       // a block takes these
 };
 // Nothing where no tensor of it can be read.
 std::optional<GgufType> FindGgufType(int64_t type);
@@ -58,7 +58,7 @@ std::string GgufTypeName(int64_t type);
 class GgufFile {
  public:
   struct Part {
-    std::string name;  // of the file, without its folder
+    std::string name;  // the file's, without its folder
     FileBytes bytes;
   };
 

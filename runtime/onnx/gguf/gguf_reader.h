@@ -17,8 +17,8 @@ class GgufReader {
   // `file`: which of the model's files this is.
   GgufReader(absl::string_view bytes, size_t file) : bytes_(bytes), file_(file) {}
 
-  // Adds tensors and members to `model`. Of members that several files have, "split.no" and others
-  // about the file itself are replaced; the rest must come with the first file.
+  // Adds tensors and members to `model`. Later files of a model replace members of earlier ones
+  // only where these tell about the file itself, as "split.no" does.
   absl::Status ReadInto(GgufFile& model);
 
  private:

@@ -29,7 +29,7 @@ absl::Status QEmbedLayerNormInSteps(NodeDraft& draft, Graph& graph);
 // Weights of a few bits, with a factor for each block: see reprise.DequantizeBits.
 absl::Status MatMulNBitsInSteps(NodeDraft& draft, Graph& graph);
 
-// What gguf/graph_writer.h writes for blocks: see reprise.StoredFloats.
+// Blocks, as gguf/graph_writer.h writes them: see reprise.StoredFloats.
 absl::Status GgmlDequantizeIsStoredFloats(NodeDraft& draft, Graph& graph);
 absl::Status GatherBlockQuantizedInSteps(NodeDraft& draft, Graph& graph);
 

@@ -9,7 +9,7 @@ namespace reprise::ops {
 namespace {
 
 constexpr int kSmall = 32;   // numbers of a block of the older formats
-constexpr int kLarge = 256;  // of those whose scales have scales
+constexpr int kLarge = 256;  // the same where scales have scales
 
 float HalfAt(const uint8_t* bytes) {
   uint16_t half;

@@ -27,8 +27,8 @@ struct BlockParts {
 struct BlockFormat {
   absl::string_view name;  // as ggml calls it: "Q4_K"
   int64_t type;            // its number in files
-  int64_t numbers;         // of a block
-  int64_t bytes;           // of a block
+  int64_t numbers;         // a block has that many
+  int64_t bytes;           // a block takes these
   int64_t group;           // numbers that share a scale
   int kept_bits;           // that kernels keep a number in, 4 or 8
   int middle;              // added to a number, it fits into unsigned `kept_bits` bits
