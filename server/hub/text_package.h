@@ -62,8 +62,8 @@ struct TextPackage {
 // Makes `pooling` the package's only one, in the place of that of the folder.
 void OverridePooling(Pooling pooling, TextPackage& package);
 
-// `model_file`: the path of model.onnx. A folder without any of these files is a package without a
-// tokenizer.
+// `model_file`: the path of model.onnx, or of a GGUF file, which says all of it itself. A folder
+// without any of these files is a package without a tokenizer.
 absl::StatusOr<TextPackage> ReadTextPackage(const std::filesystem::path& model_file);
 
 }  // namespace reprise
