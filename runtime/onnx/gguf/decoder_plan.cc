@@ -215,8 +215,6 @@ absl::Status ReadFactors(const GgufSettings& settings, const Family& family, Dec
 
 }  // namespace
 
-bool IsDecoder(absl::string_view architecture) { return FamilyOf(architecture) != nullptr; }
-
 absl::StatusOr<DecoderPlan> ReadDecoderPlan(const GgufSettings& settings) {
   const Family* const family = FamilyOf(settings.architecture());
   if (family == nullptr) {

@@ -33,9 +33,6 @@ struct DecoderPlan {
   std::string rope_factors;     // the tensor whose numbers divide frequencies; empty: none
 };
 
-// The architectures that ReadDecoderPlan takes.
-bool IsDecoder(absl::string_view architecture);
-
 absl::StatusOr<DecoderPlan> ReadDecoderPlan(const GgufSettings& settings);
 
 }  // namespace reprise

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/gguf/decoder_graph.h"
+#include "runtime/onnx/gguf/encoder_graph.h"
 #include "runtime/onnx/gguf/gguf_file.h"
 #include "runtime/onnx/gguf/gguf_settings.h"
 
@@ -12,7 +13,7 @@ absl::StatusOr<onnx::ModelProto> GgufAsOnnx(const std::string& path, const FileB
   ASSIGN_OR_RETURN(const GgufFile read, GgufFile::Read(path, file));
   const auto write = [&]() -> absl::StatusOr<onnx::ModelProto> {
     ASSIGN_OR_RETURN(const GgufSettings settings, GgufSettings::Of(read));
-    return WriteDecoder(settings);
+    return IsEncoder(settings.architecture()) ? WriteEncoder(settings) : WriteDecoder(settings);
   };
   auto model = write();
   if (model.ok()) return model;

@@ -62,6 +62,9 @@ void GraphWriter::NodeInto(const std::string& op, const std::vector<std::string>
     } else if (const auto* real = std::get_if<float>(&value)) {
       attribute.set_type(onnx::AttributeProto::FLOAT);
       attribute.set_f(*real);
+    } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+      attribute.set_type(onnx::AttributeProto::INTS);
+      for (const int64_t number : *list) attribute.add_ints(number);
     } else {
       attribute.set_type(onnx::AttributeProto::STRING);
       attribute.set_s(std::get<std::string>(value));

@@ -28,7 +28,8 @@ namespace reprise {
 
 class GraphWriter {
  public:
-  using Setting = std::pair<const char*, std::variant<int64_t, float, std::string>>;
+  using Setting =
+      std::pair<const char*, std::variant<int64_t, float, std::string, std::vector<int64_t>>>;
   using Dim = std::variant<int64_t, std::string>;
 
   explicit GraphWriter(const GgufFile& file) : file_(file) {}
