@@ -1,13 +1,16 @@
 """GGUF files are models: their scores are those of onnxruntime on the same weights, dequantised by `gguf`."""
 
+import json
 import os
 import pathlib
+import urllib.request
 
 import numpy as np
+import onnxruntime
 import pytest
 import tritonclient.grpc
 
-from testing import gguf_models
+from testing import gguf_encoders, gguf_models
 from testing.daemon import Daemon, reprise
 from testing.decoders import Stepper
 from testing.metrics import Scrape
@@ -77,6 +80,37 @@ def test_scores_and_tokens_are_those_of_onnxruntime_on_the_dequantised_weights(s
         if token != wanted:
             break
     assert Scrape(daemon.metrics_url).total("reprise_compiles_total", model=name) == captured
+
+
+@pytest.mark.parametrize("arch", ["bert", "nomic-bert"])
+def test_vectors_of_texts_are_those_of_onnxruntime(tmp_path, arch):
+    """An encoder with a WordPiece vocabulary, asked by texts: padded and packed as any other is."""
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(60)), *"abcdefghijklmnop",
+             *(f"##{letter}" for letter in "abcdefghijklmno")]
+    model = gguf_encoders.Encoder(arch, TYPES, vocabulary=len(words))
+
+    def members(writer):
+        writer.add_tokenizer_model("bert")
+        # As converters write them: words begin with a mark, others with nothing.
+        writer.add_token_list([word if word.startswith("[") else word[2:] if word.startswith("##")
+                               else "\u2581" + word for word in words])
+        writer.add_token_types([3 if word.startswith("[") else 1 for word in words])
+    model.write(tmp_path / "model.gguf", members)
+    session = onnxruntime.InferenceSession(model.oracle().SerializeToString())
+    ids = {word: i for i, word in enumerate(words)}
+    texts = {"w1 w2 abc": "w1 w2 a ##b ##c", "W7 W8 w9 nope w3": "w7 w8 w9 [UNK] w3", "w5": "w5"}
+    (tmp_path / "none").mkdir()
+    with Daemon(tmp_path / "none", "--model", f"m={tmp_path / 'model.gguf'}") as daemon:
+        body = json.dumps({"model": "m", "input": list(texts)}).encode()
+        request = urllib.request.Request(f"{daemon.http_url}/v1/embeddings", body,
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            vectors = [one["embedding"] for one in json.load(answer)["data"]]
+    for vector, tokens in zip(vectors, texts.values()):
+        row = np.array([[ids[one] for one in ["[CLS]", *tokens.split(), "[SEP]"]]])
+        feeds = {"input_ids": row, "attention_mask": np.ones_like(row), "token_type_ids": np.zeros_like(row)}
+        expected = session.run(None, feeds)[0][0].mean(0)
+        np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-4)
 
 
 def test_a_model_in_several_files_is_one(served, rng, tmp_path):

@@ -36,20 +36,14 @@ FAMILIES = {
 }
 
 
-class Decoder:
-    def __init__(self, name, types=("F32",), seed=3, vocabulary=VOCABULARY, layers=None):
-        f = FAMILIES[name]
-        self.f, self.arch = f, f.get("arch", name)
-        self.hidden, self.heads, self.kv, self.inner = 256, 4, 2, 512
-        self.size = f.get("size", 64)
-        self.layers = layers or f.get("layers", 2)
-        self.context, self.vocabulary = 64, vocabulary
-        self.base, self.epsilon = 10000.0, 1e-5
-        self.rotary = int(self.size * f.get("part", 1))
+class Model:
+    """Weights as the file has them, and as floats; nodes of the oracle."""
+
+    def __init__(self, types, seed):
         self.random = np.random.default_rng(seed)
         self.types = itertools.cycle(GGMLQuantizationType[one] for one in types)
-        self.stored, self.weights = {}, {}  # as the file has them, as floats
-        self.make_weights()
+        self.stored, self.weights = {}, {}
+        self.nodes, self.initializers, self.names = [], [], 0
 
     def add(self, name, *shape, type=GGMLQuantizationType.F32, around=None, scale=None):
         if around is not None:
@@ -60,6 +54,61 @@ class Decoder:
         data = store(value, type, self.random)
         self.stored[name] = (data, type)
         self.weights[name] = gguf.dequantize(data, type).astype(np.float32).reshape(shape)
+
+    def finish(self, writer, members):
+        if members is not None:
+            members(writer)
+        for name, (data, type) in self.stored.items():
+            writer.add_tensor(name, data, raw_dtype=type)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+
+    def const(self, value, dtype=None):
+        self.names += 1
+        array = np.asarray(value, dtype)
+        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape),
+                                                         f"c{self.names}"))
+        return f"c{self.names}"
+
+    def node(self, op, *inputs, outputs=1, **attributes):
+        self.names += 1
+        names = [f"v{self.names}_{i}" for i in range(outputs)]
+        self.nodes.append(helper.make_node(op, list(inputs), names, **attributes))
+        return names[0] if outputs == 1 else names
+
+    def linear(self, x, name):
+        y = self.node("MatMul", x, self.const(self.weights[name + ".weight"].T))
+        if name + ".bias" in self.weights:
+            y = self.node("Add", y, self.const(self.weights[name + ".bias"]))
+        return y
+
+    def by_head(self, x, heads):
+        split = self.node("Reshape", x, self.const([0, 0, heads, self.size]))
+        return self.node("Transpose", split, perm=[0, 2, 1, 3])
+
+    def model(self, inputs, outputs):
+        def values(infos):
+            return [helper.make_tensor_value_info(*info) for info in infos]
+        graph = helper.make_graph(self.nodes, "oracle", values(inputs), values(outputs), self.initializers)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+        model.ir_version = 9
+        return model
+
+
+class Decoder(Model):
+    def __init__(self, name, types=("F32",), seed=3, vocabulary=VOCABULARY, layers=None):
+        super().__init__(types, seed)
+        f = FAMILIES[name]
+        self.f, self.arch = f, f.get("arch", name)
+        self.hidden, self.heads, self.kv, self.inner = 256, 4, 2, 512
+        self.size = f.get("size", 64)
+        self.layers = layers or f.get("layers", 2)
+        self.context, self.vocabulary = 64, vocabulary
+        self.base, self.epsilon = 10000.0, 1e-5
+        self.rotary = int(self.size * f.get("part", 1))
+        self.make_weights()
 
     def matrix(self, name, rows, columns, scale=None):
         self.add(name + ".weight", rows, columns, type=next(self.types), scale=scale)
@@ -138,40 +187,14 @@ class Decoder:
             w.add_residual_scale(residual)
             w.add_attention_scale(attention)
             w.add_logit_scale(logits)
-        if members is not None:
-            members(w)
-        for name, (data, type) in self.stored.items():
-            w.add_tensor(name, data, raw_dtype=type)
-        w.write_header_to_file()
-        w.write_kv_data_to_file()
-        w.write_tensors_to_file()
-        w.close()
+        self.finish(w, members)
 
     # The same for onnxruntime.
-
-    def const(self, value, dtype=None):
-        self.names += 1
-        array = np.asarray(value, dtype)
-        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape),
-                                                         f"c{self.names}"))
-        return f"c{self.names}"
-
-    def node(self, op, *inputs, outputs=1, **attributes):
-        self.names += 1
-        names = [f"v{self.names}_{i}" for i in range(outputs)]
-        self.nodes.append(helper.make_node(op, list(inputs), names, **attributes))
-        return names[0] if outputs == 1 else names
 
     def norm(self, x, weight):
         square = self.node("ReduceMean", self.node("Mul", x, x), self.const([-1], np.int64))
         root = self.node("Sqrt", self.node("Add", square, self.const(self.epsilon, np.float32)))
         return self.node("Mul", self.node("Div", x, root), self.const(self.weights[weight]))
-
-    def linear(self, x, name):
-        y = self.node("MatMul", x, self.const(self.weights[name + ".weight"].T))
-        if name + ".bias" in self.weights:
-            y = self.node("Add", y, self.const(self.weights[name + ".bias"]))
-        return y
 
     def tables(self, local):
         """cos and sin, [context, rotary / 2]."""
@@ -218,10 +241,6 @@ class Decoder:
         if self.f.get("neighbours"):
             turned = self.node("Reshape", turned, self.const([0, 0, -1, self.rotary]))
         return turned if rest is None else self.node("Concat", turned, rest, axis=-1)
-
-    def by_head(self, x, heads):
-        split = self.node("Reshape", x, self.const([0, 0, heads, self.size]))
-        return self.node("Transpose", split, perm=[0, 2, 1, 3])
 
     def mask(self, window):
         """What is added to scores [new, total]."""
@@ -324,13 +343,7 @@ class Decoder:
         scores = self.capped(self.node("Div", scores, self.const(logits, np.float32)), 1)
         self.nodes.append(helper.make_node("Identity", [scores], ["logits"]))
 
-        def values(infos):
-            return [helper.make_tensor_value_info(*info) for info in infos]
-        graph = helper.make_graph(self.nodes, "oracle", values(self.inputs), values(self.outputs),
-                                  self.initializers)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
-        model.ir_version = 9
-        return model
+        return self.model(self.inputs, self.outputs)
 
 
 def store(value, type, random):
