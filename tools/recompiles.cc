@@ -19,6 +19,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/bucket/axis_sizes.h"
 #include "runtime/recipe/record_file.h"
+#include "server/hub/model_file.h"
 #include "tools/command.h"
 #include "tools/files/length_file.h"
 #include "tools/files/node_places.h"
@@ -118,7 +119,7 @@ absl::StatusOr<Recompilations> OfFile(const RecompilesFlags& flags) {
 
 absl::Status RunRecompiles(const RecompilesFlags& flags) {
   Recompilations table;
-  if (absl::EndsWith(flags.what, ".onnx")) {
+  if (IsModelName(flags.what)) {
     ASSIGN_OR_RETURN(table, OfFile(flags));
   } else {
     ASSIGN_OR_RETURN(const auto client, flags.server.Connect());

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "server/hub/model_file.h"
 #include "server/hub/text_package.h"
 #include "server/text/tokenizer.h"
 
@@ -97,7 +98,10 @@ absl::Status RunTokenize(const TokenizeFlags& flags) {
   // Any name in the folder does: what lies beside it is looked for.
   std::filesystem::path path(flags.path);
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) path /= "model.onnx";
+  if (std::filesystem::is_directory(path, error)) {
+    const auto file = FindModelFile(path, "");
+    path /= file.ok() ? *file : "model.onnx";
+  }
   ASSIGN_OR_RETURN(const TextPackage package, ReadTextPackage(path));
   if (!package.tokenizer.has_value()) {
     return absl::NotFoundError(absl::StrCat(flags.path, " has no tokenizer"));

@@ -13,6 +13,8 @@
 #include "runtime/onnx/file/slim_model.h"
 #include "runtime/onnx/file/tensors.h"
 #include "runtime/onnx/file_values.h"
+#include "runtime/onnx/gguf/gguf_file.h"
+#include "runtime/onnx/gguf/gguf_model.h"
 #include "runtime/onnx/initializers.h"
 #include "runtime/onnx/kit/reasons.h"
 #include "runtime/onnx/rewrites.h"
@@ -378,19 +380,34 @@ class ModelImporter {
   InputRanks ranks_;        // the inputs that declare none have these
 };
 
+// The messages of a model file, of either kind.
+struct ParsedModel {
+  SlimModel slim;
+  onnx::ModelProto model;
+};
+
+absl::StatusOr<ParsedModel> Parse(const std::string& path, const FileBytes& file) {
+  ParsedModel parsed;
+  if (GgufFile::Begins(file.bytes)) {
+    ASSIGN_OR_RETURN(parsed.model, GgufAsOnnx(path, file));
+    return parsed;
+  }
+  ASSIGN_OR_RETURN(parsed.slim, SlimDown(file.bytes));
+  if (!parsed.model.ParseFromString(parsed.slim.bytes)) {
+    return absl::InvalidArgumentError("the model file is damaged or no ONNX file");
+  }
+  return parsed;
+}
+
 // Calls `use(importer)` with an importer of `file`.
 template <typename Use>
 auto WithImporter(const std::string& path, FileBytes file, LoadBudget* given, Use use)
     -> decltype(use(std::declval<ModelImporter&>())) {
   LoadBudget own(static_cast<int64_t>(file.bytes.size()));
   LoadBudget& budget = given == nullptr ? own : *given;
-  ASSIGN_OR_RETURN(const SlimModel slim, SlimDown(file.bytes));
-  onnx::ModelProto model;
-  if (!model.ParseFromString(slim.bytes)) {
-    return absl::InvalidArgumentError("the model file is damaged or no ONNX file");
-  }
-  CarryGrownListsAsTensors(model);
-  ModelImporter importer(model, slim, path, std::move(file), budget);
+  ASSIGN_OR_RETURN(ParsedModel parsed, Parse(path, file));
+  CarryGrownListsAsTensors(parsed.model);
+  ModelImporter importer(parsed.model, parsed.slim, path, std::move(file), budget);
   return use(importer);
 }
 
@@ -428,12 +445,8 @@ absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path, LoadBudget
 
 absl::StatusOr<std::vector<std::string>> InputsWithoutRank(const std::string& path) {
   ASSIGN_OR_RETURN(const FileBytes file, MapFile(path));
-  ASSIGN_OR_RETURN(const SlimModel slim, SlimDown(file.bytes));
-  onnx::ModelProto model;
-  if (!model.ParseFromString(slim.bytes)) {
-    return absl::InvalidArgumentError("the model file is damaged or no ONNX file");
-  }
-  return NamesWithoutRank(model.graph());
+  ASSIGN_OR_RETURN(const ParsedModel parsed, Parse(path, file));
+  return NamesWithoutRank(parsed.model.graph());
 }
 
 absl::StatusOr<ExaminedModel> ExamineOnnxFile(const std::string& path, const InputRanks& ranks) {

@@ -1,4 +1,4 @@
-// Importer: an ONNX model -> Graph, parameters and signature.
+// Importer: a model file, ONNX or GGUF (gguf/gguf_model.h) -> Graph, parameters and signature.
 //
 // Rewrites every op into the newest form that op_table.cc defines. Collects every reason why a
 // model cannot be imported before it gives up (see Reasons): UNIMPLEMENTED for what we lack,

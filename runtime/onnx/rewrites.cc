@@ -490,6 +490,7 @@ constexpr RewriteRow kRewrites[] = {
     {"com.microsoft.QuantizeLinear", kAlways, MicrosoftsIsOnnxs},
     {"com.microsoft.SimplifiedLayerNormalization", kAlways, SimplifiedIsRms},
     {"com.microsoft.Trilu", kAlways, MicrosoftsIsOnnxs},
+    {"ggml.Dequantize", kAlways, GgmlDequantizeIsStoredFloats},
 };
 
 }  // namespace

@@ -34,6 +34,8 @@
 #include "runtime/ops/result_types.h"
 #include "runtime/ops/weights/bits_op.h"
 #include "runtime/ops/weights/block_weights.h"
+#include "runtime/ops/weights/stored_floats.h"
+#include "runtime/ops/weights/stored_op.h"
 
 namespace reprise::ops {
 namespace {
@@ -114,6 +116,9 @@ constexpr OpEntry kModelRows[] = {
     {{QuantizeFloat8Op::kName, 2, 2, 1, 1, kInternal, 0, QuantizeFloat8Rule, QuantizeFloat8Kernel, ElementwiseAxis, kUInt8}},
     {{UnpackNibblesOp::kName, 1, 1, 1, 1, kInternal, 0, UnpackNibblesRule, UnpackNibblesKernel, UnknownAxis}},
     {{DequantizeBitsOp::kName, 2, 3, 1, 1, kInternal, 0, DequantizeBitsRule, DequantizeBitsKernel, UnknownAxis, TypeLike<1>}},
+    {{StoredFloatsOp::kName, 1, 1, 1, 1, kInternal, 0, StoredFloatsRule, StoredFloatsKernel, LastDimProductAxis, kFloat32},
+     {.rows = RowRule::kAlongAxis, .packing = PackRule::kAlongAxis, .positions = PositionRule::kAlongAxis, .axis = -1}},
+    {{StoredPartOp::kName, 1, 1, 1, 1, kInternal, 0, StoredPartRule, StoredPartKernel, UnknownAxis}},
 };
 // clang-format on
 

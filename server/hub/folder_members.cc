@@ -169,8 +169,10 @@ constexpr FolderMember kMembers[] = {
     {kTokenizer, "clean_up_tokenization_spaces", kUnread, "", "concerns ids that become texts"},
     {kTokenizer, "spaces_between_special_tokens", kUnread, "", "concerns ids that become texts"},
     {kTokenizer, "errors", kUnread, "", "concerns ids that become texts"},
-    {kTokenizer, "chat_template", kUnread, "", "texts are no chats"},
-    {kTokenizer, "use_default_system_prompt", kUnread, "", "texts are no chats"},
+    {kTokenizer, "chat_template", kRead, "text|list",
+     "how a conversation is written as a text; chat_template.jinja and chat_template.json count "
+     "first"},
+    {kTokenizer, "use_default_system_prompt", kUnread, "", "the template has it"},
     {kTokenizer, "processor_class", kUnread, "", "concerns images and sound"},
     {kTokenizer, "name_or_path", kUnread, "", "where the files come from"},
     {kTokenizer, "special_tokens_map_file", kUnread, "", "where the files come from"},

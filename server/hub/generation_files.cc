@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include "absl/strings/string_view.h"
+#include "runtime/onnx/gguf/gguf_file.h"
+#include "server/hub/gguf_package.h"
 
 namespace reprise {
 namespace {
@@ -90,9 +92,10 @@ void Read(const std::filesystem::path& path, const char* eos, const char* contex
 
 }  // namespace
 
-GenerationFacts ReadGenerationFiles(const std::string& folder) {
+GenerationFacts ReadGenerationFiles(const std::filesystem::path& model_file) {
+  if (GgufFile::IsOne(model_file.string())) return ReadGgufGeneration(model_file);
   GenerationFacts facts;
-  const std::filesystem::path own(folder);
+  const std::filesystem::path own = model_file.parent_path();
   for (const std::filesystem::path& place : {own, own.parent_path()}) {
     Read(place / "genai_config.json", "/model/eos_token_id", "/model/context_length", facts);
     Read(place / "generation_config.json", "/eos_token_id", "/max_context_length", facts);

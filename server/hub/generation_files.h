@@ -1,8 +1,10 @@
-// ReadGenerationFiles: the files beside a decoder that say how it makes tokens: genai_config.json
-// (onnxruntime-genai), generation_config.json and config.json (transformers).
+// ReadGenerationFiles: the files next to a decoder that say how it makes tokens: genai_config.json
+// (onnxruntime-genai), generation_config.json and config.json (transformers). A GGUF file says it
+// itself.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -17,7 +19,8 @@ struct GenerationFacts {
   DecoderRules rules;
 };
 
-// Looks in `folder` and the one above it. A file that cannot be read says nothing.
-GenerationFacts ReadGenerationFiles(const std::string& folder);
+// Looks in the folder of `model_file` and the one above it. A file that cannot be read says
+// nothing.
+GenerationFacts ReadGenerationFiles(const std::filesystem::path& model_file);
 
 }  // namespace reprise

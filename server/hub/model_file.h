@@ -1,4 +1,4 @@
-// Where the model of a folder lies: the layouts in which people keep ONNX models.
+// Where the model of a folder lies: the layouts in which people keep models.
 #pragma once
 
 #include <filesystem>
@@ -6,17 +6,22 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace reprise {
 
 // The model file of a flat folder, relative to it: `model.onnx`, `onnx/model.onnx`, or with
 // `variant` "int8" `model_int8.onnx` or `onnx/model_int8.onnx`; where there is none, the encoder of
-// an encoder-decoder, `encoder_model.onnx`; the only .onnx file where there is one alone. Errors:
-// NOT_FOUND naming the files that there are.
+// an encoder-decoder, `encoder_model.onnx`; the only .onnx file where there is one alone, and in a
+// folder without any the only .gguf file, parts of it after the first left out. Errors: NOT_FOUND
+// naming the files that there are.
 absl::StatusOr<std::string> FindModelFile(const std::filesystem::path& folder,
                                           const std::string& variant);
 
-// Whether `folder` looks like one: some file .onnx lies in it or in its folder `onnx`.
+// Whether `name` is called as model files are: it ends with .onnx or .gguf.
+bool IsModelName(absl::string_view name);
+
+// Whether `folder` looks like one: some file .onnx or .gguf lies in it or in its folder `onnx`.
 bool IsFlatFolder(const std::filesystem::path& folder);
 
 // `path`, or the file of the same name in it where it is a folder (`1/model.onnx/model.onnx`).

@@ -8,7 +8,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/onnx/gguf/gguf_file.h"
+#include "server/hub/chat_templates.h"
 #include "server/hub/folder_members.h"
+#include "server/hub/gguf_package.h"
 #include "server/hub/json_file.h"
 #include "server/hub/model_file.h"
 #include "server/hub/sentence_modules.h"
@@ -189,6 +192,7 @@ void OverridePooling(Pooling pooling, TextPackage& package) {
 }
 
 absl::StatusOr<TextPackage> ReadTextPackage(const fs::path& model_file) {
+  if (GgufFile::IsOne(model_file.string())) return ReadGgufPackage(model_file);
   TextPackage package;
   const fs::path folder = PackageFolder(model_file);
   RETURN_IF_ERROR(ReadTokenizer(folder, package));
@@ -197,6 +201,7 @@ absl::StatusOr<TextPackage> ReadTextPackage(const fs::path& model_file) {
   ASSIGN_OR_RETURN(const nlohmann::json config, ReadJsonIfThere(folder / "config.json"));
   RETURN_IF_ERROR(ReadConfig(config, package));
   RETURN_IF_ERROR(ReadLimits(folder, config, package));
+  RETURN_IF_ERROR(ReadChatTemplates(folder, package));
   return package;
 }
 

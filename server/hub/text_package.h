@@ -50,14 +50,20 @@ struct TextPackage {
   // The function of a cross encoder's score; nullopt: no file says.
   std::optional<Activation> score_activation;
 
+  // How a conversation is written as one text: a template in Jinja, and further ones by name
+  // ("tool_use", "rag"). Empty: the model does not chat.
+  std::string chat_template;
+  std::map<std::string, std::string> chat_templates;
+  std::string bos_token, eos_token, pad_token, unk_token;  // that templates ask for; may be empty
+
   std::vector<std::string> findings;  // sentences for `reprise check`
 };
 
 // Makes `pooling` the package's only one, in the place of that of the folder.
 void OverridePooling(Pooling pooling, TextPackage& package);
 
-// `model_file`: the path of model.onnx. A folder without any of these files is a package without a
-// tokenizer.
+// `model_file`: the path of model.onnx, or of a GGUF file, which says all of it itself. A folder
+// without any of these files is a package without a tokenizer.
 absl::StatusOr<TextPackage> ReadTextPackage(const std::filesystem::path& model_file);
 
 }  // namespace reprise

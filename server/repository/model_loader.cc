@@ -120,9 +120,8 @@ std::vector<std::string> OtherVersions(const std::string& folder, const ModelSet
 
 // Tokens are made where the model is a decoder that can be paged. All recipes of its steps are
 // captured here, before the model is ready.
-void StartGeneration(Engine& engine, const ModelVersion& version, const std::string& folder,
-                     const std::string& path, const ModelSettings& settings, StepGate* gate,
-                     Servable& servable) {
+void StartGeneration(Engine& engine, const ModelVersion& version, const std::string& path,
+                     const ModelSettings& settings, StepGate* gate, Servable& servable) {
   if (servable.stateful != nullptr) {
     servable.generation_refusal = "sequence_batching says what its state is";
     return;
@@ -131,7 +130,7 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
     servable.generation_refusal = "reprise.generation is off";
     return;
   }
-  const GenerationFacts facts = ReadGenerationFiles(folder);
+  const GenerationFacts facts = ReadGenerationFiles(path);
   ModelEvents& events = *version.events;
   GeneratorOptions options = {
       .page_bytes = settings.cache_bytes,
@@ -366,8 +365,8 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& sou
   }
   if (!open.empty()) return LoadRanked(source, open, fixed);
   ASSIGN_OR_RETURN(std::shared_ptr<Servable> servable, LoadAt(source, fixed));
-  StartGeneration(source.engine, source.version, source.folder, PathOf(source), source.settings,
-                  source.gate, *servable);
+  StartGeneration(source.engine, source.version, PathOf(source), source.settings, source.gate,
+                  *servable);
   source.open_queue(*servable);
   return servable;
 }

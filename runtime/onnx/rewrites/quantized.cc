@@ -21,6 +21,7 @@
 #include "runtime/ops/reduce/layer_norm_op.h"
 #include "runtime/ops/reduce/softmax_op.h"
 #include "runtime/ops/weights/bits_op.h"
+#include "runtime/ops/weights/stored_op.h"
 #include "runtime/ops/windows/conv_op.h"
 #include "runtime/ops/windows/pool_op.h"
 
@@ -284,6 +285,11 @@ absl::Status MatMulNBitsInSteps(NodeDraft& draft, Graph& graph) {
   const ValueId bias = steps.input(5);
   if (bias == kNone) return steps.Become(MatMulOp::kName, {steps.input(0), weights});
   return steps.Become(AddOp::kName, {steps.Add(MatMulOp::kName, {steps.input(0), weights}), bias});
+}
+
+absl::Status GgmlDequantizeIsStoredFloats(NodeDraft& draft, Graph&) {
+  draft.op = StoredFloatsOp::kName;
+  return absl::OkStatus();
 }
 
 // Numbers of four bits that the importer has taken apart, a byte each.

@@ -28,6 +28,9 @@ absl::Status DynamicQuantizeMatMulInSteps(NodeDraft& draft, Graph& graph);
 absl::Status QEmbedLayerNormInSteps(NodeDraft& draft, Graph& graph);
 // Weights of a few bits, with a factor for each block: see reprise.DequantizeBits.
 absl::Status MatMulNBitsInSteps(NodeDraft& draft, Graph& graph);
+
+// Blocks, as gguf/graph_writer.h writes them: see reprise.StoredFloats.
+absl::Status GgmlDequantizeIsStoredFloats(NodeDraft& draft, Graph& graph);
 absl::Status GatherBlockQuantizedInSteps(NodeDraft& draft, Graph& graph);
 
 }  // namespace reprise

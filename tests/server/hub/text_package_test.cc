@@ -194,6 +194,39 @@ TEST_F(TextPackageTest, MembersBesideATokenizerJsonMayBeUnknown) {
   EXPECT_FALSE(package->token_types);
 }
 
+TEST_F(TextPackageTest, ChatTemplatesAndSpecialTokensComeFromTheirFiles) {
+  Write("tokenizer.json", "{}");
+  Write("tokenizer_config.json", R"({"bos_token": {"content": "<s>"}, "eos_token": "</s>",
+      "chat_template": [{"name": "default", "template": "a"},
+                        {"name": "tool_use", "template": "b"}]})");
+  Write("special_tokens_map.json", R"({"eos_token": "<other>", "pad_token": "<pad>"})");
+  auto package = Read();
+  ASSERT_TRUE(package.ok()) << package.status();
+  EXPECT_EQ(package->chat_template, "a");
+  EXPECT_THAT(package->chat_templates,
+              ElementsAre(std::pair<std::string, std::string>("tool_use", "b")));
+  EXPECT_EQ(package->bos_token, "<s>");
+  EXPECT_EQ(package->eos_token, "</s>");
+  EXPECT_EQ(package->pad_token, "<pad>");
+  Write("chat_template.json", R"({"chat_template": "c"})");
+  EXPECT_EQ(Read()->chat_template, "c");
+  Write("chat_template.jinja", "d");
+  Write("additional_chat_templates/rag.jinja", "e");
+  package = Read();
+  ASSERT_TRUE(package.ok()) << package.status();
+  EXPECT_EQ(package->chat_template, "d");
+  EXPECT_THAT(package->chat_templates,
+              ElementsAre(std::pair<std::string, std::string>("rag", "e")));
+}
+
+TEST_F(TextPackageTest, WhatIsNoChatTemplateIsNamed) {
+  Write("tokenizer.json", "{}");
+  Write("tokenizer_config.json", R"({"chat_template": [{"name": "default"}]})");
+  EXPECT_THAT(Read().status().message(), HasSubstr("tokenizer_config.json: chat_template"));
+  Write("tokenizer_config.json", R"({"chat_template": 3})");
+  EXPECT_THAT(Read().status().message(), HasSubstr("chat_template is 3"));
+}
+
 TEST(FolderMembersTest, EveryMemberIsInTheTableOnce) {
   std::set<std::pair<std::string, std::string>> seen;
   for (const FolderMember& row : FolderMembers()) {

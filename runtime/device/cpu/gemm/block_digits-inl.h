@@ -32,10 +32,11 @@ constexpr float kLargestNumber = 0x7F7F7F;  // that has three digits
 constexpr int kMostOutliers = 64;
 constexpr int kAll = -1;
 
-// A block of a row: the power of two that its integers are multiplied by, and the sum of each of
-// their digits, negated, in the low half of a word whose other half is 0.
+// A block of a row: the power of two that its integers are multiplied by, their sum times that, and
+// the sum of each of their digits, negated, in the low half of a word whose other half is 0.
 struct DigitBlock {
   float scale;
+  float sum;
   uint32_t less[kDigits];
 };
 
@@ -156,6 +157,7 @@ HWY_INLINE void SumDigits(const uint8_t* digits, int64_t stride, const DigitBloc
   for (int64_t b = 0; b < blocks.count; ++b) {
     const int64_t begin = b * blocks.length;
     const int64_t end = std::min(begin + blocks.length, (blocks.k + 7) / 8 * 8);
+    int64_t of_integers = 0;
     for (int digit = 0; digit < kDigits; ++digit) {
       int64_t sum = -128 * (end - begin);
       for (int64_t i = begin; i < end; i += 8) {
@@ -166,7 +168,9 @@ HWY_INLINE void SumDigits(const uint8_t* digits, int64_t stride, const DigitBloc
         sum += static_cast<int64_t>(hn::GetLane(hn::BitCast(one, hn::SumsOf8(bytes))));
       }
       to[b].less[digit] = static_cast<uint16_t>(-sum);
+      of_integers = 256 * of_integers + sum;
     }
+    to[b].sum = static_cast<float>(of_integers) * to[b].scale;
   }
 }
 

@@ -13,6 +13,8 @@
 #include "runtime/ops/movement/transpose_op.h"
 #include "runtime/ops/quantized/quantize_op.h"
 #include "runtime/ops/weights/bits_op.h"
+#include "runtime/ops/weights/block_formats.h"
+#include "runtime/ops/weights/stored_op.h"
 
 namespace reprise::cpu {
 namespace {
@@ -60,6 +62,30 @@ std::optional<BlockWeights> SplitBits(const ParameterExpr& expr) {
   return weights;
 }
 
+// reprise.StoredFloats: [n, k] of the blocks of a file.
+std::optional<BlockWeights> SplitStored(const ParameterExpr& expr) {
+  const std::string name = StoredFloatsOp::From(expr.attributes()).format;
+  const ops::BlockFormat* const format = ops::FindBlockFormat(name);
+  if (format == nullptr) return std::nullopt;
+  const int64_t n = expr.shape()[0], k = expr.shape()[1];
+  const auto part = [&](const char* which, DType dtype, int64_t columns) {
+    return ParameterExpr::Apply(StoredPartOp::kName,
+                                {{"format", name}, {"part", std::string(which)}}, expr.inputs(),
+                                dtype, {n, columns});
+  };
+  BlockWeights weights;
+  weights.bits = weights.kept_bits = format->kept_bits;
+  weights.block = format->group;
+  weights.point = 1 << (format->kept_bits - 1);
+  weights.numbers = part(StoredPartOp::kNumbers, DType::kUInt8, k * format->kept_bits / 8);
+  weights.scales = part(StoredPartOp::kScales, DType::kFloat32, k / format->group);
+  weights.offsets = format->offsets;
+  if (weights.offsets) {
+    weights.points = part(StoredPartOp::kOffsets, DType::kFloat32, k / format->group);
+  }
+  return weights;
+}
+
 bool IsNibbles(const ParameterExprPtr& numbers) {
   if (numbers->op() == UnpackNibblesOp::kName) return true;
   return numbers->op() == TransposeOp::kName && IsNibbles(numbers->inputs()[0]);
@@ -102,7 +128,8 @@ std::optional<BlockWeights> SplitJoined(const ParameterExpr& expr, int64_t axis)
     if (!first.has_value()) first = part;
     if (part->bits != first->bits || part->kept_bits != first->kept_bits ||
         part->block != first->block || part->point != first->point ||
-        !alike(part->numbers, first->numbers) || !alike(part->points, first->points)) {
+        part->offsets != first->offsets || !alike(part->numbers, first->numbers) ||
+        !alike(part->points, first->points)) {
       return std::nullopt;
     }
     numbers.push_back(part->numbers);
@@ -145,6 +172,7 @@ std::optional<BlockWeights> SplitCut(const ParameterExpr& expr, int64_t axis) {
 std::optional<BlockWeights> Split(const ParameterExpr& expr, int64_t axis) {
   const std::string& op = expr.op();
   if (op == DequantizeBitsOp::kName) return axis == 0 ? SplitBits(expr) : std::nullopt;
+  if (op == StoredFloatsOp::kName) return axis == 0 ? SplitStored(expr) : std::nullopt;
   if (op == DequantizeLinearOp::kName) return SplitLinear(expr, axis);
   if (op == ConcatOp::kName) return SplitJoined(expr, axis);
   if (op == SliceOp::kName) return SplitCut(expr, axis);
@@ -162,7 +190,8 @@ BlockForm BlockWeights::Form() const {
   const int middle = 1 << (kept_bits - 1);
   return {.bits = kept_bits,
           .block = block,
-          .points = points != nullptr || point + (is_signed() ? middle : 0) != middle};
+          .points = !offsets && (points != nullptr || point + (is_signed() ? middle : 0) != middle),
+          .offsets = offsets};
 }
 
 std::optional<BlockWeights> SplitBlocks(const ParameterExprPtr& weights, int64_t axis) {

@@ -1,5 +1,6 @@
 // Weights that a model stores in a few bits, with a factor for each block of them along k
-// (runtime/ops/weights/block_weights.h, and DequantizeLinear with a block_size).
+// (block_weights.h and stored_floats.h of runtime/ops/weights, and DequantizeLinear with a
+// block_size).
 #pragma once
 
 #include <optional>
@@ -15,7 +16,9 @@ struct BlockWeights {
   ParameterExprPtr numbers;
   ParameterExprPtr scales;  // float32 [n, blocks]
   // [n, blocks] of float32, s8 or u8, or u8 [n, bytes] packed like the numbers; null: `point`.
+  // With `offsets` float32 numbers that are added instead: see BlockForm.
   ParameterExprPtr points;
+  bool offsets = false;
   int bits = 4;       // 2, 4 or 8
   int kept_bits = 4;  // bits that a packed number takes: 4 of 8 where it comes from an int4
   int64_t block = 0;

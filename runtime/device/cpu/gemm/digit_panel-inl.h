@@ -1,8 +1,9 @@
 // The panels of gemm_block_digits.cc: where things lie, and how their words become bytes. Packed
 // weights are the panels, one after another, of two vectors of columns each: the zero points of all
 // blocks, a byte each, filled up to whole lines; then block by block the factors of the columns,
-// and words of 32 bits as in gemm_blocks.h. Behind the last column everything is 0. Included inside
-// a kernel file after hwy/highway.h, once for each Highway target.
+// their offsets where the form has them, and words of 32 bits as in gemm_blocks.h. Behind the last
+// column everything is 0. Included inside a kernel file after hwy/highway.h, once for each Highway
+// target.
 #if defined(REPRISE_CPU_DIGIT_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_DIGIT_PANEL_INL_H_
 #undef REPRISE_CPU_DIGIT_PANEL_INL_H_
@@ -43,11 +44,12 @@ HWY_INLINE int64_t PointBytes(const DigitBlocks& blocks) {
 }
 // From a panel's begin to the factors of a block.
 HWY_INLINE int64_t BlockAt(const DigitBlocks& blocks, int64_t block) {
-  return PointBytes(blocks) + (block + blocks.WordsBefore(block)) * kWordBytes;
+  return PointBytes(blocks) + (blocks.factor_rows * block + blocks.WordsBefore(block)) * kWordBytes;
 }
 int64_t PanelBytes(const DigitBlocks& blocks) {
   const int64_t last = blocks.count - 1;
-  const int64_t bytes = BlockAt(blocks, last) + (1 + blocks.last_words) * kWordBytes;
+  const int64_t bytes =
+      BlockAt(blocks, last) + (blocks.factor_rows + blocks.last_words) * kWordBytes;
   return (bytes + kLine - 1) & -kLine;
 }
 int64_t PanelsOf(int64_t n) { return (n + kWidth - 1) / kWidth; }
@@ -106,7 +108,7 @@ void Unpack(const char* HWY_RESTRICT panel, const DigitBlocks& blocks, int64_t b
   VU32 others = hn::Zero(du);
   for (int64_t b = begin; b < end; ++b, points += kWidth, starts += kWidth) {
     REPRISE_FETCH_WORDS(from)
-    from += kWordBytes;
+    from += blocks.factor_rows * kWordBytes;
     VU32 less[kWide], sums[kWide];
     HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
       const VU32 point = hn::PromoteTo(du, hn::LoadU(DU8(), points + v * kLanes));
@@ -145,15 +147,16 @@ HWY_INLINE void AddElement(const DigitBlocks& blocks, const char* panel, int64_t
   const DU32 du;
   const char* const start = panel + BlockAt(blocks, b);
   const auto* const word =
-      reinterpret_cast<const uint32_t*>(start + (1 + at / kPerWord) * kWordBytes);
+      reinterpret_cast<const uint32_t*>(start + (blocks.factor_rows + at / kPerWord) * kWordBytes);
   const int shift = static_cast<int>(at % kPerWord) * kBits;
   HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
     const auto* const points = reinterpret_cast<const uint8_t*>(panel) + b * kWidth + v * kLanes;
     const VU32 number = hn::And(hn::ShiftRightSame(hn::LoadU(du, word + v * kLanes), shift),
                                 hn::Set(du, (1u << kBits) - 1));
     const VU32 less = hn::Sub(number, hn::PromoteTo(du, hn::LoadU(DU8(), points)));
-    const VF weight = hn::Mul(hn::ConvertTo(d, hn::BitCast(d32, less)),
-                              hn::LoadU(d, reinterpret_cast<const float*>(start) + v * kLanes));
+    const auto* const factors = reinterpret_cast<const float*>(start) + v * kLanes;
+    VF weight = hn::Mul(hn::ConvertTo(d, hn::BitCast(d32, less)), hn::LoadU(d, factors));
+    if (blocks.factor_rows == 2) weight = hn::Add(weight, hn::LoadU(d, factors + kWidth));
     sums[v] = hn::MulAdd(hn::Set(d, value), weight, sums[v]);
   }
 }

@@ -21,15 +21,18 @@ namespace {
 
 // The sums of a tile's digits are 24 of the 32 vectors of AVX-512, 12 of the 16 of AVX2.
 constexpr int kTall = HWY_TARGET == HWY_AVX3 ? 4 : 2;
-// The float sums of a vector of columns after another block.
+// The float sums of a vector of columns after another block. `factors`: of the columns, and a
+// panel's width behind them their offsets, if `offsets`.
 HWY_INLINE VF AddBlock(VU32 high, VU32 middle, VU32 low, const DigitBlock& row,
-                       const float* factors, VF sums) {
+                       const float* factors, bool offsets, VF sums) {
   const F32 d;
   const D32 d32;
   const auto lower = hn::BitCast(d32, hn::Add(hn::ShiftLeft<8>(middle), low));
   const VF sum = hn::MulAdd(hn::ConvertTo(d, hn::BitCast(d32, high)), hn::Set(d, 65536.0f),
                             hn::ConvertTo(d, lower));
-  return hn::MulAdd(hn::Mul(sum, hn::LoadU(d, factors)), hn::Set(d, row.scale), sums);
+  sums = hn::MulAdd(hn::Mul(sum, hn::LoadU(d, factors)), hn::Set(d, row.scale), sums);
+  if (!offsets) return sums;
+  return hn::MulAdd(hn::LoadU(d, factors + kWidth), hn::Set(d, row.sum), sums);
 }
 
 // Up to so many rows have tiles that unpack the panel on the way, each for itself. On a Zen 4 of
@@ -45,6 +48,7 @@ HWY_NOINLINE void FewRows(const uint8_t* HWY_RESTRICT digits, int64_t stride,
   const F32 d;
   const DU32 du;
   const int64_t count = blocks.count;
+  const bool offsets = blocks.factor_rows == 2;
   const auto* points = reinterpret_cast<const uint8_t*>(panel);
   const char* HWY_RESTRICT from = panel + PointBytes(blocks);
   const uint8_t* HWY_RESTRICT rows[kRows];
@@ -57,6 +61,7 @@ HWY_NOINLINE void FewRows(const uint8_t* HWY_RESTRICT digits, int64_t stride,
     const auto* const factors = reinterpret_cast<const float*>(from);
     REPRISE_FETCH_WORDS(from)
     from += kWordBytes;
+    if (offsets) from += kWordBytes;
     VU32 acc[kRows][kDigits][kWide];
     // All products of the block's zero points at once.
     HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
@@ -95,7 +100,7 @@ HWY_NOINLINE void FewRows(const uint8_t* HWY_RESTRICT digits, int64_t stride,
     HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) {
       HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
         total[r][v] = AddBlock(acc[r][0][v], acc[r][1][v], acc[r][2][v], facts[r * count],
-                               factors + v * kLanes, total[r][v]);
+                               factors + v * kLanes, offsets, total[r][v]);
       }
     }
   }
@@ -126,6 +131,7 @@ HWY_NOINLINE void DigitTile(const TileIn& in) {
   const F32 d;
   const DU32 du;
   const DigitBlocks blocks = in.blocks;
+  const bool offsets = blocks.factor_rows == 2;
   const int64_t stride = in.stride;
   const DigitBlock* HWY_RESTRICT facts = in.facts + in.begin;
   const auto* points = reinterpret_cast<const uint8_t*>(in.panel) + in.begin * kWidth;
@@ -185,11 +191,12 @@ HWY_NOINLINE void DigitTile(const TileIn& in) {
       HWY_UNROLL(2) for (int v = 0; v < kWide; ++v) {
         float* const at = sums + r * kWidth + v * kLanes;
         hn::Store(AddBlock(acc[r][0][v], acc[r][1][v], acc[r][2][v], row,
-                           reinterpret_cast<const float*>(factors) + v * kLanes, hn::Load(d, at)),
+                           reinterpret_cast<const float*>(factors) + v * kLanes, offsets,
+                           hn::Load(d, at)),
                   d, at);
       }
     }
-    factors += (1 + blocks.words) * kWordBytes;
+    factors += (blocks.factor_rows + blocks.words) * kWordBytes;
   }
 }
 

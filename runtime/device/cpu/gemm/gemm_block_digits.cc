@@ -195,7 +195,9 @@ void Part(const GemmArgs& args, const BlockForm& form, const GemmPart& part) {
 void Pack(const BlockSource& b, const BlockForm& form, int64_t k, int64_t n, void* packed) {
   const DigitBlocks blocks(form, k);
   const int64_t given = form.Blocks(k);
-  const auto middle = static_cast<float>(1 << (form.bits - 1));
+  // With offsets numbers of 4 bits are counted from 0.
+  const auto middle = static_cast<float>(form.offsets && form.bits == 4 ? 0 : 1 << (form.bits - 1));
+  const float* const points_of_b = form.offsets ? nullptr : b.points;
   std::memset(packed, 0, static_cast<size_t>(PackedBytes(k, n, form)));
   for (int64_t column = 0; column < n; column += kWidth) {
     const int64_t live = std::min(kWidth, n - column);
@@ -208,9 +210,10 @@ void Pack(const BlockSource& b, const BlockForm& form, int64_t k, int64_t n, voi
       for (int64_t j = 0; j < live; ++j) {
         const int64_t at = (column + j) * given + block / blocks.of_form;
         factors[j] = b.scales[at];
-        points[j] = static_cast<uint8_t>(b.points == nullptr ? middle : b.points[at]);
+        points[j] = static_cast<uint8_t>(points_of_b == nullptr ? middle : points_of_b[at]);
+        if (form.offsets) factors[kWidth + j] = b.points[at];
       }
-      to += kWordBytes;
+      to += blocks.factor_rows * kWordBytes;
       const int64_t end = std::min(k, (block + 1) * blocks.length);
       for (int64_t i = block * blocks.length; i < end; i += form.PerWord(), to += kWordBytes) {
         const int64_t end_of_word = std::min(end, i + form.PerWord());

@@ -35,6 +35,7 @@ struct DigitBlocks {
         of_form(form.block / length),
         k(k),
         count((k + length - 1) / length),
+        factor_rows(form.offsets ? 2 : 1),
         words(length / form.PerWord()),
         last_words((k - (count - 1) * length + form.PerWord() - 1) / form.PerWord()) {}
 
@@ -47,6 +48,7 @@ struct DigitBlocks {
   int64_t of_form;  // blocks that share a factor
   int64_t k;
   int64_t count;
+  int64_t factor_rows;  // 2: a factor is followed by an offset
   int64_t words, last_words;
 };
 
@@ -54,7 +56,8 @@ struct BlockDigitKernels {
   // Divides the work: panel_columns, tile_rows and costs alone.
   GemmKernels division;
   int64_t (*packed_bytes)(int64_t k, int64_t n, const BlockForm& form);
-  // Zero points are whole numbers that the stored ones may be.
+  // Zero points are whole numbers that the stored ones may be, and in panels of their own; offsets
+  // follow factors.
   void (*pack)(const BlockSource& b, const BlockForm& form, int64_t k, int64_t n, void* packed);
   // Bytes of GemmArgs::scratch for a part of up to `m` rows.
   int64_t (*scratch_bytes)(int64_t m, int64_t k, const BlockForm& form);

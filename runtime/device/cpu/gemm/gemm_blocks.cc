@@ -27,13 +27,15 @@ using VU32 = hn::Vec<DU32>;
 constexpr int kTallest = HWY_TARGET == HWY_AVX3 ? kTileRows : 3;
 constexpr int64_t kWordBytes = kPanel * int64_t{sizeof(uint32_t)};  // one word per column
 
+// The second factor of a block.
+enum class Second { kNone, kPoint, kOffset };
+
 // Unpacks the weights of words, one number of each word after the other.
-template <int kBits, bool kPoints>
+template <int kBits, Second kSecond>
 class Numbers {
  public:
 #if HWY_TARGET == HWY_AVX3
-  HWY_ATTR Numbers()
-      : table_(hn::Sub(hn::Iota(F32(), 0), hn::Set(F32(), kPoints ? 0.0f : kMiddle))) {}
+  HWY_ATTR Numbers() : table_(hn::Sub(hn::Iota(F32(), 0), hn::Set(F32(), kLess))) {}
 #endif
 
   // The weights of the lowest number of each word, which is shifted out of the words; the factors
@@ -42,14 +44,21 @@ class Numbers {
     const F32 d;
     VF numbers = Lowest(words);
     words = hn::ShiftRight<kBits>(words);
-    if constexpr (kPoints) numbers = hn::Sub(numbers, hn::LoadU(d, factors + kPanel));
-    return hn::Mul(numbers, hn::LoadU(d, factors));
+    if constexpr (kSecond == Second::kPoint) {
+      numbers = hn::Sub(numbers, hn::LoadU(d, factors + kPanel));
+    }
+    const VF products = hn::Mul(numbers, hn::LoadU(d, factors));
+    if constexpr (kSecond != Second::kOffset) return products;
+    return hn::Add(products, hn::LoadU(d, factors + kPanel));
   }
 
  private:
-  static constexpr float kMiddle = 1 << (kBits - 1);
+  // The zero point that all have, without points of their own.
+  static constexpr float kLess = kSecond == Second::kPoint                  ? 0
+                                 : kSecond == Second::kOffset && kBits == 4 ? 0
+                                                                            : 1 << (kBits - 1);
 
-  // Less the zero point that all have, without points of their own.
+  // Less the zero point that all have.
   HWY_INLINE VF Lowest(VU32 words) const {
     const F32 d;
 #if HWY_TARGET == HWY_AVX3
@@ -58,7 +67,7 @@ class Numbers {
 #endif
     const VU32 lowest = hn::And(words, hn::Set(DU32(), (1u << kBits) - 1));
     const VF numbers = hn::ConvertTo(d, hn::BitCast(D32(), lowest));
-    return kPoints ? numbers : hn::Sub(numbers, hn::Set(d, kMiddle));
+    return kLess == 0 ? numbers : hn::Sub(numbers, hn::Set(d, kLess));
   }
 
 #if HWY_TARGET == HWY_AVX3
@@ -78,14 +87,14 @@ HWY_INLINE TileOut OutOfPanel(TileOut out, int p) {
 
 // Multiplies kRows rows of A by a panel, or by kPanels panels side by side: a lone row would wait
 // for its own sums.
-template <int kRows, int kPanels, int kBits, bool kPoints>
+template <int kRows, int kPanels, int kBits, Second kSecond>
 HWY_NOINLINE void BlockTile(const float* HWY_RESTRICT a, int64_t lda,
                             const char* HWY_RESTRICT panel, int64_t panel_bytes, int64_t block,
                             int64_t k, const TileOut& out) {
   constexpr int kPerWord = 32 / kBits;
   const F32 d;
   const DU32 du;
-  const Numbers<kBits, kPoints> numbers;
+  const Numbers<kBits, kSecond> numbers;
   VF acc[kPanels][kRows][kVectors];
   HWY_UNROLL(2) for (int p = 0; p < kPanels; ++p) {
     HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
@@ -97,7 +106,7 @@ HWY_NOINLINE void BlockTile(const float* HWY_RESTRICT a, int64_t lda,
   const float* HWY_RESTRICT a6 = kRows > 6 ? Kept(a + 6 * lda) : nullptr;
   for (int64_t left = k; left > 0; left -= block) {
     const auto* const factors = reinterpret_cast<const float*>(panel);
-    panel += (kPoints ? 2 : 1) * kWordBytes;
+    panel += (kSecond == Second::kNone ? 1 : 2) * kWordBytes;
     int64_t rows = std::min(block, left);
     VU32 words[kPanels][kVectors];
     const auto load = [&]() HWY_ATTR {
@@ -148,21 +157,21 @@ HWY_NOINLINE void BlockTile(const float* HWY_RESTRICT a, int64_t lda,
 
 using BlockTileFunction = void (*)(const float*, int64_t, const char*, int64_t, int64_t, int64_t,
                                    const TileOut&);
-template <int kBits, bool kPoints, int... kRowsLessOne>
+template <int kBits, Second kSecond, int... kRowsLessOne>
 constexpr std::array<BlockTileFunction, sizeof...(kRowsLessOne)> BlockTilesOf(
     std::integer_sequence<int, kRowsLessOne...>) {
-  return {BlockTile<kRowsLessOne + 1, 1, kBits, kPoints>...};
+  return {BlockTile<kRowsLessOne + 1, 1, kBits, kSecond>...};
 }
 
 // Rows [begin, end) of a panel as floats; both are multiples of the numbers of a word, or the last.
-template <int kBits, bool kPoints>
+template <int kBits, Second kSecond>
 void Widen(const char* HWY_RESTRICT panel, int64_t block, int64_t begin, int64_t end,
            float* HWY_RESTRICT widened) {
   constexpr int64_t kPerWord = 32 / kBits;
   const F32 d;
   const DU32 du;
-  const Numbers<kBits, kPoints> numbers;
-  constexpr int64_t kFactorBytes = (kPoints ? 2 : 1) * kWordBytes;
+  const Numbers<kBits, kSecond> numbers;
+  constexpr int64_t kFactorBytes = (kSecond == Second::kNone ? 1 : 2) * kWordBytes;
   const int64_t block_bytes = kFactorBytes + block / kPerWord * kWordBytes;
   for (int64_t i = begin; i < end;) {
     const char* const start = panel + i / block * block_bytes;
@@ -186,7 +195,7 @@ void Widen(const char* HWY_RESTRICT panel, int64_t block, int64_t begin, int64_t
 }
 
 // Rows [begin, end) of A, more than a tile has.
-template <int kBits, bool kPoints>
+template <int kBits, Second kSecond>
 void WidenedPanelRows(const GemmArgs& args, const BlockForm& form, const char* b, const char* next,
                       int64_t panel, int64_t begin, int64_t end) {
   HWY_ALIGN float widened[kLongestStretchBytes / sizeof(float)];
@@ -196,7 +205,7 @@ void WidenedPanelRows(const GemmArgs& args, const BlockForm& form, const char* b
       args, nullptr, panel, begin, end, kTilesOf<Panel::kPacked, kVectors>, kPanel,
       EvenStretch(args.k, StretchRows(end - begin)),
       [&](int64_t depth, int64_t depth_end) HWY_ATTR {
-        Widen<kBits, kPoints>(b, form.block, depth, depth_end, widened);
+        Widen<kBits, kSecond>(b, form.block, depth, depth_end, widened);
         return widened;
       },
       // Each tile prefetches its share of the next panel.
@@ -205,10 +214,10 @@ void WidenedPanelRows(const GemmArgs& args, const BlockForm& form, const char* b
       });
 }
 
-template <int kBits, bool kPoints>
+template <int kBits, Second kSecond>
 void BlockPartOf(const GemmArgs& args, const BlockForm& form, const GemmPart& part) {
   static constexpr auto kTiles =
-      BlockTilesOf<kBits, kPoints>(std::make_integer_sequence<int, kTallest>());
+      BlockTilesOf<kBits, kSecond>(std::make_integer_sequence<int, kTallest>());
   const auto* const packed = static_cast<const char*>(args.packed_b);
   const int64_t panel_bytes = form.ColumnWords(args.k) * kWordBytes;
   const int64_t row_block = kMaxSplitRows;
@@ -219,34 +228,41 @@ void BlockPartOf(const GemmArgs& args, const BlockForm& form, const GemmPart& pa
       const char* const b = packed + panel * panel_bytes;
       if (end - begin > kTallest) {
         const int64_t next = panel + 1 == part.panel_end ? part.panel_begin : panel + 1;
-        WidenedPanelRows<kBits, kPoints>(args, form, b, packed + next * panel_bytes, panel, begin,
+        WidenedPanelRows<kBits, kSecond>(args, form, b, packed + next * panel_bytes, panel, begin,
                                          end);
         continue;
       }
       if (end - begin == 1 && panel + 2 <= part.panel_end) panels = 2;
       const BlockTileFunction tile =
-          panels == 2 ? BlockTile<1, 2, kBits, kPoints> : kTiles[end - begin - 1];
+          panels == 2 ? BlockTile<1, 2, kBits, kSecond> : kTiles[end - begin - 1];
       tile(args.a + begin * args.lda, args.lda, b, panel_bytes, form.block, args.k,
            TileOutOf(args, nullptr, begin, panel * kPanel, panels * kPanel));
     }
   }
 }
 
+// Calls `use` with the constants of `form`.
+template <typename Use>
+void WithForm(const BlockForm& form, Use use) {
+  const auto with_bits = [&]<int kBits>() {
+    if (form.offsets) return use.template operator()<kBits, Second::kOffset>();
+    if (form.points) return use.template operator()<kBits, Second::kPoint>();
+    return use.template operator()<kBits, Second::kNone>();
+  };
+  form.bits == 4 ? with_bits.template operator()<4>() : with_bits.template operator()<8>();
+}
+
 void BlockPart(const GemmArgs& args, const BlockForm& form, const GemmPart& part) {
-  if (form.bits == 4) {
-    return form.points ? BlockPartOf<4, true>(args, form, part)
-                       : BlockPartOf<4, false>(args, form, part);
-  }
-  return form.points ? BlockPartOf<8, true>(args, form, part)
-                     : BlockPartOf<8, false>(args, form, part);
+  WithForm(form,
+           [&]<int kBits, Second kSecond>() { BlockPartOf<kBits, kSecond>(args, form, part); });
 }
 
 void WidenPanel(const void* packed, const BlockForm& form, int64_t k, int64_t panel,
                 float* floats) {
   const char* const b = static_cast<const char*>(packed) + panel * form.ColumnWords(k) * kWordBytes;
-  const auto widen = form.bits == 4 ? (form.points ? Widen<4, true> : Widen<4, false>)
-                                    : (form.points ? Widen<8, true> : Widen<8, false>);
-  widen(b, form.block, 0, k, floats);
+  WithForm(form, [&]<int kBits, Second kSecond>() {
+    Widen<kBits, kSecond>(b, form.block, 0, k, floats);
+  });
 }
 
 // The words at `from` of a panel of columns, whose numbers are kept as they are.
@@ -276,7 +292,7 @@ void PackBlocks(const BlockSource& b, const BlockForm& form, int64_t k, int64_t 
     const uint8_t* const numbers = b.numbers + column * b.row_bytes;
     for (int64_t block = 0; block < blocks; ++block) {
       put_factors(b.scales, column, block);
-      if (form.points) put_factors(b.points, column, block);
+      if (b.points != nullptr) put_factors(b.points, column, block);
       const int64_t end = std::min(k, (block + 1) * form.block);
       for (int64_t i = block * form.block; i < end; i += form.PerWord(), to += kPanel) {
         const int64_t end_of_word = std::min(end, i + form.PerWord());

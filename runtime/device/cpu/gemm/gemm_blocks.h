@@ -1,11 +1,13 @@
 // C[m,n] = activation(A[m,k] * B[k,n] + bias[n]) + residual[m,n], float32, for weights stored in a
 // few bits each, with a factor and perhaps a zero point for each block of them along k: each is
-// w = (number - point) * scale, rounded to float32 once, as the float weights would be.
+// w = (number - point) * scale, rounded to float32 once, as the float weights would be. Or an
+// offset takes the place of the zero point: w = number * scale + offset, where the product is
+// exact.
 //
 // Packed weights are the panels, one after another, of `panel_columns` columns each: block by block
-// of k the factors of the columns, their zero points where the form has them, both floats, then
-// words of 32 bits. A word holds 32 / bits neighbours of a column, the first in its lowest bits;
-// the last one of a column is filled up. Behind the last column everything is 0.
+// of k the factors of the columns, their zero points or offsets where the form has them, floats,
+// then words of 32 bits. A word holds 32 / bits neighbours of a column, the first in its lowest
+// bits; the last one of a column is filled up. Behind the last column everything is 0.
 //
 // Every element is summed in the order of k, as in gemm.h: the result has the same bits as with
 // these weights stored as floats.
@@ -26,14 +28,18 @@ struct BlockForm {
   int bits = 4;         // 4 or 8
   int64_t block = 32;   // numbers along k; a multiple of those of a word
   bool points = false;  // false: 2^(bits - 1) is the zero point of all numbers
+  // Instead of points: each number, less 128 where it has 8 bits, times its scale plus this.
+  bool offsets = false;
 
   int64_t PerWord() const { return 32 / bits; }
   int64_t Blocks(int64_t k) const { return (k + block - 1) / block; }
-  // 32-bit words of a column: numbers, factors and points.
+  // Floats of a column for each block.
+  int64_t FactorRows() const { return points || offsets ? 2 : 1; }
+  // 32-bit words of a column: numbers, factors and points or offsets.
   int64_t ColumnWords(int64_t k) const {
     const int64_t last = k - (Blocks(k) - 1) * block;
     const int64_t words = (Blocks(k) - 1) * (block / PerWord());
-    return Blocks(k) * (points ? 2 : 1) + words + (last + PerWord() - 1) / PerWord();
+    return Blocks(k) * FactorRows() + words + (last + PerWord() - 1) / PerWord();
   }
 };
 
@@ -46,7 +52,8 @@ struct BlockSource {
   int bits = 4;  // 2, 4 or 8
   int offset = 0;
   const float* scales = nullptr;  // [n, blocks]
-  const float* points = nullptr;  // [n, blocks], or null; `offset` is in them already
+  // [n, blocks]: points, in which `offset` is already, or offsets; or null
+  const float* points = nullptr;
 };
 
 struct BlockGemmKernels {

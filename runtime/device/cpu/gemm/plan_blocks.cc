@@ -92,6 +92,7 @@ PrepareStep PackStep(const BlockWeights& weights, const BlockParams& params, int
                                      {"digits", int64_t{params.digits != nullptr}},
                                      {"k", params.product.k},
                                      {"kept_bits", int64_t{form.bits}},
+                                     {"offsets", int64_t{form.offsets}},
                                      {"panel", panel},
                                      {"point", int64_t{weights.point}},
                                      {"points", int64_t{form.points}}},
@@ -138,7 +139,8 @@ absl::StatusOr<std::vector<float>> PointsOf(const Tensor& points, int64_t n, int
 
 // The kernels that multiply bytes; null where the tile unit takes the products, or nothing does.
 const BlockDigitKernels* BlockDigitsFor(const CpuTarget& target, const BlockWeights& weights) {
-  const bool whole = weights.points == nullptr || weights.points->dtype() != DType::kFloat32;
+  const bool whole =
+      weights.points == nullptr || weights.offsets || weights.points->dtype() != DType::kFloat32;
   const bool taken = DigitBlocks::LengthFor(weights.Form()) > 0;
   const bool tiles = target.isa.Has(CpuFeature::kAmx) && !target.one_order;
   if (!whole || !taken || tiles) return nullptr;
@@ -161,14 +163,15 @@ absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& 
                         .scales = static_cast<const float*>(scales.data())};
   const BlockForm form = {.bits = static_cast<int>(attributes.Int("kept_bits", 0)),
                           .block = attributes.Int("block", 1),
-                          .points = attributes.Int("points", 0) != 0};
+                          .points = attributes.Int("points", 0) != 0,
+                          .offsets = attributes.Int("offsets", 0) != 0};
   const int64_t n = numbers.shape().size() == 2 ? numbers.shape()[0] : 0;
   source.row_bytes = n == 0 ? 0 : numbers.num_elements() / n;
   const bool known = (source.bits == 2 || source.bits == 4 || source.bits == 8) &&
                      (form.bits == 4 || form.bits == 8) && form.block > 0;
   if (!known || numbers.shape().size() != 2 || scales.dtype() != DType::kFloat32 ||
-      attributes.Int("panel", 0) != panel || k <= 0 || source.row_bytes * 8 < k * source.bits ||
-      scales.num_elements() != n * form.Blocks(k)) {
+      attributes.Int("panel", 0) != panel || form.offsets > (points != nullptr) || k <= 0 ||
+      source.row_bytes * 8 < k * source.bits || scales.num_elements() != n * form.Blocks(k)) {
     return absl::InternalError(absl::StrCat(
         kPackBlocksOp, " of ", DTypeName(numbers.dtype()), " ", ShapeToString(numbers.shape()),
         " with scales ", ShapeToString(scales.shape()), ", ", k, " deep, into panels of ",
@@ -183,7 +186,7 @@ absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& 
     floats.assign(static_cast<size_t>(n * form.Blocks(k)),
                   static_cast<float>(attributes.Int("point", 0) + source.offset));
   }
-  if (form.points) source.points = floats.data();
+  if (form.points || form.offsets) source.points = floats.data();
   const int64_t bytes =
       digits == nullptr ? kernels.PackedBytes(k, n, form) : digits->packed_bytes(k, n, form);
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));

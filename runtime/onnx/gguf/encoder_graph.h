@@ -1,0 +1,18 @@
+// An encoder of a GGUF file as a graph: BERT's, or nomic's with rotary positions and gates.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/onnx/file/onnx_proto.h"
+#include "runtime/onnx/gguf/gguf_settings.h"
+
+namespace reprise {
+
+// The architectures that WriteEncoder takes.
+bool IsEncoder(absl::string_view architecture);
+
+// Inputs: input_ids, attention_mask, and token_type_ids where the file has types. Output:
+// last_hidden_state. Errors: those of GgufSettings and GraphWriter.
+absl::StatusOr<onnx::ModelProto> WriteEncoder(const GgufSettings& settings);
+
+}  // namespace reprise

@@ -1,0 +1,21 @@
+// A GGUF file in the place of the files of a model's folder: its tokenizer, chat template, pooling
+// and the ids that end an answer.
+//
+// Errors name the file and the member.
+#pragma once
+
+#include <filesystem>
+
+#include "absl/status/statusor.h"
+#include "server/hub/generation_files.h"
+#include "server/hub/text_package.h"
+
+namespace reprise {
+
+// A file without a tokenizer is a package without one.
+absl::StatusOr<TextPackage> ReadGgufPackage(const std::filesystem::path& file);
+
+// A file that cannot be read says nothing.
+GenerationFacts ReadGgufGeneration(const std::filesystem::path& file);
+
+}  // namespace reprise
