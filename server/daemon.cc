@@ -254,7 +254,7 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                                             : nullptr),
       inference_(RequestStages(repository_, &texts_, &text_threads_), repository_, scheduler_,
                  engine_, clock_, events_, regions_.get()),
-      tokens_(repository_, state_, clock_) {
+      tokens_(repository_, state_, clock_, {.models = &texts_, .threads = &text_threads_}) {
   catalogue_.SetMemory([this]() -> MemoryUse {
     return {.arena_bytes = arenas_.held_bytes(),
             .data_bytes = data_memory_.used(),
