@@ -24,6 +24,8 @@ TextStream::TextStream(const Tokenizer& tokenizer, bool skip_special)
       has_byte_tokens_(tokenizer.Id("<0x0A>").has_value()) {}
 
 absl::StatusOr<std::string> TextStream::Push(uint32_t id) {
+  // A special token does not end a run of bytes.
+  if (skip_special_ && tokenizer_.IsSpecial(id)) return std::string();
   window_.push_back(id);
   // A run of bytes is letters or is none as a whole.
   if (has_byte_tokens_ && IsByteToken(tokenizer_.Token(id))) return std::string();

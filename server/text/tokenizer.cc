@@ -129,6 +129,10 @@ std::string Tokenizer::Bytes(uint32_t id) const {
   return text.ToString();
 }
 
+bool Tokenizer::IsSpecial(uint32_t id) const {
+  return reprise_tokenizer_is_special(tokenizer_, id) != 0;
+}
+
 std::optional<uint32_t> Tokenizer::Id(absl::string_view token) const {
   const int64_t id = reprise_tokenizer_id(tokenizer_, token.data(), token.size());
   if (id < 0) return std::nullopt;

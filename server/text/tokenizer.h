@@ -96,6 +96,8 @@ class Tokenizer {
   std::string Token(uint32_t id) const;
   // The bytes that the token stands for in a text, which may be a part of a letter (" ing").
   std::string Bytes(uint32_t id) const;
+  // Whether it is a special token, which stands in no text.
+  bool IsSpecial(uint32_t id) const;
   std::optional<uint32_t> Id(absl::string_view token) const;
   int64_t size() const;
   // kBySide as kLeft or kRight; others as they are.

@@ -119,6 +119,9 @@ int32_t reprise_tokenizer_marks(const struct reprise_tokenizer* tokenizer,
 int32_t reprise_tokenizer_bytes(const struct reprise_tokenizer* tokenizer, uint32_t id,
                                 struct reprise_text* out, struct reprise_text* error);
 
+/* 1 where the token is special: it stands in no text. */
+int32_t reprise_tokenizer_is_special(const struct reprise_tokenizer* tokenizer, uint32_t id);
+
 struct reprise_chat;
 
 /* A chat template. Errors: INVALID_ARGUMENT naming the line. */

@@ -7,6 +7,7 @@ import subprocess
 import urllib.error
 import urllib.request
 
+import jsonschema
 import numpy as np
 import openai
 import pytest
@@ -253,6 +254,19 @@ def test_texts_by_the_inference_protocol(served):
     assert stopped.as_numpy("text_output")[0].decode() == answer["text_output"].split(stop)[0]
     with pytest.raises(InferenceServerException, match="not known"):
         client.infer("m", [text], parameters={"no_such": 1})
+
+
+def test_requests_and_answers_are_what_openapi_says(served):
+    with urllib.request.urlopen(f"{served.daemon.http_url}/openapi.json", timeout=10) as answer:
+        page = json.load(answer)
+    for path, body in (("/v1/completions", {"prompt": ["a", "b"], "max_tokens": 2, "logprobs": 1}),
+                       ("/models/m/v1/chat/completions", {"messages": CHAT, "max_tokens": 2, "logprobs": True})):
+        operation = page["paths"][path.replace("/m/", "/{model}/")]["post"]
+        status, answer = served.post(path, body)
+        assert status == 200, answer
+        for content, value in ((operation["requestBody"], body), (operation["responses"]["200"], answer)):
+            schema = content["content"]["application/json"]["schema"]
+            jsonschema.validate(value, {**schema, "components": page["components"]})
 
 
 def test_models_are_listed_with_what_they_do(served):

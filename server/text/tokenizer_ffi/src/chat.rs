@@ -83,6 +83,57 @@ fn to_json(value: &Value, rest: Rest<Value>, named: Kwargs) -> Result<Value, Err
     Ok(Value::from(text))
 }
 
+/// The lines of a text, as Python's splitlines: more than "\n" ends one.
+fn python_lines(text: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut begin = 0;
+    let mut letters = text.char_indices().peekable();
+    while let Some((place, letter)) = letters.next() {
+        if !matches!(letter, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}') {
+            continue;
+        }
+        lines.push(&text[begin..place]);
+        begin = place + letter.len_utf8();
+        if letter == '\r' && letters.next_if(|(_, next)| *next == '\n').is_some() {
+            begin += 1;
+        }
+    }
+    if begin < text.len() {
+        lines.push(&text[begin..]);
+    }
+    lines
+}
+
+/// `indent` as jinja2 has it.
+fn indent(text: &str, rest: Rest<Value>, named: Kwargs) -> Result<String, Error> {
+    let given = |place: usize, name: &str| -> Result<Option<Value>, Error> {
+        let value: Option<Value> = named.get(name)?;
+        Ok(value.or_else(|| rest.get(place).cloned()))
+    };
+    let width = given(0, "width")?;
+    let first = given(1, "first")?.is_some_and(|one| one.is_true());
+    let blank = given(2, "blank")?.is_some_and(|one| one.is_true());
+    named.assert_all_used()?;
+    let front = match &width {
+        None => "    ".to_string(),
+        Some(one) => match one.as_str() {
+            Some(letters) => letters.to_string(),
+            None => " ".repeat(usize::try_from(one.clone()).map(|width: usize| width.min(256))?),
+        },
+    };
+    let mut made = String::new();
+    for (place, line) in python_lines(&format!("{}\n", text)).into_iter().enumerate() {
+        if place > 0 {
+            made.push('\n');
+        }
+        if (place > 0 || first) && (blank || !line.is_empty() || (place == 0 && first)) {
+            made.push_str(&front);
+        }
+        made.push_str(line);
+    }
+    Ok(made)
+}
+
 /// The time as `format` has it, in the zone of the server, as Python's datetime.now().strftime.
 fn strftime(now: i64, format: &str) -> Result<String, Error> {
     let seconds = now as libc::time_t;
@@ -130,6 +181,10 @@ impl ChatTemplate {
             out.write_str(&text).map_err(Error::from)
         });
         environment.add_filter("tojson", to_json);
+        environment.add_filter("indent", indent);
+        environment.add_test("iterable", |value: &Value| {
+            is_list(value) || value.as_str().is_some() || value.kind() == ValueKind::Map || value.is_undefined()
+        });
         environment.add_filter("string", |value: &Value| print_text(value));
         environment.add_function("raise_exception", raise_exception);
         // Which time it is, the context says.

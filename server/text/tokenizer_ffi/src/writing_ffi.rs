@@ -78,6 +78,20 @@ pub unsafe extern "C" fn reprise_tokenizer_bytes(
     })
 }
 
+/// Whether a token is special: it stands in no text.
+///
+/// # Safety
+/// `tokenizer` came from `reprise_tokenizer_load`.
+#[no_mangle]
+pub unsafe extern "C" fn reprise_tokenizer_is_special(tokenizer: *const Loaded, id: u32) -> i32 {
+    let mut special = false;
+    guarded(std::ptr::null(), std::ptr::null_mut(), || {
+        special = (*tokenizer).token_bytes().is_special(id);
+        Ok(())
+    });
+    i32::from(special)
+}
+
 /// # Safety
 /// `tokenizer` came from `reprise_tokenizer_load`, `eos` points to `count` ids, `out` is not null.
 #[no_mangle]
