@@ -255,7 +255,7 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                                             : nullptr),
       inference_(RequestStages(repository_, &texts_, &text_threads_), repository_, scheduler_,
                  engine_, clock_, events_, regions_.get()),
-      tokens_(repository_, state_, clock_) {
+      tokens_(repository_, state_, clock_, {.models = &texts_, .threads = &text_threads_}) {
   catalogue_.SetMemory([this]() -> MemoryUse {
     return {.arena_bytes = arenas_.held_bytes(),
             .data_bytes = data_memory_.used(),
@@ -446,6 +446,8 @@ absl::Status Daemon::OpenHttp() {
                         .inference = &inference_,
                         .threads = &text_threads_,
                         .clock = &clock_},
+              .tokens = &tokens_,
+              .captures = [this](const std::string& model) { return CapturesOf(model); },
               .parsing = &parsing_,
               .version = version_},
              http_router_);
@@ -513,6 +515,18 @@ void Daemon::OnSettled() {
   if (const Readiness now = readiness_.Now(); !now.ready) {
     log_(LogLevel::kWarning, absl::StrCat("requests should not be sent here yet: ", now.why));
   }
+}
+
+int64_t Daemon::CapturesOf(const std::string& model) {
+  const auto found = repository_.Find(model, "");
+  if (!found.ok()) return 0;
+  const std::string& version = found->version->version;
+  int64_t captures = 0;
+  for (const auto& [reason, count] :
+       CountsOf(model, version, catalogue_.Model(model, version)).compiles_by_reason) {
+    captures += static_cast<int64_t>(count);
+  }
+  return captures;
 }
 
 void Daemon::OnReadiness(const Readiness& readiness) {

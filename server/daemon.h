@@ -99,6 +99,8 @@ class Daemon {
   void FinishGenerations(std::chrono::steady_clock::time_point end);
   void Leave();
   void OnReadiness(const Readiness& readiness);
+  // The recipes that the newest version of `model` has captured.
+  int64_t CapturesOf(const std::string& model);
   // Sets the gauges of what waits and runs.
   void MeasureLoad();
   // A stream is stuck (1), or one that was has come back (-1).

@@ -9,6 +9,7 @@
 
 namespace reprise::cli {
 
+void AddChat(CLI::App& app, Action& action);
 void AddCheck(CLI::App& app, Action& action);
 void AddDiff(CLI::App& app, Action& action);
 void AddDynamicity(CLI::App& app, Action& action);

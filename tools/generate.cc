@@ -14,12 +14,11 @@
 #include "runtime/base/cpu/cpu_info.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/generate/encoder_decoder.h"
 #include "runtime/generate/generator.h"
-#include "server/hub/generation_files.h"
-#include "server/hub/model_file.h"
+#include "server/chat/answer_text.h"
 #include "tools/command.h"
 #include "tools/files/array_file.h"
+#include "tools/local_decoder.h"
 #include "tools/local_engine.h"
 
 namespace reprise::cli {
@@ -28,6 +27,7 @@ namespace {
 struct GenerateOptions {
   std::string path;
   std::vector<std::string> prompts;   // ids, separated by commas
+  std::vector<std::string> texts;     // prompts that are texts
   std::vector<std::string> features;  // files of numbers for an encoder that takes no ids
   std::vector<int64_t> decoder_ids;   // those before the first new one; empty: the model's own
   SamplingOptions sampling;
@@ -47,6 +47,7 @@ struct Answer {
   std::vector<float> logprobs;
   std::string finish;
   absl::Status status;
+  std::optional<AnswerText> text;  // where the prompt was one
 };
 
 absl::StatusOr<std::vector<int64_t>> IdsOf(const std::string& text) {
@@ -61,12 +62,13 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const std::string& text) {
   return ids;
 }
 
-void PrintAnswers(const std::vector<std::vector<Answer>>& answers) {
+void PrintAnswers(std::vector<std::vector<Answer>>& answers) {
   for (size_t prompt = 0; prompt < answers.size(); ++prompt) {
-    for (const Answer& answer : answers[prompt]) {
+    for (Answer& answer : answers[prompt]) {
+      const std::string told = answer.text.has_value() ? answer.text->Take(/*ended=*/true)
+                                                       : absl::StrJoin(answer.ids, ",");
       std::printf("%zu %s %s\n", prompt, answer.finish.c_str(),
-                  answer.status.ok() ? absl::StrJoin(answer.ids, ",").c_str()
-                                     : std::string(answer.status.message()).c_str());
+                  answer.status.ok() ? told.c_str() : std::string(answer.status.message()).c_str());
       if (answer.logprobs.empty()) continue;
       std::string texts;
       for (const float logprob : answer.logprobs) {
@@ -97,10 +99,16 @@ void PrintSpeed(const GeneratorStats& stats, const std::vector<int64_t>& first,
 }
 
 // The prompts as requests, those of ids first.
-absl::StatusOr<std::vector<GenerationRequest>> PromptsOf(const GenerateOptions& options) {
+absl::StatusOr<std::vector<GenerationRequest>> PromptsOf(const GenerateOptions& options,
+                                                         const TextModel* texts) {
   std::vector<GenerationRequest> prompts;
   for (const std::string& text : options.prompts) {
     ASSIGN_OR_RETURN(prompts.emplace_back().ids, IdsOf(text));
+  }
+  for (const std::string& text : options.texts) {
+    ASSIGN_OR_RETURN(const TextTokens tokens,
+                     texts->tokenizer().Encode(text, std::nullopt, {.max_bytes = 0}));
+    prompts.emplace_back().ids.assign(tokens.ids.begin(), tokens.ids.end());
   }
   for (const std::string& path : options.features) {
     ASSIGN_OR_RETURN(std::vector<ArrayFile> arrays, ReadArrays(path));
@@ -113,38 +121,13 @@ absl::StatusOr<std::vector<GenerationRequest>> PromptsOf(const GenerateOptions& 
     prompt.numbers = std::move(arrays[0].floats);
   }
   if (prompts.empty()) {
-    return absl::InvalidArgumentError("there is no prompt: --ids or --features gives one");
+    return absl::InvalidArgumentError("there is no prompt: --ids, --text or --features gives one");
   }
   for (GenerationRequest& prompt : prompts) prompt.decoder_ids = options.decoder_ids;
   return prompts;
 }
 
-// The decoder at `path`, a file or a folder; where that is an encoder, the decoder beside it, and
-// `generator` gets the encoder and what the files beside it say.
-absl::StatusOr<std::shared_ptr<const Model>> LoadAll(LocalEngine& local, const std::string& path,
-                                                     GeneratorOptions& generator) {
-  namespace fs = std::filesystem;
-  fs::path file = path;
-  if (fs::is_directory(file)) {
-    ASSIGN_OR_RETURN(const std::string found, FindModelFile(file, ""));
-    file /= found;
-  }
-  ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
-                   local.LoadToStudy(file.string(), Precision::kExact));
-  const GenerationFacts facts = ReadGenerationFiles(file);
-  if (generator.eos_ids.empty()) generator.eos_ids = facts.eos_ids;
-  const std::optional<EncoderDecoderFiles> files = FindEncoderDecoder(file);
-  if (!files.has_value()) return model;
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Model> decoder,
-                   LoadDecoder(local.engine, *files, model->options()));
-  ASSIGN_OR_RETURN(generator.encoder.cross, LoadCrossModel(local.engine, *files, model->options()));
-  generator.encoder.encoder = std::move(model);
-  generator.rules = facts.rules;
-  return decoder;
-}
-
 absl::Status Generate(const GenerateOptions& options) {
-  ASSIGN_OR_RETURN(std::vector<GenerationRequest> prompts, PromptsOf(options));
   LocalEngine local(kEveryIsa, options.threads);
   std::vector<int64_t> first, next, beside;
   GeneratorOptions wanted = {.page_bytes = options.memory_mb << 20,
@@ -156,7 +139,14 @@ absl::Status Generate(const GenerateOptions& options) {
                              .max_threads = options.threads,
                              .events = {.on_first_token = [&](int64_t ns) { first.push_back(ns); },
                                         .on_token = [&](int64_t ns) { next.push_back(ns); }}};
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model, LoadAll(local, options.path, wanted));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model,
+                   LoadLocalDecoder(local, options.path, wanted));
+  std::shared_ptr<const TextModel> texts;
+  if (!options.texts.empty()) {
+    ASSIGN_OR_RETURN(texts, LoadLocalTexts(options.path, *model));
+    if (wanted.eos_ids.empty()) wanted.eos_ids = LocalEosIds(options.path);
+  }
+  ASSIGN_OR_RETURN(std::vector<GenerationRequest> prompts, PromptsOf(options, texts.get()));
   if (!options.decoder_ids.empty()) wanted.rules.start = options.decoder_ids;
   const int64_t begin = local.clock.NowNs();
   ASSIGN_OR_RETURN(const std::unique_ptr<Generator> generator,
@@ -168,8 +158,18 @@ absl::Status Generate(const GenerateOptions& options) {
   std::vector<std::vector<Answer>> answers(prompts.size());
   for (size_t i = 0; i < prompts.size(); ++i) {
     answers[i].resize(static_cast<size_t>(std::max<int64_t>(options.sampling.n, 1)));
+    // The texts stand after the prompts of ids.
+    const bool is_text =
+        i >= options.prompts.size() && i < options.prompts.size() + options.texts.size();
+    for (Answer& answer : answers[i]) {
+      if (is_text) answer.text.emplace(texts, TextWishes(), 0);
+    }
     const auto on_event = [&answers, i](const GenerationEvent& event) {
       Answer& answer = answers[i][static_cast<size_t>(event.answer)];
+      const size_t stop = event.finish == Ending::kStop ? 1 : 0;
+      for (size_t k = 0; answer.text.has_value() && k + stop < event.tokens.size(); ++k) {
+        answer.text->Push(event.tokens[k].id);
+      }
       for (const SampledToken& token : event.tokens) {
         answer.ids.push_back(token.id);
         if (token.logprob != 0) answer.logprobs.push_back(token.logprob);
@@ -208,8 +208,10 @@ void AddGenerate(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("generate", "Generate tokens with a decoder's file; no server");
   command->footer(
-      "Each prompt is a list of token ids. All of them are computed side by side. A line of the\n"
-      "answer holds the number of its prompt, why it ended, and its ids. An encoder_model.onnx "
+      "Prompts are lists of token ids, or texts by the tokenizer of the model's folder. All of "
+      "them\n"
+      "are computed side by side. A line of the answer holds the number of its prompt, why it\n"
+      "ended, and its ids or its text. An encoder_model.onnx "
       "makes\n"
       "them with the decoder's files that lie beside it.");
   command->add_option("model", options->path, "Path of a model.onnx, or of its folder")
@@ -218,6 +220,9 @@ void AddGenerate(CLI::App& app, Action& action) {
   command->add_option("--ids", options->prompts, "Prompt as token ids; may be given more than once")
       ->allow_extra_args(false)
       ->type_name("ID,ID,...");
+  command->add_option("--text", options->texts, "Prompt as a text; may be given more than once")
+      ->allow_extra_args(false)
+      ->type_name("TEXT");
   command
       ->add_option(
           "--features", options->features,

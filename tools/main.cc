@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
   reprise::cli::AddDemo(app, action);
   reprise::cli::AddStore(app, action);
   reprise::cli::AddGenerate(app, action);
+  reprise::cli::AddChat(app, action);
   reprise::cli::AddGraph(app, action);
   reprise::cli::AddReplay(app, action);
   reprise::cli::AddDiff(app, action);

@@ -3,6 +3,7 @@
 #include "tools/tokenize.h"
 
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -12,8 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "server/chat/conversation.h"
 #include "server/hub/model_file.h"
 #include "server/hub/text_package.h"
+#include "server/text/chat_template.h"
+#include "server/text/text_stream.h"
 #include "server/text/tokenizer.h"
 
 namespace reprise::cli {
@@ -27,6 +31,8 @@ struct TokenizeFlags {
   bool json = false;
   bool no_special = false;
   bool decode = false;
+  bool parts = false;
+  bool chat = false;
   int64_t max_tokens = 0;
   std::string truncate = "none";
 };
@@ -64,8 +70,17 @@ absl::StatusOr<Json> AnswerLine(const Tokenizer& tokenizer, const Json& line,
       if (!id.is_number_unsigned()) return absl::InvalidArgumentError("the line is no list of ids");
       ids.push_back(id.get<uint32_t>());
     }
-    ASSIGN_OR_RETURN(const std::string text, tokenizer.Decode(ids, flags.no_special));
-    return Json(text);
+    if (!flags.parts) {
+      ASSIGN_OR_RETURN(const std::string text, tokenizer.Decode(ids, flags.no_special));
+      return Json(text);
+    }
+    Json parts = Json::array();
+    TextStream stream(tokenizer, flags.no_special);
+    for (const uint32_t id : ids) {
+      ASSIGN_OR_RETURN(parts.emplace_back(), stream.Push(id));
+    }
+    ASSIGN_OR_RETURN(parts.emplace_back(), stream.Finish());
+    return parts;
   }
   const bool pair =
       line.is_array() && line.size() == 2 && line[0].is_string() && line[1].is_string();
@@ -79,11 +94,25 @@ absl::StatusOr<Json> AnswerLine(const Tokenizer& tokenizer, const Json& line,
   return TokensJson(tokens);
 }
 
-absl::Status AnswerLines(const Tokenizer& tokenizer, const TokenizeFlags& flags) {
+// The prompt of a conversation, by the templates of the folder.
+absl::StatusOr<Json> PromptOfLine(const TextPackage& package, const std::string& line) {
+  ASSIGN_OR_RETURN(const Conversation conversation, ReadConversation(line, /*with_tools=*/true));
+  const auto tools = package.chat_templates.find("tool_use");
+  const bool named = conversation.has_tools && tools != package.chat_templates.end();
+  ASSIGN_OR_RETURN(const std::unique_ptr<ChatTemplate> chat,
+                   ChatTemplate::Load(named ? tools->second : package.chat_template));
+  ASSIGN_OR_RETURN(std::string prompt,
+                   chat->Render(WithSpecialTokens(conversation, package), std::time(nullptr)));
+  return Json(std::move(prompt));
+}
+
+absl::Status AnswerLines(const Tokenizer& tokenizer, const TextPackage& package,
+                         const TokenizeFlags& flags) {
   std::string text;
   while (std::getline(std::cin, text)) {
     const Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    absl::StatusOr<Json> answer = AnswerLine(tokenizer, line, flags);
+    absl::StatusOr<Json> answer =
+        flags.chat ? PromptOfLine(package, text) : AnswerLine(tokenizer, line, flags);
     if (!answer.ok()) {
       answer = Json{{"error", std::string(answer.status().message())},
                     {"code", absl::StatusCodeToString(answer.status().code())}};
@@ -107,7 +136,7 @@ absl::Status RunTokenize(const TokenizeFlags& flags) {
     return absl::NotFoundError(absl::StrCat(flags.path, " has no tokenizer"));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(*package.tokenizer));
-  if (flags.json) return AnswerLines(*tokenizer, flags);
+  if (flags.json) return AnswerLines(*tokenizer, package, flags);
   std::vector<std::string> texts = flags.texts;
   for (std::string line; flags.texts.empty() && std::getline(std::cin, line);) {
     texts.push_back(line);
@@ -137,6 +166,11 @@ void AddTokenize(CLI::App& app, Action& action) {
   command->add_flag("--no-special", flags->no_special, "Leave special tokens out");
   command->add_flag("--decode", flags->decode,
                     "With --json: lines are lists of ids, answers texts");
+  command->add_flag("--parts", flags->parts,
+                    "With --decode: answers are lists of the parts that a stream tells");
+  command->add_flag("--chat", flags->chat,
+                    "With --json: lines are conversations, {\"messages\": [...], \"tools\": ...}; "
+                    "answers are their prompts by the chat template");
   command->add_option("--max-tokens", flags->max_tokens, "The most tokens of a text; 0: no limit")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--truncate", flags->truncate, "Cut longer ones: right, left or none")

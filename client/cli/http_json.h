@@ -1,6 +1,7 @@
 // JSON to a path of a server's HTTP port, and its JSON answer.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -19,5 +20,11 @@ struct HttpTarget {
 // INVALID_ARGUMENT with the server's own words where it refuses.
 absl::StatusOr<nlohmann::json> PostJson(const HttpTarget& target, const std::string& path,
                                         const nlohmann::json& body);
+
+// The same for an answer that is a stream of events: `on_event` gets the data of each, and returns
+// false to leave the stream.
+absl::Status PostForEvents(const HttpTarget& target, const std::string& path,
+                           const nlohmann::json& body,
+                           const std::function<bool(const std::string& data)>& on_event);
 
 }  // namespace reprise::cli

@@ -13,6 +13,7 @@
 #include "runtime/sequences/beam_search.h"
 #include "runtime/sequences/page_pool.h"
 #include "runtime/sequences/sampling.h"
+#include "runtime/sequences/token_constraint.h"
 
 namespace reprise {
 
@@ -60,6 +61,11 @@ struct GenerationRequest {
   PageOwner owner;          // prefixes are shared among requests of one owner alone
   std::string key;          // whose request it is: each key has its share of the generator
   double weight = 1;        // the weight of that share, above 0
+  // Makes what says which tokens may follow in one answer; null: all may.
+  std::function<std::unique_ptr<TokenConstraint>()> constrain;
+  // Whether an answer ends with the token that was drawn, which is no stop id: called on the thread
+  // that steps, before the token is told. Null: it does not. Beams are not asked.
+  std::function<bool(int64_t answer, const SampledToken& token)> ends;
   // Events count as not taken until Generation::Took says otherwise.
   bool counts_unread = false;
   // Called on the thread that steps, once a token; the last call has `last` set.

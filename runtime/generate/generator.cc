@@ -280,6 +280,7 @@ Generator::SequencePtr Generator::NewSequence(const std::shared_ptr<SequenceRequ
   sequence->sampler.emplace(
       std::shared_ptr<const SamplingOptions>(request, &request->asked.sampling),
       static_cast<uint64_t>(answer));
+  if (request->asked.constrain != nullptr) sequence->constraint = request->asked.constrain();
   for (const int64_t id : request->asked.ids) sequence->sampler->AddPrompt(id);
   return sequence;
 }

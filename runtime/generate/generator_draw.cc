@@ -96,7 +96,8 @@ void Generator::Draw(Sequence& sequence, absl::Span<float> scores) {
   if (!forced.has_value()) {
     for (const int64_t id : NeverNext(sequence)) scores[static_cast<size_t>(id)] = kNever;
   }
-  absl::StatusOr<SampledToken> token = sequence.sampler->Draw(scores, forced);
+  absl::StatusOr<SampledToken> token =
+      sequence.sampler->Draw(scores, forced, sequence.constraint.get());
   if (!token.ok()) return End(sequence, Ending::kError, token.status());
   if (token->id >= id_rows_) {
     return End(sequence, Ending::kError,
@@ -112,7 +113,14 @@ void Generator::Draw(Sequence& sequence, absl::Span<float> scores) {
   sequence.last_token_ns = now;
   ++counts_.generated_tokens;
   sequence.tokens.push_back(token->id);
-  const bool stops = sequence.sampler->IsStop(token->id);
+  bool stops = sequence.sampler->IsStop(token->id);
+  const GenerationRequest& asked = sequence.request->asked;
+  if (!stops && asked.ends != nullptr) stops = asked.ends(sequence.answer, *token);
+  if (sequence.constraint != nullptr && !forced.has_value()) {
+    const absl::StatusOr<bool> complete = sequence.constraint->Take(token->id);
+    if (!complete.ok()) return End(sequence, Ending::kError, complete.status());
+    stops = stops || *complete;
+  }
   const bool ends = sequence.drawn() >= sequence.request->asked.sampling.max_tokens ||
                     static_cast<int64_t>(sequence.tokens.size()) >= context_;
   std::vector<SampledToken> tokens = {*std::move(token)};

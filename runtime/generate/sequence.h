@@ -67,7 +67,8 @@ struct Sequence {
   std::vector<int64_t> draft;  // a guess at what follows `tokens`
   double luck = 0.5;           // the share of drafts that are right, as seen so far
   std::optional<Sampler> sampler;
-  int64_t set_back = 0;  // times
+  std::unique_ptr<TokenConstraint> constraint;  // null: all tokens may follow
+  int64_t set_back = 0;                         // times
   // It may hold pages while it waits: they are kept until others lack them.
   // Pages that it lacked when its prefix was looked up, and the state of the pool
   // then (PagePool::changes).

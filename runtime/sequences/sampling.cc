@@ -262,8 +262,8 @@ void Sampler::Restrict(absl::Span<float> scores) const {
   std::fill(next, scores.end(), kNever);
 }
 
-absl::StatusOr<SampledToken> Sampler::Draw(absl::Span<float> scores,
-                                           std::optional<int64_t> forced) {
+absl::StatusOr<SampledToken> Sampler::Draw(absl::Span<float> scores, std::optional<int64_t> forced,
+                                           TokenConstraint* constraint) {
   const Highest given = HighestOf(scores);
   if (!given.are_numbers) return absl::DataLossError("the model's scores are no numbers");
   std::vector<float> own;
@@ -277,6 +277,9 @@ absl::StatusOr<SampledToken> Sampler::Draw(absl::Span<float> scores,
     }
     Penalise(scores);
     if (!options_->allowed_ids.empty()) Restrict(scores);
+    if (constraint != nullptr) {
+      if (absl::Status fits = constraint->Restrict(scores); !fits.ok()) return fits;
+    }
     const float highest = HighestOf(scores).score;
     if (highest == kNever) {
       return absl::InvalidArgumentError(

@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "runtime/sequences/token_constraint.h"
 
 namespace reprise {
 
@@ -67,11 +68,13 @@ class Sampler {
 
   // A token of the prompt: penalties count it.
   void AddPrompt(int64_t id);
-  // The next token; `forced`: this one, whatever scores and options say. `scores` are changed.
+  // The next token; `forced`: this one, whatever scores and options say; `constraint`: says which
+  // tokens may follow, null: all may. `scores` are changed.
   // DATA_LOSS where scores are no numbers or all of them are -inf, INVALID_ARGUMENT where the
   // options leave none of them.
   absl::StatusOr<SampledToken> Draw(absl::Span<float> scores,
-                                    std::optional<int64_t> forced = std::nullopt);
+                                    std::optional<int64_t> forced = std::nullopt,
+                                    TokenConstraint* constraint = nullptr);
 
   bool IsStop(int64_t id) const { return options_->IsStop(id); }
   const SamplingOptions& options() const { return *options_; }

@@ -90,6 +90,56 @@ absl::Status TakeBias(const std::string& name, const element& json,
   return absl::OkStatus();
 }
 
+absl::Status AddStop(const std::string& name, absl::string_view text, SamplingParameters& to) {
+  constexpr size_t kMostStops = 64, kMostBytes = 4096;
+  std::vector<std::string>& stops = to.texts.stops;
+  if (text.empty() || text.size() > kMostBytes || stops.size() == kMostStops) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' must be at most ",
+                                                   kMostStops, " texts of 1 to ", kMostBytes,
+                                                   " bytes, one has ", text.size()));
+  }
+  stops.emplace_back(text);
+  return absl::OkStatus();
+}
+
+absl::Status TakeStops(const std::string& name, const element& json, SamplingParameters& to) {
+  constexpr absl::string_view kKind = "a text or a list of texts";
+  std::string_view text;
+  if (json.get(text) == simdjson::SUCCESS) return AddStop(name, {text.data(), text.size()}, to);
+  simdjson::dom::array list;
+  if (json.get(list) != simdjson::SUCCESS) return Wants(name, kKind);
+  for (const element one : list) {
+    if (one.get(text) != simdjson::SUCCESS) return Wants(name, kKind);
+    RETURN_IF_ERROR(AddStop(name, {text.data(), text.size()}, to));
+  }
+  return absl::OkStatus();
+}
+
+template <GrammarKind kind>
+absl::Status TakeGrammar(const std::string& name, const ParameterValue& value,
+                         SamplingParameters& to) {
+  const std::string* text = std::get_if<std::string>(&value);
+  if (text == nullptr) return Wants(name, "a text");
+  if (to.texts.grammar.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter '", name, "' is a second grammar, and an answer has one"));
+  }
+  to.texts.grammar = {.kind = kind, .text = *text};
+  return absl::OkStatus();
+}
+
+template <GrammarKind kind>
+absl::Status TakeGrammarJson(const std::string& name, const element& json, SamplingParameters& to) {
+  return TakeGrammar<kind>(name, std::string(simdjson::minify(json)), to);
+}
+
+template <bool TextWishes::*member>
+absl::Status TakeTextFlag(const std::string& name, const ParameterValue& value,
+                          SamplingParameters& to) {
+  ASSIGN_OR_RETURN(to.texts.*member, BoolOf(name, value));
+  return absl::OkStatus();
+}
+
 // A parameter: its name, and how it is taken. Lists and maps are JSON, of a text or of a document.
 struct Row {
   absl::string_view name;
@@ -210,6 +260,24 @@ constexpr Row kRows[] = {
        to.priority = static_cast<uint64_t>(priority);
        return absl::OkStatus();
      }},
+    {"stop",
+     [](const std::string& name, const ParameterValue& value, SamplingParameters& to) {
+       const std::string* text = std::get_if<std::string>(&value);
+       if (text == nullptr) return Wants(name, "a text or a list of texts");
+       if (text->empty() || text->front() != '[') return AddStop(name, *text, to);
+       simdjson::dom::parser parser;
+       const absl::StatusOr<element> list = Parse(name, *text, parser);
+       return list.ok() ? TakeStops(name, *list, to) : AddStop(name, *text, to);
+     },
+     TakeStops},
+    {"include_stop_str_in_output", TakeTextFlag<&TextWishes::include_stop>},
+    {"skip_special_tokens", TakeTextFlag<&TextWishes::skip_special>},
+    {"add_special_tokens", TakeTextFlag<&TextWishes::add_special>},
+    {"guided_json", TakeGrammar<GrammarKind::kJsonSchema>,
+     TakeGrammarJson<GrammarKind::kJsonSchema>},
+    {"guided_regex", TakeGrammar<GrammarKind::kRegex>},
+    {"guided_grammar", TakeGrammar<GrammarKind::kLark>},
+    {"guided_choice", TakeGrammar<GrammarKind::kChoice>, TakeGrammarJson<GrammarKind::kChoice>},
     // The transport reads these.
     {"stream", [](const std::string& name, const ParameterValue& value,
                   SamplingParameters&) { return BoolOf(name, value).status(); }},
@@ -250,6 +318,10 @@ absl::Status SamplingParameters::CheckTogether() const {
   for (const char* name : kOfDraws) {
     if (given_.contains(name)) return refuse(name);
   }
+  if (texts.grammar.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a grammar does not apply where 'num_beams' = ", beams.beams, ": nothing is drawn"));
+  }
   if (given_.contains("temperature") && sampling.temperature != 0) return refuse("temperature");
   if (sampling.logprobs > 0) {
     return absl::InvalidArgumentError(absl::StrCat("parameter 'logprobs' = ", sampling.logprobs,
@@ -259,6 +331,13 @@ absl::Status SamplingParameters::CheckTogether() const {
                                                    " gives the tokens' own alone (0)"));
   }
   return absl::OkStatus();
+}
+
+bool SamplingParameters::Knows(absl::string_view name) {
+  for (const Row& row : kRows) {
+    if (row.name == name) return true;
+  }
+  return false;
 }
 
 absl::StatusOr<size_t> SamplingParameters::Begin(const std::string& name) {
@@ -284,38 +363,31 @@ absl::Status SamplingParameters::SetAll(absl::string_view json) {
 absl::Status SamplingParameters::SetAll(const element& json) {
   simdjson::dom::object map;
   if (json.get(map) != simdjson::SUCCESS) return Wants("sampling_parameters", "a JSON object");
-  for (const auto& [key, one] : map) {
-    const std::string name(key);
-    ParameterValue value;
-    switch (one.type()) {
-      case element_type::NULL_VALUE:
-        continue;
-      case element_type::BOOL:
-        value = bool(one);
-        break;
-      case element_type::INT64:
-        value = int64_t(one);
-        break;
-      case element_type::UINT64:
-        value = uint64_t(one);
-        break;
-      case element_type::DOUBLE:
-        value = double(one);
-        break;
-      case element_type::STRING:
-        value = std::string(std::string_view(one));
-        break;
-      default: {
-        // As it lies in the document: a list may be long.
-        ASSIGN_OR_RETURN(const size_t row, Begin(name));
-        if (kRows[row].take_json == nullptr) return Wants(name, "a single value");
-        RETURN_IF_ERROR(kRows[row].take_json(name, one, *this));
-        continue;
-      }
-    }
-    RETURN_IF_ERROR(Set(name, value));
-  }
+  for (const auto& [key, one] : map) RETURN_IF_ERROR(SetOne(std::string(key), one));
   return absl::OkStatus();
+}
+
+absl::Status SamplingParameters::SetOne(const std::string& name, const element& json) {
+  switch (json.type()) {
+    case element_type::NULL_VALUE:
+      return absl::OkStatus();
+    case element_type::BOOL:
+      return Set(name, bool(json));
+    case element_type::INT64:
+      return Set(name, int64_t(json));
+    case element_type::UINT64:
+      return Set(name, uint64_t(json));
+    case element_type::DOUBLE:
+      return Set(name, double(json));
+    case element_type::STRING:
+      return Set(name, std::string(std::string_view(json)));
+    default: {
+      // As it lies in the document: a list may be long.
+      ASSIGN_OR_RETURN(const size_t row, Begin(name));
+      if (kRows[row].take_json == nullptr) return Wants(name, "a single value");
+      return kRows[row].take_json(name, json, *this);
+    }
+  }
 }
 
 }  // namespace reprise

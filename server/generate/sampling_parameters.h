@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "runtime/sequences/beam_search.h"
 #include "runtime/sequences/sampling.h"
+#include "server/chat/text_wishes.h"
 #include "server/protocol/request_parameters.h"
 
 namespace simdjson::dom {
@@ -29,12 +30,17 @@ class SamplingParameters {
   // The members of a JSON object.
   absl::Status SetAll(absl::string_view json);
   absl::Status SetAll(const simdjson::dom::element& json);
+  // A member of such an object; null sets nothing.
+  absl::Status SetOne(const std::string& name, const simdjson::dom::element& json);
+  // Whether `name` is a parameter.
+  static bool Knows(absl::string_view name);
   // INVALID_ARGUMENT naming a parameter that was given and does not apply beside the others: one of
   // draws where answers are searched for by beams, or the other way about.
   absl::Status CheckTogether() const;
 
   SamplingOptions sampling;
   BeamOptions beams;
+  TextWishes texts;
   std::optional<int64_t> timeout_us;
   uint64_t priority = 0;
   // In front of the first new token, where the prompt goes to an encoder; empty: the model's own.

@@ -52,6 +52,22 @@ void FillTokens(const TokenCallInfo& info,
   AddOutput(kTopLogprobsOutput, "FP32", shape, top_logprobs, message);
 }
 
+// BYTES [texts]: each with its size in front.
+void FillTexts(const std::vector<absl::string_view>& texts,
+               inference::ModelInferResponse& message) {
+  std::string bytes;
+  for (const absl::string_view text : texts) {
+    const auto size = static_cast<uint32_t>(text.size());
+    bytes.append(reinterpret_cast<const char*>(&size), sizeof(size));
+    absl::StrAppend(&bytes, text);
+  }
+  auto& output = *message.add_outputs();
+  output.set_name(kTextOutput);
+  output.set_datatype("BYTES");
+  output.add_shape(static_cast<int64_t>(texts.size()));
+  *message.add_raw_output_contents() = std::move(bytes);
+}
+
 void FillHead(const TokenCallInfo& info, inference::ModelInferResponse& message) {
   message.set_model_name(info.model);
   message.set_model_version(info.version);
@@ -69,10 +85,11 @@ void SetWait(const GenerationWait& wait, inference::ModelInferResponse& message)
 
 }  // namespace
 
-void FillTokenAnswer(const TokenCallInfo& info, const GenerationEvent& event,
+void FillTokenAnswer(const TokenCallInfo& info, const GenerationEvent& event, const TokenText& text,
                      inference::ModelInferResponse& message) {
   FillHead(info, message);
   FillTokens(info, {&event.tokens}, event.tokens.size(), message);
+  if (info.tells_text) FillTexts({text.text}, message);
   SetNumber("index", event.answer, message);
   if (event.finish == Ending::kGoesOn) return;
   (*message.mutable_parameters())["finish_reason"].set_string_param(
@@ -83,12 +100,14 @@ void FillTokenAnswer(const TokenCallInfo& info, const GenerationEvent& event,
   SetWait(event.wait, message);
 }
 
-bool WholeTokenAnswer::Add(const GenerationEvent& event) {
+bool WholeTokenAnswer::Add(const GenerationEvent& event, const TokenText& text) {
   if (event.answer >= static_cast<int64_t>(answers_.size())) {
     answers_.resize(static_cast<size_t>(event.answer) + 1);
   }
   Answer& answer = answers_[static_cast<size_t>(event.answer)];
   answer.tokens.insert(answer.tokens.end(), event.tokens.begin(), event.tokens.end());
+  answer.text += text.text;
+  if (text.stop != nullptr) answer.stop = *text.stop;
   answer.finish = event.finish;
   cached_tokens_ = event.cached_tokens;
   wait_ = event.wait;
@@ -102,12 +121,15 @@ void WholeTokenAnswer::Fill(const TokenCallInfo& info,
   size_t longest = 0;
   std::string finishes;
   std::vector<const std::vector<SampledToken>*> tokens;
+  std::vector<absl::string_view> texts;
   for (const Answer& answer : answers_) {
     tokens.push_back(&answer.tokens);
+    texts.push_back(answer.text);
     longest = std::max(longest, answer.tokens.size());
     absl::StrAppend(&finishes, finishes.empty() ? "" : ",", EndingName(answer.finish));
   }
   FillTokens(info, tokens, longest, message);
+  if (info.tells_text) FillTexts(texts, message);
   (*message.mutable_parameters())["finish_reason"].set_string_param(finishes);
   SetNumber("prompt_tokens", info.prompt_tokens, message);
   SetNumber("cached_tokens", cached_tokens_, message);

@@ -2,13 +2,19 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/hash64.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "server/chat/answer_text.h"
+#include "server/chat/grammar_constraint.h"
 #include "server/requests/admit.h"
 #include "server/requests/regions.h"
 
@@ -131,16 +137,61 @@ int64_t DeadlineOf(const TokenRequest& request, int64_t start_ns) {
   return end_ns == kNoDeadline ? 0 : std::max<int64_t>(1, end_ns);
 }
 
+// The prompt as ids of the model.
+absl::StatusOr<std::vector<int64_t>> EncodePrompt(const TextModel& model, const TextPrompt& prompt,
+                                                  const Generator& generator, TextThreads& threads,
+                                                  const std::function<absl::Status()>& go_on) {
+  ASSIGN_OR_RETURN(const TextMemory::Share share,
+                   threads.memory().Wait(Tokenizer::BytesFor(std::ssize(prompt.text)), go_on));
+  ASSIGN_OR_RETURN(
+      const TextTokens tokens,
+      model.tokenizer().Encode(prompt.text, std::nullopt,
+                               {.add_special = prompt.add_special,
+                                .max_bytes = model.limits().max_bytes,
+                                .most_tokens = generator.has_encoder() ? 0 : generator.context(),
+                                .go_on = go_on}));
+  if (tokens.ids.empty()) return absl::InvalidArgumentError("the prompt has no tokens");
+  return std::vector<int64_t>(tokens.ids.begin(), tokens.ids.end());
+}
+
 }  // namespace
 
+PromptMaker PromptOf(std::string text, bool add_special) {
+  return [prompt = TextPrompt{.text = std::move(text), .add_special = add_special}](
+             const TextModel&, const std::function<absl::Status()>&) -> absl::StatusOr<TextPrompt> {
+    return prompt;
+  };
+}
+
 void TokenCall::Cancel() {
-  handle_->Cancel();
+  cancelled_ = true;
+  const std::shared_ptr<Generation> begun = handle();
+  if (begun == nullptr) return;
+  begun->Cancel();
   model_.servable->generation->Wake();
 }
 
 void TokenCall::Took(int64_t events) {
-  handle_->Took(events);
+  std::shared_ptr<Generation> begun;
+  {
+    MutexLock lock(mutex_);
+    begun = handle_;
+    if (begun == nullptr) took_ += events;
+  }
+  if (begun == nullptr) return;
+  begun->Took(events);
   model_.servable->generation->Wake();
+}
+
+void TokenCall::Begin(std::shared_ptr<Generation> handle) {
+  int64_t took = 0;
+  {
+    MutexLock lock(mutex_);
+    handle_ = std::move(handle);
+    took = std::exchange(took_, 0);
+  }
+  if (took > 0) Took(took);
+  if (cancelled_) Cancel();
 }
 
 bool TokenCalls::Takes(const InferRequest& request) const {
@@ -149,9 +200,11 @@ bool TokenCalls::Takes(const InferRequest& request) const {
   const auto found = repository_.Find(request.model, request.version);
   if (!found.ok() || found->servable->generation == nullptr) return false;
   const std::string& ids = found->servable->generation->generator().prompt_input();
-  return FindInput(request, ids) != nullptr &&
+  const bool is_text = FindInput(request, kTextInput) != nullptr;
+  const absl::string_view prompt = is_text ? absl::string_view(kTextInput) : ids;
+  return FindInput(request, prompt) != nullptr &&
          absl::c_all_of(request.inputs, [&](const InputView& one) {
-           return one.name == absl::string_view(ids) || one.name == kSamplingInput;
+           return one.name == prompt || one.name == kSamplingInput;
          });
 }
 
@@ -166,25 +219,74 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(const InferRequest&
     RETURN_IF_ERROR(parameters.SetAll(json));
   }
   for (const absl::string_view output : request.outputs) {
-    constexpr absl::string_view kOutputs[] = {kTokensOutput, kLogprobsOutput, kTopIdsOutput,
-                                              kTopLogprobsOutput};
+    constexpr absl::string_view kOutputs[] = {kTextOutput, kTokensOutput, kLogprobsOutput,
+                                              kTopIdsOutput, kTopLogprobsOutput};
     if (absl::c_linear_search(kOutputs, output)) continue;
     return absl::InvalidArgumentError(absl::StrCat("a request for tokens has no output \"", output,
                                                    "\"; it has ", absl::StrJoin(kOutputs, ", ")));
   }
   const Generator& generator = found.servable->generation->generator();
-  const InputView& prompt = *FindInput(request, generator.prompt_input());
   TokenRequest wanted = {
       .model = request.model, .version = request.version, .id = request.id, .key = request.key};
-  if (generator.takes_ids()) {
-    ASSIGN_OR_RETURN(wanted.ids, IdsOf(prompt));
+  if (const InputView* text = FindInput(request, kTextInput); text != nullptr) {
+    ASSIGN_OR_RETURN(const absl::string_view prompt, TextOf(*text));
+    wanted.prompt = PromptOf(std::string(prompt), parameters.texts.add_special);
+  } else if (generator.takes_ids()) {
+    ASSIGN_OR_RETURN(wanted.ids, IdsOf(*FindInput(request, generator.prompt_input())));
   } else {
-    RETURN_IF_ERROR(TakeNumbers(prompt, wanted));
+    RETURN_IF_ERROR(TakeNumbers(*FindInput(request, generator.prompt_input()), wanted));
   }
   wanted.deadline_ns = request.deadline_ns;
   wanted.parameters = std::move(parameters);
   return Start(std::move(wanted), counts_unread, std::move(on_tokens));
 }
+
+// A request from its arrival until it is a sequence.
+struct TokenCalls::Beginning {
+  Repository::Found model;
+  TokenCallInfo info;
+  TokenRequest request;  // its views are of the two texts below
+  std::string name, version;
+  std::string id;
+  KeyUse::Ticket ticket;
+  OnTokens on_tokens;
+  bool counts_unread = false;
+  int64_t start_ns = 0, deadline_ns = 0;
+  std::shared_ptr<const Grammar> grammar;
+  std::shared_ptr<TokenCall> call;
+
+  const Generator& generator() const { return model.servable->generation->generator(); }
+  bool is_prepared() const {
+    return request.prompt == nullptr && !request.parameters.texts.grammar.has_value();
+  }
+};
+
+namespace {
+
+// The texts of the answers of a request; they are told on the thread that steps.
+struct AnswerTexts {
+  AnswerText& Of(int64_t answer) {
+    const auto found = answers.find(answer);
+    if (found != answers.end()) return found->second;
+    return answers.try_emplace(answer, model, wishes, min_tokens).first->second;
+  }
+  // The part that `event` tells. Beams are told whole: their tokens were not seen before.
+  TokenText TextOf(const GenerationEvent& event, bool whole) {
+    AnswerText& answer = Of(event.answer);
+    if (whole) {
+      const size_t stop = event.finish == Ending::kStop ? 1 : 0;
+      for (size_t i = 0; i + stop < event.tokens.size(); ++i) answer.Push(event.tokens[i].id);
+    }
+    return {.text = answer.Take(event.finish != Ending::kGoesOn), .stop = answer.stop()};
+  }
+
+  std::shared_ptr<const TextModel> model;
+  TextWishes wishes;
+  int64_t min_tokens = 0;
+  std::map<int64_t, AnswerText> answers;
+};
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest request,
                                                              bool counts_unread,
@@ -192,26 +294,93 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest reques
   if (state_.state() == ServerState::State::kDraining) {
     return absl::UnavailableError("the server is stopping");
   }
-  const int64_t start_ns = clock_.NowNs();
-  ASSIGN_OR_RETURN(KeyUse::Ticket ticket, KeyUse::BeginFor(request.key, start_ns));
-  ASSIGN_OR_RETURN(Repository::Found found, repository_.Find(request.model, request.version));
+  auto beginning = std::make_shared<Beginning>();
+  beginning->start_ns = clock_.NowNs();
+  ASSIGN_OR_RETURN(beginning->ticket, KeyUse::BeginFor(request.key, beginning->start_ns));
+  ASSIGN_OR_RETURN(beginning->model, repository_.Find(request.model, request.version));
+  const Repository::Found& found = beginning->model;
   if (found.servable->generation == nullptr) {
     return absl::UnimplementedError(absl::StrCat(
         "model \"", request.model, "\" makes no tokens: ", found.servable->generation_refusal));
   }
   RETURN_IF_ERROR(CheckId(request.id));
-  SamplingParameters& parameters = request.parameters;
-  const TokenCallInfo info = {
-      .model = found.version->name,
-      .version = found.version->version,
-      .id = std::string(request.id),
-      .prompt_tokens = static_cast<int64_t>(request.ids.size()),
-      .logprobs = parameters.sampling.logprobs >= 0,
-      .alternatives = std::clamp<int64_t>(parameters.sampling.logprobs, 0,
-                                          found.servable->generation->generator().vocabulary())};
-  const Generator& generator = found.servable->generation->generator();
-  RETURN_IF_ERROR(CheckPrompt(generator, request));
+  const SamplingParameters& parameters = request.parameters;
+  beginning->info = {.model = found.version->name,
+                     .version = found.version->version,
+                     .id = std::string(request.id),
+                     .prompt_tokens = static_cast<int64_t>(request.ids.size()),
+                     .logprobs = parameters.sampling.logprobs >= 0,
+                     .alternatives = std::clamp<int64_t>(parameters.sampling.logprobs, 0,
+                                                         beginning->generator().vocabulary())};
   RETURN_IF_ERROR(parameters.CheckTogether());
+  beginning->info.tells_text = request.tells_text || request.prompt != nullptr;
+  if (beginning->info.tells_text || parameters.texts.any()) {
+    ASSIGN_OR_RETURN(beginning->info.text, texts_.models->Find(*found.servable->model));
+  }
+  if (request.prompt == nullptr) {
+    RETURN_IF_ERROR(CheckPrompt(beginning->generator(), request));
+  }
+  beginning->deadline_ns = DeadlineOf(request, beginning->start_ns);
+  beginning->request = std::move(request);
+  beginning->on_tokens = std::move(on_tokens);
+  beginning->counts_unread = counts_unread;
+  beginning->call = std::make_shared<TokenCall>(found);
+  const std::shared_ptr<TokenCall> call = beginning->call;
+  if (beginning->is_prepared()) {
+    RETURN_IF_ERROR(Submit(*beginning));
+    return call;
+  }
+  // The transport's memory may be gone by then.
+  beginning->request.model = beginning->request.version = beginning->request.id = "";
+  if (!texts_.threads->Run([this, beginning] { Prepare(beginning); })) {
+    return absl::UnavailableError("the server is stopping");
+  }
+  return call;
+}
+
+void TokenCalls::Prepare(const std::shared_ptr<Beginning>& beginning) const {
+  TokenRequest& request = beginning->request;
+  const std::function<absl::Status()> go_on = [&]() -> absl::Status {
+    if (beginning->call->cancelled()) return absl::CancelledError("the client has gone");
+    if (beginning->deadline_ns > 0 && clock_.NowNs() > beginning->deadline_ns) {
+      return absl::DeadlineExceededError("the deadline passed before the prompt was read");
+    }
+    return texts_.threads->GoOn();
+  };
+  const absl::Status begun = WithinMemory(
+      [] { return "the request"; },
+      [&]() -> absl::Status {
+        RETURN_IF_ERROR(go_on());
+        const TextModel& model = *beginning->info.text;
+        const Generator& generator = beginning->generator();
+        if (std::optional<GrammarText>& text = request.parameters.texts.grammar) {
+          ASSIGN_OR_RETURN(const Grammars* grammars,
+                           model.GrammarsOf(generator.options().eos_ids, generator.vocabulary()));
+          ASSIGN_OR_RETURN(beginning->grammar, grammars->Compile(*text, go_on));
+          text.reset();
+        }
+        if (request.prompt != nullptr) {
+          ASSIGN_OR_RETURN(const TextPrompt prompt, request.prompt(model, go_on));
+          ASSIGN_OR_RETURN(request.ids,
+                           EncodePrompt(model, prompt, generator, *texts_.threads, go_on));
+          request.prompt = nullptr;
+          RETURN_IF_ERROR(CheckPrompt(generator, request));
+        }
+        beginning->info.prompt_tokens = static_cast<int64_t>(request.ids.size());
+        return Submit(*beginning);
+      });
+  if (begun.ok()) return;
+  const int64_t total_ns = clock_.NowNs() - beginning->start_ns;
+  beginning->model.version->events->OnRequest(
+      RecordOf(beginning->info, request.key.get(), begun, total_ns));
+  beginning->ticket = nullptr;
+  beginning->on_tokens(beginning->info, {.finish = Ending::kError, .status = begun, .last = true},
+                       {});
+}
+
+absl::Status TokenCalls::Submit(Beginning& beginning) const {
+  TokenRequest& request = beginning.request;
+  SamplingParameters& parameters = request.parameters;
   GenerationRequest wanted = {
       .ids = std::move(request.ids),
       .numbers = std::move(request.numbers),
@@ -220,25 +389,48 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest reques
       .sampling = std::move(parameters.sampling),
       .beams = parameters.beams,
       .priority = parameters.priority,
-      .deadline_ns = DeadlineOf(request, start_ns),
+      .deadline_ns = beginning.deadline_ns,
       .owner = {.key = request.key == nullptr ? 0 : request.key->page_owner(),
                 .salt = parameters.cache_salt.empty() ? 0 : Hash64(parameters.cache_salt) | 1},
       .key = request.key == nullptr ? "" : request.key->name(),
       .weight = request.key == nullptr ? 1 : request.key->weight(),
-      .counts_unread = counts_unread};
-  const Clock& clock = clock_;
-  wanted.on_event = [info, on_tokens = std::move(on_tokens), version = found.version, start_ns,
-                     key = std::move(request.key), ticket = std::move(ticket),
-                     &clock](const GenerationEvent& event) mutable {
+      .counts_unread = beginning.counts_unread};
+  if (beginning.grammar != nullptr) {
+    wanted.constrain = [grammar = beginning.grammar, &threads = *texts_.threads,
+                        vocabulary = beginning.generator().vocabulary()] {
+      return std::make_unique<GrammarConstraint>(grammar, vocabulary, threads);
+    };
+  }
+  std::shared_ptr<AnswerTexts> texts;
+  if (beginning.info.text != nullptr) {
+    texts = std::make_shared<AnswerTexts>(AnswerTexts{.model = beginning.info.text,
+                                                      .wishes = std::move(parameters.texts),
+                                                      .min_tokens = wanted.sampling.min_tokens});
+    wanted.ends = [texts](int64_t answer, const SampledToken& token) {
+      return texts->Of(answer).Push(token.id);
+    };
+  }
+  const bool whole = wanted.beams.beams > 1;
+  wanted.on_event = [info = beginning.info, on_tokens = beginning.on_tokens,
+                     version = beginning.model.version, start_ns = beginning.start_ns,
+                     key = request.key, ticket = std::move(beginning.ticket), texts, whole,
+                     &clock = clock_](const GenerationEvent& event) mutable {
     if (event.last) {
       ticket = nullptr;
       version->events->OnRequest(RecordOf(info, key.get(), event.status, clock.NowNs() - start_ns));
     }
-    on_tokens(info, event);
+    if (texts == nullptr) return on_tokens(info, event, {});
+    const TokenText text = texts->TextOf(event, whole);
+    const absl::Status& decoded = texts->Of(event.answer).status();
+    if (decoded.ok() || !event.last || !event.status.ok()) return on_tokens(info, event, text);
+    GenerationEvent failed = event;
+    failed.status = decoded;
+    on_tokens(info, failed, text);
   };
   ASSIGN_OR_RETURN(std::shared_ptr<Generation> begun,
-                   found.servable->generation->Submit(std::move(wanted)));
-  return std::make_shared<TokenCall>(std::move(found), std::move(begun));
+                   beginning.model.servable->generation->Submit(std::move(wanted)));
+  beginning.call->Begin(std::move(begun));
+  return absl::OkStatus();
 }
 
 }  // namespace reprise

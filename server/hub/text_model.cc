@@ -69,6 +69,7 @@ absl::StatusOr<std::shared_ptr<const TextModel>> TextModel::Make(TextPackage pac
   std::shared_ptr<TextModel> model(new TextModel());
   ASSIGN_OR_RETURN(model->tokenizer_, Tokenizer::Load(*package.tokenizer));
   package.tokenizer.emplace();  // its files are no longer needed
+  model->LoadChats(package);
   model->package_ = std::move(package);
   model->offer_ = std::move(offer);
   model->limits_ = limits;
@@ -76,6 +77,32 @@ absl::StatusOr<std::shared_ptr<const TextModel>> TextModel::Make(TextPackage pac
     if (IsTokenInput(input)) model->inputs_.push_back(TokenInputOf(input, model->package_));
   }
   return model;
+}
+
+void TextModel::LoadChats(const TextPackage& package) {
+  const auto tools = package.chat_templates.find("tool_use");
+  const std::string& usual = package.chat_template;
+  chat_ = usual.empty() ? absl::StatusOr<std::unique_ptr<ChatTemplate>>(
+                              absl::FailedPreconditionError("the model has no chat template: its "
+                                                            "folder names none"))
+                        : ChatTemplate::Load(usual);
+  tool_chat_ = nullptr;
+  if (tools != package.chat_templates.end()) tool_chat_ = ChatTemplate::Load(tools->second);
+}
+
+absl::StatusOr<const ChatTemplate*> TextModel::Chat(bool with_tools) const {
+  const auto& chosen =
+      with_tools && (!tool_chat_.ok() || *tool_chat_ != nullptr) ? tool_chat_ : chat_;
+  RETURN_IF_ERROR(chosen.status());
+  return chosen->get();
+}
+
+absl::StatusOr<const Grammars*> TextModel::GrammarsOf(const std::vector<int64_t>& eos,
+                                                      int64_t vocabulary) const {
+  MutexLock lock(mutex_);
+  if (!grammars_.ok()) grammars_ = Grammars::Make(*tokenizer_, eos, vocabulary);
+  RETURN_IF_ERROR(grammars_.status());
+  return grammars_->get();
 }
 
 absl::Status TextModel::Offers(TextTask task) const {

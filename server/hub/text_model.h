@@ -13,9 +13,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "runtime/base/mutex.h"
 #include "runtime/onnx/model_io.h"
 #include "server/hub/text_offer.h"
 #include "server/hub/text_package.h"
+#include "server/text/chat_template.h"
+#include "server/text/grammar.h"
 #include "server/text/tokenizer.h"
 
 namespace reprise {
@@ -55,6 +58,13 @@ class TextModel {
   const TextLimits& limits() const { return limits_; }
   // The most tokens of a text, special ones included; 0: no file says.
   int64_t max_tokens() const { return package_.max_tokens; }
+  // The template of conversations, of those with tools where the folder has one for them. Errors:
+  // FAILED_PRECONDITION where there is none, INVALID_ARGUMENT naming the line of one that is wrong.
+  absl::StatusOr<const ChatTemplate*> Chat(bool with_tools) const;
+  // Returns the vocabulary as grammars read it, made at the first call; `eos` and `vocabulary` are
+  // the same at each.
+  absl::StatusOr<const Grammars*> GrammarsOf(const std::vector<int64_t>& eos,
+                                             int64_t vocabulary) const;
   // The inputs that a text fills.
   const std::vector<TokenInput>& inputs() const { return inputs_; }
 
@@ -81,6 +91,7 @@ class TextModel {
  private:
   TextModel() = default;
   EncodeOptions OptionsOf(const TextQuestion& question) const;
+  void LoadChats(const TextPackage& package);
 
   // Constant after construction.
   TextPackage package_;
@@ -88,6 +99,10 @@ class TextModel {
   TextLimits limits_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::vector<TokenInput> inputs_;
+  absl::StatusOr<std::unique_ptr<ChatTemplate>> chat_, tool_chat_;
+  // Guarded.
+  mutable Mutex mutex_;
+  mutable absl::StatusOr<std::unique_ptr<Grammars>> grammars_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

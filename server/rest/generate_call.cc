@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@ using simdjson::dom::object;
 
 struct Asked {
   std::vector<int64_t> ids;
+  std::optional<std::string> text;
   std::string numbers;  // float32, of `numbers_shape`
   std::vector<int64_t> numbers_shape;
   std::string id;
@@ -89,6 +91,14 @@ absl::StatusOr<Asked> Decode(absl::string_view body, MemoryBudget& parsing) {
   }
   Asked asked;
   bool has_ids = false;
+  const auto take_text = [](const std::string& name, const element& value, std::string& to) {
+    std::string_view text;
+    if (value.get(text) != simdjson::SUCCESS) {
+      return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no text"));
+    }
+    to = std::string(text);
+    return absl::OkStatus();
+  };
   for (const auto& [key, value] : root) {
     const std::string name(key);
     if (name == "input_ids") {
@@ -97,21 +107,22 @@ absl::StatusOr<Asked> Decode(absl::string_view body, MemoryBudget& parsing) {
     } else if (name == "input_features") {
       RETURN_IF_ERROR(TakeNumbers(value, 0, asked));
       has_ids = true;
+    } else if (name == kTextInput) {
+      RETURN_IF_ERROR(take_text(name, value, asked.text.emplace()));
     } else if (name == "parameters") {
       RETURN_IF_ERROR(asked.parameters.SetAll(value));
     } else if (name == "id") {
-      std::string_view text;
-      if (value.get(text) != simdjson::SUCCESS) {
-        return absl::InvalidArgumentError("\"id\" is no text");
-      }
-      asked.id = std::string(text);
+      RETURN_IF_ERROR(take_text(name, value, asked.id));
     } else {
       return absl::InvalidArgumentError(absl::StrCat("the request has a member \"", name,
-                                                     "\"; it takes input_ids, input_features, "
-                                                     "parameters, id"));
+                                                     "\"; it takes text_input, input_ids, "
+                                                     "input_features, parameters, id"));
     }
   }
-  if (!has_ids) return absl::InvalidArgumentError("\"input_ids\" is missing");
+  if (has_ids == asked.text.has_value()) {
+    return absl::InvalidArgumentError(has_ids ? "the request has two prompts, a text and ids"
+                                              : "\"text_input\" or \"input_ids\" is missing");
+  }
   return asked;
 }
 
@@ -184,6 +195,12 @@ std::string WaitText(const GenerationWait& wait) {
 HttpReply Encode(const TokenCallInfo& info, const WholeTokenAnswer& whole) {
   if (!whole.status().ok()) return StatusReply(whole.status());
   std::string body = HeadText(info);
+  if (info.tells_text) {
+    absl::StrAppend(&body,
+                    ",\"text_output\":", ForAll(whole, [](const WholeTokenAnswer::Answer& one) {
+                      return Quoted(one.text);
+                    }));
+  }
   absl::StrAppend(&body, ",\"token_ids\":", ForAll(whole, [](const WholeTokenAnswer::Answer& one) {
     return IdsText(one.tokens);
   }));
@@ -215,12 +232,14 @@ struct Gathered {
 };
 
 // One event of a stream.
-std::string EventText(const TokenCallInfo& info, const GenerationEvent& event) {
+std::string EventText(const TokenCallInfo& info, const GenerationEvent& event,
+                      const TokenText& told) {
   if (!event.status.ok()) {
     return absl::StrCat("data: {\"error\":", Quoted(ErrorMessage(event.status)), "}\n\n");
   }
   std::string text = absl::StrCat("data: ", HeadText(info), ",\"index\":", event.answer,
                                   ",\"token_ids\":", IdsText(event.tokens));
+  if (info.tells_text) absl::StrAppend(&text, ",\"text_output\":", Quoted(told.text));
   if (info.logprobs) absl::StrAppend(&text, ",\"logprobs\":", LogprobsText(event.tokens));
   if (info.alternatives > 0) {
     absl::StrAppend(&text, ",\"top_logprobs\":", AlternativesText(event.tokens));
@@ -267,7 +286,7 @@ struct EventStream {
 };
 
 void TellEvent(const std::shared_ptr<EventStream>& stream, const TokenCallInfo& info,
-               const GenerationEvent& event) {
+               const GenerationEvent& event, const TokenText& text) {
   HttpExchange& exchange = *stream->exchange;
   // Before the first token there is no stream yet, and an error has a status of its own.
   if (!stream->begun && !event.status.ok() && event.last) {
@@ -278,11 +297,15 @@ void TellEvent(const std::shared_ptr<EventStream>& stream, const TokenCallInfo& 
     exchange.Begin(
         {.content_type = "text/event-stream", .fields = {{"Cache-Control", "no-cache"}}});
   }
-  exchange.Send(EventText(info, event), event.last, [stream] { stream->Took(); });
+  exchange.Send(EventText(info, event, text), event.last, [stream] { stream->Took(); });
 }
 
 TokenRequest RequestOf(Asked& asked, const HttpExchange& exchange, const std::string& model,
                        const std::string& version) {
+  PromptMaker prompt;
+  if (asked.text.has_value()) {
+    prompt = PromptOf(*std::move(asked.text), asked.parameters.texts.add_special);
+  }
   return {.model = model,
           .version = version,
           .id = asked.id,
@@ -290,6 +313,7 @@ TokenRequest RequestOf(Asked& asked, const HttpExchange& exchange, const std::st
           .ids = std::move(asked.ids),
           .numbers = std::move(asked.numbers),
           .numbers_shape = std::move(asked.numbers_shape),
+          .prompt = std::move(prompt),
           .parameters = std::move(asked.parameters)};
 }
 
@@ -307,16 +331,16 @@ void StreamGenerateOverHttp(const TokenCalls& calls, Inference& inference, Memor
                             const std::shared_ptr<HttpExchange>& exchange, const std::string& model,
                             const std::string& version) {
   std::shared_ptr<EventStream> stream;
-  absl::StatusOr<std::shared_ptr<TokenCall>> call = WithinMemory(
-      [] { return "the request"; },
-      [&]() -> absl::StatusOr<std::shared_ptr<TokenCall>> {
-        ASSIGN_OR_RETURN(Asked asked, Decode(exchange->request().body, parsing));
-        stream = std::make_shared<EventStream>(exchange);
-        return calls.Start(RequestOf(asked, *exchange, model, version), /*counts_unread=*/true,
-                           [stream](const TokenCallInfo& info, const GenerationEvent& event) {
-                             TellEvent(stream, info, event);
-                           });
-      });
+  absl::StatusOr<std::shared_ptr<TokenCall>> call =
+      WithinMemory([] { return "the request"; },
+                   [&]() -> absl::StatusOr<std::shared_ptr<TokenCall>> {
+                     ASSIGN_OR_RETURN(Asked asked, Decode(exchange->request().body, parsing));
+                     stream = std::make_shared<EventStream>(exchange);
+                     return calls.Start(
+                         RequestOf(asked, *exchange, model, version), /*counts_unread=*/true,
+                         [stream](const TokenCallInfo& info, const GenerationEvent& event,
+                                  const TokenText& text) { TellEvent(stream, info, event, text); });
+                   });
   if (!call.ok()) return Refuse(inference, exchange, model, version, call.status());
   stream->Begin(*call);
   WhereMemoryAllows([&] { exchange->OnLeave([call = *call] { call->Cancel(); }); });
@@ -332,8 +356,9 @@ void StartGenerateOverHttp(const TokenCalls& calls, Inference& inference, Memory
         auto gathered = std::make_shared<Gathered>();
         gathered->exchange = exchange;
         return calls.Start(RequestOf(asked, *exchange, model, version), /*counts_unread=*/false,
-                           [gathered](const TokenCallInfo& info, const GenerationEvent& event) {
-                             if (!gathered->whole.Add(event)) return;
+                           [gathered](const TokenCallInfo& info, const GenerationEvent& event,
+                                      const TokenText& text) {
+                             if (!gathered->whole.Add(event, text)) return;
                              gathered->exchange->Answer(
                                  [gathered, info] { return Encode(info, gathered->whole); });
                            });

@@ -5,6 +5,9 @@
 //   {"input_ids": [1, 2, 3], "id": "mine", "parameters": {"max_tokens": 16, "temperature": 0}}
 //   {"model_name": "m", "model_version": "1", "token_ids": [4, 5], "finish_reason": "stop", ...}
 //
+// In the place of "input_ids" a text may be sent as "text_input"; the answer has "text_output"
+// then, and an event of a stream the part of it that its token completes.
+//
 // With `n` answers `token_ids` and `logprobs` are lists of lists, and `finish_reason` is a list.
 //
 // .../generate_stream tells each token as an event of the server (text/event-stream), `index` being

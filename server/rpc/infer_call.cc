@@ -86,11 +86,12 @@ class InferCall final : public RpcHandler, public std::enable_shared_from_this<I
       SamplingParameters parameters;
       RETURN_IF_ERROR(TakeTokenParameters(request_, parameters));
       auto whole = std::make_shared<WholeTokenAnswer>();
-      return token_calls_.Start(decoded_.view, std::move(parameters), /*counts_unread=*/false,
-                                [self = shared_from_this(), whole](const TokenCallInfo& info,
-                                                                   const GenerationEvent& event) {
-                                  if (whole->Add(event)) self->AnswerTokens(info, *whole);
-                                });
+      return token_calls_.Start(
+          decoded_.view, std::move(parameters), /*counts_unread=*/false,
+          [self = shared_from_this(), whole](const TokenCallInfo& info,
+                                             const GenerationEvent& event, const TokenText& text) {
+            if (whole->Add(event, text)) self->AnswerTokens(info, *whole);
+          });
     };
     absl::StatusOr<std::shared_ptr<TokenCall>> call =
         WithinMemory([] { return "the request"; }, start);

@@ -199,10 +199,9 @@ class InferStream final : public RpcHandler, public std::enable_shared_from_this
       SamplingParameters parameters;
       RETURN_IF_ERROR(TakeTokenParameters(request->message, parameters));
       return tokens_.Start(request->decoded.view, std::move(parameters), /*counts_unread=*/true,
-                           [self = shared_from_this(), stream](const TokenCallInfo& info,
-                                                               const GenerationEvent& event) {
-                             self->Tell(stream, info, event);
-                           });
+                           [self = shared_from_this(), stream](
+                               const TokenCallInfo& info, const GenerationEvent& event,
+                               const TokenText& text) { self->Tell(stream, info, event, text); });
     };
     absl::StatusOr<std::shared_ptr<TokenCall>> call =
         WithinMemory([] { return "the request"; }, start);
@@ -212,17 +211,17 @@ class InferStream final : public RpcHandler, public std::enable_shared_from_this
     const TokenCallInfo info = {.model = request->message.model_name(),
                                 .version = request->message.model_version(),
                                 .id = request->message.id()};
-    Tell(stream, info, {.finish = Ending::kError, .status = call.status(), .last = true});
+    Tell(stream, info, {.finish = Ending::kError, .status = call.status(), .last = true}, {});
   }
 
   void Tell(const std::shared_ptr<TokenStream>& stream, const TokenCallInfo& info,
-            const GenerationEvent& event) {
+            const GenerationEvent& event, const TokenText& text) {
     auto told = std::make_unique<TokenEvent>();
     told->of = stream;
     told->last = event.last;
     told->answer = std::make_shared<inference::ModelStreamInferResponse>();
     inference::ModelInferResponse& response = *told->answer->mutable_infer_response();
-    FillTokenAnswer(info, event, response);
+    FillTokenAnswer(info, event, text, response);
     if (!event.status.ok()) told->answer->set_error_message(ErrorMessage(event.status));
     if (stream->wants_final) {
       (*response.mutable_parameters())[kIsFinal].set_bool_param(event.last);

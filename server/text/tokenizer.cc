@@ -3,11 +3,9 @@
 #include <functional>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/go_on.h"
 #include "runtime/base/load_budget.h"
-#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
-#include "server/text/tokenizer_ffi.h"
+#include "server/text/library_call.h"
 
 namespace reprise {
 namespace {
@@ -22,49 +20,6 @@ constexpr int64_t kBytesPerByte = 768;
 constexpr int64_t kLeastBytes = int64_t{1} << 20;
 // An id becomes a token's text, which decoders copy some times.
 constexpr int64_t kBytesPerId = 2048;
-
-// A text of the library, freed at the end.
-struct LibraryText {
-  LibraryText() = default;
-  LibraryText(const LibraryText&) = delete;
-  LibraryText& operator=(const LibraryText&) = delete;
-  ~LibraryText() { reprise_text_free(&text); }
-
-  std::string ToString() const {
-    return text.size == 0 ? std::string() : std::string(text.data, text.size);
-  }
-  reprise_text text = {nullptr, 0};
-};
-
-// The library's side of a question whether work goes on, and of the memory that it may take.
-class LibraryWatch {
- public:
-  LibraryWatch(int64_t max_bytes, const std::function<absl::Status()>& go_on)
-      : go_on_(go_on),
-        watch_{.max_bytes = static_cast<size_t>(max_bytes), .ends = Ends, .context = this} {}
-  LibraryWatch(const LibraryWatch&) = delete;
-  LibraryWatch& operator=(const LibraryWatch&) = delete;
-
-  const reprise_watch* get() const { return &watch_; }
-  // Returns the code of the library as a status.
-  absl::Status StatusOf(int32_t code, const LibraryText& error) const {
-    if (code == 0) return absl::OkStatus();
-    if (!ended_.ok()) return ended_;
-    if (error.text.size == 0) return NoMemoryStatus("the tokenizer", 0);
-    return absl::Status(static_cast<absl::StatusCode>(code), error.ToString());
-  }
-
- private:
-  static int32_t Ends(void* context) noexcept {
-    auto& self = *static_cast<LibraryWatch*>(context);
-    self.ended_ = WithinMemory([] { return "the tokenizer"; }, [&] { return GoesOn(self.go_on_); });
-    return static_cast<int32_t>(self.ended_.code());
-  }
-
-  const std::function<absl::Status()>& go_on_;
-  absl::Status ended_;
-  const reprise_watch watch_;
-};
 
 absl::Status CheckBytes(absl::string_view text, int64_t most) {
   if (most <= 0 || static_cast<int64_t>(text.size()) <= most) return absl::OkStatus();
@@ -201,6 +156,16 @@ std::string Tokenizer::Token(uint32_t id) const {
   LibraryText text;
   reprise_tokenizer_token(tokenizer_, id, &text.text, nullptr);
   return text.ToString();
+}
+
+std::string Tokenizer::Bytes(uint32_t id) const {
+  LibraryText text;
+  reprise_tokenizer_bytes(tokenizer_, id, &text.text, nullptr);
+  return text.ToString();
+}
+
+bool Tokenizer::IsSpecial(uint32_t id) const {
+  return reprise_tokenizer_is_special(tokenizer_, id) != 0;
 }
 
 std::optional<uint32_t> Tokenizer::Id(absl::string_view token) const {

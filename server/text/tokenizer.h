@@ -110,6 +110,10 @@ class Tokenizer {
 
   // The token as the vocabulary writes it ("##ing"); empty where there is none.
   std::string Token(uint32_t id) const;
+  // The bytes that the token stands for in a text, which may be a part of a letter (" ing").
+  std::string Bytes(uint32_t id) const;
+  // Whether it is a special token, which stands in no text.
+  bool IsSpecial(uint32_t id) const;
   std::optional<uint32_t> Id(absl::string_view token) const;
   int64_t size() const;
   // kBySide as kLeft or kRight; others as they are.
@@ -118,6 +122,8 @@ class Tokenizer {
   std::string ContinuingPrefix() const;
   // The token of what no other has; empty where there is none.
   std::string UnknownToken() const;
+  // For what else the library does with it, in this folder alone.
+  const reprise_tokenizer* library() const { return tokenizer_; }
 
  private:
   explicit Tokenizer(reprise_tokenizer* tokenizer) : tokenizer_(tokenizer) {}

@@ -1,4 +1,5 @@
-/* The C interface of server/text/tokenizer_ffi, the crate `tokenizers` as a static library.
+/* The C interface of server/text/tokenizer_ffi, a static library in Rust: tokenizers, chat
+ * templates and grammars by the crates `tokenizers`, `minijinja` and `llguidance`.
  *
  * Functions that return an int32_t return 0, or a code of absl::StatusCode and a sentence in
  * `error`, which may be null; without memory for the sentence it is empty. Nothing unwinds out of
@@ -128,6 +129,59 @@ int32_t reprise_tokenizer_truncates_left(const struct reprise_tokenizer* tokeniz
  * empty where there is none. */
 int32_t reprise_tokenizer_marks(const struct reprise_tokenizer* tokenizer,
                                 struct reprise_text* prefix, struct reprise_text* unknown);
+
+/* The bytes that the token stands for, which need not be UTF-8; empty where there is none. */
+int32_t reprise_tokenizer_bytes(const struct reprise_tokenizer* tokenizer, uint32_t id,
+                                struct reprise_text* out, struct reprise_text* error);
+
+/* 1 where the token is special: it stands in no text. */
+int32_t reprise_tokenizer_is_special(const struct reprise_tokenizer* tokenizer, uint32_t id);
+
+struct reprise_chat;
+
+/* A chat template. Errors: INVALID_ARGUMENT naming the line. */
+int32_t reprise_chat_load(const char* source, size_t size, const struct reprise_watch* watch,
+                          struct reprise_chat** out, struct reprise_text* error);
+void reprise_chat_free(struct reprise_chat* chat);
+/* `context`: a JSON object of what the template may ask for; `now`: seconds since 1970. Errors:
+ * INVALID_ARGUMENT naming the line, also for a template that takes too many steps. */
+int32_t reprise_chat_render(const struct reprise_chat* chat, const char* context, size_t size,
+                            int64_t now, const struct reprise_watch* watch,
+                            struct reprise_text* out, struct reprise_text* error);
+
+/* What all grammars of a tokenizer share; may be used by several threads at once. */
+struct reprise_grammars;
+/* Which tokens may follow, for one text: used by one thread at a time. */
+struct reprise_grammar;
+
+enum {
+  REPRISE_JSON_SCHEMA = 0,
+  REPRISE_REGEX = 1,
+  REPRISE_LARK = 2,
+  REPRISE_CHOICE = 3, /* a JSON list of texts */
+};
+
+/* `eos`: the ids that end an answer; `vocabulary`: the ids that the model has scores for. */
+int32_t reprise_grammars_make(const struct reprise_tokenizer* tokenizer, const uint32_t* eos,
+                              size_t count, size_t vocabulary, const struct reprise_watch* watch,
+                              struct reprise_grammars** out, struct reprise_text* error);
+void reprise_grammars_free(struct reprise_grammars* grammars);
+/* Errors: INVALID_ARGUMENT saying what is wrong with the grammar, or that it is too large. */
+int32_t reprise_grammar_compile(const struct reprise_grammars* grammars, int32_t kind,
+                                const char* text, size_t size, const struct reprise_watch* watch,
+                                struct reprise_grammar** out, struct reprise_text* error);
+/* A copy is another text from where the grammar is. */
+int32_t reprise_grammar_copy(const struct reprise_grammar* grammar,
+                             const struct reprise_watch* watch, struct reprise_grammar** out,
+                             struct reprise_text* error);
+void reprise_grammar_free(struct reprise_grammar* grammar);
+/* Sets bit i % 32 of word i / 32 where token i may follow, and clears the others. */
+int32_t reprise_grammar_mask(struct reprise_grammar* grammar, uint32_t* bits, size_t words,
+                             const struct reprise_watch* watch, struct reprise_text* error);
+/* `id` follows. `complete`: 1 where nothing may follow it. */
+int32_t reprise_grammar_take(struct reprise_grammar* grammar, uint32_t id,
+                             const struct reprise_watch* watch, int32_t* complete,
+                             struct reprise_text* error);
 
 void reprise_text_free(struct reprise_text* text);
 

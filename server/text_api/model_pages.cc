@@ -18,7 +18,11 @@ std::string ModelObject(const TextApiContext& context, const Repository::Found& 
   std::string json = absl::StrCat("{\"id\":", Quoted(found.version->name),
                                   ",\"object\":\"model\",\"created\":0,\"owned_by\":\"reprise\"");
   const auto text = context.texts.models->Find(*found.servable->model);
-  if (text.ok()) {
+  if (found.servable->generation != nullptr) {
+    absl::StrAppend(&json, ",\"task\":\"generation\",\"max_model_len\":",
+                    found.servable->generation->generator().context(),
+                    ",\"chats\":", text.ok() && (*text)->Chat(false).ok() ? "true" : "false");
+  } else if (text.ok()) {
     absl::StrAppend(&json, ",\"task\":\"", TextTaskName((*text)->offer().task), "\"");
     if ((*text)->max_tokens() > 0) {
       absl::StrAppend(&json, ",\"max_model_len\":", (*text)->max_tokens());

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/text_api/completions.h"
 #include "server/text_api/embeddings.h"
 #include "server/text_api/model_pages.h"
 #include "server/text_api/openapi.h"
@@ -70,6 +71,14 @@ constexpr Route kRoutes[] = {
     {{"POST", "/v1/embeddings", "Vectors of texts, as OpenAI has it", "EmbeddingsRequest",
       "EmbeddingsResponse"},
      Texts<OpenAiEmbeddings>,
+     true},
+    {{"POST", "/v1/completions", "Texts that go on, as OpenAI has it", "CompletionRequest",
+      "CompletionResponse"},
+     ServeCompletions,
+     true},
+    {{"POST", "/v1/chat/completions", "The answer in a conversation, as OpenAI has it",
+      "ChatRequest", "ChatResponse"},
+     ServeChat,
      true},
     {{"POST", "/embed", "Vectors of texts, as text-embeddings-inference has it", "EmbedRequest",
       "EmbedResponse"},

@@ -100,6 +100,27 @@ absl::StatusOr<std::string> ChooseModel(const TextApiContext& context, const std
                    absl::StrJoin(names, ", "), " (or send to /models/", names[0], "/...)"));
 }
 
+absl::StatusOr<std::string> ChooseGenerator(const TextApiContext& context,
+                                            const std::string& named) {
+  if (!named.empty()) return named;
+  std::vector<std::string> names;
+  for (const Repository::Listed& listed : context.texts.repository->List()) {
+    if (listed.state != ModelState::kReady || listed.servable == nullptr) continue;
+    if (listed.servable->generation == nullptr) continue;
+    if (!context.texts.models->Find(*listed.servable->model).ok()) continue;
+    if (names.empty() || names.back() != listed.version->name) {
+      names.push_back(listed.version->name);
+    }
+  }
+  if (names.size() == 1) return names[0];
+  if (names.empty()) {
+    return absl::FailedPreconditionError("no model that is ready makes texts");
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"model\" is missing, and ", names.size(),
+                   " models make texts: ", absl::StrJoin(names, ", ")));
+}
+
 absl::StatusOr<std::shared_ptr<const TextModel>> FindTextModel(const TextApiContext& context,
                                                                const std::string& name) {
   ASSIGN_OR_RETURN(const Repository::Found found, context.texts.repository->Find(name, ""));

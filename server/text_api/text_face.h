@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/engine/types/memory_budget.h"
+#include "server/generate/token_calls.h"
 #include "server/http/http_message.h"
 #include "server/repository/repository.h"
 #include "server/tasks/text_call.h"
@@ -19,6 +20,11 @@ namespace reprise {
 
 struct TextApiContext {
   TextContext texts;
+  const TokenCalls* tokens = nullptr;
+  // How many recipes the model has captured since it was loaded.
+  std::function<int64_t(const std::string& model)> captures = [](const std::string&) {
+    return int64_t{0};
+  };
   MemoryBudget* parsing = nullptr;  // see JsonDocument
   std::string version;              // the server's
 };
@@ -49,6 +55,10 @@ void ServeTexts(const TextApiContext& context, const TextFace& face,
 // FAILED_PRECONDITION where none does, INVALID_ARGUMENT naming those that do.
 absl::StatusOr<std::string> ChooseModel(const TextApiContext& context, const std::string& named,
                                         TextTask task);
+
+// The same for a model that makes tokens of texts.
+absl::StatusOr<std::string> ChooseGenerator(const TextApiContext& context,
+                                            const std::string& named);
 
 // The text side of the ready model `name`. Errors: those of Repository::Find, and why it takes no
 // texts.

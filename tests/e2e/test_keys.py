@@ -177,7 +177,7 @@ def test_errors_below_v1_are_openais(served, key_file):
             error(requests.post(url + path, json={}, timeout=60), 401, "invalid_api_key")
         error(requests.post(url + "/v1/embeddings", json={}, headers=bearer(SCRAPER), timeout=60),
               403, "insufficient_permissions")
-        error(requests.post(url + "/v1/chat/completions", json={}, headers=key, timeout=60),
+        error(requests.post(url + "/v1/no/such/path", json={}, headers=key, timeout=60),
               404, "not_found")
         error(requests.get(url + "/v1/embeddings", headers=key, timeout=60),
               405, "method_not_supported")

@@ -368,6 +368,8 @@ def test_requests_and_answers_are_what_openapi_says(served):
                     check(answer, requests.get(at, timeout=10).json())
                 continue
             base = path.removeprefix("/models/{model}") or "/"
+            if base.endswith("/completions"):
+                continue  # test_chat.py has a model that makes texts
             for model, body in REQUESTS[base]:
                 if base == path and path not in ("/", "/v1/embeddings", "/rerank"):
                     body = {"model": model, **body}

@@ -52,6 +52,22 @@ def test_every_kind_of_tokenizer_json_gives_the_tokens_of_the_package(kind, tmp_
         tokenizer.decode(each, skip_special_tokens=False) for each in ids]
 
 
+@pytest.mark.parametrize("kind", tokenizer_kinds.KINDS)
+def test_parts_of_a_stream_joined_are_the_whole_text(kind, tmp_path, rng):
+    tokenizer = tokenizer_kinds.KINDS[kind]()
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    ids = [tokenizer.encode(text).ids for text in TEXTS[:150]]
+    # A model draws what no text has.
+    ids += [[int(one) for one in rng.integers(0, tokenizer.get_vocab_size(), rng.integers(1, 30))]
+            for _ in range(300)]
+    for flags, skip in ((["--no-special"], True), ([], False)):
+        parts = lines(tmp_path, ids, "--decode", "--parts", *flags)
+        assert ["".join(each) for each in parts] == [
+            tokenizer.decode(each, skip_special_tokens=skip) for each in ids]
+
+
 def test_a_line_of_a_megabyte_is_tokenized_whole(tmp_path):
     tokenizer = tokenizer_kinds.wordpiece(True)
     tokenizer.save(str(tmp_path / "tokenizer.json"))

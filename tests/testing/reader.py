@@ -24,7 +24,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-from testing import decoders, encoder_decoders, hub, models
+from testing import chats, decoders, encoder_decoders, hub, models
 from testing.daemon import BUILD, SOURCE, free_ports
 from testing.docs import blocks
 from testing.leftovers import end_tree
@@ -205,6 +205,7 @@ class Reader:
         minilm(folder / "home/.cache/reprise/demo/models/minilm")
         minilm(folder / "models/minilm/1")
         self._model("smol", decoders.make("gqa", vocabulary=5000, context=1280))
+        chats.write_texts(folder / "models/smol")
         self._model("resnet", of_images(224, 224))
         self._model("ssd", of_images(300, 300))
         self._model("detector", detector())

@@ -1,4 +1,5 @@
-//! Tokenizers behind a small C interface; its contract is in `server/text/tokenizer_ffi.h`.
+//! Tokenizers, chat templates and grammars with a small C interface; its contract is in
+//! `server/text/tokenizer_ffi.h`.
 //!
 //! Nothing unwinds across it, and nothing ends the process: every entry runs its work in `guarded`, which
 //! turns an error, a panic or the want of memory into a code and a message (`heap.rs`). Memory that is handed
@@ -8,14 +9,19 @@
 
 mod added;
 mod bpe_files;
+mod chat;
 mod classes;
 mod encode;
+mod grammar;
 mod heap;
 mod load;
 mod lower;
 mod patterns;
+mod python_text;
 mod sentencepiece;
 mod template;
+mod token_bytes;
+mod writing_ffi;
 mod wordpiece;
 
 use std::ffi::c_char;
@@ -69,7 +75,7 @@ pub struct Text {
     pub size: usize,
 }
 
-fn hand_out(text: String, out: *mut Text) {
+pub fn hand_out(text: String, out: *mut Text) {
     if out.is_null() {
         return;
     }
@@ -80,7 +86,7 @@ fn hand_out(text: String, out: *mut Text) {
 }
 
 /// The text that a caller lends; empty where there is none.
-unsafe fn lent<'a>(data: *const c_char, size: usize) -> &'a [u8] {
+pub unsafe fn lent<'a>(data: *const c_char, size: usize) -> &'a [u8] {
     if data.is_null() || size == 0 {
         return &[];
     }
@@ -95,7 +101,7 @@ pub fn utf8<'a>(bytes: &'a [u8], name: &str) -> Result<&'a str, Failure> {
 }
 
 /// Runs `work`, within `watch` where there is one; its error goes to `error`, and its code is returned.
-unsafe fn guarded(
+pub unsafe fn guarded(
     watch: *const Watch,
     error: *mut Text,
     work: impl FnOnce() -> Result<(), Failure>,

@@ -1,10 +1,13 @@
 //! The kinds of files that hold a tokenizer. Each other than tokenizer.json is written as one.
 
+use std::sync::OnceLock;
+
 use serde_json::{Map, Value};
 use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Tokenizer, TruncationDirection};
 
 use crate::added::{self, Wanted};
 use crate::classes::family;
+use crate::token_bytes::TokenBytes;
 use crate::wordpiece::LongWords;
 use crate::{bpe_files, patterns, sentencepiece, utf8, wordpiece, Failure};
 
@@ -25,6 +28,23 @@ pub struct Loaded {
     pub long_words: Option<LongWords>,
     /// A pattern for which texts have to be short.
     pub unbounded_pattern: Option<String>,
+    /// Made at the first use.
+    pub bytes: OnceLock<TokenBytes>,
+}
+
+impl Loaded {
+    pub fn token_bytes(&self) -> &TokenBytes {
+        self.bytes.get_or_init(|| TokenBytes::new(&self.tokenizer))
+    }
+
+    /// The bytes that a token stands for; none where there is no such token.
+    pub fn bytes_of(&self, id: u32) -> Vec<u8> {
+        let token = self.tokenizer.id_to_token(id).unwrap_or_default();
+        if token.is_empty() {
+            return Vec::new();
+        }
+        self.token_bytes().of(id, &token)
+    }
 }
 
 /// The texts of the files; each but `data` may be empty.
@@ -172,7 +192,7 @@ pub fn load(files: &Files) -> Result<Loaded, Failure> {
         .and_then(patterns::unbounded_in)
         .or_else(|| tokenizer.get_pre_tokenizer().and_then(patterns::unbounded_in));
     let lower = files.lower;
-    Ok(Loaded { tokenizer, lower, truncates_left, unknown, long_words, unbounded_pattern })
+    Ok(Loaded { tokenizer, lower, truncates_left, unknown, long_words, unbounded_pattern, bytes: OnceLock::new() })
 }
 
 fn unknown_of(model: &ModelWrapper) -> String {

@@ -1,0 +1,193 @@
+#include "server/chat/conversation.h"
+
+#include <simdjson.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+using simdjson::dom::array;
+using simdjson::dom::element;
+using simdjson::dom::object;
+
+std::string JsonOf(const element& value) { return std::string(simdjson::minify(value)); }
+
+std::string JsonText(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+absl::Status Refuse(size_t place, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("messages[", place, "]", why));
+}
+
+// The parts of a content as one text.
+absl::StatusOr<std::string> JoinParts(const array& parts, size_t place) {
+  std::string text;
+  bool any = false;
+  for (const element part : parts) {
+    std::string_view type, more;
+    if (part["type"].get(type) != simdjson::SUCCESS) {
+      return Refuse(place, ".content has a part without a type");
+    }
+    const char* member = type == "refusal" ? "refusal" : "text";
+    if (type != "text" && type != "input_text" && type != "output_text" && type != "refusal") {
+      return Refuse(place, absl::StrCat(".content has a part of type \"", std::string(type),
+                                        "\", and the model reads text"));
+    }
+    if (part[member].get(more) != simdjson::SUCCESS) {
+      return Refuse(place, absl::StrCat(".content has a part without a ", member));
+    }
+    if (std::exchange(any, true)) text += '\n';
+    text += more;
+  }
+  return text;
+}
+
+// A call with its arguments as the JSON that they are.
+std::string CallJson(const element& call) {
+  object members;
+  if (call.get(members) != simdjson::SUCCESS) return JsonOf(call);
+  std::string json = "{";
+  for (const auto& [key, value] : members) {
+    std::string text = JsonOf(value);
+    object function;
+    if (key == "function" && value.get(function) == simdjson::SUCCESS) {
+      text = CallJson(value);
+    }
+    std::string_view written;
+    if (key == "arguments" && value.get(written) == simdjson::SUCCESS) {
+      simdjson::dom::parser parser;
+      element parsed;
+      const simdjson::padded_string padded(written.empty() ? std::string_view("{}") : written);
+      if (parser.parse(padded).get(parsed) == simdjson::SUCCESS && parsed.is_object()) {
+        text = JsonOf(parsed);
+      }
+    }
+    absl::StrAppend(&json, json.size() > 1 ? "," : "", JsonText(key), ":", text);
+  }
+  return json + "}";
+}
+
+absl::StatusOr<std::string> MessageJson(const element& message, size_t place) {
+  object members;
+  std::string_view role;
+  if (message.get(members) != simdjson::SUCCESS) return Refuse(place, " is no object");
+  if (members["role"].get(role) != simdjson::SUCCESS) return Refuse(place, " has no role");
+  std::string json = "{";
+  for (const auto& [key, value] : members) {
+    std::string text;
+    array list;
+    if (key == "content" && value.get(list) == simdjson::SUCCESS) {
+      ASSIGN_OR_RETURN(const std::string joined, JoinParts(list, place));
+      text = JsonText(joined);
+    } else if (key == "content" && !value.is_string() && !value.is_null()) {
+      return Refuse(place, ".content is neither a text nor a list of parts");
+    } else if (key == "tool_calls" && value.get(list) == simdjson::SUCCESS) {
+      if (list.size() == 0) continue;
+      for (const element call : list) {
+        absl::StrAppend(&text, text.empty() ? "[" : ",", CallJson(call));
+      }
+      text += ']';
+    } else if (value.is_null() && key != "content") {
+      continue;  // clients write what they do not set
+    } else {
+      text = JsonOf(value);
+    }
+    absl::StrAppend(&json, json.size() > 1 ? "," : "", JsonText(key), ":", text);
+  }
+  return json + "}";
+}
+
+absl::StatusOr<std::string> MessagesJson(const object& body) {
+  array messages;
+  if (body["messages"].get(messages) != simdjson::SUCCESS) {
+    return absl::InvalidArgumentError("\"messages\" is missing, or no list");
+  }
+  if (messages.size() == 0) return absl::InvalidArgumentError("\"messages\" is an empty list");
+  std::string json;
+  size_t place = 0;
+  for (const element message : messages) {
+    ASSIGN_OR_RETURN(const std::string one, MessageJson(message, place++));
+    absl::StrAppend(&json, json.empty() ? "[" : ",", one);
+  }
+  return json + "]";
+}
+
+// The member `name` as JSON where it is a list with elements; "null" where it is absent.
+absl::StatusOr<std::string> ListJson(const object& body, const char* name) {
+  element value;
+  array list;
+  if (body[name].get(value) != simdjson::SUCCESS || value.is_null()) return "null";
+  if (value.get(list) != simdjson::SUCCESS) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no list"));
+  }
+  return list.size() == 0 ? "null" : JsonOf(value);
+}
+
+absl::StatusOr<bool> FlagOf(const object& body, const char* name, bool fallback) {
+  element value;
+  if (body[name].get(value) != simdjson::SUCCESS || value.is_null()) return fallback;
+  bool flag = false;
+  if (value.get(flag) == simdjson::SUCCESS) return flag;
+  return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is neither true nor false"));
+}
+
+}  // namespace
+
+absl::StatusOr<Conversation> ReadConversation(const object& body, bool with_tools) {
+  ASSIGN_OR_RETURN(const std::string messages, MessagesJson(body));
+  ASSIGN_OR_RETURN(const std::string tools, ListJson(body, "tools"));
+  ASSIGN_OR_RETURN(const std::string documents, ListJson(body, "documents"));
+  ASSIGN_OR_RETURN(const bool go_on, FlagOf(body, "continue_final_message", false));
+  ASSIGN_OR_RETURN(const bool prompt, FlagOf(body, "add_generation_prompt", !go_on));
+  if (prompt && go_on) {
+    return absl::InvalidArgumentError(
+        "\"add_generation_prompt\" and \"continue_final_message\" exclude each other");
+  }
+  Conversation made = {.has_tools = with_tools && tools != "null"};
+  made.context = absl::StrCat(
+      "{\"messages\":", messages, ",\"tools\":", with_tools ? tools : "null",
+      ",\"documents\":", documents, ",\"add_generation_prompt\":", prompt ? "true" : "false",
+      ",\"continue_final_message\":", go_on ? "true" : "false");
+  element more;
+  if (body["chat_template_kwargs"].get(more) == simdjson::SUCCESS && !more.is_null()) {
+    object members;
+    if (more.get(members) != simdjson::SUCCESS) {
+      return absl::InvalidArgumentError("\"chat_template_kwargs\" is no object");
+    }
+    for (const auto& [key, value] : members) {
+      absl::StrAppend(&made.context, ",", JsonText(key), ":", JsonOf(value));
+    }
+  }
+  made.context += '}';
+  return made;
+}
+
+absl::StatusOr<Conversation> ReadConversation(const std::string& body, bool with_tools) {
+  simdjson::dom::parser parser;
+  object members;
+  const simdjson::padded_string padded(body);
+  if (parser.parse(padded).get(members) != simdjson::SUCCESS) {
+    return absl::InvalidArgumentError("the conversation is no JSON object");
+  }
+  return ReadConversation(members, with_tools);
+}
+
+std::string WithSpecialTokens(const Conversation& conversation, const TextPackage& package) {
+  std::string context = "{";
+  for (const auto& [name, token] :
+       {std::pair("bos_token", &package.bos_token), std::pair("eos_token", &package.eos_token),
+        std::pair("pad_token", &package.pad_token), std::pair("unk_token", &package.unk_token)}) {
+    if (token->empty()) continue;
+    absl::StrAppend(&context, "\"", name, "\":", JsonText(*token), ",");
+  }
+  return context + conversation.context.substr(1);
+}
+
+}  // namespace reprise

@@ -1,0 +1,35 @@
+// ReadConversation: a chat as OpenAI's clients write it, as the context that a chat template reads.
+//
+// Contents that are lists of parts become one text, arguments of calls that are texts become the
+// JSON that they hold.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/hub/text_package.h"
+
+namespace simdjson::dom {
+class object;
+}
+
+namespace reprise {
+
+struct Conversation {
+  // A JSON object: messages, tools, documents, add_generation_prompt, continue_final_message, and
+  // the members of chat_template_kwargs; special tokens are the model's.
+  std::string context;
+  bool has_tools = false;
+};
+
+// `with_tools`: the members "tools" are told to the template. Errors: INVALID_ARGUMENT naming the
+// member, and the message's place.
+absl::StatusOr<Conversation> ReadConversation(const simdjson::dom::object& body, bool with_tools);
+
+// The same of `body` as text. Errors: INVALID_ARGUMENT also for what is no JSON object.
+absl::StatusOr<Conversation> ReadConversation(const std::string& body, bool with_tools);
+
+// The context with the special tokens of `package`.
+std::string WithSpecialTokens(const Conversation& conversation, const TextPackage& package);
+
+}  // namespace reprise

@@ -1,0 +1,31 @@
+// ToolForm: how the models of a family write that they call a tool.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace reprise {
+
+struct ToolForm {
+  const char* name;  // "hermes"
+  const char* mark;  // a template that has this text is of the family
+  // The texts that calls begin with.
+  std::vector<const char*> begins;
+  // Texts around calls, which mean nothing.
+  std::vector<const char*> around = {};
+  // An answer that begins with a brace or a bracket is calls, too.
+  bool plain = false;
+  // A call is its name and then its arguments; otherwise an object with both.
+  bool named = false;
+  // Texts between the parts in front of the arguments, of which the last one is the name.
+  std::vector<const char*> separators = {};
+};
+
+// The form of a family by its template; that of a plain object where no text of a family is in it.
+const ToolForm& ToolFormOf(absl::string_view chat_template);
+// A list of objects {"name", "arguments"}, and nothing else: what a grammar forces.
+const ToolForm& ForcedToolForm();
+
+}  // namespace reprise

@@ -1,0 +1,414 @@
+#include "server/text_api/completion_call.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/format_text.h"
+#include "runtime/base/hash64.h"
+#include "runtime/base/memory_net.h"
+#include "runtime/base/status_macros.h"
+#include "server/text_api/json_text.h"
+
+namespace reprise {
+namespace {
+
+constexpr char kDone[] = "data: [DONE]\n\n";
+
+// An id that no other answer of the process has.
+std::string NewId(const char* prefix) {
+  static std::atomic<uint64_t> count{0};
+  const std::string of = absl::StrCat(std::time(nullptr), " ", ++count);
+  return absl::StrCat(prefix, absl::Hex(Hash64(of), absl::kZeroPad16),
+                      absl::Hex(Hash64(of + "+"), absl::kZeroPad16));
+}
+
+// JSON has no infinity: what is as unlikely.
+std::string LogprobText(float value) {
+  return FormatText("%.9g", std::isfinite(value) ? static_cast<double>(value) : -9999.0);
+}
+
+int64_t LettersOf(absl::string_view bytes) {
+  return std::count_if(bytes.begin(), bytes.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+}
+
+// {"token", "logprob", "bytes"} without its closing brace, as chats have it.
+std::string ChatToken(const TextModel& model, int64_t id, float logprob) {
+  const std::string bytes = model.tokenizer().Bytes(static_cast<uint32_t>(id));
+  std::string json = absl::StrCat("{\"token\":", Quoted(bytes),
+                                  ",\"logprob\":", LogprobText(logprob), ",\"bytes\":[");
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    absl::StrAppend(&json, i > 0 ? "," : "", static_cast<unsigned char>(bytes[i]));
+  }
+  return json + "]";
+}
+
+void AppendItem(const std::string& item, std::string& list) {
+  absl::StrAppend(&list, list.empty() ? "" : ",", item);
+}
+
+std::string CallJson(const std::string& id, const std::string& name, const std::string& arguments) {
+  return absl::StrCat("{\"id\":", Quoted(id),
+                      ",\"type\":\"function\",\"function\":{\"name\":", Quoted(name),
+                      ",\"arguments\":", Quoted(arguments), "}}");
+}
+
+}  // namespace
+
+CompletionCall::CompletionCall(const TextApiContext& context, AskedCompletion asked,
+                               std::shared_ptr<HttpExchange> exchange)
+    : context_(context),
+      asked_(std::move(asked)),
+      exchange_(std::move(exchange)),
+      id_(NewId(asked_.is_chat ? "chatcmpl-" : "cmpl-")),
+      created_s_(std::time(nullptr)),
+      start_ns_(context.texts.clock->NowNs()),
+      captures_before_(context.captures(asked_.model)) {
+  const size_t answers = static_cast<size_t>(std::max<int64_t>(asked_.parameters.sampling.n, 1));
+  const size_t prompts = asked_.prompts.size();
+  {
+    MutexLock lock(calls_mutex_);
+    calls_.resize(prompts);
+    took_.resize(prompts);
+  }
+  MutexLock lock(mutex_);
+  open_ = prompts;
+  choices_.resize(open_ * answers);
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    if (asked_.tools != nullptr) choices_[i].reader.emplace(*asked_.tools);
+    choices_[i].text = asked_.prompts[i / answers].echo;
+  }
+}
+
+void CompletionCall::Start(const TextApiContext& context, AskedCompletion asked,
+                           std::shared_ptr<HttpExchange> exchange) {
+  std::shared_ptr<CompletionCall> call;
+  const std::string model = asked.model;
+  const absl::Status begun =
+      WithinMemory([] { return "the request"; },
+                   [&] {
+                     call = std::make_shared<CompletionCall>(context, std::move(asked), exchange);
+                     return call->StartPrompts();
+                   });
+  if (!begun.ok()) {
+    WhereMemoryAllows([&] {
+      context.texts.inference->Refuse({.model = model, .version = "", .key = exchange->key()},
+                                      begun);
+    });
+    if (call == nullptr) {
+      return exchange->Answer([begun] { return TextErrorReply(ErrorForm::kOpenAi, begun); });
+    }
+    {
+      MutexLock lock(call->mutex_);
+      call->Fail(begun);
+    }
+    return call->CancelAll();
+  }
+  WhereMemoryAllows([&] {
+    exchange->OnLeave([weak = std::weak_ptr<CompletionCall>(call)] {
+      if (const auto left = weak.lock()) left->CancelAll();
+    });
+  });
+}
+
+absl::Status CompletionCall::StartPrompts() {
+  for (size_t i = 0; i < asked_.prompts.size(); ++i) {
+    TokenRequest request = {.model = asked_.model,
+                            .version = "",
+                            .id = "",
+                            .key = exchange_->key(),
+                            .ids = asked_.prompts[i].ids,
+                            .prompt = asked_.prompts[i].text,
+                            .tells_text = true,
+                            .parameters = asked_.parameters};
+    ASSIGN_OR_RETURN(const std::shared_ptr<TokenCall> call,
+                     context_.tokens->Start(
+                         std::move(request), /*counts_unread=*/asked_.stream,
+                         [self = shared_from_this(), i](
+                             const TokenCallInfo& info, const GenerationEvent& event,
+                             const TokenText& text) { self->OnTokens(i, info, event, text); }));
+    int64_t took = 0;
+    bool cancel = false;
+    {
+      MutexLock lock(calls_mutex_);
+      calls_[i] = call;
+      took = std::exchange(took_[i], 0);
+      cancel = is_left_;
+    }
+    if (took > 0) call->Took(took);
+    if (cancel) call->Cancel();
+  }
+  return absl::OkStatus();
+}
+
+void CompletionCall::Took(size_t prompt) {
+  std::shared_ptr<TokenCall> call;
+  {
+    MutexLock lock(calls_mutex_);
+    call = calls_[prompt];
+    if (call == nullptr) ++took_[prompt];
+  }
+  if (call != nullptr) call->Took(1);
+}
+
+void CompletionCall::CancelAll() {
+  std::vector<std::shared_ptr<TokenCall>> calls;
+  {
+    MutexLock lock(calls_mutex_);
+    is_left_ = true;
+    calls = calls_;
+  }
+  for (const auto& call : calls) {
+    if (call != nullptr) call->Cancel();
+  }
+}
+
+void CompletionCall::SendPiece(std::string piece, bool last, size_t prompt) {
+  if (!std::exchange(is_begun_, true)) {
+    exchange_->Begin(
+        {.content_type = "text/event-stream", .fields = {{"Cache-Control", "no-cache"}}});
+  }
+  exchange_->Send(std::move(piece), last,
+                  [self = shared_from_this(), prompt] { self->Took(prompt); });
+}
+
+void CompletionCall::Fail(const absl::Status& status) {
+  if (std::exchange(is_ended_, true)) return;
+  if (!is_begun_) {
+    return exchange_->Answer([status] { return TextErrorReply(ErrorForm::kOpenAi, status); });
+  }
+  const HttpReply reply = TextErrorReply(ErrorForm::kOpenAi, status);
+  exchange_->Send(absl::StrCat("data: ", reply.body, "\n\n", kDone), /*last=*/true, [] {});
+}
+
+void CompletionCall::OnTokens(size_t prompt, const TokenCallInfo& info,
+                              const GenerationEvent& event, const TokenText& text) {
+  bool failed = false, took = false, whole = false;
+  {
+    MutexLock lock(mutex_);
+    if (is_ended_) return;
+    failed = !event.status.ok();
+    if (failed) {
+      Fail(event.status);
+    } else {
+      std::string piece = Count(prompt, info, event, text);
+      is_ended_ = open_ == 0;
+      whole = is_ended_ && !asked_.stream;
+      if (asked_.stream) {
+        if (is_ended_) piece += LastPieces();
+        took = piece.empty();
+        if (!took) SendPiece(std::move(piece), is_ended_, prompt);
+      }
+    }
+  }
+  if (took) Took(prompt);
+  if (failed && asked_.prompts.size() > 1) CancelAll();
+  if (!whole) return;
+  exchange_->Answer([self = shared_from_this()] {
+    MutexLock lock(self->mutex_);
+    return HttpReply{.content_type = "application/json", .body = self->WholeJson()};
+  });
+}
+
+std::string CompletionCall::Count(size_t prompt, const TokenCallInfo& info,
+                                  const GenerationEvent& event, const TokenText& text) {
+  if (first_token_ns_ == 0) first_token_ns_ = context_.texts.clock->NowNs();
+  const size_t answers = choices_.size() / asked_.prompts.size();
+  const size_t index = prompt * answers + static_cast<size_t>(event.answer);
+  new_tokens_ += static_cast<int64_t>(event.tokens.size());
+  std::string piece = Take(choices_[index], static_cast<int64_t>(index), info, event, text);
+  if (event.last) {
+    prompt_tokens_ += info.prompt_tokens;
+    cached_tokens_ += event.cached_tokens;
+    --open_;
+  }
+  return piece;
+}
+
+std::string CompletionCall::LastPieces() const {
+  std::string pieces;
+  if (asked_.include_usage) {
+    absl::StrAppend(&pieces, Head(asked_.is_chat ? "chat.completion.chunk" : "text_completion"),
+                    "\"choices\":[],", UsageJson(), "}\n\n");
+  }
+  return pieces + kDone;
+}
+
+std::string CompletionCall::Take(Choice& choice, int64_t index, const TokenCallInfo& info,
+                                 const GenerationEvent& event, const TokenText& text) {
+  const bool ended = event.finish != Ending::kGoesOn;
+  if (text.stop != nullptr) choice.stop = *text.stop;
+  const std::string logprobs = LogprobsOf(choice, info, event);
+  ToolCallParts parts;
+  if (choice.reader.has_value()) {
+    parts = choice.reader->Push(text.text);
+    if (ended) {
+      ToolCallParts rest = choice.reader->Finish();
+      parts.content += rest.content;
+      std::move(rest.calls.begin(), rest.calls.end(), std::back_inserter(parts.calls));
+    }
+  } else {
+    parts.content = text.text;
+  }
+  for (ToolCallPart& part : parts.calls) {
+    const auto place = static_cast<size_t>(part.index);
+    if (choice.calls.size() <= place) {
+      choice.calls.push_back({.id = NewId("call_"), .name = part.name});
+    }
+    choice.calls[place].arguments += part.arguments;
+  }
+  if (ended) {
+    const bool called = !choice.calls.empty() && event.finish == Ending::kStop;
+    choice.finish = called ? "tool_calls" : std::string(EndingName(event.finish));
+  }
+  if (!asked_.stream) {
+    choice.text += parts.content;
+    return "";
+  }
+  std::string content = std::move(parts.content);
+  if (!choice.begun && !asked_.is_chat) content = choice.text + content;
+  if (content.empty() && parts.calls.empty() && logprobs.empty() && !ended) return "";
+  return ChunkOf(choice, index, content, parts.calls, logprobs);
+}
+
+std::string CompletionCall::ChunkOf(Choice& choice, int64_t index, const std::string& content,
+                                    const std::vector<ToolCallPart>& calls,
+                                    const std::string& logprobs) {
+  const std::string usage = asked_.include_usage ? ",\"usage\":null}\n\n" : "}\n\n";
+  const std::string finish = absl::StrCat(
+      ",\"finish_reason\":", choice.finish.empty() ? "null" : Quoted(choice.finish),
+      choice.stop.has_value() ? absl::StrCat(",\"stop_reason\":", Quoted(*choice.stop)) : "");
+  const std::string scores = absl::StrCat(",\"logprobs\":", logprobs.empty() ? "null" : logprobs);
+  if (!asked_.is_chat) {
+    choice.begun = true;
+    return absl::StrCat(Head("text_completion"), "\"choices\":[{\"index\":", index,
+                        ",\"text\":", Quoted(content), scores, finish, "}]", usage);
+  }
+  const std::string front = absl::StrCat(Head("chat.completion.chunk"),
+                                         "\"choices\":[{\"index\":", index, ",\"delta\":{");
+  std::string chunks;
+  if (!std::exchange(choice.begun, true)) {
+    absl::StrAppend(&chunks, front, "\"role\":\"assistant\",\"content\":\"\"}",
+                    ",\"logprobs\":null,\"finish_reason\":null}]", usage);
+  }
+  std::string delta;
+  if (!content.empty()) absl::StrAppend(&delta, "\"content\":", Quoted(content));
+  std::string list;
+  for (const ToolCallPart& part : calls) {
+    std::string call = absl::StrCat("{\"index\":", part.index);
+    if (!part.name.empty()) {
+      absl::StrAppend(&call, ",\"id\":", Quoted(choice.calls[static_cast<size_t>(part.index)].id),
+                      ",\"type\":\"function\"");
+    }
+    absl::StrAppend(&call, ",\"function\":{",
+                    part.name.empty() ? "" : absl::StrCat("\"name\":", Quoted(part.name), ","),
+                    "\"arguments\":", Quoted(part.arguments), "}}");
+    AppendItem(call, list);
+  }
+  if (!list.empty()) {
+    absl::StrAppend(&delta, delta.empty() ? "" : ",", "\"tool_calls\":[", list, "]");
+  }
+  absl::StrAppend(&chunks, front, delta, "}", scores, finish, "}]", usage);
+  return chunks;
+}
+
+std::string CompletionCall::LogprobsOf(Choice& choice, const TokenCallInfo& info,
+                                       const GenerationEvent& event) {
+  if (!info.logprobs || info.text == nullptr) return "";
+  const TextModel& model = *info.text;
+  // A stop id that ended the answer is not a part of it.
+  const bool by_id = event.finish == Ending::kStop && !choice.stop && !event.tokens.empty();
+  const size_t told = event.tokens.size() - (by_id ? 1 : 0);
+  std::string tokens, logprobs, tops, offsets;
+  for (size_t i = 0; i < told; ++i) {
+    const SampledToken& token = event.tokens[i];
+    std::string best;
+    if (asked_.is_chat) {
+      for (const TokenLogprob& each : token.best) {
+        AppendItem(ChatToken(model, each.id, each.logprob) + "}", best);
+      }
+      AppendItem(absl::StrCat(ChatToken(model, token.id, token.logprob), ",\"top_logprobs\":[",
+                              best, "]}"),
+                 tokens);
+      continue;
+    }
+    const std::string bytes = model.tokenizer().Bytes(static_cast<uint32_t>(token.id));
+    AppendItem(Quoted(bytes), tokens);
+    AppendItem(LogprobText(token.logprob), logprobs);
+    AppendItem(absl::StrCat(choice.letters), offsets);
+    choice.letters += LettersOf(bytes);
+    for (const TokenLogprob& each : token.best) {
+      AppendItem(absl::StrCat(Quoted(model.tokenizer().Bytes(static_cast<uint32_t>(each.id))), ":",
+                              LogprobText(each.logprob)),
+                 best);
+    }
+    AppendItem(absl::StrCat("{", best, "}"), tops);
+  }
+  if (told == 0) return "";
+  AppendItem(tokens, choice.token_texts);
+  if (asked_.is_chat) return absl::StrCat("{\"content\":[", tokens, "]}");
+  AppendItem(logprobs, choice.token_logprobs);
+  AppendItem(tops, choice.top_logprobs);
+  AppendItem(offsets, choice.offsets);
+  return absl::StrCat("{\"tokens\":[", tokens, "],\"token_logprobs\":[", logprobs,
+                      "],\"top_logprobs\":[", tops, "],\"text_offset\":[", offsets, "]}");
+}
+
+std::string CompletionCall::Head(const char* object) const {
+  return absl::StrCat(asked_.stream ? "data: " : "", "{\"id\":\"", id_, "\",\"object\":\"", object,
+                      "\",\"created\":", created_s_, ",\"model\":", Quoted(asked_.model), ",");
+}
+
+std::string CompletionCall::UsageJson() const {
+  const double first_ms = static_cast<double>(first_token_ns_ - start_ns_) * 1e-6;
+  return absl::StrCat("\"usage\":{\"prompt_tokens\":", prompt_tokens_,
+                      ",\"completion_tokens\":", new_tokens_,
+                      ",\"total_tokens\":", prompt_tokens_ + new_tokens_,
+                      ",\"prompt_tokens_details\":{\"cached_tokens\":", cached_tokens_,
+                      "}},\"reprise\":{\"cached_tokens\":", cached_tokens_,
+                      ",\"captures\":", context_.captures(asked_.model) - captures_before_,
+                      ",\"time_to_first_token_ms\":", FormatText("%.3f", first_ms), "}");
+}
+
+std::string CompletionCall::ChoiceJson(const Choice& choice, int64_t index) const {
+  std::string json = absl::StrCat("{\"index\":", index);
+  if (asked_.is_chat) {
+    const bool empty = choice.text.empty() && !choice.calls.empty();
+    absl::StrAppend(&json, ",\"message\":{\"role\":\"assistant\",\"content\":",
+                    empty ? "null" : Quoted(choice.text), ",\"refusal\":null");
+    std::string list;
+    for (const Choice::Call& call : choice.calls) {
+      AppendItem(CallJson(call.id, call.name, call.arguments), list);
+    }
+    if (!list.empty()) absl::StrAppend(&json, ",\"tool_calls\":[", list, "]");
+    json += '}';
+  } else {
+    absl::StrAppend(&json, ",\"text\":", Quoted(choice.text));
+  }
+  std::string logprobs = "null";
+  if (asked_.parameters.sampling.logprobs >= 0) {
+    logprobs = asked_.is_chat
+                   ? absl::StrCat("{\"content\":[", choice.token_texts, "],\"refusal\":null}")
+                   : absl::StrCat("{\"tokens\":[", choice.token_texts, "],\"token_logprobs\":[",
+                                  choice.token_logprobs, "],\"top_logprobs\":[",
+                                  choice.top_logprobs, "],\"text_offset\":[", choice.offsets, "]}");
+  }
+  return absl::StrCat(
+      json, ",\"logprobs\":", logprobs, ",\"finish_reason\":", Quoted(choice.finish),
+      ",\"stop_reason\":", choice.stop.has_value() ? Quoted(*choice.stop) : "null", "}");
+}
+
+std::string CompletionCall::WholeJson() {
+  std::string choices;
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    AppendItem(ChoiceJson(choices_[i], static_cast<int64_t>(i)), choices);
+  }
+  return absl::StrCat(Head(asked_.is_chat ? "chat.completion" : "text_completion"), "\"choices\":[",
+                      choices, "],", UsageJson(), "}");
+}
+
+}  // namespace reprise

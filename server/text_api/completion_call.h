@@ -1,0 +1,114 @@
+// CompletionCall: requests of OpenAI's completions and chats, from their prompts to the JSON of
+// their answers, whole or as a stream of events.
+//
+// Ownership: the call keeps itself alive until it is answered. Threads: all methods from any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "server/chat/tool_calls.h"
+#include "server/generate/token_calls.h"
+#include "server/text_api/text_face.h"
+
+namespace reprise {
+
+// A request that was read.
+struct AskedCompletion {
+  struct Prompt {
+    std::vector<int64_t> ids;  // or:
+    PromptMaker text;
+    std::string echo;  // what the answers begin with
+  };
+
+  std::string model;
+  bool is_chat = false;
+  std::vector<Prompt> prompts;
+  SamplingParameters parameters;  // each prompt has them
+  bool stream = false;
+  bool include_usage = false;  // a stream ends with it
+  bool echo = false;
+  const ToolForm* tools = nullptr;  // calls are read from the answers; null: they are not
+};
+
+class CompletionCall : public std::enable_shared_from_this<CompletionCall> {
+ public:
+  // Answers `exchange` once, whatever happens.
+  static void Start(const TextApiContext& context, AskedCompletion asked,
+                    std::shared_ptr<HttpExchange> exchange);
+
+  CompletionCall(const TextApiContext& context, AskedCompletion asked,
+                 std::shared_ptr<HttpExchange> exchange);
+
+ private:
+  struct Choice {
+    std::string text;
+    std::string logprobs;  // the JSON of tokens so far
+    std::string token_texts, token_logprobs, top_logprobs, offsets;
+    int64_t letters = 0;  // the tokens' so far
+    std::optional<ToolCallReader> reader;
+    struct Call {
+      std::string id, name, arguments;
+    };
+    std::vector<Call> calls;
+    std::string finish;
+    std::optional<std::string> stop;
+    bool begun = false;  // a piece was sent
+  };
+
+  absl::Status StartPrompts();
+  void OnTokens(size_t prompt, const TokenCallInfo& info, const GenerationEvent& event,
+                const TokenText& text);
+  // Counts the event, and does what Take does.
+  std::string Count(size_t prompt, const TokenCallInfo& info, const GenerationEvent& event,
+                    const TokenText& text) REQUIRES(mutex_);
+  // Returns the pieces after the last event.
+  std::string LastPieces() const REQUIRES(mutex_);
+  // Adds the event to its choice, and returns its pieces of a stream.
+  std::string Take(Choice& choice, int64_t index, const TokenCallInfo& info,
+                   const GenerationEvent& event, const TokenText& text) REQUIRES(mutex_);
+  std::string ChunkOf(Choice& choice, int64_t index, const std::string& content,
+                      const std::vector<ToolCallPart>& calls, const std::string& logprobs)
+      REQUIRES(mutex_);
+  // The members "logprobs" of the event's tokens.
+  std::string LogprobsOf(Choice& choice, const TokenCallInfo& info, const GenerationEvent& event)
+      REQUIRES(mutex_);
+  void Fail(const absl::Status& status) REQUIRES(mutex_);
+  void CancelAll();
+  std::string Head(const char* object) const;
+  std::string UsageJson() const REQUIRES(mutex_);
+  std::string WholeJson() REQUIRES(mutex_);
+  std::string ChoiceJson(const Choice& choice, int64_t index) const REQUIRES(mutex_);
+  void SendPiece(std::string piece, bool last, size_t prompt) REQUIRES(mutex_);
+  void Took(size_t prompt);
+
+  // Constant after construction.
+  const TextApiContext context_;
+  const AskedCompletion asked_;
+  const std::shared_ptr<HttpExchange> exchange_;
+  const std::string id_;
+  const int64_t created_s_;
+  const int64_t start_ns_;
+  const int64_t captures_before_;
+  // Guarded. The second mutex is locked after the first, if both are.
+  Mutex mutex_, calls_mutex_;
+  // One a prompt; null: it has not begun yet.
+  std::vector<std::shared_ptr<TokenCall>> calls_ GUARDED_BY(calls_mutex_);
+  std::vector<int64_t> took_ GUARDED_BY(calls_mutex_);  // events, before it began
+  bool is_left_ GUARDED_BY(calls_mutex_) = false;
+  std::vector<Choice> choices_ GUARDED_BY(mutex_);
+  size_t open_ GUARDED_BY(mutex_) = 0;  // prompts that are not answered
+  bool is_begun_ GUARDED_BY(mutex_) = false;
+  bool is_ended_ GUARDED_BY(mutex_) = false;
+  int64_t prompt_tokens_ GUARDED_BY(mutex_) = 0;
+  int64_t new_tokens_ GUARDED_BY(mutex_) = 0;
+  int64_t cached_tokens_ GUARDED_BY(mutex_) = 0;
+  int64_t first_token_ns_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,29 @@
+// A decoder and its texts in the process of a command.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/generate/generator.h"
+#include "server/hub/text_model.h"
+#include "tools/local_engine.h"
+
+namespace reprise::cli {
+
+// The decoder at `path`, a file or a folder; where that is an encoder, the decoder next to it, and
+// `generator` gets the encoder and what the files next to it say.
+absl::StatusOr<std::shared_ptr<const Model>> LoadLocalDecoder(LocalEngine& local,
+                                                              const std::string& path,
+                                                              GeneratorOptions& generator);
+
+// The tokenizer and the chat templates of its folder. Errors: NOT_FOUND where it has no tokenizer.
+absl::StatusOr<std::shared_ptr<const TextModel>> LoadLocalTexts(const std::string& path,
+                                                                const Model& model);
+
+// The ids that end an answer, as the files next to it say.
+std::vector<int64_t> LocalEosIds(const std::string& path);
+
+}  // namespace reprise::cli
