@@ -154,6 +154,10 @@ absl::StatusOr<List> Broadcast(absl::Span<const typename List::value_type> a,
 
 }  // namespace
 
+absl::StatusOr<Shape> BroadcastShapes(absl::Span<const int64_t> a, absl::Span<const int64_t> b) {
+  return Broadcast<Shape>(a, b);
+}
+
 absl::StatusOr<SizeList> BroadcastShapes(absl::Span<const Size> a, absl::Span<const Size> b) {
   return Broadcast<SizeList>(a, b);
 }

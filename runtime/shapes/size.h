@@ -115,6 +115,7 @@ Size NumElements(absl::Span<const Size> shape);
 std::string ShapeToString(absl::Span<const Size> shape);
 
 // The numpy broadcast of two shapes; INVALID_ARGUMENT naming both when they do not agree.
+absl::StatusOr<Shape> BroadcastShapes(absl::Span<const int64_t> a, absl::Span<const int64_t> b);
 absl::StatusOr<SizeList> BroadcastShapes(absl::Span<const Size> a, absl::Span<const Size> b);
 
 // "floor((sequence + 1) / 2)".
