@@ -1,4 +1,4 @@
-// What is known of sizes: bounds of terms, and the guards that say more where a rule asks.
+// Bounds of terms, and the guards that say more where a rule asks.
 #include <algorithm>
 #include <utility>
 
@@ -112,7 +112,7 @@ Interval SizeTable::Relaxed(const Polynomial& polynomial, const Interval& known,
     Polynomial rest = polynomial;
     rest.Add({.parts = {part}}, -1);
     if (atom.kind == TermKind::kQuotient && atom.operands[1].is_constant()) {
-      // by q lies in [x - by + 1, x].
+      // The product by * q lies in [x - by + 1, x].
       const int64_t by = atom.operands[1].hint();
       const Polynomial numerator = Polynomial::Of(atom.operands[0]);
       if (IsEnd(Saturated(static_cast<__int128>(by) * part.factor))) continue;
@@ -220,7 +220,7 @@ std::optional<bool> SizeTable::IsZero(Size size) {
   if (parts.term()->kind == TermKind::kPolynomial) {
     Learn(parts, Guard::Relation::kUnequal, number);
   } else if (parts.hint() > number) {
-    // Of an axis all that is larger, rather than two pieces: most rules ask for 0 or 1.
+    // All sizes of an axis that are larger, rather than two pieces: most rules ask for 0 or 1.
     Learn(parts, Guard::Relation::kAtLeast, number + 1);
   } else {
     Learn(parts, Guard::Relation::kAtMost, number - 1);

@@ -65,7 +65,7 @@ class SizeEvaluator {
   const SizeTable& table_;
   std::vector<int64_t> symbols_;
   std::vector<int64_t> indices_;
-  std::vector<Memo> memo_;  // by id of terms without an index
+  std::vector<Memo> memo_;  // one a term, for those without an index
 };
 
 }  // namespace reprise

@@ -42,7 +42,7 @@ struct TermPart {
   std::vector<const Term*> atoms;
 };
 
-// What a term may call: an op that has no normal form, or a table of numbers.
+// A function that terms call: an op that has no normal form, or a table of numbers.
 class SizeFunction {
  public:
   virtual ~SizeFunction() = default;
@@ -61,10 +61,10 @@ class Term {
   uint32_t id = 0;       // operands have smaller ones
   SizeTable* table = nullptr;
   int64_t hint = 0;
-  int64_t number = 0;                      // of a symbol or an index; a polynomial's constant
-  std::vector<TermPart> parts;             // of a polynomial
-  std::vector<Size> operands;              // of all others
-  const SizeFunction* function = nullptr;  // of a call
+  int64_t number = 0;                      // a symbol's or an index's; a polynomial's constant
+  std::vector<TermPart> parts;             // a polynomial's
+  std::vector<Size> operands;              // those of all others
+  const SizeFunction* function = nullptr;  // a call's
 };
 
 // A polynomial as a value.
@@ -101,7 +101,7 @@ class SizeTable {
   // `size` with indices replaced: index `d` by `indices[d]`.
   Size Substitute(Size size, absl::Span<const Size> indices);
 
-  // What `Symbol` was told of the symbol.
+  // The least size that `Symbol` was given for the symbol.
   int64_t LeastOf(const Term& symbol) const { return least_[static_cast<size_t>(symbol.number)]; }
 
   // Bounds that hold in the region so far.
@@ -127,9 +127,9 @@ class SizeTable {
   void Learn(Size form, Guard::Relation relation, int64_t number);
 
   std::vector<std::string> symbols_;
-  std::vector<int64_t> least_;  // by symbol
+  std::vector<int64_t> least_;  // one a symbol
   std::map<std::string, Size> symbol_sizes_;
-  std::vector<std::unique_ptr<const Term>> terms_;  // by id
+  std::vector<std::unique_ptr<const Term>> terms_;  // indexed by id
   absl::flat_hash_map<std::string, const Term*> by_key_;
   absl::flat_hash_map<std::string, std::shared_ptr<const SizeFunction>> functions_;
   absl::flat_hash_map<const Term*, Interval> known_;  // what guards say of terms

@@ -72,7 +72,7 @@ TEST(SizeTest, AComparisonThatHintsDecideIsAGuard) {
   EXPECT_FALSE(s == 1);
   EXPECT_THAT(Guards(table), ElementsAre("s >= 2"));
   EXPECT_EQ(table.guards()[0].origin, 5);
-  // What follows from it is no guard of its own.
+  // Its consequences are no guards of their own.
   EXPECT_TRUE(s > 0);
   EXPECT_FALSE(s * 3 == 3);
   EXPECT_TRUE(s <= 100);
