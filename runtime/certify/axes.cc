@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/certify/axis_names.h"
 #include "runtime/certify/draw.h"
-#include "runtime/graph/dim_expression.h"
+#include "runtime/shapes/dim_expression.h"
 
 namespace reprise {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/graph/dim_expression.h"
+#include "runtime/shapes/dim_expression.h"
 
 namespace reprise {
 namespace {

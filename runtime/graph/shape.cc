@@ -1,7 +1,5 @@
 #include "runtime/graph/shape.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/graph/rank_error.h"
@@ -54,21 +52,6 @@ Shape Strides(absl::Span<const int64_t> shape) {
 
 std::string ShapeToString(absl::Span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
-}
-
-absl::StatusOr<Shape> BroadcastShapes(absl::Span<const int64_t> a, absl::Span<const int64_t> b) {
-  const size_t rank = std::max(a.size(), b.size());
-  Shape result(rank);
-  for (size_t i = 0; i < rank; ++i) {
-    const int64_t x = i < rank - a.size() ? 1 : a[i - (rank - a.size())];
-    const int64_t y = i < rank - b.size() ? 1 : b[i - (rank - b.size())];
-    if (x != y && x != 1 && y != 1) {
-      return absl::InvalidArgumentError(absl::StrCat("shapes ", ShapeToString(a), " and ",
-                                                     ShapeToString(b), " do not broadcast"));
-    }
-    result[i] = x == 1 ? y : x;
-  }
-  return result;
 }
 
 absl::StatusOr<int64_t> NormalizeAxis(int64_t axis, int64_t rank, bool inclusive) {

@@ -31,9 +31,6 @@ Shape Strides(absl::Span<const int64_t> shape);
 // "[2, 128, 384]".
 std::string ShapeToString(absl::Span<const int64_t> shape);
 
-// The numpy broadcast of two shapes; INVALID_ARGUMENT naming both when they do not agree.
-absl::StatusOr<Shape> BroadcastShapes(absl::Span<const int64_t> a, absl::Span<const int64_t> b);
-
 // Maps a possibly negative axis to [0, rank); INVALID_ARGUMENT when out of range. With
 // `inclusive`, `rank` itself is allowed too (Unsqueeze, Flatten).
 absl::StatusOr<int64_t> NormalizeAxis(int64_t axis, int64_t rank, bool inclusive = false);

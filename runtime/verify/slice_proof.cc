@@ -9,11 +9,11 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/graph/dim_expression.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/slice_op.h"
 #include "runtime/passes/specialize/specialize.h"
+#include "runtime/shapes/dim_expression.h"
 #include "runtime/verify/probe_sizes.h"
 
 namespace reprise {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/batch/batch_plan.h"
-#include "runtime/graph/dim_expression.h"
+#include "runtime/shapes/dim_expression.h"
 #include "server/repository/warmup.h"
 
 namespace reprise {

@@ -5,7 +5,7 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/graph/dim_expression.h"
+#include "runtime/shapes/dim_expression.h"
 
 namespace reprise {
 namespace {

@@ -18,11 +18,11 @@
 #include "runtime/engine/model/model_variants.h"
 #include "runtime/engine/model/split_axes.h"
 #include "runtime/engine/model/tail.h"
-#include "runtime/graph/dim_expression.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/reshape_op.h"
 #include "runtime/passes/specialize/specialize.h"
+#include "runtime/shapes/dim_expression.h"
 #include "runtime/verify/mask_inputs.h"
 
 namespace reprise {

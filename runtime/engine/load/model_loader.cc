@@ -23,7 +23,6 @@
 #include "runtime/engine/load/promotion.h"
 #include "runtime/engine/load/refusal.h"
 #include "runtime/engine/model/tail.h"
-#include "runtime/graph/dim_expression.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/reshape_op.h"
@@ -35,6 +34,7 @@
 #include "runtime/passes/paged/decoder.h"
 #include "runtime/passes/pipeline.h"
 #include "runtime/passes/specialize/specialize.h"
+#include "runtime/shapes/dim_expression.h"
 #include "runtime/verify/mask_inputs.h"
 
 namespace reprise {

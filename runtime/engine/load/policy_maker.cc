@@ -11,8 +11,8 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/load/certifier.h"
 #include "runtime/engine/load/model_packer.h"
-#include "runtime/graph/dim_expression.h"
 #include "runtime/graph/graph.h"
+#include "runtime/shapes/dim_expression.h"
 
 namespace reprise {
 namespace {

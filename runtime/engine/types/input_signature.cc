@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/graph/dim_expression.h"
 #include "runtime/passes/specialize/specialize.h"
+#include "runtime/shapes/dim_expression.h"
 
 namespace reprise {
 namespace {

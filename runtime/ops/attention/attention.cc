@@ -161,23 +161,25 @@ absl::Status CheckAttentionInputs(InferContext& context) {
   return absl::OkStatus();
 }
 
-absl::Status CheckSinks(InferContext& context, size_t input, int64_t heads) {
+absl::Status CheckSinks(InferContext& context, size_t input, Size heads) {
   if (!context.has_input(input)) return absl::OkStatus();
   RETURN_IF_ERROR(CheckType(context, input, TypeBit(DType::kFloat32)));
-  if (context.shape(input) == Shape{heads}) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the sinks have the shape ", ShapeToString(context.shape(input)), " for ", heads, " heads"));
+  if (context.shape(input) == SizeList{heads}) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the sinks have the shape ",
+                                                 ShapeToString(context.pinned_shape(input)),
+                                                 " for ", heads, " heads"));
 }
 
 absl::Status AttentionRule(InferContext& context) {
   RETURN_IF_ERROR(CheckAttentionInputs(context));
-  ASSIGN_OR_RETURN(
-      const AttentionDims dims,
-      AttentionDimsOf(context.node(), [&](size_t i) -> const Shape& { return context.shape(i); }));
+  ASSIGN_OR_RETURN(const AttentionDims dims,
+                   AttentionDimsOf(context.node(), [&](size_t i) -> const Shape& {
+                     return context.pinned_shape(i);
+                   }));
   if (context.has_input(3)) {
     RETURN_IF_ERROR(CheckType(context, 3, TypeBit(DType::kFloat32) | kBools));
     const Shape scores = {dims.batch, dims.heads, dims.queries, dims.keys};
-    ASSIGN_OR_RETURN(const Shape broadcast, BroadcastShapes(scores, context.shape(3)));
+    ASSIGN_OR_RETURN(const Shape broadcast, BroadcastShapes(scores, context.pinned_shape(3)));
     if (broadcast != scores) {
       return absl::InvalidArgumentError(
           absl::StrCat("the mask does not broadcast to ", ShapeToString(scores)));

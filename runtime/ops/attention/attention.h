@@ -19,7 +19,7 @@ Kernel AttentionKernel;
 // Inputs 0 to 2 of this op and of its form over segments are float32 and there as packed_qkv says.
 absl::Status CheckAttentionInputs(InferContext& context);
 // Input `input`, where there is one, is a float32 for each of `heads`.
-absl::Status CheckSinks(InferContext& context, size_t input, int64_t heads);
+absl::Status CheckSinks(InferContext& context, size_t input, Size heads);
 
 // A [batch, heads, rows, columns] operand somewhere in memory, by element strides; columns dense.
 struct HeadView {

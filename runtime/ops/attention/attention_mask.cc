@@ -32,12 +32,12 @@ void MaskFuture(const Shape& scores, int64_t past, std::vector<float>& bias) {
   });
 }
 
-absl::Status CheckPaddingMask(const InferContext& context, size_t input, const Shape& scores) {
+absl::Status CheckPaddingMask(const InferContext& context, size_t input, const SizeList& scores) {
   RETURN_IF_ERROR(CheckType(context, input, kIndices));
-  const Shape& mask = context.shape(input);
-  const int64_t batch = scores[0], queries = scores[2], keys = scores[3];
-  if (mask == Shape{batch} || mask == Shape{2 * batch} || mask == Shape{batch, keys} ||
-      mask == Shape{batch, queries, keys}) {
+  const SizeList& mask = context.shape(input);
+  const Size batch = scores[0], queries = scores[2], keys = scores[3];
+  if (mask == SizeList{batch} || mask == SizeList{2 * batch} || mask == SizeList{batch, keys} ||
+      mask == SizeList{batch, queries, keys}) {
     return absl::OkStatus();
   }
   const std::string what =
@@ -67,9 +67,9 @@ void AddPaddingMask(const KernelContext& context, size_t input, const Shape& sco
   });
 }
 
-absl::Status CheckAttentionBias(const InferContext& context, size_t input, const Shape& scores) {
+absl::Status CheckAttentionBias(const InferContext& context, size_t input, const SizeList& scores) {
   RETURN_IF_ERROR(CheckType(context, input, TypeBit(DType::kFloat32)));
-  ASSIGN_OR_RETURN(const Shape broadcast, BroadcastShapes(scores, context.shape(input)));
+  ASSIGN_OR_RETURN(const SizeList broadcast, BroadcastShapes(scores, context.shape(input)));
   if (broadcast != scores) {
     return absl::InvalidArgumentError(
         absl::StrCat("input ", input, " does not broadcast to ", ShapeToString(scores)));

@@ -13,12 +13,12 @@ void MaskFuture(const Shape& scores, int64_t past, std::vector<float>& bias);
 
 // onnxruntime's integer masks: [batch] lengths, [2 * batch] ends and starts, [batch, keys] or
 // [batch, queries, keys] of zeros and ones. Scores that are masked get `value` added.
-absl::Status CheckPaddingMask(const InferContext& context, size_t input, const Shape& scores);
+absl::Status CheckPaddingMask(const InferContext& context, size_t input, const SizeList& scores);
 void AddPaddingMask(const KernelContext& context, size_t input, const Shape& scores, float value,
                     std::vector<float>& bias);
 
 // A float operand that broadcasts to the scores.
-absl::Status CheckAttentionBias(const InferContext& context, size_t input, const Shape& scores);
+absl::Status CheckAttentionBias(const InferContext& context, size_t input, const SizeList& scores);
 void AddAttentionBias(const KernelContext& context, size_t input, const Shape& scores,
                       std::vector<float>& bias);
 

@@ -39,14 +39,14 @@ absl::Status CheckProjection(InferContext& context, size_t bias, size_t mask, si
                              size_t attention_bias) {
   RETURN_IF_ERROR(CheckRank(context, 0, 3));
   RETURN_IF_ERROR(CheckRank(context, 1, 2));
-  const Shape& x = context.shape(0);
-  ASSIGN_OR_RETURN(const Widths widths, WidthsOf(context.node(), context.shape(1)[1]));
+  const SizeList& x = context.shape(0);
+  ASSIGN_OR_RETURN(const Widths widths, WidthsOf(context.node(), context.shape(1)[1].Pinned()));
   if (x[2] != context.shape(1)[0]) {
     return absl::InvalidArgumentError("the weights do not match the input's width");
   }
   if (context.has_input(bias)) {
     RETURN_IF_ERROR(CheckType(context, bias, TypeBit(DType::kFloat32)));
-    if (context.shape(bias) != Shape{widths.all()}) {
+    if (context.shape(bias) != SizeList{widths.all()}) {
       return absl::InvalidArgumentError(
           absl::StrCat("the bias has not ", widths.all(), " elements"));
     }
@@ -59,7 +59,7 @@ absl::Status CheckProjection(InferContext& context, size_t bias, size_t mask, si
   if (context.attributes().Int("do_rotary", 0) != 0) {
     return absl::UnimplementedError("attribute 'do_rotary' is not supported");
   }
-  const Shape scores = {x[0], widths.heads, x[1], x[1]};
+  const SizeList scores = {x[0], widths.heads, x[1], x[1]};
   if (context.has_input(mask)) RETURN_IF_ERROR(CheckPaddingMask(context, mask, scores));
   if (attention_bias > 0 && context.has_input(attention_bias)) {
     RETURN_IF_ERROR(CheckAttentionBias(context, attention_bias, scores));
@@ -127,10 +127,10 @@ absl::Status QAttentionRule(InferContext& context) {
   for (size_t i : {0, 1}) RETURN_IF_ERROR(CheckType(context, i, kBytes));
   for (size_t i : {3, 4}) RETURN_IF_ERROR(CheckType(context, i, TypeBit(DType::kFloat32)));
   RETURN_IF_ERROR(CheckProjection(context, 2, 5, 8, 0));
-  const int64_t columns = context.shape(1)[1];
+  const Size columns = context.shape(1)[1];
   for (size_t i : {3, 4, 6, 7}) {
     if (!context.has_input(i)) continue;
-    const int64_t count = NumElements(context.shape(i));
+    const Size count = NumElements(context.shape(i));
     const bool per_column = (i == 4 || i == 7) && count == columns;
     if (count != 1 && !per_column) {
       return absl::InvalidArgumentError(absl::StrCat("input ", i, " has ", count, " elements"));
@@ -177,16 +177,16 @@ absl::Status EmbedLayerNormRule(InferContext& context) {
   if (context.has_input(1) != context.has_input(4)) {
     return absl::InvalidArgumentError("segment ids and segment table come together");
   }
-  const Shape& ids = context.shape(0);
+  const SizeList& ids = context.shape(0);
   for (size_t i : {1, 7, 8}) {
     if (!context.has_input(i)) continue;
     RETURN_IF_ERROR(CheckType(context, i, kIndices));
-    const bool one_row = i == 8 && context.shape(i) == Shape{1, ids[1]};
+    const bool one_row = i == 8 && context.shape(i) == SizeList{1, ids[1]};
     if (context.shape(i) != ids && !one_row) {
       return absl::InvalidArgumentError(absl::StrCat("input ", i, " does not match the ids"));
     }
   }
-  int64_t width = -1;
+  Size width = -1;
   for (size_t i : {2, 3, 4}) {
     if (!context.has_input(i)) continue;
     RETURN_IF_ERROR(CheckType(context, i, TypeBit(DType::kFloat32)));
@@ -201,7 +201,7 @@ absl::Status EmbedLayerNormRule(InferContext& context) {
   }
   for (size_t i : {5, 6}) {
     RETURN_IF_ERROR(CheckType(context, i, TypeBit(DType::kFloat32)));
-    if (context.shape(i) != Shape{width}) {
+    if (context.shape(i) != SizeList{width}) {
       return absl::InvalidArgumentError(absl::StrCat("input ", i, " has not ", width, " elements"));
     }
   }

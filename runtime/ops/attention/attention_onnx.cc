@@ -17,41 +17,46 @@ namespace reprise::ops {
 namespace {
 
 // q, k or v as [batch, heads, length, size].
+template <typename Number>
 struct Heads {
-  int64_t batch, heads, length, size;
+  Number batch, heads, length, size;
 };
 
-absl::StatusOr<Heads> HeadsOf(const Shape& shape, int64_t heads, absl::string_view what) {
-  if (shape.size() == 4) return Heads{shape[0], shape[1], shape[2], shape[3]};
+template <typename List>
+absl::StatusOr<Heads<typename List::value_type>> HeadsOf(const List& shape, int64_t heads,
+                                                         absl::string_view what) {
+  using Found = Heads<typename List::value_type>;
+  if (shape.size() == 4) return Found{shape[0], shape[1], shape[2], shape[3]};
   if (shape.size() != 3 || heads <= 0 || shape[2] % heads != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, " ", ShapeToString(shape), " does not divide into ", heads, " heads"));
   }
-  return Heads{shape[0], heads, shape[1], shape[2] / heads};
+  return Found{shape[0], heads, shape[1], shape[2] / heads};
 }
 
-HeadView ViewOf(const float* data, const Shape& shape, const Heads& h) {
+HeadView ViewOf(const float* data, const Shape& shape, const Heads<int64_t>& h) {
   if (shape.size() == 4) {
     return {data, h.heads * h.length * h.size, h.length * h.size, h.size};
   }
   return {data, h.length * h.heads * h.size, h.size, h.heads * h.size};
 }
 
+template <typename Number>
 struct Problem {
-  Heads q, k, v;
-  int64_t past = 0;
+  Heads<Number> q, k, v;
+  Number past = 0;
 };
 
 // `shape(i)` is the shape of input i, `has(i)` whether it is given.
 // The length of the past that inputs `at` and the next one are; 0 where they are left out.
-template <typename F, typename G>
-absl::StatusOr<int64_t> PastOf(const Problem& p, size_t at, F shape, G has) {
+template <typename Number, typename F, typename G>
+absl::StatusOr<Number> PastOf(const Problem<Number>& p, size_t at, F shape, G has) {
   if (has(at) != has(at + 1)) {
     return absl::InvalidArgumentError("past key and value come together");
   }
-  if (!has(at)) return 0;
-  const Shape& key = shape(at);
-  const Shape& value = shape(at + 1);
+  if (!has(at)) return Number(0);
+  const auto& key = shape(at);
+  const auto& value = shape(at + 1);
   if (key.size() != 4 || value.size() != 4 || key[0] != p.k.batch || key[1] != p.k.heads ||
       key[3] != p.k.size || value[0] != p.v.batch || value[1] != p.v.heads || value[2] != key[2] ||
       value[3] != p.v.size) {
@@ -62,9 +67,9 @@ absl::StatusOr<int64_t> PastOf(const Problem& p, size_t at, F shape, G has) {
   return key[2];
 }
 
-template <typename F, typename G>
-absl::StatusOr<Problem> ProblemOf(const Node& node, F shape, G has) {
-  Problem p;
+template <typename Number, typename F, typename G>
+absl::StatusOr<Problem<Number>> ProblemOf(const Node& node, F shape, G has) {
+  Problem<Number> p;
   ASSIGN_OR_RETURN(p.q, HeadsOf(shape(0), node.attributes.Int("q_num_heads", 0), "q"));
   const int64_t kv_heads = node.attributes.Int("kv_num_heads", 0);
   ASSIGN_OR_RETURN(p.k, HeadsOf(shape(1), kv_heads, "k"));
@@ -81,7 +86,7 @@ absl::StatusOr<Problem> ProblemOf(const Node& node, F shape, G has) {
 // [batch, heads, past + length, size], dense: input `past`, if there is a past, and `rows` behind
 // it.
 std::vector<float> Present(const KernelContext& context, const HeadView& rows, size_t past,
-                           const Heads& h, int64_t past_length) {
+                           const Heads<int64_t>& h, int64_t past_length) {
   const std::vector<float> before =
       past_length > 0 ? FloatsOf(context.inputs[past]) : std::vector<float>();
   std::vector<float> all;
@@ -121,7 +126,7 @@ struct Visible {
 };
 
 // Adds what positions, windows and the counts of keys forbid.
-void MaskPositions(const KernelContext& context, const Problem& p, const Shape& scores,
+void MaskPositions(const KernelContext& context, const Problem<int64_t>& p, const Shape& scores,
                    std::vector<float>& bias) {
   const std::vector<int64_t> counts =
       HasInput(context, 6) ? Int64sOf(context, 6) : std::vector<int64_t>();
@@ -145,8 +150,9 @@ void MaskPositions(const KernelContext& context, const Problem& p, const Shape& 
 }
 
 // A mask may end before the keys do; keys that it does not cover are hidden.
-Shape MaskTarget(const Shape& mask, const Shape& scores) {
-  Shape target = scores;
+template <typename List>
+List MaskTarget(const List& mask, const List& scores) {
+  List target = scores;
   if (!mask.empty() && mask.back() > 1 && mask.back() < scores[3]) target[3] = mask.back();
   return target;
 }
@@ -174,15 +180,16 @@ std::vector<float> MaskBias(const TensorView& mask, const Shape& scores) {
 // present_key, present_value, scores
 absl::Status OnnxAttentionRule(InferContext& context) {
   for (size_t i : {0, 1, 2}) RETURN_IF_ERROR(CheckType(context, i, kFloats));
-  ASSIGN_OR_RETURN(const Problem p,
-                   ProblemOf(
-                       context.node(), [&](size_t i) -> const Shape& { return context.shape(i); },
-                       [&](size_t i) { return context.has_input(i); }));
-  const Shape scores = {p.q.batch, p.q.heads, p.q.length, p.past + p.k.length};
+  ASSIGN_OR_RETURN(
+      const Problem<Size> p,
+      ProblemOf<Size>(
+          context.node(), [&](size_t i) -> const SizeList& { return context.shape(i); },
+          [&](size_t i) { return context.has_input(i); }));
+  const SizeList scores = {p.q.batch, p.q.heads, p.q.length, p.past + p.k.length};
   if (context.has_input(3)) {
     RETURN_IF_ERROR(CheckType(context, 3, kFloats | kBools));
-    const Shape target = MaskTarget(context.shape(3), scores);
-    ASSIGN_OR_RETURN(const Shape broadcast, BroadcastShapes(target, context.shape(3)));
+    const SizeList target = MaskTarget(context.shape(3), scores);
+    ASSIGN_OR_RETURN(const SizeList broadcast, BroadcastShapes(target, context.shape(3)));
     if (broadcast != target) {
       return absl::InvalidArgumentError(
           absl::StrCat("the mask does not broadcast to ", ShapeToString(scores)));
@@ -190,17 +197,17 @@ absl::Status OnnxAttentionRule(InferContext& context) {
   }
   if (context.has_input(6)) {
     RETURN_IF_ERROR(CheckType(context, 6, TypeBit(DType::kInt64)));
-    if (context.shape(6) != Shape{p.q.batch}) {
+    if (context.shape(6) != SizeList{p.q.batch}) {
       return absl::InvalidArgumentError(absl::StrCat("the counts of keys have the shape ",
                                                      ShapeToString(context.shape(6)), ", not ",
-                                                     ShapeToString({p.q.batch})));
+                                                     ShapeToString(SizeList{p.q.batch})));
     }
     if (context.has_input(4)) {
       return absl::InvalidArgumentError("counts of keys and a past do not go together");
     }
   }
   RETURN_IF_ERROR(CheckSinks(context, SinkAttentionOp::kSinks, p.q.heads));
-  Shape out = {p.q.batch, p.q.heads, p.q.length, p.v.size};
+  SizeList out = {p.q.batch, p.q.heads, p.q.length, p.v.size};
   if (context.rank(0) == 3) out = {p.q.batch, p.q.length, p.q.heads * p.v.size};
   context.SetOutput(0, context.dtype(0), out);
   context.SetOutput(1, context.dtype(1), {p.k.batch, p.k.heads, scores[3], p.k.size});
@@ -211,15 +218,15 @@ absl::Status OnnxAttentionRule(InferContext& context) {
 
 absl::Status OnnxAttentionKernel(const KernelContext& context) {
   ASSIGN_OR_RETURN(
-      const Problem p,
-      ProblemOf(
+      const Problem<int64_t> p,
+      ProblemOf<int64_t>(
           context.node, [&](size_t i) -> const Shape& { return context.inputs[i].shape; },
           [&](size_t i) { return HasInput(context, i); }));
   const Attributes& attributes = context.node.attributes;
   const int64_t keys = p.past + p.k.length;
   const Shape scores = {p.q.batch, p.q.heads, p.q.length, keys};
   const std::vector<float> q = FloatsOf(context.inputs[0]);
-  const auto present = [&](size_t now, size_t past, const Heads& h) {
+  const auto present = [&](size_t now, size_t past, const Heads<int64_t>& h) {
     const std::vector<float> values = FloatsOf(context.inputs[now]);
     return Present(context, ViewOf(values.data(), context.inputs[now].shape, h), past, h, p.past);
   };
@@ -264,10 +271,10 @@ absl::Status OnnxAttentionKernel(const KernelContext& context) {
 namespace {
 
 // query [B, S, H], key and value [B, L, H] or [B, N, L, D].
-template <typename F, typename G>
-absl::StatusOr<Problem> MultiHeadProblem(const Node& node, F shape, G has) {
+template <typename Number, typename F, typename G>
+absl::StatusOr<Problem<Number>> MultiHeadProblem(const Node& node, F shape, G has) {
   const int64_t heads = node.attributes.Int("num_heads", 0);
-  Problem p;
+  Problem<Number> p;
   if (shape(0).size() != 3) return absl::UnimplementedError("packed q, k, v are not supported");
   ASSIGN_OR_RETURN(p.q, HeadsOf(shape(0), heads, "query"));
   ASSIGN_OR_RETURN(p.k, HeadsOf(shape(1), heads, "key"));
@@ -297,19 +304,20 @@ absl::Status MultiHeadAttentionRule(InferContext& context) {
     if (i > 7) return absl::UnimplementedError(absl::StrCat("input ", i, " is not supported"));
     RETURN_IF_ERROR(CheckType(context, i, kFloat));
   }
-  ASSIGN_OR_RETURN(const Problem p,
-                   MultiHeadProblem(
-                       context.node(), [&](size_t i) -> const Shape& { return context.shape(i); },
-                       [&](size_t i) { return context.has_input(i); }));
-  const int64_t keys = p.past + p.k.length;
-  const Shape scores = {p.q.batch, p.q.heads, p.q.length, keys};
+  ASSIGN_OR_RETURN(
+      const Problem<Size> p,
+      MultiHeadProblem<Size>(
+          context.node(), [&](size_t i) -> const SizeList& { return context.shape(i); },
+          [&](size_t i) { return context.has_input(i); }));
+  const Size keys = p.past + p.k.length;
+  const SizeList scores = {p.q.batch, p.q.heads, p.q.length, keys};
   if (context.has_input(3)) {
     RETURN_IF_ERROR(CheckType(context, 3, kFloat));
     if (context.rank(1) == 4 || context.rank(2) == 4) {
       return absl::UnimplementedError("a bias with key and value of 4 dims is not supported");
     }
-    const int64_t width = p.q.heads * (p.q.size + p.k.size + p.v.size);
-    if (context.shape(3) != Shape{width}) {
+    const Size width = p.q.heads * (p.q.size + p.k.size + p.v.size);
+    if (context.shape(3) != SizeList{width}) {
       return absl::InvalidArgumentError(absl::StrCat("the bias has not ", width, " elements"));
     }
   }
@@ -323,12 +331,12 @@ absl::Status MultiHeadAttentionRule(InferContext& context) {
 
 absl::Status MultiHeadAttentionKernel(const KernelContext& context) {
   ASSIGN_OR_RETURN(
-      const Problem p,
-      MultiHeadProblem(
+      const Problem<int64_t> p,
+      MultiHeadProblem<int64_t>(
           context.node, [&](size_t i) -> const Shape& { return context.inputs[i].shape; },
           [&](size_t i) { return HasInput(context, i); }));
   const Attributes& attributes = context.node.attributes;
-  const Heads parts[3] = {p.q, p.k, p.v};
+  const Heads<int64_t> parts[3] = {p.q, p.k, p.v};
   std::vector<float> values[3];
   const float* bias = HasInput(context, 3) ? context.inputs[3].as<float>() : nullptr;
   for (int i = 0; i < 3; ++i) {

@@ -22,10 +22,11 @@ absl::string_view CacheDTypeName(CacheDType dtype) {
 
 absl::Status CachedRowsRule(InferContext& context) {
   const Attributes& attributes = context.attributes();
-  if (context.shape(0).empty()) return absl::InvalidArgumentError("its operand has no tokens");
+  if (context.pinned_shape(0).empty())
+    return absl::InvalidArgumentError("its operand has no tokens");
   context.SetOutput(0, DType::kFloat32,
-                    {context.shape(0)[0], attributes.Int("heads", 1), attributes.Int("past", 1),
-                     attributes.Int("size", 1)});
+                    {context.pinned_shape(0)[0], attributes.Int("heads", 1),
+                     attributes.Int("past", 1), attributes.Int("size", 1)});
   return absl::OkStatus();
 }
 
@@ -46,17 +47,19 @@ absl::Status PagedAttentionRule(InferContext& context) {
   }
   const int64_t heads = context.attributes().Int("num_heads", 0);
   const int64_t kv_heads = context.attributes().Int("kv_heads", 0);
-  const int64_t tokens = context.shape(0)[0], width = context.shape(0)[2];
+  const int64_t tokens = context.pinned_shape(0)[0], width = context.pinned_shape(0)[2];
   if (heads <= 0 || kv_heads <= 0 || heads % kv_heads != 0 || width % heads != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "rows of ", width, " are not ", heads, " heads over ", kv_heads, " of keys and values"));
   }
-  const int64_t size_v = context.shape(2)[1] / kv_heads;
-  if (context.shape(1) != Shape{tokens, kv_heads * (width / heads)} ||
-      context.shape(2) != Shape{tokens, kv_heads * size_v} || context.shape(0)[1] != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "queries ", ShapeToString(context.shape(0)), ", keys ", ShapeToString(context.shape(1)),
-        " and values ", ShapeToString(context.shape(2)), " do not fit"));
+  const int64_t size_v = context.pinned_shape(2)[1] / kv_heads;
+  if (context.pinned_shape(1) != Shape{tokens, kv_heads * (width / heads)} ||
+      context.pinned_shape(2) != Shape{tokens, kv_heads * size_v} ||
+      context.pinned_shape(0)[1] != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("queries ", ShapeToString(context.pinned_shape(0)), ", keys ",
+                     ShapeToString(context.pinned_shape(1)), " and values ",
+                     ShapeToString(context.pinned_shape(2)), " do not fit"));
   }
   RETURN_IF_ERROR(CheckSinks(context, PagedAttentionOp::kSinks, heads));
   constexpr auto kMost = static_cast<int64_t>(CacheDType::kInt8);
@@ -78,12 +81,12 @@ absl::Status PagedCrossAttentionRule(InferContext& context) {
   const int64_t heads = context.attributes().Int("num_heads", 0);
   const int64_t kv_heads = context.attributes().Int("kv_heads", 0);
   const int64_t size_v = context.attributes().Int("v_size", 0);
-  const int64_t tokens = context.shape(0)[0], width = context.shape(0)[2];
+  const int64_t tokens = context.pinned_shape(0)[0], width = context.pinned_shape(0)[2];
   if (heads <= 0 || kv_heads <= 0 || heads % kv_heads != 0 || width % heads != 0 || size_v <= 0 ||
-      context.shape(0)[1] != 1) {
-    return absl::InvalidArgumentError(absl::StrCat("queries ", ShapeToString(context.shape(0)),
-                                                   " are not ", heads, " heads over ", kv_heads,
-                                                   " of keys and values"));
+      context.pinned_shape(0)[1] != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("queries ", ShapeToString(context.pinned_shape(0)), " are not ", heads,
+                     " heads over ", kv_heads, " of keys and values"));
   }
   context.SetOutput(0, DType::kFloat32, {tokens, 1, heads * size_v});
   return absl::OkStatus();

@@ -64,7 +64,7 @@ absl::Status CheckTable(const InferContext& context, const RelativeDims& dims, s
   if (!context.has_input(table)) return absl::OkStatus();
   RETURN_IF_ERROR(CheckType(context, table, TypeBit(DType::kFloat32)));
   RETURN_IF_ERROR(CheckType(context, table + 1, TypeBit(DType::kInt64)));
-  const Shape &shape = context.shape(table), &places = context.shape(table + 1);
+  const Shape &shape = context.pinned_shape(table), &places = context.pinned_shape(table + 1);
   if (shape.size() != 3 || shape[0] != dims.heads || shape[1] != dims.size || shape[2] < 1) {
     return absl::InvalidArgumentError(absl::StrCat("the table ", ShapeToString(shape),
                                                    " is not one of ", dims.heads, " heads of ",
@@ -83,17 +83,17 @@ absl::Status CheckMasks(const InferContext& context, const RelativeDims& dims) {
     if (dims.packed) {
       RETURN_IF_ERROR(CheckType(context, mask, TypeBit(DType::kFloat32)));
       const int64_t rows = mask == In::kMask ? dims.length : dims.queries;
-      if (context.shape(mask) == Shape{rows}) continue;
+      if (context.pinned_shape(mask) == Shape{rows}) continue;
       return absl::InvalidArgumentError(
-          absl::StrCat("the mask ", ShapeToString(context.shape(mask)), " is not one value for ",
-                       rows, mask == In::kMask ? " tokens" : " queries"));
+          absl::StrCat("the mask ", ShapeToString(context.pinned_shape(mask)),
+                       " is not one value for ", rows, mask == In::kMask ? " tokens" : " queries"));
     }
     if (mask == In::kQueryMask) {
       return absl::InvalidArgumentError("rows of one length have one mask");
     }
     RETURN_IF_ERROR(CheckType(context, mask, TypeBit(DType::kFloat32) | kBools));
     const Shape scores = {dims.batch, dims.heads, dims.length, dims.length};
-    ASSIGN_OR_RETURN(const Shape broadcast, BroadcastShapes(scores, context.shape(mask)));
+    ASSIGN_OR_RETURN(const Shape broadcast, BroadcastShapes(scores, context.pinned_shape(mask)));
     if (broadcast != scores) {
       return absl::InvalidArgumentError(
           absl::StrCat("the mask does not broadcast to ", ShapeToString(scores)));
@@ -106,13 +106,13 @@ absl::Status CheckPlaces(const InferContext& context, const RelativeDims& dims) 
   if (!context.has_input(In::kPlaces)) return absl::OkStatus();
   if (!dims.packed) return absl::InvalidArgumentError("places of queries without segments");
   RETURN_IF_ERROR(CheckType(context, In::kPlaces, TypeBit(DType::kInt64)));
-  const int64_t segments = context.shape(In::kSegments)[0] - 1;
-  if (context.shape(In::kPlaces) == Shape{segments} && dims.queries == segments) {
+  const int64_t segments = context.pinned_shape(In::kSegments)[0] - 1;
+  if (context.pinned_shape(In::kPlaces) == Shape{segments} && dims.queries == segments) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("places ", ShapeToString(context.shape(In::kPlaces)), " and ", dims.queries,
-                   " queries are not one for each of ", segments, " segments"));
+      absl::StrCat("places ", ShapeToString(context.pinned_shape(In::kPlaces)), " and ",
+                   dims.queries, " queries are not one for each of ", segments, " segments"));
 }
 
 // Adds what the vectors of `rows` find in the table of input `table`: query i, the first of which
@@ -155,18 +155,19 @@ void AddSegmentMasks(const KernelContext& context, const AttentionProblem& p, in
 
 absl::Status RelativeAttentionRule(InferContext& context) {
   for (const size_t i : {0, 1, 2}) RETURN_IF_ERROR(CheckType(context, i, TypeBit(DType::kFloat32)));
-  ASSIGN_OR_RETURN(
-      const RelativeDims dims,
-      RelativeDimsOf(context.node(), [&](size_t i) -> const Shape& { return context.shape(i); }));
+  ASSIGN_OR_RETURN(const RelativeDims dims,
+                   RelativeDimsOf(context.node(), [&](size_t i) -> const Shape& {
+                     return context.pinned_shape(i);
+                   }));
   RETURN_IF_ERROR(CheckMasks(context, dims));
   for (const size_t table : {In::kQueryTable, In::kKeyTable}) {
     RETURN_IF_ERROR(CheckTable(context, dims, table));
   }
   if (dims.packed) RETURN_IF_ERROR(CheckSegments(context, In::kSegments));
   RETURN_IF_ERROR(CheckPlaces(context, dims));
-  Shape out = context.shape(0);
-  out.back() = context.shape(2).back();
-  context.SetOutput(0, DType::kFloat32, std::move(out));
+  Shape out = context.pinned_shape(0);
+  out.back() = context.pinned_shape(2).back();
+  context.SetOutput(0, DType::kFloat32, SizesOf(out));
   return absl::OkStatus();
 }
 

@@ -175,26 +175,28 @@ absl::Status CheckSegments(const InferContext& context, size_t input) {
   if (!context.has_input(input)) return absl::InvalidArgumentError("the segments are left out");
   RETURN_IF_ERROR(CheckType(context, input, TypeBit(DType::kInt32)));
   RETURN_IF_ERROR(CheckRank(context, input, 1));
-  if (context.shape(input)[0] < 1) return absl::InvalidArgumentError("the segments have no end");
+  if (context.pinned_shape(input)[0] < 1)
+    return absl::InvalidArgumentError("the segments have no end");
   return absl::OkStatus();
 }
 
 absl::Status SegmentAttentionRule(InferContext& context) {
   RETURN_IF_ERROR(CheckAttentionInputs(context));
   ASSIGN_OR_RETURN(const SegmentAttentionDims dims,
-                   SegmentAttentionDimsOf(
-                       context.node(), [&](size_t i) -> const Shape& { return context.shape(i); }));
+                   SegmentAttentionDimsOf(context.node(), [&](size_t i) -> const Shape& {
+                     return context.pinned_shape(i);
+                   }));
   if (context.has_input(kMask)) {
     RETURN_IF_ERROR(CheckType(context, kMask, TypeBit(DType::kFloat32) | kBools));
-    if (context.shape(kMask) != Shape{dims.tokens}) {
+    if (context.pinned_shape(kMask) != Shape{dims.tokens}) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the mask ", ShapeToString(context.shape(kMask)), " is not one value for ",
-                       dims.tokens, " tokens"));
+          absl::StrCat("the mask ", ShapeToString(context.pinned_shape(kMask)),
+                       " is not one value for ", dims.tokens, " tokens"));
     }
   }
   if (context.has_input(kBias)) {
     RETURN_IF_ERROR(CheckType(context, kBias, TypeBit(DType::kFloat32)));
-    const Shape& bias = context.shape(kBias);
+    const Shape& bias = context.pinned_shape(kBias);
     if (bias.size() != 3 || (bias[0] != 1 && bias[0] != dims.heads) || bias[1] != bias[2] ||
         bias[1] < 1) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -203,11 +205,11 @@ absl::Status SegmentAttentionRule(InferContext& context) {
   }
   RETURN_IF_ERROR(CheckSegments(context, kSegments));
   if (context.has_input(kPlaces)) {
-    const int64_t segments = context.shape(kSegments)[0] - 1;
+    const int64_t segments = context.pinned_shape(kSegments)[0] - 1;
     RETURN_IF_ERROR(CheckType(context, kPlaces, TypeBit(DType::kInt64)));
-    if (context.shape(kPlaces) != Shape{segments} || dims.rows != segments) {
+    if (context.pinned_shape(kPlaces) != Shape{segments} || dims.rows != segments) {
       return absl::InvalidArgumentError(
-          absl::StrCat("places ", ShapeToString(context.shape(kPlaces)), " and ", dims.rows,
+          absl::StrCat("places ", ShapeToString(context.pinned_shape(kPlaces)), " and ", dims.rows,
                        " queries are not one for each of ", segments, " segments"));
     }
   }
@@ -264,9 +266,9 @@ absl::Status SegmentReduceRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, IsMove(reduction) ? kAnyType : kNumbers));
   RETURN_IF_ERROR(CheckHasRows(context, 0));
   RETURN_IF_ERROR(CheckSegments(context, 1));
-  Shape shape = context.shape(0);
-  shape[0] = context.shape(1)[0] - 1;
-  context.SetOutput(0, context.dtype(0), std::move(shape));
+  Shape shape = context.pinned_shape(0);
+  shape[0] = context.pinned_shape(1)[0] - 1;
+  context.SetOutput(0, context.dtype(0), SizesOf(shape));
   return absl::OkStatus();
 }
 
@@ -296,13 +298,13 @@ absl::Status SegmentSpreadRule(InferContext& context) {
   RETURN_IF_ERROR(CheckHasRows(context, 0));
   RETURN_IF_ERROR(CheckSegments(context, 1));
   RETURN_IF_ERROR(CheckHasRows(context, 2));
-  if (context.shape(0)[0] != context.shape(1)[0] - 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(context.shape(0)[0], " rows for ", context.shape(1)[0] - 1, " segments"));
+  if (context.pinned_shape(0)[0] != context.pinned_shape(1)[0] - 1) {
+    return absl::InvalidArgumentError(absl::StrCat(context.pinned_shape(0)[0], " rows for ",
+                                                   context.pinned_shape(1)[0] - 1, " segments"));
   }
-  Shape shape = context.shape(0);
-  shape[0] = context.shape(2)[0];
-  context.SetOutput(0, context.dtype(0), std::move(shape));
+  Shape shape = context.pinned_shape(0);
+  shape[0] = context.pinned_shape(2)[0];
+  context.SetOutput(0, context.dtype(0), SizesOf(shape));
   return absl::OkStatus();
 }
 
@@ -359,9 +361,9 @@ absl::Status SegmentPlaceRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kNumbers));
   RETURN_IF_ERROR(CheckHasRows(context, 0));
   RETURN_IF_ERROR(CheckSegments(context, 1));
-  Shape shape = context.shape(0);
-  shape[0] = context.shape(1)[0] - 1;
-  context.SetOutput(0, DType::kInt64, std::move(shape));
+  Shape shape = context.pinned_shape(0);
+  shape[0] = context.pinned_shape(1)[0] - 1;
+  context.SetOutput(0, DType::kInt64, SizesOf(shape));
   return absl::OkStatus();
 }
 
@@ -390,13 +392,13 @@ absl::Status SegmentPickRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt64)));
   RETURN_IF_ERROR(CheckHasRows(context, 1));
   RETURN_IF_ERROR(CheckSegments(context, 2));
-  Shape shape = context.shape(1);
-  if (shape[0] != context.shape(2)[0] - 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("places of ", shape[0], " rows for ", context.shape(2)[0] - 1, " segments"));
+  Shape shape = context.pinned_shape(1);
+  if (shape[0] != context.pinned_shape(2)[0] - 1) {
+    return absl::InvalidArgumentError(absl::StrCat("places of ", shape[0], " rows for ",
+                                                   context.pinned_shape(2)[0] - 1, " segments"));
   }
-  shape.insert(shape.end(), context.shape(0).begin() + 1, context.shape(0).end());
-  context.SetOutput(0, context.dtype(0), std::move(shape));
+  shape.insert(shape.end(), context.pinned_shape(0).begin() + 1, context.pinned_shape(0).end());
+  context.SetOutput(0, context.dtype(0), SizesOf(shape));
   return absl::OkStatus();
 }
 

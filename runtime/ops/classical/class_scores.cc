@@ -259,13 +259,13 @@ ScoreRules ScoreRules::From(const Attributes& attributes) {
 absl::Status ClassScoresRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32) | TypeBit(DType::kFloat64)));
   const ScoreRules rules = ScoreRules::From(context.attributes());
-  const Shape& shape = context.shape(0);
+  const SizeList& shape = context.shape(0);
   const size_t rank = context.dtype(0) == DType::kFloat64 ? 3 : 2;
   if (shape.size() != rank) {
     return absl::InvalidArgumentError(
         absl::StrCat("input 0 has the shape ", ShapeToString(shape), ", expected ", rank, " dims"));
   }
-  const int64_t classes = shape.back();
+  const int64_t classes = shape.back().Pinned();
   const int64_t expected = rules.rule == ScoreRule::kOneLine    ? 1
                            : rules.rule == ScoreRule::kTwoTrees ? 2
                                                                 : std::max<int64_t>(1, classes);

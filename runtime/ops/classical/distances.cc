@@ -16,7 +16,7 @@ absl::Status DistancesRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32) | TypeBit(DType::kFloat64)));
   RETURN_IF_ERROR(CheckSameType(context, 0, 1));
   for (const size_t i : {0, 1}) RETURN_IF_ERROR(CheckRank(context, i, 2));
-  const int64_t columns = context.shape(0)[1], vectors = context.shape(1)[0];
+  const Size columns = context.shape(0)[1], vectors = context.shape(1)[0];
   if (columns != vectors && columns != 1 && vectors != 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("rows of ", columns, " columns beside vectors of ", vectors));

@@ -127,17 +127,18 @@ absl::Status TreeEnsembleRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kUInt8)));
   RETURN_IF_ERROR(CheckRank(context, 0, 2));
   const ForestShape shape = ForestShape::From(context.attributes());
-  if (context.shape(0)[1] < shape.features) {
+  if (context.pinned_shape(0)[1] < shape.features) {
     return absl::InvalidArgumentError(absl::StrCat("the trees ask for column ", shape.features - 1,
-                                                   " of input 0, which has ", context.shape(0)[1],
-                                                   " columns"));
+                                                   " of input 0, which has ",
+                                                   context.pinned_shape(0)[1], " columns"));
   }
   const ForestLayout layout(shape, context.dtype(0) == DType::kFloat64);
-  if (NumElements(context.shape(1)) != layout.bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("the forest has ", NumElements(context.shape(1)),
+  if (NumElements(context.pinned_shape(1)) != layout.bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the forest has ",
+                                                   NumElements(context.pinned_shape(1)),
                                                    " bytes, expected ", layout.bytes));
   }
-  context.SetOutput(0, DType::kFloat64, {context.shape(0)[0], shape.chunks, shape.targets});
+  context.SetOutput(0, DType::kFloat64, {context.pinned_shape(0)[0], shape.chunks, shape.targets});
   return absl::OkStatus();
 }
 

@@ -72,7 +72,7 @@ int SetOutput(reprise_op_call* call, int32_t index, int32_t dtype, int32_t rank,
   if (!is_output || !type.ok() || rank < 0 || rank > kMostDims || !has_dims) {
     return Fail(call, "sets an output that is none, or to a type that is none");
   }
-  Shape shape;
+  SizeList shape;
   for (int32_t d = 0; d < rank; ++d) {
     if (dims[d] < 0) return Fail(call, "sets an output to a shape with a negative dim");
     shape.push_back(dims[d]);
@@ -110,7 +110,7 @@ absl::Status RunShape(const reprise_op& op, InferContext& context) {
   Tensors inputs;
   for (size_t i = 0; i < context.num_inputs(); ++i) {
     const Tensor* known = context.constant(i);
-    inputs.push_back(context.has_input(i) ? TensorOf(context.dtype(i), context.shape(i),
+    inputs.push_back(context.has_input(i) ? TensorOf(context.dtype(i), context.pinned_shape(i),
                                                      known == nullptr ? nullptr : known->data())
                                           : reprise_tensor{});
   }

@@ -171,7 +171,7 @@ absl::Status ModKernel(const KernelContext& context) {
 absl::Status PowRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kNumbers));
   RETURN_IF_ERROR(CheckType(context, 1, kNumbers));
-  ASSIGN_OR_RETURN(Shape shape, BroadcastInputs(context));
+  ASSIGN_OR_RETURN(SizeList shape, BroadcastInputs(context));
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
 }

@@ -94,7 +94,7 @@ absl::Status RandomRule(InferContext& context) {
     return absl::InvalidArgumentError("attribute 'shape' is missing");
   }
   ASSIGN_OR_RETURN(const DType dtype, ResultType(context.node(), DType::kFloat32, kFloats));
-  context.SetOutput(0, dtype, Shape(shape.begin(), shape.end()));
+  context.SetOutput(0, dtype, SizeList(shape.begin(), shape.end()));
   return absl::OkStatus();
 }
 

@@ -16,7 +16,7 @@ namespace reprise::ops {
 absl::Status WhereRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kBools));
   RETURN_IF_ERROR(CheckSameType(context, 1, 2));
-  ASSIGN_OR_RETURN(Shape shape, BroadcastInputs(context));
+  ASSIGN_OR_RETURN(SizeList shape, BroadcastInputs(context));
   context.SetOutput(0, context.dtype(1), std::move(shape));
   return absl::OkStatus();
 }

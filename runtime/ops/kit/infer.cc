@@ -52,8 +52,8 @@ absl::Status CheckRange(absl::string_view what, int64_t value, int64_t low, int6
       absl::StrCat(what, " is ", value, ", outside [", low, ", ", high, "]"));
 }
 
-absl::StatusOr<Shape> BroadcastInputs(const InferContext& context) {
-  Shape shape = context.shape(0);
+absl::StatusOr<SizeList> BroadcastInputs(const InferContext& context) {
+  SizeList shape = context.shape(0);
   for (size_t i = 1; i < context.num_inputs(); ++i) {
     if (!context.has_input(i)) continue;
     ASSIGN_OR_RETURN(shape, BroadcastShapes(shape, context.shape(i)));
@@ -69,7 +69,7 @@ absl::Status BroadcastRule(InferContext& context, uint32_t types, DType result) 
     }
     RETURN_IF_ERROR(CheckSameType(context, 0, i));
   }
-  ASSIGN_OR_RETURN(Shape shape, BroadcastInputs(context));
+  ASSIGN_OR_RETURN(SizeList shape, BroadcastInputs(context));
   context.SetOutput(0, result, std::move(shape));
   return absl::OkStatus();
 }

@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<int64_t>> NormalizeAxes(absl::Span<const int64_t> axe
 absl::Status CheckRange(absl::string_view what, int64_t value, int64_t low, int64_t high);
 
 // The broadcast of all inputs' shapes.
-absl::StatusOr<Shape> BroadcastInputs(const InferContext& context);
+absl::StatusOr<SizeList> BroadcastInputs(const InferContext& context);
 
 // Output 0 is like input 0, which is of one of `types`.
 template <uint32_t types>

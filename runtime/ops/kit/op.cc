@@ -12,6 +12,7 @@
 #include "runtime/base/work_watch.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/rank_error.h"
+#include "runtime/ops/kit/element_bits.h"
 #include "runtime/ops/kit/host_op.h"
 
 namespace reprise {
@@ -77,8 +78,8 @@ absl::StatusOr<std::vector<InferContext::Output>> RunRule(
       return absl::UnimplementedError(absl::StrCat("output ", i, " has ", output.shape.size(),
                                                    " dims, at most ", kMaxRank, " are supported"));
     }
-    ASSIGN_OR_RETURN(const int64_t elements, CheckedNumElements(output.shape));
-    if (elements > INT64_MAX / 8) {
+    ASSIGN_OR_RETURN(const Size elements, CheckedNumElements(output.shape));
+    if (elements.hint() > INT64_MAX / 8) {
       return absl::ResourceExhaustedError(
           absl::StrCat("output shape ", ShapeToString(output.shape), " overflows"));
     }
@@ -126,7 +127,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
   std::vector<TensorView> views(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].has_value()) continue;
-    infer_inputs[i] = {inputs[i]->dtype(), inputs[i]->shape(), &*inputs[i]};
+    infer_inputs[i] = {inputs[i]->dtype(), SizesOf(inputs[i]->shape()), &*inputs[i]};
     views[i] = inputs[i]->view();
   }
   auto shapes = RunRule(node, infer_inputs);
@@ -135,11 +136,12 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
   std::vector<Tensor> results;
   std::vector<MutableTensorView> outputs;
   for (const InferContext::Output& output : *shapes) {
-    const int64_t bytes = NumElements(output.shape) * DTypeSize(output.dtype);
+    Shape shape = HintsOf(output.shape);
+    const int64_t bytes = NumElements(shape) * DTypeSize(output.dtype);
     if (bytes > max_bytes) {
-      return Annotate(absl::ResourceExhaustedError(absl::StrCat(
-                          "its result ", DTypeName(output.dtype), ShapeToString(output.shape),
-                          " takes ", bytes, " bytes, the limit is ", max_bytes)),
+      return Annotate(absl::ResourceExhaustedError(
+                          absl::StrCat("its result ", DTypeName(output.dtype), ShapeToString(shape),
+                                       " takes ", bytes, " bytes, the limit is ", max_bytes)),
                       node, infer_inputs);
     }
     if (output.dtype == DType::kUndefined) {
@@ -148,8 +150,8 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
       continue;
     }
     std::shared_ptr<void> data = MakeSharedBytes(bytes);
-    outputs.push_back({output.dtype, output.shape, data.get()});
-    results.emplace_back(output.dtype, output.shape, std::move(data));
+    outputs.push_back({output.dtype, shape, data.get()});
+    results.emplace_back(output.dtype, std::move(shape), std::move(data));
   }
   if (MakesNothing(outputs)) return results;
   FirstDataError errors;
@@ -165,6 +167,35 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
 InferContext::InferContext(const Node& node, absl::Span<const Input> inputs)
     : node_(node), inputs_(inputs), outputs_(node.outputs.size()) {}
 
+const Shape& InferContext::pinned_shape(size_t i) const {
+  pinned_shapes_.resize(inputs_.size());
+  if (pinned_shapes_[i] == nullptr) {
+    auto shape = std::make_unique<Shape>();
+    for (const Size size : inputs_[i].shape) shape->push_back(size.Pinned());
+    pinned_shapes_[i] = std::move(shape);
+  }
+  return *pinned_shapes_[i];
+}
+
+const Tensor* InferContext::constant(size_t i) const {
+  if (!has_input(i)) return nullptr;
+  if (inputs_[i].constant != nullptr || inputs_[i].elements == nullptr) return inputs_[i].constant;
+  pinned_values_.resize(inputs_.size());
+  if (pinned_values_[i] == nullptr) {
+    pinned_values_[i] = std::make_unique<Tensor>(
+        TensorOfElements(dtype(i), pinned_shape(i), PinnedAll(*inputs_[i].elements)));
+  }
+  return pinned_values_[i].get();
+}
+
+absl::StatusOr<std::vector<Size>> InferContext::RequireSizes(size_t i) const {
+  if (has_input(i) && inputs_[i].elements != nullptr && IsInteger(dtype(i))) {
+    return *inputs_[i].elements;
+  }
+  ASSIGN_OR_RETURN(const std::vector<int64_t> numbers, RequireInt64s(i));
+  return std::vector<Size>(numbers.begin(), numbers.end());
+}
+
 absl::StatusOr<std::vector<int64_t>> InferContext::RequireInt64s(size_t i) const {
   if (!has_input(i)) return absl::InvalidArgumentError(absl::StrCat("input ", i, " is left out"));
   if (constant(i) == nullptr) {
@@ -174,7 +205,7 @@ absl::StatusOr<std::vector<int64_t>> InferContext::RequireInt64s(size_t i) const
   return constant(i)->ToInt64s();
 }
 
-void InferContext::SetOutput(size_t i, DType dtype, Shape shape) {
+void InferContext::SetOutput(size_t i, DType dtype, SizeList shape) {
   if (i < outputs_.size()) outputs_[i] = {dtype, std::move(shape)};
 }
 
@@ -189,6 +220,13 @@ const OpRow* FindOp(absl::string_view name) {
   return it == index->end() ? FindRegisteredOp(name) : it->second;
 }
 
+absl::StatusOr<std::vector<InferContext::Output>> InferOutputs(
+    const Node& node, absl::Span<const InferContext::Input> inputs) {
+  auto outputs = RunRule(node, inputs);
+  if (!outputs.ok()) return Annotate(outputs.status(), node, inputs);
+  return outputs;
+}
+
 absl::Status InferNode(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   std::vector<InferContext::Input> inputs;
@@ -201,15 +239,14 @@ absl::Status InferNode(Graph& graph, NodeId id) {
       return absl::InternalError(absl::StrCat(NodeLabel(node), ": the shape of its input '",
                                               value.name, "' is not known yet"));
     }
-    item = {value.dtype, *value.shape, graph.ConstantOf(input)};
+    item = {value.dtype, SizesOf(*value.shape), graph.ConstantOf(input)};
   }
-  auto outputs = RunRule(node, inputs);
-  if (!outputs.ok()) return Annotate(outputs.status(), node, inputs);
+  ASSIGN_OR_RETURN(const std::vector<InferContext::Output> outputs, InferOutputs(node, inputs));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNone) continue;
     Value& value = graph.value(node.outputs[i]);
-    value.dtype = (*outputs)[i].dtype;
-    value.shape = std::move((*outputs)[i].shape);
+    value.dtype = outputs[i].dtype;
+    value.shape = HintsOf(outputs[i].shape);
   }
   return absl::OkStatus();
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -19,16 +20,23 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "runtime/graph/node.h"
+#include "runtime/shapes/size.h"
 
 namespace reprise {
 
-// The operands that a shape rule sees and the results that it sets. All shapes are constant.
+// The operands that a shape rule sees and the results that it sets.
+//
+// Rules are written once, over sizes: at a capture all of these are constants; when a model is read
+// (passes/read), they may say where they come from, and what a rule asks of them becomes a guard
+// (shapes/size.h).
 class InferContext {
  public:
   struct Input {
     DType dtype = DType::kUndefined;  // kUndefined: left out
-    Shape shape;
+    SizeList shape;
     const Tensor* constant = nullptr;  // set when the value is known
+    // Set when the value is known by its sizes: integers, one an element.
+    const std::vector<Size>* elements = nullptr;
   };
   InferContext(const Node& node, absl::Span<const Input> inputs);
 
@@ -40,17 +48,23 @@ class InferContext {
     return i < inputs_.size() && inputs_[i].dtype != DType::kUndefined;
   }
   DType dtype(size_t i) const { return inputs_[i].dtype; }
-  const Shape& shape(size_t i) const { return inputs_[i].shape; }
+  const SizeList& shape(size_t i) const { return inputs_[i].shape; }
+  // The shape as numbers, for rules of ops that capture alone makes, or that decide by code of
+  // others: each size is pinned (Size::Pinned).
+  const Shape& pinned_shape(size_t i) const;
   int64_t rank(size_t i) const { return static_cast<int64_t>(inputs_[i].shape.size()); }
-  const Tensor* constant(size_t i) const { return has_input(i) ? inputs_[i].constant : nullptr; }
+  // The value, or nullptr where it is not known. One that is known by its sizes is pinned.
+  const Tensor* constant(size_t i) const;
 
   // The integers of input `i`. FAILED_PRECONDITION, "depends on data", when they are not known yet.
+  absl::StatusOr<std::vector<Size>> RequireSizes(size_t i) const;
+  // The same, each pinned: axes, and other numbers that are no sizes.
   absl::StatusOr<std::vector<int64_t>> RequireInt64s(size_t i) const;
 
-  void SetOutput(size_t i, DType dtype, Shape shape);
+  void SetOutput(size_t i, DType dtype, SizeList shape);
   struct Output {
     DType dtype = DType::kUndefined;
-    Shape shape;
+    SizeList shape;
   };
   const std::vector<Output>& outputs() const { return outputs_; }
 
@@ -58,6 +72,9 @@ class InferContext {
   const Node& node_;
   absl::Span<const Input> inputs_;
   std::vector<Output> outputs_;
+  // By input, made when a rule asks.
+  mutable std::vector<std::unique_ptr<const Shape>> pinned_shapes_;
+  mutable std::vector<std::unique_ptr<const Tensor>> pinned_values_;
 };
 
 // Where a kernel reports data it cannot use, such as an index out of range. It then goes on with
@@ -131,6 +148,10 @@ absl::Span<const OpRow> AllOps();
 // Runs the shape rule of `node` in `graph`, whose inputs have known shapes; sets dtype and shape
 // of its results. Checks arity. Errors name the node, the op and the operands' types.
 absl::Status InferNode(Graph& graph, NodeId node);
+
+// The same for operands that are given, and maybe sizes with terms.
+absl::StatusOr<std::vector<InferContext::Output>> InferOutputs(
+    const Node& node, absl::Span<const InferContext::Input> inputs);
 
 // Runs the reference kernel over known tensors and returns the outputs. A data error becomes
 // INVALID_ARGUMENT. RESOURCE_EXHAUSTED, naming node, size and limit, before an output of more than

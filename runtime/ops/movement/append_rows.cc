@@ -12,20 +12,20 @@ absl::Status AppendRowsRule(InferContext& context) {
   RETURN_IF_ERROR(CheckSameType(context, 0, 1));
   RETURN_IF_ERROR(CheckType(context, 2, TypeBit(DType::kInt64)));
   RETURN_IF_ERROR(CheckRank(context, 0, 4));
-  const Shape& past = context.shape(0);
-  const Shape& rows = context.shape(1);
+  const SizeList& past = context.shape(0);
+  const SizeList& rows = context.shape(1);
   if (rows.size() != 4 || rows[0] != past[0] || rows[1] != past[1] || rows[3] != past[3]) {
     return absl::InvalidArgumentError(
         absl::StrCat("a cache ", ShapeToString(past), " does not take rows ", ShapeToString(rows)));
   }
-  if (context.shape(2) != Shape{past[0]}) {
+  if (context.shape(2) != SizeList{past[0]}) {
     return absl::InvalidArgumentError(absl::StrCat("where rows go has the shape ",
                                                    ShapeToString(context.shape(2)), ", not ",
-                                                   ShapeToString({past[0]})));
+                                                   ShapeToString(SizeList{past[0]})));
   }
-  ASSIGN_OR_RETURN(const std::vector<int64_t> wanted, context.RequireInt64s(3));
+  ASSIGN_OR_RETURN(const std::vector<Size> wanted, context.RequireSizes(3));
   if (wanted.size() != 1) return absl::InvalidArgumentError("the length is not one number");
-  const int64_t length = std::max(past[2], wanted[0]);
+  const Size length = std::max(past[2], wanted[0]);
   if (length < rows[2]) {
     return absl::InvalidArgumentError(
         absl::StrCat("a cache of ", length, " rows has no room for ", rows[2]));

@@ -183,11 +183,12 @@ absl::Status NonZeroKernel(const KernelContext& context) {
 absl::Status CompressRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 1, kBools));
   RETURN_IF_ERROR(CheckRank(context, 1, 1));
-  ASSIGN_OR_RETURN(const Items items, ItemsOf(context.node(), context.shape(0)));
+  ASSIGN_OR_RETURN(const Items items, ItemsOf(context.node(), context.pinned_shape(0)));
   if (context.constant(1) == nullptr) return DependsOnData(1);
   const auto kept =
       static_cast<int64_t>(KeptPositions(context.constant(1)->view(), items.count).size());
-  context.SetOutput(0, context.dtype(0), WithItems(context.node(), context.shape(0), kept));
+  context.SetOutput(0, context.dtype(0),
+                    SizesOf(WithItems(context.node(), context.pinned_shape(0), kept)));
   return absl::OkStatus();
 }
 
@@ -199,11 +200,12 @@ absl::Status CompressKernel(const KernelContext& context) {
 }
 
 absl::Status UniqueRule(InferContext& context) {
-  RETURN_IF_ERROR(ItemsOf(context.node(), context.shape(0)).status());
+  RETURN_IF_ERROR(ItemsOf(context.node(), context.pinned_shape(0)).status());
   if (context.constant(0) == nullptr) return DependsOnData(0);
   ASSIGN_OR_RETURN(const Groups groups, GroupItems(context.node(), context.constant(0)->view()));
   const auto count = static_cast<int64_t>(groups.first.size());
-  context.SetOutput(0, context.dtype(0), WithItems(context.node(), context.shape(0), count));
+  context.SetOutput(0, context.dtype(0),
+                    SizesOf(WithItems(context.node(), context.pinned_shape(0), count)));
   context.SetOutput(1, DType::kInt64, {count});
   context.SetOutput(2, DType::kInt64, {static_cast<int64_t>(groups.group_of.size())});
   context.SetOutput(3, DType::kInt64, {count});

@@ -35,8 +35,8 @@ std::vector<int64_t> CheckedIndices(const KernelContext& context, int i, F size_
 absl::Status GatherRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 1, kIndices));
   ASSIGN_OR_RETURN(const int64_t axis, AxisAttribute(context.node(), "axis", 0, context.rank(0)));
-  const Shape& data = context.shape(0);
-  Shape shape(data.begin(), data.begin() + axis);
+  const SizeList& data = context.shape(0);
+  SizeList shape(data.begin(), data.begin() + axis);
   shape.insert(shape.end(), context.shape(1).begin(), context.shape(1).end());
   shape.insert(shape.end(), data.begin() + axis + 1, data.end());
   context.SetOutput(0, context.dtype(0), std::move(shape));
@@ -124,12 +124,12 @@ absl::Status GatherElementsKernel(const KernelContext& context) {
 absl::Status GatherNDRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt64)));
   const int64_t batch = GatherNdOp::From(context.attributes()).batch_dims;
-  const Shape& data = context.shape(0);
-  const Shape& indices = context.shape(1);
+  const SizeList& data = context.shape(0);
+  const SizeList& indices = context.shape(1);
   if (indices.empty() || batch < 0 || batch >= context.rank(1) || batch > context.rank(0)) {
     return absl::InvalidArgumentError(absl::StrCat("batch_dims ", batch, " does not fit"));
   }
-  const int64_t depth = indices.back();
+  const int64_t depth = indices.back().Pinned();
   if (depth + batch > context.rank(0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("indices address ", depth + batch, " dims of ", context.rank(0)));
@@ -139,7 +139,7 @@ absl::Status GatherNDRule(InferContext& context) {
       return absl::InvalidArgumentError(absl::StrCat("batch dims differ in dim ", d));
     }
   }
-  Shape shape(indices.begin(), indices.end() - 1);
+  SizeList shape(indices.begin(), indices.end() - 1);
   shape.insert(shape.end(), data.begin() + batch + depth, data.end());
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
@@ -217,13 +217,13 @@ absl::Status ScatterNDRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt64)));
   RETURN_IF_ERROR(CheckSameType(context, 0, 2));
   RETURN_IF_ERROR(ReductionOf(context.node()).status());
-  const Shape& data = context.shape(0);
-  const Shape& indices = context.shape(1);
+  const SizeList& data = context.shape(0);
+  const SizeList& indices = context.shape(1);
   if (indices.empty() || indices.back() > context.rank(0)) {
     return absl::InvalidArgumentError("indices address more dims than the data has");
   }
-  Shape updates(indices.begin(), indices.end() - 1);
-  updates.insert(updates.end(), data.begin() + indices.back(), data.end());
+  SizeList updates(indices.begin(), indices.end() - 1);
+  updates.insert(updates.end(), data.begin() + indices.back().Pinned(), data.end());
   if (updates != context.shape(2)) {
     return absl::InvalidArgumentError(absl::StrCat("updates have the shape ",
                                                    ShapeToString(context.shape(2)), ", expected ",
@@ -260,16 +260,28 @@ absl::Status ScatterNDKernel(const KernelContext& context) {
 }
 
 absl::Status OneHotRule(InferContext& context) {
+  constexpr double kMostDepth = 1e15;
   RETURN_IF_ERROR(CheckType(context, 0, kNumbers));
-  const Tensor* depth_tensor = context.constant(1);
-  if (depth_tensor == nullptr) {
-    return absl::FailedPreconditionError("its output shape depends on data (input 1)");
+  Size depth;
+  if (IsInteger(context.dtype(1))) {
+    ASSIGN_OR_RETURN(const std::vector<Size> depths, context.RequireSizes(1));
+    if (depths.size() != 1) return absl::InvalidArgumentError("the depth is not a scalar");
+    depth = depths[0];
+  } else {
+    const Tensor* given = context.constant(1);
+    if (given == nullptr) {
+      return absl::FailedPreconditionError("its output shape depends on data (input 1)");
+    }
+    if (given->num_elements() != 1) {
+      return absl::InvalidArgumentError("the depth is not a scalar");
+    }
+    const double number = given->ToDoubles()[0];
+    if (!(number >= 0 && number < kMostDepth)) {
+      return absl::InvalidArgumentError(absl::StrCat("the depth is ", number));
+    }
+    depth = static_cast<int64_t>(number);
   }
-  if (depth_tensor->num_elements() != 1) {
-    return absl::InvalidArgumentError("the depth is not a scalar");
-  }
-  const double depth = depth_tensor->ToDoubles()[0];
-  if (!(depth >= 0 && depth < 1e15)) {
+  if (depth < 0 || depth >= static_cast<int64_t>(kMostDepth)) {
     return absl::InvalidArgumentError(absl::StrCat("the depth is ", depth));
   }
   if (NumElements(context.shape(2)) != 2) {
@@ -277,8 +289,8 @@ absl::Status OneHotRule(InferContext& context) {
   }
   ASSIGN_OR_RETURN(const int64_t axis,
                    AxisAttribute(context.node(), "axis", -1, context.rank(0) + 1));
-  Shape shape = context.shape(0);
-  shape.insert(shape.begin() + axis, static_cast<int64_t>(depth));
+  SizeList shape = context.shape(0);
+  shape.insert(shape.begin() + axis, depth);
   context.SetOutput(0, context.dtype(2), std::move(shape));
   return absl::OkStatus();
 }
@@ -324,7 +336,7 @@ absl::Status EmbeddingSumRule(InferContext& context) {
   if (context.num_inputs() % 2 != 0) {
     return absl::InvalidArgumentError("tables and ids do not come in pairs");
   }
-  Shape shape;
+  SizeList shape;
   for (size_t i = 0; i < context.num_inputs(); i += 2) {
     RETURN_IF_ERROR(CheckType(context, i, TypeBit(DType::kFloat32)));
     RETURN_IF_ERROR(CheckType(context, i + 1, kIndices));

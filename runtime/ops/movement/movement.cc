@@ -72,11 +72,13 @@ void TransposeTyped(const Shape& sizes, const Shape& strides, const T* in, T* ou
 }
 
 // The sizes of `count` parts of a dim; the last ones may be smaller.
-std::vector<int64_t> EvenParts(int64_t size, int64_t count) {
-  const int64_t part = (size + count - 1) / count;
-  std::vector<int64_t> parts;
-  for (int64_t i = 0; i < count; ++i)
-    parts.push_back(std::clamp<int64_t>(size - i * part, 0, part));
+template <typename Number>
+std::vector<Number> EvenParts(Number size, int64_t count) {
+  const Number part = (size + count - 1) / count;
+  std::vector<Number> parts;
+  for (int64_t i = 0; i < count; ++i) {
+    parts.push_back(std::clamp<Number>(size - i * part, 0, part));
+  }
   return parts;
 }
 
@@ -84,7 +86,7 @@ std::vector<int64_t> EvenParts(int64_t size, int64_t count) {
 
 absl::Status TransposeRule(InferContext& context) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> perm, Permutation(context.node(), context.rank(0)));
-  Shape shape;
+  SizeList shape;
   for (int64_t axis : perm) shape.push_back(context.shape(0)[axis]);
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
@@ -117,7 +119,7 @@ absl::Status TransposeKernel(const KernelContext& context) {
 
 absl::Status ConcatRule(InferContext& context) {
   ASSIGN_OR_RETURN(const int64_t axis, AxisAttribute(context.node(), "axis", 0, context.rank(0)));
-  Shape shape = context.shape(0);
+  SizeList shape = context.shape(0);
   for (size_t i = 1; i < context.num_inputs(); ++i) {
     RETURN_IF_ERROR(CheckSameType(context, 0, i));
     RETURN_IF_ERROR(CheckRank(context, i, context.rank(0)));
@@ -155,24 +157,26 @@ absl::Status ConcatKernel(const KernelContext& context) {
 
 absl::Status SplitRule(InferContext& context) {
   ASSIGN_OR_RETURN(const int64_t axis, AxisAttribute(context.node(), "axis", 0, context.rank(0)));
-  const int64_t size = context.shape(0)[axis];
+  const Size size = context.shape(0)[axis];
   const int64_t outputs = static_cast<int64_t>(context.num_outputs());
-  std::vector<int64_t> parts = EvenParts(size, outputs);
+  std::vector<Size> parts;
   if (context.has_input(1)) {
-    ASSIGN_OR_RETURN(parts, context.RequireInt64s(1));
+    ASSIGN_OR_RETURN(parts, context.RequireSizes(1));
+  } else {
+    parts = EvenParts(size, outputs);
   }
   if (static_cast<int64_t>(parts.size()) != outputs) {
     return absl::InvalidArgumentError(
         absl::StrCat("splits into ", parts.size(), " parts but has ", outputs, " outputs"));
   }
-  int64_t rest = size;
+  Size rest = size;
   for (int64_t i = 0; i < outputs; ++i) {
     if (parts[i] < 0 || parts[i] > rest) {
       return absl::InvalidArgumentError(
           absl::StrCat("the parts ", ShapeToString(parts), " do not add up to ", size));
     }
     rest -= parts[i];
-    Shape shape = context.shape(0);
+    SizeList shape = context.shape(0);
     shape[axis] = parts[i];
     context.SetOutput(i, context.dtype(0), std::move(shape));
   }
@@ -209,11 +213,11 @@ absl::Status SplitKernel(const KernelContext& context) {
 }
 
 absl::Status ExpandRule(InferContext& context) {
-  ASSIGN_OR_RETURN(const std::vector<int64_t> wanted, context.RequireInt64s(1));
-  for (int64_t size : wanted) {
+  ASSIGN_OR_RETURN(const std::vector<Size> wanted, context.RequireSizes(1));
+  for (const Size size : wanted) {
     if (size < 0) return absl::InvalidArgumentError(absl::StrCat("negative size ", size));
   }
-  ASSIGN_OR_RETURN(Shape shape, BroadcastShapes(context.shape(0), wanted));
+  ASSIGN_OR_RETURN(SizeList shape, BroadcastShapes(context.shape(0), wanted));
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
 }
@@ -228,14 +232,16 @@ absl::Status ExpandKernel(const KernelContext& context) {
 }
 
 absl::Status TileRule(InferContext& context) {
-  ASSIGN_OR_RETURN(const std::vector<int64_t> repeats, context.RequireInt64s(1));
-  Shape shape = context.shape(0);
+  ASSIGN_OR_RETURN(const std::vector<Size> repeats, context.RequireSizes(1));
+  SizeList shape = context.shape(0);
   if (repeats.size() != shape.size()) {
     return RankError(absl::StrCat(repeats.size(), " repeats for an input of rank ", shape.size()));
   }
   for (size_t d = 0; d < shape.size(); ++d) {
-    RETURN_IF_ERROR(CheckRange(absl::StrCat("repeat ", d), repeats[d], 0, INT64_MAX));
-    if (__builtin_mul_overflow(shape[d], repeats[d], &shape[d])) {
+    if (repeats[d] < 0) {
+      return CheckRange(absl::StrCat("repeat ", d), repeats[d].hint(), 0, INT64_MAX);
+    }
+    if (MultiplyOverflows(shape[d], repeats[d], &shape[d])) {
       return absl::ResourceExhaustedError(absl::StrCat("dim ", d, " overflows"));
     }
   }

@@ -155,8 +155,8 @@ absl::Status NonMaxSuppressionRule(InferContext& context) {
     RETURN_IF_ERROR(CheckType(context, i, TypeBit(DType::kFloat32)));
     RETURN_IF_ERROR(CheckRank(context, i, 3));
   }
-  const Shape& boxes = context.shape(0);
-  const Shape& scores = context.shape(1);
+  const SizeList& boxes = context.shape(0);
+  const SizeList& scores = context.shape(1);
   if (boxes[2] != 4 || boxes[0] != scores[0] || boxes[1] != scores[2]) {
     return absl::InvalidArgumentError(absl::StrCat("boxes ", ShapeToString(boxes), " and scores ",
                                                    ShapeToString(scores), " do not agree"));

@@ -51,7 +51,7 @@ void ForEachPair(const Shape& deep, int64_t block, bool depth_first, Move move) 
 absl::Status DepthToSpaceRule(InferContext& context) {
   ASSIGN_OR_RETURN(const int64_t block, BlockSize(context));
   RETURN_IF_ERROR(DepthFirst(context.attributes()).status());
-  const Shape& in = context.shape(0);
+  const SizeList& in = context.shape(0);
   if (in[1] % (block * block) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("a depth of ", in[1], " does not hold blocks of ", block * block));
@@ -76,7 +76,7 @@ absl::Status DepthToSpaceKernel(const KernelContext& context) {
 absl::Status SpaceToDepthRule(InferContext& context) {
   ASSIGN_OR_RETURN(const int64_t block, BlockSize(context));
   RETURN_IF_ERROR(DepthFirst(context.attributes()).status());
-  const Shape& in = context.shape(0);
+  const SizeList& in = context.shape(0);
   if (in[2] % block != 0 || in[3] % block != 0) {
     return absl::InvalidArgumentError(absl::StrCat("the last dims ", in[2], " and ", in[3],
                                                    " are no multiples of blocksize ", block));
@@ -108,7 +108,7 @@ absl::Status ReverseSequenceRule(InferContext& context) {
     return absl::InvalidArgumentError(absl::StrCat("batch_axis ", batch_axis, " and time_axis ",
                                                    time_axis, " are not the first two dims"));
   }
-  if (context.shape(1) != Shape{context.shape(0)[batch_axis]}) {
+  if (context.shape(1) != SizeList{context.shape(0)[batch_axis]}) {
     return absl::InvalidArgumentError(
         absl::StrCat("sequence_lens ", ShapeToString(context.shape(1)), " does not fit a batch of ",
                      context.shape(0)[batch_axis]));

@@ -11,9 +11,7 @@
 #include "runtime/ops/movement/reshape_op.h"
 
 namespace reprise::ops {
-namespace {
 
-// The dims that Shape reports: [start, end) clamped to the rank.
 std::pair<int64_t, int64_t> ShapeRange(const Node& node, int64_t rank) {
   int64_t start = node.attributes.Int("start", 0);
   int64_t end = node.attributes.Int("end", rank);
@@ -23,8 +21,6 @@ std::pair<int64_t, int64_t> ShapeRange(const Node& node, int64_t rank) {
   end = std::clamp<int64_t>(end, start, rank);
   return {start, end};
 }
-
-}  // namespace
 
 absl::Status ShapeRule(InferContext& context) {
   const auto [start, end] = ShapeRange(context.node(), context.rank(0));
@@ -51,19 +47,19 @@ absl::Status SizeKernel(const KernelContext& context) {
 
 absl::Status ReshapeRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt64)));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> wanted, context.RequireInt64s(1));
+  ASSIGN_OR_RETURN(const std::vector<Size> wanted, context.RequireSizes(1));
   const bool zero_is_zero = context.attributes().Int("allowzero", 0) != 0;
-  const Shape& from = context.shape(0);
-  const int64_t elements = NumElements(from);
+  const SizeList& from = context.shape(0);
+  const Size elements = NumElements(from);
   const auto disagree = [&] {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot give ", elements, " elements the shape ", ShapeToString(wanted)));
   };
-  Shape shape;
-  int64_t known = 1;
+  SizeList shape;
+  Size known = 1;
   int unknown = -1;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    int64_t size = wanted[i];
+    Size size = wanted[i];
     if (size == 0 && !zero_is_zero) {
       if (i >= from.size()) {
         return RankError(absl::StrCat("the shape ", ShapeToString(wanted), " copies dim ", i,
@@ -74,14 +70,14 @@ absl::Status ReshapeRule(InferContext& context) {
     if (size < -1 || (size == -1 && unknown >= 0)) return disagree();
     if (size == -1) {
       unknown = static_cast<int>(i);
-    } else if (__builtin_mul_overflow(known, size, &known)) {
+    } else if (MultiplyOverflows(known, size, &known)) {
       return disagree();
     }
     shape.push_back(size);
   }
   if (unknown >= 0) {
     if (known == 0 ? elements != 0 : elements % known != 0) return disagree();
-    shape[unknown] = known == 0 ? 0 : elements / known;
+    shape[unknown] = known == 0 ? Size(0) : elements / known;
   } else if (known != elements) {
     return disagree();
   }
@@ -90,7 +86,7 @@ absl::Status ReshapeRule(InferContext& context) {
 }
 
 absl::Status SqueezeRule(InferContext& context) {
-  const Shape& from = context.shape(0);
+  const SizeList& from = context.shape(0);
   std::vector<int64_t> axes;
   if (context.has_input(1)) {
     ASSIGN_OR_RETURN(axes, context.RequireInt64s(1));
@@ -106,7 +102,7 @@ absl::Status SqueezeRule(InferContext& context) {
       if (from[i] == 1) axes.push_back(static_cast<int64_t>(i));
     }
   }
-  Shape shape;
+  SizeList shape;
   for (size_t i = 0; i < from.size(); ++i) {
     if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) == axes.end()) {
       shape.push_back(from[i]);
@@ -120,7 +116,7 @@ absl::Status UnsqueezeRule(InferContext& context) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> raw, context.RequireInt64s(1));
   const int64_t rank = context.rank(0) + static_cast<int64_t>(raw.size());
   ASSIGN_OR_RETURN(const std::vector<int64_t> axes, NormalizeAxes(raw, rank));
-  Shape shape = context.shape(0);
+  SizeList shape = context.shape(0);
   for (int64_t axis : axes) shape.insert(shape.begin() + axis, 1);
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
@@ -131,15 +127,15 @@ absl::Status FlattenRule(InferContext& context) {
   if (axis != context.rank(0)) {  // The rank itself puts every dim on the left.
     ASSIGN_OR_RETURN(axis, NormalizeAxis(axis, context.rank(0)));
   }
-  const absl::Span<const int64_t> from = context.shape(0);
+  const absl::Span<const Size> from = context.shape(0);
   context.SetOutput(0, context.dtype(0),
                     {NumElements(from.first(axis)), NumElements(from.subspan(axis))});
   return absl::OkStatus();
 }
 
 absl::Status ConstantOfShapeRule(InferContext& context) {
-  ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, context.RequireInt64s(0));
-  for (int64_t size : sizes) {
+  ASSIGN_OR_RETURN(const std::vector<Size> sizes, context.RequireSizes(0));
+  for (const Size size : sizes) {
     if (size < 0) return absl::InvalidArgumentError(absl::StrCat("negative size ", size));
   }
   DType dtype = DType::kFloat32;
@@ -149,7 +145,7 @@ absl::Status ConstantOfShapeRule(InferContext& context) {
     }
     dtype = value->dtype();
   }
-  context.SetOutput(0, dtype, Shape(sizes.begin(), sizes.end()));
+  context.SetOutput(0, dtype, SizeList(sizes.begin(), sizes.end()));
   return absl::OkStatus();
 }
 
@@ -163,14 +159,53 @@ absl::Status ConstantOfShapeKernel(const KernelContext& context) {
   return absl::OkStatus();
 }
 
+namespace {
+
+constexpr double kMostCount = 1e15;
+
+absl::Status IntegerRange(InferContext& context) {
+  Size bounds[2];
+  for (size_t i = 0; i < 2; ++i) {
+    ASSIGN_OR_RETURN(const std::vector<Size> bound, context.RequireSizes(i));
+    bounds[i] = bound[0];
+  }
+  ASSIGN_OR_RETURN(const std::vector<int64_t> step, context.RequireInt64s(2));
+  if (step[0] == 0) return absl::InvalidArgumentError("the step is 0");
+  const bool up = step[0] > 0;
+  const int64_t stride = up ? step[0] : step[0] == INT64_MIN ? INT64_MAX : -step[0];
+  // As doubles, since the distance may overflow.
+  const double distance =
+      static_cast<double>(bounds[1].hint()) - static_cast<double>(bounds[0].hint());
+  if (const double count = (up ? distance : -distance) / static_cast<double>(stride);
+      !(count < kMostCount)) {
+    return absl::ResourceExhaustedError(absl::StrCat("a range of ", count, " elements"));
+  }
+  // A distance that int64 does not hold has a step that leaves few elements.
+  if (!(std::abs(distance) < 9e18)) {
+    const double count = std::ceil((up ? distance : -distance) / static_cast<double>(stride));
+    context.SetOutput(0, context.dtype(0), {static_cast<int64_t>(std::max(0.0, count))});
+    return absl::OkStatus();
+  }
+  const bool none = up ? bounds[1] <= bounds[0] : bounds[0] <= bounds[1];
+  const Size count =
+      none ? Size(0) : ((up ? bounds[1] - bounds[0] : bounds[0] - bounds[1]) - 1) / stride + 1;
+  context.SetOutput(0, context.dtype(0), {count});
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status RangeRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kNumbers));
-  double bounds[3];
   for (size_t i = 0; i < 3; ++i) {
     RETURN_IF_ERROR(CheckSameType(context, 0, i));
     if (NumElements(context.shape(i)) != 1) {
       return absl::InvalidArgumentError(absl::StrCat("input ", i, " is not a scalar"));
     }
+  }
+  if (IsInteger(context.dtype(0))) return IntegerRange(context);
+  double bounds[3];
+  for (size_t i = 0; i < 3; ++i) {
     if (context.constant(i) == nullptr) {
       return absl::FailedPreconditionError(
           absl::StrCat("its output shape depends on data (input ", i, ")"));
@@ -182,7 +217,7 @@ absl::Status RangeRule(InferContext& context) {
   }
   if (bounds[2] == 0) return absl::InvalidArgumentError("the step is 0");
   const double count = std::max(0.0, std::ceil((bounds[1] - bounds[0]) / bounds[2]));
-  if (!(count < 1e15)) {
+  if (!(count < kMostCount)) {
     return absl::ResourceExhaustedError(absl::StrCat("a range of ", count, " elements"));
   }
   context.SetOutput(0, context.dtype(0), {static_cast<int64_t>(count)});

@@ -9,6 +9,9 @@ namespace reprise::ops {
 Rule ShapeRule, SizeRule;
 Kernel ShapeKernel, SizeKernel;
 
+// The dims that a Shape reports of an operand of `rank`: [start, end).
+std::pair<int64_t, int64_t> ShapeRange(const Node& node, int64_t rank);
+
 Rule ReshapeRule, SqueezeRule, UnsqueezeRule, FlattenRule;
 
 Rule ConstantOfShapeRule, RangeRule, EyeLikeRule;

@@ -11,15 +11,13 @@
 namespace reprise::ops {
 namespace {
 
-struct SliceSpec {
-  Shape sizes;
-  Shape starts;
-  Shape steps;
-};
+template <typename Number>
+using ListOf = absl::InlinedVector<Number, 6>;
 
-absl::StatusOr<SliceSpec> ResolveSlice(const Shape& shape, const std::vector<int64_t>& starts,
-                                       const std::vector<int64_t>& ends, std::vector<int64_t> axes,
-                                       std::vector<int64_t> steps, bool has_axes, bool has_steps) {
+template <typename Number>
+absl::StatusOr<SliceSpec<Number>> ResolveSlice(
+    const ListOf<Number>& shape, const std::vector<Number>& starts, const std::vector<Number>& ends,
+    std::vector<int64_t> axes, std::vector<int64_t> steps, bool has_axes, bool has_steps) {
   if (!has_axes) {
     axes.resize(starts.size());
     std::iota(axes.begin(), axes.end(), 0);
@@ -32,48 +30,48 @@ absl::StatusOr<SliceSpec> ResolveSlice(const Shape& shape, const std::vector<int
                                                    steps.size(), " steps do not agree"));
   }
   const int64_t rank = static_cast<int64_t>(shape.size());
-  SliceSpec spec{shape, Shape(rank, 0), Shape(rank, 1)};
+  SliceSpec<Number> spec{shape, ListOf<Number>(rank, 0), Shape(rank, 1)};
   std::vector<bool> seen(rank, false);
   for (size_t i = 0; i < starts.size(); ++i) {
     ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(axes[i], rank));
     if (seen[axis]) return absl::InvalidArgumentError("an axis is listed twice");
     seen[axis] = true;
-    const int64_t size = shape[axis];
+    const Number size = shape[axis];
     const int64_t step = steps[i];
     if (step == 0) {
       return absl::InvalidArgumentError(absl::StrCat("step ", i, " is 0, it may be any other"));
     }
     // Clamped before the size is added, so that INT64_MIN and INT64_MAX mean "all the way".
-    const int64_t low = step > 0 ? 0 : -1;
-    const int64_t high = step > 0 ? size : size - 1;
-    const auto clamp = [&](int64_t at) {
-      at = std::clamp(at, -size - 1, size);
-      return std::clamp(at < 0 ? at + size : at, low, high);
+    const Number low = step > 0 ? 0 : -1;
+    const Number high = step > 0 ? size : size - 1;
+    const auto clamp = [&](Number at) {
+      at = std::clamp<Number>(at, -size - 1, size);
+      return std::clamp<Number>(at < 0 ? at + size : at, low, high);
     };
     // A start before the first element is the first, going down too (as ONNX and onnxruntime have
     // it).
-    const int64_t start = size == 0 ? clamp(starts[i]) : std::max<int64_t>(clamp(starts[i]), 0);
-    const int64_t end = clamp(ends[i]);
-    const int64_t distance = step > 0 ? end - start : start - end;
-    // A step longer than the distance takes one element; that also avoids -INT64_MIN.
-    const uint64_t stride =
-        step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
-    spec.sizes[axis] =
-        distance <= 0 ? 0
-                      : static_cast<int64_t>((static_cast<uint64_t>(distance) - 1) / stride + 1);
-    spec.starts[axis] = spec.sizes[axis] == 0 ? 0 : start;
-    spec.steps[axis] = spec.sizes[axis] <= 1 ? 1 : step;
+    Number start = clamp(starts[i]);
+    if (start < 0 && size != 0) start = 0;
+    const Number end = clamp(ends[i]);
+    const Number distance = step > 0 ? end - start : start - end;
+    // A step longer than the distance takes one element, and INT64_MIN has no magnitude.
+    const int64_t stride = step > 0 ? step : step == INT64_MIN ? INT64_MAX : -step;
+    spec.sizes[axis] = distance <= 0 ? Number(0) : (distance - 1) / stride + 1;
+    spec.starts[axis] = start;
+    spec.steps[axis] = step;
   }
   return spec;
 }
 
+template <typename Number>
 struct Pads {
-  std::vector<int64_t> begin;
-  std::vector<int64_t> end;
+  std::vector<Number> begin;
+  std::vector<Number> end;
 };
 
-absl::StatusOr<Pads> ResolvePads(int64_t rank, const std::vector<int64_t>& pads,
-                                 std::vector<int64_t> axes, bool has_axes) {
+template <typename Number>
+absl::StatusOr<Pads<Number>> ResolvePads(int64_t rank, const std::vector<Number>& pads,
+                                         std::vector<int64_t> axes, bool has_axes) {
   if (!has_axes) {
     axes.resize(rank);
     std::iota(axes.begin(), axes.end(), 0);
@@ -82,7 +80,7 @@ absl::StatusOr<Pads> ResolvePads(int64_t rank, const std::vector<int64_t>& pads,
     return absl::InvalidArgumentError(
         absl::StrCat(pads.size(), " pads for ", axes.size(), " axes"));
   }
-  Pads result{std::vector<int64_t>(rank, 0), std::vector<int64_t>(rank, 0)};
+  Pads<Number> result{std::vector<Number>(rank, 0), std::vector<Number>(rank, 0)};
   for (size_t i = 0; i < axes.size(); ++i) {
     ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(axes[i], rank));
     result.begin[axis] = pads[i];
@@ -107,15 +105,22 @@ int64_t PaddedDim::Source(absl::string_view mode, int64_t at) const {
   return first + (at < kept ? at : period - at);
 }
 
-absl::Status SliceRule(InferContext& context) {
-  std::vector<int64_t> arguments[4];
-  for (size_t i = 0; i < 4; ++i) {
-    if (i >= 2 && !context.has_input(i + 1)) continue;
-    ASSIGN_OR_RETURN(arguments[i], context.RequireInt64s(i + 1));
+absl::StatusOr<SliceSpec<Size>> ResolvedSlice(const InferContext& context) {
+  ASSIGN_OR_RETURN(const std::vector<Size> starts, context.RequireSizes(1));
+  ASSIGN_OR_RETURN(const std::vector<Size> ends, context.RequireSizes(2));
+  std::vector<int64_t> axes, steps;
+  if (context.has_input(3)) {
+    ASSIGN_OR_RETURN(axes, context.RequireInt64s(3));
   }
-  ASSIGN_OR_RETURN(SliceSpec spec,
-                   ResolveSlice(context.shape(0), arguments[0], arguments[1], arguments[2],
-                                arguments[3], context.has_input(3), context.has_input(4)));
+  if (context.has_input(4)) {
+    ASSIGN_OR_RETURN(steps, context.RequireInt64s(4));
+  }
+  return ResolveSlice<Size>(context.shape(0), starts, ends, std::move(axes), std::move(steps),
+                            context.has_input(3), context.has_input(4));
+}
+
+absl::Status SliceRule(InferContext& context) {
+  ASSIGN_OR_RETURN(SliceSpec<Size> spec, ResolvedSlice(context));
   context.SetOutput(0, context.dtype(0), std::move(spec.sizes));
   return absl::OkStatus();
 }
@@ -123,16 +128,16 @@ absl::Status SliceRule(InferContext& context) {
 absl::Status SliceKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[0];
   const MutableTensorView& out = context.outputs[0];
-  ASSIGN_OR_RETURN(
-      const SliceSpec spec,
-      ResolveSlice(in.shape, Int64sOf(context, 1), Int64sOf(context, 2), Int64sOf(context, 3),
-                   Int64sOf(context, 4), HasInput(context, 3), HasInput(context, 4)));
+  ASSIGN_OR_RETURN(const SliceSpec<int64_t> spec,
+                   ResolveSlice<int64_t>(in.shape, Int64sOf(context, 1), Int64sOf(context, 2),
+                                         Int64sOf(context, 3), Int64sOf(context, 4),
+                                         HasInput(context, 3), HasInput(context, 4)));
   if (out.num_elements() == 0) return absl::OkStatus();
   Shape strides = Strides(in.shape);
   int64_t offset = 0;
   for (size_t d = 0; d < strides.size(); ++d) {
     offset += spec.starts[d] * strides[d];
-    strides[d] *= spec.steps[d];
+    if (spec.sizes[d] > 1) strides[d] *= spec.steps[d];
   }
   DispatchSize(in.dtype, [&]<typename T>() {
     CopyStrided(spec.sizes, in.as<T>() + offset, strides, out.as<T>());
@@ -141,7 +146,7 @@ absl::Status SliceKernel(const KernelContext& context) {
 }
 
 absl::Status PadRule(InferContext& context) {
-  ASSIGN_OR_RETURN(const std::vector<int64_t> raw, context.RequireInt64s(1));
+  ASSIGN_OR_RETURN(const std::vector<Size> raw, context.RequireSizes(1));
   const bool has_axes = context.has_input(3);
   std::vector<int64_t> axes;
   if (has_axes) {
@@ -156,11 +161,11 @@ absl::Status PadRule(InferContext& context) {
   if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap") {
     return absl::InvalidArgumentError(absl::StrCat("unknown mode '", mode, "'"));
   }
-  ASSIGN_OR_RETURN(const Pads pads, ResolvePads(context.rank(0), raw, axes, has_axes));
-  Shape shape = context.shape(0);
+  ASSIGN_OR_RETURN(const Pads<Size> pads, ResolvePads<Size>(context.rank(0), raw, axes, has_axes));
+  SizeList shape = context.shape(0);
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (__builtin_add_overflow(shape[d], pads.begin[d], &shape[d]) ||
-        __builtin_add_overflow(shape[d], pads.end[d], &shape[d]) || shape[d] < 0) {
+    if (AddOverflows(shape[d], pads.begin[d], &shape[d]) ||
+        AddOverflows(shape[d], pads.end[d], &shape[d]) || shape[d] < 0) {
       return absl::InvalidArgumentError(absl::StrCat("pads of ", pads.begin[d], " and ",
                                                      pads.end[d], " do not fit dim ", d, " of ",
                                                      context.shape(0)[d]));
@@ -174,8 +179,9 @@ absl::Status PadKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[0];
   const MutableTensorView& out = context.outputs[0];
   const int64_t rank = static_cast<int64_t>(in.shape.size());
-  ASSIGN_OR_RETURN(const Pads pads, ResolvePads(rank, Int64sOf(context, 1), Int64sOf(context, 3),
-                                                HasInput(context, 3)));
+  ASSIGN_OR_RETURN(
+      const Pads<int64_t> pads,
+      ResolvePads<int64_t>(rank, Int64sOf(context, 1), Int64sOf(context, 3), HasInput(context, 3)));
   const std::string mode = context.node.attributes.String("mode", "constant");
   // For each dim and output position, the input offset it reads, or -1.
   std::vector<std::vector<int64_t>> sources(rank);

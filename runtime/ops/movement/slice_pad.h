@@ -9,6 +9,15 @@ namespace reprise::ops {
 Rule SliceRule, PadRule;
 Kernel SliceKernel, PadKernel;
 
+// Where a Slice takes what it takes. `Number`: int64_t in the kernel, Size in the rule.
+template <typename Number>
+struct SliceSpec {
+  absl::InlinedVector<Number, 6> sizes;
+  absl::InlinedVector<Number, 6> starts;
+  Shape steps;
+};
+absl::StatusOr<SliceSpec<Size>> ResolvedSlice(const InferContext& context);
+
 // A dim of `size` and what Pad adds at either end of it, or cuts off where that is negative.
 struct PaddedDim {
   int64_t size = 0, begin = 0, end = 0;

@@ -38,7 +38,7 @@ double Determinant(double* m, int64_t n) {
 
 absl::Status DetRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kFloats));
-  Shape shape = context.shape(0);
+  SizeList shape = context.shape(0);
   if (shape.size() < 2) {
     return RankError(absl::StrCat("an operand of rank ", shape.size(), " holds no matrices"));
   }

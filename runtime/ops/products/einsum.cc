@@ -20,11 +20,12 @@ constexpr int kMaxLabels = 96;
 constexpr int64_t kStepsOfProduct = 8;
 constexpr int64_t kProductsWatched = 1 << 14;
 
+template <typename Number>
 struct Equation {
   std::vector<std::vector<int>> operands;  // the labels of each operand's dims
   std::vector<int> output;
   std::vector<int> summed;
-  std::array<int64_t, kMaxLabels> sizes;
+  std::array<Number, kMaxLabels> sizes;
 };
 
 // The labels of one term, for an operand of `rank`; for the output, `rank` is -1 and the ellipsis
@@ -58,8 +59,8 @@ absl::StatusOr<std::vector<int>> ParseTerm(absl::string_view term, int64_t rank,
 }
 
 // `shape(i)` is the shape of operand i.
-template <typename F>
-absl::StatusOr<Equation> ParseEquation(const Node& node, size_t count, F shape) {
+template <typename Number, typename F>
+absl::StatusOr<Equation<Number>> ParseEquation(const Node& node, size_t count, F shape) {
   std::string text = node.attributes.String("equation", "");
   text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
   const size_t arrow = text.find("->");
@@ -69,20 +70,24 @@ absl::StatusOr<Equation> ParseEquation(const Node& node, size_t count, F shape) 
     return absl::InvalidArgumentError(
         absl::StrCat("equation '", text, "' has ", terms.size(), " terms for ", count, " inputs"));
   }
-  Equation equation;
+  Equation<Number> equation;
   equation.sizes.fill(-1);
   std::array<int, kMaxLabels> uses{};
   int64_t ellipsis = 0;
   for (size_t i = 0; i < count; ++i) {
-    const Shape& dims = shape(i);
+    const auto& dims = shape(i);
     ASSIGN_OR_RETURN(std::vector<int> labels,
                      ParseTerm(terms[i], static_cast<int64_t>(dims.size()), ellipsis));
     for (size_t d = 0; d < labels.size(); ++d) {
       ++uses[labels[d]];
-      int64_t& size = equation.sizes[labels[d]];
-      if (size == -1 || size == 1) {
+      Number& size = equation.sizes[labels[d]];
+      if (size == -1) {
         size = dims[d];
-      } else if (dims[d] != size && dims[d] != 1) {
+      } else if (dims[d] == size) {
+        continue;
+      } else if (size == 1) {
+        size = dims[d];
+      } else if (dims[d] != 1) {
         return absl::InvalidArgumentError(
             absl::StrCat("sizes ", size, " and ", dims[d], " of one label differ"));
       }
@@ -117,7 +122,7 @@ absl::StatusOr<Equation> ParseEquation(const Node& node, size_t count, F shape) 
 }
 
 // Moves `index` on by one over `labels`, and each operand's offset with it. False after the last.
-bool Advance(const std::vector<int>& labels, const Equation& equation,
+bool Advance(const std::vector<int>& labels, const Equation<int64_t>& equation,
              const std::vector<std::array<int64_t, kMaxLabels>>& strides, Shape& index,
              std::vector<int64_t>& offsets) {
   for (size_t d = labels.size(); d-- > 0;) {
@@ -137,10 +142,11 @@ bool Advance(const std::vector<int>& labels, const Equation& equation,
 absl::Status EinsumRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kNumbers));
   for (size_t i = 1; i < context.num_inputs(); ++i) RETURN_IF_ERROR(CheckSameType(context, 0, i));
-  ASSIGN_OR_RETURN(const Equation equation,
-                   ParseEquation(context.node(), context.num_inputs(),
-                                 [&](size_t i) -> const Shape& { return context.shape(i); }));
-  Shape shape;
+  ASSIGN_OR_RETURN(
+      const Equation<Size> equation,
+      ParseEquation<Size>(context.node(), context.num_inputs(),
+                          [&](size_t i) -> const SizeList& { return context.shape(i); }));
+  SizeList shape;
   for (int label : equation.output) shape.push_back(equation.sizes[label]);
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
@@ -148,8 +154,8 @@ absl::Status EinsumRule(InferContext& context) {
 
 absl::Status EinsumKernel(const KernelContext& context) {
   const size_t count = context.inputs.size();
-  ASSIGN_OR_RETURN(const Equation equation,
-                   ParseEquation(context.node, count, [&](size_t i) -> const Shape& {
+  ASSIGN_OR_RETURN(const Equation<int64_t> equation,
+                   ParseEquation<int64_t>(context.node, count, [&](size_t i) -> const Shape& {
                      return context.inputs[i].shape;
                    }));
   const MutableTensorView& out = context.outputs[0];

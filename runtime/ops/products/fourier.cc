@@ -14,20 +14,22 @@ namespace {
 
 using Complex = std::complex<double>;
 
-struct Sizes {
-  int64_t outer = 1, inner = 1;
-  int64_t given, taken, made;  // elements of the axis: of the signal, used of it, of the result
-  int64_t length;
+template <typename Number>
+struct Axis {
+  Number outer = 1, inner = 1;
+  Number given, taken, made;  // elements of the axis: of the signal, used of it, of the result
+  Number length;
 };
 
 bool IsSet(const Node& node, absl::string_view name) { return node.attributes.Int(name, 0) != 0; }
 
-absl::StatusOr<Sizes> SizesOf(const Node& node, const Shape& x, int64_t axis_given,
-                              std::optional<int64_t> length) {
+template <typename Number>
+absl::StatusOr<Axis<Number>> AxisOf(const Node& node, absl::Span<const Number> x,
+                                    int64_t axis_given, std::optional<Number> length) {
   const auto rank = static_cast<int64_t>(x.size());
   if (rank < 2 || (x.back() != 1 && x.back() != 2)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a signal of ", rank == 0 ? 0 : x.back(), " parts and rank ", rank,
+        absl::StrCat("a signal of ", rank == 0 ? Number(0) : x.back(), " parts and rank ", rank,
                      ", neither real nor complex numbers along an axis"));
   }
   const int64_t axis = axis_given < 0 ? axis_given + rank : axis_given;
@@ -37,7 +39,7 @@ absl::StatusOr<Sizes> SizesOf(const Node& node, const Shape& x, int64_t axis_giv
   }
   const bool half_in = IsSet(node, "inverse") && IsSet(node, "onesided");
   const bool half_out = !IsSet(node, "inverse") && IsSet(node, "onesided");
-  Sizes sizes;
+  Axis<Number> sizes;
   sizes.given = x[axis];
   sizes.length = length.value_or(half_in ? 2 * (sizes.given - 1) : sizes.given);
   if (sizes.length < 1) {
@@ -47,7 +49,7 @@ absl::StatusOr<Sizes> SizesOf(const Node& node, const Shape& x, int64_t axis_giv
     return absl::ResourceExhaustedError(
         absl::StrCat("a transform of length ", sizes.length, ", the limit is 2^40"));
   }
-  const int64_t half = sizes.length / 2 + 1;
+  const Number half = sizes.length / 2 + 1;
   sizes.taken = std::min(sizes.given, half_in ? half : sizes.length);
   sizes.made = half_out ? half : sizes.length;
   for (int64_t i = 0; i < axis; ++i) sizes.outer *= x[i];
@@ -56,7 +58,7 @@ absl::StatusOr<Sizes> SizesOf(const Node& node, const Shape& x, int64_t axis_giv
 }
 
 template <typename T>
-void Transform(const Node& node, const TensorView& in, const Sizes& s,
+void Transform(const Node& node, const TensorView& in, const Axis<int64_t>& s,
                const MutableTensorView& out) {
   const bool inverse = IsSet(node, "inverse"), real_out = inverse && IsSet(node, "onesided");
   const int64_t parts = in.shape.back(), parts_out = real_out ? 1 : 2;
@@ -95,11 +97,11 @@ void Transform(const Node& node, const TensorView& in, const Sizes& s,
 
 absl::Status DftRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kFloats));
-  std::optional<int64_t> length;
+  std::optional<Size> length;
   int64_t axis = -2;
   if (context.has_input(1)) {
     RETURN_IF_ERROR(CheckType(context, 1, kIndices));
-    ASSIGN_OR_RETURN(const std::vector<int64_t> values, context.RequireInt64s(1));
+    ASSIGN_OR_RETURN(const std::vector<Size> values, context.RequireSizes(1));
     if (values.size() != 1) return absl::InvalidArgumentError("dft_length is not a scalar");
     length = values[0];
   }
@@ -109,8 +111,8 @@ absl::Status DftRule(InferContext& context) {
     if (values.size() != 1) return absl::InvalidArgumentError("the axis is not a scalar");
     axis = values[0];
   }
-  Shape shape = context.shape(0);
-  ASSIGN_OR_RETURN(const Sizes sizes, SizesOf(context.node(), shape, axis, length));
+  SizeList shape = context.shape(0);
+  ASSIGN_OR_RETURN(const Axis<Size> sizes, AxisOf<Size>(context.node(), shape, axis, length));
   const bool real_in = !IsSet(context.node(), "inverse") && IsSet(context.node(), "onesided");
   if (real_in && shape.back() != 1) {
     return absl::InvalidArgumentError("a one-sided transform of complex numbers");
@@ -126,8 +128,9 @@ absl::Status DftKernel(const KernelContext& context) {
   std::optional<int64_t> length;
   if (HasInput(context, 1)) length = Int64sOf(context, 1)[0];
   const int64_t axis = HasInput(context, 2) ? Int64sOf(context, 2)[0] : -2;
-  ASSIGN_OR_RETURN(const Sizes sizes,
-                   SizesOf(context.node, Shape(in.shape.begin(), in.shape.end()), axis, length));
+  ASSIGN_OR_RETURN(
+      const Axis<int64_t> sizes,
+      AxisOf<int64_t>(context.node, Shape(in.shape.begin(), in.shape.end()), axis, length));
   return Dispatch(FloatList{}, in.dtype,
                   [&]<typename T>() { Transform<T>(context.node, in, sizes, context.outputs[0]); });
 }

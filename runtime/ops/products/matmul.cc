@@ -158,17 +158,17 @@ void MultiplyF32(const float* a, const float* b, float* c, int64_t m, int64_t k,
   Multiply(a, b, c, m, k, n);
 }
 
-absl::StatusOr<Shape> MatMulShape(const Shape& a, const Shape& b) {
+absl::StatusOr<SizeList> MatMulShape(const SizeList& a, const SizeList& b) {
   if (a.empty() || b.empty()) return absl::InvalidArgumentError("a scalar is no matrix");
-  const int64_t k = b.size() == 1 ? b[0] : b[b.size() - 2];
+  const Size k = b.size() == 1 ? b[0] : b[b.size() - 2];
   if (a.back() != k) {
     return absl::InvalidArgumentError(absl::StrCat("inner sizes ", a.back(), " and ", k, " of ",
                                                    ShapeToString(a), " and ", ShapeToString(b),
                                                    " differ"));
   }
-  const absl::Span<const int64_t> a_dims = a, b_dims = b;
-  ASSIGN_OR_RETURN(Shape shape, BroadcastShapes(a_dims.first(a.size() < 2 ? 0 : a.size() - 2),
-                                                b_dims.first(b.size() < 2 ? 0 : b.size() - 2)));
+  const absl::Span<const Size> a_dims = a, b_dims = b;
+  ASSIGN_OR_RETURN(SizeList shape, BroadcastShapes(a_dims.first(a.size() < 2 ? 0 : a.size() - 2),
+                                                   b_dims.first(b.size() < 2 ? 0 : b.size() - 2)));
   if (a.size() > 1) shape.push_back(a[a.size() - 2]);
   if (b.size() > 1) shape.push_back(b.back());
   return shape;
@@ -177,7 +177,7 @@ absl::StatusOr<Shape> MatMulShape(const Shape& a, const Shape& b) {
 absl::Status MatMulRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kMatMulTypes));
   RETURN_IF_ERROR(CheckSameType(context, 0, 1));
-  ASSIGN_OR_RETURN(Shape shape, MatMulShape(context.shape(0), context.shape(1)));
+  ASSIGN_OR_RETURN(SizeList shape, MatMulShape(context.shape(0), context.shape(1)));
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
 }
@@ -198,10 +198,10 @@ absl::Status GemmRule(InferContext& context) {
   if (context.shape(0)[ta ? 0 : 1] != context.shape(1)[tb ? 1 : 0]) {
     return absl::InvalidArgumentError("the inner sizes differ");
   }
-  Shape shape = {context.shape(0)[ta ? 1 : 0], context.shape(1)[tb ? 0 : 1]};
+  SizeList shape = {context.shape(0)[ta ? 1 : 0], context.shape(1)[tb ? 0 : 1]};
   if (context.has_input(2)) {
     RETURN_IF_ERROR(CheckSameType(context, 0, 2));
-    ASSIGN_OR_RETURN(const Shape broadcast, BroadcastShapes(shape, context.shape(2)));
+    ASSIGN_OR_RETURN(const SizeList broadcast, BroadcastShapes(shape, context.shape(2)));
     if (broadcast != shape) {
       return absl::InvalidArgumentError("input 2 does not broadcast to the product");
     }
@@ -243,17 +243,17 @@ absl::Status MatMulIntegerRule(InferContext& context) {
   constexpr uint32_t kBytes = TypeBit(DType::kInt8) | TypeBit(DType::kUInt8);
   RETURN_IF_ERROR(CheckType(context, 0, kBytes));
   RETURN_IF_ERROR(CheckType(context, 1, kBytes));
-  ASSIGN_OR_RETURN(Shape shape, MatMulShape(context.shape(0), context.shape(1)));
+  ASSIGN_OR_RETURN(SizeList shape, MatMulShape(context.shape(0), context.shape(1)));
   for (size_t i : {2, 3}) {
     if (!context.has_input(i)) continue;
     RETURN_IF_ERROR(CheckSameType(context, i - 2, i));
-    const int64_t points = NumElements(context.shape(i));
-    const Shape& operand = context.shape(i - 2);
-    Shape lines = operand;
+    const Size points = NumElements(context.shape(i));
+    const SizeList& operand = context.shape(i - 2);
+    SizeList lines = operand;
     if (!lines.empty()) lines.back() = 1;
     if (i == 2 && context.shape(i) == lines) continue;
-    const int64_t rows =
-        i == 2 ? (operand.size() < 2 ? 1 : operand[operand.size() - 2]) : operand.back();
+    const Size rows =
+        i == 2 ? (operand.size() < 2 ? Size(1) : operand[operand.size() - 2]) : operand.back();
     if (points != 1 && points != rows) {
       return absl::InvalidArgumentError(absl::StrCat(
           "input ", i, " has ", points, " zero points for ", rows, i == 2 ? " rows" : " columns"));
@@ -294,7 +294,8 @@ absl::Status MatMulIntegerKernel(const KernelContext& context) {
 
 namespace {
 
-Shape SwapLastTwo(Shape shape) {
+template <typename List>
+List SwapLastTwo(List shape) {
   if (shape.size() >= 2) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
   return shape;
 }
@@ -312,8 +313,9 @@ absl::Status FusedMatMulRule(InferContext& context) {
   const auto op = GemmOp::From(context.attributes());
   const bool ta = op.trans_a;
   const bool tb = op.trans_b;
-  ASSIGN_OR_RETURN(Shape shape, MatMulShape(ta ? SwapLastTwo(context.shape(0)) : context.shape(0),
-                                            tb ? SwapLastTwo(context.shape(1)) : context.shape(1)));
+  ASSIGN_OR_RETURN(SizeList shape,
+                   MatMulShape(ta ? SwapLastTwo(context.shape(0)) : context.shape(0),
+                               tb ? SwapLastTwo(context.shape(1)) : context.shape(1)));
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
 }
@@ -371,8 +373,8 @@ absl::Status LinearRule(InferContext& context) {
   RETURN_IF_ERROR(CheckRank(context, 1, 2));
   RETURN_IF_ERROR(CheckActivation(LinearOp::From(context.attributes()).activation));
   if (context.rank(0) == 0) return absl::InvalidArgumentError("a scalar is no matrix");
-  ASSIGN_OR_RETURN(Shape shape, MatMulShape(context.shape(0), context.shape(1)));
-  if (context.has_input(2) && context.shape(2) != Shape{shape.back()}) {
+  ASSIGN_OR_RETURN(SizeList shape, MatMulShape(context.shape(0), context.shape(1)));
+  if (context.has_input(2) && context.shape(2) != SizeList{shape.back()}) {
     return absl::InvalidArgumentError("the bias does not match the weights' columns");
   }
   if (context.has_input(3) && context.shape(3) != shape) {

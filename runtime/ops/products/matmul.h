@@ -9,7 +9,7 @@ Rule MatMulRule, GemmRule, MatMulIntegerRule, FusedMatMulRule, LinearRule;
 Kernel MatMulKernel, GemmKernel, MatMulIntegerKernel, FusedMatMulKernel, LinearKernel;
 
 // The shape of a·b under numpy's rules (1-D operands, broadcast batch dims).
-absl::StatusOr<Shape> MatMulShape(const Shape& a, const Shape& b);
+absl::StatusOr<SizeList> MatMulShape(const SizeList& a, const SizeList& b);
 
 // c[m, n] = a[m, k] · b[k, n], dense, accumulated in float in the order of k.
 void MultiplyF32(const float* a, const float* b, float* c, int64_t m, int64_t k, int64_t n);

@@ -59,8 +59,8 @@ absl::Status MelWeightMatrixRule(InferContext& context) {
           "input ", i, " has the shape ", ShapeToString(context.shape(i)), ", which is no scalar"));
     }
   }
-  ASSIGN_OR_RETURN(const std::vector<int64_t> bins, context.RequireInt64s(kBins));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> length, context.RequireInt64s(kDftLength));
+  ASSIGN_OR_RETURN(const std::vector<Size> bins, context.RequireSizes(kBins));
+  ASSIGN_OR_RETURN(const std::vector<Size> length, context.RequireSizes(kDftLength));
   if (bins[0] < 0 || bins[0] > kMostBins || length[0] < 0 || length[0] > kMostBins) {
     return absl::InvalidArgumentError(absl::StrCat(bins[0], " filters of a transform of length ",
                                                    length[0], ", both go from 0 to ", kMostBins));

@@ -15,15 +15,17 @@ namespace {
 
 constexpr size_t kSignal = 0, kStep = 1, kWindow = 2, kFrameLength = 3;
 
+template <typename Number>
 struct Frames {
-  int64_t step, length, count, bins;
+  Number step, length, count, bins;
 };
 
 // `length`: empty where the operand is left out. `window`: -1 where it is.
-absl::StatusOr<Frames> FramesOf(const Node& node, const Shape& signal,
-                                const std::vector<int64_t>& step,
-                                const std::vector<int64_t>& length, int64_t window) {
-  Frames frames = {};
+template <typename Number>
+absl::StatusOr<Frames<Number>> FramesOf(const Node& node, absl::Span<const Number> signal,
+                                        const std::vector<Number>& step,
+                                        const std::vector<Number>& length, Number window) {
+  Frames<Number> frames = {};
   frames.step = step[0];
   frames.length = !length.empty() ? length[0] : window >= 0 ? window : signal[1];
   if (frames.step < 1 || frames.length < 1 || frames.length > signal[1]) {
@@ -44,7 +46,7 @@ absl::StatusOr<Frames> FramesOf(const Node& node, const Shape& signal,
 
 absl::Status StftRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, kSignal, kFloats));
-  const Shape& signal = context.shape(kSignal);
+  const SizeList& signal = context.shape(kSignal);
   if (signal.size() != 2 && signal.size() != 3) {
     return RankError(absl::StrCat("a signal of rank ", signal.size(), ", it has 2 or 3"));
   }
@@ -60,18 +62,19 @@ absl::Status StftRule(InferContext& context) {
           "input ", i, " has the shape ", ShapeToString(context.shape(i)), ", which is no scalar"));
     }
   }
-  int64_t window = -1;
+  Size window = -1;
   if (context.has_input(kWindow)) {
     RETURN_IF_ERROR(CheckSameType(context, kSignal, kWindow));
     RETURN_IF_ERROR(CheckRank(context, kWindow, 1));
     window = context.shape(kWindow)[0];
   }
-  ASSIGN_OR_RETURN(const std::vector<int64_t> step, context.RequireInt64s(kStep));
-  std::vector<int64_t> length;
+  ASSIGN_OR_RETURN(const std::vector<Size> step, context.RequireSizes(kStep));
+  std::vector<Size> length;
   if (context.has_input(kFrameLength)) {
-    ASSIGN_OR_RETURN(length, context.RequireInt64s(kFrameLength));
+    ASSIGN_OR_RETURN(length, context.RequireSizes(kFrameLength));
   }
-  ASSIGN_OR_RETURN(const Frames frames, FramesOf(context.node(), signal, step, length, window));
+  ASSIGN_OR_RETURN(const Frames<Size> frames,
+                   FramesOf<Size>(context.node(), signal, step, length, window));
   context.SetOutput(0, context.dtype(kSignal), {signal[0], frames.count, frames.bins, 2});
   return absl::OkStatus();
 }
@@ -79,9 +82,9 @@ absl::Status StftRule(InferContext& context) {
 absl::Status StftKernel(const KernelContext& context) {
   const TensorView& signal = context.inputs[kSignal];
   const int64_t window = HasInput(context, kWindow) ? context.inputs[kWindow].shape[0] : -1;
-  ASSIGN_OR_RETURN(const Frames frames,
-                   FramesOf(context.node, signal.shape, Int64sOf(context, kStep),
-                            Int64sOf(context, kFrameLength), window));
+  ASSIGN_OR_RETURN(const Frames<int64_t> frames,
+                   FramesOf<int64_t>(context.node, signal.shape, Int64sOf(context, kStep),
+                                     Int64sOf(context, kFrameLength), window));
   const int64_t samples = signal.shape[1];
   const int64_t parts = signal.shape.size() == 3 ? signal.shape[2] : 1;
   const int64_t taken = window < 0 ? frames.length : std::min(window, frames.length);

@@ -7,8 +7,8 @@ namespace reprise::ops {
 
 absl::Status ByteTableRule(InferContext& context) {
   for (size_t i : {0, 1}) RETURN_IF_ERROR(CheckType(context, i, kByteTypes));
-  if (context.shape(1) != Shape{kByteValues}) {
-    return OperandMismatch(1, context.shape(1), ShapeToString({kByteValues}));
+  if (context.shape(1) != SizeList{kByteValues}) {
+    return OperandMismatch(1, context.shape(1), ShapeToString(SizeList{kByteValues}));
   }
   context.SetOutput(0, context.dtype(1), context.shape(0));
   return absl::OkStatus();

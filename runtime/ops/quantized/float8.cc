@@ -50,7 +50,7 @@ absl::StatusOr<Float8> FormOf(const Node& node) {
 
 absl::Status CheckScale(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kFloat32)));
-  return GranularityOf(context.node(), context.shape(0), context.shape(1)).status();
+  return CheckGranularity(context.node(), context.shape(0), context.shape(1));
 }
 
 // Output 0 is `dtype` in the shape of input 0, which is `from`.

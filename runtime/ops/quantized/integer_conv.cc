@@ -43,10 +43,10 @@ absl::Status IntegerConvRule(InferContext& context) {
   RETURN_IF_ERROR(CheckConvActivation(IntegerConvOp::From(context.attributes()).activation));
   ASSIGN_OR_RETURN(const ConvLayout layout, ConvLayoutOf(context.attributes()));
   RETURN_IF_ERROR(CheckConvRanks(context));
-  const Shape& x = context.shape(kX);
-  ASSIGN_OR_RETURN(Shape shape, ConvShape(context.node(), layout.x_last ? ChannelsFirst(x) : x,
-                                          context.shape(kWeight)));
-  const Shape maps = {shape[1]};
+  const SizeList& x = context.shape(kX);
+  ASSIGN_OR_RETURN(SizeList shape, ConvShape(context.node(), layout.x_last ? ChannelsFirst(x) : x,
+                                             context.shape(kWeight)));
+  const SizeList maps = {shape[1]};
   if (layout.y_last) shape = ChannelsLast(shape);
   for (size_t i : {kXScale, kXZero}) RETURN_IF_ERROR(CheckOne(context, i));
   for (size_t i : {kWeightScale, kWeightZero}) RETURN_IF_ERROR(CheckOneOr(context, i, maps));

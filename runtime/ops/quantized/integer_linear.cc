@@ -18,10 +18,10 @@ absl::Status IntegerLinearRule(InferContext& context) {
   RETURN_IF_ERROR(CheckRank(context, kB, 2));
   RETURN_IF_ERROR(CheckActivation(IntegerLinearOp::From(context.attributes()).activation));
   if (context.rank(kA) == 0) return absl::InvalidArgumentError("a scalar is no matrix");
-  ASSIGN_OR_RETURN(Shape shape, MatMulShape(context.shape(kA), context.shape(kB)));
-  Shape one_a_row = shape;
+  ASSIGN_OR_RETURN(SizeList shape, MatMulShape(context.shape(kA), context.shape(kB)));
+  SizeList one_a_row = shape;
   one_a_row.back() = 1;
-  const Shape columns = {shape.back()};
+  const SizeList columns = {shape.back()};
   for (size_t i : {kAScale, kAZero}) RETURN_IF_ERROR(CheckOneOr(context, i, one_a_row));
   for (size_t i : {kBScale, kBZero}) RETURN_IF_ERROR(CheckOneOr(context, i, columns));
   RETURN_IF_ERROR(CheckExactly(context, kBias, columns));

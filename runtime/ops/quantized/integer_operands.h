@@ -11,15 +11,16 @@ namespace reprise::ops {
 inline constexpr uint32_t kByteTypes = TypeBit(DType::kInt8) | TypeBit(DType::kUInt8);
 inline constexpr uint32_t kFloatType = TypeBit(DType::kFloat32);
 
-inline absl::Status OperandMismatch(size_t input, const Shape& shape, absl::string_view expected) {
+inline absl::Status OperandMismatch(size_t input, const SizeList& shape,
+                                    absl::string_view expected) {
   return absl::InvalidArgumentError(absl::StrCat("input ", input, " has the shape ",
                                                  ShapeToString(shape), ", expected ", expected));
 }
 
 // Checks a scale or zero point: one element of any rank, or exactly `many`. It may be left out.
-inline absl::Status CheckOneOr(const InferContext& context, size_t input, const Shape& many) {
+inline absl::Status CheckOneOr(const InferContext& context, size_t input, const SizeList& many) {
   if (!context.has_input(input)) return absl::OkStatus();
-  const Shape& shape = context.shape(input);
+  const SizeList& shape = context.shape(input);
   if (NumElements(shape) == 1 || shape == many) return absl::OkStatus();
   return OperandMismatch(input, shape, absl::StrCat("one element or ", ShapeToString(many)));
 }
@@ -46,7 +47,8 @@ inline absl::StatusOr<DType> ResultType(const InferContext& context, size_t scal
 }
 
 // Checks a bias or residual: floats of this shape. It may be left out.
-inline absl::Status CheckExactly(const InferContext& context, size_t input, const Shape& expected) {
+inline absl::Status CheckExactly(const InferContext& context, size_t input,
+                                 const SizeList& expected) {
   if (!context.has_input(input)) return absl::OkStatus();
   RETURN_IF_ERROR(CheckType(context, input, kFloatType));
   if (context.shape(input) == expected) return absl::OkStatus();

@@ -37,7 +37,7 @@ T Quantize(float x, float scale, int64_t zero_point) {
 absl::Status DequantizeLinearRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kQuantized | TypeBit(DType::kInt32)));
   RETURN_IF_ERROR(CheckType(context, 1, kScales));
-  RETURN_IF_ERROR(GranularityOf(context.node(), context.shape(0), context.shape(1)).status());
+  RETURN_IF_ERROR(CheckGranularity(context.node(), context.shape(0), context.shape(1)));
   if (context.has_input(2)) {
     RETURN_IF_ERROR(CheckSameType(context, 0, 2));
     if (NumElements(context.shape(2)) != NumElements(context.shape(1))) {
@@ -99,7 +99,7 @@ absl::StatusOr<DType> QuantizedTypeOf(const Node& node, DType zero_point) {
 absl::Status QuantizeLinearRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kScales | TypeBit(DType::kInt32)));
   RETURN_IF_ERROR(CheckType(context, 1, kScales | TypeBit(DType::kInt32)));
-  RETURN_IF_ERROR(GranularityOf(context.node(), context.shape(0), context.shape(1)).status());
+  RETURN_IF_ERROR(CheckGranularity(context.node(), context.shape(0), context.shape(1)));
   if (context.has_input(2)) {
     RETURN_IF_ERROR(CheckType(context, 2, kQuantized));
     if (NumElements(context.shape(2)) != NumElements(context.shape(1))) {
@@ -219,10 +219,10 @@ absl::Status QLinearMatMulRule(InferContext& context) {
           absl::StrCat("input ", i, " is not a scalar: scales per row are not supported"));
     }
   }
-  ASSIGN_OR_RETURN(Shape shape, MatMulShape(context.shape(0), context.shape(3)));
-  const int64_t columns = context.shape(3).back();
+  ASSIGN_OR_RETURN(SizeList shape, MatMulShape(context.shape(0), context.shape(3)));
+  const Size columns = context.shape(3).back();
   for (size_t i : {4, 5}) {
-    const int64_t count = NumElements(context.shape(i));
+    const Size count = NumElements(context.shape(i));
     if (count != 1 && (count != columns || context.rank(3) < 2)) {
       return absl::InvalidArgumentError(
           absl::StrCat("input ", i, " has ", count, " elements for ", columns, " columns"));

@@ -14,7 +14,7 @@ absl::Status SegmentDynamicQuantizeRule(InferContext& context) {
     return absl::InvalidArgumentError("input 0 has no rows that could have a scale of their own");
   }
   if (context.has_input(1)) RETURN_IF_ERROR(CheckSegments(context, 1));
-  Shape lines = context.shape(0);
+  SizeList lines = context.shape(0);
   lines.back() = 1;
   context.SetOutput(0, DType::kUInt8, context.shape(0));
   context.SetOutput(1, DType::kFloat32, lines);

@@ -17,16 +17,20 @@ constexpr Activation kSigmoid = {ActivationKind::kSigmoid};
 constexpr Activation kTanh = {ActivationKind::kTanh};
 
 // A layer's form, read from its attributes and from the shapes of x and R.
+template <typename Number>
 struct Layer {
-  int64_t gates, directions, sequence, batch, size, hidden;
+  int64_t gates, directions;
+  Number sequence, batch, size, hidden;
   bool batch_first, reverse;
   float clip;  // 0: none
   std::vector<Activation> activations;
 };
 
-absl::StatusOr<Layer> LayerOf(const Node& node, int64_t gates, const Shape& x, const Shape& r,
-                              const std::vector<Activation>& defaults) {
-  Layer layer = {.gates = gates};
+template <typename Number>
+absl::StatusOr<Layer<Number>> LayerOf(const Node& node, int64_t gates, absl::Span<const Number> x,
+                                      absl::Span<const Number> r,
+                                      const std::vector<Activation>& defaults) {
+  Layer<Number> layer = {.gates = gates};
   const std::string direction = node.attributes.String("direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
     return absl::InvalidArgumentError(absl::StrCat("there is no direction '", direction, "'"));
@@ -39,22 +43,22 @@ absl::StatusOr<Layer> LayerOf(const Node& node, int64_t gates, const Shape& x, c
   layer.batch = x[layer.batch_first ? 0 : 1];
   layer.size = x[2];
   layer.hidden = r[2];
-  if (const int64_t hidden = node.attributes.Int("hidden_size", layer.hidden);
-      hidden != layer.hidden) {
+  if (const int64_t* hidden = node.attributes.Get<int64_t>("hidden_size");
+      hidden != nullptr && layer.hidden != *hidden) {
     return absl::InvalidArgumentError(
-        absl::StrCat("hidden_size is ", hidden, ", R has ", layer.hidden));
+        absl::StrCat("hidden_size is ", *hidden, ", R has ", layer.hidden));
   }
   ASSIGN_OR_RETURN(layer.activations, ActivationsOf(node, layer.directions, defaults));
   return layer;
 }
 
 // The shape of a state.
-Shape StateShape(const Layer& l) {
-  return l.batch_first ? Shape{l.batch, l.directions, l.hidden}
-                       : Shape{l.directions, l.batch, l.hidden};
+SizeList StateShape(const Layer<Size>& l) {
+  return l.batch_first ? SizeList{l.batch, l.directions, l.hidden}
+                       : SizeList{l.directions, l.batch, l.hidden};
 }
 
-absl::Status CheckShape(const InferContext& context, size_t input, const Shape& wanted) {
+absl::Status CheckShape(const InferContext& context, size_t input, const SizeList& wanted) {
   if (!context.has_input(input) || context.shape(input) == wanted) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("input ", input, " is ",
                                                  ShapeToString(context.shape(input)),
@@ -65,9 +69,9 @@ absl::Status LayerRule(InferContext& context, int64_t gates,
                        const std::vector<Activation>& defaults) {
   RETURN_IF_ERROR(CheckType(context, kX, kFloats));
   for (const size_t input : {kX, kW, kR}) RETURN_IF_ERROR(CheckRank(context, input, 3));
-  ASSIGN_OR_RETURN(const Layer l,
-                   LayerOf(context.node(), gates, context.shape(kX), context.shape(kR), defaults));
-  const int64_t rows = gates * l.hidden;
+  ASSIGN_OR_RETURN(const Layer<Size> l, LayerOf<Size>(context.node(), gates, context.shape(kX),
+                                                      context.shape(kR), defaults));
+  const Size rows = gates * l.hidden;
   RETURN_IF_ERROR(CheckShape(context, kW, {l.directions, rows, l.size}));
   RETURN_IF_ERROR(CheckShape(context, kR, {l.directions, rows, l.hidden}));
   RETURN_IF_ERROR(CheckShape(context, kB, {l.directions, 2 * rows}));
@@ -84,8 +88,8 @@ absl::Status LayerRule(InferContext& context, int64_t gates,
     }
   }
   context.SetOutput(0, context.dtype(kX),
-                    l.batch_first ? Shape{l.batch, l.sequence, l.directions, l.hidden}
-                                  : Shape{l.sequence, l.directions, l.batch, l.hidden});
+                    l.batch_first ? SizeList{l.batch, l.sequence, l.directions, l.hidden}
+                                  : SizeList{l.sequence, l.directions, l.batch, l.hidden});
   for (size_t output : {1, 2}) context.SetOutput(output, context.dtype(kX), StateShape(l));
   return absl::OkStatus();
 }
@@ -130,16 +134,17 @@ void AddProduct(const C* x, int64_t length, const C* matrix, int64_t stride, int
 
 // One row's step: `gates` holds W x + input_bias and is used up; `h` and `c` are the states.
 template <typename C>
-using Cell = void (*)(const Layer&, const Weights<C>&, bool flag, C* gates, C* scratch, C* h, C* c);
+using Cell = void (*)(const Layer<int64_t>&, const Weights<C>&, bool flag, C* gates, C* scratch,
+                      C* h, C* c);
 
 template <typename C>
-C Clipped(const Layer& layer, C x) {
+C Clipped(const Layer<int64_t>& layer, C x) {
   const C clip = layer.clip;
   return clip > 0 ? std::clamp(x, -clip, clip) : x;
 }
 
 template <typename C>
-void RnnStep(const Layer& l, const Weights<C>& w, bool, C* gates, C*, C* h, C*) {
+void RnnStep(const Layer<int64_t>& l, const Weights<C>& w, bool, C* gates, C*, C* h, C*) {
   for (int64_t j = 0; j < l.hidden; ++j) gates[j] += w.hidden_bias[j];
   AddProduct(h, l.hidden, w.r.data(), l.hidden, l.hidden, gates);
   for (int64_t j = 0; j < l.hidden; ++j) h[j] = w.activations[0](Clipped(l, gates[j]));
@@ -147,8 +152,8 @@ void RnnStep(const Layer& l, const Weights<C>& w, bool, C* gates, C*, C* h, C*) 
 
 // Gates: update, reset, hidden.
 template <typename C>
-void GruStep(const Layer& l, const Weights<C>& w, bool linear_before_reset, C* gates, C* scratch,
-             C* h, C*) {
+void GruStep(const Layer<int64_t>& l, const Weights<C>& w, bool linear_before_reset, C* gates,
+             C* scratch, C* h, C*) {
   const int64_t n = l.hidden, rows = 3 * n;
   C* update = gates;
   C* reset = gates + n;
@@ -172,7 +177,8 @@ void GruStep(const Layer& l, const Weights<C>& w, bool linear_before_reset, C* g
 
 // Gates: input, output, forget, cell. Peepholes: input, output, forget.
 template <typename C>
-void LstmStep(const Layer& l, const Weights<C>& w, bool input_forget, C* gates, C*, C* h, C* c) {
+void LstmStep(const Layer<int64_t>& l, const Weights<C>& w, bool input_forget, C* gates, C*, C* h,
+              C* c) {
   const int64_t n = l.hidden, rows = 4 * n;
   for (int64_t j = 0; j < rows; ++j) gates[j] += w.hidden_bias[j];
   AddProduct(h, n, w.r.data(), rows, rows, gates);
@@ -188,7 +194,7 @@ void LstmStep(const Layer& l, const Weights<C>& w, bool input_forget, C* gates, 
 }
 
 // A length outside [0, sequence] is reported and read as 0.
-std::vector<int64_t> LengthsOf(const KernelContext& context, const Layer& l) {
+std::vector<int64_t> LengthsOf(const KernelContext& context, const Layer<int64_t>& l) {
   if (!HasInput(context, kLengths)) return std::vector<int64_t>(l.batch, l.sequence);
   std::vector<int64_t> lengths = Int64sOf(context, kLengths);
   for (int64_t row = 0; row < l.batch; ++row) {
@@ -200,7 +206,8 @@ std::vector<int64_t> LengthsOf(const KernelContext& context, const Layer& l) {
 }
 
 template <typename T>
-Weights<Compute<T>> WeightsOf(const KernelContext& context, const Layer& l, int64_t direction) {
+Weights<Compute<T>> WeightsOf(const KernelContext& context, const Layer<int64_t>& l,
+                              int64_t direction) {
   const int64_t rows = l.gates * l.hidden;
   return {
       .w = Turn(Part<T>(context, kW, direction * rows * l.size, rows * l.size), rows, l.size),
@@ -223,8 +230,9 @@ void Store(const KernelContext& context, size_t output, int64_t begin,
 
 // Row `row` of the batch in one direction, from its first step to its last.
 template <typename T>
-void RunRow(const KernelContext& context, const Layer& l, const Weights<Compute<T>>& weights,
-            Cell<Compute<T>> cell, bool flag, int64_t direction, int64_t row, int64_t length) {
+void RunRow(const KernelContext& context, const Layer<int64_t>& l,
+            const Weights<Compute<T>>& weights, Cell<Compute<T>> cell, bool flag, int64_t direction,
+            int64_t row, int64_t length) {
   using C = Compute<T>;
   const int64_t rows = l.gates * l.hidden;
   const int64_t state =
@@ -272,8 +280,9 @@ const std::vector<Activation>& RnnDefaults() {
 absl::Status RunLayer(const KernelContext& context, int64_t gates,
                       const std::vector<Activation>& defaults, Cell<float> cell,
                       Cell<double> double_cell, absl::string_view flag_name) {
-  ASSIGN_OR_RETURN(const Layer l, LayerOf(context.node, gates, context.inputs[kX].shape,
-                                          context.inputs[kR].shape, defaults));
+  ASSIGN_OR_RETURN(const Layer<int64_t> l,
+                   LayerOf<int64_t>(context.node, gates, context.inputs[kX].shape,
+                                    context.inputs[kR].shape, defaults));
   const bool flag = !flag_name.empty() && context.node.attributes.Int(flag_name, 0) != 0;
   const std::vector<int64_t> lengths = LengthsOf(context, l);
   return Dispatch(FloatList{}, context.inputs[kX].dtype, [&]<typename T>() {

@@ -16,10 +16,10 @@ absl::Status ChannelNormRule(InferContext& context) {
   if (context.rank(0) < 3) {
     return RankError("its operand has no dims after batch and channel");
   }
-  const int64_t channels = context.shape(0)[1];
+  const Size channels = context.shape(0)[1];
   for (size_t i = 1; i < 3; ++i) {
     RETURN_IF_ERROR(CheckSameType(context, 0, i));
-    if (context.shape(i) != Shape{channels}) {
+    if (context.shape(i) != SizeList{channels}) {
       return absl::InvalidArgumentError(absl::StrCat("input ", i, " is ",
                                                      ShapeToString(context.shape(i)),
                                                      ", the operand has ", channels, " channels"));

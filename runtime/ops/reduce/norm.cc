@@ -85,11 +85,11 @@ std::vector<T> Spread(const KernelContext& context, size_t i,
 }
 
 absl::Status CheckNormOperand(const InferContext& context, size_t i,
-                              absl::Span<const int64_t> normalized) {
+                              absl::Span<const Size> normalized) {
   RETURN_IF_ERROR(CheckType(context, i, kFloats));
   RETURN_IF_ERROR(CheckSameType(context, 0, i));
-  ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(normalized, context.shape(i)));
-  if (shape != Shape(normalized.begin(), normalized.end())) {
+  ASSIGN_OR_RETURN(const SizeList shape, BroadcastShapes(normalized, context.shape(i)));
+  if (shape != SizeList(normalized.begin(), normalized.end())) {
     return absl::InvalidArgumentError(
         absl::StrCat("input ", i, " does not broadcast to ", ShapeToString(normalized)));
   }
@@ -134,14 +134,13 @@ absl::Status HardmaxKernel(const KernelContext& context) {
 absl::Status LayerNormalizationRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kFloats));
   ASSIGN_OR_RETURN(const int64_t axis, AxisAttribute(context.node(), "axis", -1, context.rank(0)));
-  const absl::Span<const int64_t> normalized =
-      absl::Span<const int64_t>(context.shape(0)).subspan(axis);
+  const absl::Span<const Size> normalized = absl::Span<const Size>(context.shape(0)).subspan(axis);
   for (size_t i = 1; i < context.num_inputs(); ++i) {
     if (context.has_input(i)) RETURN_IF_ERROR(CheckNormOperand(context, i, normalized));
   }
   ASSIGN_OR_RETURN(const DType stash, DTypeFromOnnx(context.attributes().Int(
                                           "stash_type", OnnxNumber(DType::kFloat32))));
-  Shape statistics = context.shape(0);
+  SizeList statistics = context.shape(0);
   std::fill(statistics.begin() + axis, statistics.end(), 1);
   context.SetOutput(0, context.dtype(0), context.shape(0));
   context.SetOutput(1, stash, statistics);
@@ -201,7 +200,7 @@ absl::Status BatchNormalizationRule(InferContext& context) {
   if (context.rank(0) < 2) return absl::InvalidArgumentError("the input has less than 2 dims");
   for (size_t i = 1; i < 5; ++i) {
     RETURN_IF_ERROR(CheckSameType(context, 0, i));
-    if (context.shape(i) != Shape{context.shape(0)[1]}) {
+    if (context.shape(i) != SizeList{context.shape(0)[1]}) {
       return absl::InvalidArgumentError(absl::StrCat("input ", i, " does not match dim 1"));
     }
   }
@@ -262,14 +261,14 @@ absl::Status AddNormRule(InferContext& context, size_t sum_output) {
   RETURN_IF_ERROR(CheckType(context, 0, kFloat32Only));
   if (context.rank(0) == 0) return absl::InvalidArgumentError("a scalar cannot be normalised");
   RETURN_IF_ERROR(CheckSameType(context, 0, 1));
-  ASSIGN_OR_RETURN(const Shape sum, BroadcastShapes(context.shape(0), context.shape(1)));
+  ASSIGN_OR_RETURN(const SizeList sum, BroadcastShapes(context.shape(0), context.shape(1)));
   if (sum != context.shape(0)) {
     return absl::InvalidArgumentError("input 1 does not broadcast to input 0");
   }
   for (size_t i = 2; i < context.num_inputs(); ++i) {
     if (!context.has_input(i)) continue;
     RETURN_IF_ERROR(CheckSameType(context, 0, i));
-    if (context.shape(i) != Shape{context.shape(0).back()}) {
+    if (context.shape(i) != SizeList{context.shape(0).back()}) {
       return absl::InvalidArgumentError(absl::StrCat("input ", i, " does not match the last dim"));
     }
   }

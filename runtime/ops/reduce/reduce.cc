@@ -41,7 +41,7 @@ absl::Status ReduceRuleFor(InferContext& context, uint32_t types) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> axes,
                    ReducedAxes(context.node(), given, context.rank(0)));
   const bool keep = ReduceSumOp::From(context.attributes()).keepdims;
-  Shape shape;
+  SizeList shape;
   for (int64_t d = 0; d < context.rank(0); ++d) {
     if (!std::binary_search(axes.begin(), axes.end(), d)) {
       shape.push_back(context.shape(0)[d]);
@@ -272,7 +272,7 @@ absl::Status ArgKernel(const KernelContext& context, bool largest) {
 absl::Status ArgRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kNumbers));
   ASSIGN_OR_RETURN(const int64_t axis, AxisAttribute(context.node(), "axis", 0, context.rank(0)));
-  Shape shape = context.shape(0);
+  SizeList shape = context.shape(0);
   if (shape[axis] == 0) return absl::InvalidArgumentError("the reduced dim has size 0");
   if (ReduceSumOp::From(context.attributes()).keepdims) {
     shape[axis] = 1;
@@ -288,11 +288,13 @@ absl::Status ArgMinKernel(const KernelContext& context) { return ArgKernel(conte
 
 absl::Status TopKRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kNumbers));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> k, context.RequireInt64s(1));
+  ASSIGN_OR_RETURN(const std::vector<Size> k, context.RequireSizes(1));
   ASSIGN_OR_RETURN(const int64_t axis, AxisAttribute(context.node(), "axis", -1, context.rank(0)));
-  Shape shape = context.shape(0);
+  SizeList shape = context.shape(0);
   if (k.size() != 1) return absl::InvalidArgumentError("k is not one number");
-  RETURN_IF_ERROR(CheckRange("k", k[0], 0, shape[axis]));
+  if (k[0] < 0 || k[0] > shape[axis]) {
+    return CheckRange("k", k[0].hint(), 0, shape[axis].hint());
+  }
   shape[axis] = k[0];
   context.SetOutput(0, context.dtype(0), shape);
   context.SetOutput(1, DType::kInt64, shape);

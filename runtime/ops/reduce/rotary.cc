@@ -12,22 +12,24 @@ namespace reprise::ops {
 namespace {
 
 // The input as [batch, heads, length, size], whether it is given so or as [batch, length, hidden].
+template <typename Number>
 struct Layout {
-  int64_t batch, heads, length, size;
-  int64_t batch_stride, head_stride, row_stride;
-  int64_t rotated;  // leading elements of each head that are rotated
+  Number batch, heads, length, size;
+  Number batch_stride, head_stride, row_stride;
+  Number rotated;  // leading elements of each head that are rotated
 };
 
 // `half` is the width of the cosine cache.
-absl::StatusOr<Layout> LayoutOf(const Node& node, const Shape& x, int64_t half) {
-  Layout l;
+template <typename Number>
+absl::StatusOr<Layout<Number>> LayoutOf(const Node& node, absl::Span<const Number> x, Number half) {
+  Layout<Number> l;
   const int64_t given_heads = node.attributes.Int("num_heads", 0);
   const int64_t rotary_dim = node.attributes.Int("rotary_embedding_dim", 0);
   if (x.size() == 4) {
     l = {x[0], x[1], x[2], x[3], x[1] * x[2] * x[3], x[2] * x[3], x[3], 0};
   } else if (x.size() == 3) {
     // Without a head count every head is as wide as its rotated part.
-    const int64_t size = given_heads > 0 ? x[2] / given_heads : 2 * half;
+    const Number size = given_heads > 0 ? x[2] / given_heads : 2 * half;
     if (size <= 0 || x[2] % size != 0 || (given_heads > 0 && x[2] % given_heads != 0)) {
       return absl::InvalidArgumentError(
           absl::StrCat("a width of ", x[2], " does not divide into heads"));
@@ -36,7 +38,7 @@ absl::StatusOr<Layout> LayoutOf(const Node& node, const Shape& x, int64_t half) 
   } else {
     return absl::InvalidArgumentError(absl::StrCat("input 0 has rank ", x.size()));
   }
-  l.rotated = rotary_dim > 0 ? rotary_dim : l.size;
+  l.rotated = rotary_dim > 0 ? Number(rotary_dim) : l.size;
   if (l.rotated > l.size || l.rotated % 2 != 0 || half != l.rotated / 2) {
     return absl::InvalidArgumentError(absl::StrCat("caches of width ", half, " do not fit ",
                                                    l.rotated, " of ", l.size, " elements"));
@@ -46,8 +48,8 @@ absl::StatusOr<Layout> LayoutOf(const Node& node, const Shape& x, int64_t half) 
 
 // `row(b, s)` is the row of the caches for a position.
 template <typename F>
-absl::Status Rotate(const KernelContext& context, const Layout& l, const std::vector<float>& cosine,
-                    const std::vector<float>& sine, F row) {
+absl::Status Rotate(const KernelContext& context, const Layout<int64_t>& l,
+                    const std::vector<float>& cosine, const std::vector<float>& sine, F row) {
   const bool interleaved = context.node.attributes.Int("interleaved", 0) != 0;
   const int64_t half = l.rotated / 2;
   const std::vector<float> x = FloatsOf(context.inputs[0]);
@@ -97,11 +99,11 @@ absl::Status CheckCaches(const InferContext& context, size_t cosine, size_t sine
 absl::Status RotaryEmbeddingRule(InferContext& context) {
   RETURN_IF_ERROR(CheckCaches(context, 1, 2));
   RETURN_IF_ERROR(CheckRank(context, 1, context.has_input(3) ? 2 : 3));
-  ASSIGN_OR_RETURN(const Layout l,
-                   LayoutOf(context.node(), context.shape(0), context.shape(1).back()));
+  ASSIGN_OR_RETURN(const Layout<Size> l,
+                   LayoutOf<Size>(context.node(), context.shape(0), context.shape(1).back()));
   if (context.has_input(3)) {
     RETURN_IF_ERROR(CheckType(context, 3, kIndices));
-    if (context.shape(3) != Shape{l.batch, l.length}) {
+    if (context.shape(3) != SizeList{l.batch, l.length}) {
       return absl::InvalidArgumentError("the position ids do not match batch and length");
     }
     if (context.shape(1)[0] == 0) return absl::InvalidArgumentError("the caches are empty");
@@ -113,8 +115,8 @@ absl::Status RotaryEmbeddingRule(InferContext& context) {
 }
 
 absl::Status RotaryEmbeddingKernel(const KernelContext& context) {
-  ASSIGN_OR_RETURN(const Layout l,
-                   LayoutOf(context.node, context.inputs[0].shape, context.inputs[1].shape.back()));
+  ASSIGN_OR_RETURN(const Layout<int64_t> l, LayoutOf<int64_t>(context.node, context.inputs[0].shape,
+                                                              context.inputs[1].shape.back()));
   const std::vector<float> cosine = FloatsOf(context.inputs[1]);
   const std::vector<float> sine = FloatsOf(context.inputs[2]);
   if (!HasInput(context, 3)) {
@@ -133,15 +135,15 @@ absl::Status MicrosoftRotaryEmbeddingRule(InferContext& context) {
   if (context.attributes().Int("is_packed_batching", 0) != 0) {
     return absl::UnimplementedError("attribute 'is_packed_batching' is not supported");
   }
-  ASSIGN_OR_RETURN(const Layout l,
-                   LayoutOf(context.node(), context.shape(0), context.shape(2).back()));
-  const Shape& ids = context.shape(1);
-  if (ids != Shape{1} && ids != Shape{l.batch, l.length}) {
+  ASSIGN_OR_RETURN(const Layout<Size> l,
+                   LayoutOf<Size>(context.node(), context.shape(0), context.shape(2).back()));
+  const SizeList& ids = context.shape(1);
+  if (ids != SizeList{1} && ids != SizeList{l.batch, l.length}) {
     return absl::InvalidArgumentError("the position ids do not match batch and length");
   }
   if (context.shape(2)[0] == 0) return absl::InvalidArgumentError("the caches are empty");
   // One behind the other: padding must not go beyond the caches either.
-  if (ids == Shape{1} && l.length > context.shape(2)[0]) {
+  if (ids == SizeList{1} && l.length > context.shape(2)[0]) {
     return absl::InvalidArgumentError(
         absl::StrCat(l.length, " positions for caches of ", context.shape(2)[0], " rows"));
   }
@@ -151,8 +153,8 @@ absl::Status MicrosoftRotaryEmbeddingRule(InferContext& context) {
 
 absl::Status MicrosoftRotaryEmbeddingKernel(const KernelContext& context) {
   const int64_t rows = context.inputs[2].shape[0];
-  ASSIGN_OR_RETURN(const Layout l,
-                   LayoutOf(context.node, context.inputs[0].shape, context.inputs[2].shape.back()));
+  ASSIGN_OR_RETURN(const Layout<int64_t> l, LayoutOf<int64_t>(context.node, context.inputs[0].shape,
+                                                              context.inputs[2].shape.back()));
   const std::vector<float> cosine = FloatsOf(context.inputs[2]);
   const std::vector<float> sine = FloatsOf(context.inputs[3]);
   const std::vector<int64_t> ids = Positions(context, 1, rows);
@@ -164,13 +166,13 @@ absl::Status MicrosoftRotaryEmbeddingKernel(const KernelContext& context) {
 
 absl::Status RotaryRule(InferContext& context) {
   RETURN_IF_ERROR(CheckCaches(context, 1, 2));
-  const Shape& x = context.shape(0);
-  const Shape& table = context.shape(1);
+  const SizeList& x = context.shape(0);
+  const SizeList& table = context.shape(1);
   if (x.empty() || x.back() % 2 != 0 || table.empty() || table.back() != x.back()) {
     return absl::InvalidArgumentError(absl::StrCat("tables of shape ", ShapeToString(table),
                                                    " do not turn halves of ", ShapeToString(x)));
   }
-  ASSIGN_OR_RETURN(const Shape both, BroadcastShapes(x, table));
+  ASSIGN_OR_RETURN(const SizeList both, BroadcastShapes(x, table));
   if (both != x) {
     return absl::InvalidArgumentError(absl::StrCat("tables of shape ", ShapeToString(table),
                                                    " are larger than ", ShapeToString(x)));

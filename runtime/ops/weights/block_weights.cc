@@ -73,8 +73,8 @@ std::vector<float> ZeroPoints(const KernelContext& context, const BlockLayout& l
 absl::Status DequantizeBitsRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kUInt8)));
   RETURN_IF_ERROR(CheckType(context, 1, kScales));
-  ASSIGN_OR_RETURN(const BlockLayout l, LayoutOf(context.node(), context.shape(1)));
-  const int64_t bytes = NumElements(context.shape(0));
+  ASSIGN_OR_RETURN(const BlockLayout l, LayoutOf(context.node(), context.pinned_shape(1)));
+  const int64_t bytes = NumElements(context.pinned_shape(0));
   const int64_t least = l.rows * l.BytesOf(l.k), most = l.rows * l.BytesOf(l.blocks * l.block);
   if (bytes != least && bytes != most) {
     return absl::InvalidArgumentError(
@@ -85,14 +85,14 @@ absl::Status DequantizeBitsRule(InferContext& context) {
     RETURN_IF_ERROR(CheckType(context, 2, kScales | TypeBit(DType::kUInt8)));
     const bool packed = context.dtype(2) == DType::kUInt8;
     const int64_t expected = l.rows * (packed ? l.BytesOf(l.blocks) : l.blocks);
-    if (const int64_t given = NumElements(context.shape(2)); given != expected) {
+    if (const int64_t given = NumElements(context.pinned_shape(2)); given != expected) {
       return absl::InvalidArgumentError(
           absl::StrCat(given, packed ? " bytes of" : "", " zero points, expected ", expected));
     }
   }
-  Shape shape = context.shape(1);
+  Shape shape = context.pinned_shape(1);
   shape.back() = l.k;
-  context.SetOutput(0, context.dtype(1), std::move(shape));
+  context.SetOutput(0, context.dtype(1), SizesOf(shape));
   return absl::OkStatus();
 }
 
@@ -122,12 +122,12 @@ absl::Status UnpackNibblesRule(InferContext& context) {
   const std::vector<int64_t> dims = context.attributes().Ints("shape");
   Shape shape(dims.begin(), dims.end());
   ASSIGN_OR_RETURN(const int64_t count, CheckedNumElements(shape));
-  if (const int64_t bytes = NumElements(context.shape(0)); bytes != (count + 1) / 2) {
+  if (const int64_t bytes = NumElements(context.pinned_shape(0)); bytes != (count + 1) / 2) {
     return absl::InvalidArgumentError(
         absl::StrCat(bytes, " bytes for ", count, " numbers of four bits"));
   }
   const bool is_signed = context.attributes().Int("signed", 0) != 0;
-  context.SetOutput(0, is_signed ? DType::kInt8 : DType::kUInt8, std::move(shape));
+  context.SetOutput(0, is_signed ? DType::kInt8 : DType::kUInt8, SizesOf(shape));
   return absl::OkStatus();
 }
 

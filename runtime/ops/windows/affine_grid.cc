@@ -28,15 +28,15 @@ absl::Status AffineGridRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, kTheta, kFloats));
   RETURN_IF_ERROR(CheckType(context, kSize, TypeBit(DType::kInt64)));
   RETURN_IF_ERROR(CheckRank(context, kTheta, 3));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> size, context.RequireInt64s(kSize));
+  ASSIGN_OR_RETURN(const std::vector<Size> size, context.RequireSizes(kSize));
   const auto dims = static_cast<int64_t>(size.size()) - 2;
-  const Shape& theta = context.shape(kTheta);
+  const SizeList& theta = context.shape(kTheta);
   if ((dims != 2 && dims != kMostDims) || theta[0] != size[0] || theta[1] != dims ||
       theta[2] != dims + 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("maps ", ShapeToString(theta), " do not fit images ", ShapeToString(size)));
   }
-  Shape shape = {size[0]};
+  SizeList shape = {size[0]};
   shape.insert(shape.end(), size.begin() + 2, size.end());
   shape.push_back(dims);
   RETURN_IF_ERROR(CheckedNumElements(shape).status());

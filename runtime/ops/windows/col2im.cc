@@ -14,28 +14,31 @@ namespace {
 constexpr size_t kColumns = 0, kImageShape = 1, kBlockShape = 2;
 
 // The places of blocks in an image, for columns of shape `x`.
+template <typename Number>
 struct Blocks {
-  Windows windows;
-  Shape image;
-  int64_t channels = 0;
+  BasicWindows<Number> windows;
+  absl::InlinedVector<Number, 6> image;
+  Number channels = 0;
   int64_t taps = 0;  // elements of a block
 };
 
-absl::StatusOr<Blocks> BlocksOf(const Node& node, const Shape& x, const std::vector<int64_t>& image,
-                                const std::vector<int64_t>& block) {
+template <typename Number>
+absl::StatusOr<Blocks<Number>> BlocksOf(const Node& node, absl::Span<const Number> x,
+                                        const std::vector<Number>& image,
+                                        const std::vector<int64_t>& block) {
   if (image.size() != block.size() || image.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("an image of ", image.size(), " dims does not fit blocks of ", block.size()));
   }
-  Blocks blocks;
+  Blocks<Number> blocks;
   blocks.image.assign(image.begin(), image.end());
-  Shape planes = {x[0], 1};
+  absl::InlinedVector<Number, 6> planes = {x[0], 1};
   planes.insert(planes.end(), image.begin(), image.end());
   RETURN_IF_ERROR(CheckedNumElements(planes).status());
   ASSIGN_OR_RETURN(blocks.windows, WindowsOf(node, planes, block));
   blocks.taps = NumElements(blocks.windows.kernel);
   blocks.channels = x[1] / blocks.taps;
-  const int64_t count = NumElements(blocks.windows.out);
+  const Number count = NumElements(blocks.windows.out);
   if (x[1] != blocks.channels * blocks.taps || x[2] != count) {
     return absl::InvalidArgumentError(absl::StrCat("columns ", ShapeToString(x), " do not fit ",
                                                    count, " blocks of ", ShapeToString(block),
@@ -51,11 +54,11 @@ absl::Status Col2ImRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, kImageShape, TypeBit(DType::kInt64)));
   RETURN_IF_ERROR(CheckType(context, kBlockShape, TypeBit(DType::kInt64)));
   RETURN_IF_ERROR(CheckRank(context, kColumns, 3));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> image, context.RequireInt64s(kImageShape));
+  ASSIGN_OR_RETURN(const std::vector<Size> image, context.RequireSizes(kImageShape));
   ASSIGN_OR_RETURN(const std::vector<int64_t> block, context.RequireInt64s(kBlockShape));
-  ASSIGN_OR_RETURN(const Blocks blocks,
-                   BlocksOf(context.node(), context.shape(kColumns), image, block));
-  Shape shape = {context.shape(kColumns)[0], blocks.channels};
+  ASSIGN_OR_RETURN(const Blocks<Size> blocks,
+                   BlocksOf<Size>(context.node(), context.shape(kColumns), image, block));
+  SizeList shape = {context.shape(kColumns)[0], blocks.channels};
   shape.insert(shape.end(), image.begin(), image.end());
   context.SetOutput(0, context.dtype(kColumns), std::move(shape));
   return absl::OkStatus();
@@ -64,9 +67,9 @@ absl::Status Col2ImRule(InferContext& context) {
 absl::Status Col2ImKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[kColumns];
   const MutableTensorView& out = context.outputs[0];
-  ASSIGN_OR_RETURN(const Blocks blocks,
-                   BlocksOf(context.node, in.shape, Int64sOf(context, kImageShape),
-                            Int64sOf(context, kBlockShape)));
+  ASSIGN_OR_RETURN(const Blocks<int64_t> blocks,
+                   BlocksOf<int64_t>(context.node, in.shape, Int64sOf(context, kImageShape),
+                                     Int64sOf(context, kBlockShape)));
   const Windows& w = blocks.windows;
   const int64_t plane = NumElements(blocks.image), count = NumElements(w.out);
   const int64_t columns = w.out.back(), stride = w.strides.back();

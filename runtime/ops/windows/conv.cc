@@ -42,10 +42,10 @@ constexpr size_t kResidual = 3;
 
 }  // namespace
 
-absl::Status CheckConvBias(InferContext& context, int64_t maps) {
+absl::Status CheckConvBias(InferContext& context, Size maps) {
   if (!context.has_input(2)) return absl::OkStatus();
   RETURN_IF_ERROR(CheckSameType(context, 0, 2));
-  if (context.shape(2) == Shape{maps}) return absl::OkStatus();
+  if (context.shape(2) == SizeList{maps}) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("a bias ", ShapeToString(context.shape(2)), " does not fit ", maps, " maps"));
 }
@@ -63,19 +63,20 @@ absl::Status CheckConvOperands(InferContext& context) {
   return CheckConvRanks(context);
 }
 
-absl::StatusOr<Shape> ConvShape(const InferContext& context) {
+absl::StatusOr<SizeList> ConvShape(const InferContext& context) {
   RETURN_IF_ERROR(CheckConvRanks(context));
   return ConvShape(context.node(), context.shape(0), context.shape(1));
 }
 
-absl::StatusOr<Shape> ConvShape(const Node& node, const Shape& x, const Shape& weight) {
+absl::StatusOr<SizeList> ConvShape(const Node& node, const SizeList& x, const SizeList& weight) {
   const int64_t group = ConvOp::From(node.attributes).group;
   if (group < 1 || x[1] % group != 0 || weight[0] % group != 0 || weight[1] != x[1] / group) {
     return absl::InvalidArgumentError(absl::StrCat("a weight ", ShapeToString(weight), " in ",
                                                    group, " groups does not fit ", x[1],
                                                    " channels"));
   }
-  ASSIGN_OR_RETURN(const Windows windows, ConvWindows(node, x, weight));
+  ASSIGN_OR_RETURN(const BasicWindows<Size> windows,
+                   WindowsOf(node, x, PinnedAll(absl::Span<const Size>(weight).subspan(2))));
   if (!std::equal(windows.kernel.begin(), windows.kernel.end(), weight.begin() + 2)) {
     return absl::InvalidArgumentError(absl::StrCat("kernel_shape ", ShapeToString(windows.kernel),
                                                    " is not that of the weight ",
@@ -86,7 +87,7 @@ absl::StatusOr<Shape> ConvShape(const Node& node, const Shape& x, const Shape& w
 
 absl::Status ConvRule(InferContext& context) {
   RETURN_IF_ERROR(CheckConvOperands(context));
-  ASSIGN_OR_RETURN(Shape shape, ConvShape(context));
+  ASSIGN_OR_RETURN(SizeList shape, ConvShape(context));
   RETURN_IF_ERROR(CheckConvBias(context, shape[1]));
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
@@ -170,26 +171,14 @@ absl::StatusOr<ConvLayout> ConvLayoutOf(const Attributes& attributes) {
       absl::StrCat("layout '", layout, "' is none of first, last, to_last"));
 }
 
-Shape ChannelsFirst(const Shape& last) {
-  Shape first = last;
-  std::rotate(first.begin() + 1, first.end() - 1, first.end());
-  return first;
-}
-
-Shape ChannelsLast(const Shape& first) {
-  Shape last = first;
-  std::rotate(last.begin() + 1, last.begin() + 2, last.end());
-  return last;
-}
-
 absl::Status FusedConvRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
   RETURN_IF_ERROR(CheckConvActivation(FusedConvOp::From(context.attributes()).activation));
   ASSIGN_OR_RETURN(const ConvLayout layout, ConvLayoutOf(context.attributes()));
   RETURN_IF_ERROR(CheckConvOperands(context));
-  const Shape& x = context.shape(0);
-  ASSIGN_OR_RETURN(
-      Shape out, ConvShape(context.node(), layout.x_last ? ChannelsFirst(x) : x, context.shape(1)));
+  const SizeList& x = context.shape(0);
+  ASSIGN_OR_RETURN(SizeList out, ConvShape(context.node(), layout.x_last ? ChannelsFirst(x) : x,
+                                           context.shape(1)));
   RETURN_IF_ERROR(CheckConvBias(context, out[1]));
   if (layout.y_last) out = ChannelsLast(out);
   if (context.has_input(kResidual)) {

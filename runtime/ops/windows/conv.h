@@ -1,6 +1,7 @@
 // Convolution over the dims after batch and channel.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "runtime/graph/shape.h"
@@ -28,8 +29,16 @@ struct ConvLayout {
 // INVALID_ARGUMENT for a layout that is none.
 absl::StatusOr<ConvLayout> ConvLayoutOf(const Attributes& attributes);
 // [batch, dims..., channels] as [batch, channels, dims...], and back.
-Shape ChannelsFirst(const Shape& last);
-Shape ChannelsLast(const Shape& first);
+template <typename List>
+List ChannelsFirst(List last) {
+  std::rotate(last.begin() + 1, last.end() - 1, last.end());
+  return last;
+}
+template <typename List>
+List ChannelsLast(List first) {
+  std::rotate(first.begin() + 1, first.begin() + 2, first.end());
+  return first;
+}
 
 // Elements of [batch, rows, columns] as [batch, columns, rows].
 template <typename T>
@@ -47,12 +56,12 @@ std::vector<T> TurnedPlanes(const T* from, int64_t batch, int64_t rows, int64_t 
 
 // Checks that x, input 0, weight, input 1, of any dtypes, and the attributes of a Conv fit, and
 // returns the shape of the result.
-absl::StatusOr<Shape> ConvShape(const InferContext& context);
+absl::StatusOr<SizeList> ConvShape(const InferContext& context);
 // The same for a `node` whose operand, of the shape `x`, has its channels in dim 1.
-absl::StatusOr<Shape> ConvShape(const Node& node, const Shape& x, const Shape& weight);
+absl::StatusOr<SizeList> ConvShape(const Node& node, const SizeList& x, const SizeList& weight);
 
 // Checks that there is no bias, input 2, or one for each of `maps` maps.
-absl::Status CheckConvBias(InferContext& context, int64_t maps);
+absl::Status CheckConvBias(InferContext& context, Size maps);
 
 // Runs `kernel`, for channels behind the batch, of float32 operands in `layout`.
 absl::Status RunInLayout(const KernelContext& context, const ConvLayout& layout, Kernel& kernel);

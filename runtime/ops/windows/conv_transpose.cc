@@ -32,24 +32,26 @@ void SpreadTap(const TransposedWindows& t, const T* x, int64_t tap, C weight, C*
 }
 
 // The result's shape for an operand of shape `x`, whose channels are behind the batch.
-absl::StatusOr<Shape> ShapeOfResult(InferContext& context, const Shape& x) {
-  const Shape& weight = context.shape(1);
+absl::StatusOr<SizeList> ShapeOfResult(InferContext& context, const SizeList& x) {
+  const SizeList& weight = context.shape(1);
   const int64_t group = ConvTransposeOp::From(context.attributes()).group;
   if (group < 1 || x[1] % group != 0 || weight[0] != x[1]) {
     return absl::InvalidArgumentError(absl::StrCat("a weight ", ShapeToString(weight), " in ",
                                                    group, " groups does not fit ", x[1],
                                                    " channels"));
   }
-  ASSIGN_OR_RETURN(const TransposedWindows windows, WindowsOfNode(context.node(), x, weight));
+  ASSIGN_OR_RETURN(
+      const BasicTransposedWindows<Size> windows,
+      TransposedWindowsOf(context.node(), x, PinnedAll(absl::Span<const Size>(weight).subspan(2))));
   const std::vector<int64_t>& kernel = windows.windows.kernel;
   if (!std::equal(kernel.begin(), kernel.end(), weight.begin() + 2)) {
     return absl::InvalidArgumentError(absl::StrCat("kernel_shape ", ShapeToString(kernel),
                                                    " is not that of the weight ",
                                                    ShapeToString(weight)));
   }
-  const int64_t maps = weight[1] * group;
+  const Size maps = weight[1] * group;
   RETURN_IF_ERROR(CheckConvBias(context, maps));
-  Shape shape = {x[0], maps};
+  SizeList shape = {x[0], maps};
   shape.insert(shape.end(), windows.spatial.begin(), windows.spatial.end());
   return shape;
 }
@@ -58,7 +60,7 @@ absl::StatusOr<Shape> ShapeOfResult(InferContext& context, const Shape& x) {
 
 absl::Status ConvTransposeRule(InferContext& context) {
   RETURN_IF_ERROR(CheckConvOperands(context));
-  ASSIGN_OR_RETURN(Shape shape, ShapeOfResult(context, context.shape(0)));
+  ASSIGN_OR_RETURN(SizeList shape, ShapeOfResult(context, context.shape(0)));
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
 }
@@ -99,8 +101,8 @@ absl::Status FusedConvTransposeRule(InferContext& context) {
   RETURN_IF_ERROR(CheckConvActivation(FusedConvTransposeOp::From(context.attributes()).activation));
   ASSIGN_OR_RETURN(const ConvLayout layout, ConvLayoutOf(context.attributes()));
   RETURN_IF_ERROR(CheckConvOperands(context));
-  const Shape& x = context.shape(0);
-  ASSIGN_OR_RETURN(Shape shape, ShapeOfResult(context, layout.x_last ? ChannelsFirst(x) : x));
+  const SizeList& x = context.shape(0);
+  ASSIGN_OR_RETURN(SizeList shape, ShapeOfResult(context, layout.x_last ? ChannelsFirst(x) : x));
   context.SetOutput(0, context.dtype(0), layout.y_last ? ChannelsLast(shape) : std::move(shape));
   return absl::OkStatus();
 }

@@ -102,12 +102,12 @@ double Sum(const T* plane, const Reads& reads) {
   return sum;
 }
 
-}  // namespace
-
-absl::StatusOr<DeformWindows> DeformWindowsOf(const Node& node, const Shape& x,
-                                              std::vector<int64_t> kernel, const Shape& offset,
-                                              const Shape* mask) {
-  DeformWindows deform;
+template <typename List>
+absl::StatusOr<BasicDeformWindows<typename List::value_type>> DeformWindowsOver(
+    const Node& node, const List& x, std::vector<int64_t> kernel, const List& offset,
+    const List* mask) {
+  using Number = typename List::value_type;
+  BasicDeformWindows<Number> deform;
   ASSIGN_OR_RETURN(deform.windows, WindowsOf(node, x, std::move(kernel)));
   deform.taps = NumElements(deform.windows.kernel);
   deform.groups = node.attributes.Int("offset_group", 1);
@@ -116,9 +116,9 @@ absl::StatusOr<DeformWindows> DeformWindowsOf(const Node& node, const Shape& x,
         absl::StrCat(x[1], " channels do not split into offset_group = ", deform.groups));
   }
   const auto expected = [&](int64_t each) {
-    return WindowsShape(deform.windows, x[0], deform.groups * deform.taps * each);
+    return WindowsShape<Number>(deform.windows, x[0], deform.groups * deform.taps * each);
   };
-  const Shape offsets = expected(static_cast<int64_t>(deform.windows.kernel.size()));
+  const List offsets = expected(static_cast<int64_t>(deform.windows.kernel.size()));
   if (offset != offsets) {
     return absl::InvalidArgumentError(absl::StrCat("offsets have the shape ", ShapeToString(offset),
                                                    ", expected ", ShapeToString(offsets)));
@@ -130,16 +130,31 @@ absl::StatusOr<DeformWindows> DeformWindowsOf(const Node& node, const Shape& x,
   return deform;
 }
 
+}  // namespace
+
+absl::StatusOr<DeformWindows> DeformWindowsOf(const Node& node, const Shape& x,
+                                              std::vector<int64_t> kernel, const Shape& offset,
+                                              const Shape* mask) {
+  return DeformWindowsOver(node, x, std::move(kernel), offset, mask);
+}
+
+absl::StatusOr<BasicDeformWindows<Size>> DeformWindowsOf(const Node& node, const SizeList& x,
+                                                         std::vector<int64_t> kernel,
+                                                         const SizeList& offset,
+                                                         const SizeList* mask) {
+  return DeformWindowsOver(node, x, std::move(kernel), offset, mask);
+}
+
 absl::Status DeformConvRule(InferContext& context) {
   using enum DeformConvOp::Input;
   RETURN_IF_ERROR(CheckType(context, kX, kFloats));
   for (const size_t i : {kWeight, kOffset, kBias, kMask}) {
     if (context.has_input(i)) RETURN_IF_ERROR(CheckSameType(context, kX, i));
   }
-  const Shape &x = context.shape(kX), &weight = context.shape(kWeight);
+  const SizeList &x = context.shape(kX), &weight = context.shape(kWeight);
   if (x.size() < 3) return RankError("its operand has no dims after batch and channel");
   RETURN_IF_ERROR(CheckRank(context, kWeight, context.rank(kX)));
-  const std::vector<int64_t> kernel(weight.begin() + 2, weight.end());
+  const std::vector<int64_t> kernel = PinnedAll(absl::Span<const Size>(weight).subspan(2));
   const int64_t group = DeformConvOp::From(context.attributes()).group;
   if (context.attributes().Ints("kernel_shape", kernel) != kernel || group < 1 ||
       weight[0] % group != 0 || x[1] % group != 0 || weight[1] != x[1] / group) {
@@ -147,15 +162,15 @@ absl::Status DeformConvRule(InferContext& context) {
                                                    " groups do not fit an operand ",
                                                    ShapeToString(x)));
   }
-  if (context.has_input(kBias) && context.shape(kBias) != Shape{weight[0]}) {
+  if (context.has_input(kBias) && context.shape(kBias) != SizeList{weight[0]}) {
     return absl::InvalidArgumentError(absl::StrCat("a bias ", ShapeToString(context.shape(kBias)),
                                                    " does not fit ", weight[0], " maps"));
   }
-  const Shape mask = context.has_input(kMask) ? context.shape(kMask) : Shape();
-  ASSIGN_OR_RETURN(const DeformWindows deform,
+  const SizeList mask = context.has_input(kMask) ? context.shape(kMask) : SizeList();
+  ASSIGN_OR_RETURN(const BasicDeformWindows<Size> deform,
                    DeformWindowsOf(context.node(), x, kernel, context.shape(kOffset),
                                    context.has_input(kMask) ? &mask : nullptr));
-  context.SetOutput(0, context.dtype(kX), WindowsShape(deform.windows, x[0], weight[0]));
+  context.SetOutput(0, context.dtype(kX), WindowsShape<Size>(deform.windows, x[0], weight[0]));
   return absl::OkStatus();
 }
 
@@ -205,12 +220,12 @@ absl::Status DeformColumnsRule(InferContext& context) {
   for (const size_t i : {kOffset, kMask}) {
     if (context.has_input(i)) RETURN_IF_ERROR(CheckSameType(context, kX, i));
   }
-  const Shape& x = context.shape(kX);
+  const SizeList& x = context.shape(kX);
   if (x.size() < 3) return RankError("its operand has no dims after batch and channel");
   const std::vector<int64_t> kernel = context.attributes().Ints("kernel_shape");
   if (kernel.size() + 2 != x.size()) return RankError("kernel_shape does not fit its operand");
-  const Shape mask = context.has_input(kMask) ? context.shape(kMask) : Shape();
-  ASSIGN_OR_RETURN(const DeformWindows deform,
+  const SizeList mask = context.has_input(kMask) ? context.shape(kMask) : SizeList();
+  ASSIGN_OR_RETURN(const BasicDeformWindows<Size> deform,
                    DeformWindowsOf(context.node(), x, kernel, context.shape(kOffset),
                                    context.has_input(kMask) ? &mask : nullptr));
   context.SetOutput(0, context.dtype(kX),

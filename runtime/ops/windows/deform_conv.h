@@ -24,16 +24,22 @@ Kernel DeformColumnsKernel;
 void DeformColumnsAxis(AxisContext& context);
 
 // The windows that read x. `windows.out` are the dims of the result.
-struct DeformWindows {
-  Windows windows;
+template <typename Number>
+struct BasicDeformWindows {
+  BasicWindows<Number> windows;
   int64_t taps = 1;    // each window has
   int64_t groups = 1;  // groups of channels that share offsets
 };
+using DeformWindows = BasicDeformWindows<int64_t>;
 
 // The windows of `node` over operands of these shapes; `mask`: null where it is left out.
 // INVALID_ARGUMENT naming what does not fit.
 absl::StatusOr<DeformWindows> DeformWindowsOf(const Node& node, const Shape& x,
                                               std::vector<int64_t> kernel, const Shape& offset,
                                               const Shape* mask);
+absl::StatusOr<BasicDeformWindows<Size>> DeformWindowsOf(const Node& node, const SizeList& x,
+                                                         std::vector<int64_t> kernel,
+                                                         const SizeList& offset,
+                                                         const SizeList* mask);
 
 }  // namespace reprise::ops

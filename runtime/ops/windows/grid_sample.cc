@@ -137,16 +137,16 @@ absl::Status GridSampleRule(InferContext& context) {
   if (dims < 1) return RankError("its operand has no dims after batch and channel");
   RETURN_IF_ERROR(CheckRank(context, 1, context.rank(0)));
   RETURN_IF_ERROR(SamplingOf(context.node(), dims).status());
-  const Shape &x = context.shape(0), &grid = context.shape(1);
+  const SizeList &x = context.shape(0), &grid = context.shape(1);
   if (grid[0] != x[0] || grid.back() != dims) {
     return absl::InvalidArgumentError(absl::StrCat("a grid ", ShapeToString(grid),
                                                    " does not fit an operand ", ShapeToString(x)));
   }
-  if (NumElements(Shape(x.begin() + 2, x.end())) == 0 && NumElements(grid) > 0) {
+  if (NumElements(SizeList(x.begin() + 2, x.end())) == 0 && NumElements(grid) > 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("there is nothing to sample in ", ShapeToString(x)));
   }
-  Shape shape = {x[0], x[1]};
+  SizeList shape = {x[0], x[1]};
   shape.insert(shape.end(), grid.begin() + 1, grid.end() - 1);
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();

@@ -21,11 +21,11 @@ absl::Status LiveExtentRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kBools));
   RETURN_IF_ERROR(CheckRank(context, 0, 2));
   RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt64)));
-  if (NumElements(context.shape(1)) != 1) {
+  if (NumElements(context.pinned_shape(1)) != 1) {
     return absl::InvalidArgumentError("the number of all positions is not one size");
   }
   RETURN_IF_ERROR(CheckRange("stride", DeclaredExtent(context.node()).stride, 1, int64_t{1} << 31));
-  context.SetOutput(0, DType::kInt32, {context.shape(0)[0]});
+  context.SetOutput(0, DType::kInt32, {context.pinned_shape(0)[0]});
   return absl::OkStatus();
 }
 
@@ -53,10 +53,10 @@ absl::Status LiveFillRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt32)));
   RETURN_IF_ERROR(CheckRank(context, 1, 1));
   RETURN_IF_ERROR(AxisAttribute(context.node(), "axis", -1, context.rank(0)).status());
-  const int64_t rows = context.shape(1)[0];
-  if (context.rank(0) == 0 || rows == 0 || context.shape(0)[0] % rows != 0) {
+  const int64_t rows = context.pinned_shape(1)[0];
+  if (context.rank(0) == 0 || rows == 0 || context.pinned_shape(0)[0] % rows != 0) {
     return absl::InvalidArgumentError(absl::StrCat(rows, " extents are not those of the rows of ",
-                                                   ShapeToString(context.shape(0))));
+                                                   ShapeToString(context.pinned_shape(0))));
   }
   context.SetOutput(0, context.dtype(0), context.shape(0));
   return absl::OkStatus();
@@ -92,9 +92,9 @@ absl::Status LiveMaskRule(InferContext& context) {
     return absl::InvalidArgumentError("the number of positions is not one size");
   }
   Shape shape(static_cast<size_t>(rank), 1);
-  shape.front() = context.shape(0)[0];
+  shape.front() = context.pinned_shape(0)[0];
   shape.back() = size[0];
-  context.SetOutput(0, DType::kFloat32, std::move(shape));
+  context.SetOutput(0, DType::kFloat32, SizesOf(shape));
   return absl::OkStatus();
 }
 
@@ -161,9 +161,9 @@ absl::Status LiveShareRule(InferContext& context) {
     return absl::InvalidArgumentError("the number of positions is not one size");
   }
   Shape shape(static_cast<size_t>(rank), 1);
-  shape.front() = context.shape(0)[0];
+  shape.front() = context.pinned_shape(0)[0];
   shape[axis] = windows.Over(size[0]);
-  context.SetOutput(0, DType::kFloat32, std::move(shape));
+  context.SetOutput(0, DType::kFloat32, SizesOf(shape));
   return absl::OkStatus();
 }
 

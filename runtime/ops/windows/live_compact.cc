@@ -93,7 +93,7 @@ absl::Status LiveCompactRule(InferContext& context) {
   ASSIGN_OR_RETURN(const int64_t axis, AxisAttribute(context.node(), "axis", -1, context.rank(0)));
   ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, context.RequireInt64s(LiveCompactOp::kSizes));
   ASSIGN_OR_RETURN(const MergedDims dims, MergedDims::Of(context.node(), sizes));
-  const Shape& shape = context.shape(0);
+  const Shape& shape = context.pinned_shape(0);
   if (axis == 0 || dims.Size() != shape[axis]) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the parts of dim ", axis, " of ", ShapeToString(shape), " have ", dims.Size(), " places"));
@@ -101,13 +101,14 @@ absl::Status LiveCompactRule(InferContext& context) {
   for (size_t i = LiveCompactOp::kExtents; i < context.node().inputs.size(); ++i) {
     RETURN_IF_ERROR(CheckType(context, i, TypeBit(DType::kInt32)));
     RETURN_IF_ERROR(CheckRank(context, i, 1));
-    const int64_t rows = context.shape(i)[0];
-    if (rows == 0 || rows != context.shape(LiveCompactOp::kExtents)[0] || shape[0] % rows != 0) {
+    const int64_t rows = context.pinned_shape(i)[0];
+    if (rows == 0 || rows != context.pinned_shape(LiveCompactOp::kExtents)[0] ||
+        shape[0] % rows != 0) {
       return absl::InvalidArgumentError(
           absl::StrCat(rows, " extents are not those of the rows of ", ShapeToString(shape)));
     }
   }
-  context.SetOutput(0, context.dtype(0), shape);
+  context.SetOutput(0, context.dtype(0), SizesOf(shape));
   return absl::OkStatus();
 }
 

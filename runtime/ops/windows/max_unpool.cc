@@ -17,7 +17,7 @@ constexpr size_t kPooled = 0, kPlaces = 1, kOutputShape = 2;
 constexpr int64_t kMostOfWindow = 1 << 24;
 
 // The shape of what was pooled, as far as windows cover it.
-absl::StatusOr<Shape> PooledShape(const Node& node, const Shape& x) {
+absl::StatusOr<SizeList> PooledShape(const Node& node, const SizeList& x) {
   if (x.size() < 3) return RankError("its operand has no dims after batch and channel");
   const size_t dims = x.size() - 2;
   const std::vector<int64_t> kernel = node.attributes.Ints("kernel_shape");
@@ -31,15 +31,15 @@ absl::StatusOr<Shape> PooledShape(const Node& node, const Shape& x) {
   const auto fits = [](int64_t value, int64_t low) {
     return value >= low && value <= kMostOfWindow;
   };
-  Shape shape = {x[0], x[1]};
+  SizeList shape = {x[0], x[1]};
   for (size_t d = 0; d < dims; ++d) {
     if (!fits(kernel[d], 1) || !fits(strides[d], 1) || !fits(pads[d], 0) ||
         !fits(pads[d + dims], 0)) {
       return absl::InvalidArgumentError("kernel_shape, strides or pads are out of range");
     }
-    int64_t size = 0;
-    if (__builtin_mul_overflow(x[d + 2] - 1, strides[d], &size) ||
-        __builtin_add_overflow(size, kernel[d] - pads[d] - pads[d + dims], &size) || size < 0) {
+    Size size = 0;
+    if (MultiplyOverflows(x[d + 2] - 1, strides[d], &size) ||
+        AddOverflows(size, kernel[d] - pads[d] - pads[d + dims], &size) || size < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("no dim has ", x[d + 2], " windows of ", kernel[d], " in strides of ",
                        strides[d], " with a padding of ", pads[d] + pads[d + dims]));
@@ -56,15 +56,15 @@ absl::Status MaxUnpoolRule(InferContext& context) {
   RETURN_IF_ERROR(
       CheckType(context, kPooled, kFloats | TypeBit(DType::kInt8) | TypeBit(DType::kUInt8)));
   RETURN_IF_ERROR(CheckType(context, kPlaces, TypeBit(DType::kInt64)));
-  const Shape& x = context.shape(kPooled);
+  const SizeList& x = context.shape(kPooled);
   if (context.shape(kPlaces) != x) {
     return absl::InvalidArgumentError(absl::StrCat("places ", ShapeToString(context.shape(kPlaces)),
                                                    " for elements ", ShapeToString(x)));
   }
-  ASSIGN_OR_RETURN(Shape shape, PooledShape(context.node(), x));
+  ASSIGN_OR_RETURN(SizeList shape, PooledShape(context.node(), x));
   if (context.has_input(kOutputShape)) {
     RETURN_IF_ERROR(CheckType(context, kOutputShape, TypeBit(DType::kInt64)));
-    ASSIGN_OR_RETURN(const std::vector<int64_t> wanted, context.RequireInt64s(kOutputShape));
+    ASSIGN_OR_RETURN(const std::vector<Size> wanted, context.RequireSizes(kOutputShape));
     bool fits = wanted.size() == shape.size();
     for (size_t d = 0; fits && d < shape.size(); ++d) fits = wanted[d] >= shape[d];
     if (!fits) {
@@ -80,7 +80,8 @@ absl::Status MaxUnpoolRule(InferContext& context) {
 absl::Status MaxUnpoolKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[kPooled];
   const MutableTensorView& out = context.outputs[0];
-  ASSIGN_OR_RETURN(const Shape pooled, PooledShape(context.node, in.shape));
+  ASSIGN_OR_RETURN(const SizeList sizes, PooledShape(context.node, SizesOf(in.shape)));
+  const Shape pooled = HintsOf(sizes);
   const int64_t count = NumElements(pooled);
   const bool same = pooled == out.shape;
   const Shape strides = Strides(out.shape);

@@ -17,8 +17,8 @@ Shape SpatialOf(const TensorView& in) { return Shape(in.shape.begin() + 2, in.sh
 
 absl::Status PoolRule(InferContext& context, uint32_t types) {
   RETURN_IF_ERROR(CheckType(context, 0, types));
-  ASSIGN_OR_RETURN(const Windows windows, WindowsOf(context.node(), context.shape(0)));
-  const Shape shape = WindowsShape(windows, context.shape(0)[0], context.shape(0)[1]);
+  ASSIGN_OR_RETURN(const BasicWindows<Size> windows, WindowsOf(context.node(), context.shape(0)));
+  const SizeList shape = WindowsShape<Size>(windows, context.shape(0)[0], context.shape(0)[1]);
   context.SetOutput(0, context.dtype(0), shape);
   context.SetOutput(1, DType::kInt64, shape);
   return absl::OkStatus();
@@ -202,7 +202,7 @@ absl::Status GlobalPoolRule(InferContext& context) {
   if (context.rank(0) < 3) {
     return RankError("its operand has no dims after batch and channel");
   }
-  Shape shape(context.shape(0).size(), 1);
+  SizeList shape(context.shape(0).size(), 1);
   shape[0] = context.shape(0)[0];
   shape[1] = context.shape(0)[1];
   context.SetOutput(0, context.dtype(0), std::move(shape));

@@ -292,6 +292,57 @@ std::vector<double> GivenValues(const KernelContext& context, size_t i) {
 
 }  // namespace
 
+namespace {
+
+// floor(scale * size) as float arithmetic has it. A scale of few digits, as 2 and 0.5 are, makes no
+// rounding error over sizes that are not huge; others hold for one size.
+Size ScaledSize(float scale, Size size) {
+  constexpr int kDigits = 16;
+  constexpr int64_t kMostExact = int64_t{1} << 23;
+  if (!size.is_constant()) {
+    for (int shift = 0; shift <= kDigits / 2; ++shift) {
+      const float scaled = std::ldexp(scale, shift);
+      if (scaled != std::floor(scaled) || !(scaled < (1 << kDigits / 2))) continue;
+      const auto factor = static_cast<int64_t>(scaled);
+      if (factor > 0 && size < kMostExact / factor) {
+        return FloorDivide(size * factor, int64_t{1} << shift);
+      }
+    }
+  }
+  return static_cast<int64_t>(std::floor(scale * static_cast<float>(size.Pinned())));
+}
+
+// The shape of the result; `samplings` holds for the hints. `wanted`: the sizes that are asked for.
+SizeList SampledShape(const InferContext& context, const std::vector<DimSampling>& samplings,
+                      const std::vector<Size>& wanted) {
+  SizeList shape = context.shape(ResizeOp::Input::kX);
+  std::vector<int64_t> axes(shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  axes = context.attributes().Ints("axes", axes);
+  const bool stretches =
+      context.attributes().String("keep_aspect_ratio_policy", "stretch") == "stretch";
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto d = static_cast<size_t>(axes[i] < 0 ? axes[i] + context.rank(0) : axes[i]);
+    const DimSampling& sampling = samplings[d];
+    if (wanted.empty()) {
+      shape[d] = ScaledSize(sampling.scale, shape[d]);
+    } else if (stretches && wanted[i] > 0) {
+      shape[d] = wanted[i];
+    } else {
+      // All dims decide about each.
+      for (const int64_t axis : axes) {
+        (void)context.shape(0)[static_cast<size_t>(axis < 0 ? axis + context.rank(0) : axis)]
+            .Pinned();
+      }
+      for (const Size size : wanted) (void)size.Pinned();
+      shape[d] = sampling.out;
+    }
+  }
+  return shape;
+}
+
+}  // namespace
+
 absl::Status ResizeRule(InferContext& context) {
   using enum ResizeOp::Input;
   const std::string mode = context.attributes().String("mode", "nearest");
@@ -308,15 +359,20 @@ absl::Status ResizeRule(InferContext& context) {
   RETURN_IF_ERROR(CoordinateOf(context.node()).status());
   Request request;
   ASSIGN_OR_RETURN(request.scales, KnownValues(context, kScales));
-  ASSIGN_OR_RETURN(request.sizes, KnownValues(context, kSizes));
-  ASSIGN_OR_RETURN(const std::vector<DimSampling> samplings,
-                   SamplingsOf(context.node(), context.shape(kX), request));
-  Shape shape;
-  for (const DimSampling& s : samplings) {
-    if (s.in == 0 && s.out != 0) return absl::InvalidArgumentError("samples an empty dim");
-    shape.push_back(s.out);
+  std::vector<Size> wanted;
+  if (context.has_input(kSizes)) {
+    ASSIGN_OR_RETURN(wanted, context.RequireSizes(kSizes));
   }
-  context.SetOutput(0, context.dtype(kX), std::move(shape));
+  for (const Size size : wanted) request.sizes.push_back(static_cast<double>(size.hint()));
+  ASSIGN_OR_RETURN(const std::vector<DimSampling> samplings,
+                   SamplingsOf(context.node(), HintsOf(context.shape(kX)), request));
+  const SizeList shape = SampledShape(context, samplings, wanted);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (context.shape(kX)[d] == 0 && shape[d] != 0) {
+      return absl::InvalidArgumentError("samples an empty dim");
+    }
+  }
+  context.SetOutput(0, context.dtype(kX), shape);
   return absl::OkStatus();
 }
 

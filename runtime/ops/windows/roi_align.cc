@@ -138,8 +138,8 @@ absl::Status RoiAlignRule(InferContext& context) {
   RETURN_IF_ERROR(CheckRank(context, 0, 4));
   RETURN_IF_ERROR(CheckRank(context, 1, 2));
   ASSIGN_OR_RETURN(const Form form, FormOf(context.attributes()));
-  const Shape &x = context.shape(0), &rois = context.shape(1);
-  if (rois[1] != 4 || context.shape(2) != Shape{rois[0]}) {
+  const SizeList &x = context.shape(0), &rois = context.shape(1);
+  if (rois[1] != 4 || context.shape(2) != SizeList{rois[0]}) {
     return absl::InvalidArgumentError(absl::StrCat("regions ", ShapeToString(rois), " of elements ",
                                                    ShapeToString(context.shape(2)),
                                                    " are not four numbers and one element each"));

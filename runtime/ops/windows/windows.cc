@@ -18,16 +18,18 @@ constexpr int64_t kLimit = 1 << 24;
 bool InRange(int64_t value, int64_t low) { return value >= low && value <= kLimit; }
 
 // The values that the attributes give. `windows` has no `out`.
+template <typename Number>
 struct Given {
-  Windows windows;
+  BasicWindows<Number> windows;
   std::string auto_pad;
   bool same() const { return auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER"; }
 };
 
-absl::StatusOr<Given> GivenBy(const Node& node, const Shape& shape, std::vector<int64_t> kernel) {
-  const size_t dims = shape.size() < 2 ? 0 : shape.size() - 2;
-  Given given;
-  Windows& w = given.windows;
+template <typename Number>
+absl::StatusOr<Given<Number>> GivenBy(const Node& node, size_t rank, std::vector<int64_t> kernel) {
+  const size_t dims = rank < 2 ? 0 : rank - 2;
+  Given<Number> given;
+  BasicWindows<Number>& w = given.windows;
   w.kernel = node.attributes.Ints("kernel_shape", std::move(kernel));
   w.strides = node.attributes.Ints("strides", std::vector<int64_t>(dims, 1));
   w.dilations = node.attributes.Ints("dilations", std::vector<int64_t>(dims, 1));
@@ -61,22 +63,25 @@ absl::StatusOr<Given> GivenBy(const Node& node, const Shape& shape, std::vector<
   return given;
 }
 
-int64_t KernelExtent(const Windows& w, size_t d) { return (w.kernel[d] - 1) * w.dilations[d] + 1; }
+template <typename Number>
+int64_t KernelExtent(const BasicWindows<Number>& w, size_t d) {
+  return (w.kernel[d] - 1) * w.dilations[d] + 1;
+}
 
 // The padding of dim `d`: `total`, the odd one at the end or at the beginning.
-void PadBy(int64_t total, absl::string_view auto_pad, size_t d, Windows& w) {
+template <typename Number>
+void PadBy(Number total, absl::string_view auto_pad, size_t d, BasicWindows<Number>& w) {
   w.pad_begin[d] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
   w.pad_end[d] = total - w.pad_begin[d];
 }
 
-}  // namespace
-
-absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
-                                  std::vector<int64_t> kernel) {
+template <typename Number>
+absl::StatusOr<BasicWindows<Number>> WindowsOver(const Node& node, absl::Span<const Number> shape,
+                                                 std::vector<int64_t> kernel) {
   // Pools have windows that reach behind all that there is; convolutions have none.
   const bool pools = kernel.empty();
-  ASSIGN_OR_RETURN(Given given, GivenBy(node, shape, std::move(kernel)));
-  Windows& w = given.windows;
+  ASSIGN_OR_RETURN(Given<Number> given, GivenBy<Number>(node, shape.size(), std::move(kernel)));
+  BasicWindows<Number>& w = given.windows;
   const bool ceil_mode = node.attributes.Int("ceil_mode", 0) != 0;
   // The part of the pads at the end that stands for rounding up.
   const std::vector<int64_t> rounding =
@@ -86,37 +91,41 @@ absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
     return absl::InvalidArgumentError(absl::StrCat(kRoundingPads, " does not fit the kernel"));
   }
   for (size_t d = 0; d < w.kernel.size(); ++d) {
-    const int64_t size = shape[d + 2], stride = w.strides[d], extent = KernelExtent(w, d);
-    int64_t out = 0;
+    const int64_t stride = w.strides[d], extent = KernelExtent(w, d);
+    const Number size = shape[d + 2];
+    Number out = 0;
     if (given.same()) {
       out = (size + stride - 1) / stride;
-      PadBy(std::max<int64_t>(0, (out - 1) * stride + extent - size), given.auto_pad, d, w);
+      PadBy(std::max<Number>(0, (out - 1) * stride + extent - size), given.auto_pad, d, w);
     } else {
-      const int64_t room = size + w.pad_begin[d] + w.pad_end[d] - rounding[d] - extent;
+      const Number room = size + w.pad_begin[d] + w.pad_end[d] - rounding[d] - extent;
       // onnxruntime rounds the quotient to zero, with and without ceil_mode: a window that lacks
       // less than a stride counts, and one that lacks less than two does not.
       // Over nothing there are no windows, as with the pads of SAME.
-      const bool is_empty = size == 0 && !pools && room == -1;
-      if (!is_empty && room < 0 && (!pools || room <= -2 * stride)) {
+      const bool lacks = room < 0;
+      const bool is_empty = lacks && !pools && size == 0 && room == -1;
+      if (lacks && !is_empty && (!pools || room <= -2 * stride)) {
         return absl::InvalidArgumentError(
             absl::StrCat("the window of ", extent, " is larger than dim ", d + 2, " of ", size,
                          " with its padding of ", w.pad_begin[d] + w.pad_end[d]));
       }
       const int64_t more = ceil_mode ? stride - 1 : rounding[d];
-      out = is_empty ? 0 : (room + (room > 0 ? more : 0)) / stride + 1;
+      out = is_empty ? Number(0) : (room + (more > 0 && room > 0 ? more : 0)) / stride + 1;
       // A window must start inside the input or the padding before it.
-      if (ceil_mode && (out - 1) * stride >= size + w.pad_begin[d]) --out;
+      if (ceil_mode && (out - 1) * stride >= size + w.pad_begin[d]) out -= 1;
     }
     w.out.push_back(out);
   }
   return std::move(w);
 }
 
-absl::StatusOr<TransposedWindows> TransposedWindowsOf(const Node& node, const Shape& shape,
-                                                      std::vector<int64_t> kernel) {
-  ASSIGN_OR_RETURN(Given given, GivenBy(node, shape, std::move(kernel)));
-  TransposedWindows result = {.windows = std::move(given.windows)};
-  Windows& w = result.windows;
+template <typename Number>
+absl::StatusOr<BasicTransposedWindows<Number>> TransposedOver(const Node& node,
+                                                              absl::Span<const Number> shape,
+                                                              std::vector<int64_t> kernel) {
+  ASSIGN_OR_RETURN(Given<Number> given, GivenBy<Number>(node, shape.size(), std::move(kernel)));
+  BasicTransposedWindows<Number> result = {.windows = std::move(given.windows)};
+  BasicWindows<Number>& w = result.windows;
   const size_t dims = w.kernel.size();
   const std::vector<int64_t> more =
       node.attributes.Ints("output_padding", std::vector<int64_t>(dims, 0));
@@ -127,18 +136,19 @@ absl::StatusOr<TransposedWindows> TransposedWindowsOf(const Node& node, const Sh
                                   " dims after batch and channel"));
   }
   for (size_t d = 0; d < dims; ++d) {
-    const int64_t size = shape[d + 2], stride = w.strides[d], extent = KernelExtent(w, d);
+    const int64_t stride = w.strides[d], extent = KernelExtent(w, d);
+    const Number size = shape[d + 2];
     if (more[d] < 0 || more[d] >= std::max(stride, w.dilations[d])) {
       return absl::InvalidArgumentError(absl::StrCat("output_padding ", more[d], " of dim ", d + 2,
                                                      " is not below its stride ", stride,
                                                      " or dilation ", w.dilations[d]));
     }
-    const int64_t seen = (size - 1) * stride + extent;
-    const auto pad_to = [&](int64_t out) {
-      PadBy(std::max<int64_t>(0, seen + more[d] - out),
+    const Number seen = (size - 1) * stride + extent;
+    const auto pad_to = [&](Number out) {
+      PadBy(std::max<Number>(0, seen + more[d] - out),
             given.auto_pad == "SAME_UPPER" ? "SAME_UPPER" : "SAME_LOWER", d, w);
     };
-    int64_t out = 0;
+    Number out = 0;
     if (!wanted.empty()) {
       out = wanted[d];
       pad_to(out);
@@ -146,7 +156,7 @@ absl::StatusOr<TransposedWindows> TransposedWindowsOf(const Node& node, const Sh
       if (given.same()) pad_to(size * stride);
       out = seen + more[d] - w.pad_begin[d] - w.pad_end[d];
     }
-    const int64_t room = out + w.pad_begin[d] + w.pad_end[d] - seen;
+    const Number room = out + w.pad_begin[d] + w.pad_end[d] - seen;
     if (out < 1 || out > kLimit || room >= stride + more[d]) {
       return absl::InvalidArgumentError(absl::StrCat(
           "a dim ", d + 2, " of ", out, " is not what windows of ", extent, " in strides of ",
@@ -158,10 +168,27 @@ absl::StatusOr<TransposedWindows> TransposedWindowsOf(const Node& node, const Sh
   return result;
 }
 
-Shape WindowsShape(const Windows& windows, int64_t batch, int64_t channels) {
-  Shape shape = {batch, channels};
-  shape.insert(shape.end(), windows.out.begin(), windows.out.end());
-  return shape;
+}  // namespace
+
+absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
+                                  std::vector<int64_t> kernel) {
+  return WindowsOver<int64_t>(node, shape, std::move(kernel));
+}
+
+absl::StatusOr<BasicWindows<Size>> WindowsOf(const Node& node, const SizeList& shape,
+                                             std::vector<int64_t> kernel) {
+  return WindowsOver<Size>(node, shape, std::move(kernel));
+}
+
+absl::StatusOr<TransposedWindows> TransposedWindowsOf(const Node& node, const Shape& shape,
+                                                      std::vector<int64_t> kernel) {
+  return TransposedOver<int64_t>(node, shape, std::move(kernel));
+}
+
+absl::StatusOr<BasicTransposedWindows<Size>> TransposedWindowsOf(const Node& node,
+                                                                 const SizeList& shape,
+                                                                 std::vector<int64_t> kernel) {
+  return TransposedOver<Size>(node, shape, std::move(kernel));
 }
 
 }  // namespace reprise::ops

@@ -8,14 +8,19 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/work_watch.h"
 #include "runtime/graph/node.h"
+#include "runtime/shapes/size.h"
 
 namespace reprise::ops {
 
 // One entry a dim. Window `o` of dim `d` holds the positions
 // o * strides[d] - pad_begin[d] + k * dilations[d] for k in [0, kernel[d]).
-struct Windows {
-  std::vector<int64_t> kernel, strides, dilations, pad_begin, pad_end, out;
+// `Number`: int64_t, or Size while a model is read.
+template <typename Number>
+struct BasicWindows {
+  std::vector<int64_t> kernel, strides, dilations;
+  std::vector<Number> pad_begin, pad_end, out;
 };
+using Windows = BasicWindows<int64_t>;
 
 // An attribute of pools that a pass has made: the pads at the end of each dim that are there in
 // place of ceil_mode. They add no window where the other pads leave no room for one.
@@ -27,22 +32,35 @@ inline constexpr char kRoundingPads[] = "reprise.rounding_pads";
 // that do not fit, or a window larger than a dim (of a pool: by two strides).
 absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
                                   std::vector<int64_t> kernel = {});
+absl::StatusOr<BasicWindows<Size>> WindowsOf(const Node& node, const SizeList& shape,
+                                             std::vector<int64_t> kernel = {});
 
 // The windows of a transposed convolution: it spreads each element of its operand over a window of
 // its result. `windows` slide over the result, of `spatial` dims, and there is one for each element
 // of the operand: `windows.out` are the operand's dims.
-struct TransposedWindows {
-  Windows windows;
-  Shape spatial;
+template <typename Number>
+struct BasicTransposedWindows {
+  BasicWindows<Number> windows;
+  absl::InlinedVector<Number, 6> spatial;
 };
+using TransposedWindows = BasicTransposedWindows<int64_t>;
 
 // The same for a ConvTranspose, by the attributes of WindowsOf but ceil_mode, and by output_padding
 // and output_shape. INVALID_ARGUMENT for attributes that do not fit, or an empty result.
 absl::StatusOr<TransposedWindows> TransposedWindowsOf(const Node& node, const Shape& shape,
                                                       std::vector<int64_t> kernel);
+absl::StatusOr<BasicTransposedWindows<Size>> TransposedWindowsOf(const Node& node,
+                                                                 const SizeList& shape,
+                                                                 std::vector<int64_t> kernel);
 
 // [batch, channels, out...].
-Shape WindowsShape(const Windows& windows, int64_t batch, int64_t channels);
+template <typename Number>
+absl::InlinedVector<Number, 6> WindowsShape(const BasicWindows<Number>& windows, Number batch,
+                                            Number channels) {
+  absl::InlinedVector<Number, 6> shape = {batch, channels};
+  shape.insert(shape.end(), windows.out.begin(), windows.out.end());
+  return shape;
+}
 
 // Walks the taps of one window. `visit(offset, tap, inside, padded)`: `offset` is the element
 // within the operand's plane, valid when `inside`; `padded` says that the tap is not beyond the

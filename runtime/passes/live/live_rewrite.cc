@@ -6,7 +6,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/graph/dim_expression.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/onnx_types.h"
@@ -21,6 +20,7 @@
 #include "runtime/ops/windows/pool_op.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/live/live_form.h"
+#include "runtime/shapes/dim_expression.h"
 
 namespace reprise {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/types/span.h"
-#include "runtime/graph/dim_expression.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/classical/classical_op.h"
 #include "runtime/ops/classical/distances.h"
@@ -21,6 +20,7 @@
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 #include "runtime/passes/specialize/specialize.h"
+#include "runtime/shapes/dim_expression.h"
 
 namespace reprise {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "runtime/graph/dim_expression.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/kit/fold.h"
+#include "runtime/shapes/dim_expression.h"
 
 namespace reprise {
 namespace {

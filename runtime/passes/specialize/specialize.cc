@@ -6,12 +6,12 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/graph/dim_expression.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/control/control_op.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/kit/branches.h"
 #include "runtime/passes/kit/fold.h"
+#include "runtime/shapes/dim_expression.h"
 
 namespace reprise {
 namespace {

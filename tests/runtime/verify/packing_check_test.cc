@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/graph/dim_expression.h"
+#include "runtime/shapes/dim_expression.h"
 
 namespace reprise {
 namespace {

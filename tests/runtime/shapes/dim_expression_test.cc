@@ -1,4 +1,4 @@
-#include "runtime/graph/dim_expression.h"
+#include "runtime/shapes/dim_expression.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

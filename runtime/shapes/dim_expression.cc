@@ -1,4 +1,4 @@
-#include "runtime/graph/dim_expression.h"
+#include "runtime/shapes/dim_expression.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -29,15 +29,26 @@ void ForEachFactor(absl::string_view text, Visit visit) {
   }
 }
 
+bool MultiplyOverflows(int64_t a, int64_t b, int64_t* result) {
+  return __builtin_mul_overflow(a, b, result);
+}
+bool AddOverflows(int64_t a, int64_t b, int64_t* result) {
+  return __builtin_add_overflow(a, b, result);
+}
+
 // One term of a dim expression: a number, a symbol, or number * symbol.
-absl::StatusOr<int64_t> TermSize(absl::string_view term, const std::string& whole,
-                                 const std::map<std::string, int64_t>& sizes) {
-  int64_t product = 1;
+template <typename Number>
+absl::StatusOr<Number> TermSize(absl::string_view term, const std::string& whole,
+                                const std::map<std::string, Number>& sizes) {
+  Number product = 1;
   while (true) {
     const size_t star = term.find('*');
     const absl::string_view factor = absl::StripAsciiWhitespace(term.substr(0, star));
-    int64_t value = 0;
-    if (!absl::SimpleAtoi(factor, &value)) {
+    int64_t number = 0;
+    Number value = 0;
+    if (absl::SimpleAtoi(factor, &number)) {
+      value = number;
+    } else {
       auto it = sizes.find(std::string(factor));
       if (it == sizes.end()) {
         return absl::InvalidArgumentError(
@@ -46,12 +57,39 @@ absl::StatusOr<int64_t> TermSize(absl::string_view term, const std::string& whol
       }
       value = it->second;
     }
-    if (__builtin_mul_overflow(product, value, &product)) {
+    if (MultiplyOverflows(product, value, &product)) {
       return absl::InvalidArgumentError(absl::StrCat("dim '", whole, "' overflows"));
     }
     if (star == absl::string_view::npos) return product;
     term.remove_prefix(star + 1);
   }
+}
+
+template <typename Number>
+absl::StatusOr<Number> SizeOver(const Dim& dim, const std::map<std::string, Number>& sizes) {
+  if (dim.is_constant()) return Number(dim.size);
+  Number size = 0;
+  if (auto it = sizes.find(dim.symbol); it != sizes.end()) {
+    size = it->second;
+  } else {
+    absl::string_view rest = dim.symbol;
+    int64_t sign = 1;
+    while (true) {
+      const size_t end = rest.find_first_of("+-");
+      ASSIGN_OR_RETURN(const Number term, TermSize(rest.substr(0, end), dim.symbol, sizes));
+      if (AddOverflows(size, sign * term, &size)) {
+        return absl::InvalidArgumentError(absl::StrCat("dim '", dim.symbol, "' overflows"));
+      }
+      if (end == absl::string_view::npos) break;
+      sign = rest[end] == '-' ? -1 : 1;
+      rest.remove_prefix(end + 1);
+    }
+  }
+  if (size < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dim '", dim.symbol, "' would be negative: ", size));
+  }
+  return size;
 }
 
 }  // namespace
@@ -82,29 +120,11 @@ std::string ReplaceSymbols(absl::string_view text,
 }
 
 absl::StatusOr<int64_t> DimSize(const Dim& dim, const std::map<std::string, int64_t>& sizes) {
-  if (dim.is_constant()) return dim.size;
-  int64_t size = 0;
-  if (auto it = sizes.find(dim.symbol); it != sizes.end()) {
-    size = it->second;
-  } else {
-    absl::string_view rest = dim.symbol;
-    int64_t sign = 1;
-    while (true) {
-      const size_t end = rest.find_first_of("+-");
-      ASSIGN_OR_RETURN(const int64_t term, TermSize(rest.substr(0, end), dim.symbol, sizes));
-      if (__builtin_add_overflow(size, sign * term, &size)) {
-        return absl::InvalidArgumentError(absl::StrCat("dim '", dim.symbol, "' overflows"));
-      }
-      if (end == absl::string_view::npos) break;
-      sign = rest[end] == '-' ? -1 : 1;
-      rest.remove_prefix(end + 1);
-    }
-  }
-  if (size < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dim '", dim.symbol, "' would be negative: ", size));
-  }
-  return size;
+  return SizeOver(dim, sizes);
+}
+
+absl::StatusOr<Size> SizeOfDim(const Dim& dim, const std::map<std::string, Size>& sizes) {
+  return SizeOver(dim, sizes);
 }
 
 }  // namespace reprise

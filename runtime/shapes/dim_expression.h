@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "runtime/graph/shape.h"
+#include "runtime/shapes/size.h"
 
 namespace reprise {
 
@@ -27,5 +28,6 @@ std::string ReplaceSymbols(absl::string_view text,
 // text, or the sum of products that it is. INVALID_ARGUMENT when a symbol has no size or the sum is
 // negative.
 absl::StatusOr<int64_t> DimSize(const Dim& dim, const std::map<std::string, int64_t>& sizes);
+absl::StatusOr<Size> SizeOfDim(const Dim& dim, const std::map<std::string, Size>& sizes);
 
 }  // namespace reprise

@@ -1,0 +1,25 @@
+// A reference kernel as a function of numbers: what an op makes of elements that sizes decide,
+// where no normal form says it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/graph/node.h"
+#include "runtime/graph/tensor.h"
+#include "runtime/shapes/term.h"
+
+namespace reprise {
+
+// How the elements of an operand are given: `count` of them, from the operands of the call.
+struct CallOperand {
+  DType dtype = DType::kUndefined;  // kUndefined: left out
+  Shape shape;
+};
+
+// Element `element` of result `result` of `node`, as a function of the elements of its operands,
+// one after another.
+std::shared_ptr<const SizeFunction> KernelCall(const Node& node, std::vector<CallOperand> operands,
+                                               size_t result, int64_t element, DType dtype);
+
+}  // namespace reprise

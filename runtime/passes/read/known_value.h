@@ -1,0 +1,51 @@
+// KnownValue: a value of a graph whose elements follow from the sizes of axes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "runtime/graph/tensor.h"
+#include "runtime/shapes/region.h"
+#include "runtime/shapes/size.h"
+#include "runtime/shapes/term.h"
+
+namespace reprise {
+
+// Elements are integers, or the bits of what they are else (ops/kit/element_bits.h).
+struct KnownValue {
+  // The most elements that are kept one by one.
+  static constexpr int64_t kMostElements = 64;
+
+  DType dtype = DType::kUndefined;
+  SizeList shape;
+  std::vector<Size> elements;   // where the shape is of constants, and small
+  std::optional<Size> element;  // else: over the indices of its dims
+
+  bool is_table() const { return element.has_value(); }
+};
+
+// An operand of a node: known by its sizes, a constant, or neither.
+struct KnownOperand {
+  const KnownValue* value = nullptr;
+  const Tensor* constant = nullptr;
+
+  bool known() const { return value != nullptr || constant != nullptr; }
+  DType dtype() const { return value != nullptr ? value->dtype : constant->dtype(); }
+  SizeList shape() const { return value != nullptr ? value->shape : SizesOf(constant->shape()); }
+  // The element at `index`, one an dim; it lies within the shape.
+  Size At(SizeTable& table, absl::Span<const Size> index) const;
+};
+
+// The elements at the sizes that `evaluator` has; nullopt where one has no number, or there are
+// more than `most`.
+std::optional<Tensor> TensorAt(const KnownValue& value, SizeEvaluator& evaluator, int64_t most);
+
+// 1 where `size` is not negative, or is 0, else 0. Decided at once, but for sizes with an index.
+Size NotNegative(SizeTable& table, Size size);
+Size IsZero(SizeTable& table, Size size);
+// `yes` or `no` by a condition of that kind.
+Size Choose(SizeTable& table, Size condition, Size yes, Size no);
+
+}  // namespace reprise

@@ -1,0 +1,45 @@
+// ReadSizes: a symbolic graph at one size of each axis, and what that says of all others.
+//
+// The graph is walked once, as Specialize walks it, but its shapes are sizes with terms
+// (shapes/size.h), and small integers that are computed of them as well. So one reading gives the
+// shapes of all values for all sizes of its region: those for which every guard holds.
+//
+//   ASSIGN_OR_RETURN(const SizeReading reading, ReadSizes(graph, {.axes = {{"batch", 3}, ...}}));
+//   SizeEvaluator at(*reading.table, {{"batch", 8}, {"sequence", 128}});
+//   if (at.InRegion()) ... at.At((*reading.values[id].shape)[1]) ...
+//
+// Threads: a reading belongs to one thread at a time, since questions about its sizes are recorded.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/node.h"
+#include "runtime/passes/read/known_value.h"
+#include "runtime/passes/specialize/specialize.h"
+#include "runtime/shapes/region.h"
+#include "runtime/shapes/size.h"
+#include "runtime/shapes/term.h"
+
+namespace reprise {
+
+struct SizeReading {
+  struct Value {
+    DType dtype = DType::kUndefined;
+    std::optional<SizeList> shape;    // none: the walk does not come to it
+    std::optional<Tensor> constant;   // the same everywhere in the region
+    std::optional<KnownValue> known;  // or computed of sizes
+  };
+  std::unique_ptr<SizeTable> table;
+  std::vector<Value> values;     // one a value of the symbolic graph
+  std::vector<ValueId> outputs;  // the values that are the outputs of the graph in this region
+};
+
+// Reads `symbolic` at `hint`, whose shape inputs are constants. INVALID_ARGUMENT and
+// FAILED_PRECONDITION where Specialize fails at that binding; limits of memory are not looked at.
+absl::StatusOr<SizeReading> ReadSizes(const Graph& symbolic, const Binding& hint);
+
+}  // namespace reprise

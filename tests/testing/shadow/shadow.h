@@ -1,0 +1,36 @@
+// Compares the shapes that a reading of a graph finds with those of specialising it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+#include "runtime/passes/specialize/specialize.h"
+
+namespace reprise {
+
+// Counts of what was compared, over all calls.
+struct ShadowCounts {
+  int64_t readings = 0;
+  int64_t within = 0;   // sizes other than a reading's own, in its region
+  int64_t outside = 0;  // read again
+  int64_t refused = 0;  // neither takes these sizes
+  int64_t shapes = 0;   // shapes that were equal
+  int64_t numbers = 0;  // elements that were equal
+  int64_t unknown = 0;  // constants that specialising finds and a reading does not
+  std::string ToString() const;
+};
+
+// Reads `graph` at the first binding, and compares it at all of them: shapes and known elements of
+// every value, and whether the sizes are taken. Sizes of another region are read again. Returns "",
+// or what differs.
+std::string ShadowDifference(const Graph& graph, const std::vector<Binding>& bindings,
+                             ShadowCounts& counts);
+
+// `graph` with an axis in place of each dim of its inputs that is 2 or more, and the sizes that
+// they were: what a file says of sizes is no matter then.
+Graph WithAxesFor(const Graph& graph, std::map<std::string, int64_t>& sizes);
+
+}  // namespace reprise
