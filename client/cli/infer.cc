@@ -266,15 +266,14 @@ void AddInfer(CLI::App& app, Action& action) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->type_name("N");
-  command->add_option("--shape", flags->shapes, "Shape of one made-up input; may be repeated")
+  command->add_option("--shape", flags->shapes, "Shape of one made-up input")
       ->check(CheckShape)
       ->excludes(file)
       ->type_name("NAME=1x16");
   command->add_option("--seed", flags->seed, "Seed of made-up inputs")
       ->capture_default_str()
       ->type_name("N");
-  command->add_option("-o,--output", flags->outputs, "Only this output; may be repeated")
-      ->type_name("NAME");
+  command->add_option("-o,--output", flags->outputs, "Only this output")->type_name("NAME");
   command->add_option("--repeat", flags->repeat, "Send it so many times")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()

@@ -35,6 +35,7 @@ PORTS = {"8000": 0, "8001": 1, "8002": 2}
 
 REPRISED = """#!/usr/bin/env bash
 set -eu
+case "${1:-}" in --man | --completion | --print-config) exec REAL/reprised "$@" ;; esac
 if [ -f daemon.pid ]; then
   kill "$(cat daemon.pid)" 2> /dev/null || true
   # One that has ended stays a zombie where the tests adopt processes (testing/leftovers.py).
