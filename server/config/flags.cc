@@ -6,12 +6,14 @@
 #include <map>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "command_line/completion.h"
 #include "command_line/manual.h"
 #include "command_line/parse.h"
 #include "command_line/program.h"
+#include "command_line/settings.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -56,10 +58,14 @@ CLI::Option* AddParsed(CLI::App& app, const Flag& flag, T& target) {
       });
 }
 
+// Variables of flags begin with it.
+constexpr char kVariables[] = "REPRISED_";
+
 // The rest of the command line, which is folded into the options once it is read.
 struct Target : Options {
   std::vector<std::string> models;
-  std::string variant;
+  std::string config;  // the file of further flags, which is read by now
+  bool print_config = false;
   bool manual = false;
   std::string completion;  // the shell
 };
@@ -71,6 +77,8 @@ std::string TroubleOfModel(std::string& text) {
   if (text.substr(0, equals).find('/') != std::string::npos) {
     return absl::StrCat(text, ": a name has no '/'");
   }
+  // A place elsewhere, which main judges.
+  if (absl::StrContains(text.substr(equals + 1), "://")) return "";
   std::error_code error;
   if (std::filesystem::exists(text.substr(equals + 1), error)) return "";
   return absl::StrCat("Path does not exist: ", text.substr(equals + 1));
@@ -85,7 +93,9 @@ constexpr Flag kFlags[] = {
            ->allow_extra_args(false)
            ->check(CLI::ExistingDirectory);
      }},
-    {"--model", "NAME=PATH", "", "One model: its folder or its file",
+    {"--model", "NAME=PATH", "",
+     "One model: its folder or file, or where it is fetched from: hf://ORG/REPO[@REVISION][:FILE], "
+     "s3://BUCKET/KEY, gs://BUCKET/KEY, https://HOST/FILE (a model, or an archive)",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, static_cast<Target&>(options).models, flag.meaning)
            ->allow_extra_args(false)
@@ -94,7 +104,19 @@ constexpr Flag kFlags[] = {
     {"--variant", "VARIANT", "",
      "File of the folders that --model names: int8 takes model_int8.onnx",
      [](CLI::App& app, const Flag& flag, Options& options) {
-       return app.add_option(flag.name, static_cast<Target&>(options).variant, flag.meaning);
+       return app.add_option(flag.name, options.variant, flag.meaning);
+     }},
+    {"--model-cache", "DIR", "",
+     "Folder that keeps fetched models; several servers may share it. Default: "
+     "~/.cache/reprise/models",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.model_cache, flag.meaning);
+     }},
+    {"--max-download-mb", "MB", "20480",
+     "Size of a fetched model, in MiB, and of the files that its archive unpacks to",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.max_download_mb, flag.meaning)
+           ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
      }},
     {"--model-control-mode", "MODE", "none",
      "none: load every model at start. explicit: load and unload as clients ask. poll: load what "
@@ -243,6 +265,28 @@ constexpr Flag kFlags[] = {
     {"--http-root-cert", "FILE", "", "Authorities that sign the certificates of HTTP clients, PEM",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.http_tls.root, flag.meaning);
+     }},
+    {"--metrics-use-ssl", "", "", "Accept only TLS on the metrics port",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.metrics_tls.use, flag.meaning);
+     }},
+    {"--metrics-use-ssl-mutual", "", "",
+     "Require a certificate signed by --metrics-root-cert from scrapers (mutual TLS)",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.metrics_tls.mutual, flag.meaning);
+     }},
+    {"--metrics-server-cert", "FILE", "",
+     "Certificate of the server for the metrics port, PEM; read again when it changes",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.metrics_tls.certificate, flag.meaning);
+     }},
+    {"--metrics-server-key", "FILE", "", "Private key of the server's certificate, PEM",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.metrics_tls.key, flag.meaning);
+     }},
+    {"--metrics-root-cert", "FILE", "", "Authorities that sign the certificates of scrapers, PEM",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.metrics_tls.root, flag.meaning);
      }},
     {"--grpc-max-connections", "N", "0",
      "Most gRPC connections at a time; 0: a third of the process's file descriptors",
@@ -505,15 +549,29 @@ constexpr Flag kFlags[] = {
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.access_log, flag.meaning);
      }},
+    {"--config", "FILE", "",
+     "YAML with further flags, `http-port: 9000`; a variable REPRISED_HTTP_PORT counts before it, "
+     "the command line before both",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, static_cast<Target&>(options).config, flag.meaning);
+     }},
+    {"--print-config", "", "",
+     "Print all flags as YAML, with where each value comes from, and exit",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, static_cast<Target&>(options).print_config, flag.meaning)
+           ->configurable(false);
+     }},
     {"--man", "", "", "Print the manual page, in the language of man, and exit",
      [](CLI::App& app, const Flag& flag, Options& options) {
-       return app.add_flag(flag.name, static_cast<Target&>(options).manual, flag.meaning);
+       return app.add_flag(flag.name, static_cast<Target&>(options).manual, flag.meaning)
+           ->configurable(false);
      }},
     {"--completion", "SHELL", "", "Print the completion script of bash, zsh or fish, and exit",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, static_cast<Target&>(options).completion, flag.meaning)
            ->check(CLI::IsMember(std::vector<std::string>(std::begin(command_line::kShells),
-                                                          std::end(command_line::kShells))));
+                                                          std::end(command_line::kShells))))
+           ->configurable(false);
      }},
 };
 
@@ -528,7 +586,7 @@ constexpr std::pair<const char*, const char*> kGroups[] = {
     {"--recipe-cache", "Recipes and kernels"},
     {"--drain-grace-secs", "Load and shutdown"},
     {"--log-format", "Logs and files"},
-    {"--man", "The program"},
+    {"--config", "The program"},
 };
 
 void AddFlags(CLI::App& app, Target& target) {
@@ -632,20 +690,23 @@ absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
   Target target;
   CLI::App app("Serves ONNX models on CPUs from captured recipes", "reprised");
   AddFlags(app, target);
-  ASSIGN_OR_RETURN(command_line::Parsed line,
-                   command_line::Parse(app, std::string(version), argc, argv));
+  ASSIGN_OR_RETURN(const command_line::Settings settings,
+                   command_line::Settings::Read(app, kVariables, argc, argv));
+  ASSIGN_OR_RETURN(command_line::Parsed line, settings.Parse(app, std::string(version)));
+  parsed.unknown_variables = settings.unknown();
   parsed.answer = std::move(line.answer);
   if (parsed.answer.empty()) parsed.answer = AskedText(app, target, version);
+  if (target.print_config) parsed.answer = settings.Text(app);
   if (!parsed.answer.empty()) return parsed;
   parsed.options = target;
-  parsed.variant = target.variant;
   for (std::string& model : target.models) {
     parsed.options.model_repositories.push_back(std::move(model));
   }
   if (absl::Status status = CheckPortsDiffer(parsed.options); !status.ok()) return status;
   if (absl::Status status = CheckControl(parsed.options); !status.ok()) return status;
   for (const auto& [face, tls] :
-       {std::pair("grpc", &parsed.options.grpc_tls), std::pair("http", &parsed.options.http_tls)}) {
+       {std::pair("grpc", &parsed.options.grpc_tls), std::pair("http", &parsed.options.http_tls),
+        std::pair("metrics", &parsed.options.metrics_tls)}) {
     if (absl::Status status = CheckTls(face, *tls); !status.ok()) return status;
   }
   if (absl::Status status = CheckMetricsFile(parsed.options); !status.ok()) return status;

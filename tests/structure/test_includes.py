@@ -130,7 +130,8 @@ MAY_INCLUDE = {
     # Commands that need no server run the engine themselves.
     "tools/files": ["runtime/recipe", "runtime/onnx", "runtime/bucket"],
     "tools/reports": ["tools/files", "client/cli", "runtime/generate", "runtime/device/cpu"],
-    "tools": ["tools/reports", "server/hub", "runtime/generate",
+    "tools/serve": ["client/cli", "server/fetch"],
+    "tools": ["tools/reports", "tools/serve", "server/hub", "runtime/generate",
               "runtime/device/cpu"],
     "proto/recipe": [], "proto/model_config": [],
     "proto/grpc_service": ["proto/model_config"], "proto/admin": ["proto/recipe"],
@@ -152,7 +153,7 @@ OUTSIDE = {
     "httplib.h": ["client/cli"],
     "jpeglib.h": ["client/images"],
     "png.h": ["client/images"],
-    "CLI/": ["command_line", "server/config", "client/cli", "tools"],
+    "CLI/": ["command_line", "server/config", "client/cli", "tools", "tools/serve"],
 }
 
 
