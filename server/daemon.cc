@@ -24,6 +24,7 @@
 #include "runtime/device/reference/reference_device.h"
 #include "runtime/recipe/scratch.h"
 #include "server/metrics/compilations.h"
+#include "server/model_bringer.h"
 #include "server/port_options.h"
 #include "server/repository/model_loader.h"
 #include "server/requests/queue.h"
@@ -229,6 +230,7 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                    log_(LogLevel::kWarning, unused);
                  }
                  // Memory for reading and measuring the model is not needed again soon: hostile
+           .bring = ModelBringer(options_, log_),
                  // inputs looked up entries of tables that no request may ever ask for.
                  servable.model->owner()->parameters().DropFilePages();
                  ReturnFreedMemory();

@@ -10,6 +10,7 @@
 #include "command_line/parse.h"
 #include "runtime/base/memory_net.h"
 #include "tools/command.h"
+#include "tools/serve/commands.h"
 #include "tools/tokenize.h"
 
 namespace reprise::cli {
@@ -36,6 +37,13 @@ void AddOurManual(CLI::App& app, Action& action) { AddMan(app, action, REPRISE_V
 // THE table of commands, as --help shows them.
 std::vector<CommandGroup> CommandGroups() {
   return {
+      {"Get and serve a model",
+       {{AddPull,
+         "reprise pull hf://sentence-transformers/all-MiniLM-L6-v2\n"
+         "reprise pull s3://bucket/models/ranker --json"},
+        {AddRun,
+         "reprise run hf://sentence-transformers/all-MiniLM-L6-v2\n"
+         "reprise run model.onnx --name mine -- --log-level debug"}}},
       {"Ask a model",
        {{AddInfer,
          "reprise infer minilm --length 40 --batch 2\n"

@@ -66,7 +66,7 @@ class Check {
     }
     const std::string hex = digest_->Hex();
     if (absl::EndsWith(file_.digest, absl::StrCat(":", hex))) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(WithoutQuery(file_.get.url),
+    return absl::DataLossError(absl::StrCat(ShownUrl(file_.get.url),
                                             ": the bytes that came have the digest ", Kind(), ":",
                                             hex, ", told was ", file_.digest));
   }
@@ -204,7 +204,7 @@ absl::StatusOr<HttpHead> Attempt(const RemoteFile& file, Part& part, DownloadLim
     limits.left -= static_cast<int64_t>(bytes.size());
     if (limits.left < 0) {
       return absl::ResourceExhaustedError(
-          absl::StrCat(WithoutQuery(file.get.url), ": the model has more than ",
+          absl::StrCat(ShownUrl(file.get.url), ": the model has more than ",
                        limits.most_bytes >> 20, " MiB (--max-download-mb)"));
     }
     limits.on_bytes(static_cast<int64_t>(bytes.size()));
@@ -212,11 +212,11 @@ absl::StatusOr<HttpHead> Attempt(const RemoteFile& file, Part& part, DownloadLim
   };
   ASSIGN_OR_RETURN(HttpHead head, Get(request, sink, limits.cancelled));
   if (file.bytes >= 0 && part.size() < file.bytes) {
-    return absl::UnavailableError(absl::StrCat(WithoutQuery(file.get.url), " ended after ",
-                                               part.size(), " of ", file.bytes, " bytes"));
+    return absl::UnavailableError(absl::StrCat(ShownUrl(file.get.url), " ended after ", part.size(),
+                                               " of ", file.bytes, " bytes"));
   }
   if (file.bytes >= 0 && part.size() > file.bytes) {
-    return absl::DataLossError(absl::StrCat(WithoutQuery(file.get.url), " has ", part.size(),
+    return absl::DataLossError(absl::StrCat(ShownUrl(file.get.url), " has ", part.size(),
                                             " bytes, told were ", file.bytes));
   }
   return head;

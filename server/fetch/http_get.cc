@@ -113,6 +113,15 @@ std::string WithoutQuery(absl::string_view url) {
   return std::string(url.substr(0, url.find('?')));
 }
 
+std::string ShownUrl(absl::string_view url) {
+  std::string shown = WithoutQuery(url.substr(0, url.find('#')));
+  const size_t scheme = shown.find("://");
+  const size_t host = scheme == std::string::npos ? 0 : scheme + 3;
+  const size_t at = shown.find('@', host);
+  if (at != std::string::npos && at < shown.find('/', host)) shown.erase(host, at + 1 - host);
+  return shown;
+}
+
 std::string UrlEncoded(absl::string_view text, bool slashes) {
   std::string encoded;
   for (const char c : text) {
@@ -173,7 +182,7 @@ absl::StatusOr<HttpHead> Get(const HttpGet& request, HttpSink sink,
   curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
   curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
   const CURLcode code = curl_easy_perform(curl);
-  const std::string shown = WithoutQuery(request.url);
+  const std::string shown = ShownUrl(request.url);
   RETURN_IF_ERROR(transfer.failed);
   if (code == CURLE_ABORTED_BY_CALLBACK) {
     return absl::CancelledError(absl::StrCat(shown, ": the transfer was stopped"));
@@ -191,7 +200,7 @@ absl::StatusOr<std::string> GetText(const HttpGet& request, int64_t most_bytes,
   const auto sink = [&](const HttpHead&, absl::string_view bytes) -> absl::Status {
     if (static_cast<int64_t>(text.size() + bytes.size()) > most_bytes) {
       return absl::ResourceExhaustedError(
-          absl::StrCat(WithoutQuery(request.url), " answers more than ", most_bytes, " bytes"));
+          absl::StrCat(ShownUrl(request.url), " answers more than ", most_bytes, " bytes"));
     }
     absl::StrAppend(&text, bytes);
     return absl::OkStatus();

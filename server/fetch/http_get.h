@@ -56,7 +56,9 @@ absl::StatusOr<std::string> GetText(const HttpGet& request, int64_t most_bytes,
 // `text` as a part of an address; '/' stays where `slashes`.
 std::string UrlEncoded(absl::string_view text, bool slashes);
 
-// The address without its query, as people may see it.
+// The address without its query.
 std::string WithoutQuery(absl::string_view url);
+// The address as people may see it: without user, password and query.
+std::string ShownUrl(absl::string_view url);
 
 }  // namespace reprise

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "runtime/base/status_macros.h"
+#include "server/fetch/http_get.h"
 #include "server/fetch/inner_path.h"
 
 namespace reprise {
@@ -27,15 +28,6 @@ bool IsNameOf(absl::string_view text, absl::string_view more) {
 
 absl::Status BadUrl(absl::string_view shown, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(shown, " ", why, "; ", kForms));
-}
-
-// The address without user, password, query and fragment.
-std::string ShownAddress(absl::string_view text) {
-  const size_t host = text.find("://") + 3;
-  std::string shown(text.substr(0, text.find_first_of("?#")));
-  const size_t at = shown.find('@', host);
-  if (at != std::string::npos && at < shown.find('/', host)) shown.erase(host, at + 1 - host);
-  return shown;
 }
 
 // Takes "#sha256=DIGEST" from the end of `text`.
@@ -103,7 +95,7 @@ bool ModelUrl::IsUrl(absl::string_view text) {
 }
 
 absl::StatusOr<ModelUrl> ModelUrl::Parse(absl::string_view text) {
-  ModelUrl url = {.shown = ShownAddress(text)};
+  ModelUrl url = {.shown = ShownUrl(text)};
   for (const char c : text) {
     if (absl::ascii_iscntrl(c) || c == ' ')
       return BadUrl(url.shown, "has a blank or control character");
