@@ -413,7 +413,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> Daemon::OpenGrpc(const Endpoint& endp
        .threads_per_stream =
            options_.threads_per_stream > 0 ? options_.threads_per_stream : cores_.cores(),
        .max_cache_bytes = engine_.options().cache_bytes,
-       .started = std::chrono::system_clock::now()},
+       .started = std::chrono::system_clock::now(),
+       .grpc_and_http_ports = [this] { return Ports(); }},
       door_->ForRpc(is_admin_port));
 }
 
@@ -448,6 +449,7 @@ absl::Status Daemon::OpenHttp() {
                         .clock = &clock_},
               .parsing = &parsing_,
               .version = version_},
+                             .grpc_and_http_ports = [this] { return Ports(); },
              http_router_);
   ASSIGN_OR_RETURN(http_,
                    HttpServer::Start(options_.http, options, door_->ForHttp(http_router_, false)));

@@ -47,7 +47,7 @@ std::vector<CommandGroup> CommandGroups() {
       {"Ask a model",
        {{AddInfer,
          "reprise infer minilm --length 40 --batch 2\n"
-         "reprise infer minilm --inputs request.json --json"},
+         "reprise infer minilm --inputs '{\"text\": [\"a text\"]}' --json"},
         {AddEmbed,
          "reprise embed minilm \"a text\" \"another\"\n"
          "reprise embed minilm < texts.txt"},
@@ -60,9 +60,15 @@ std::vector<CommandGroup> CommandGroups() {
          "reprise bench --profile model.onnx --bucket b1_s128"},
         {AddDemo, ""}}},
       {"Look at a server",
-       {{AddHealth,
+       {{AddPs, "reprise ps --server http://localhost:8000"},
+        {AddHealth,
          "reprise health --wait-secs 60\n"
          "reprise health minilm"},
+        {AddModels, "reprise models --json"},
+        {AddMetadata, "reprise metadata minilm"},
+        {AddConfig, "reprise config minilm > config.pbtxt"},
+        {AddLoad, "reprise load minilm --config config.pbtxt"},
+        {AddUnload, "reprise unload minilm"},
         {AddStats, "reprise stats minilm"},
         {AddExplain,
          "reprise explain minilm\n"
@@ -91,7 +97,7 @@ std::vector<CommandGroup> CommandGroups() {
          "reprise check model.onnx\n"
          "reprise check --ops"},
         {AddGenerate, ""},
-        {AddTokenize, "reprise tokenize models/minilm/1 \"a text\""},
+        {AddTokenize, "reprise tokenize models/minilm/1 \"a text\" --json"},
         {AddGraph,
          "reprise graph model.onnx --bucket b1_s128\n"
          "reprise graph model.onnx --bucket b1_s128 --without fuse_qkv"},

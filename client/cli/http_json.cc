@@ -18,10 +18,10 @@ std::string WordsOf(const nlohmann::json& answer, const std::string& body) {
   return error->is_string() ? error->get<std::string>() : body;
 }
 
-}  // namespace
-
-absl::StatusOr<nlohmann::json> PostJson(const HttpTarget& target, const std::string& path,
-                                        const nlohmann::json& body) {
+// Sends a request by `ask`, and reads its answer.
+template <typename Ask>
+absl::StatusOr<nlohmann::json> Exchange(const HttpTarget& target, const std::string& path,
+                                        Ask ask) {
   const std::string server = absl::StrCat(target.tls.on() ? "https://" : "http://", target.address);
   httplib::Client http(server, target.tls.cert, target.tls.key);
   if (!target.tls.ca.empty()) http.set_ca_cert_path(target.tls.ca);
@@ -29,9 +29,7 @@ absl::StatusOr<nlohmann::json> PostJson(const HttpTarget& target, const std::str
   http.set_read_timeout(std::chrono::milliseconds(target.timeout_ms));
   httplib::Headers headers;
   if (const std::string key = ApiKey(); !key.empty()) headers.emplace("x-api-key", key);
-  const auto response =
-      http.Post(path, headers, body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-                "application/json");
+  const auto response = ask(http, headers);
   if (!response) {
     return absl::UnavailableError(
         absl::StrCat("no answer from ", server, path, ": ", httplib::to_string(response.error())));
@@ -43,6 +41,22 @@ absl::StatusOr<nlohmann::json> PostJson(const HttpTarget& target, const std::str
                                          WordsOf(answer, response->body));
   if (response->status == 503) return absl::UnavailableError(words);
   return absl::InvalidArgumentError(words);
+}
+
+}  // namespace
+
+absl::StatusOr<nlohmann::json> PostJson(const HttpTarget& target, const std::string& path,
+                                        const nlohmann::json& body) {
+  const std::string text = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return Exchange(target, path, [&](httplib::Client& http, const httplib::Headers& headers) {
+    return http.Post(path, headers, text, "application/json");
+  });
+}
+
+absl::StatusOr<nlohmann::json> GetJson(const HttpTarget& target, const std::string& path) {
+  return Exchange(target, path, [&](httplib::Client& http, const httplib::Headers& headers) {
+    return http.Get(path, headers);
+  });
 }
 
 }  // namespace reprise::cli

@@ -19,5 +19,7 @@ struct HttpTarget {
 // INVALID_ARGUMENT with the server's own words where it refuses.
 absl::StatusOr<nlohmann::json> PostJson(const HttpTarget& target, const std::string& path,
                                         const nlohmann::json& body);
+// The same with GET, for what is there to read.
+absl::StatusOr<nlohmann::json> GetJson(const HttpTarget& target, const std::string& path);
 
 }  // namespace reprise::cli

@@ -50,11 +50,9 @@ REAL/reprise health --server localhost:GRPC --wait-secs 60 > health.log 2>&1 || 
 # A command that follows goes on until it is stopped.
 REPRISE = """#!/usr/bin/env bash
 set -eu
-http=()
-case "${1:-}" in embed | rerank) http=(--http localhost:HTTP) ;; esac
 case " $* " in
   *" --follow "*) timeout --preserve-status --signal=INT 2 REAL/reprise "$@" || [ $? = 130 ] ;;
-  *) exec REAL/reprise "$@" "${http[@]}" ;;
+  *) exec REAL/reprise "$@" ;;
 esac
 """
 
