@@ -116,6 +116,7 @@ class Daemon {
   const std::string version_;
   const std::unique_ptr<TraceFile> trace_;  // null: none is kept
   LogSwitch& log_levels_;
+  Log& log_lines_;
   const LogFunction log_;
   DebugLines debug_;
   const RequestLog request_log_;

@@ -4,6 +4,7 @@ import queue
 import shutil
 import socket
 import ssl
+import urllib.request
 
 import grpc
 import numpy as np
@@ -103,7 +104,6 @@ def test_the_published_client_infers_over_http(daemon, authority):
         assert client.infer("double", inputs).get_response()["model_name"] == "double"
 
 
-def test_plain_clients_and_other_protocols_are_refused(daemon, authority):
 def test_the_metrics_port_speaks_tls(module_repository, authority, server):
     with start(module_repository, authority, *flags("http", server),
                *flags("metrics", server)) as daemon:
@@ -114,6 +114,7 @@ def test_the_metrics_port_speaks_tls(module_repository, authority, server):
             urllib.request.urlopen(daemon.metrics_url, timeout=60)
 
 
+def test_plain_clients_and_other_protocols_are_refused(daemon, authority):
     with pytest.raises(InferenceServerException):
         daemon.client().is_server_live()
     context = ssl.create_default_context(cafile=str(authority.certificate))
