@@ -230,12 +230,8 @@ absl::StatusOr<inference::ModelMetadataResponse> Client::ModelMetadata(absl::str
 absl::StatusOr<inference::ModelMetadataResponse> Client::RequiredMetadata(
     absl::string_view model, absl::string_view version) {
   ASSIGN_OR_RETURN(inference::ModelMetadataResponse metadata, ModelMetadata(model, version));
-  inference::ModelConfigRequest request;
-  request.set_name(std::string(model));
-  request.set_version(std::string(version));
   // Not every server has it, and not every key may ask for it: all inputs are sent then.
-  const absl::StatusOr<inference::ModelConfigResponse> known = state_->Call(
-      options_, *state_->inference, &inference::GRPCInferenceService::Stub::ModelConfig, request);
+  const absl::StatusOr<inference::ModelConfigResponse> known = ModelConfig(model, version);
   if (!known.ok()) return metadata;
   std::set<std::string> optional;
   for (const auto& input : known->config().input()) {
@@ -246,6 +242,42 @@ absl::StatusOr<inference::ModelMetadataResponse> Client::RequiredMetadata(
     if (optional.contains(inputs[i].name())) inputs.DeleteSubrange(i, 1);
   }
   return metadata;
+}
+
+absl::StatusOr<inference::ServerMetadataResponse> Client::ServerMetadata() {
+  return state_->Call(options_, *state_->inference,
+                      &inference::GRPCInferenceService::Stub::ServerMetadata,
+                      inference::ServerMetadataRequest());
+}
+
+absl::StatusOr<inference::ModelConfigResponse> Client::ModelConfig(absl::string_view model,
+                                                                   absl::string_view version) {
+  inference::ModelConfigRequest request;
+  request.set_name(std::string(model));
+  request.set_version(std::string(version));
+  return state_->Call(options_, *state_->inference,
+                      &inference::GRPCInferenceService::Stub::ModelConfig, request);
+}
+
+absl::Status Client::LoadModel(absl::string_view model, absl::string_view config) {
+  inference::RepositoryModelLoadRequest request;
+  request.set_model_name(std::string(model));
+  if (!config.empty()) {
+    (*request.mutable_parameters())["config"].set_string_param(std::string(config));
+  }
+  return state_
+      ->Call(options_, *state_->inference,
+             &inference::GRPCInferenceService::Stub::RepositoryModelLoad, request)
+      .status();
+}
+
+absl::Status Client::UnloadModel(absl::string_view model) {
+  inference::RepositoryModelUnloadRequest request;
+  request.set_model_name(std::string(model));
+  return state_
+      ->Call(options_, *state_->inference,
+             &inference::GRPCInferenceService::Stub::RepositoryModelUnload, request)
+      .status();
 }
 
 absl::StatusOr<inference::RepositoryIndexResponse> Client::RepositoryIndex() {
@@ -273,6 +305,10 @@ absl::StatusOr<v1::DumpRecipeResponse> Client::DumpRecipe(absl::string_view key,
   request.set_include_graphs(parts.graphs);
   request.set_include_constants(parts.constants);
   return state_->Call(options_, *state_->admin, &v1::Admin::Stub::DumpRecipe, request);
+}
+
+absl::StatusOr<v1::GetPortsResponse> Client::GetPorts() {
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::GetPorts, v1::GetPortsRequest());
 }
 
 absl::StatusOr<v1::ExplainMissesResponse> Client::ExplainMisses(absl::string_view model,

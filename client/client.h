@@ -154,7 +154,14 @@ class Client {
   // The same without the inputs that a request may leave out.
   absl::StatusOr<inference::ModelMetadataResponse> RequiredMetadata(absl::string_view model,
                                                                     absl::string_view version = "");
+  absl::StatusOr<inference::ServerMetadataResponse> ServerMetadata();
+  absl::StatusOr<inference::ModelConfigResponse> ModelConfig(absl::string_view model,
+                                                             absl::string_view version = "");
   absl::StatusOr<inference::RepositoryIndexResponse> RepositoryIndex();
+  // Has the server load a model, with `config` (the text of a config.pbtxt) in the place of its own
+  // where that is not empty; returns once it is ready.
+  absl::Status LoadModel(absl::string_view model, absl::string_view config = "");
+  absl::Status UnloadModel(absl::string_view model);
 
   // Empty arguments select everything.
   absl::StatusOr<v1::ListRecipesResponse> ListRecipes(absl::string_view model = "",
@@ -176,6 +183,7 @@ class Client {
                                                 absl::string_view version = "",
                                                 bool metrics = false);
 
+  absl::StatusOr<v1::GetPortsResponse> GetPorts();
   absl::StatusOr<v1::ExplainMissesResponse> ExplainMisses(absl::string_view model,
                                                           absl::string_view version,
                                                           uint64_t after_sequence);

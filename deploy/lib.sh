@@ -68,7 +68,7 @@ install_packages() {
 
 # cpp_sources: every C++ source of the tree, one a line, from the root.
 cpp_sources() {
-  (cd "$REPRISE_ROOT" && find runtime server client tools tests examples \
+  (cd "$REPRISE_ROOT" && find runtime command_line server client tools tests examples \
     \( -name '*.cc' -o -name '*.h' \) -not -path '*/build/*' | sort)
 }
 

@@ -24,6 +24,7 @@
 #include "runtime/device/reference/reference_device.h"
 #include "runtime/recipe/scratch.h"
 #include "server/metrics/compilations.h"
+#include "server/model_bringer.h"
 #include "server/port_options.h"
 #include "server/repository/model_loader.h"
 #include "server/requests/queue.h"
@@ -152,6 +153,23 @@ std::function<void(const Recipe&, const RecipeGraphs&)> GraphsFunction(const Gra
       [&dumps](const Recipe& recipe, const RecipeGraphs& graphs) { dumps.Write(recipe, graphs); };
 }
 
+// A capture in the fields of a JSON log. They are views of the arguments.
+std::vector<LogField> CaptureFields(const MissRecord& record, const std::string& version) {
+  std::vector<LogField> fields = {{"model", record.model.name},
+                                  {"version", version},
+                                  {"bucket", record.bucket},
+                                  {"binding", record.binding},
+                                  {"recipe", record.recipe},
+                                  {"reason", CompileReasonName(record.reason)},
+                                  {"total_us", record.phases.total_ns() / 1000},
+                                  {"waiters", record.num_waiters},
+                                  {"longest_wait_us", record.longest_wait_ns / 1000},
+                                  {"recipe_bytes", record.recipe_bytes}};
+  if (!record.nearest.empty()) fields.push_back({"nearest", record.nearest});
+  if (!record.cause.empty()) fields.push_back({"cause", record.cause});
+  return fields;
+}
+
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
 }  // namespace
@@ -162,6 +180,7 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
       version_(version),
       trace_(std::move(trace)),
       log_levels_(log.levels()),
+      log_lines_(log),
       log_(log.function()),
       debug_(log, trace_.get()),
       request_log_(log, options.access_log),
@@ -176,7 +195,7 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                           ? MetricsObserver::OnReplay()
                           : [this](const std::string& model,
                                    const ReplayRecord& record) { OnReplay(model, record); }),
-      events_(catalogue_, log_, request_log_),
+      events_(catalogue_, log, request_log_),
       device_(std::move(device)),
       cores_(AvailableCpus()),
       arena_memory_(AllArenaBytes(options)),
@@ -212,6 +231,7 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                           .on_end = [this](const StuckRun& run) { CountStuck(-1, run); }}),
       repository_(
           {.folders = options.model_repositories,
+           .bring = ModelBringer(options_, log_),
            .control = options.model_control,
            .load_at_start = options.load_models,
            .poll_time = std::chrono::seconds(options.repository_poll_secs),
@@ -278,7 +298,8 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
 }
 
 void Daemon::OnCapture(const MissRecord& record) {
-  log_(LogLevel::kInfo, MissText(record));
+  log_lines_.WriteEvent(LogLevel::kInfo, MissText(record), "captured",
+                        CaptureFields(record, absl::StrCat(record.model.version)));
   if (metrics_file_ != nullptr) metrics_file_->OnCapture();
   // A frozen model is ready with its first recipe.
   if (record.behind) readiness_.Update();
@@ -389,6 +410,12 @@ absl::StatusOr<std::unique_ptr<RpcServer>> Daemon::OpenGrpc(const Endpoint& endp
       GrpcPortOptions(options_, cores_.cores(), in_flight_.limits(), repository_, log_));
   options.address = endpoint.address;
   options.port = endpoint.port;
+  if (request_log_.every()) {
+    options.rpc.on_end = [this](const CallHead& head, const absl::Status& status,
+                                std::chrono::nanoseconds took) {
+      request_log_.OnRpc(head, status, took);
+    };
+  }
   return RpcServer::Start(
       std::move(options), in_flight_,
       {.repository = &repository_,
@@ -413,7 +440,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> Daemon::OpenGrpc(const Endpoint& endp
        .threads_per_stream =
            options_.threads_per_stream > 0 ? options_.threads_per_stream : cores_.cores(),
        .max_cache_bytes = engine_.options().cache_bytes,
-       .started = std::chrono::system_clock::now()},
+       .started = std::chrono::system_clock::now(),
+       .grpc_and_http_ports = [this] { return Ports(); }},
       door_->ForRpc(is_admin_port));
 }
 
@@ -423,6 +451,7 @@ absl::Status Daemon::OpenHttp() {
                              .catalogue = &catalogue_,
                              .state = &state_,
                              .readiness = &readiness_,
+                             .grpc_and_http_ports = [this] { return Ports(); },
                              .version = version_,
                              .device = device_text_};
   AddPages(pages, http_router_);
@@ -437,8 +466,13 @@ absl::Status Daemon::OpenHttp() {
               .parsing = &parsing_,
               .version = version_},
              http_router_);
-  ASSIGN_OR_RETURN(const HttpServerOptions options,
+  ASSIGN_OR_RETURN(HttpServerOptions options,
                    HttpPortOptions(options_, cores_.cores(), in_flight_, repository_, log_));
+  ASSIGN_OR_RETURN(HttpServerOptions of_metrics, MetricsPortOptions(options_, log_));
+  if (request_log_.every()) {
+    const auto tell = [this](const AnsweredRequest& request) { request_log_.OnHttp(request); };
+    options.on_answer = of_metrics.on_answer = tell;
+  }
   RETURN_IF_ERROR(text_threads_.Start(cores_.cores()));
   AddTextApi({.texts = {.held = &held_texts_,
                         .repository = &repository_,
@@ -458,7 +492,7 @@ absl::Status Daemon::OpenHttp() {
         admin_, HttpServer::Start(options_.admin, options, door_->ForHttp(http_router_, true)));
   }
   AddMetricsPage(pages, metrics_router_);
-  ASSIGN_OR_RETURN(metrics_, HttpServer::Start(options_.metrics, MetricsPortOptions(options_),
+  ASSIGN_OR_RETURN(metrics_, HttpServer::Start(options_.metrics, of_metrics,
                                                door_->ForHttp(metrics_router_, false)));
   return absl::OkStatus();
 }

@@ -87,6 +87,11 @@ class Daemon {
   absl::Status OpenPorts();
   absl::StatusOr<std::unique_ptr<RpcServer>> OpenGrpc(const Endpoint& endpoint, bool is_admin_port);
   absl::Status OpenHttp();
+  // Returns the ports of gRPC and of HTTP; 0 until they are open.
+  std::pair<int, int> Ports() const {
+    if (!ports_are_open_) return {0, 0};
+    return {rpc_->port(), http_->port()};
+  }
   absl::Status StartStreams();
   // A loader thread's work: a version and its queue.
   absl::StatusOr<std::shared_ptr<const Servable>> LoadModel(const ModelVersion& model,
@@ -114,6 +119,7 @@ class Daemon {
   const std::string version_;
   const std::unique_ptr<TraceFile> trace_;  // null: none is kept
   LogSwitch& log_levels_;
+  Log& log_lines_;
   const LogFunction log_;
   DebugLines debug_;
   const RequestLog request_log_;

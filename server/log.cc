@@ -109,6 +109,16 @@ void Log::Write(LogLevel level, absl::string_view message, absl::Span<const LogF
   if (Wants(level)) Put(level, message, fields);
 }
 
+void Log::WriteEvent(LogLevel level, absl::string_view sentence, absl::string_view event,
+                     absl::Span<const LogField> fields) {
+  if (!Wants(level)) return;
+  if (format_ == LogFormat::kJson) {
+    Put(level, event, fields);
+  } else {
+    Put(level, sentence, {});
+  }
+}
+
 void Log::WriteOf(LogModule module, absl::string_view message) {
   Put(LogLevel::kDebug, absl::StrCat(LogModuleName(module), ": ", message), {});
 }

@@ -107,7 +107,7 @@ int Main(int argc, char** argv) {
     return EXIT_SUCCESS;
   }
   if (const absl::Status chosen =
-          ChooseVariant(parsed->variant, parsed->options.model_repositories);
+          ChooseVariant(parsed->options.variant, parsed->options.model_repositories);
       !chosen.ok()) {
     std::fprintf(stderr, "reprised: %s\n", std::string(chosen.message()).c_str());
     return kExitBadFlags;
@@ -121,6 +121,9 @@ int Main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const std::shared_ptr<Log> log =
       Log::ToStandardError(parsed->options.log_format, parsed->options.log_levels);
+  for (const std::string& unknown : parsed->unknown_variables) {
+    log->Write(LogLevel::kWarning, unknown);
+  }
   if (const absl::Status loaded = LoadOpLibraries(parsed->options.op_libraries, *log);
       !loaded.ok()) {
     log->Write(LogLevel::kError, loaded.message());

@@ -137,8 +137,11 @@ absl::StatusOr<HttpServerOptions> HttpPortOptions(const Options& options, int co
   return made;
 }
 
-HttpServerOptions MetricsPortOptions(const Options& options) {
-  return {.max_connections = SharesOf(options).scrapers};
+absl::StatusOr<HttpServerOptions> MetricsPortOptions(const Options& options,
+                                                     const LogFunction& log) {
+  HttpServerOptions made = {.max_connections = SharesOf(options).scrapers};
+  ASSIGN_OR_RETURN(made.tls, MakeTls(options.metrics_tls, "http/1.1", log));
+  return made;
 }
 
 }  // namespace reprise

@@ -40,7 +40,8 @@ absl::StatusOr<HttpServerOptions> HttpPortOptions(const Options& options, int co
                                                   const LogFunction& log);
 
 // The port of the metrics alone.
-HttpServerOptions MetricsPortOptions(const Options& options);
+absl::StatusOr<HttpServerOptions> MetricsPortOptions(const Options& options,
+                                                     const LogFunction& log);
 
 // The most bytes of a request that the queue of a model could take: what is compressed is inflated
 // no further. `model`: its name; "": of any model.

@@ -41,4 +41,26 @@ void RequestLog::Write(const RequestRecord& record) const {
   log_.Write(every_ ? LogLevel::kInfo : LogLevel::kDebug, "request", fields);
 }
 
+void RequestLog::OnHttp(const AnsweredRequest& request) const {
+  const std::string method = ShownText(request.method), path = ShownText(request.path);
+  const std::string why = ShownText(request.why);
+  std::vector<LogField> fields = {{"method", method}, {"path", path}, {"status", request.status}};
+  if (!request.key.empty()) fields.push_back({"key", request.key});
+  fields.insert(fields.end(), {{"bytes_in", request.bytes_in},
+                               {"bytes_out", request.bytes_out},
+                               {"total_us", request.total_ns / kNsPerUs}});
+  if (!why.empty()) fields.push_back({"error", why});
+  log_.Write(LogLevel::kInfo, "request", fields);
+}
+
+void RequestLog::OnRpc(const CallHead& head, const absl::Status& status,
+                       std::chrono::nanoseconds took) const {
+  const std::string path = ShownText(head.path), why = ErrorMessage(status);
+  std::vector<LogField> fields = {{"path", path}, {"code", ErrorRowOf(status.code()).name}};
+  if (head.key != nullptr) fields.push_back({"key", head.key->name()});
+  fields.push_back({"total_us", took.count() / kNsPerUs});
+  if (!status.ok()) fields.push_back({"error", why});
+  log_.Write(LogLevel::kInfo, "request", fields);
+}
+
 }  // namespace reprise

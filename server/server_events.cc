@@ -5,6 +5,7 @@
 #include <prometheus/histogram.h>
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/shown_text.h"
@@ -18,9 +19,13 @@ constexpr double kMicrosecondsPerNs = 1e-3;
 
 class CountingModelEvents final : public ModelEvents {
  public:
-  CountingModelEvents(ModelMetrics& metrics, std::string who, LogFunction log,
+  CountingModelEvents(ModelMetrics& metrics, std::string name, std::string version, Log& log,
                       const RequestLog& requests)
-      : metrics_(metrics), who_(std::move(who)), log_(std::move(log)), requests_(requests) {}
+      : metrics_(metrics),
+        name_(std::move(name)),
+        version_(std::move(version)),
+        log_(log),
+        requests_(requests) {}
 
   void OnQueueDepth(int64_t depth) override {
     metrics_.queue_depth->Set(static_cast<double>(depth));
@@ -101,17 +106,17 @@ class CountingModelEvents final : public ModelEvents {
     metrics_.asked_for->Set(state == ModelState::kUnloaded ? 0 : 1);
     metrics_.load_failed->Set(state == ModelState::kUnavailable ? 1 : 0);
     if (state == ModelState::kReady) {
-      log_(LogLevel::kInfo, absl::StrCat(who_, " is ready"));
+      Tell(LogLevel::kInfo, "is ready", "model ready");
     } else if (state == ModelState::kUnavailable) {
-      log_(LogLevel::kError, absl::StrCat(who_, " was not loaded: ", why.message()));
+      Tell(LogLevel::kError, "was not loaded", "model not loaded", why);
     } else if (state == ModelState::kUnloaded) {
-      log_(LogLevel::kInfo, absl::StrCat(who_, " is unloaded"));
+      Tell(LogLevel::kInfo, "is unloaded", "model unloaded");
     }
   }
 
   void OnDamaged(const absl::Status& why) override {
     metrics_.ready->Set(0);
-    log_(LogLevel::kError, absl::StrCat(who_, " answers no more requests: ", why.message()));
+    Tell(LogLevel::kError, "answers no more requests", "model damaged", why);
   }
 
   void OnDropped() override {
@@ -121,11 +126,26 @@ class CountingModelEvents final : public ModelEvents {
 
   void OnKept(const absl::Status& why) override {
     metrics_.load_failed->Set(1);
-    log_(LogLevel::kError,
-         absl::StrCat(who_, " was not loaded again, what was served still is: ", why.message()));
+    Tell(LogLevel::kError, "was not loaded again, what was served still is", "model not loaded",
+         why);
   }
 
  private:
+  // "model 'minilm' version 1 is ready".
+  void Tell(LogLevel level, const char* what, const char* event,
+            const absl::Status& why = absl::OkStatus()) const {
+    std::string sentence = absl::StrCat("model ", QuotedText(name_));
+    if (!version_.empty()) absl::StrAppend(&sentence, " version ", version_);
+    absl::StrAppend(&sentence, " ", what, why.ok() ? "" : ": ", why.message());
+    const std::string name = ShownText(name_), version = ShownText(version_);
+    std::vector<LogField> fields = {{"model", name}, {"version", version}};
+    if (!why.ok()) {
+      fields.push_back({"code", ErrorRowOf(why.code()).name});
+      fields.push_back({"error", why.message()});
+    }
+    log_.WriteEvent(level, sentence, event, fields);
+  }
+
   void Count(const RequestRecord& record) {
     metrics_.requests.at(ErrorRowOf(record.code).name).Increment();
     metrics_.request_duration->Observe(static_cast<double>(record.total_ns) * kSecondsPerNs);
@@ -155,8 +175,8 @@ class CountingModelEvents final : public ModelEvents {
   }
 
   ModelMetrics& metrics_;
-  const std::string who_;
-  const LogFunction log_;
+  const std::string name_, version_;
+  Log& log_;
   GenerationRecord generated_;  // as it was last told
   SequenceRecord sequences_;    // the same
   const RequestLog& requests_;
@@ -164,21 +184,20 @@ class CountingModelEvents final : public ModelEvents {
 
 }  // namespace
 
-CountingEvents::CountingEvents(Catalogue& catalogue, LogFunction log, const RequestLog& requests)
+CountingEvents::CountingEvents(Catalogue& catalogue, Log& log, const RequestLog& requests)
     : catalogue_(catalogue),
-      log_(std::move(log)),
+      log_(log),
       requests_(requests),
-      unknown_(std::make_unique<CountingModelEvents>(catalogue.Unknown(), "", log_, requests)) {}
+      unknown_(std::make_unique<CountingModelEvents>(catalogue.Unknown(), "", "", log_, requests)) {
+}
 
 CountingEvents::~CountingEvents() = default;
 
 std::unique_ptr<ModelEvents> CountingEvents::ForModel(const std::string& name,
                                                       const std::string& version) {
-  std::string who = absl::StrCat("model ", QuotedText(name));
-  if (!version.empty()) absl::StrAppend(&who, " version ", version);
   ModelMetrics& metrics = catalogue_.Model(name, version);
   metrics.asked_for->Set(1);
-  return std::make_unique<CountingModelEvents>(metrics, who, log_, requests_);
+  return std::make_unique<CountingModelEvents>(metrics, name, version, log_, requests_);
 }
 
 void CountingEvents::OnUnknownModel(const RequestRecord& record) { unknown_->OnRequest(record); }

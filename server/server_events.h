@@ -14,7 +14,7 @@ namespace reprise {
 // Catalogue and logs outlive the object and all that it makes.
 class CountingEvents final : public ServerEvents {
  public:
-  CountingEvents(Catalogue& catalogue, LogFunction log, const RequestLog& requests);
+  CountingEvents(Catalogue& catalogue, Log& log, const RequestLog& requests);
   ~CountingEvents() override;
   std::unique_ptr<ModelEvents> ForModel(const std::string& name,
                                         const std::string& version) override;
@@ -22,7 +22,7 @@ class CountingEvents final : public ServerEvents {
 
  private:
   Catalogue& catalogue_;
-  const LogFunction log_;
+  Log& log_;
   const RequestLog& requests_;
   const std::unique_ptr<ModelEvents> unknown_;
 };

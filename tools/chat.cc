@@ -32,7 +32,7 @@ using ChatJson = nlohmann::ordered_json;
 
 struct ChatFlags {
   std::string model;
-  HttpTarget target;
+  ServerFlags server;
   bool has_server = false;
   std::string system, schema_file, tools_file;
   SamplingOptions sampling;
@@ -204,8 +204,9 @@ class ServerPartner : public ChatPartner {
     ChatAnswer answer;
     absl::Status failed;
     const int64_t start = NowNs();
+    ASSIGN_OR_RETURN(const HttpTarget target, flags_.server.Http());
     RETURN_IF_ERROR(
-        PostForEvents(flags_.target, "/v1/chat/completions", asked, [&](const std::string& data) {
+        PostForEvents(target, "/v1/chat/completions", asked, [&](const std::string& data) {
           if (answer.first_ns == 0) answer.first_ns = NowNs() - start;
           failed = Take(data, answer);
           return failed.ok() && !interrupted && data != "[DONE]";
@@ -426,11 +427,8 @@ void AddChat(CLI::App& app, Action& action) {
                    "File or folder of a model; with --server the name of one of its models")
       ->required()
       ->type_name("MODEL");
-  CLI::Option* server =
-      command
-          ->add_option("--server", flags->target.address, "HTTP address of a server that answers")
-          ->type_name("HOST:PORT");
-  flags->target.tls.Add(*command);
+  flags->server.Add(*command);
+  const CLI::Option* server = command->get_option("--server");
   command->add_option("--system", flags->system, "System prompt")->type_name("TEXT");
   command->add_option("--json-schema", flags->schema_file, "Answers are JSON of this schema")
       ->type_name("FILE");

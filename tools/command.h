@@ -20,6 +20,9 @@ void AddRecompiles(CLI::App& app, Action& action);
 void AddReplay(CLI::App& app, Action& action);
 void AddRewrite(CLI::App& app, Action& action);
 void AddStore(CLI::App& app, Action& action);
+// They print what is made of all commands of `app`; `version` is the program's, "0.1.0".
+void AddCompletion(CLI::App& app, Action& action, const std::string& version);
+void AddMan(CLI::App& app, Action& action, const std::string& version);
 
 // The Profiler of `bench --profile`.
 ProfileAction AddProfile(CLI::App& bench, CLI::Option* profile);

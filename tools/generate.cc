@@ -217,16 +217,15 @@ void AddGenerate(CLI::App& app, Action& action) {
   command->add_option("model", options->path, "Path of a model.onnx, or of its folder")
       ->required()
       ->type_name("MODEL.onnx");
-  command->add_option("--ids", options->prompts, "Prompt as token ids; may be given more than once")
+  command->add_option("--ids", options->prompts, "Prompt as token ids")
       ->allow_extra_args(false)
       ->type_name("ID,ID,...");
   command->add_option("--text", options->texts, "Prompt as a text; may be given more than once")
       ->allow_extra_args(false)
       ->type_name("TEXT");
   command
-      ->add_option(
-          "--features", options->features,
-          "Prompt for an encoder that takes no ids: float32 [1, ...]; may be given more than once")
+      ->add_option("--features", options->features,
+                   "Prompt for an encoder that takes no ids: float32 [1, ...]")
       ->allow_extra_args(false)
       ->type_name("FILE.npy");
   command

@@ -4,112 +4,157 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "client/cli/text_commands.h"
+#include "command_line/parse.h"
 #include "runtime/base/memory_net.h"
-#include "runtime/base/nearest_name.h"
 #include "tools/command.h"
+#include "tools/serve/commands.h"
 #include "tools/tokenize.h"
 
+namespace reprise::cli {
 namespace {
 
-// The words of the command line that name commands, for error messages: "reprise bench".
-std::string CommandName(const CLI::App& app) {
-  std::string name = "reprise";
-  for (const CLI::App* command : app.get_subcommands())
-    absl::StrAppend(&name, " ", command->get_name());
-  return name;
+struct CommandRow {
+  void (*add)(CLI::App& app, Action& action);
+  const char* examples;  // one a line
+};
+
+struct CommandGroup {
+  const char* title;
+  std::vector<CommandRow> rows;
+};
+
+void AddBenchWithProfile(CLI::App& app, Action& action) { AddBench(app, action, AddProfile); }
+
+void AddOurCompletion(CLI::App& app, Action& action) {
+  AddCompletion(app, action, REPRISE_VERSION);
 }
 
-// "; did you mean explain?" of the first word that is nearly a command or flag of `app`, or of the
-// command of it that was called.
-std::string SuggestionFor(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back(absl::StrCat("--", name));
-  }
-  for (const std::string& word : app.remaining()) {
-    const std::string suggestion = reprise::DidYouMean(word.substr(0, word.find('=')), names);
-    if (!suggestion.empty()) return suggestion;
-  }
-  for (const CLI::App* command : app.get_subcommands()) {
-    if (const std::string suggestion = SuggestionFor(*command); !suggestion.empty()) {
-      return suggestion;
+void AddOurManual(CLI::App& app, Action& action) { AddMan(app, action, REPRISE_VERSION); }
+
+// THE table of commands, as --help shows them.
+std::vector<CommandGroup> CommandGroups() {
+  return {
+      {"Get and serve a model",
+       {{AddPull,
+         "reprise pull hf://sentence-transformers/all-MiniLM-L6-v2\n"
+         "reprise pull s3://bucket/models/ranker --json"},
+        {AddRun,
+         "reprise run hf://sentence-transformers/all-MiniLM-L6-v2\n"
+         "reprise run model.onnx --name mine -- --log-level debug"}}},
+      {"Ask a model",
+       {{AddInfer,
+         "reprise infer minilm --length 40 --batch 2\n"
+         "reprise infer minilm --inputs '{\"text\": [\"a text\"]}' --json"},
+        {AddEmbed,
+         "reprise embed minilm \"a text\" \"another\"\n"
+         "reprise embed minilm < texts.txt"},
+        {AddRerank, "reprise rerank ranker --query \"which one\" < texts.txt"},
+        {AddFeed,
+         "reprise feed resnet photos --batch 16 --transforms \"Resize(256), CenterCrop(224), "
+         "ToTensor\""},
+        {AddBenchWithProfile,
+         "reprise bench minilm --concurrency 8 --duration 5 --lengths lognormal:30,0.6,4,256\n"
+         "reprise bench --profile model.onnx --bucket b1_s128"},
+        {AddDemo, ""}}},
+      {"Look at a server",
+       {{AddPs, "reprise ps --server http://localhost:8000"},
+        {AddHealth,
+         "reprise health --wait-secs 60\n"
+         "reprise health minilm"},
+        {AddModels, "reprise models --json"},
+        {AddMetadata, "reprise metadata minilm"},
+        {AddConfig, "reprise config minilm > config.pbtxt"},
+        {AddLoad, "reprise load minilm --config config.pbtxt"},
+        {AddUnload, "reprise unload minilm"},
+        {AddStats, "reprise stats minilm"},
+        {AddExplain,
+         "reprise explain minilm\n"
+         "reprise explain --follow"},
+        {AddRecipes, "reprise recipes minilm"},
+        {AddDump, "reprise dump --recipe 0123456789abcdef --graph"},
+        {AddWarmup,
+         "reprise warmup minilm --all\n"
+         "reprise warmup detector --sizes batch=1,height=300,width=300"}}},
+      {"Shapes and buckets",
+       {{AddPlan,
+         "reprise plan lengths.txt --svg plan.svg\n"
+         "reprise plan --from localhost:8001 --model minilm"},
+        {AddDynamicity,
+         "reprise dynamicity\n"
+         "reprise dynamicity --file shapes.csv"},
+        {AddRecompiles,
+         "reprise recompiles minilm\n"
+         "reprise recompiles detector.onnx --sizes 20,20,30,30"},
+        {AddRewrite, "reprise rewrite detector.onnx static.onnx --static"},
+        {AddDiff,
+         "reprise diff v1/model.onnx v2/model.onnx\n"
+         "reprise diff 0123456789abcdef fedcba9876543210"}}},
+      {"Look at files, without a server",
+       {{AddCheck,
+         "reprise check model.onnx\n"
+         "reprise check --ops"},
+        {AddGenerate, ""},
+        {AddTokenize, "reprise tokenize models/minilm/1 \"a text\" --json"},
+        {AddGraph,
+         "reprise graph model.onnx --bucket b1_s128\n"
+         "reprise graph model.onnx --bucket b1_s128 --without fuse_qkv"},
+        {AddReplay, "reprise replay model.onnx --bucket b1_s128 --launch 3 --values"},
+        {AddStore, ""}}},
+      {"The command line itself",
+       {{AddOurCompletion,
+         "reprise completion bash > ~/.local/share/bash-completion/completions/reprise\n"
+         "reprise completion zsh > \"${fpath[1]}/_reprise\"\n"
+         "reprise completion fish > ~/.config/fish/completions/reprise.fish"},
+        {AddOurManual, "reprise man > reprise.1\nreprise man infer | man -l -"}}},
+  };
+}
+
+void AddCommands(CLI::App& app, Action& action) {
+  for (const CommandGroup& group : CommandGroups()) {
+    for (const CommandRow& row : group.rows) {
+      row.add(app, action);
+      CLI::App* command = app.get_subcommands([](const CLI::App*) { return true; }).back();
+      command->group(group.title);
+      if (*row.examples == '\0') continue;
+      const std::string notes = command->get_footer();
+      command->footer(absl::StrCat(notes, notes.empty() ? "" : "\n", "Examples:\n", row.examples));
     }
   }
-  return "";
 }
 
-// The parser's error; where a flag lacks its value, which values there are.
-std::string WordsOf(const CLI::App& app, const CLI::ParseError& error) {
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) {
-    return absl::StrCat(error.what(), SuggestionFor(app));
-  }
-  for (const CLI::Option* option : app.get_options()) {
-    if (!absl::StartsWith(error.what(), absl::StrCat(option->get_name(), ":"))) continue;
-    return absl::StrCat(option->get_name(), " needs a value, ", option->get_type_name());
-  }
-  for (const CLI::App* command : app.get_subcommands()) return WordsOf(*command, error);
-  return error.what();
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
+int Main(int argc, char** argv) {
   // As reprised does: else Debian's Abseil looks for cycles among gRPC's locks at each of them.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  CLI::App app("Talks to a Reprise inference server.", "reprise");
-  app.set_version_flag("--version", "reprise " REPRISE_VERSION);
+  CLI::App app("Asks a Reprise inference server, or looks at models, files and lengths without one",
+               "reprise");
   app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
-
-  reprise::cli::Action action;
-  reprise::cli::AddInfer(app, action);
-  reprise::cli::AddFeed(app, action);
-  reprise::cli::AddBench(app, action, reprise::cli::AddProfile);
-  reprise::cli::AddRecipes(app, action);
-  reprise::cli::AddDump(app, action);
-  reprise::cli::AddStats(app, action);
-  reprise::cli::AddPlan(app, action);
-  reprise::cli::AddDynamicity(app, action);
-  reprise::cli::AddExplain(app, action);
-  reprise::cli::AddWarmup(app, action);
-  reprise::cli::AddHealth(app, action);
-  reprise::cli::AddCheck(app, action);
-  reprise::cli::AddDemo(app, action);
-  reprise::cli::AddStore(app, action);
-  reprise::cli::AddGenerate(app, action);
-  reprise::cli::AddChat(app, action);
-  reprise::cli::AddGraph(app, action);
-  reprise::cli::AddReplay(app, action);
-  reprise::cli::AddDiff(app, action);
-  reprise::cli::AddRecompiles(app, action);
-  reprise::cli::AddRewrite(app, action);
-  reprise::cli::AddEmbed(app, action);
-  reprise::cli::AddRerank(app, action);
-  reprise::cli::AddTokenize(app, action);
-
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {  // --help, --version
-    return app.exit(asked);
-  } catch (const CLI::ParseError& error) {
-    const std::string name = CommandName(app);
-    std::fprintf(stderr, "%s: %s (see %s --help)\n", name.c_str(), WordsOf(app, error).c_str(),
-                 name.c_str());
+  Action action;
+  AddCommands(app, action);
+  const auto parsed = command_line::Parse(app, REPRISE_VERSION, argc, argv);
+  const std::string called = command_line::CalledCommand(app);
+  const std::string name = absl::StrCat("reprise", called.empty() ? "" : " ", called);
+  if (!parsed.ok()) {
+    std::fprintf(stderr, "%s: %s (see %s --help)\n", name.c_str(),
+                 std::string(parsed.status().message()).c_str(), name.c_str());
     return 2;
   }
-
-  const absl::Status status = reprise::WithinMemory([] { return "the command"; }, action);
+  if (!parsed->answer.empty()) {
+    std::fputs(parsed->answer.c_str(), stdout);
+    return 0;
+  }
+  const absl::Status status = WithinMemory([] { return "the command"; }, action);
   if (status.ok()) return 0;
   std::fflush(stdout);
-  std::fprintf(stderr, "%s: %s: %s\n", CommandName(app).c_str(),
+  std::fprintf(stderr, "%s: %s: %s\n", name.c_str(),
                absl::StatusCodeToString(status.code()).c_str(),
                std::string(status.message()).c_str());
   return 1;
 }
+
+}  // namespace
+}  // namespace reprise::cli
+
+int main(int argc, char** argv) { return reprise::cli::Main(argc, argv); }

@@ -136,7 +136,7 @@ absl::Status RunTokenize(const TokenizeFlags& flags) {
     return absl::NotFoundError(absl::StrCat(flags.path, " has no tokenizer"));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::Load(*package.tokenizer));
-  if (flags.json) return AnswerLines(*tokenizer, package, flags);
+  if (flags.json && flags.texts.empty()) return AnswerLines(*tokenizer, package, flags);
   std::vector<std::string> texts = flags.texts;
   for (std::string line; flags.texts.empty() && std::getline(std::cin, line);) {
     texts.push_back(line);
@@ -144,7 +144,11 @@ absl::Status RunTokenize(const TokenizeFlags& flags) {
   for (const std::string& text : texts) {
     ASSIGN_OR_RETURN(const TextTokens tokens,
                      tokenizer->Encode(text, std::nullopt, OptionsOf(flags)));
-    PrintTokens(*tokenizer, tokens);
+    if (flags.json) {
+      std::printf("%s\n", TokensJson(tokens).dump().c_str());
+    } else {
+      PrintTokens(*tokenizer, tokens);
+    }
   }
   return absl::OkStatus();
 }
@@ -160,9 +164,10 @@ void AddTokenize(CLI::App& app, Action& action) {
       ->required()
       ->type_name("FOLDER");
   command->add_option("text", flags->texts, "Texts")->type_name("TEXT");
-  command->add_flag("--json", flags->json,
-                    "Each line of the input is a JSON text, or a list of two that are a pair; "
-                    "answers are lines of JSON with ids, types and offsets in characters");
+  command->add_flag(
+      "--json", flags->json,
+      "Answer lines of JSON with ids, types and offsets in characters; without texts each "
+      "line of the input is a JSON text, or a list of two that are a pair");
   command->add_flag("--no-special", flags->no_special, "Leave special tokens out");
   command->add_flag("--decode", flags->decode,
                     "With --json: lines are lists of ids, answers texts");

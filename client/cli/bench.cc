@@ -14,8 +14,8 @@
 #include "client/cli/lengths.h"
 #include "client/cli/load.h"
 #include "client/cli/load_report.h"
-#include "client/cli/progress.h"
 #include "client/cli/random_inputs.h"
+#include "command_line/progress.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cli {
@@ -41,7 +41,7 @@ struct BenchFlags {
 
 absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions& options,
                                       const std::string& label) {
-  Progress bar(label);
+  command_line::Progress bar(label);
   const auto start = std::chrono::steady_clock::now();
   return RunLoad(client, options, [&](int64_t finished) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
@@ -108,7 +108,7 @@ absl::Status RunGenerate(BenchFlags flags) {
                load.rate > 0 ? absl::StrFormat("%g requests/s", load.rate).c_str() : "closed loop",
                flags.lengths.c_str(), flags.output_lengths.c_str(), static_cast<int>(load.seed));
   const auto run = [&](const std::string& label) {
-    Progress bar(label);
+    command_line::Progress bar(label);
     return RunGenerateLoad(*client, load, [&](int64_t finished) {
       bar.Show(load.requests > 0
                    ? static_cast<double>(finished) / static_cast<double>(load.requests)

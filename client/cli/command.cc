@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "command_line/server_address.h"
 #include "proto/message_json.h"
 #include "runtime/base/status_macros.h"
 
@@ -16,7 +17,9 @@ std::string ApiKey() {
 }
 
 void ServerFlags::Add(CLI::App& command) {
-  command.add_option("-s,--server", server, "Address of the server's gRPC port")
+  command
+      .add_option("-s,--server", server,
+                  "The server: its gRPC port, or any after grpc://, grpcs://, http:// or https://")
       ->envname("REPRISE_SERVER")
       ->type_name("HOST:PORT")
       ->capture_default_str();
@@ -28,24 +31,54 @@ void ServerFlags::Add(CLI::App& command) {
 }
 
 absl::StatusOr<std::unique_ptr<client::Client>> ServerFlags::Connect() const {
-  ASSIGN_OR_RETURN(client::TlsOptions tls_options, tls.Read());
+  ASSIGN_OR_RETURN(const command_line::ServerAddress address,
+                   command_line::ServerAddress::Parse(server));
+  TlsFlags with = tls;
+  with.use = with.use || address.use_tls;
+  std::string target = address.host_and_port;
+  if (address.is_http) {
+    ASSIGN_OR_RETURN(const HttpTarget http, Http());
+    ASSIGN_OR_RETURN(const nlohmann::json ports, GetJson(http, "/v2/ports"));
+    const int port = ports.value("grpc", 0);
+    if (port == 0) return absl::UnavailableError(absl::StrCat(server, " tells no gRPC port"));
+    target = address.WithPort(port);
+  }
+  ASSIGN_OR_RETURN(client::TlsOptions tls_options, with.Read());
   // Why no connection stands is said once, by us: gRPC says it in lines of its own as well.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   auto client = std::make_unique<client::Client>(
-      client::ClientOptions{.target = server,
+      client::ClientOptions{.target = target,
                             .timeout = std::chrono::milliseconds(timeout_ms),
                             .api_key = ApiKey(),
                             .tls = std::move(tls_options)});
   if (!client->WaitForConnection(std::chrono::seconds(2)).ok()) {
     // A call says why; without it there is only that no connection stands.
-    const absl::Status why = tls.on() ? client->ServerReady().status() : absl::OkStatus();
+    const absl::Status why = with.on() ? client->ServerReady().status() : absl::OkStatus();
     return absl::UnavailableError(absl::StrCat(
-        "no server answers at ", server, tls.on() ? " over TLS" : "",
+        "no server answers at ", target, with.on() ? " over TLS" : "",
         "; is reprised running, is this its --grpc-port, and does it speak ",
-        tls.on() ? "TLS? " : "plain gRPC? ", "(--server HOST:PORT sets another",
-        tls.on() ? ")" : ", --tls is for a port with TLS)", why.ok() ? "" : ": ", why.message()));
+        with.on() ? "TLS? " : "plain gRPC? ", "(--server HOST:PORT sets another",
+        with.on() ? ")" : ", --tls is for a port with TLS)", why.ok() ? "" : ": ", why.message()));
   }
   return client;
+}
+
+absl::StatusOr<HttpTarget> ServerFlags::Http() const {
+  ASSIGN_OR_RETURN(const command_line::ServerAddress address,
+                   command_line::ServerAddress::Parse(server));
+  HttpTarget target = {.address = address.host_and_port, .tls = tls, .timeout_ms = timeout_ms};
+  target.tls.use = tls.use || address.use_tls;
+  if (timeout_ms == 0)
+    target.timeout_ms = std::chrono::milliseconds(std::chrono::hours(24)).count();
+  if (address.is_http) return target;
+  ASSIGN_OR_RETURN(auto client, Connect());
+  ASSIGN_OR_RETURN(const v1::GetPortsResponse ports, client->GetPorts());
+  if (ports.http() == 0) {
+    return absl::UnavailableError(
+        absl::StrCat(server, " tells no HTTP port; --server http://HOST:PORT names it"));
+  }
+  target.address = address.WithPort(static_cast<int>(ports.http()));
+  return target;
 }
 
 void AddJson(CLI::App& command, bool& json) {

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/cli/http_json.h"
 #include "client/cli/tls_flags.h"
 #include "client/client.h"
 
@@ -40,22 +41,30 @@ void AddStats(CLI::App& app, Action& action);
 void AddExplain(CLI::App& app, Action& action);
 void AddWarmup(CLI::App& app, Action& action);
 void AddHealth(CLI::App& app, Action& action);
+void AddModels(CLI::App& app, Action& action);
+void AddLoad(CLI::App& app, Action& action);
+void AddUnload(CLI::App& app, Action& action);
+void AddMetadata(CLI::App& app, Action& action);
+void AddConfig(CLI::App& app, Action& action);
+void AddPs(CLI::App& app, Action& action);
 void AddDemo(CLI::App& app, Action& action);
 
 // The key of $REPRISE_API_KEY; empty without one. Not a flag: command lines are for everybody to
 // see.
 std::string ApiKey();
 
-// Where the server is; the flags --server and --timeout-ms, and those of TLS.
+// Where the server is (ServerAddress); the flags --server and --timeout-ms, and those of TLS.
 struct ServerFlags {
   std::string server = "localhost:8001";
   int64_t timeout_ms = 30'000;
   TlsFlags tls;
 
   void Add(CLI::App& command);
-  // A client whose connection stands. Errors: UNAVAILABLE in one line if no server answers within
-  // 2 s; those of TlsFlags::Read.
+  // A client of the gRPC port whose connection stands. Errors: UNAVAILABLE in one line if no server
+  // answers within 2 s; INVALID_ARGUMENT for an address that is none; those of TlsFlags::Read.
   absl::StatusOr<std::unique_ptr<client::Client>> Connect() const;
+  // The HTTP port: as it is named, or as the server tells over gRPC. Errors: as Connect.
+  absl::StatusOr<HttpTarget> Http() const;
 };
 
 // Adds the flag --json, for which a command prints the message that it would show as tables.

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 struct TextFlags {
-  HttpTarget server;
+  ServerFlags server;
   std::string model;
   std::string query;
   std::vector<std::string> texts;
@@ -26,12 +26,7 @@ struct TextFlags {
     command.add_option("model", model, "Name of the model")->required()->type_name("MODEL");
     command.add_option("text", texts, what)->type_name("TEXT");
     command.footer("Without texts each line of the input is one.");
-    command.add_option("--http", server.address, "The server's HTTP port")
-        ->capture_default_str()
-        ->type_name("HOST:PORT");
-    command.add_option("--timeout-ms", server.timeout_ms, "Deadline of the call")
-        ->check(CLI::PositiveNumber);
-    server.tls.Add(command);
+    server.Add(command);
     command.add_flag("--truncate", truncate, "Cut texts that are longer than the model takes");
     command.add_flag("--json", json, "Print the server's answer as it is");
   }
@@ -49,7 +44,8 @@ std::vector<std::string> TextsOf(const TextFlags& flags) {
 absl::Status RunEmbed(const TextFlags& flags) {
   Json body = {{"model", flags.model}, {"input", TextsOf(flags)}, {"truncate", flags.truncate}};
   if (flags.dimensions > 0) body["dimensions"] = flags.dimensions;
-  ASSIGN_OR_RETURN(const Json answer, PostJson(flags.server, "/v1/embeddings", body));
+  ASSIGN_OR_RETURN(const HttpTarget server, flags.server.Http());
+  ASSIGN_OR_RETURN(const Json answer, PostJson(server, "/v1/embeddings", body));
   if (flags.json) {
     std::printf("%s\n", answer.dump().c_str());
     return absl::OkStatus();
@@ -78,7 +74,8 @@ absl::Status RunRerank(const TextFlags& flags) {
                      {"query", flags.query},
                      {"documents", texts},
                      {"truncate", flags.truncate}};
-  ASSIGN_OR_RETURN(const Json answer, PostJson(flags.server, "/v1/rerank", body));
+  ASSIGN_OR_RETURN(const HttpTarget server, flags.server.Http());
+  ASSIGN_OR_RETURN(const Json answer, PostJson(server, "/v1/rerank", body));
   if (flags.json) {
     std::printf("%s\n", answer.dump().c_str());
     return absl::OkStatus();

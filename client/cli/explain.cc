@@ -10,6 +10,7 @@
 #include "client/cli/command.h"
 #include "client/cli/table.h"
 #include "client/cli/timestamp.h"
+#include "command_line/text_width.h"
 #include "proto/message_json.h"
 #include "runtime/base/status_macros.h"
 
@@ -30,6 +31,13 @@ std::string SignedBytes(int64_t bytes) {
   return bytes < 0 ? absl::StrCat("-", Bytes(-bytes)) : absl::StrCat("+", Bytes(bytes));
 }
 
+// "    because  WORDS", within the terminal.
+void PrintLine(const char* label, const std::string& words) {
+  constexpr size_t kIndent = 13, kUnlimited = size_t{1} << 20;
+  const size_t width = command_line::TerminalWidth(kUnlimited);
+  std::printf("    %-8s %s\n", label, command_line::Wrap(words, width, kIndent, kIndent).c_str());
+}
+
 void PrintMiss(const v1::MissRecord& miss) {
   std::printf("#%llu  %s  %s  %s  (%s)  %s%s\n", static_cast<unsigned long long>(miss.sequence()),
               Ago(miss.time()).c_str(), miss.model().c_str(), miss.bucket().c_str(),
@@ -45,8 +53,7 @@ void PrintMiss(const v1::MissRecord& miss) {
     for (const auto& one : miss.differences()) {
       differences.push_back(absl::StrCat(one.field(), " ", one.had(), ", needed ", one.wanted()));
     }
-    std::printf("    nearest  %s: %s\n", miss.nearest().c_str(),
-                absl::StrJoin(differences, "; ").c_str());
+    PrintLine("nearest", absl::StrCat(miss.nearest(), ": ", absl::StrJoin(differences, "; ")));
   }
   std::vector<std::string> phases;
   int64_t rss_bytes = 0;
@@ -56,8 +63,7 @@ void PrintMiss(const v1::MissRecord& miss) {
     rss_bytes += phase.rss_bytes();
     phases.push_back(std::move(text));
   }
-  std::printf("    cost     %s ms: %s\n", Fixed(miss.total_ms(), 1).c_str(),
-              absl::StrJoin(phases, ", ").c_str());
+  PrintLine("cost", absl::StrCat(Fixed(miss.total_ms(), 1), " ms: ", absl::StrJoin(phases, ", ")));
   std::printf("    memory   recipe %s, replay %s, process %s\n", Bytes(miss.recipe_bytes()).c_str(),
               Bytes(miss.frame_bytes()).c_str(), SignedBytes(rss_bytes).c_str());
   if (miss.num_waiters() == 0) {
@@ -74,7 +80,7 @@ void PrintMiss(const v1::MissRecord& miss) {
                 Fixed(miss.longest_wait_ms(), 1).c_str(), who.empty() ? "" : ": ",
                 absl::StrJoin(who, ", ").c_str());
   }
-  if (!miss.suggestion().empty()) std::printf("    avoid    %s\n", miss.suggestion().c_str());
+  if (!miss.suggestion().empty()) PrintLine("avoid", miss.suggestion());
   std::printf("\n");
 }
 
@@ -112,10 +118,10 @@ void PrintBuckets(const v1::BucketLearning& buckets) {
 void PrintCuts(const v1::ExplainModelResponse& model) {
   for (const auto& cut : model.cuts()) {
     std::printf("cut at %s '%s'\n", cut.op().c_str(), cut.node().c_str());
-    std::printf("    because  %s\n", cut.reason().c_str());
-    std::printf(
-        "    so       it runs by itself for each request, and what follows at the sizes "
-        "that it finds\n\n");
+    PrintLine("because", cut.reason());
+    PrintLine("so",
+              "it runs by itself for each request, and what follows at the sizes that it finds");
+    std::printf("\n");
   }
   for (const auto& section : model.sections()) {
     std::printf("section %s\n", section.section().c_str());
@@ -152,36 +158,58 @@ void PrintSlowRequests(const v1::ExplainModelResponse& model) {
   std::printf("\n");
 }
 
+// The axes along which requests share recipes, and those along which each size has its own.
+std::string VerdictOf(const v1::ExplainModelResponse& model) {
+  std::vector<std::string> padded, exact;
+  for (const auto& axis : model.axes()) {
+    (axis.certified() ? padded : exact).push_back(axis.axis());
+  }
+  std::vector<std::string> words;
+  if (!padded.empty()) {
+    words.push_back(absl::StrCat("requests share recipes along ", absl::StrJoin(padded, ", ")));
+  }
+  if (!exact.empty()) {
+    words.push_back(
+        absl::StrCat("each size has a recipe of its own along ", absl::StrJoin(exact, ", ")));
+  }
+  if (model.cuts_size() > 0) words.push_back("it is cut where data decide shapes");
+  return absl::StrJoin(words, "; ");
+}
+
 void PrintModel(const v1::ExplainModelResponse& model) {
-  std::printf("%s version %s\n\n", model.model().c_str(), model.version().c_str());
+  const std::string verdict = VerdictOf(model);
+  std::printf("%s version %s%s%s\n\n", model.model().c_str(), model.version().c_str(),
+              verdict.empty() ? "" : ": ", verdict.c_str());
   if (!model.precision().empty()) std::printf("precision: %s\n\n", model.precision().c_str());
   if (model.axes().empty()) std::printf("The model has no axis: there is one shape.\n\n");
   for (const auto& axis : model.axes()) {
     std::printf("axis %s%s: %s\n", axis.axis().c_str(),
                 axis.symbol() == axis.axis() ? "" : absl::StrCat(" (", axis.symbol(), ")").c_str(),
                 axis.certified() ? "safe to pad" : "NOT safe to pad");
-    std::printf("    because  %s\n", axis.reason().c_str());
-    std::printf("    so       %s\n", axis.consequence().c_str());
+    PrintLine("because", axis.reason());
+    PrintLine("so", axis.consequence());
     for (const auto& guard : axis.guards()) {
-      std::printf(
-          "    guard    %s: padding is filled with %g%s\n", guard.input().c_str(), guard.fill(),
-          guard.needs_other_value()
-              ? absl::StrCat("; a request with a row ", guard.exact_rows(), " runs exact").c_str()
-              : "");
+      PrintLine("guard",
+                absl::StrFormat(
+                    "%s: padding is filled with %g%s", guard.input(), guard.fill(),
+                    guard.needs_other_value()
+                        ? absl::StrCat("; a request with a row ", guard.exact_rows(), " runs exact")
+                        : ""));
     }
     // One that is a guard besides is told of above.
     if (axis.together_size() > 1 || (axis.together_size() == 1 && axis.guards().empty())) {
-      std::printf("    masks    %s: a request in which %s runs exact\n",
-                  absl::StrJoin(axis.together(), ", ").c_str(),
-                  axis.together_size() > 1 ? "more than one of them hides positions, or one all,"
-                                           : "it hides all positions");
+      PrintLine("masks", absl::StrCat(absl::StrJoin(axis.together(), ", "), ": a request in which ",
+                                      axis.together_size() > 1
+                                          ? "more than one of them hides positions, or one all,"
+                                          : "it hides all positions",
+                                      " runs exact"));
     }
     if (!axis.free_inputs().empty()) {
-      std::printf("    free     %s: whatever the padding holds, answers are the same\n",
-                  absl::StrJoin(axis.free_inputs(), ", ").c_str());
+      PrintLine("free", absl::StrCat(absl::StrJoin(axis.free_inputs(), ", "),
+                                     ": whatever the padding holds, answers are the same"));
     }
     if (!axis.buckets().empty()) {
-      std::printf("    buckets  %s\n", absl::StrJoin(axis.buckets(), ", ").c_str());
+      PrintLine("buckets", absl::StrJoin(axis.buckets(), ", "));
     }
     std::printf("    measured in %u runs\n\n", axis.runs());
   }

@@ -15,9 +15,9 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/command.h"
 #include "client/cli/npy_writer.h"
-#include "client/cli/progress.h"
 #include "client/cli/table.h"
 #include "client/loader.h"
+#include "command_line/progress.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cli {
@@ -177,7 +177,7 @@ std::unique_ptr<NpyWriter> OpenFile(const FeedFlags& flags, const ImageLoader& l
 // Takes every batch of all epochs through `take(batch)`, and `finish` at the end.
 template <typename Take>
 absl::Status ForEachBatch(const FeedFlags& flags, ImageLoader& loader, const Take& take) {
-  Progress progress("images");
+  command_line::Progress progress("images");
   const auto all =
       static_cast<double>(loader.set().images.size()) * static_cast<double>(flags.epochs);
   const std::unique_ptr<NpyWriter> file = OpenFile(flags, loader);

@@ -19,7 +19,7 @@ std::string WordsOf(const nlohmann::json& answer, const std::string& body) {
   return error->is_string() ? error->get<std::string>() : body;
 }
 
-// A client for the target; `server` becomes its address.
+// Returns a client for the target; `server` becomes its address.
 httplib::Client ClientOf(const HttpTarget& target, std::string& server) {
   server = absl::StrCat(target.tls.on() ? "https://" : "http://", target.address);
   httplib::Client http(server, target.tls.cert, target.tls.key);
@@ -53,18 +53,33 @@ absl::Status Refusal(const std::string& server, const std::string& path, int sta
   return status == 503 ? absl::UnavailableError(words) : absl::InvalidArgumentError(words);
 }
 
+// Sends a request by `ask`, and reads its answer.
+template <typename Ask>
+absl::StatusOr<nlohmann::json> Exchange(const HttpTarget& target, const std::string& path,
+                                        Ask ask) {
+  std::string server;
+  httplib::Client http = ClientOf(target, server);
+  const auto response = ask(http, KeyHeader());
+  if (!response) return NoAnswer(server, path, response.error());
+  nlohmann::json answer =
+      nlohmann::json::parse(response->body, nullptr, /*allow_exceptions=*/false);
+  if (response->status == 200 && !answer.is_discarded()) return answer;
+  return Refusal(server, path, response->status, response->body);
+}
+
 }  // namespace
 
 absl::StatusOr<nlohmann::json> PostJson(const HttpTarget& target, const std::string& path,
                                         const nlohmann::json& body) {
-  std::string server;
-  httplib::Client http = ClientOf(target, server);
-  const auto response = http.Post(path, KeyHeader(), BodyOf(body), "application/json");
-  if (!response) return NoAnswer(server, path, response.error());
-  const nlohmann::json answer =
-      nlohmann::json::parse(response->body, nullptr, /*allow_exceptions=*/false);
-  if (response->status == 200 && !answer.is_discarded()) return answer;
-  return Refusal(server, path, response->status, response->body);
+  return Exchange(target, path, [&](httplib::Client& http, const httplib::Headers& headers) {
+    return http.Post(path, headers, BodyOf(body), "application/json");
+  });
+}
+
+absl::StatusOr<nlohmann::json> GetJson(const HttpTarget& target, const std::string& path) {
+  return Exchange(target, path, [&](httplib::Client& http, const httplib::Headers& headers) {
+    return http.Get(path, headers);
+  });
 }
 
 absl::Status PostForEvents(const HttpTarget& target, const std::string& path,

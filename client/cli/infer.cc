@@ -209,9 +209,12 @@ absl::Status RunInfer(const InferFlags& flags) {
     }
     ASSIGN_OR_RETURN(tensors, RandomInputs(wanted, options, random));
   } else {
-    std::ifstream file(flags.inputs_file);
-    if (!file) return absl::NotFoundError(absl::StrCat("cannot read '", flags.inputs_file, "'"));
-    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    std::string text = flags.inputs_file;
+    if (text[0] != '{') {
+      std::ifstream file(flags.inputs_file);
+      if (!file) return absl::NotFoundError(absl::StrCat("cannot read '", flags.inputs_file, "'"));
+      text.assign((std::istreambuf_iterator<char>(file)), {});
+    }
     ASSIGN_OR_RETURN(tensors, ParseJsonInputs(text, metadata));
   }
   const client::InferRequest request{.model = flags.model,
@@ -249,9 +252,11 @@ void AddInfer(CLI::App& app, Action& action) {
   CLI::Option* file =
       command
           ->add_option("-i,--inputs", flags->inputs_file,
-                       "JSON with the inputs: {\"name\": nested lists}, or as in the REST API")
-          ->check(CLI::ExistingFile)
-          ->type_name("FILE");
+                       "JSON with the inputs, or a file of it: {\"name\": nested lists}, "
+                       "{\"text\": [\"a text\"]}, or as in the REST API")
+          ->check(
+              [](const std::string& text) { return text[0] == '{' ? "" : CLI::ExistingFile(text); })
+          ->type_name("JSON|FILE");
   command->add_option("-l,--length", flags->random.length, "Length of made-up inputs")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
       ->excludes(file)
@@ -266,15 +271,14 @@ void AddInfer(CLI::App& app, Action& action) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->type_name("N");
-  command->add_option("--shape", flags->shapes, "Shape of one made-up input; may be repeated")
+  command->add_option("--shape", flags->shapes, "Shape of one made-up input")
       ->check(CheckShape)
       ->excludes(file)
       ->type_name("NAME=1x16");
   command->add_option("--seed", flags->seed, "Seed of made-up inputs")
       ->capture_default_str()
       ->type_name("N");
-  command->add_option("-o,--output", flags->outputs, "Only this output; may be repeated")
-      ->type_name("NAME");
+  command->add_option("-o,--output", flags->outputs, "Only this output")->type_name("NAME");
   command->add_option("--repeat", flags->repeat, "Send it so many times")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()

@@ -107,6 +107,8 @@ absl::Status SetData(const Json& data, bool shape_known, OwnedTensor& tensor) {
   return absl::OkStatus();
 }
 
+constexpr absl::string_view kTextInput = "text";
+
 absl::StatusOr<OwnedTensor> ParseRestTensor(const Json& entry) {
   if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string()) {
     return absl::InvalidArgumentError("every entry of \"inputs\" needs a \"name\"");
@@ -149,6 +151,8 @@ absl::StatusOr<std::vector<OwnedTensor>> ParseJsonInputs(
     for (const auto& input : metadata.inputs()) {
       if (input.name() == name) tensor.datatype = input.datatype();
     }
+    // Texts, of which the server makes the tokens.
+    if (tensor.datatype.empty() && name == kTextInput) tensor.datatype = "BYTES";
     if (tensor.datatype.empty()) {
       return Wrong(name, absl::StrCat("model '", metadata.name(), "' has no such input"));
     }

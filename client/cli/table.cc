@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "command_line/text_width.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cli {
@@ -14,6 +16,24 @@ bool StartsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xC
 
 size_t Width(absl::string_view text) {
   return std::count_if(text.begin(), text.end(), StartsCharacter);
+}
+
+// Takes columns from the widest one of texts until a line fits the terminal, where stdout is one.
+void FitTerminal(const std::vector<Table::Column>& columns, std::vector<size_t>& widths) {
+  constexpr size_t kUnlimited = size_t{1} << 20, kNarrowest = 12;
+  const size_t limit = command_line::TerminalWidth(kUnlimited);
+  size_t all = 2 * (columns.size() - 1);
+  for (const size_t width : widths) all += width;
+  while (all > limit) {
+    size_t widest = columns.size();
+    for (size_t i = 0; i < columns.size(); ++i) {
+      if (columns[i].align == kRight || widths[i] <= kNarrowest) continue;
+      if (widest == columns.size() || widths[i] > widths[widest]) widest = i;
+    }
+    if (widest == columns.size()) return;
+    --widths[widest];
+    --all;
+  }
 }
 
 }  // namespace
@@ -32,18 +52,29 @@ std::string Table::Text() const {
     for (const auto& row : rows_) width = std::max(width, Width(row[i]));
     widths.push_back(width);
   }
+  FitTerminal(columns_, widths);
   std::string text;
   auto add_line = [&](auto cell) {
-    std::string line;
+    // Each cell in lines of its column's width.
+    std::vector<std::vector<std::string>> cells;
+    size_t lines = 1;
     for (size_t i = 0; i < columns_.size(); ++i) {
-      if (i > 0) absl::StrAppend(&line, "  ");
-      const std::string value = cell(i);
-      const std::string space(widths[i] - Width(value), ' ');
-      const bool right = columns_[i].align == Align::kRight;
-      absl::StrAppend(&line, right ? space : "", value, right ? "" : space);
+      cells.push_back(absl::StrSplit(command_line::Wrap(cell(i), widths[i], 0, 0), '\n'));
+      lines = std::max(lines, cells.back().size());
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    absl::StrAppend(&text, line, "\n");
+    for (size_t number = 0; number < lines; ++number) {
+      std::string line;
+      for (size_t i = 0; i < columns_.size(); ++i) {
+        if (i > 0) absl::StrAppend(&line, "  ");
+        const std::string value = number < cells[i].size() ? cells[i][number] : "";
+        const size_t width = Width(value);
+        const std::string space(width < widths[i] ? widths[i] - width : 0, ' ');
+        const bool right = columns_[i].align == Align::kRight;
+        absl::StrAppend(&line, right ? space : "", value, right ? "" : space);
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      absl::StrAppend(&text, line, "\n");
+    }
   };
   add_line([&](size_t i) { return columns_[i].title; });
   add_line([&](size_t i) { return std::string(widths[i], '-'); });

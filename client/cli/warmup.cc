@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/command.h"
-#include "client/cli/progress.h"
 #include "client/cli/table.h"
+#include "command_line/progress.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cli {
@@ -44,7 +44,7 @@ absl::Status RunWarmup(const WarmupFlags& flags) {
   request.clear_sizes();
   request.set_all(false);
   {
-    Progress progress(absl::StrCat("warming up ", flags.model));
+    command_line::Progress progress(absl::StrCat("warming up ", flags.model));
     while (state.done() + state.failed() < state.wanted() && state.stopped().empty()) {
       progress.Show(static_cast<double>(state.done()) / state.wanted(),
                     absl::StrCat(state.done(), " of ", state.wanted(), " recipes"));

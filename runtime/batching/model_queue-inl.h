@@ -90,6 +90,11 @@ absl::Status ModelQueue<Item>::Push(absl::Span<const ItemPointer> items, int64_t
   if (depth() >= options_.always_admitted) {
     RETURN_IF_ERROR(CheckLimit("tokens", lane, tokens_, lane.tokens, tokens, options_.max_tokens));
   }
+  if (bytes > options_.max_bytes) {  // no later time has room for it
+    return absl::InvalidArgumentError(absl::StrCat("the request has ", bytes,
+                                                   " bytes, the queue of ", options_.name,
+                                                   " takes at most ", options_.max_bytes));
+  }
   RETURN_IF_ERROR(CheckLimit("bytes", lane, bytes_, lane.bytes, bytes, options_.max_bytes));
   RETURN_IF_ERROR(CheckWait(lane, priority));
 

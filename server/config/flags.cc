@@ -9,8 +9,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "runtime/base/nearest_name.h"
+#include "command_line/completion.h"
+#include "command_line/manual.h"
+#include "command_line/parse.h"
+#include "command_line/program.h"
+#include "command_line/settings.h"
+#include "runtime/base/status_macros.h"
 
 namespace reprise {
 namespace {
@@ -54,10 +58,16 @@ CLI::Option* AddParsed(CLI::App& app, const Flag& flag, T& target) {
       });
 }
 
+// Variables of flags begin with it.
+constexpr char kVariables[] = "REPRISED_";
+
 // The rest of the command line, which is folded into the options once it is read.
 struct Target : Options {
   std::vector<std::string> models;
-  std::string variant;
+  std::string config;  // the file of further flags, which is read by now
+  bool print_config = false;
+  bool manual = false;
+  std::string completion;  // the shell
 };
 
 // Says why `text` is no NAME=PATH of a model; the empty text where it is one.
@@ -67,6 +77,8 @@ std::string TroubleOfModel(std::string& text) {
   if (text.substr(0, equals).find('/') != std::string::npos) {
     return absl::StrCat(text, ": a name has no '/'");
   }
+  // A place elsewhere, which main judges.
+  if (absl::StrContains(text.substr(equals + 1), "://")) return "";
   std::error_code error;
   if (std::filesystem::exists(text.substr(equals + 1), error)) return "";
   return absl::StrCat("Path does not exist: ", text.substr(equals + 1));
@@ -75,23 +87,36 @@ std::string TroubleOfModel(std::string& text) {
 // THE table of flags.
 constexpr Flag kFlags[] = {
     {"--model-repository", "DIR", "",
-     "Folder of models, <model>/<version>/model.onnx or <model>/onnx/model.onnx; may be given more "
-     "than once",
+     "Folder of models, <model>/<version>/model.onnx or <model>/onnx/model.onnx",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.model_repositories, flag.meaning)
            ->allow_extra_args(false)
            ->check(CLI::ExistingDirectory);
      }},
-    {"--model", "NAME=PATH", "", "One model: its folder or its file; may be given more than once",
+    {"--model", "NAME=PATH", "",
+     "One model: its folder or file, or where it is fetched from: hf://ORG/REPO[@REVISION][:FILE], "
+     "s3://BUCKET/KEY, gs://BUCKET/KEY, https://HOST/FILE (a model, or an archive)",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, static_cast<Target&>(options).models, flag.meaning)
            ->allow_extra_args(false)
-           ->check(CLI::Validator(TroubleOfModel, "NAME=PATH"));
+           ->check(CLI::Validator(TroubleOfModel, ""));
      }},
     {"--variant", "VARIANT", "",
      "File of the folders that --model names: int8 takes model_int8.onnx",
      [](CLI::App& app, const Flag& flag, Options& options) {
-       return app.add_option(flag.name, static_cast<Target&>(options).variant, flag.meaning);
+       return app.add_option(flag.name, options.variant, flag.meaning);
+     }},
+    {"--model-cache", "DIR", "",
+     "Folder that keeps fetched models; several servers may share it. Default: "
+     "~/.cache/reprise/models",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.model_cache, flag.meaning);
+     }},
+    {"--max-download-mb", "MB", "20480",
+     "Size of a fetched model, in MiB, and of the files that its archive unpacks to",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.max_download_mb, flag.meaning)
+           ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
      }},
     {"--model-control-mode", "MODE", "none",
      "none: load every model at start. explicit: load and unload as clients ask. poll: load what "
@@ -103,8 +128,7 @@ constexpr Flag kFlags[] = {
                                        {"poll", ModelControl::kPoll}});
      }},
     {"--load-model", "NAME", "",
-     "Model to load at start with --model-control-mode explicit; may be given more than once; * is "
-     "all",
+     "Model to load at start with --model-control-mode explicit; * is all",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.load_models, flag.meaning)->allow_extra_args(false);
      }},
@@ -193,8 +217,7 @@ constexpr Flag kFlags[] = {
        return AddPort(app, flag, options.admin_grpc.port);
      }},
     {"--cors-allow-origin", "ORIGIN", "",
-     "Origin of web pages that may call the HTTP port (CORS); may be given more than once; * "
-     "allows any",
+     "Origin of web pages that may call the HTTP port (CORS); * allows any",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.cors_origins, flag.meaning)
            ->allow_extra_args(false);
@@ -242,6 +265,28 @@ constexpr Flag kFlags[] = {
     {"--http-root-cert", "FILE", "", "Authorities that sign the certificates of HTTP clients, PEM",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.http_tls.root, flag.meaning);
+     }},
+    {"--metrics-use-ssl", "", "", "Accept only TLS on the metrics port",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.metrics_tls.use, flag.meaning);
+     }},
+    {"--metrics-use-ssl-mutual", "", "",
+     "Require a certificate signed by --metrics-root-cert from scrapers (mutual TLS)",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.metrics_tls.mutual, flag.meaning);
+     }},
+    {"--metrics-server-cert", "FILE", "",
+     "Certificate of the server for the metrics port, PEM; read again when it changes",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.metrics_tls.certificate, flag.meaning);
+     }},
+    {"--metrics-server-key", "FILE", "", "Private key of the server's certificate, PEM",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.metrics_tls.key, flag.meaning);
+     }},
+    {"--metrics-root-cert", "FILE", "", "Authorities that sign the certificates of scrapers, PEM",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.metrics_tls.root, flag.meaning);
      }},
     {"--grpc-max-connections", "N", "0",
      "Most gRPC connections at a time; 0: a third of the process's file descriptors",
@@ -394,7 +439,7 @@ constexpr Flag kFlags[] = {
      }},
     {"--op-library", "FILE.so", "",
      "Shared library with ops that models may use (the C interface of reprise_op.h). Its code is "
-     "trusted. May be given more than once",
+     "trusted",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.op_libraries, flag.meaning)
            ->allow_extra_args(false)
@@ -504,32 +549,64 @@ constexpr Flag kFlags[] = {
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.access_log, flag.meaning);
      }},
+    {"--config", "FILE", "",
+     "YAML with further flags, `http-port: 9000`; a variable REPRISED_HTTP_PORT counts before it, "
+     "the command line before both",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, static_cast<Target&>(options).config, flag.meaning);
+     }},
+    {"--print-config", "", "",
+     "Print all flags as YAML, with where each value comes from, and exit",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, static_cast<Target&>(options).print_config, flag.meaning)
+           ->configurable(false);
+     }},
+    {"--man", "", "", "Print the manual page, in the language of man, and exit",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, static_cast<Target&>(options).manual, flag.meaning)
+           ->configurable(false);
+     }},
+    {"--completion", "SHELL", "", "Print the completion script of bash, zsh or fish, and exit",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, static_cast<Target&>(options).completion, flag.meaning)
+           ->check(CLI::IsMember(std::vector<std::string>(std::begin(command_line::kShells),
+                                                          std::end(command_line::kShells))))
+           ->configurable(false);
+     }},
 };
 
-// "; did you mean --grpc-port?" of the first word that is nearly a flag.
-std::string SuggestionFor(const std::vector<std::string>& unknown) {
-  std::vector<std::string> names;
-  for (const Flag& flag : kFlags) names.emplace_back(flag.name);
-  for (const std::string& word : unknown) {
-    const std::string suggestion = DidYouMean(word.substr(0, word.find('=')), names);
-    if (!suggestion.empty()) return suggestion;
+// The headings of --help, each with the first flag below it.
+constexpr std::pair<const char*, const char*> kGroups[] = {
+    {"--model-repository", "Models"},
+    {"--grpc-address", "Ports"},
+    {"--api-key-file", "Access"},
+    {"--grpc-use-ssl", "TLS"},
+    {"--grpc-max-connections", "Connections"},
+    {"--in-flight-memory-mb", "Memory"},
+    {"--recipe-cache", "Recipes and kernels"},
+    {"--drain-grace-secs", "Load and shutdown"},
+    {"--log-format", "Logs and files"},
+    {"--config", "The program"},
+};
+
+void AddFlags(CLI::App& app, Target& target) {
+  const char* group = "";
+  for (const Flag& flag : kFlags) {
+    for (const auto& [first, title] : kGroups) {
+      if (absl::string_view(flag.name) == first) group = title;
+    }
+    CLI::Option* option = flag.add(app, flag, target);
+    option->group(group);
+    if (*flag.value != '\0') option->type_name(flag.value)->default_str(flag.default_value);
   }
-  return "";
 }
 
-// The parser's error in one line; where a flag lacks its value, which values there are.
-std::string WordsOf(const CLI::App& app, const CLI::ParseError& error) {
-  const std::string words = absl::StrReplaceAll(error.what(), {{"\n", " "}});
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    return absl::StrCat(words, SuggestionFor(app.remaining()));
-  }
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return words;
-  for (const Flag& flag : kFlags) {
-    if (!absl::StartsWith(words, absl::StrCat(flag.name, ":"))) continue;
-    // "ISA:{baseline,avx2}", "PORT:INT in [0 - 65535]"
-    return absl::StrCat(flag.name, " needs a value, ", app.get_option(flag.name)->get_type_name());
-  }
-  return words;
+// Returns the text that --man or --completion asks for; "" without either.
+std::string AskedText(const CLI::App& app, const Target& target, absl::string_view version) {
+  if (!target.manual && target.completion.empty()) return "";
+  const command_line::Program program = command_line::Describe(app, std::string(version));
+  return target.manual ? command_line::ManualPage(program)
+                       : command_line::CompletionScript(program, target.completion);
 }
 
 absl::Status CheckPortsDiffer(const Options& options) {
@@ -611,32 +688,25 @@ absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
                                        absl::string_view version) {
   ParsedFlags parsed;
   Target target;
-  CLI::App app("reprised: serves ONNX models on CPUs from captured recipes", "reprised");
-  for (const Flag& flag : kFlags) {
-    CLI::Option* option = flag.add(app, flag, target);
-    if (*flag.value != '\0') option->type_name(flag.value)->default_str(flag.default_value);
-  }
-  app.set_version_flag("--version", absl::StrCat("reprised ", version));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    parsed.answer = app.help();
-    return parsed;
-  } catch (const CLI::CallForVersion&) {
-    parsed.answer = absl::StrCat("reprised ", version, "\n");
-    return parsed;
-  } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(WordsOf(app, error));
-  }
+  CLI::App app("Serves ONNX models on CPUs from captured recipes", "reprised");
+  AddFlags(app, target);
+  ASSIGN_OR_RETURN(const command_line::Settings settings,
+                   command_line::Settings::Read(app, kVariables, argc, argv));
+  ASSIGN_OR_RETURN(command_line::Parsed line, settings.Parse(app, std::string(version)));
+  parsed.unknown_variables = settings.unknown();
+  parsed.answer = std::move(line.answer);
+  if (parsed.answer.empty()) parsed.answer = AskedText(app, target, version);
+  if (target.print_config) parsed.answer = settings.Text(app);
+  if (!parsed.answer.empty()) return parsed;
   parsed.options = target;
-  parsed.variant = target.variant;
   for (std::string& model : target.models) {
     parsed.options.model_repositories.push_back(std::move(model));
   }
   if (absl::Status status = CheckPortsDiffer(parsed.options); !status.ok()) return status;
   if (absl::Status status = CheckControl(parsed.options); !status.ok()) return status;
   for (const auto& [face, tls] :
-       {std::pair("grpc", &parsed.options.grpc_tls), std::pair("http", &parsed.options.http_tls)}) {
+       {std::pair("grpc", &parsed.options.grpc_tls), std::pair("http", &parsed.options.http_tls),
+        std::pair("metrics", &parsed.options.metrics_tls)}) {
     if (absl::Status status = CheckTls(face, *tls); !status.ok()) return status;
   }
   if (absl::Status status = CheckMetricsFile(parsed.options); !status.ok()) return status;

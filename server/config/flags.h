@@ -22,10 +22,11 @@ struct FlagInfo {
 std::vector<FlagInfo> FlagTable();
 
 struct ParsedFlags {
-  // Models that are named by themselves are in `model_repositories`, as NAME=PATH.
+  // Models that are named by themselves are in `model_repositories`, as NAME=PATH or NAME=URL.
   Options options;
-  std::string variant;  // "int8": the file model_int8.onnx of their folders
-  std::string answer;   // not empty: --help or --version asked for this text, nothing else to do
+  // Sentences of environment variables that are called as flags would be, and name none.
+  std::vector<std::string> unknown_variables;
+  std::string answer;  // not empty: --help or --version asked for this text, nothing else to do
 };
 
 // Errors: INVALID_ARGUMENT with one line that names the flag and the value.

@@ -50,6 +50,9 @@ struct GrpcConnectionOptions {
 
 struct Options {
   std::vector<std::string> model_repositories;  // at least one existing folder
+  std::string variant;      // "int8": the file model_int8.onnx of models that are named alone
+  std::string model_cache;  // folder of models that come from elsewhere; empty: the usual one
+  int64_t max_download_mb = 20'480;  // MiB of one of them
   ModelControl model_control = ModelControl::kNone;
   std::vector<std::string> load_models;  // kExplicit loads them at the start; "*": all
   int repository_poll_secs = 15;         // kPoll looks this often
@@ -66,6 +69,7 @@ struct Options {
   std::vector<std::string> cors_origins;  // pages whose browsers may ask; "*": any page
   TlsOptions grpc_tls;
   TlsOptions http_tls;
+  TlsOptions metrics_tls;
   GrpcConnectionOptions grpc_connections;
   int http_max_connections = 0;      // 0: a third of the descriptors
   int write_timeout_secs = 30;       // a client may read nothing of an answer

@@ -77,13 +77,18 @@ class HttpConnection::Exchange final : public HttpExchange,
     const std::shared_ptr<HttpConnection> connection = std::move(connection_);
     const bool posted = WhereMemoryAllows([&] {
       asio::post(connection->stream_.get_executor(), [connection, make = std::move(make),
-                                                      more = reply_fields()] {
+                                                      more = reply_fields(), told = told(),
+                                                      key = KeyName()] {
         HttpReply reply;
         const bool made = WhereMemoryAllows([&] {
           reply = make();
           reply.fields.insert(reply.fields.end(), more.begin(), more.end());
         });
-        if (made) return connection->Write(std::move(reply));
+        if (made) {
+          connection->told_ = told;
+          connection->key_ = key;
+          return connection->Write(std::move(reply));
+        }
         connection->Refuse(503, "the answer: the system has not the memory that it needs");
       });
     });
@@ -96,7 +101,8 @@ class HttpConnection::Exchange final : public HttpExchange,
       head.fields.insert(head.fields.end(), reply_fields().begin(), reply_fields().end());
     });
     if (!whole) return connection_->stream_.Abort();
-    Post(connection_, [head = std::move(head), self](HttpConnection& connection) {
+    Post(connection_, [head = std::move(head), self, told = told()](HttpConnection& connection) {
+      connection.told_ = told;
       connection.BeginPieces(head, self);
     });
   }
@@ -138,6 +144,8 @@ class HttpConnection::Exchange final : public HttpExchange,
   }
 
  private:
+  std::string KeyName() const { return key() == nullptr ? "" : key()->name(); }
+
   template <typename Work>
   static void Post(const std::shared_ptr<HttpConnection>& connection, Work work) noexcept {
     const bool posted = WhereMemoryAllows([&] {
@@ -216,6 +224,11 @@ void HttpConnection::ReadFirst() {
 }
 
 void HttpConnection::ReadHeader() {
+  began_ = std::chrono::steady_clock::now();
+  method_.clear();
+  key_.clear();
+  bytes_in_ = 0;
+  told_ = false;
   stream_.ExpireAfter(stream_.is_spare() ? kSpareTime : kHeaderTime);
   ReadMoreOfHeader(0);
 }
@@ -273,6 +286,7 @@ void HttpConnection::OnHeader(Error error) {
   auto path = RequestPath::Parse(View(header.target()));
   if (!path.ok()) return Refuse(400, std::string(path.status().message()));
   path_ = *std::move(path);
+  method_ = std::string(header.method_string());
   is_head_ = header.method() == http::verb::head;
   version_ = header.version();
   wants_gzip_ = AcceptsGzip(View(header[http::field::accept_encoding]));
@@ -419,6 +433,7 @@ void HttpConnection::Handle() {
     request.fields.emplace_back(absl::AsciiStrToLower(View(field.name_string())),
                                 std::string(View(field.value())));
   }
+  bytes_in_ = static_cast<int64_t>(body_.size());
   request.body = std::move(body_);
   request.peer = stream_.peer();
   request.is_spare = stream_.is_spare();
@@ -430,6 +445,21 @@ void HttpConnection::Handle() {
   stream_.Watch(std::shared_ptr<ClientStream>(shared_from_this(), &stream_), exchange);
 }
 
+void HttpConnection::Tell(const HttpReply& reply) const {
+  if (told_ || context_.options.on_answer == nullptr) return;
+  WhereMemoryAllows([&] {
+    context_.options.on_answer(
+        {.method = method_,
+         .path = path_.Text(),
+         .status = reply.status,
+         .key = key_,
+         .bytes_in = bytes_in_,
+         .bytes_out = static_cast<int64_t>(reply.body.size()),
+         .total_ns = (std::chrono::steady_clock::now() - began_) / std::chrono::nanoseconds(1),
+         .why = reply.why});
+  });
+}
+
 void HttpConnection::Write(HttpReply reply) {
   // The request is used up. A client that has its answer finds this room when it asks again.
   held_body_.Release();
@@ -438,6 +468,7 @@ void HttpConnection::Write(HttpReply reply) {
   if (const absl::Status held = held_reply_.Resize(bytes > kFreeBytes ? bytes : 0); !held.ok()) {
     return Refuse(429, absl::StrCat("the answer: ", held.message()));
   }
+  Tell(reply);
   Reply& answer = reply_.emplace(static_cast<http::status>(reply.status), version_);
   answer.set(http::field::server, "reprise");
   answer.set(http::field::content_type, reply.content_type);
@@ -472,6 +503,7 @@ void HttpConnection::Compress(HttpReply& reply) const {
 
 void HttpConnection::BeginPieces(const HttpReply& head, std::weak_ptr<ClientWatcher> watcher) {
   watcher_ = std::move(watcher);
+  Tell(head);
   // Before 1.1 the end of the connection is that of the body.
   chunked_ = version_ >= 11;
   keep_ = keep_ && chunked_ && !context_.draining;

@@ -92,6 +92,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void RefuseBody(const absl::Status& why);
   void Handle();
   void EndExchange();
+  // Tells the log of the request that is answered with `reply`.
+  void Tell(const HttpReply& reply) const;
   void Write(HttpReply reply);
   // A reply in pieces: its header, then what comes, in order.
   void BeginPieces(const HttpReply& head, std::weak_ptr<ClientWatcher> watcher);
@@ -120,8 +122,13 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::optional<boost::beast::http::request_parser<boost::beast::http::empty_body>> parser_;
   RequestPath path_;  // "/" until the header is read
   std::optional<BodyReader> reader_;
-  std::string body_;  // once it is whole
+  std::string body_;                             // once it is whole
+  std::chrono::steady_clock::time_point began_;  // the header's first bytes came
   std::chrono::steady_clock::time_point body_began_;
+  std::string method_;  // the request's, once its header is read
+  std::string key_;     // the name of its key
+  int64_t bytes_in_ = 0;
+  bool told_ = false;  // the log knows of the request
   HeldBytes held_body_;
   HeldBytes held_reply_;
   bool wants_gzip_ = false;

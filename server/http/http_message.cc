@@ -15,19 +15,21 @@ absl::string_view HttpRequest::Field(absl::string_view name) const {
 
 namespace {
 
-HttpReply JsonErrorReply(int status, const nlohmann::ordered_json& error, HttpFields fields) {
+HttpReply JsonErrorReply(int status, const nlohmann::ordered_json& error, absl::string_view why,
+                         HttpFields fields) {
   const nlohmann::ordered_json body = {{"error", error}};
   // Names in messages come from clients and files: bytes that are no UTF-8 are replaced.
   return {.status = status,
           .content_type = "application/json",
           .fields = std::move(fields),
-          .body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
+          .body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+          .why = std::string(why)};
 }
 
 }  // namespace
 
 HttpReply ErrorReply(int status, absl::string_view why, HttpFields fields) {
-  return JsonErrorReply(status, std::string(why), std::move(fields));
+  return JsonErrorReply(status, std::string(why), why, std::move(fields));
 }
 
 HttpReply ErrorReply(const RequestPath& path, int status, absl::string_view why,
@@ -41,7 +43,7 @@ HttpReply ErrorReply(const RequestPath& path, int status, absl::string_view why,
                          {"type", error.type},
                          {"param", nullptr},
                          {"code", std::move(code)}},
-                        std::move(fields));
+                        why, std::move(fields));
 }
 
 }  // namespace reprise

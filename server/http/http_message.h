@@ -1,6 +1,7 @@
 // A request over HTTP, its reply, and the exchange of the two.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,6 +35,7 @@ struct HttpReply {
   HttpFields fields = {};  // besides type and length
   std::string body;
   bool compress = true;  // false: it would not pay
+  std::string why;       // an error's words, which the log gets
 };
 
 // {"error": why}, as the inference protocol has it.
@@ -54,6 +56,9 @@ class HttpExchange {
   // Set before the request is handled, if at all. The key that counts; null where none is needed.
   void SetKey(std::shared_ptr<KeyUse> key) { key_ = std::move(key); }
   const std::shared_ptr<KeyUse>& key() const { return key_; }
+  // Whoever counts requests of models tells the log of this one.
+  void SetTold() { told_ = true; }
+  bool told() const { return told_; }
   // A header that every answer to the request has.
   void AddReplyField(std::string name, std::string value) {
     reply_fields_.emplace_back(std::move(name), std::move(value));
@@ -80,6 +85,7 @@ class HttpExchange {
  private:
   const HttpRequest request_;
   std::shared_ptr<KeyUse> key_;
+  std::atomic<bool> told_{false};
   HttpFields reply_fields_;
 };
 

@@ -20,6 +20,18 @@ namespace reprise {
 
 using HttpHandler = std::function<void(std::shared_ptr<HttpExchange>)>;
 
+// A request that was answered, for the log.
+struct AnsweredRequest {
+  absl::string_view method;
+  std::string path;
+  int status = 200;
+  absl::string_view key;  // the name of the client's key; empty where it has none
+  int64_t bytes_in = 0;   // the bytes of its body
+  int64_t bytes_out = 0;
+  int64_t total_ns = 0;
+  absl::string_view why;  // an error's words
+};
+
 struct HttpServerOptions {
   int threads = 1;
   // Connections at a time, and those above them for probes: more are not accepted until one of
@@ -37,6 +49,9 @@ struct HttpServerOptions {
   const ByteAccount* account = nullptr;
   // An answer may take this time to be read, and a second for each 64 KiB.
   std::chrono::nanoseconds write_timeout = std::chrono::seconds(30);
+  // Told of each request that nobody else tells the log of (HttpExchange::SetTold); null: nobody
+  // is.
+  std::function<void(const AnsweredRequest& request)> on_answer = nullptr;
 };
 
 class HttpServer {

@@ -68,6 +68,26 @@ void AddPages(const PageContext& context, Router& router) {
                      .body = ReadyBody(readiness, *context.repository, *context.state)};
   };
   router.AddProbe("GET", "/v2/health/ready", Right::kNone, Page(ready));
+  // Probes of other servers' platforms: their status alone counts.
+  const auto healthy = [context] {
+    const bool ready = context.readiness->Now().ready;
+    return HttpReply{.status = ready ? 200 : 503, .body = ready ? "OK\n" : "not ready\n"};
+  };
+  router.AddProbe("GET", "/health", Right::kNone, Page(healthy));
+  router.AddProbe("GET", "/ping", Right::kNone, Page(healthy));
+  const auto version = [context] {
+    const nlohmann::ordered_json body = {{"version", context.version}, {"name", "reprise"}};
+    return HttpReply{.content_type = "application/json", .body = body.dump()};
+  };
+  router.Add("GET", "/version", Right::kInfer, Page(version));
+  const auto ports = [context] {
+    const auto [grpc, http] = context.grpc_and_http_ports();
+    const nlohmann::ordered_json body = {{"grpc", grpc}, {"http", http}};
+    return HttpReply{.content_type = "application/json", .body = body.dump()};
+  };
+  if (context.grpc_and_http_ports != nullptr) {
+    router.Add("GET", "/v2/ports", Right::kInfer, Page(ports));
+  }
   const auto status = [context] {
     return HttpReply{.content_type = "text/html; charset=utf-8", .body = RenderStatusPage(context)};
   };

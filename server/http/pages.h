@@ -1,7 +1,9 @@
 // The pages that the HTTP ports show: health, metrics, and a page for people.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "runtime/engine/engine.h"
 #include "server/http/router.h"
@@ -18,14 +20,15 @@ struct PageContext {
   Catalogue* catalogue = nullptr;
   const ServerState* state = nullptr;
   ReadinessProbe* readiness = nullptr;
-  std::string version;  // the server's
+  std::function<std::pair<int, int>()> grpc_and_http_ports;  // as in AdminService
+  std::string version;                                       // the server's
   std::string device;
 };
 
 // /metrics. Everything in the context outlives the router.
 void AddMetricsPage(const PageContext& context, Router& router);
 
-// /, /v2/health/live, /v2/health/ready and /metrics.
+// /, /v2/health/live, /v2/health/ready, /health, /ping, /version, /v2/ports and /metrics.
 void AddPages(const PageContext& context, Router& router);
 
 }  // namespace reprise

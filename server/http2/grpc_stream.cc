@@ -118,6 +118,7 @@ void GrpcStream::Start() {
   }
   if (const absl::Status may = host_->routes().Check(head_); !may.ok()) return End(may);
   is_stream_ = method->is_stream;
+  tells_log_ = method->tells_log;
   handler_ = method->start(shared_from_this());
 }
 
@@ -242,9 +243,16 @@ void GrpcStream::Respond() {
   host_->session()->Respond(id_, ResponseFields(), true).IgnoreError();
 }
 
+void GrpcStream::Tell(const absl::Status& status) const {
+  const auto& on_end = host_->limits().on_end;
+  if (on_end == nullptr || (tells_log_ && had_message_)) return;
+  WhereMemoryAllows([&] { on_end(head_, status, Clock::now() - opened_); });
+}
+
 void GrpcStream::End(const absl::Status& status) {
   if (status_.has_value()) return;
   status_ = status;
+  Tell(status);
   if (!status.ok()) {  // what was not sent of the answers never will be
     while (outgoing_.size() > (sent_ > 0 ? 1 : 0)) outgoing_.pop_back();
     CountUntaken();

@@ -68,6 +68,8 @@ class GrpcStream final : public RpcCall,
   void Hand(RpcMessage message);
   void Queue(const google::protobuf::MessageLite& message);
   void End(const absl::Status& status);
+  // Tells the log how the call ended, unless its handler does.
+  void Tell(const absl::Status& status) const;
   // Tells the connection whether an answer waits for the client.
   void CountUntaken();
   // Sends the header of an answer with messages, once.
@@ -81,6 +83,7 @@ class GrpcStream final : public RpcCall,
   std::string encoding_;  // names how messages are compressed
   std::shared_ptr<RpcHandler> handler_;
   bool is_stream_ = false;
+  bool tells_log_ = false;
   // Messages that come.
   MessageReader reader_;
   Clock::time_point message_began_ = Clock::time_point::max();

@@ -22,6 +22,8 @@ struct RpcMethod {
   bool is_stream = false;
   // Probes ask for it: answered also on spare connections.
   bool is_probe = false;
+  // Its handler tells the log of each message that it was handed.
+  bool tells_log = false;
 };
 
 class RpcRoutes {
@@ -33,6 +35,7 @@ class RpcRoutes {
   void Add(std::string path, RpcMethod method) { methods_[std::move(path)] = std::move(method); }
   // The method is one that probes ask for.
   void MarkProbe(const std::string& path) { methods_[path].is_probe = true; }
+  void MarkTellsLog(const std::string& path) { methods_[path].tells_log = true; }
   void SetGate(Gate gate) { gate_ = std::move(gate); }
 
   // Null where there is no such method.

@@ -21,6 +21,10 @@ struct RpcLimits {
   int64_t max_message_bytes = 64 << 20;  // a client's, also once it is inflated
   // Compressed messages become no larger than this either; asked for each. Null: no such limit.
   std::function<int64_t()> max_inflated_bytes = nullptr;
+  // Told how each call ended whose handler does not tell (RpcMethod::tells_log); null: nobody is.
+  std::function<void(const CallHead& head, const absl::Status& status,
+                     std::chrono::nanoseconds took)>
+      on_end = nullptr;
   // A message, once it has begun, and the only message of a call that takes one, may take this
   // time, and a second for each least_bytes_per_second of its bytes; so may an answer, which also
   // must not stand still that time.

@@ -40,24 +40,50 @@ std::vector<std::string> ModelFiles(const fs::path& folder, absl::string_view en
   return files;
 }
 
+// Whether weights of another kind lie in `folder`, which no graph uses.
+bool HasBareWeights(const fs::path& folder) {
+  std::error_code error;
+  fs::directory_iterator it(folder, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (absl::EndsWith(name, ".safetensors") || name == "pytorch_model.bin") return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::vector<std::string> ModelFileNames(const std::string& variant) {
+  const std::string end = variant.empty() ? ".onnx" : absl::StrCat("_", variant, ".onnx");
+  std::vector<std::string> names;
+  for (const char* name : {"model", "onnx/model", "encoder_model", "onnx/encoder_model"}) {
+    names.push_back(absl::StrCat(name, end));
+  }
+  return names;
+}
+
+std::string ExportAdvice(const std::string& weights) {
+  return absl::StrCat("weights alone are no model: `optimum-cli export onnx --model ", weights,
+                      " FOLDER` makes one of them, in FOLDER");
+}
 
 absl::StatusOr<std::string> FindModelFile(const fs::path& folder, const std::string& variant) {
   std::vector<std::string> files = ModelFiles(folder, kOnnx);
-  const std::string name =
-      variant.empty() ? "model.onnx" : absl::StrCat("model_", variant, ".onnx");
-  const std::string encoder =
-      variant.empty() ? "encoder_model.onnx" : absl::StrCat("encoder_model_", variant, ".onnx");
-  for (const std::string& wanted :
-       {name, absl::StrCat("onnx/", name), encoder, absl::StrCat("onnx/", encoder)}) {
+  const std::vector<std::string> names = ModelFileNames(variant);
+  for (const std::string& wanted : names) {
     if (std::find(files.begin(), files.end(), wanted) != files.end()) return wanted;
   }
   if (files.empty()) files = ModelFiles(folder, kGguf);
   if (variant.empty() && files.size() == 1) return files[0];
-  return absl::NotFoundError(absl::StrCat(
-      folder.string(), " has neither ", name, " nor onnx/", name, "; it has ",
-      files.empty() ? "no file .onnx or .gguf" : absl::StrJoin(files, ", "),
-      files.empty() || !variant.empty() ? "" : " (--variant int8 takes model_int8.onnx)"));
+  std::string there = absl::StrJoin(files, ", ");
+  if (files.empty()) there = "no file .onnx or .gguf";
+  if (files.empty() && HasBareWeights(folder)) {
+    absl::StrAppend(&there, "; ", ExportAdvice(folder.string()));
+  } else if (!files.empty() && variant.empty()) {
+    there += " (--variant int8 takes model_int8.onnx)";
+  }
+  return absl::NotFoundError(absl::StrCat(folder.string(), " has neither ", names[0], " nor ",
+                                          names[1], "; it has ", there));
 }
 
 bool IsModelName(absl::string_view name) {

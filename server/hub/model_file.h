@@ -18,6 +18,12 @@ namespace reprise {
 absl::StatusOr<std::string> FindModelFile(const std::filesystem::path& folder,
                                           const std::string& variant);
 
+// The paths that FindModelFile looks for, in order.
+std::vector<std::string> ModelFileNames(const std::string& variant);
+
+// Returns, for an error, the command that makes a model of weights without a graph.
+std::string ExportAdvice(const std::string& weights);
+
 // Whether `name` is called as model files are: it ends with .onnx or .gguf.
 bool IsModelName(absl::string_view name);
 

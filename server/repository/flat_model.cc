@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "server/fetch/model_url.h"
 #include "server/hub/model_file.h"
 
 namespace reprise {
@@ -29,6 +30,10 @@ absl::Status ChooseVariant(const std::string& variant, std::vector<std::string>&
   for (std::string& repository : repositories) {
     const std::optional<NamedModel> model = ParseNamedModel(repository);
     std::error_code error;
+    if (model.has_value() && ModelUrl::IsUrl(model->path)) {
+      RETURN_IF_ERROR(ModelUrl::Parse(model->path).status());
+      continue;
+    }
     if (!model || !fs::is_directory(model->path, error) || !IsFlatFolder(model->path)) continue;
     ASSIGN_OR_RETURN(const std::string file, FindModelFile(model->path, variant));
     repository = absl::StrCat(model->name, "=", (fs::path(model->path) / file).string());

@@ -17,6 +17,7 @@ namespace {
 // How often a version that is unloaded is looked at, and how long its last requests may take.
 constexpr std::chrono::milliseconds kLookTime(2);
 constexpr std::chrono::seconds kLongestUse(60);
+constexpr size_t kMostFetches = 4;  // models that are brought at a time
 
 bool Contains(const std::vector<int64_t>& numbers, int64_t number) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
@@ -47,6 +48,7 @@ absl::Status NameError() {
 Repository::Repository(Options options, Loader loader, ServerEvents& events)
     : options_(std::move(options)),
       loader_(std::move(loader)),
+      remote_(options_.folders, options_.bring),
       table_(events, options_.on_change) {}
 
 Repository::~Repository() { Stop(); }
@@ -65,6 +67,7 @@ void Repository::Stop() {
     left.swap(operations_);
     tasks_.clear();
     ready_.clear();
+    fetches_.clear();
   }
   for (const auto& [name, operations] : left) {
     for (const auto& operation : operations) {
@@ -74,9 +77,10 @@ void Repository::Stop() {
 }
 
 absl::Status Repository::Start() {
-  ASSIGN_OR_RETURN(const std::vector<FoundModel> models, ScanRepositories(options_.folders));
+  ASSIGN_OR_RETURN(const std::vector<FoundModel> models, ScanRepositories(remote_.local()));
   std::map<std::string, int> times;
   for (const FoundModel& model : models) ++times[model.name];
+  for (const std::string& name : remote_.names()) ++times[name];
   if (options_.control == ModelControl::kExplicit) {
     for (const std::string& name : options_.load_at_start) {
       if (name != "*" && !times.contains(name)) {
@@ -105,8 +109,14 @@ absl::Status Repository::Start() {
     const absl::Status planned = Plan(operation, model, times[model.name] > 1);
     if (!planned.ok()) Finish(operation, planned);
   }
+  const std::vector<std::string> remote = remote_.names();
+  for (const std::string& name : remote) {
+    ListRemote(name, all || Contains(options_.load_at_start, name), times[name] > 1);
+  }
   Settle();
-  for (int i = 0; i < std::max(1, options_.threads); ++i) {
+  // Bringing models takes no cores: it has threads in addition.
+  const int more = static_cast<int>(std::min<size_t>(remote.size(), kMostFetches));
+  for (int i = 0; i < std::max(1, options_.threads) + more; ++i) {
     const bool started = WhereMemoryAllows([&] { threads_.emplace_back([this] { WorkLoop(); }); });
     if (started) continue;
     if (i > 0) break;
@@ -114,6 +124,18 @@ absl::Status Repository::Start() {
   }
   if (options_.control == ModelControl::kPoll) threads_.emplace_back([this] { PollLoop(); });
   return absl::OkStatus();
+}
+
+void Repository::ListRemote(const std::string& name, bool wanted, bool twice) {
+  if (!wanted) return table_.SetWaiting(name, 1);
+  if (twice) return table_.SetRefused(name, 0, TwiceError());
+  table_.SetLoading(name, 1);
+  auto operation = std::make_shared<Operation>(
+      Operation{.name = name, .done = [this](const absl::Status&) { Settle(); }});
+  MutexLock lock(mutex_);
+  ++unsettled_;
+  operations_[name].push_back(operation);
+  fetches_.push_back(std::move(operation));
 }
 
 absl::Status Repository::CheckExplicit() const {
@@ -155,7 +177,7 @@ void Repository::Enqueue(std::shared_ptr<Operation> operation) {
       auto& queue = operations_[operation->name];
       queue.push_back(operation);
       if (queue.size() > 1) return;  // it begins when those before it have finished
-      ready_.push_back(std::move(operation));
+      (remote_.Has(operation->name) ? fetches_ : ready_).push_back(std::move(operation));
       work_.NotifyOne();
       return;
     }
@@ -169,14 +191,17 @@ void Repository::WorkLoop() {
     Task task;
     {
       MutexLock lock(mutex_);
-      while (!stop_ && ready_.empty() && tasks_.empty()) work_.Wait(mutex_);
+      while (!stop_ && ready_.empty() && tasks_.empty() && fetches_.empty()) work_.Wait(mutex_);
       if (stop_) return;
       if (!ready_.empty()) {
         operation = std::move(ready_.front());
         ready_.pop_front();
-      } else {
+      } else if (!tasks_.empty()) {
         task = std::move(tasks_.front());
         tasks_.pop_front();
+      } else {
+        operation = std::move(fetches_.front());
+        fetches_.pop_front();
       }
     }
     if (operation != nullptr) {
@@ -205,7 +230,7 @@ void Repository::Begin(const std::shared_ptr<Operation>& operation) {
 }
 
 absl::Status Repository::BeginLoad(const std::shared_ptr<Operation>& operation) {
-  ASSIGN_OR_RETURN(const std::vector<FoundModel> models, ScanRepositories(options_.folders));
+  ASSIGN_OR_RETURN(const std::vector<FoundModel> models, Scan(operation->name));
   const auto is_it = [&](const FoundModel& model) { return model.name == operation->name; };
   const auto model = std::find_if(models.begin(), models.end(), is_it);
   if (model == models.end()) {
@@ -213,6 +238,29 @@ absl::Status Repository::BeginLoad(const std::shared_ptr<Operation>& operation) 
         absl::StrCat("no model repository has ", QuotedText(operation->name)));
   }
   return Plan(operation, *model, std::count_if(models.begin(), models.end(), is_it) > 1);
+}
+
+absl::StatusOr<std::vector<FoundModel>> Repository::Scan(const std::string& name) {
+  std::vector<std::string> repositories = remote_.local();
+  if (remote_.Has(name)) {
+    const auto stops = [this] {
+      MutexLock lock(mutex_);
+      return stop_;
+    };
+    absl::StatusOr<std::string> fetched = remote_.Fetch(name, stops);
+    if (!fetched.ok()) {
+      Refuse(name, 1, fetched.status());
+      return fetched.status();
+    }
+    repositories.push_back(*std::move(fetched));
+  }
+  return ScanRepositories(repositories);
+}
+
+void Repository::Refuse(const std::string& name, int64_t number, const absl::Status& why) {
+  const std::vector<int64_t> served = table_.Ready(name);
+  for (const int64_t one : served) table_.SetLoaded(*table_.SetLoading(name, one), why);
+  if (served.empty()) table_.SetRefused(name, number, why);
 }
 
 absl::Status Repository::Plan(const std::shared_ptr<Operation>& operation, const FoundModel& model,
@@ -231,14 +279,9 @@ absl::Status Repository::Plan(const std::shared_ptr<Operation>& operation, const
     }
   }
   if (!versions.ok()) {
-    // All versions share the mistake; served ones are still served, and otherwise the newest one
-    // stands for them.
-    const std::vector<int64_t> served = table_.Ready(model.name);
-    for (const int64_t number : served) {
-      table_.SetLoaded(*table_.SetLoading(model.name, number), versions.status());
-    }
-    const int64_t newest = twice || model.versions.empty() ? 0 : model.versions.back();
-    if (served.empty()) table_.SetRefused(model.name, newest, versions.status());
+    // All versions share the mistake.
+    Refuse(model.name, twice || model.versions.empty() ? 0 : model.versions.back(),
+           versions.status());
     return versions.status();
   }
   const std::vector<int64_t> served = table_.Ready(model.name);
@@ -337,7 +380,9 @@ void Repository::Finish(const std::shared_ptr<Operation>& operation, const absl:
     if (it->second.empty()) {
       operations_.erase(it);
     } else {
-      WhereMemoryAllows([&] { ready_.push_back(it->second.front()); });
+      WhereMemoryAllows([&] {
+        (remote_.Has(operation->name) ? fetches_ : ready_).push_back(it->second.front());
+      });
       work_.NotifyOne();
     }
   }
@@ -373,7 +418,7 @@ void Repository::PollLoop() {
 }
 
 absl::Status Repository::Poll() {
-  ASSIGN_OR_RETURN(const std::vector<FoundModel> models, ScanRepositories(options_.folders));
+  ASSIGN_OR_RETURN(const std::vector<FoundModel> models, ScanRepositories(remote_.local()));
   std::map<std::string, std::string> now;
   for (const FoundModel& model : models) now[model.name] += StampOf(model);
   std::vector<std::shared_ptr<Operation>> operations;

@@ -31,6 +31,7 @@
 #include "runtime/base/mutex.h"
 #include "server/config/options.h"
 #include "server/repository/model_table.h"
+#include "server/repository/remote_models.h"
 #include "server/repository/repository_scan.h"
 
 namespace reprise {
@@ -41,7 +42,8 @@ class Repository {
   using Listed = ModelTable::Listed;
 
   struct Options {
-    std::vector<std::string> folders;
+    std::vector<std::string> folders;  // and models: NAME=PATH, NAME=URL
+    RemoteModels::Bring bring;         // used for those with a URL
     ModelControl control = ModelControl::kNone;
     // kExplicit: the models that are loaded at the start; "*" is all.
     std::vector<std::string> load_at_start;
@@ -131,6 +133,13 @@ class Repository {
   absl::Status Plan(const std::shared_ptr<Operation>& operation, const FoundModel& model,
                     bool twice);
   absl::Status BeginLoad(const std::shared_ptr<Operation>& operation);
+  // The models of this machine; with the one of the name, where it is brought from elsewhere.
+  absl::StatusOr<std::vector<FoundModel>> Scan(const std::string& name);
+  // Tells that no version of the model can be loaded: served ones are still served, and otherwise
+  // `number` stands for them.
+  void Refuse(const std::string& name, int64_t number, const absl::Status& why);
+  // Begins to serve one that is brought first; `wanted`: as soon as may be.
+  void ListRemote(const std::string& name, bool wanted, bool twice);
   void Run(const Task& task);
   void FinishTask(const std::shared_ptr<Operation>& operation, const absl::Status& status);
   // Unloads what is ready of the model but `kept`, and waits until nobody uses it.
@@ -144,6 +153,7 @@ class Repository {
   // Constant after construction.
   const Options options_;
   const Loader loader_;
+  const RemoteModels remote_;
   ModelTable table_;
   std::vector<std::thread> threads_;  // Start and Stop
   // Guarded.
@@ -153,6 +163,8 @@ class Repository {
   // Operations by model; the first one of each has begun, or is in `ready_`.
   std::map<std::string, std::deque<std::shared_ptr<Operation>>> operations_ GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<Operation>> ready_ GUARDED_BY(mutex_);  // may begin
+  // The same of models that are brought first, which may take long: what is here goes before.
+  std::deque<std::shared_ptr<Operation>> fetches_ GUARDED_BY(mutex_);
   // The stamps of the files from which the served versions were loaded.
   std::map<std::pair<std::string, int64_t>, std::string> stamps_ GUARDED_BY(mutex_);
   // kPoll: the stamp of each model when it was last asked to load.

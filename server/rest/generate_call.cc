@@ -330,6 +330,7 @@ void Refuse(Inference& inference, const std::shared_ptr<HttpExchange>& exchange,
 void StreamGenerateOverHttp(const TokenCalls& calls, Inference& inference, MemoryBudget& parsing,
                             const std::shared_ptr<HttpExchange>& exchange, const std::string& model,
                             const std::string& version) {
+  exchange->SetTold();
   std::shared_ptr<EventStream> stream;
   absl::StatusOr<std::shared_ptr<TokenCall>> call =
       WithinMemory([] { return "the request"; },
@@ -349,6 +350,7 @@ void StreamGenerateOverHttp(const TokenCalls& calls, Inference& inference, Memor
 void StartGenerateOverHttp(const TokenCalls& calls, Inference& inference, MemoryBudget& parsing,
                            const std::shared_ptr<HttpExchange>& exchange, const std::string& model,
                            const std::string& version) {
+  exchange->SetTold();
   absl::StatusOr<std::shared_ptr<TokenCall>> call = WithinMemory(
       [] { return "the request"; },
       [&]() -> absl::StatusOr<std::shared_ptr<TokenCall>> {

@@ -21,6 +21,7 @@ struct InferState {
 void StartInferOverHttp(Inference& inference, MemoryBudget& parsing,
                         std::shared_ptr<HttpExchange> exchange, const std::string& model,
                         const std::string& version) {
+  exchange->SetTold();
   const auto refuse = [exchange](const absl::Status& why) {
     exchange->Answer([why] { return StatusReply(why); });
   };

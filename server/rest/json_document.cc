@@ -34,7 +34,7 @@ absl::StatusOr<simdjson::dom::element> JsonDocument::Parse(absl::string_view tex
                            ? std::min(kMostBytes, budget_.max_bytes() / kParserBytesPerByte)
                            : kMostBytes;
   if (bytes > most) {
-    return absl::ResourceExhaustedError(absl::StrCat("the JSON of the request has ", bytes,
+    return absl::InvalidArgumentError(absl::StrCat("the JSON of the request has ", bytes,
                                                      " bytes, it may have ", most,
                                                      "; send tensors as binary data"));
   }

@@ -89,6 +89,7 @@ void AdminService::AddTo(RpcRoutes& routes) {
   Add(routes, "ListRecipes", &AdminService::ListRecipes);
   Add(routes, "DumpRecipe", &AdminService::DumpRecipe);
   Add(routes, "GetStats", &AdminService::GetStats);
+  Add(routes, "GetPorts", &AdminService::GetPorts);
   Add(routes, "ExplainMisses", &AdminService::ExplainMisses);
   Add(routes, "ExplainModel", &AdminService::ExplainModel);
   Add(routes, "GetDynamicity", &AdminService::GetDynamicity);
@@ -236,6 +237,15 @@ absl::Status AdminService::Warmup(const v1::WarmupRequest& request, v1::WarmupRe
   response.set_elapsed_seconds(static_cast<double>(state.elapsed_ns) * 1e-9);
   response.set_stopped(state.stopped);
   return Report(response);
+}
+
+absl::Status AdminService::GetPorts(const v1::GetPortsRequest& request,
+                                    v1::GetPortsResponse& response) {
+  if (context_.grpc_and_http_ports == nullptr) return absl::OkStatus();
+  const auto [grpc, http] = context_.grpc_and_http_ports();
+  response.set_grpc(static_cast<uint32_t>(grpc));
+  response.set_http(static_cast<uint32_t>(http));
+  return absl::OkStatus();
 }
 
 absl::Status AdminService::GetStats(const v1::GetStatsRequest& request,

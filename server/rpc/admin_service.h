@@ -26,6 +26,8 @@ class AdminService {
     int threads_per_stream = 0;
     int64_t max_cache_bytes = 0;
     std::chrono::system_clock::time_point started;
+    // Ports that are open by now, 0 for others; null: none is told.
+    std::function<std::pair<int, int>()> grpc_and_http_ports;
   };
   // Everything in `context` outlives the service.
   explicit AdminService(Context context) : context_(std::move(context)) {}
@@ -42,6 +44,7 @@ class AdminService {
                            v1::ListRecipesResponse& response);
   absl::Status DumpRecipe(const v1::DumpRecipeRequest& request, v1::DumpRecipeResponse& response);
   absl::Status GetStats(const v1::GetStatsRequest& request, v1::GetStatsResponse& response);
+  absl::Status GetPorts(const v1::GetPortsRequest& request, v1::GetPortsResponse& response);
   absl::Status ExplainMisses(const v1::ExplainMissesRequest& request,
                              v1::ExplainMissesResponse& response);
   absl::Status ExplainModel(const v1::ExplainModelRequest& request,

@@ -62,6 +62,7 @@ void InferenceService::AddModelMethods(RpcRoutes& routes) {
              InferMethod(*context.inference, *context.tokens, *context.clock, open_answers_));
   routes.Add(path("ModelStreamInfer"),
              StreamInferMethod(*context.inference, *context.tokens, *context.clock, open_answers_));
+  for (const char* method : {"ModelInfer", "ModelStreamInfer"}) routes.MarkTellsLog(path(method));
   AddMethod<ServerLiveRequest, ServerLiveResponse>(routes, path("ServerLive"),
                                                    [](const auto&, auto& response) {
                                                      response.set_live(true);

@@ -67,7 +67,10 @@ HttpReply TextErrorReply(ErrorForm form, const absl::Status& status) {
   // Texts that cannot be used are 422 there; a choice that there is not is 400.
   const bool is_openai = form == ErrorForm::kOpenAi || form == ErrorForm::kOpenAiAndMessage;
   if (!is_openai && http == 400 && !absl::IsOutOfRange(status)) http = 422;
-  return {.status = http, .content_type = "application/json", .body = BodyOf(form, status)};
+  return {.status = http,
+          .content_type = "application/json",
+          .body = BodyOf(form, status),
+          .why = ErrorMessage(status)};
 }
 
 }  // namespace reprise

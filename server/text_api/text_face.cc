@@ -54,6 +54,8 @@ void ServeTexts(const TextApiContext& context, const TextFace& face,
       [] { return "the request"; },
       [&] {
         done = [errors, asked, exchange](TextResult result) {
+          // Each of its texts has a line, as a request of the model.
+          if (result.status.ok()) exchange->SetTold();
           std::function<HttpReply()> make;
           WhereMemoryAllows([&] {
             make = [errors, asked, result = std::make_shared<const TextResult>(std::move(result))] {

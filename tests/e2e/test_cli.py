@@ -34,6 +34,41 @@ def test_infer_shows_outputs_and_how_they_were_served(daemon):
     assert "b2_s64" in text and "captured" in text
 
 
+def test_one_address_serves_every_command(daemon):
+    """Over each port the server tells which the other one is."""
+    for server in (daemon.grpc_address, f"grpc://{daemon.grpc_address}", daemon.http_url):
+        assert "is ready" in reprise("health", "minilm", "--server", server)
+        assert "minilm" in reprise("ps", "--server", server)
+    for wrong in ("nonsense", "ftp://host:1"):
+        done = reprise("ps", "--server", wrong, check=False)
+        assert done.returncode == 1 and "HOST:PORT is wanted" in done.stderr
+
+
+def test_models_are_listed_described_loaded_and_unloaded(daemon, module_repository):
+    listed = json.loads(daemon.reprise("models", "--json"))["models"]
+    assert {(one["name"], one["state"]) for one in listed} == {("minilm", "READY"), ("elementwise", "READY")}
+    assert re.search(r"^minilm +1 +READY$", daemon.reprise("models"), re.M)
+    assert re.search(r"^input +input_ids +INT64 +\?x\?$", daemon.reprise("metadata", "minilm"), re.M)
+    metadata = json.loads(daemon.reprise("metadata", "minilm", "--json"))
+    assert [one["name"] for one in metadata["inputs"]] == NAMES
+    assert daemon.reprise("metadata").startswith("reprise ")
+    assert 'name: "minilm"' in daemon.reprise("config", "minilm")
+    assert json.loads(daemon.reprise("config", "minilm", "--json"))["name"] == "minilm"
+    running = json.loads(daemon.reprise("ps", "--json"))
+    assert {one["model"] for one in running["models"]} == {"minilm", "elementwise"}
+    refused = daemon.reprise("unload", "minilm", check=False)
+    assert refused.returncode == 1 and "--model-control-mode is none" in refused.stderr
+    with Daemon(module_repository, "--model-control-mode", "explicit") as explicit:
+        assert explicit.reprise("load", "elementwise") == "model 'elementwise' is loaded\n"
+        assert explicit.reprise("unload", "elementwise") == "model 'elementwise' is unloaded\n"
+        missing = explicit.reprise("load", "nonsense", check=False)
+        assert missing.returncode == 1 and "NOT_FOUND" in missing.stderr
+
+
+def test_infer_takes_inputs_from_the_command_line(daemon):
+    assert "4 -3" in daemon.reprise("infer", "elementwise", "--inputs", '{"x": [[1.5, -2.0]]}')
+
+
 def test_infer_takes_inputs_from_json(daemon, tmp_path):
     file = tmp_path / "inputs.json"
     file.write_text(json.dumps({"x": [[1.5, -2.0]]}))

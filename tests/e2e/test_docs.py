@@ -11,7 +11,8 @@ import pytest
 
 from testing import models
 from testing import docs
-from testing.daemon import BUILD, SOURCE, Daemon, flags_of_reprised, reprise
+from testing.daemon import (BUILD, SOURCE, Daemon, commands_of, flags_of_reprised, reprise,
+                            run_reprised)
 from testing.metrics import Scrape
 
 # Of the tree, but what is built or downloaded into it.
@@ -270,11 +271,9 @@ def test_the_table_of_operators_is_that_of_the_rows():
 
 
 def defaults_of_flags():
-    """The default of each flag of the daemon that `--help` names, by flag."""
-    shown = subprocess.run([BUILD / "reprised", "--help"], capture_output=True, text=True,
-                           check=True).stdout
-    return {flag: value for flag, value in re.findall(
-        r"^  (--[a-z][\w-]*) +[^=\n]*=([^=\s]+)(?:$|  )", shown, re.M)}
+    """The default of each flag of the daemon that its manual page names, by flag."""
+    page = run_reprised("--man").stdout.replace("\\-", "-")
+    return dict(re.findall(r"^\\fB(--[a-z][\w-]*)\\fR.*\n.*[(;] ?default ([^;)]+)[;)]", page, re.M))
 
 
 def test_defaults_of_flags_are_those_of_the_daemon():
@@ -294,7 +293,7 @@ def test_defaults_of_flags_are_those_of_the_daemon():
 def test_commands_are_those_of_the_command_line():
     cli = (SOURCE / "docs/cli.md").read_text()
     named = re.findall(r"^\| `([\w-]+)`", section(cli, "## All commands"), re.M)
-    commands = re.findall(r"^  ([a-z]+) {2,}\S", reprise("--help").split("ubcommands:")[1], re.M)
+    commands = commands_of()
     assert sorted(named) == sorted(commands)
 
 
@@ -423,8 +422,8 @@ FOREIGN = re.compile(r"\b(docker|kubectl|cmake|ctest|curl|cp|mkdir|install|syste
 def known_flags():
     """Of the daemon, of all commands, and of the scripts of this tree."""
     known = flags_of_reprised()
-    names = re.findall(r"^  ([a-z]+) {2,}\S", reprise("--help").split("ubcommands:")[1], re.M)
-    stores = re.findall(r"^  ([a-z]+) {2,}\S", reprise("store", "--help").split("ubcommands:")[1], re.M)
+    names = commands_of()
+    stores = commands_of("store")
     for command in [*([name] for name in names), *(["store", name] for name in stores)]:
         known |= set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", reprise(*command, "--help")))
     scripts = [*(SOURCE / "tests/bench").rglob("*.py"), *(SOURCE / "tests/bench").rglob("run"),
@@ -464,7 +463,7 @@ def test_parameters_that_pages_name_are_there(page):
     named = {name for code in code_of(page)
              for name in re.findall(r"\breprise\.[a-z]\w*(?:\.[a-z]\w*)?", code)}
     named = {name for name in named
-             if not re.fullmatch(r"reprise\.(v1\b.*|h|cmake|yaml|json|service|md)", name)}
+             if not re.fullmatch(r"reprise\.(v1\b.*|h|cmake|yaml|json|service|md|fish|1)", name)}
     unknown = {name for name in named
                if name not in real and name.rpartition(".")[0] not in real}
     assert unknown == set()
@@ -503,7 +502,7 @@ def test_pages_are_in_plain_words(page):
 def test_help_is_in_plain_words():
     texts = [subprocess.run([BUILD / "reprised", "--help"], capture_output=True, text=True,
                             check=True).stdout]
-    names = re.findall(r"^  ([a-z]+) {2,}\S", reprise("--help").split("ubcommands:")[1], re.M)
+    names = commands_of()
     texts += [reprise(name, "--help") for name in names]
     parameters = (SOURCE / "server/config/model_parameters.cc").read_text()
     texts += ["".join(re.findall(r'"((?:[^"\\]|\\.)*)"', parameters.split("kParameters[] = {")[1]))]

@@ -76,7 +76,7 @@ def test_access_log_has_a_line_for_each_request(served):
         with pytest.raises(InferenceServerException):
             ask(daemon, "third", model="gone")
         records = [json.loads(line) for line in lines(daemon)]
-    by_id = {r["id"]: r for r in records if r["message"] == "request"}
+    by_id = {r["id"]: r for r in records if r["message"] == "request" and "model" in r}
     assert list(by_id) == ["first", "second", "third"]
     first, second, third = by_id.values()
     assert (first["capture"], second["capture"]) == ("captured", "replayed")
@@ -85,6 +85,50 @@ def test_access_log_has_a_line_for_each_request(served):
     assert 0 <= second["queue_us"] + second["compute_us"] <= second["total_us"]
     assert third["code"] == "NOT_FOUND" and third["model"] == "gone"
     assert third["error"] == 'there is no model "gone"'
+
+
+def test_requests_that_reach_no_model_have_their_lines(served, tmp_path):
+    """Refused keys, unknown paths, bodies that cannot be read, calls that there are not."""
+    keys = tmp_path / "keys"
+    keys.write_text("me secret-key-of-sixteen infer\n")
+    with Daemon(served, "--log-format", "json", "--access-log", "--api-key-file", str(keys)) as daemon:
+        def post(path, body, key="secret-key-of-sixteen"):
+            return requests.post(daemon.http_url + path, data=body, timeout=60,
+                                 headers={"x-api-key": key}).status_code
+        asked = [(post("/v2/models/bert/infer", "{}", key="wrong-key"), "/v2/models/bert/infer", 401),
+                 (post("/v2/repository/index", "{}"), "/v2/repository/index", 403),
+                 (post("/v2/nothing", "{}"), "/v2/nothing", 404),
+                 (post("/v2/models/bert", "{}"), "/v2/models/bert", 405),
+                 (post("/v1/embeddings", "{"), "/v1/embeddings", 400)]
+        with pytest.raises(InferenceServerException):
+            daemon.client().get_model_metadata("bert")
+        assert post("/v2/models/bert/infer", "{") == 400
+        records = [json.loads(line) for line in lines(daemon)]
+    found = [r for r in records if r["message"] == "request"]
+    for status, path, expected in asked:
+        assert status == expected
+        (line,) = [r for r in found if r.get("path") == path]
+        assert line["status"] == expected and line["method"] == "POST" and line["error"], line
+        assert line.get("key") == (None if expected in (401, 403) else "me"), line
+    (rpc,) = [r for r in found if r.get("path", "").endswith("/ModelMetadata")]
+    assert rpc["code"] == "UNAUTHENTICATED" and rpc["error"]
+    # A body that cannot be read is a failed request of its model, and has one line.
+    (bad,) = [r for r in found if r.get("model") == "bert"]
+    assert bad["code"] == "INVALID_ARGUMENT" and "path" not in bad
+    assert "wrong-key" not in json.dumps(found) and "secret-key" not in json.dumps(found)
+
+
+def test_captures_and_loads_have_fields_in_json(served):
+    with Daemon(served, "--log-format", "json") as daemon:
+        ask(daemon, "one")
+        records = [json.loads(line) for line in lines(daemon)]
+    ready = [r for r in records if r["message"] == "model ready"]
+    assert [(r["model"], r["version"]) for r in ready] == [("bert", "1")]
+    (failed,) = [r for r in records if r["message"] == "model not loaded"]
+    assert failed["model"] == "evil\\nmodel" and failed["code"] and failed["error"]
+    captured = [r for r in records if r["message"] == "captured"]
+    assert any(r["reason"] == "first_request" and r["bucket"] and r["total_us"] > 0
+               and r["model"] == "bert" for r in captured)
 
 
 def test_a_request_that_fails_has_a_line_at_debug_alone(served):

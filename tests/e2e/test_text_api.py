@@ -450,7 +450,9 @@ def test_bench_sends_texts_and_counts_their_tokens(served, tmp_path):
 
 
 def test_commands_print_vectors_and_ranks(served):
-    at = ["--http", f"127.0.0.1:{served.daemon.http_port}"]
+    at = ["--server", served.daemon.grpc_address]  # which tells of its HTTP port
+    http = ["--server", served.daemon.http_url]
+    assert reprise("embed", "sentences", TEXTS[0], *at) == reprise("embed", "sentences", TEXTS[0], *http)
     printed = reprise("embed", "sentences", *TEXTS[:2], *at).splitlines()
     vectors = [[float(x) for x in line.split()] for line in printed]
     np.testing.assert_allclose(vectors, [served.sentences.embed(t) for t in TEXTS[:2]], **CLOSE)

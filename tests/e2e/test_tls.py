@@ -4,6 +4,7 @@ import queue
 import shutil
 import socket
 import ssl
+import urllib.request
 
 import grpc
 import numpy as np
@@ -101,6 +102,16 @@ def test_the_published_client_infers_over_http(daemon, authority):
         inputs = [tritonclient.http.InferInput("x", [1, 3], "FP32")]
         inputs[0].set_data_from_numpy(INPUTS["x"])
         assert client.infer("double", inputs).get_response()["model_name"] == "double"
+
+
+def test_the_metrics_port_speaks_tls(module_repository, authority, server):
+    with start(module_repository, authority, *flags("http", server),
+               *flags("metrics", server)) as daemon:
+        url = daemon.metrics_url.replace("http://127.0.0.1", "https://localhost")
+        with urllib.request.urlopen(url, timeout=60, context=daemon.context) as reply:
+            assert b"reprise_build_info" in reply.read()
+        with pytest.raises(OSError):
+            urllib.request.urlopen(daemon.metrics_url, timeout=60)
 
 
 def test_plain_clients_and_other_protocols_are_refused(daemon, authority):
@@ -221,7 +232,7 @@ def test_the_command_line_speaks_tls(module_repository, authority, server, tmp_p
             done = reprise("health", *at, *wrong, check=False)
             assert done.returncode == 1 and why in done.stderr, done.stderr
             assert done.stderr.count("\n") == 1
-        refused = reprise("embed", "double", "text", "--http", f"localhost:{mutual.http_port}",
+        refused = reprise("embed", "double", "text", "--server", f"https://localhost:{mutual.http_port}",
                           *trust, *mine, check=False)
         # It arrived: the server's own words.
         assert "answers" in refused.stderr and "https://" in refused.stderr, refused.stderr

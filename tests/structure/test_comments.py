@@ -18,7 +18,7 @@ import sys
 
 ROOT = pathlib.Path(os.environ.get("REPRISE_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
 TABLE = pathlib.Path(__file__).with_name("comment_habits.txt")
-TOPS = ("runtime", "server", "client", "tools", "tests", "examples", "proto")
+TOPS = ("runtime", "command_line", "server", "client", "tools", "tests", "examples", "proto")
 
 PREPOSITIONS = ("about after against along among before behind beside between beyond by for from in "
                 "into of on over since through to under until with without").split()

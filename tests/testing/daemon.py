@@ -62,6 +62,12 @@ def flags_of_reprised():
     return set(re.findall(r"--[a-z][a-z0-9-]+", run_reprised("--help").stdout))
 
 
+def commands_of(*words):
+    """The names of the commands of `reprise`, or of those below one of them."""
+    listed = reprise(*words, "--help").split("\nOptions:")[0]
+    return re.findall(r"^  ([a-z]+) {2,}\S", listed, re.M)
+
+
 class Daemon:
     """One `reprised` over the model repository `repository`; stopped at the end of the block."""
 

@@ -35,6 +35,7 @@ PORTS = {"8000": 0, "8001": 1, "8002": 2}
 
 REPRISED = """#!/usr/bin/env bash
 set -eu
+case "${1:-}" in --man | --completion | --print-config) exec REAL/reprised "$@" ;; esac
 if [ -f daemon.pid ]; then
   kill "$(cat daemon.pid)" 2> /dev/null || true
   # One that has ended stays a zombie where the tests adopt processes (testing/leftovers.py).
@@ -51,11 +52,9 @@ REAL/reprise health --server localhost:GRPC "${tls[@]}" --wait-secs 60 > health.
 # A command that follows goes on until it is stopped.
 REPRISE = """#!/usr/bin/env bash
 set -eu
-http=()
-case "${1:-}" in embed | rerank) http=(--http localhost:HTTP) ;; esac
 case " $* " in
   *" --follow "*) timeout --preserve-status --signal=INT 2 REAL/reprise "$@" || [ $? = 130 ] ;;
-  *) exec REAL/reprise "$@" "${http[@]}" ;;
+  *) exec REAL/reprise "$@" ;;
 esac
 """
 

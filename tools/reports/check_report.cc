@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/table.h"
+#include "command_line/text_width.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model/tail.h"
 #include "runtime/generate/carried_steps.h"
@@ -22,6 +23,8 @@
 namespace reprise::cli {
 namespace {
 
+constexpr size_t kUnlimited = size_t{1} << 20;
+
 std::string DimsText(const std::vector<Dim>& dims) {
   return absl::StrCat(
       "[",
@@ -30,6 +33,11 @@ std::string DimsText(const std::vector<Dim>& dims) {
                       absl::StrAppend(out, dim.is_constant() ? absl::StrCat(dim.size) : dim.symbol);
                     }),
       "]");
+}
+
+// Sentences within the terminal; a table, whose lines are within it, keeps its own.
+std::string Prose(const std::string& text) {
+  return command_line::Wrap(text, command_line::TerminalWidth(kUnlimited), 2, 0);
 }
 
 std::string SignatureText(const Model& model) {
@@ -201,8 +209,8 @@ std::string CutsText(const Model& model) {
 
 absl::StatusOr<std::string> CheckReport(const Engine& engine, const Model& model, int streams) {
   std::string text =
-      absl::StrCat(SignatureText(model), "\n", AxesText(model), "\n", PackingText(model),
-                   PagingText(model), CutsText(model), KeyText(model));
+      absl::StrCat(Prose(absl::StrCat(PagingText(model), PackingText(model), CutsText(model))),
+                   SignatureText(model), "\n", AxesText(model), "\n", Prose(KeyText(model)));
   if (model.has_shape_inputs()) {
     absl::StrAppend(&text,
                     "an input decides shapes: kernels and memory follow its value, which "

@@ -1,4 +1,4 @@
-#include "client/cli/progress.h"
+#include "command_line/progress.h"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-namespace reprise::cli {
+namespace reprise::command_line {
 
 Progress::Progress(std::string label) : label_(std::move(label)), terminal_(isatty(2) != 0) {}
 
@@ -24,4 +24,4 @@ void Progress::Show(double fraction, const std::string& text) {
   std::fflush(stderr);
 }
 
-}  // namespace reprise::cli
+}  // namespace reprise::command_line

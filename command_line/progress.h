@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace reprise::cli {
+namespace reprise::command_line {
 
 class Progress {
  public:
@@ -22,4 +22,4 @@ class Progress {
   const bool terminal_;
 };
 
-}  // namespace reprise::cli
+}  // namespace reprise::command_line

@@ -1,0 +1,529 @@
+"""Models that are named at a place elsewhere, fetched from servers on this machine that speak the protocols."""
+
+import io
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tarfile
+import time
+import urllib.request
+import zipfile
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from testing import models
+from testing.daemon import BUILD, Daemon, free_ports
+from testing.hub import Folder
+from testing.patience import wait_until
+from testing.remotes import COMMIT, Remote
+
+BLOCK = os.urandom(1 << 20)
+
+
+@pytest.fixture
+def remote():
+    with Remote() as remote:
+        yield remote
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return tmp_path / "cache"
+
+
+def small():
+    """y = 2 x + 1, as bytes."""
+    return models.elementwise().SerializeToString()
+
+
+def heavy(megabytes):
+    """A model whose weights take some megabytes."""
+    weights = numpy_helper.from_array(np.frombuffer(BLOCK * megabytes, np.uint8), "w")
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 2]) for name in "xy")
+    nodes = [helper.make_node("Neg", ["x"], ["y"])]
+    graph = helper.make_graph(nodes, "heavy", [x], [y], [weights])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+
+
+def pull(remote, cache, url, *flags, environment=None, check=True):
+    """`reprise pull`; the path that it prints, or the finished process."""
+    done = subprocess.run(
+        [BUILD / "reprise", "pull", url, "--model-cache", str(cache), *map(str, flags)],
+        env={"PATH": os.environ["PATH"], "HOME": str(cache), **(environment or remote.environment())},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    if not check:
+        return done
+    assert done.returncode == 0, done.stderr
+    return pathlib.Path(done.stdout.strip())
+
+
+def files_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def nothing_is_visible(cache):
+    return not any(path.is_file() for path in (cache / "models").rglob("*")) and \
+        not list((cache / "refs").glob("*"))
+
+
+# --- The hub. ---
+
+
+def test_a_repository_is_the_model_and_what_says_what_texts_mean(remote, cache):
+    remote.add_hub("acme/minilm", {
+        "onnx/model.onnx": small(), "onnx/model_int8.onnx": small(), "config.json": b"{}",
+        "tokenizer.json": b"{}", "1_Pooling/config.json": b"{}", "2_Dense/model.safetensors": b"w",
+        "README.md": b"#", "model.safetensors": BLOCK, "openvino/model.xml": b"x"},
+        lfs={"onnx/model.onnx"})
+    path = pull(remote, cache, "hf://acme/minilm")
+    assert files_in(path) == ["1_Pooling/config.json", "2_Dense/model.safetensors", "config.json",
+                              "onnx/model.onnx", "tokenizer.json"]
+    one = pull(remote, cache, "hf://acme/minilm:onnx/model_int8.onnx")
+    assert one.name == "model_int8.onnx" and one.is_file()
+    assert pull(remote, cache, "hf://acme/minilm:int8").name == "model_int8.onnx"
+    assert pull(remote, cache, "hf://acme/minilm", "--variant", "int8").name == "model_int8.onnx"
+    wrong = pull(remote, cache, "hf://acme/minilm:onnx/model_int4.onnx", check=False)
+    assert wrong.returncode == 1 and "did you mean onnx/model_int8.onnx?" in wrong.stderr
+
+
+def test_lists_of_files_come_in_pages(remote, cache):
+    remote.page = 3
+    remote.add_hub("acme/m", {f"{i}.json": b"{}" for i in range(10)} | {"model.onnx": small()})
+    assert len(files_in(pull(remote, cache, "hf://acme/m"))) == 11
+
+
+def test_external_data_comes_with_its_model(remote, cache, tmp_path):
+    weight = numpy_helper.from_array(np.arange(64, dtype=np.float32).reshape(32, 2), "w")
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 32])
+    graph = helper.make_graph([helper.make_node("Transpose", ["w"], ["t"], perm=[1, 0]),
+                               helper.make_node("MatMul", ["x", "t"], ["y"])], "g", [x], [y], [weight])
+    onnx.save_model(helper.make_model(graph), tmp_path / "model.onnx", save_as_external_data=True,
+                    location="model.onnx_data", size_threshold=0)
+    data = {name: (tmp_path / name).read_bytes() for name in ("model.onnx", "model.onnx_data")}
+    remote.add_hub("acme/m", {f"onnx/{name}": value for name, value in data.items()})
+    path = pull(remote, cache, "hf://acme/m")
+    assert files_in(path) == ["onnx/model.onnx", "onnx/model.onnx_data"]
+    # An address of the web names one file; what lies beside it is asked for by the model's words.
+    remote.add_file("/w/model.onnx_data", data["model.onnx_data"])
+    assert files_in(pull(remote, cache, remote.add_file("/w/model.onnx", data["model.onnx"])).parent) == [
+        "model.onnx", "model.onnx_data"]
+    remote.add_hub("acme/half", {"model.onnx": data["model.onnx"]})
+    half = pull(remote, cache, "hf://acme/half", check=False)
+    assert half.returncode == 1 and '"model.onnx_data", which is not there' in half.stderr
+
+
+def test_weights_alone_are_refused_with_the_command_that_makes_a_model(remote, cache):
+    remote.add_hub("acme/bert", {"model.safetensors": b"w", "config.json": b"{}"})
+    done = pull(remote, cache, "hf://acme/bert", check=False)
+    assert done.returncode == 1
+    assert "optimum-cli export onnx --model acme/bert FOLDER" in done.stderr
+
+
+def test_a_revision_pins_bytes_and_a_branch_follows_them(remote, cache):
+    other = "f" * 40
+    remote.add_hub("acme/m", {"model.onnx": small(), "config.json": b"{}"})
+    first = pull(remote, cache, "hf://acme/m")
+    remote.add_hub("acme/m", {"model.onnx": small(), "config.json": b'{"a": 1}'}, commit=other)
+    second = pull(remote, cache, "hf://acme/m")
+    assert (first / "config.json").read_text() == "{}" and (second / "config.json").read_text() != "{}"
+    assert pull(remote, cache, f"hf://acme/m@{COMMIT}") == first
+    # Bytes that a commit pins are here: nobody is asked.
+    remote.requests.clear()
+    assert pull(remote, cache, f"hf://acme/m@{COMMIT}") == first
+    assert remote.requests == []
+    wrong = pull(remote, cache, "hf://acme/m@v9", check=False)
+    assert wrong.returncode == 1 and "404" in wrong.stderr
+
+
+def test_the_hubs_own_client_takes_the_same_files(cache, tmp_path):
+    """What stands in for the hub speaks as its client expects it."""
+    import huggingface_hub
+    with Remote(token="hf_secret") as remote:
+        remote.add_hub("acme/m", {"model.onnx": small(), "config.json": b"{}"}, lfs={"model.onnx"})
+        theirs = pathlib.Path(huggingface_hub.snapshot_download(
+            "acme/m", cache_dir=tmp_path / "theirs", endpoint=remote.url, token="hf_secret"))
+        ours = pull(remote, cache, "hf://acme/m")
+        assert theirs.name == COMMIT and files_in(theirs) == files_in(ours)
+        for name in files_in(ours):
+            assert (theirs / name).read_bytes() == (ours / name).read_bytes()
+
+
+# --- Credentials. ---
+
+
+def test_the_hubs_token_stays_with_the_hub(cache, tmp_path):
+    with Remote(token="hf_secret") as hub, Remote(host="localhost") as files:
+        hub.lfs_host = files
+        hub.add_hub("acme/m", {"model.onnx": small()}, lfs={"model.onnx"})
+        done = pull(hub, cache, "hf://acme/m", check=False)
+        assert done.returncode == 0, done.stderr
+        assert all(one.headers["authorization"] == "Bearer hf_secret" for one in hub.requests)
+        assert files.requests and not any("authorization" in one.headers for one in files.requests)
+        # Another port of the same host is another server.
+        with Remote() as port:
+            hub.lfs_host = port
+            hub.add_hub("acme/m", {"model.onnx": small(), "config.json": b"{}"}, lfs={"config.json"},
+                        commit="a" * 40)
+            pull(hub, cache, "hf://acme/m")
+            assert port.requests and not any("authorization" in one.headers for one in port.requests)
+        hub.lfs_host = None
+        # The file that `hf auth login` writes.
+        (cache / ".cache/huggingface").mkdir(parents=True)
+        (cache / ".cache/huggingface/token").write_text("hf_secret\n")
+        environment = hub.environment()
+        del environment["HF_TOKEN"]
+        pull(hub, tmp_path / "other", "hf://acme/m", environment=environment | {"HOME": str(cache)})
+        refused = pull(hub, tmp_path / "third", "hf://acme/m", check=False,
+                       environment=environment | {"HF_TOKEN": "hf_wrong"})
+        assert refused.returncode == 1 and "$HF_TOKEN" in refused.stderr
+        assert "hf_wrong" not in refused.stderr + refused.stdout
+
+
+def test_s3_is_asked_with_signatures(cache, tmp_path):
+    files = {"m/minilm/1/model.onnx": small(), "m/minilm/config.pbtxt": b"", "m/minilm2/x": b"",
+             "m/a b+\u00fc.onnx": small()}
+    with Remote(aws_key=("AKID", "topsecret")) as remote:
+        remote.page = 1
+        remote.add_bucket("acme", files)
+        assert files_in(pull(remote, cache, "s3://acme/m/minilm")) == ["1/model.onnx", "config.pbtxt"]
+        for token in ("", "session"):
+            path = pull(remote, tmp_path / f"t{token}", "s3://acme/m/minilm",
+                        environment=remote.environment(AWS_SESSION_TOKEN=token))
+            assert files_in(path) == ["1/model.onnx", "config.pbtxt"]
+        refused = pull(remote, tmp_path / "r", "s3://acme/m/minilm", check=False,
+                       environment=remote.environment(AWS_SECRET_ACCESS_KEY="guess"))
+        assert refused.returncode == 1 and "$AWS_ACCESS_KEY_ID" in refused.stderr
+        assert "guess" not in refused.stderr
+        # A profile of ~/.aws.
+        (tmp_path / "home/.aws").mkdir(parents=True)
+        (tmp_path / "home/.aws/credentials").write_text(
+            "[other]\naws_access_key_id = no\n[work]\naws_access_key_id = AKID\n"
+            "aws_secret_access_key = topsecret\n")
+        (tmp_path / "home/.aws/config").write_text(
+            f"[profile work]\nregion = eu-west-1\nendpoint_url = {remote.url}/s3\n")
+        path = pull(remote, tmp_path / "p", "s3://acme/m/minilm",
+                    environment={"HOME": str(tmp_path / "home"), "AWS_PROFILE": "work", "NO_PROXY": "*"})
+        assert files_in(path) == ["1/model.onnx", "config.pbtxt"]
+        assert "/eu-west-1/s3/" in remote.requests[-1].headers["authorization"]
+        missing = pull(remote, cache, "s3://acme/m/none", check=False)
+        assert missing.returncode == 1 and "has no object m/none" in missing.stderr
+
+
+def test_a_service_account_signs_for_a_token_of_googles(cache, tmp_path):
+    key = tmp_path / "key.pem"
+    subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
+    with Remote(google_token="ya29.secret") as remote:
+        remote.add_bucket("acme", {"m/model.onnx": small(), "m/config.json": b"{}"})
+        account = tmp_path / "account.json"
+        account.write_text(json.dumps({"type": "service_account", "client_email": "bot@acme",
+                                       "private_key": key.read_text(),
+                                       "token_uri": remote.url + "/oauth/token"}))
+        environment = remote.environment(GOOGLE_APPLICATION_CREDENTIALS=str(account))
+        assert files_in(pull(remote, cache, "gs://acme/m", environment=environment)) == [
+            "config.json", "model.onnx"]
+        (asked,) = remote.tokens_asked
+        import base64
+        head, claims, signature = asked["assertion"][0].split(".")
+        decoded = json.loads(base64.urlsafe_b64decode(claims + "=="))
+        assert decoded["iss"] == "bot@acme" and decoded["aud"] == remote.url + "/oauth/token"
+        (tmp_path / "signed").write_bytes(f"{head}.{claims}".encode())
+        (tmp_path / "signature").write_bytes(base64.urlsafe_b64decode(signature + "=="))
+        subprocess.run(["openssl", "pkey", "-in", str(key), "-pubout", "-out", str(tmp_path / "pub")],
+                       check=True, capture_output=True)
+        subprocess.run(["openssl", "dgst", "-sha256", "-verify", str(tmp_path / "pub"), "-signature",
+                        str(tmp_path / "signature"), str(tmp_path / "signed")], check=True,
+                       capture_output=True)
+        anonymous = pull(remote, tmp_path / "a", "gs://acme/m", check=False)
+        assert anonymous.returncode == 1 and "$GOOGLE_APPLICATION_CREDENTIALS" in anonymous.stderr
+
+
+# --- Bytes: whole, checked, resumed, bounded. ---
+
+
+def test_a_transfer_that_is_cut_goes_on_where_it_ended(remote, cache):
+    data = heavy(4)
+    remote.add_hub("acme/m", {"model.onnx": data}, lfs={"model.onnx"})
+    remote.cut_after = [1_000_000, 1_500_000]
+    path = pull(remote, cache, "hf://acme/m")
+    assert (path / "model.onnx").read_bytes() == data
+    ranges = [one.headers.get("range") for one in remote.requests if "/resolve/" in one.path]
+    assert len(ranges) == 3 and ranges[0] is None and all(one != "bytes=0-" for one in ranges[1:])
+
+
+def test_a_process_that_is_killed_leaves_what_the_next_goes_on_with(remote, cache):
+    data = heavy(8)
+    remote.add_hub("acme/m", {"model.onnx": data}, lfs={"model.onnx"})
+    remote.pause_s = 0.02
+    process = subprocess.Popen([BUILD / "reprise", "pull", "hf://acme/m", "--model-cache", str(cache)],
+                               env={"PATH": os.environ["PATH"], **remote.environment()},
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until(lambda: any(p.stat().st_size > 2_000_000 for p in cache.glob("blobs/*.part")))
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert nothing_is_visible(cache)
+    remote.pause_s = 0
+    remote.requests.clear()
+    assert (pull(remote, cache, "hf://acme/m") / "model.onnx").read_bytes() == data
+    (asked,) = [one for one in remote.requests if "/resolve/" in one.path]
+    assert int(asked.headers["range"].removeprefix("bytes=").removesuffix("-")) >= 2_000_000
+    assert list(cache.glob("blobs/*.part")) == []
+
+
+def test_a_server_without_ranges_is_read_from_the_start(remote, cache):
+    data = heavy(3)
+    remote.no_ranges = True
+    remote.cut_after = [1_000_000]
+    assert pull(remote, cache, remote.add_file("/m.onnx", data)).read_bytes() == data
+
+
+def test_bytes_that_are_not_those_that_were_told_are_refused(remote, cache):
+    remote.add_hub("acme/m", {"model.onnx": heavy(1)}, lfs={"model.onnx"})
+    remote.broken.add(f"/acme/m/resolve/{COMMIT}/model.onnx")
+    done = pull(remote, cache, "hf://acme/m", check=False)
+    assert done.returncode == 1 and "DATA_LOSS" in done.stderr and "sha256:" in done.stderr
+    assert nothing_is_visible(cache)
+    remote.broken.clear()
+    pull(remote, cache, "hf://acme/m")
+    pinned = pull(remote, cache, remote.add_file("/m.onnx", small()) + "#sha256=" + "0" * 64, check=False)
+    assert pinned.returncode == 1 and "DATA_LOSS" in pinned.stderr
+
+
+def test_a_model_above_the_limit_is_refused_before_it_comes(remote, cache):
+    remote.add_hub("acme/m", {"model.onnx": heavy(3)}, lfs={"model.onnx"})
+    done = pull(remote, cache, "hf://acme/m", "--max-download-mb", "2", check=False)
+    assert done.returncode == 1 and "3 MiB, --max-download-mb is 2" in done.stderr
+    assert not any("/resolve/" in one.path for one in remote.requests)
+
+
+def test_a_full_disk_is_told_and_what_is_there_is_kept(remote, tmp_path):
+    """A file system of 2 MiB."""
+    small_disk = tmp_path / "disk"
+    small_disk.mkdir()
+    call = (f"mount -t tmpfs -o size=2m none {small_disk} && {BUILD / 'reprise'} pull hf://acme/m "
+            f"--model-cache {small_disk}; code=$?; stat -c %s {small_disk}/blobs/*.part; exit $code")
+    remote.add_hub("acme/m", {"model.onnx": heavy(4)}, lfs={"model.onnx"})
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", call], capture_output=True, text=True,
+                          env={"PATH": os.environ["PATH"], **remote.environment()}, timeout=60)
+    assert done.returncode == 1, done.stderr
+    assert "RESOURCE_EXHAUSTED" in done.stderr and "No space left on device" in done.stderr
+    assert int(done.stdout) > 1_000_000
+
+
+def test_processes_that_share_a_cache_fetch_once(remote, cache):
+    data = heavy(6)
+    remote.add_hub("acme/m", {"model.onnx": data}, lfs={"model.onnx"})
+    remote.pause_s = 0.01
+    command = [BUILD / "reprise", "pull", "hf://acme/m", "--model-cache", str(cache)]
+    both = [subprocess.Popen(command, env={"PATH": os.environ["PATH"], **remote.environment()},
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    paths = {process.communicate(timeout=60)[0].strip() for process in both}
+    assert len(paths) == 1 and (pathlib.Path(paths.pop()) / "model.onnx").read_bytes() == data
+    assert len([one for one in remote.requests if "/resolve/" in one.path]) == 1
+
+
+# --- Archives. ---
+
+
+def tar(entries, mode="w:gz"):
+    """`entries`: names and bytes, or TarInfo."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode=mode) as archive:
+        for name, data in entries:
+            info = name if isinstance(name, tarfile.TarInfo) else tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return packed.getvalue()
+
+
+def link(name, target, kind):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return info
+
+
+@pytest.mark.parametrize("mode, name", [("w", "m.tar"), ("w:gz", "m.tar.gz"), ("w:gz", "m.tgz"),
+                                        ("w:bz2", "m.tar.bz2"), ("w:xz", "m.tar.xz")])
+def test_archives_are_unpacked(remote, cache, mode, name):
+    data = tar([("minilm/model.onnx", small()), ("minilm/config.json", b"{}")], mode)
+    assert files_in(pull(remote, cache, remote.add_file(f"/{name}", data))) == ["config.json", "model.onnx"]
+
+
+def test_a_zip_of_a_bucket_is_unpacked(remote, cache):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("1/model.onnx", small())
+        archive.writestr("config.pbtxt", "")
+    remote.add_bucket("acme", {"m.zip": packed.getvalue()})
+    assert files_in(pull(remote, cache, "s3://acme/m.zip")) == ["1/model.onnx", "config.pbtxt"]
+
+
+HOSTILE = {
+    "absolute": [("/tmp/out.txt", b"x")],
+    "dots": [("a/../../out.txt", b"x")],
+    "symbolic link": [(link("out", "/tmp", tarfile.SYMTYPE), b""), ("out/x.txt", b"x")],
+    "hard link": [("a", b"x"), (link("out", "../../a", tarfile.LNKTYPE), b"")],
+    "device": [(link("null", "", tarfile.CHRTYPE), b"")],
+    "pipe": [(link("pipe", "", tarfile.FIFOTYPE), b"")],
+    "twice": [("a", b"x"), ("a", b"y")],
+    "control": [("a\nb", b"x")],
+}
+
+
+@pytest.mark.parametrize("entries", HOSTILE.values(), ids=HOSTILE)
+def test_archives_do_not_leave_their_folder(remote, cache, entries):
+    data = tar([("model.onnx", small()), *entries])
+    done = pull(remote, cache, remote.add_file("/m.tar.gz", data), check=False)
+    assert done.returncode == 1 and "INVALID_ARGUMENT" in done.stderr and "the archive's entry" in done.stderr
+    assert nothing_is_visible(cache) and not list(cache.rglob("*.txt"))
+
+
+def test_an_archive_that_unpacks_to_more_than_the_limit_is_refused(remote, cache):
+    bomb = tar([("model.onnx", b"\0" * (64 << 20))])
+    assert len(bomb) < 1 << 20
+    done = pull(remote, cache, remote.add_file("/m.tar.gz", bomb), "--max-download-mb", "8", check=False)
+    assert done.returncode == 1 and "unpacks to more than 8 MiB (--max-download-mb)" in done.stderr
+    assert nothing_is_visible(cache)
+    assert sum(path.stat().st_size for path in cache.rglob("*") if path.is_file()) < 1 << 20
+
+
+# --- Names. ---
+
+
+@pytest.mark.parametrize("url, words", [
+    ("hf://acme", "does not name ORG/REPO"), ("hf://acme/m/x", "does not name ORG/REPO"),
+    ("hf://acme/m:../x", "no path of a file"), ("hf://acme/m:", "no path of a file"),
+    ("s3:///x", "does not name a bucket"), ("s3://b/../x", "no plain key"),
+    ("ftp://host/m.onnx", "another scheme"), ("http://example.com/m.onnx", "is not encrypted"),
+    ("https://host", "no host and path"), ("https://h/m.onnx#sha256=12", "64 digits")])
+def test_names_that_are_none_say_which_there_are(remote, cache, url, words):
+    done = pull(remote, cache, url, check=False)
+    assert done.returncode == 1 and words in done.stderr and "s3://BUCKET/KEY" in done.stderr
+    from testing.daemon import run_reprised
+    started = run_reprised("--model", f"m={url}")
+    assert started.returncode == 2 and words in started.stderr
+
+
+def test_secrets_of_an_address_are_not_shown(remote, cache):
+    url = remote.url.replace("://", "://user:pass@") + "/none.onnx?signature=abc"
+    done = pull(remote, cache, url, check=False)
+    assert done.returncode == 1 and "404" in done.stderr
+    assert "pass" not in done.stderr and "abc" not in done.stderr
+
+
+# --- The daemon. ---
+
+
+class Fetching(Daemon):
+    """A daemon over one model from elsewhere."""
+
+    def __init__(self, remote, cache, url, *flags, name="m"):
+        super().__init__("unused", "--model", f"{name}={url}", "--model-cache", str(cache), *flags)
+        at = self._command.index("--model-repository")
+        del self._command[at:at + 2]
+        self._environment = {**os.environ, "HOME": str(cache), **remote.environment()}
+
+    def start(self):
+        self.process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=self._log,
+                                        stderr=self._log, env=self._environment)
+
+
+def asked(daemon, model="m"):
+    body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 2], "data": [1.5, -2.0]}]}
+    request = urllib.request.Request(f"{daemon.http_url}/v2/models/{model}/infer",
+                                     json.dumps(body).encode())
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        return json.load(reply)["outputs"][0]["data"]
+
+
+def test_a_daemon_serves_a_model_from_elsewhere_also_once_that_is_away(remote, cache):
+    remote.add_hub("acme/m", {"model.onnx": small()}, lfs={"model.onnx"})
+    with Fetching(remote, cache, "hf://acme/m") as daemon:
+        assert asked(daemon) == [4, -3]
+        assert f"hf://acme/m is here, version {COMMIT}" in daemon.log()
+    remote.down = True
+    with Fetching(remote, cache, "hf://acme/m") as daemon:
+        assert asked(daemon) == [4, -3]
+        assert "does not answer, version" in daemon.log() and "warning" in daemon.log()
+
+
+def test_ports_are_open_while_a_model_comes(remote, cache):
+    data = heavy(4)
+    remote.add_hub("acme/m", {"model.onnx": data}, lfs={"model.onnx"})
+    remote.pause_s = 0.05
+    daemon = Fetching(remote, cache, "hf://acme/m")
+    daemon.start()
+    try:
+        wait_until(lambda: daemon.http_status("/v2/health/live") == 200)
+        ready = daemon.readiness()
+        assert ready["ready"] is False and ready["models"][0]["state"] == "LOADING"
+        # The end does not wait for the rest of it.
+        begin = time.monotonic()
+        daemon.process.send_signal(signal.SIGTERM)
+        assert daemon.process.wait(20) == 0 and time.monotonic() - begin < 10
+    finally:
+        daemon.kill()
+    assert nothing_is_visible(cache)
+
+
+def test_a_model_that_is_not_there_is_refused_with_the_reason(remote, cache):
+    with Fetching(remote, cache, "hf://acme/none") as daemon:
+        (model,) = daemon.readiness()["models"]
+        assert model["state"] == "UNAVAILABLE" and "hf://acme/none" in model["reason"]
+        assert "404" in model["reason"]
+
+
+def test_loading_again_brings_what_has_changed(remote, cache):
+    remote.add_hub("acme/m", {"model.onnx": small()})
+    with Fetching(remote, cache, "hf://acme/m", "--model-control-mode", "explicit", "--load-model",
+                  "m") as daemon:
+        assert asked(daemon) == [4, -3]
+        negated = helper.make_model(helper.make_graph(
+            [helper.make_node("Neg", ["x"], ["y"])], "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", "k"])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", "k"])]),
+            opset_imports=[helper.make_opsetid("", 17)])
+        remote.add_hub("acme/m", {"model.onnx": negated.SerializeToString()}, commit="b" * 40)
+        daemon.reprise("load", "m")
+        assert asked(daemon) == [-1.5, 2.0]
+        # A request names models that the flags have; a place elsewhere is none.
+        assert daemon.reprise("load", "hf://acme/m", check=False).returncode == 1
+
+
+def test_run_serves_a_model_and_says_how_to_ask_it(remote, cache):
+    remote.add_hub("acme/doubler", {"model.onnx": small()})
+    http, grpc, metrics = free_ports(3)
+    process = subprocess.Popen(
+        [BUILD / "reprise", "run", "hf://acme/doubler", "--model-cache", str(cache), "--http-port",
+         str(http), "--grpc-port", str(grpc), "--", "--metrics-port", str(metrics),
+         "--drain-grace-secs", "0"],
+        env={"PATH": os.environ["PATH"], **remote.environment()}, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True)
+    try:
+        line = process.stdout.readline()
+        assert line.startswith(f"doubler is served at http://localhost:{http}")
+        assert process.stdout.readline().strip() == "reprise infer doubler"
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_sentence_transformer_comes_with_all_that_makes_its_vectors(remote, cache, tmp_path):
+    folder = Folder(tmp_path / "st").sentence_transformer(dense=20)
+    remote.add_hub("acme/st", {str(path.relative_to(folder.path)): path.read_bytes()
+                               for path in folder.path.rglob("*") if path.is_file()})
+    with Fetching(remote, cache, "hf://acme/st", name="st") as daemon:
+        request = urllib.request.Request(
+            f"{daemon.http_url}/v1/embeddings", json.dumps({"model": "st", "input": "a text"}).encode(),
+            {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            vector = json.load(reply)["data"][0]["embedding"]
+    np.testing.assert_allclose(vector, folder.embed("a text"), rtol=0, atol=2e-5)

@@ -1,0 +1,11 @@
+// The commands that get and serve a model: see client/cli/command.h for their contract.
+#pragma once
+
+#include "client/cli/command.h"
+
+namespace reprise::cli {
+
+void AddPull(CLI::App& app, Action& action);
+void AddRun(CLI::App& app, Action& action);
+
+}  // namespace reprise::cli

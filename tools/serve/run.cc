@@ -1,0 +1,163 @@
+// reprise run: serves one model with a daemon of its own, and says how to ask it.
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/http_json.h"
+#include "runtime/base/status_macros.h"
+#include "server/fetch/model_url.h"
+#include "server/hub/text_package.h"
+#include "tools/serve/commands.h"
+#include "tools/serve/fetching.h"
+
+namespace reprise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kReadyLook(100);
+
+struct RunFlags {
+  FetchingFlags fetching;
+  std::string name;
+  int http_port = 8000;
+  int grpc_port = 8001;
+  std::vector<std::string> daemon_flags;
+};
+
+std::atomic<pid_t> child_pid{0};
+
+void PassOn(int number) {
+  if (const pid_t child = child_pid; child > 0) kill(child, number);
+}
+
+// The daemon beside this program, else the one on $PATH.
+std::string DaemonPath() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  const fs::path beside = self.parent_path() / "reprised";
+  return !error && fs::exists(beside, error) ? beside.string() : "reprised";
+}
+
+std::string NameFor(const RunFlags& flags) {
+  if (!flags.name.empty()) return flags.name;
+  if (ModelUrl::IsUrl(flags.fetching.model)) {
+    if (const auto url = ModelUrl::Parse(flags.fetching.model); url.ok()) return url->DefaultName();
+  }
+  std::error_code error;
+  const fs::path path = fs::weakly_canonical(flags.fetching.model, error);
+  return path.extension() == ".onnx" && path.stem() == "model" ? path.parent_path().filename()
+                                                               : path.stem();
+}
+
+// A line of shell that asks what the folder says that the model is for.
+std::string CallFor(const std::string& name, const std::string& path, int http_port) {
+  std::error_code error;
+  const fs::path file =
+      fs::is_directory(path, error) ? fs::path(path) / "model.onnx" : fs::path(path);
+  const absl::StatusOr<TextPackage> texts = ReadTextPackage(file);
+  const auto asks = [&](const char* where, const std::string& body) {
+    return absl::StrCat("curl localhost:", http_port, "/v1/", where,
+                        " -H 'Content-Type: application/json' -d '", body, "'");
+  };
+  if (!texts.ok() || !texts->tokenizer.has_value()) return absl::StrCat("reprise infer ", name);
+  if (texts->cross_encoder) {
+    return asks("rerank", absl::StrCat(R"({"model": ")", name,
+                                       R"(", "query": "a question", "documents": ["a text"]})"));
+  }
+  return asks("embeddings", absl::StrCat(R"({"model": ")", name, R"(", "input": "a text"})"));
+}
+
+absl::StatusOr<pid_t> StartDaemon(const RunFlags& flags, const std::string& model) {
+  std::vector<std::string> words = {DaemonPath(),
+                                    "--model",
+                                    model,
+                                    "--http-port",
+                                    absl::StrCat(flags.http_port),
+                                    "--grpc-port",
+                                    absl::StrCat(flags.grpc_port)};
+  words.insert(words.end(), flags.daemon_flags.begin(), flags.daemon_flags.end());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const pid_t child = fork();
+  if (child < 0) return absl::ResourceExhaustedError("the system has no process for reprised");
+  if (child == 0) {
+    execvp(arguments[0], arguments.data());
+    std::fprintf(stderr, "reprise run: %s cannot be started\n", arguments[0]);
+    _exit(127);
+  }
+  return child;
+}
+
+// Waits until the daemon answers that it is ready, or has ended. True: it is ready.
+bool WaitUntilReady(const RunFlags& flags, pid_t child) {
+  const HttpTarget target = {.address = absl::StrCat("localhost:", flags.http_port)};
+  while (true) {
+    siginfo_t ended = {};
+    if (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        ended.si_pid == child) {
+      return false;
+    }
+    if (GetJson(target, "/v2/health/ready").ok()) return true;
+    std::this_thread::sleep_for(kReadyLook);
+  }
+}
+
+absl::Status RunModel(const RunFlags& flags) {
+  std::string path = flags.fetching.model;
+  if (ModelUrl::IsUrl(path)) {
+    ASSIGN_OR_RETURN(const FetchedModel model, flags.fetching.Fetch());
+    path = model.path;
+  }
+  const std::string name = NameFor(flags);
+  ASSIGN_OR_RETURN(const pid_t child, StartDaemon(flags, absl::StrCat(name, "=", path)));
+  child_pid = child;
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) signal(number, PassOn);
+  if (WaitUntilReady(flags, child)) {
+    std::printf("%s is served at http://localhost:%d (gRPC localhost:%d). Ask it:\n  %s\n",
+                name.c_str(), flags.http_port, flags.grpc_port,
+                CallFor(name, path, flags.http_port).c_str());
+    std::fflush(stdout);
+  }
+  int state = 0;
+  while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(state) && WEXITSTATUS(state) == 0) return absl::OkStatus();
+  return absl::UnknownError(absl::StrCat("reprised ended with ",
+                                         WIFEXITED(state) ? "exit code " : "signal ",
+                                         WIFEXITED(state) ? WEXITSTATUS(state) : WTERMSIG(state)));
+}
+
+}  // namespace
+
+void AddRun(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* command =
+      app.add_subcommand("run", "Serve one model with a daemon of its own, and say how to ask it");
+  flags->fetching.Add(*command, "A name as of pull, or a folder or file of this machine");
+  command->add_option("flags", flags->daemon_flags, "Flags of reprised, after --")
+      ->type_name("FLAG");
+  command->add_option("--name", flags->name, "Name of the model; made from its place if not given")
+      ->type_name("NAME");
+  command->add_option("--http-port", flags->http_port, "The daemon's HTTP port")
+      ->check(CLI::Range(1, 65535))
+      ->capture_default_str()
+      ->type_name("PORT");
+  command->add_option("--grpc-port", flags->grpc_port, "The daemon's gRPC port")
+      ->check(CLI::Range(1, 65535))
+      ->capture_default_str()
+      ->type_name("PORT");
+  command->callback([flags, &action] { action = [flags] { return RunModel(*flags); }; });
+}
+
+}  // namespace reprise::cli
