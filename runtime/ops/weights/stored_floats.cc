@@ -20,18 +20,18 @@ absl::StatusOr<const BlockFormat*> FormatOf(const std::string& name) {
 }
 
 // The blocks of a row of input 0.
-absl::StatusOr<int64_t> BlocksOfRow(const InferContext& context, const BlockFormat& format) {
+absl::StatusOr<Size> BlocksOfRow(const InferContext& context, const BlockFormat& format) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kUInt8)));
   if (context.rank(0) == 0) return absl::InvalidArgumentError("input 0 is a scalar");
-  const int64_t bytes = context.shape(0).back();
+  const Size bytes = context.shape(0).back();
   if (bytes % format.bytes == 0) return bytes / format.bytes;
   return absl::InvalidArgumentError(absl::StrCat("rows of ", bytes,
                                                  " bytes are no whole blocks of ", format.bytes,
                                                  " bytes of ", format.name));
 }
 
-void SetLastDim(InferContext& context, DType dtype, int64_t size) {
-  Shape shape = context.shape(0);
+void SetLastDim(InferContext& context, DType dtype, Size size) {
+  SizeList shape = context.shape(0);
   shape.back() = size;
   context.SetOutput(0, dtype, std::move(shape));
 }
@@ -69,7 +69,7 @@ void KeepNumbers(const BlockFormat& format, const BlockParts& parts, uint8_t* to
 absl::Status StoredFloatsRule(InferContext& context) {
   ASSIGN_OR_RETURN(const BlockFormat* format,
                    FormatOf(StoredFloatsOp::From(context.attributes()).format));
-  ASSIGN_OR_RETURN(const int64_t blocks, BlocksOfRow(context, *format));
+  ASSIGN_OR_RETURN(const Size blocks, BlocksOfRow(context, *format));
   SetLastDim(context, DType::kFloat32, blocks * format->numbers);
   return absl::OkStatus();
 }
@@ -96,7 +96,7 @@ absl::Status StoredFloatsKernel(const KernelContext& context) {
 absl::Status StoredPartRule(InferContext& context) {
   const StoredPartOp op = StoredPartOp::From(context.attributes());
   ASSIGN_OR_RETURN(const BlockFormat* format, FormatOf(op.format));
-  ASSIGN_OR_RETURN(const int64_t blocks, BlocksOfRow(context, *format));
+  ASSIGN_OR_RETURN(const Size blocks, BlocksOfRow(context, *format));
   if (op.part == StoredPartOp::kNumbers) {
     SetLastDim(context, DType::kUInt8, blocks * format->numbers * format->kept_bits / 8);
   } else if (op.part == StoredPartOp::kScales ||
