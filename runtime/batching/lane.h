@@ -32,7 +32,7 @@ class Shares {
     share.weight = weight;
     return share;
   }
-  // An item of it waits.
+  // Counts an item of `share` that begins to wait.
   void Enter(Share& share) {
     if (share.waiting++ == 0) share.had = std::max(share.had, served_);
   }

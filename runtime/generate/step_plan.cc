@@ -57,7 +57,7 @@ class Planner {
   }
 
  private:
-  // The key that has had the least comes first.
+  // Returns the lanes, the key that has had the least first.
   std::vector<Lane> LanesOf(const std::vector<Sequence*>& running) const {
     std::vector<Lane> lanes;
     for (Sequence* sequence : running) {
@@ -80,7 +80,7 @@ class Planner {
     return lanes;
   }
 
-  // The prompt that has waited longest gets at least half.
+  // Plans a lane: the prompt that has waited longest gets at least half.
   void AddLane(const Lane& lane, int64_t part) {
     const int64_t first = lane.prompts.size() > 1 ? std::max<int64_t>(1, part / 2) : part;
     for (size_t i = 0; i < lane.prompts.size() && part > 0; ++i) {
@@ -88,7 +88,7 @@ class Planner {
     }
   }
 
-  // Up to `most` tokens more of a prompt; returns how many.
+  // Adds up to `most` tokens more of a prompt; returns how many.
   int64_t Add(Sequence& sequence, int64_t most) {
     const auto planned =
         std::find_if(step_.items.begin(), step_.items.end(),
