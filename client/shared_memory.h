@@ -37,7 +37,7 @@ class SharedMemory {
   const std::string& key() const { return key_; }
   absl::Span<std::byte> bytes() const { return bytes_; }
 
-  // `count` elements that begin `offset` bytes behind the start, which is aligned to a page.
+  // `count` elements that begin `offset` bytes after the start, which is aligned to a page.
   // INVALID_ARGUMENT for a range that does not lie in the memory or is not aligned to T.
   template <typename T>
   absl::StatusOr<absl::Span<T>> As(size_t offset, size_t count) const {

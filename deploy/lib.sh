@@ -82,9 +82,12 @@ build_jobs() {
   [ "$fit" -lt "$cores" ] && echo "$fit" || echo "$cores"
 }
 
-# build PRESET [CMAKE ARGUMENT... [-- TARGET...]]: configure and build below build/PRESET.
+# build PRESET [CMAKE ARGUMENT... [-- TARGET...]]: configure and build below build/PRESET. With `show_progress`
+# set there is one line that counts up, instead of a line for each step.
 build() {
-  local preset=$1 arguments=()
+  local preset=$1 arguments=() shown=()
+  [ -n "${show_progress:-}" ] && shown=("$REPRISE_SYSTEM_PYTHON" "$REPRISE_ROOT/deploy/build_progress.py" \
+    "$REPRISE_ROOT/tests/bench/build/figures.tsv")
   shift
   while [ $# -gt 0 ] && [ "$1" != -- ]; do
     arguments+=("$1")
@@ -97,7 +100,7 @@ build() {
     cmake --preset "$preset" "${arguments[@]}" >"$REPRISE_CACHE/configure.log" 2>&1 ||
       { cat "$REPRISE_CACHE/configure.log" >&2; exit 1; }
     # By preset: its environment makes the compiler cache serve every checkout alike.
-    cmake --build --preset "$preset" --parallel "$(build_jobs)" ${1:+--target "$@"} </dev/null
+    "${shown[@]}" cmake --build --preset "$preset" --parallel "$(build_jobs)" ${1:+--target "$@"} </dev/null
   ) || die "the build of preset '$preset' failed"
 }
 

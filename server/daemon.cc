@@ -114,7 +114,7 @@ int64_t AllArenaBytes(const Options& options) {
   return AvailableMemoryBytes() / 4 * 3;
 }
 
-// The most that requests may take together where their data decide how much.
+// Returns the most that requests may take together where their data decide how much.
 int64_t DataBytes(const Options& options) {
   return options.data_memory_mb > 0 ? options.data_memory_mb << 20 : AvailableMemoryBytes() / 8;
 }

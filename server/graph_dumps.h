@@ -2,7 +2,7 @@
 //
 // A file is called after the recipe's key, and after the number of its capture where a recipe is
 // captured again: nothing is ever overwritten. Its first graph is that before it got its sizes, its
-// second the one behind the passes; `reprise diff` reads such files.
+// second the one after the passes; `reprise diff` reads such files.
 //
 // Threads: all methods from any thread.
 #pragma once

@@ -69,7 +69,7 @@ class Log {
   }
   // Waits until all lines are written, at most this long: before the process ends at once.
   void Flush(std::chrono::nanoseconds at_most);
-  // Lines that were dropped since the last call, because the collector reads too slowly.
+  // Returns how many lines were dropped since the last call: its collector reads too slowly.
   int64_t TakeDropped();
 
  private:

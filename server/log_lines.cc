@@ -38,7 +38,7 @@ struct LogLines::State {
     if (way == Way::kReopened) close(descriptor);
   }
 
-  // `descriptor`: replaced by one of our own where there is one.
+  // Finds the way of a descriptor, and replaces it by one of our own where there is one.
   static Way WayOf(int& descriptor) {
     struct stat file = {};
     if (fstat(descriptor, &file) != 0) return Way::kBlocking;

@@ -30,16 +30,16 @@ class LogLines {
   LogLines(const LogLines&) = delete;
   LogLines& operator=(const LogLines&) = delete;
 
-  // `line`: with its end.
+  // Adds a line, with its end.
   void Add(absl::string_view line) noexcept;
-  // A line that could not be made.
+  // Counts a line that could not be made.
   void CountDropped() noexcept;
   // Waits until all lines are written, at most this long. False: some are kept still.
   bool Flush(std::chrono::nanoseconds at_most);
 
-  // Lines that were dropped since the last call, for the metric.
+  // Returns how many lines were dropped since the last call, for the metric.
   int64_t TakeDropped();
-  // The same for a line of the log that tells of them; 0 as long as there is no room for it.
+  // Does the same for a line of the log that tells of them; 0 as long as there is no room for it.
   int64_t TakeUntold();
 
  private:

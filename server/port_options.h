@@ -21,7 +21,7 @@ struct ConnectionShares {
   int spare = 0;     // above them, for probes
   int scrapers = 0;  // the port of the metrics
 };
-// `ports`: those of requests.
+// Shares descriptors; `ports`: the ports of requests.
 ConnectionShares ShareConnections(int64_t descriptors, int ports);
 
 // The account of requests and answers of all ports, and of one connection.
@@ -39,7 +39,7 @@ absl::StatusOr<HttpServerOptions> HttpPortOptions(const Options& options, int co
                                                   const Repository& repository,
                                                   const LogFunction& log);
 
-// The port of the metrics alone.
+// Returns the options of the port of the metrics.
 absl::StatusOr<HttpServerOptions> MetricsPortOptions(const Options& options,
                                                      const LogFunction& log);
 

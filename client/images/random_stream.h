@@ -1,5 +1,5 @@
 // RandomStream: the random numbers of one sample, the same on every machine and for any number of
-// threads: they hang on the loader's seed, the epoch and the sample's position alone.
+// threads: they depend on the loader's seed, the epoch and the sample's position alone.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 //   Resize(256), CenterCrop(224), ToTensor, Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
 //   RandomResizedCrop(224, scale=[0.08, 1]), RandomHorizontalFlip(0.5), ColorJitter(brightness=0.4)
 //
-// Transforms follow each other behind commas, semicolons or line ends; '#' begins a comment. Their
+// Transforms are separated by commas, semicolons or line ends; '#' begins a comment. Their
 // names, parameters and defaults are torchvision's, and so is what they do to an image of Pillow's;
 // kTransformRows has all of them. ToTensor and Normalize are last.
 #pragma once

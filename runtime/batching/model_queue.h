@@ -131,8 +131,8 @@ class ModelQueue {
   bool idle() const { return empty() && held_.empty(); }
   bool may_run() const { return options_.max_running == 0 || running < options_.max_running; }
   int64_t depth() const { return ready_ + static_cast<int64_t>(held_.size()); }
-  // How much the share has had that is next here, and when it had its turn here. The queue must not
-  // be empty.
+  // Returns how much the share has had that is next here, and when it had its turn here. The queue
+  // must not be empty.
   std::pair<double, int64_t> Next() const {
     const LaneType& front = FrontLane();
     return {front.share->had, front.turn};
@@ -150,11 +150,11 @@ class ModelQueue {
 
  private:
   const LaneType& FrontLane() const;
-  // The lane for an item, made where there is none.
+  // Returns the lane for an item, made where there is none.
   LaneType& LaneOf(const WorkShape& shape);
   // Items that have waited for long go before others of their lane.
   void Age(LaneType& lane, int64_t now_ns);
-  // Whether `added` of something fit, of which `waiting` are there, `own` in `lane`.
+  // Checks that `added` of something fit, of which `waiting` are there, `own` in `lane`.
   absl::Status CheckLimit(const char* unit, const LaneType& lane, int64_t waiting, int64_t own,
                           int64_t added, int64_t limit) const;
   // The part of all that waits that is for `lane`, by weights.
@@ -170,7 +170,7 @@ class ModelQueue {
   bool WorthWaiting(const Batch& batch) const;
   // Moves the item to `to`. Needs no memory, like all that moves items.
   void Unlink(const ItemPointer& item, std::list<ItemPointer>& to);
-  // Into its lane, behind those of its rank that came before it.
+  // Moves it into its lane, after the items of its rank that came before it.
   void Link(std::list<ItemPointer>& from, typename std::list<ItemPointer>::iterator position);
   void RemoveExpired(std::list<ItemPointer>& items, int64_t now_ns, Dropped& dropped);
   void ReportDepth() const;

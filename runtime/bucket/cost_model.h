@@ -40,7 +40,7 @@ class ReplayCost {
   struct Point {
     int64_t row_size = 0;
     double row_ns = 0;
-    double replays = 0;  // weight behind it
+    double replays = 0;  // weight after it
   };
   // The curve g at the sizes measured, ascending.
   std::vector<Point> Curve() const;

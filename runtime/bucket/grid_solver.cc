@@ -188,7 +188,7 @@ class GridSolver {
     }
   }
 
-  // Combinations of the axes behind `at`, whose sets are not chosen yet and can shrink to one.
+  // Combinations of the axes after `at`, whose sets are not chosen yet and can shrink to one.
   static double OpenBuckets(const std::vector<size_t>& open, size_t at, const Sets& sets) {
     double count = 1;
     for (size_t i = at + 1; i < open.size(); ++i) {

@@ -158,7 +158,7 @@ std::set<std::string> Engine::RecipesOf(const Model& model) const {
 }
 
 std::shared_ptr<const Model> Engine::LoadedBefore(const std::string& name) {
-  // The last user of a model may be this function: it then lets go behind the lock, which the end
+  // The last user of a model may be this function: it then lets go after the lock, which the end
   // of a model takes.
   std::vector<std::shared_ptr<const Model>> held;
   MutexLock lock(models_mutex_);
@@ -488,7 +488,7 @@ RecipeGraphs Engine::GraphsOf(const Recipe& recipe) const {
       if (known->id().name == recipe.note.model) break;
     }
   }
-  // That of a section behind a cut, or of a model that is gone, is in the key, without names.
+  // That of a section after a cut, or of a model that is gone, is in the key, without names.
   absl::StatusOr<Graph> symbolic =
       model == nullptr ? Parse(*recipe.key.graph.text) : SymbolicGraph(*model, packed);
   RecipeGraphs graphs = {.symbolic = symbolic.ok() ? Print(*symbolic) : *recipe.key.graph.text};
@@ -520,7 +520,7 @@ absl::StatusOr<std::unique_ptr<Session>> Engine::Bind(std::shared_ptr<const Mode
   const std::string name = model->id().name;
   const auto bind = [&]() -> absl::StatusOr<std::unique_ptr<Session>> {
     ASSIGN_OR_RETURN(const CaptureTarget target, Session::TargetOf(*model, sizes, options));
-    // Captures run on a stream of their own: how much the session's has to hold shows behind it.
+    // Captures run on a stream of their own: how much the session's has to hold shows after it.
     ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream,
                      Stream::Create({.cores = options_.cores, .huge_pages = false}));
     ASSIGN_OR_RETURN(CaptureResult captured,

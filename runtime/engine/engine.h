@@ -144,7 +144,7 @@ class Engine {
   std::vector<CachedRecipe> ListRecipes() const;
 
   // The graphs of a recipe, which keeps none: made again from its model. Where that is not loaded
-  // any more, and behind a cut, they are made from its key, which has no names. For people.
+  // any more, and after a cut, they are made from its key, which has no names. For people.
   RecipeGraphs GraphsOf(const Recipe& recipe) const;
 
   // Writes down how much the recipes of all models are used: see UsageKeeper.

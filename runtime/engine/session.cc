@@ -141,7 +141,7 @@ Session::Session(std::shared_ptr<const Model> model, std::shared_ptr<const Recip
       stream_(std::move(stream)),
       clock_(clock),
       release_outputs_(release_outputs),
-      // Kernels of bytes load whole vectors, behind the last byte too.
+      // Kernels of bytes load whole vectors, after the last byte too.
       own_inputs_(recipe_->input_bytes + kAlignment) {
   std::memset(own_inputs_.data(), 0, own_inputs_.size());
   frame_ = stream_->MakeFrame(*recipe_, parameters_->addresses(), nullptr);
@@ -154,7 +154,7 @@ Session::Session(std::shared_ptr<const Model> model, std::shared_ptr<const Recip
     const TensorSlot& slot = recipe_->inputs[i];
     std::byte* const place = own_inputs_.data() + slot.offset;
     stream_->PlaceInput(i, place);
-    // Inputs behind the model's own say which positions are live: nothing is padded here.
+    // Inputs after the model's own say which positions are live: nothing is padded here.
     if (i >= model_->signature().recipe_inputs.size()) {
       std::memset(place, 1, slot.bytes);
       continue;

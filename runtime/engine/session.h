@@ -96,7 +96,7 @@ class Session {
   // --- For Engine::Bind. ---
   // The recipe of `model` at `sizes`. INVALID_ARGUMENT naming an axis that has no size, a size that
   // has no axis, or an input that decides shapes and has no value; FAILED_PRECONDITION for a model
-  // that is cut, since what lies behind a cut has no fixed place.
+  // that is cut, since what lies after a cut has no fixed place.
   static absl::StatusOr<CaptureTarget> TargetOf(const Model& model, const AxisSizes& sizes,
                                                 const SessionOptions& options);
   static absl::StatusOr<std::unique_ptr<Session>> Create(std::shared_ptr<const Model> model,
@@ -119,7 +119,7 @@ class Session {
     if (place == nullptr) return {};
     return {place->data, place->bytes};
   }
-  // Bytes of the caller that are copied into a slot before each replay, or out of it behind.
+  // Bytes of the caller that are copied into a slot before each replay, or out of it after.
   struct Copy {
     size_t slot = 0;
     const std::byte* from = nullptr;

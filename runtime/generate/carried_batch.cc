@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-// Bytes behind keys and values that vectors of a kernel reach.
+// Bytes after keys and values that vectors of a kernel reach.
 constexpr size_t kVectorBytes = 64;
 
 }  // namespace
@@ -85,7 +85,7 @@ void CarriedBatch::Fill(const Recipe& recipe, std::byte* base) const {
     std::byte* const to = base + slot.offset;
     std::memset(to, 0, slot.bytes);
     if (slot.name == kSegmentsInput) {
-      // One bound behind each token: the scores of all of them are wanted.
+      // One bound after each token: the scores of all of them are wanted.
       auto* bounds = reinterpret_cast<int32_t*>(to);
       const auto last = static_cast<int32_t>(step_.size());
       for (size_t i = 0; i < slot.bytes / sizeof(int32_t); ++i) {

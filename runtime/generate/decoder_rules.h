@@ -22,13 +22,13 @@ struct DecoderRules {
   std::vector<int64_t> suppressed;
   std::vector<int64_t> suppressed_first;
 
-  // The id at `place`, where `left` tokens may follow those before it.
+  // Returns the id at `place`, where `left` tokens may follow those before it.
   std::optional<int64_t> ForcedAt(int64_t place, int64_t left) const {
     if (const auto found = forced.find(place); found != forced.end()) return found->second;
     if (left == 1) return forced_last;
     return std::nullopt;
   }
-  // The first place that is not forced of a sequence that begins with `given` ids.
+  // Returns the first place that is not forced of a sequence that begins with `given` ids.
   int64_t FirstFree(int64_t given) const {
     return forced.empty() ? given : std::max(given, forced.rbegin()->first + 1);
   }

@@ -127,9 +127,9 @@ class Generator {
   Generator(Engine& engine, std::shared_ptr<const Model> model, GeneratorOptions options);
   absl::Status Init();
 
-  // UNIMPLEMENTED naming an id that is forced and not the model's.
+  // Returns UNIMPLEMENTED naming an id that is forced and not the model's.
   absl::Status SettleRules();
-  // Its lists of ids are settled. INVALID_ARGUMENT where the request can never be served.
+  // Settles its lists of ids. INVALID_ARGUMENT where the request can never be served.
   absl::Status SettleRequest(SequenceRequest& request) const;
   absl::Status CheckDraws(const SequenceRequest& request) const;
   absl::Status CheckBeamPages(const SequenceRequest& request) const;
@@ -141,24 +141,24 @@ class Generator {
   void TakeRequests();
   void Admit();
   bool Begin(Sequence& sequence);
-  // Requests that have waited for long go before others of their key.
+  // Lets requests that have waited for long go before others of their key.
   void Age(int64_t now_ns);
-  // Its client has not taken its events.
+  // Returns whether its client has not taken its events.
   bool IsStalled(const Sequence& sequence) const;
-  // Those that stall give their places, and those whose clients read again wait for one.
+  // Takes the places of sequences that stall, and queues those whose clients read again.
   void MoveStalled();
-  // It waits, before others that came at the same time.
+  // Queues it again, before others that came at the same time.
   void PutBack(SequencePtr sequence);
   // Counts the places of keys; one that comes back saves up nothing.
   void CountShares();
-  // Whether `a` gets a place before `b`: of the key that has less, or sooner among those of a key.
+  // Returns whether `a` gets a place before `b`: its key has less, or it is sooner within a key.
   static bool IsNext(const Sequence& a, const Sequence& b);
   // Makes a place for one more of a key that has less than another: the last one of that waits
   // again. False: nobody has more than it would have then.
   bool MakeWay(const KeyShare& wanting);
   // Drops the pages of one that has none to compute: it stalls, or waits. False: nobody holds any.
   bool Reclaim(const Sequence& wanting);
-  // A page, if need be of those; kNoPage where all are held by sequences that run.
+  // Returns a page, if need be of those; kNoPage where all are held by sequences that run.
   PageId TakePage(const Sequence& wanting);
   // The pages of what the encoder makes of the prompt are there, and held; false where the sequence
   // has ended, or waits for them.
@@ -178,7 +178,7 @@ class Generator {
   PlannedStep Plan();
   // Pages for the first `count` missing tokens; sets the youngest back where there are none.
   bool MakeRoom(Sequence& sequence, int64_t count);
-  // The last one of the key that has the most.
+  // Returns the last one of the key that has the most.
   Sequence* Youngest() const;
   void SetBack(Sequence& sequence);
   // One that was set back joins those that wait, or ends where that was too often.

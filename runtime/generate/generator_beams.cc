@@ -109,7 +109,7 @@ Generator::SequencePtr Generator::CopyOfBeam(const Sequence& parent) {
 
 void Generator::AddBeam(SequencePtr beam, bool runs) {
   if (!runs) return PutBack(std::move(beam));
-  // Behind those of its request, which came before it.
+  // After those of its request, which came before it.
   const auto place = std::find_if(running_.rbegin(), running_.rend(), [&](const SequencePtr& one) {
     return one->request == beam->request;
   });

@@ -88,7 +88,7 @@ struct Sequence {
   }
 };
 
-// Served sooner: a lower rank, then whoever came first.
+// Returns whether `a` is served sooner: by its lower rank, then by its arrival.
 inline bool IsSooner(const Sequence& a, const Sequence& b) {
   if (a.request == nullptr || b.request == nullptr) return false;  // It has ended in this step.
   if (a.request->rank != b.request->rank) return a.request->rank < b.request->rank;

@@ -18,7 +18,7 @@ absl::Span<const int64_t> IdsOf(const Sequence& sequence, int64_t page, int64_t 
 }  // namespace
 
 void FindPrefix(Sequence& sequence, PagePool& pool) {
-  // A page hangs on the encoder's result, too, and not on ids alone.
+  // A page depends on the encoder's result, too, and not on ids alone.
   if (sequence.request->cross.has_value()) return;
   const int64_t positions = pool.options().positions;
   const int64_t most = (static_cast<int64_t>(sequence.tokens.size()) - 1) / positions;

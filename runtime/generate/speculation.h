@@ -28,7 +28,7 @@ std::vector<int64_t> FindContinuation(absl::Span<const int64_t> tokens, int64_t 
 
 class Speculation {
  public:
-  // How many tokens behind its missing one the pages of `sequence` may hold; may take a page.
+  // How many tokens after its missing one the pages of `sequence` may hold; may take a page.
   using Room = std::function<int64_t(Sequence& sequence, int64_t wanted)>;
 
   // `context`: positions of a sequence.

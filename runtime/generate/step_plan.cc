@@ -126,7 +126,7 @@ class Planner {
     }
   }
 
-  // Up to `most` tokens more of a prompt; returns how many.
+  // Adds up to `most` tokens more of a prompt; returns how many.
   int64_t Add(Sequence& sequence, int64_t most) {
     const auto planned =
         std::find_if(step_.items.begin(), step_.items.end(),

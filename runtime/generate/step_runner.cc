@@ -38,7 +38,7 @@ void FillCrossLengths(const PlannedStep& step, int64_t* next) {
   }
 }
 
-// One bound behind each token whose scores are wanted; `count` of them, the last one repeated.
+// One bound after each token whose scores are wanted; `count` of them, the last one repeated.
 void FillBounds(const PlannedStep& step, int32_t* bounds, size_t count) {
   int32_t at = 0, *next = bounds + 1;
   for (const StepItem& item : step.items) {

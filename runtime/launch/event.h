@@ -3,7 +3,7 @@
 //   Event packed;
 //   first.Replay(*encoder);
 //   first.Record(packed);     // reached when the replay before it has ended
-//   second.Wait(packed);      // what `second` is given from here on begins behind that
+//   second.Wait(packed);      // what `second` is given from here on begins after that
 //   second.Replay(*decoder);
 //
 // An event that is recorded again stands for the later place; a Wait means the record that was

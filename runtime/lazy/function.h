@@ -6,7 +6,7 @@
 //   absl::StatusOr<std::vector<Tensor>> out = layer({x, bias});
 //
 // kEager  the body is called, and each op of it computed.
-// kLazy   the body is called, and what it accumulated computed behind it.
+// kLazy   the body is called, and what it accumulated computed after it.
 // kGraph  the body is called once for each set of dtypes and shapes of its operands, inside a
 //         capture; later calls replay that, and call nothing.
 //

@@ -142,7 +142,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
 
 // "at main.cc:42".
 std::string PlaceText(const std::source_location& at);
-// Bytes of a new tensor, aligned, with room behind them for kernels that load whole vectors.
+// Bytes of a new tensor, aligned, with room after them for kernels that load whole vectors.
 std::shared_ptr<std::byte> NewBytes(size_t bytes);
 
 }  // namespace reprise::lazy

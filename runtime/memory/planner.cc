@@ -15,7 +15,7 @@ bool LiveTogether(const BufferRequest& a, const BufferRequest& b) {
 }
 
 // The offset of the smallest gap between those of `placed` (ascending offsets) that are live
-// together with `request` and which holds it; behind all of them when there is none.
+// together with `request` and which holds it; after all of them when there is none.
 size_t BestFit(const BufferRequest& request, absl::Span<const BufferRequest> requests,
                const std::vector<size_t>& placed, const std::vector<size_t>& offsets) {
   const size_t bytes = AlignUp(request.bytes);

@@ -35,7 +35,7 @@ struct FileValues {
   // The large constants among the values from `first` on, which a rewrite added.
   void MakeParameters(ValueId first);
 
-  // Whether the walk can go on behind `status`, so that all reasons can be told at once.
+  // Whether the walk can go on after `status`, so that all reasons can be told at once.
   static bool IsReason(const absl::Status& status);
   // Keeps a reason; returns any other error.
   absl::Status NoteOrReturn(const absl::Status& status);

@@ -1,6 +1,6 @@
 // Initializers: the weights and constants of a file become values of the graph.
 //
-// Those of int4 and uint4 become int8 and uint8: there is no dtype of four bits behind the
+// Those of int4 and uint4 become int8 and uint8: there is no dtype of four bits after the
 // importer, and nodes that would round to one are refused.
 //
 // Ownership: borrows all it is made with. Threads: one caller.

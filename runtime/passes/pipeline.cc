@@ -50,12 +50,12 @@ constexpr Factory kCapturePasses[] = {
     FuseLinear,
     CropWindows,      // While convolutions are still Conv.
     FuseConv,
-    FuseRotary,       // Before attention, which finds its heads behind it.
+    FuseRotary,       // Before attention, which finds its heads after it.
     FuseAttention,
     FuseRelativeAttention,  // Takes what attention adds to its scores.
     FuseQkv,
     SplitLinear,      // After attention took the operands that it reads as they are.
-    FuseLinear,       // Activations behind the pieces.
+    FuseLinear,       // Activations after the pieces.
     FuseEmbedding,
     FuseAddLayerNorm,
     FuseResidual,

@@ -74,10 +74,10 @@ struct Rewritten {
   CompileTimes times;
 };
 
-// The first half of Compile: specialises and runs the passes. Hangs on no other recipe.
+// The first half of Compile: specialises and runs the passes. Depends on no other recipe.
 absl::StatusOr<Rewritten> Rewrite(const Graph& symbolic, const RecipeKey& key,
                                   const CompileOptions& options);
-// The second one: kernels, which may hang on those that recipes before have chosen, places,
+// The second one: kernels, which may depend on those that recipes before have chosen, places,
 // launches.
 absl::StatusOr<std::unique_ptr<Recipe>> Assemble(Rewritten rewritten, RecipeKey key,
                                                  const CompileOptions& options);

@@ -55,7 +55,7 @@ class MemoryLayout {
   // All but workspaces.
   void PlaceBuffers();
   // Workspaces have room for more threads than most machines have, and are never needed two at a
-  // time: they lie behind all else, where what nobody uses is no memory.
+  // time: they lie after all else, where what nobody uses is no memory.
   void PlaceWorkspaces();
   void FillConstants();
 

@@ -31,7 +31,7 @@ struct RecordName {
 
   std::string file() const;
   static std::optional<RecordName> Parse(absl::string_view file);
-  // Whether both name the same record, whichever model had it stored.
+  // Returns whether both name the same record, whichever model had it stored.
   bool IsSameRecord(const RecordName& other) const;
   friend bool operator==(const RecordName&, const RecordName&) = default;
 };

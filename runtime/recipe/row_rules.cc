@@ -255,7 +255,7 @@ bool RowRules::DimZeroStays(const Node& node, const Shape& out) const {
   return FirstAlone(node, out) && in.size() == out.size() && in[0] == out[0];
 }
 
-// Leading dims are as they were, each element of them made of what lies behind it.
+// Leading dims are as they were, each element of them made of what lies after it.
 bool RowRules::LastDims(const Node& node, const Shape& out) const {
   const Shape& in = ShapeOf(node, 0);
   return FirstAlone(node, out) && !out.empty() && in.size() > out.size() && in[0] == out[0];

@@ -35,7 +35,7 @@ class Finder {
   std::vector<RowWalk> Run() const {
     std::vector<RowWalk> walks;
     std::optional<RowWalk> walk;
-    int far = 0, between = 0;  // nodes of the walk that move much, and others behind the last one
+    int far = 0, between = 0;  // nodes of the walk that move much, and others after the last one
     const auto end = [&] {
       if (walk.has_value() && far > 1) walks.push_back(*walk);
       walk.reset();

@@ -62,9 +62,9 @@ class RecipeStore {
     StoreMiss miss = StoreMiss::kAbsent;  // where there is no payload
     std::string detail;                   // tells people what is wrong with the file
   };
-  // The payload of the record. The caller compares the full fields of its key.
+  // Reads the payload of the record. The caller compares the full fields of its key.
   Found Read(const RecordName& name);
-  // There is a file of this record, whatever is in it.
+  // Returns whether there is a file of this record.
   bool Has(const RecordName& name) const;
   // Tells of damage that a caller found in a payload: it is counted and warned of.
   void NoteCorrupt(const RecordName& name, absl::string_view what);
@@ -137,7 +137,7 @@ class RecipeStore {
         StoreMiss::kAbsent;  // where there is none, by the names of those that are there
   };
   Lookup Look(const RecordName& name) const;
-  // The file that a record is written to: the one that it has, else the one of this name.
+  // Returns the file that a record is written to: the one that it has, else the one of this name.
   std::string FileFor(const RecordName& name) const;
   // Notes how a write ended; warns once for each new failure.
   void NoteWrite(const absl::Status& status);

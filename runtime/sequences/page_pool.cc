@@ -71,7 +71,7 @@ PageId PagePool::Find(PageId before, const PageOwner& owner, absl::Span<const in
   const auto [first, last] = index_.equal_range(HashOf(before, owner, ids));
   for (auto it = first; it != last; ++it) {
     const Page& page = pages_[it->second];
-    // Equality decides; whoever is behind the same page began with the same ids, and owner.
+    // Equality decides; whoever is after the same page began with the same ids, and owner.
     const bool same = page.before == before && (before != kNoPage || page.owner == owner) &&
                       std::equal(ids.begin(), ids.end(), page.ids.begin(), page.ids.end());
     if (!same) continue;

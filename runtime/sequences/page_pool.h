@@ -58,7 +58,7 @@ class PagePool {
     return arena_.base() + static_cast<size_t>(page) * options_.page_bytes;
   }
 
-  // The registered page of `ids` (as many as a page has positions) behind `before` (kNoPage: the
+  // The registered page of `ids` (as many as a page has positions) after `before` (kNoPage: the
   // first), among those of `owner`; the caller holds it then. kNoPage where there is none.
   PageId Find(PageId before, const PageOwner& owner, absl::Span<const int64_t> ids);
   // Registers `page`, which the caller holds and which is full. Returns the page that is registered

@@ -61,7 +61,7 @@ Highest HighestOf(absl::Span<const float> scores) {
   return result;
 }
 
-// A list that names a parameter is no longer than the vocabulary, and its ids are below.
+// Checks that a list is no longer than the vocabulary, and that its ids are below it.
 absl::Status SettleIds(absl::string_view name, int64_t vocabulary, std::vector<int64_t>& ids) {
   if (static_cast<int64_t>(ids.size()) > vocabulary) {
     return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' has ", ids.size(),

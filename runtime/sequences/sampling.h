@@ -43,10 +43,10 @@ struct SamplingOptions {
   // answers, `eos`, are among the stop ids unless these are ignored. INVALID_ARGUMENT naming the
   // parameter, its value and its range, or the length of a list that is longer than the vocabulary.
   absl::Status Settle(int64_t vocabulary, absl::Span<const int64_t> eos);
-  // Settled: INVALID_ARGUMENT where the lists leave no id below `ids` to draw. `never`: ids that
-  // the model never draws; `stops_too`: those that end the answer are among them.
+  // Returns, once settled, INVALID_ARGUMENT where the lists leave no id below `ids` to draw.
+  // `never`: ids that the model never draws; `stops_too`: those that end the answer are among them.
   absl::Status CheckAnyLeft(int64_t ids, absl::Span<const int64_t> never, bool stops_too) const;
-  // Settled: whether `id` ends an answer.
+  // Returns, once settled, whether `id` ends an answer.
   bool IsStop(int64_t id) const;
 };
 
@@ -68,7 +68,7 @@ class Sampler {
 
   // A token of the prompt: penalties count it.
   void AddPrompt(int64_t id);
-  // The next token; `forced`: this one, whatever scores and options say; `constraint`: says which
+  // Draws the next token; `forced`: this one, whatever scores and options say; `constraint`: says which
   // tokens may follow, null: all may. `scores` are changed.
   // DATA_LOSS where scores are no numbers or all of them are -inf, INVALID_ARGUMENT where the
   // options leave none of them.

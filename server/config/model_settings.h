@@ -51,7 +51,7 @@ struct ModelSettings {
   Overflow overflow = Overflow::kExact;
   int64_t max_exact = 32;
   CaptureMode capture = CaptureMode::kQuick;
-  bool tune = true;     // kernels of captured recipes are timed behind the traffic
+  bool tune = true;     // kernels of captured recipes are timed during the traffic
   bool frozen = false;  // nothing is captured for a request
   WarmupSettings warmup;
   // Memory in bytes; 0: the server's limits alone.

@@ -48,7 +48,7 @@ class SamplingParameters {
   std::string cache_salt;  // keeps the pages of the request apart from those of others
 
  private:
-  // The row of the table of parameters for one that is given now.
+  // Returns the row of the table of parameters for one that is given now.
   absl::StatusOr<size_t> Begin(const std::string& name);
 
   std::set<std::string> given_;

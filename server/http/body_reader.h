@@ -2,7 +2,7 @@
 // says, or in chunks (RFC 9112, section 7.1).
 //
 // A client may say any length and send nothing: no more than kFirstBytes are held ready for what
-// has not come. Whatever a client sends is read or refused; extensions of chunks and fields behind
+// has not come. Whatever a client sends is read or refused; extensions of chunks and fields after
 // the last one are passed over.
 //
 //   BodyReader reader(std::nullopt);                      // in chunks
@@ -25,7 +25,7 @@ namespace reprise {
 class BodyReader {
  public:
   static constexpr uint64_t kFirstBytes = uint64_t{64} << 10;
-  // The line of a chunk's size, and all fields behind the last chunk.
+  // The line of a chunk's size, and all fields after the last chunk.
   static constexpr size_t kMostLineBytes = size_t{4} << 10;
   static constexpr size_t kMostTrailerBytes = size_t{16} << 10;
 
@@ -42,15 +42,15 @@ class BodyReader {
  private:
   enum class State {
     kData,       // `left_` bytes of a chunk, or of the body
-    kDataEnd,    // the line's end behind a chunk
+    kDataEnd,    // the line's end after a chunk
     kSize,       // the digits of a chunk's size
     kExtension,  // the rest of that line
-    kLineStart,  // a field behind the last chunk begins, or the empty line
+    kLineStart,  // a field after the last chunk begins, or the empty line
     kField,      // the rest of that line
     kWhole,
   };
 
-  // The state behind a line feed, for each state.
+  // The state after a line feed, for each state.
   absl::Status OnLineEnd();
   absl::Status OnLineByte(char c);
   absl::Status OnSizeByte(char c);
@@ -61,7 +61,7 @@ class BodyReader {
   uint64_t left_ = 0;
   bool after_return_ = false;  // the last byte was a carriage return, which ends a line
   bool has_digit_ = false;
-  size_t line_bytes_ = 0;  // the line has, or all fields behind the last chunk
+  size_t line_bytes_ = 0;  // the line has, or all fields after the last chunk
   std::string body_;
 };
 

@@ -41,7 +41,7 @@ struct HttpReply {
 // {"error": why}, as the inference protocol has it.
 HttpReply ErrorReply(int status, absl::string_view why, HttpFields fields = {});
 
-// The same for a request of `path`, in the form of its protocol: below /v1 errors are OpenAI's.
+// Does the same in the form of the protocol of `path`: below /v1 errors are OpenAI's.
 HttpReply ErrorReply(const RequestPath& path, int status, absl::string_view why,
                      HttpFields fields = {});
 

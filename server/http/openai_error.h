@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-// Whether errors of `path` have this form: it is below /v1, or below /models/NAME/v1.
+// Returns whether errors of `path` have this form: it is below /v1, or below /models/NAME/v1.
 bool IsOpenAiPath(const RequestPath& path);
 
 struct OpenAiError {
@@ -16,7 +16,7 @@ struct OpenAiError {
   const char* code;  // null: there is none
 };
 
-// The row of `status`, which is 400 or more.
+// Returns the row of `status`, which is 400 or more.
 const OpenAiError& OpenAiErrorOf(int status);
 
 }  // namespace reprise

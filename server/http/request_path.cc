@@ -43,7 +43,7 @@ absl::StatusOr<std::string> DecodedSegment(absl::string_view segment) {
   return decoded;
 }
 
-// The part after the server of a target that names the server too; other targets as they are.
+// Returns the part after the server of a target that names one; other targets as they are.
 absl::string_view WithoutServer(absl::string_view target) {
   for (const absl::string_view scheme : {"http://", "https://"}) {
     if (!absl::StartsWithIgnoreCase(target, scheme)) continue;

@@ -28,7 +28,7 @@ class RequestPath {
   static absl::StatusOr<RequestPath> Parse(absl::string_view target);
 
   const std::vector<std::string>& segments() const { return segments_; }
-  // The decoded segments after a slash each, for messages: "/v2/models/a b".
+  // Returns the decoded segments after a slash each, for messages: "/v2/models/a b".
   std::string Text() const;
 
  private:

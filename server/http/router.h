@@ -40,11 +40,11 @@ class Router {
   // A request's route; without one, the answer says so.
   class Found {
    public:
-    // The right of the route. Where only the method does not fit, the right of a route that has the
-    // path; kInfer for paths that there are not.
+    // Returns the right of the route. Where only the method does not fit, the right of a route that
+    // has the path; kInfer for paths that there are not.
     Right right() const { return right_; }
     bool is_probe() const { return route_ != nullptr && route_->is_probe; }
-    // By the route's handler, else with 404 or 405. `exchange` has the request that was found.
+    // Answers by the route's handler, else with 404 or 405; `exchange` has the request found.
     void Answer(std::shared_ptr<HttpExchange> exchange) const;
 
    private:
@@ -55,16 +55,16 @@ class Router {
     std::vector<std::string> others_;  // the methods that the path has, where it has not this one
   };
 
-  // `pattern`: "/v2/models/{model}/infer". GET answers HEAD as well. The first route that fits
-  // answers.
+  // Adds a route; `pattern`: "/v2/models/{model}/infer". GET answers HEAD as well. The first route
+  // that fits answers.
   void Add(std::string method, std::string pattern, Right right, Handler handler);
-  // The same for a route that probes ask for.
+  // Does the same for a route that probes ask for.
   void AddProbe(std::string method, std::string pattern, Right right, Handler handler);
 
-  // The router outlives what it returns.
+  // Finds the route of a request. The router outlives the result.
   Found Find(const HttpRequest& request) const;
 
-  // THE table of the routes, in order.
+  // Returns THE table of the routes, in order.
   const std::vector<Route>& routes() const { return routes_; }
 
  private:

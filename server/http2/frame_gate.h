@@ -2,7 +2,7 @@
 // are: a tenth of what an open stream takes.
 //
 // It stands in front of the session and reads the heads of frames alone. A frame that opens a
-// stream waits until it may, and with it all header blocks behind it, which must keep their order.
+// stream waits until it may, and with it all header blocks after it, which must keep their order.
 // Frames of streams that are open, and of the connection, pass by: a client that waits for an
 // answer or has room again is heard whatever it has sent before.
 //

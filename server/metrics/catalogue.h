@@ -83,8 +83,8 @@ class Catalogue {
   // `memory` is asked at each scrape. Set once, before the first; what it uses outlives the last.
   void SetMemory(std::function<MemoryUse()> memory) { memory_ = std::move(memory); }
 
-  // `refresh` is called at the beginning of each scrape, and sets what is measured only then. Set
-  // once, as above.
+  // Sets `refresh`, which is called at the beginning of each scrape, and sets what is measured only
+  // then. Set once, as above.
   void SetRefresh(std::function<void()> refresh) { refresh_ = std::move(refresh); }
 
   // Calls `f(model, version, metrics)` for each model version, in the order of names.

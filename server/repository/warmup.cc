@@ -291,7 +291,7 @@ void Warmup::Behind(const AxisSizes& sizes, CaptureUrgency urgency, const absl::
   if (!status.ok() || model_->tail() == nullptr || pool == nullptr) {
     return Done(sizes, urgency, status);
   }
-  // The part behind its cuts has sizes that data decide: a run with made-up values captures it.
+  // The part after its cuts has sizes that data decide: a run with made-up values captures it.
   const bool added =
       pool->Add(urgency, [self = shared_from_this(), sizes, urgency](Stream* stream) {
         self->Done(sizes, urgency,

@@ -1,7 +1,7 @@
 // Warmup: captures the recipes of a model before requests need them.
 //
 // The largest buckets come first, each of which serves all smaller ones: once they are there, no
-// request of the model waits for a capture. The rest follows behind the traffic, in the order
+// request of the model waits for a capture. The rest follows during the traffic, in the order
 // given. A limit of time or memory ends it early, with a reason.
 //
 // Ownership: shared; captures under way keep it alive. Threads: all methods from any.
@@ -41,7 +41,7 @@ class Warmup : public std::enable_shared_from_this<Warmup> {
   // Adds bindings that are captured one after another; those that were added before are left out.
   void Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency);
   void Next(CaptureUrgency urgency);
-  // The recipe before the cuts is there, or is not: what is behind them follows.
+  // The recipe before the cuts is there, or is not: what comes after them follows.
   void Behind(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status);
   void Done(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status);
   // Why no more should be captured; empty if more may.

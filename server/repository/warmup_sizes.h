@@ -27,7 +27,7 @@ struct WarmupOfAll {
 // where none came yet), the most frequent first. INVALID_ARGUMENT where these are too many.
 absl::StatusOr<WarmupOfAll> EverythingOf(const Model& model, const ShapeTable* seen);
 
-// Runs the part of `model` behind its cuts at `sizes` with made-up values on `stream`, so that its
+// Runs the part of `model` after its cuts at `sizes` with made-up values on `stream`, so that its
 // sections are captured for the sizes that these find: OK where the model has no cuts.
 absl::Status Rehearse(Engine& engine, const Model& model, const AxisSizes& sizes, Stream& stream);
 

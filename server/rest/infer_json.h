@@ -1,7 +1,7 @@
 // InferJson: the JSON of an inference <-> the core's views.
 //
 // A body is JSON alone, or JSON of as many bytes as the header Inference-Header-Content-Length says
-// and behind it the bytes of tensors whose parameter `binary_data_size` says how many (Triton's
+// and after it the bytes of tensors whose parameter `binary_data_size` says how many (Triton's
 // extension "binary tensor data"). An output is answered as bytes where its parameter `binary_data`
 // says so, or the request's `binary_data_output` and not its own.
 #pragma once

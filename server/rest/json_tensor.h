@@ -15,7 +15,7 @@ class element;
 namespace reprise {
 
 // Appends to `bytes` the elements of `data` as a tensor of `datatype` ("FP32") and `shape` has
-// them, row-major: a flat list, or lists in lists as the shape says. BYTES are texts, each behind
+// them, row-major: a flat list, or lists in lists as the shape says. BYTES are texts, each after
 // its length in four bytes. FP16 and BF16 are rounded from what is written. Errors:
 // INVALID_ARGUMENT for a datatype that does not exist, a list of another length than the shape
 // says, an element that is no number of the datatype; by its position.

@@ -186,7 +186,7 @@ bool WantsReadyOnly(absl::string_view body, MemoryBudget& parsing) {
          ready;
 }
 
-// A list, not an object that has one.
+// Answers with a list, not an object that has one.
 HttpReply IndexReply(const Repository& repository, bool only_ready) {
   std::string list;
   const auto index = AnswerRepositoryIndex(repository, only_ready);

@@ -131,7 +131,7 @@ void EncodeMiss(const MissRecord& record, v1::MissRecord& message) {
   phase("bind", record.phases.bind_ns);
   phase("prepare", record.phases.prepare_ns);
   phase("prime", record.phases.prime_ns);
-  // The resident memory is read where compiling ends, and after each of the two steps behind it.
+  // The resident memory is read where compiling ends, and after each of the two steps after it.
   message.mutable_phases(3)->set_rss_bytes(record.compile_rss_bytes);
   message.mutable_phases(4)->set_rss_bytes(record.prepare_rss_bytes);
   message.mutable_phases(5)->set_rss_bytes(record.prime_rss_bytes);

@@ -1,6 +1,6 @@
 // SharedRegion: a range of an object of POSIX shared memory that a client has made.
 //
-// The object is never mapped. Its client may cut it at any time, and what lies behind the cut is
+// The object is never mapped. Its client may cut it at any time, and what lies after the cut is
 // then an error of the request that wanted it. The object stays open until the region goes, also
 // where its client has removed its name.
 //

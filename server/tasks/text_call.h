@@ -106,7 +106,7 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
   void Send(size_t index);
   absl::StatusOr<EncodedText> Encode(size_t index);
   absl::StatusOr<EncodedText> EncodeItem(const TextSource& source) const;
-  // Whether the call's texts are still wanted.
+  // Returns OK while the call's texts are still wanted.
   absl::Status GoOn() const;
   // Takes `bytes` more from the account, which get them back when the call is gone.
   absl::Status Hold(int64_t bytes);

@@ -11,7 +11,7 @@
 namespace reprise {
 
 // Undoes gzip or deflate a part at a time: a few bytes may become very many, and whoever waits for
-// the same thread waits for a part alone. Several members of gzip, one behind the other, are one
+// the same thread waits for a part alone. Several members of gzip, one after the other, are one
 // text.
 //
 // Threads: one at a time.

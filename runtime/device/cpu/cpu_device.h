@@ -1,4 +1,4 @@
-// CpuDevice: the fast kernels of this folder behind the device interface.
+// CpuDevice: the fast kernels of this folder as a device.
 //
 // A device of a lower `max_isa` uses no instruction above it, its
 // fingerprint differs, and so do its packed weights: recipes never cross.

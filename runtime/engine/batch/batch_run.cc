@@ -47,7 +47,7 @@ class BusyMeter {
 constexpr double kMeteredNs = 50e3;
 constexpr int64_t kKnownReplays = 64;
 
-// Floats alone: kernels of bytes may load whole vectors, behind the last byte too. See
+// Floats alone: kernels of bytes may load whole vectors, after the last byte too. See
 // Space::kInput for where floats may begin.
 bool IsReadInPlace(const TensorSlot& slot, const InputTensor& tensor) {
   return slot.bytes > 0 && IsFloating(slot.dtype) && tensor.shape == slot.shape &&

@@ -69,8 +69,8 @@ class BatchRun {
   bool IsMetered() const;
   // The replay counts the rows of its requests (Frame::live_rows).
   bool HasRows() const;
-  // Answer `i` names the target's bucket. Where some axis has no buckets, a request whose positions
-  // fill those of the others was served at its exact shape.
+  // Returns whether answer `i` names the target's bucket. Where some axis has no buckets, a request
+  // whose positions fill those of the others was served at its exact shape.
   bool SaysBucket(size_t i) const;
   // `busy_ns`: of the replay, without what it waited for a core, if that was found out.
   void Observe(int64_t busy_ns) const;

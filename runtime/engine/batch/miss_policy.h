@@ -50,7 +50,7 @@ class MissPolicy {
                     CaptureUrgency urgency, std::function<void(absl::Status)> done,
                     std::shared_ptr<const BucketPolicy> buckets);
 
-  // Adds up what a batch lost for want of a recipe, and captures it behind once that pays.
+  // Adds up what a batch lost for want of a recipe, and captures it later once that pays.
   void NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eager, int64_t replay_ns);
 
  private:

@@ -28,7 +28,7 @@ class Scatter {
     absl::Span<const Request* const> requests;
     absl::Span<const int64_t> first_row;  // where the rows of each request begin
     absl::Span<const PackedPart> packed;  // one per request of a packed plan
-    bool all_wanted = false;  // whatever a request says: nodes behind a cut may need any
+    bool all_wanted = false;              // whatever a request says: nodes after a cut may need any
     Stream& stream;
   };
   explicit Scatter(const Batch& batch) : batch_(batch), model_(batch.plan.model()) {}

@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-// Output `index` of all parts, one behind the other along dim `dim`; without such a dim every part
+// Output `index` of all parts, one after the other along dim `dim`; without such a dim every part
 // holds the same and the first is kept. What was joined is let go of.
 void JoinOutput(size_t index, int dim, std::vector<Response>& parts, OutputTensor& output) {
   const bool is_wanted = !output.shape.empty();

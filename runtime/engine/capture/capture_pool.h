@@ -1,10 +1,10 @@
-// CapturePool: the threads that captures run on, so that no replay waits behind one.
+// CapturePool: the threads that captures run on, so that no replay waits for one.
 //
 // Urgent jobs are those that a request waits for, and those of better buckets, one at a time, which
 // would otherwise take long to be in force; they run at the process's own priority. The others run
 // behind, on threads that are nicer than those of replays: under saturation they get a small share
 // of a core (nice 10 is about a tenth), and nothing while there is no job. Tuning has a thread of
-// its own, so that no capture waits behind it; it holds itself back (see BackgroundThrottle), and
+// its own, so that no capture waits for it; it holds itself back (see BackgroundThrottle), and
 // is less nice so that it gets the little that it takes.
 //
 // Each thread has a stream of its own to prime recipes on, one thread wide and outside the core
@@ -50,7 +50,7 @@ class CapturePool {
   CapturePool(const CapturePool&) = delete;
   CapturePool& operator=(const CapturePool&) = delete;
 
-  // False, and the job is not kept, when the pool has stopped or too many wait behind.
+  // False, and the job is not kept, when the pool has stopped or too many are queued.
   bool Add(CaptureUrgency urgency, Job job);
   // Finishes the jobs that run, and calls those that wait with null. Once, from one thread.
   void Stop();

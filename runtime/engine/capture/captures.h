@@ -53,7 +53,7 @@ class Captures {
   std::shared_ptr<CaptureTicket> Begin(std::shared_ptr<const Model> model, CaptureTarget target,
                                        CaptureUrgency urgency, Waiter waiter);
   // Joins a capture under way that will serve `want`, if there is one (see CanServe). A capture
-  // that waits behind becomes urgent.
+  // that is queued becomes urgent.
   std::shared_ptr<CaptureTicket> Join(const RecipeKey& want, const std::set<std::string>& paddable,
                                       Waiter waiter);
 

@@ -19,7 +19,7 @@ namespace reprise {
 
 namespace {
 
-// The symbols of the axes among `refused` at which masks are all that stands against padding.
+// Returns the symbols of the axes among `refused` at which masks alone stand against padding.
 std::set<std::string> WithoutWindows(const ModelDraft& model, const std::vector<size_t>& refused) {
   std::set<std::string> symbols;
   for (const size_t i : refused) {

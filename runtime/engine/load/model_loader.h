@@ -38,7 +38,7 @@ class ModelLoader {
   // Prepares for sizes at which certificates have to be looked at anew.
   static void MakeSlices(ModelDraft& model);
   // Logs how many products round, where the model's precision lets them: as captures will have it,
-  // which is not known of a model whose shapes hang on the values of inputs.
+  // which is not known of a model whose shapes depend on the values of inputs.
   void LogCertificates(const ModelView& model) const;
   void LogRounding(const ModelView& model) const;
 

@@ -45,7 +45,7 @@ std::vector<std::string> ConstantNames(const Graph& graph) {
   return names;
 }
 
-// The node whose shape hangs on the value, or kNone.
+// The node whose shape depends on the value, or kNone.
 NodeId DecidesShapeOf(const Graph& graph, ValueId from) {
   std::set<ValueId> seen = {from};
   std::vector<ValueId> open = {from};
@@ -188,7 +188,7 @@ absl::Status CheckPromotion(const ImportedModel& imported, const std::string& na
   const std::optional<Forms> without = FormsAt(imported.graph, imported, binding);
   if (!without.has_value()) return absl::OkStatus();  // It takes other sizes alone.
   Graph promoted = imported.graph;
-  // Behind all parameters of the file.
+  // After all parameters of the file.
   MakeParameter(promoted, promoted.FindValue(name), 1 << 30);
   const std::optional<Forms> with = FormsAt(std::move(promoted), imported, binding);
   if (!with.has_value()) return Refused(name, "is needed to know the sizes of results");

@@ -5,7 +5,7 @@
 // requests of the same value (RequestShape::own_values); nothing is captured for it.
 //
 // A constant is not promoted where its value decides a shape, where passes read it to join nodes,
-// or where the certificate of padding hangs on it.
+// or where the certificate of padding depends on it.
 //
 // Threads: one caller, that of the load.
 #pragma once

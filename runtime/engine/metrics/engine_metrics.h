@@ -1,7 +1,7 @@
 // EngineMetrics: an observer that counts what the engine does, for programs that have no server.
 // All that it is told it passes on to another observer.
 //
-// A replay is counted behind it, under a lock of its model that is held for a few additions.
+// A replay is counted after it, under a lock of its model that is held for a few additions.
 //
 // Threads: all methods from any thread.
 #pragma once

@@ -3,7 +3,7 @@
 //
 // An eager run takes the device's fast kernels at exactly the shapes that arrive, as a capture
 // does, but nothing is primed, timed, stored or counted as a recipe. What is kept here: whole
-// models and sections behind cuts that run without a capture, and single nodes at cuts, each under
+// models and sections after cuts that run without a capture, and single nodes at cuts, each under
 // the key that its recipe would have. The least recently used go first, beyond a byte limit that is
 // apart from that of the recipes: shapes that come once never drive out recipes.
 //

@@ -178,7 +178,7 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
 }
 
 void Model::TakeOwnValue(const ModelIo& input, const InputTensor& tensor, RequestShape& result) {
-  // One of a wrong shape is refused behind this.
+  // One of a wrong shape is refused after this.
   const int64_t elements = CheckedNumElements(tensor.shape).value_or(0);
   if (elements > kMostOwnElements) return;
   // A copy: the client's bytes need not be aligned.

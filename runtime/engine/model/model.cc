@@ -58,7 +58,7 @@ int64_t Model::max_batch() const {
 int64_t Model::MaxRows(const RequestShape& shape) const {
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   if (!batches_requests() || (shape.exact && !shape.unproved)) return kNoLimit;
-  // Nodes behind a cut see all rows of a request at once.
+  // Nodes after a cut see all rows of a request at once.
   if (program_->tail != nullptr || packs_whole_requests()) return kNoLimit;
   if (Packs(shape)) return MaxPackedRows(shape.sizes[proof_->packing->sequence_axis()]);
   // The parts would have another number of rows, and the model decides something by that.

@@ -169,7 +169,7 @@ class Model : public std::enable_shared_from_this<Model> {
   absl::StatusOr<std::unique_ptr<Recipe>> CompileAt(
       const RecipeKey& key, const ModelVariant* variant, const EngineOptions& options,
       CompiledPlan* plan = nullptr, std::function<absl::Status()> go_on = nullptr) const;
-  // The device that computes it.
+  // Returns the device that computes it.
   const Device& DeviceOf(const EngineOptions& options) const;
   // How it is compiled for `key`.
   CompileOptions CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const;

@@ -27,7 +27,7 @@ enum class CapturePolicy {
   kOff,         // nothing is captured: every request runs op by op, at its own sizes
 };
 
-// Whether the kernels of captured recipes are timed behind the traffic.
+// Whether the kernels of captured recipes are timed during the traffic.
 enum class TuneMode {
   kAuto,  // those that were not timed before, unless nothing may be captured
   kOff,
@@ -45,7 +45,7 @@ struct ModelOptions {
   ModelId id;
   std::string path;  // the file model.onnx
   // Ranks of inputs whose shape the file leaves open, by name. A model is one for each choice of
-  // them: what it is specialised to, certified and bucketed by hangs on them.
+  // them: what it is specialised to, certified and bucketed by depends on them.
   InputRanks ranks;
 
   // Buckets by axis label ("batch", "sequence", a symbol), which stay.
@@ -78,7 +78,7 @@ struct ModelOptions {
   // Nodes that have another one.
   PrecisionRules precision_ops;
   // False: each node is computed as the file has it, by the first kernel that its device offers, so
-  // that a node's bits hang on the node alone. Slow: for looking at what joining nodes changes.
+  // that a node's bits depend on the node alone. Slow: for looking at what joining nodes changes.
   bool fusion = true;
   // A row keeps its bits at any number of rows, timed or not (Device::one_order): tokens are made
   // of its answers.

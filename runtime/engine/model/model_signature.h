@@ -20,7 +20,7 @@ struct ModelSignature {
   std::shared_ptr<const Vocabulary> vocabulary;
   std::vector<int> shape_inputs;   // positions in `inputs`
   std::vector<int> recipe_inputs;  // the position in `inputs` of each input of a recipe
-  // Inputs of recipes behind those: which positions of each row are the request's own, as those of
+  // Inputs of recipes after those: which positions of each row are the request's own, as those of
   // the same place in `live_places` are (passes/live). No client sends them.
   struct LivePlaces {
     size_t axis = 0;  // position in ModelProof::axes, along which the request has this many

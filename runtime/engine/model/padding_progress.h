@@ -1,6 +1,6 @@
 // PaddingProgress: how far padding is proved along each axis, of a model that serves already.
 //
-// Loading proves small sizes; the rest may follow behind (Engine::ConfirmPadding). Who needs more
+// Loading proves small sizes; the rest may follow later (Engine::ConfirmPadding). Who needs more
 // than is proved waits for the end of the proof, as it would wait for a capture.
 //
 // Threads: Defer before the model is shared, all others from any thread.

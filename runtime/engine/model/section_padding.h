@@ -1,4 +1,4 @@
-// SectionPadding: up to which sizes one section behind a cut is padded, learnt from the sizes that
+// SectionPadding: up to which sizes one section after a cut is padded, learnt from the sizes that
 // arrive.
 //
 // Which of its sizes follow what is found in the data nobody says: those do that differ between

@@ -58,7 +58,7 @@ std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& i
   for (const int position : shape_inputs) names.insert(inputs[position].name);
   std::shared_ptr<const CutGraph> cut = CutAtData(graph, names, everywhere);
   if (cut == nullptr) return nullptr;
-  // Behind a cut no replay says it before there is data.
+  // After a cut no replay says it before there is data.
   const std::vector<DType> types = ResultTypes(graph);
   std::vector<ModelIo> typed = outputs;
   for (size_t i = 0; i < typed.size(); ++i) {

@@ -1,4 +1,4 @@
-// Tail: what of a model lies behind its first cut, where shapes depend on data.
+// Tail: what of a model lies after its first cut, where shapes depend on data.
 //
 // The model's own graph is what comes before: it is padded, batched and bucketed like any other.
 // The tail runs request by request, on what the replay gave that request: nodes at cuts one by one,

@@ -38,7 +38,7 @@ void WritePositions(absl::Span<const PackedPart> parts, int64_t capacity, int64_
   std::fill(to + at, to + capacity, 0);
 }
 
-// The inputs of a packed recipe behind the model's own, in their order.
+// The inputs of a packed recipe after the model's own, in their order.
 enum class Extra : size_t { kPositions, kSegments, kRequestTokens, kRequestRows };
 
 // Where each segment begins among the tokens, or each request among tokens or segments.

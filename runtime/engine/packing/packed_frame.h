@@ -22,13 +22,13 @@ struct PackedPart {
 };
 
 // Writes the parts into `inputs`, which hold `recipe`'s; `positions[i]`: which of a request's
-// inputs is input i of the recipe. With `only` the others' tokens are zeros. Tokens behind the last
+// inputs is input i of the recipe. With `only` the others' tokens are zeros. Tokens after the last
 // segment are zeros.
 void GatherPacked(const Recipe& recipe, absl::Span<const int> positions,
                   absl::Span<const PackedPart> parts, std::optional<size_t> only,
                   std::byte* inputs);
 
-// The bounds of segments and requests again, as of `parts` alone: what was gathered behind them
+// The bounds of segments and requests again, as of `parts` alone: what was gathered after them
 // belongs to nobody.
 void WriteBounds(const Recipe& recipe, absl::Span<const PackedPart> parts, std::byte* inputs);
 

@@ -72,11 +72,11 @@ class ParameterStore {
       const std::shared_ptr<const Recipe>& recipe,
       const std::function<absl::Status()>& go_on = nullptr);
 
-  // `table`, that of `recipe`, with what hangs on `own` made of these, for one replay.
+  // `table`, that of `recipe`, with what depends on `own` made of these, for one replay.
   absl::StatusOr<std::shared_ptr<const ParameterTable>> TableWith(
       const Recipe& recipe, const ParameterTable& table, absl::Span<const OwnValue> own) const;
 
-  // One parameter as a tensor, with what hangs on `own` made of these; kept where nothing does.
+  // One parameter as a tensor, with what depends on `own` made of these; kept where nothing does.
   absl::StatusOr<Tensor> ValueWith(const ParameterExpr& expression, absl::Span<const OwnValue> own);
 
   // One parameter as a tensor, kept like those of tables.

@@ -14,7 +14,7 @@
 // its parts, at once.
 //
 // Helpers keep off the CPU that the caller runs on. The system may put a thread that it wakes
-// behind the one that wakes it, where the other CPUs are busy for just that moment, and leave it
+// after the one that wakes it, where the other CPUs are busy for just that moment, and leave it
 // there for milliseconds: a replay would have been through with its help.
 //
 // A helper stays awake for a moment after a call (IdlePolicy), then it parks. Where calls take the

@@ -97,7 +97,7 @@ class Stream {
 
   // Bytes that replays may have made memory since the last Release. From any thread.
   size_t held_bytes() const { return held_; }
-  // The part of them that data have decided: see SizedBy.
+  // Returns the part of them that data have decided: see SizedBy.
   size_t data_bytes() const { return data_bytes_; }
   // The most that a replay has needed since this was asked last.
   size_t TakeNeededBytes() { return std::exchange(needed_, 0); }
@@ -107,7 +107,7 @@ class Stream {
  private:
   // Takes from the budget the part of `bytes` that is not held yet; false: it has too little.
   bool Hold(size_t bytes);
-  // The same of what data decide; OK where it is little.
+  // Does the same for bytes that data decide; OK where it is little.
   absl::Status HoldData(const Recipe& recipe);
   Stream(Arena arena, const StreamOptions& options) : options_(options), arena_(std::move(arena)) {}
 

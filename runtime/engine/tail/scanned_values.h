@@ -23,7 +23,7 @@ class ScannedValues {
   // beyond `max_bytes` in all.
   absl::Status Add(Tensor value, int64_t max_bytes);
 
-  // All of them, one behind the other along a dim of its own. Without iterations, a tensor as the
+  // All of them, one after the other along a dim of its own. Without iterations, a tensor as the
   // file declares it, with 0 for sizes that it leaves open.
   absl::StatusOr<Tensor> Join() const;
   // Those of all elements.

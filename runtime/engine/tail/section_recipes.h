@@ -3,7 +3,7 @@
 // A section with products or layers has recipes of the engine's cache, at the shapes that arrive,
 // rounded up where that is proved safe (SectionPadding). One that is missing is captured here, on
 // the request's thread, or only prepared (EagerCache) where the request may not wait for a capture;
-// a larger one that is ready serves, and the missing one is captured behind. Light sections and
+// a larger one that is ready serves, and the missing one is captured later. Light sections and
 // nodes at cuts are always prepared: no count of found things makes a recipe of them.
 //
 // Ownership: borrows everything for the length of one run. Threads: the stream's caller.

@@ -52,7 +52,7 @@ Tensor Borrowed(DType dtype, const Shape& shape, const void* data) {
   return Tensor(dtype, shape, std::shared_ptr<const void>(data, [](const void*) {}));
 }
 
-// `value` at the beginning of the place of `slot`, whose sizes are no smaller; zeros behind it.
+// `value` at the beginning of the place of `slot`, whose sizes are no smaller; zeros after it.
 void CopyIn(const Tensor& value, const TensorSlot& slot, std::byte* to) {
   if (value.bytes() == slot.bytes) {
     std::memcpy(to, value.data(), slot.bytes);

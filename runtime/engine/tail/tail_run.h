@@ -1,4 +1,4 @@
-// TailRun: the tail of a model for one request, behind the replay that computed its front.
+// TailRun: the tail of a model for one request, after the replay that computed its front.
 //
 // Sections run as recipes (see SectionRecipes). What is light, and nodes at cuts, run on prepared
 // kernels where there is enough data, which bypass captures; over little data a section's nodes run

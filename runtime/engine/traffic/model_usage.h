@@ -42,7 +42,7 @@ RecordName UsageNameOf(const ModelId& id, const GraphFingerprint& graph);
 std::string AddUsage(absl::string_view stored, const ModelId& id, const GraphFingerprint& graph,
                      const std::string& device, const ModelUsage& usage, int64_t now_unix_s);
 
-// DATA_LOSS for bytes that are none; FAILED_PRECONDITION for those of another graph.
+// Returns DATA_LOSS for bytes that are none; FAILED_PRECONDITION for those of another graph.
 absl::StatusOr<ModelUsage> DecodeUsage(absl::string_view bytes, const GraphFingerprint& graph,
                                        const std::string& device);
 

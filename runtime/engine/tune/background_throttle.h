@@ -1,4 +1,4 @@
-// BackgroundThrottle: lets work behind the traffic go on while no replay runs, and slowly while
+// BackgroundThrottle: lets work beside the traffic go on while no replay runs, and slowly while
 // they do.
 //
 // Work is cut into slices of a few milliseconds. A slice begins at once while no replay has begun

@@ -65,9 +65,9 @@ class RunControl {
   // `made` counts until its last copy is gone. RESOURCE_EXHAUSTED where other runs have taken
   // meanwhile what was left for `what`.
   absl::StatusOr<Tensor> Keep(Tensor made, absl::string_view what);
-  // The setting that BytesLeft is bounded by.
+  // Returns the setting that bounds BytesLeft.
   const char* LimitName() const;
-  // The most that has been kept at once.
+  // Returns the most that has been kept at once.
   int64_t most_bytes() const { return most_bytes_; }
 
   // The work of one node asks for `bytes` beside its operands, which is too much: it ends for that.

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// All sparse tensors of a file together: they are dense behind the importer, and a few bytes of a
+// All sparse tensors of a file together: they are dense after the importer, and a few bytes of a
 // file must not fill the memory. So many are made of any, and for each byte that the file holds of
 // values and indices, up to a limit: of a hundred elements one that is not zero is enough.
 constexpr int64_t kFewSparseBytes = int64_t{256} << 20;

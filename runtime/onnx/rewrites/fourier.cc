@@ -155,7 +155,7 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
     return steps.Become(ReshapeOp::kName, {steps.Add(MatMulOp::kName, {rows, waves}), shape},
                         zeros);
   }
-  // Dims behind the axis become one, and those before it where their number is not known.
+  // Dims after the axis become one, and those before it where their number is not known.
   const int64_t rank = *axis >= 0 ? *axis : 1;
   const ValueId lead = *axis >= 0 ? before : steps.Product(before);
   const ValueId tail = steps.Product(after);
@@ -175,7 +175,7 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
 
 namespace {
 
-// `window` as one of `size`: zeros are behind a shorter one, the rest of a longer one is left out.
+// `window` as one of `size`: zeros are after a shorter one, the rest of a longer one is left out.
 ValueId WindowOf(Steps& steps, const Graph& graph, ValueId window, int64_t size) {
   if (graph.value(window).shape == Shape{size}) return window;
   const ValueId zeros = steps.Constant(
@@ -216,7 +216,7 @@ absl::Status StftInSteps(NodeDraft& draft, Graph& graph) {
     waves = steps.Add(MulOp::kName, {waves, WindowOf(steps, graph, window, *frame)});
   const ValueId batch = steps.Dims(signal, 0, 1), samples = steps.Dims(signal, 1, 2);
   ValueId rows;
-  if (onesided) {  // real signals may have a dim of 1 behind the samples
+  if (onesided) {  // real signals may have a dim of 1 after the samples
     rows = steps.Add(ReshapeOp::kName, {signal, steps.Concat({batch, steps.Int64s({1}), samples})},
                      {{"allowzero", int64_t{1}}});
   } else {

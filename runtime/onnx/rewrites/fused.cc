@@ -25,7 +25,7 @@ absl::Status CDistInSteps(NodeDraft& draft, Graph& graph) {
   return steps.Become("Sqrt", {steps.Add("reprise.Distances", rows_and_columns)});
 }
 
-// Conv, what is added to it and the activation behind. Numbers of the activation are in a list.
+// Conv, what is added to it and the activation after. Numbers of the activation are in a list.
 absl::Status FusedConvInSteps(NodeDraft& draft, Graph& graph) {
   Steps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1}));
@@ -62,7 +62,7 @@ absl::Status FusedConvInSteps(NodeDraft& draft, Graph& graph) {
       absl::StrCat("activation '", activation, "' of ", numbers.size(), " numbers"));
 }
 
-// Gemm and the activation behind it.
+// Gemm and the activation after it.
 absl::Status FusedGemmInSteps(NodeDraft& draft, Graph& graph) {
   Steps steps(draft, graph);
   const std::string activation = draft.attributes.String("activation", "");

@@ -21,7 +21,7 @@ namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-// How a list is joined behind its Loop.
+// How a list is joined after its Loop.
 struct Join {
   int64_t axis = 0;
   bool new_axis = false;
@@ -81,7 +81,7 @@ class Scope {
         made_(made) {}
 
   void Run() {
-    // Nodes are added behind those that are there.
+    // Nodes are added after those that are there.
     const int count = nodes_.size();
     for (int i = 0; i < count; ++i) {
       for (onnx::AttributeProto& attribute : *nodes_.Mutable(i)->mutable_attribute()) {
@@ -129,7 +129,7 @@ class Scope {
     }
     for (const int at : *inserts) {
       const onnx::NodeProto insert = body.node(at);
-      // The node is replaced where it stands, the last of its steps behind all others.
+      // The node is replaced where it stands, the last of its steps after all others.
       Append(*body.mutable_node(), insert, *join, at);
     }
     nodes_.Mutable(loop)->set_input(2 + k, Begin(initial, is_empty, dtype, *join));
@@ -247,7 +247,7 @@ class Scope {
   }
 
   // Steps of node `at` of `nodes`, which inserts: what is there so far, in the form that it has to
-  // have beside the piece (it begins as a vector without elements), and the piece behind it.
+  // have beside the piece (it begins as a vector without elements), and the piece after it.
   void Append(Nodes& nodes, const onnx::NodeProto& insert, const Join& join, int at) {
     const std::string list = insert.input(0), of = insert.output(0);
     std::string piece = insert.input(1);

@@ -7,8 +7,8 @@
 // cut out, and counting them is arithmetic over the tensor's shape.
 //
 // A position that a request decides selects among tensors (ops/select_item.h), and is part of the
-// binding. What is not known then is UNIMPLEMENTED, and says what it hangs on: sequences that a
-// Loop carries, lists of different lengths behind an If, pieces of several elements at positions
+// binding. What is not known then is UNIMPLEMENTED, and says what it depends on: sequences that a
+// Loop carries, lists of different lengths after an If, pieces of several elements at positions
 // that the model computes.
 //
 // Ownership: borrows the graph and the table of tensors, both of which the caller adds to.

@@ -154,7 +154,7 @@ class Splitter {
     }
   }
 
-  // The node that makes `id` is to run among the eager nodes of stage `level`, and those behind it.
+  // The node that makes `id` is to run among the eager nodes of stage `level`, and those after it.
   void WantKnown(ValueId id, int level) {
     std::vector<ValueId> stack = {id};
     while (!stack.empty()) {

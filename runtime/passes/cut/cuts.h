@@ -1,4 +1,4 @@
-// FindCuts: the nodes behind which shapes are known only once there is data.
+// FindCuts: the nodes after which shapes are known only once there is data.
 //
 // A node is a cut when the elements of an operand decide the shape of its result (NonZero, the ends
 // of a Slice, the bounds of a Range, the k of a TopK), or which of two branches runs (If), and that
@@ -26,7 +26,7 @@ struct CutAnalysis {
   // where others need them too (where Ifs would be copied too often, also where both branches or
   // several Ifs do). Nodes of a Loop count where all iterations share them.
   std::vector<bool> is_needed;
-  // By value: how many cuts lie in front of it, one behind the other. 0 where is_needed does not
+  // By value: how many cuts lie in front of it, one after the other. 0 where is_needed does not
   // hold.
   std::vector<int> level;
 
@@ -58,7 +58,7 @@ struct Cut {
   std::string op;
   std::string node;  // its name, or the name of its first result
   std::string why;   // "the size of its result depends on the elements of 'mask' (input 'mask')"
-  int level = 0;     // how many cuts lie in front of its operands, one behind the other
+  int level = 0;     // how many cuts lie in front of its operands, one after the other
 };
 Cut DescribeCut(const Graph& graph, const CutAnalysis& analysis, NodeId node);
 

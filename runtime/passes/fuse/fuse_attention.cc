@@ -333,7 +333,7 @@ absl::StatusOr<ValueId> SinksOf(Graph& graph, ValueId column) {
   return AddReshape(graph, value, {heads});
 }
 
-// Whether `operand` is rows behind those of a cache.
+// Whether `operand` is rows after those of a cache.
 bool ReadsCache(const Graph& graph, ValueId operand) {
   for (int step = 0; step < kMaxHeadSteps; ++step) {
     const NodeId producer = ProducerOf(graph, operand);

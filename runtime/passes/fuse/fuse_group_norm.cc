@@ -1,5 +1,5 @@
 // GroupNormalization as exporters without that op spell it: channels are joined to groups by a
-// Reshape, each group is normalised by InstanceNormalization, and behind the Reshape back a Mul and
+// Reshape, each group is normalised by InstanceNormalization, and after the Reshape back a Mul and
 // an Add give every channel its scale and bias.
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"

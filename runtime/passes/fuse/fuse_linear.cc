@@ -1,6 +1,6 @@
 // MatMul with a parameter on the right, what follows that multiplies each column by a factor (so
 // does a BatchNormalization of rows), the Add of a bias and an activation become one
-// reprise.Linear; behind such a product they join it. (Gemm with a parameter has become
+// reprise.Linear; after such a product they join it. (Gemm with a parameter has become
 // MatMul before, in rules_matmul.cc.)
 #include <algorithm>
 

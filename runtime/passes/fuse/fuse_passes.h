@@ -23,14 +23,14 @@ std::unique_ptr<Pass> FuseGroupNorm();
 // The erf and tanh forms become Gelu, that of a sigmoid com.microsoft.QuickGelu.
 std::unique_ptr<Pass> FuseGelu();
 // MatMul with a parameter on the right, bias and activation become reprise.Linear; bias and
-// activation behind a reprise.IntegerLinear join it.
+// activation after a reprise.IntegerLinear join it.
 std::unique_ptr<Pass> FuseLinear();
 // Taps of a Conv that see nothing but padding go.
 std::unique_ptr<Pass> CropWindows();
-// BatchNormalization, Add and activation behind a Conv join it: reprise.Conv; the first and last
-// behind a ConvTranspose: reprise.ConvTranspose.
+// BatchNormalization, Add and activation after a Conv join it: reprise.Conv; the first and last
+// after a ConvTranspose: reprise.ConvTranspose.
 std::unique_ptr<Pass> FuseConv();
-// The Add behind such a product becomes its residual. After FuseAddLayerNorm, which comes first
+// The Add after such a product becomes its residual. After FuseAddLayerNorm, which comes first
 // where a LayerNormalization is the only reader of the sum.
 std::unique_ptr<Pass> FuseResidual();
 // Heads times a cosine plus their turned halves times a sine become reprise.Rotary, over tokens.

@@ -2,7 +2,7 @@
 // the first, becomes reprise.Rotary.
 //
 // Exporters turn heads where they lie apart, [batch, heads, rows, size]. Where those come from
-// tokens, the tokens are turned, and moved apart behind it: then attention finds q and k as it
+// tokens, the tokens are turned, and moved apart after it: then attention finds q and k as it
 // finds them without rotary positions, and what each token needs depends on its own position alone.
 #include <optional>
 

@@ -1,7 +1,7 @@
 // Pass: one rewrite of a graph.
 //
 // A pass is a name and a Run. The pipeline, not the pass, compacts, verifies, times, dumps and can
-// switch a pass off by name. A pass may leave dead nodes behind and nodes out of order: the
+// switch a pass off by name. A pass may leave dead nodes after and nodes out of order: the
 // pipeline calls Graph::Compact() after each.
 //
 // Load passes run once a model on the symbolic graph; capture passes run on a specialised graph,

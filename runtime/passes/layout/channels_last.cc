@@ -1,6 +1,6 @@
 // Convolutions of bytes take and give planes with their channels last (NHWC), where
 // a window's channels lie side by side and are a row of a product. So do sums,
-// pools, functions, parts and samples of bytes behind them. The Transposes between
+// pools, functions, parts and samples of bytes after them. The Transposes between
 // layouts move to where floats begin, and pairs that undo each other go
 // (canonicalize).
 #include "runtime/base/status_macros.h"

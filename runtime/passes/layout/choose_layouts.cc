@@ -1,4 +1,4 @@
-// Chooses where the channels of float planes lie: behind the batch, as models have it, or last,
+// Chooses where the channels of float planes lie: after the batch, as models have it, or last,
 // where convolutions of each channel by itself find neighbouring channels side by side and those of
 // single elements are rows of a product.
 //

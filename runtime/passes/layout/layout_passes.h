@@ -12,9 +12,9 @@
 
 namespace reprise {
 
-// Convolutions of bytes, and sums and pools behind them, have their channels last.
+// Convolutions of bytes, and sums and pools after them, have their channels last.
 std::unique_ptr<Pass> ChannelsLast();
-// Float planes have their channels behind the batch, or last, whichever takes less in all.
+// Float planes have their channels after the batch, or last, whichever takes less in all.
 std::unique_ptr<Pass> ChooseLayouts();
 
 }  // namespace reprise

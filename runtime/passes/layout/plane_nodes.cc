@@ -93,7 +93,7 @@ bool IsParts(const Graph& graph, const Node& node) {
   return node.op == SplitOp::kName || absl::c_all_of(node.inputs, planes);
 }
 
-// Other dims behind the same channels.
+// Other dims after the same channels.
 bool IsReshape(const Graph& graph, const Node& node) {
   if (node.op != ReshapeOp::kName || !IsPlanes(graph, node.input(0)) ||
       !IsPlanes(graph, node.outputs[0])) {
@@ -139,7 +139,7 @@ absl::Status TurnProduct(Graph& graph, const Node& node, std::vector<ValueId> in
 }
 
 // Pools one dim after the other: here the windows of `w` along dim `d` of x, seen as [before, size,
-// after]. The dims behind `d` together are a row of a plane then.
+// after]. The dims after `d` together are a row of a plane then.
 absl::StatusOr<ValueId> PoolAlong(Graph& graph, const Node& node, ValueId x, const ops::Windows& w,
                                   size_t d) {
   const Shape shape = *ShapeOf(graph, x);

@@ -1,4 +1,4 @@
-// Which nodes take and give float planes with their channels behind the batch or last, and how they
+// Which nodes take and give float planes with their channels after the batch or last, and how they
 // are turned from the one to the other. See choose_layouts.cc for which are.
 #pragma once
 

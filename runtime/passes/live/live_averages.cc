@@ -1,7 +1,7 @@
 // Averages over windows, of which some elements do not count.
 //
 // AveragePool divides by what lies in a window: by the request's own elements, and with
-// count_include_pad by the model's pads around them, but never by what rounding up adds behind
+// count_include_pad by the model's pads around them, but never by what rounding up adds after
 // these, nor by padding. Its form divides by all elements of the window, which are zeros there, and
 // multiplies by the share of each window (ops/windows/live.h).
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace reprise {
 namespace {
 
 // How many more pads at the end of each dim give a pool the same windows without ceil_mode. Windows
-// that begin behind all positions are left out: fewer pads give none of these.
+// that begin after all positions are left out: fewer pads give none of these.
 std::vector<int64_t> PadsRoundedUp(const ops::Windows& w, bool rounds_up) {
   std::vector<int64_t> more(w.kernel.size(), 0);
   for (size_t d = 0; rounds_up && d < more.size(); ++d) {
@@ -31,7 +31,7 @@ std::vector<int64_t> PadsRoundedUp(const ops::Windows& w, bool rounds_up) {
   return more;
 }
 
-// Rounding up leaves windows out that begin in the pads behind all positions. Without it they
+// Rounding up leaves windows out that begin in the pads after all positions. Without it they
 // count.
 bool LeavesWindowsOut(const ops::Windows& w, bool rounds_up) {
   for (size_t d = 0; rounds_up && d < w.kernel.size(); ++d) {
@@ -40,7 +40,7 @@ bool LeavesWindowsOut(const ops::Windows& w, bool rounds_up) {
   return false;
 }
 
-// Some window has elements behind all positions, along this axis or another one.
+// Some window has elements after all positions, along this axis or another one.
 bool ReachesBehind(const ops::Windows& w, const std::vector<int64_t>& more) {
   for (size_t d = 0; d < more.size(); ++d) {
     if (w.pad_end[d] + more[d] > 0) return true;
@@ -64,7 +64,7 @@ Attributes OfSums(const Node& node, const ops::Windows& w, const std::vector<int
 
 void LiveRewrite::VisitAverage(NodeId id) {
   const Node node = graph_.node(id);
-  // Pads that hang on a size, of another axis too, are none that the form could say.
+  // Pads that depend on a size, of another axis too, are none that the form could say.
   if (node.attributes.String("auto_pad", "NOTSET").starts_with("SAME")) return;
   const ValueId x = node.inputs[0];
   const Shape* shape = extents_.ShapeOf(x);

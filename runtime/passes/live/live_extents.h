@@ -70,7 +70,7 @@ class LiveExtents {
   // Its first dim grows with the batch, also for many rows: nothing cut the first few off.
   bool HasAllRows(ValueId value) const;
   int64_t RankOf(ValueId value) const;
-  // Dim `dim` of `value` and dim `other_dim` of `other` have one size, at each size of the axis.
+  // Returns whether dim `dim` of `value` and `other_dim` of `other` agree at each size of the axis.
   bool HaveSameSizes(ValueId value, int64_t dim, ValueId other, int64_t other_dim) const;
   // Those that values have, ascending.
   const std::set<Extent>& all() const { return all_; }

@@ -63,7 +63,7 @@ absl::StatusOr<LiveForm> MakeLiveForm(const Graph& symbolic, const std::string& 
 // Convolutions or pools are among its nodes.
 bool HasWindows(const Graph& graph);
 
-// It may hide positions by numbers that are no lower than scores may be.
+// Returns whether it may hide positions by numbers that are no lower than scores may be.
 bool MayHoldWeakMasks(const Graph& graph);
 
 }  // namespace reprise

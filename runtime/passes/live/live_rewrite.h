@@ -49,7 +49,7 @@ class LiveRewrite {
   ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {});
   ValueId Ints(const std::vector<int64_t>& values);
   ValueId Live();
-  // The model's own input, a mask, that lies along the sizes of dim `dim` of `value`; kNone: none.
+  // Returns the mask, an input of the model, that lies along dim `dim` of `value`, or kNone.
   ValueId MaskAlong(ValueId value, int64_t dim) const;
   // Hides behind the end the keys of the softmax `id`, which lie along dim `dim` of its operand as
   // those of a mask do.

@@ -41,7 +41,7 @@ absl::StatusOr<ValueId> PaddingMask(Graph& graph, ValueId mask, const Shape& sco
 
 // The scores where `keep` is true, `fill` elsewhere.
 absl::StatusOr<ValueId> Kept(Graph& graph, ValueId keep, ValueId scores, float fill);
-// The scores, and the lowest float where a key comes after its query; queries start `past` keys
+// Returns the scores, the lowest float where a key comes after its query; queries start `past` keys
 // after the first. `filter`: the least that masks have added to the scores.
 absl::StatusOr<ValueId> MaskFuture(Graph& graph, ValueId scores, int64_t past, float filter);
 // q k^T * scale of operands [batch, heads, rows, size].

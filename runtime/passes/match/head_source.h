@@ -34,7 +34,7 @@ struct HeadSource {
   double scale = 1;    // that of the products between it and the operand
 };
 
-// The node above `value` that a source may be found behind, its operand and the scale it applies;
+// The node above `value` that a source may be found after, its operand and the scale it applies;
 // kNone where there is none.
 NodeId StepToHeads(const Graph& graph, ValueId value, bool scalable, ValueId* above, double* scale);
 

@@ -14,7 +14,7 @@ struct Range {
   double least = 0;
   double most = 0;
   // None of them is in between: a score keeps its digits beside it, or has none left. Else what a
-  // query that sees no key attends to hangs on the last digits of its scores.
+  // query that sees no key attends to depends on the last digits of its scores.
   bool clear = true;
 
   static constexpr double kHides = -1e30;     // and what is below

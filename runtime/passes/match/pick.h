@@ -18,7 +18,7 @@ struct Pick {
   std::vector<int64_t> positions;  // where they are known; else each segment picks one:
   std::string op;
   Attributes attributes;
-  std::vector<ValueId> operands;  // those behind the data; the last are the segments
+  std::vector<ValueId> operands;  // those after the data; the last are the segments
 
   friend bool operator==(const Pick&, const Pick&) = default;
 };

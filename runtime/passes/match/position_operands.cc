@@ -92,7 +92,7 @@ Operands Linear(const Site& site) {
   return operands;
 }
 
-// Along dims behind that of the positions.
+// Along dims after the one of the positions.
 Operands Norm(const Site& site) {
   if (site.AxisAttribute(-1) <= site.axis) return std::nullopt;
   return site.node.op == AddLayerNormOp::kName ? AsLarge(site, {0, 1}) : First(site);

@@ -33,8 +33,8 @@ struct Form {
     kFixed,     // the same for every request; may have dims of the length (a table by position)
     kTokens,    // [rows, length, rest...] (or rows * length in one) -> [tokens, rest...]
     kSegments,  // [rows, rest...] -> [segments, rest...]
-    kPairs,  // [rows, length, length], perhaps with heads or 1 behind the rows: only as a mask of
-             // attention
+    kPairs,     // [rows, length, length], perhaps with heads or 1 after the rows: only as a mask of
+                // attention
   };
   Kind kind = kNone;
   size_t rest = 0;  // dims that stay

@@ -246,7 +246,7 @@ absl::Status Packer::PackAlongAxis(const Site& site, int64_t axis) {
     if (operand.given() && (residual || (site.op() != ConcatOp::kName && i == 0))) {
       ASSIGN_OR_RETURN(inputs.emplace_back(), Align(site, operand, input.dims));
     } else if (site.op() == ConcatOp::kName) {
-      // All operands have their rows where the first has them, and the same number of dims behind.
+      // All operands have their rows where the first has them, and the same number of dims after.
       if (operand.form.kind != input.form.kind || operand.form.rest != input.form.rest ||
           operand.form.rows != input.form.rows || PackedOf(operand) == kNone) {
         return Refuse(site, "its operands have their rows in different places");

@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// Steps compute each token behind those before it. A model whose tokens also see later ones of the
+// Steps compute each token after those before it. A model whose tokens also see later ones of the
 // same request, as one does whose only mask is the request's, gives several of them something else:
 // UNIMPLEMENTED, naming the attention. `attentions`: how many read the caches of the decoder's own
 // tokens; where fewer are found, what they see is not known, which is UNIMPLEMENTED as well.

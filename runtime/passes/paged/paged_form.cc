@@ -105,7 +105,7 @@ class FormMaker {
     return NumbersAs(dtype, shape, std::vector<int64_t>(NumElements(shape), value));
   }
 
-  // The model with each token as a row behind `past` cached ones. `form`: what is known of pages;
+  // The model with each token as a row after `past` cached ones. `form`: what is known of pages;
   // null: nothing yet. Values that hang on the past are computed from positions once that is known.
   absl::StatusOr<Graph> Build(int64_t past, const PagedForm* form) const {
     ASSIGN_OR_RETURN(Graph graph, BuildAsIs(past, form));

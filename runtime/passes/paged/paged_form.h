@@ -6,7 +6,7 @@
 //   the model's ids      [tokens, 1]    new tokens, of any sequences
 //   reprise.tables       i64[tokens]    the address of the table of its sequence's pages
 //   reprise.positions    i64[tokens]    the place of each token in its sequence
-//   reprise.segments     i32[segments + 1]  after 0, ascending: one behind each token whose scores
+//   reprise.segments     i32[segments + 1]  after 0, ascending: one after each token whose scores
 //                        are wanted; those that are not there repeat the last one
 //
 //

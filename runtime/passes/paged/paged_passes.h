@@ -8,13 +8,13 @@
 
 namespace reprise {
 
-// reprise.Attention whose keys and values are a reprise.CachedRows and new rows behind it becomes
+// reprise.Attention whose keys and values are a reprise.CachedRows and new rows after it becomes
 // reprise.PagedAttention, by what the CachedRows says of pages; where they are a CachedRows of an
 // encoder's result and nothing else, reprise.PagedCrossAttention. It runs after attend_by_head,
 // which finds the heads that queries share. Inert where a graph has no reprise.CachedRows.
 std::unique_ptr<Pass> PageAttention();
 
-// The cache behind an operand of attention.
+// The cache after an operand of attention.
 struct CachedOperand {
   ValueId rows = kNone;   // the new ones, [tokens, heads, 1, size]; kNone: an encoder's, all cached
   NodeId cached = kNone;  // the reprise.CachedRows

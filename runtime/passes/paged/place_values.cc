@@ -117,7 +117,7 @@ class Places {
     return graph_.node(node).outputs[0];
   }
 
-  // Tokens are rows: they come first, and have one place each in every dim behind.
+  // Tokens are rows: they come first, and have one place each in every dim after.
   ValueId FromPositions(const Tensor& like, double offset) {
     const size_t rank = std::max<size_t>(like.shape().size(), 1);
     const bool by_row = like.shape().size() == 1 && like.shape()[0] > 1;

@@ -31,7 +31,7 @@ std::optional<size_t> PastKeyInput(const Node& node) {
   return std::nullopt;
 }
 
-// The input whose rows `value` begins with, new ones behind them; else kNone.
+// The input whose rows `value` begins with, new ones after them; else kNone.
 ValueId PastOf(const Graph& graph, ValueId value) {
   const NodeId producer = ProducerOf(graph, value);
   if (producer == kNone) return kNone;

@@ -1,4 +1,4 @@
-// FindPresents: which outputs of a decoder are its caches with the new keys and values behind them.
+// FindPresents: which outputs of a decoder are its caches with the new keys and values after them.
 #pragma once
 
 #include <string>

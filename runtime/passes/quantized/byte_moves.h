@@ -8,7 +8,7 @@ namespace reprise {
 
 // Where `node` only moves or chooses elements of one dequantised value, and its results go to other
 // such nodes or are quantised again: it does so with the bytes, and what it gives is dequantised
-// behind it.
+// after it.
 absl::StatusOr<bool> MoveBytes(Graph& graph, const Node& node);
 
 // `quantize`, a QuantizeLinear or reprise.FakeQuantize, of values side by side, each of which is a

@@ -1,5 +1,5 @@
 // A Conv of floats that were bytes by weights that are bytes becomes reprise.IntegerConv: exporters
-// write it so, and QLinearConv becomes it. The nodes behind it are left to fuse_conv.
+// write it so, and QLinearConv becomes it. The nodes after it are left to fuse_conv.
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/quantized/integer_conv_op.h"

@@ -1,5 +1,5 @@
 // Products of quantised rows with quantised weights, in the forms that exporters write, become
-// reprise.IntegerLinear. Bias, activation and residual behind it are left to fuse_linear. A
+// reprise.IntegerLinear. Bias, activation and residual after it are left to fuse_linear. A
 // QLinearMatMul whose right side is no weight becomes its steps.
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
@@ -80,7 +80,7 @@ absl::StatusOr<bool> TakeFactor(Graph& graph, ValueId factor, Product& product) 
   return true;
 }
 
-// The Mul behind the product as its scales; false where it is none.
+// The Mul after the product as its scales; false where it is none.
 absl::StatusOr<bool> TakeMul(Graph& graph, Product& product) {
   const NodeId user = OnlyUser(graph, product.result);
   if (user == kNone || graph.node(user).op != MulOp::kName) return false;

@@ -19,7 +19,7 @@ std::unique_ptr<Pass> FuseIntegerLinear();
 std::unique_ptr<Pass> FuseIntegerConv();
 // QuantizeLinear and DequantizeLinear of the same steps become reprise.FakeQuantize.
 std::unique_ptr<Pass> FuseFakeQuantize();
-// QuantizeLinear behind integer products, or behind a sum of bytes, joins them: such nodes then
+// QuantizeLinear after integer products, or after a sum of bytes, joins them: such nodes then
 // hand on bytes.
 std::unique_ptr<Pass> FuseRequantize();
 

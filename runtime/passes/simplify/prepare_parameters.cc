@@ -82,7 +82,7 @@ class PrepareParametersPass : public Pass {
       changed |= constant;
       if (constant || !DependsOnParametersAlone(graph, graph.node(id))) continue;
       const absl::Status inferred = InferNode(graph, id);
-      // Parameters' elements are never read, so a shape that hangs on them stays unknown.
+      // Parameters' elements are never read, so a shape that depends on them stays unknown.
       if (inferred.code() == absl::StatusCode::kFailedPrecondition) continue;
       if (!inferred.ok() && branches) continue;
       RETURN_IF_ERROR(inferred);

@@ -44,7 +44,7 @@ absl::StatusOr<ValueId> WholePiecesRule(Graph& graph, NodeId node);
 // ScatterND to every place in order, as exporters write to a slice that is all of a mask, is what
 // it writes.
 absl::StatusOr<ValueId> WholeScatterRule(Graph& graph, NodeId node);
-// Elementwise over Expand: the Expand moves behind the node, or goes where broadcasting does it.
+// Elementwise over Expand: the Expand moves after the node, or goes where broadcasting does it.
 absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId node);
 // A reduction over dims that an Expand in front of it leaves alone comes before the Expand.
 absl::StatusOr<ValueId> ReduceRule(Graph& graph, NodeId node);

@@ -46,7 +46,7 @@ absl::StatusOr<Caches> LookUp(Graph& graph, Caches caches, ValueId ids, int64_t 
     ASSIGN_OR_RETURN(ids, AddCast(graph, ids, DType::kInt64));
     const ValueId steps =
         graph.AddConstant("", Tensor::FromVector(DType::kInt64, {1, length}, behind));
-    // Padding behind a request may be beyond the caches: it gets their last row, unless the first
+    // Padding after a request may be beyond the caches: it gets their last row, unless the first
     // position is beyond them already.
     const int64_t rows = (*ShapeOf(graph, caches.cosine))[0];
     const ValueId last = graph.AddConstant("", Tensor::Int64s({rows - 1}));

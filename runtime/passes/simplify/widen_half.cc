@@ -1,6 +1,6 @@
 // Values of float16 and bfloat16 become float32: the arithmetic is the same that their kernels
 // would do, but float32's kernels and fusions serve it. Weights are widened by the prepare program,
-// inputs and outputs keep their dtype behind one Cast each.
+// inputs and outputs keep their dtype after one Cast each.
 //
 // A Cast to half still rounds where somebody looks at its result closely: where it is an output or,
 // at most moved, cast to another dtype or compared. Arithmetic in half reads the operand of the
@@ -99,7 +99,7 @@ class Widening {
                      shape);
   }
 
-  // The operand in float32 of a Cast to half, as the arithmetic behind it reads it.
+  // The operand in float32 of a Cast to half, as the arithmetic after it reads it.
   absl::StatusOr<ValueId> WideSource(const Node& cast) {
     const ValueId source = cast.inputs[0];
     if (IsHalfValue(source)) return Wide(source, /*rounded=*/false);

@@ -1,4 +1,4 @@
-// Examine: Specialize for a graph that is not known to be sound: goes on behind a node that is
+// Examine: Specialize for a graph that is not known to be sound: goes on after a node that is
 // refused, so that every refusal is found in one walk.
 #pragma once
 

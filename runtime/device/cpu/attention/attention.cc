@@ -166,7 +166,7 @@ void OutputRows(const AttentionArgs& args, const Block& block, const float* inve
   }
 }
 
-// Queries [first, first + live) as columns, multiplied by the scale. Columns behind them repeat the
+// Queries [first, first + live) as columns, multiplied by the scale. Columns after them repeat the
 // last query: their results are computed and never written.
 void TransposeQueries(const AttentionArgs& args, int64_t first, int64_t live, int64_t stride,
                       float* HWY_RESTRICT to) {
@@ -236,7 +236,7 @@ void Rows(const AttentionArgs& args, int64_t query_begin, int64_t query_end) {
     block.queries = scratch;
     block.scores = block.queries + args.head_dim * stride;
     block.asks_ahead = first == query_begin && args.k_stride > args.head_dim;
-    // A tile of output may read up to kOutRows floats behind the last score.
+    // A tile of output may read up to kOutRows floats after the last score.
     const int64_t mask_offset = (args.keys * stride + kOutRows + kLanes - 1) / kLanes * kLanes;
     TransposeQueries(args, first, live, stride, block.queries);
     block.mask = MakeMask(args, first, live, stride, block.scores + mask_offset);

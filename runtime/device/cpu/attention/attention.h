@@ -27,7 +27,7 @@ struct AttentionArgs {
   int64_t k_stride = 0;
   int64_t v_stride = 0;
   int64_t out_stride = 0;
-  int64_t keys = 0;  // Live keys: rows of K and V behind them are not read.
+  int64_t keys = 0;  // Live keys: rows of K and V after them are not read.
   int64_t head_dim = 0;
   int64_t v_head_dim = 0;
   float scale = 1;

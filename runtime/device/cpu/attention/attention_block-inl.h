@@ -76,7 +76,7 @@ HWY_INLINE void MaskOfKeys(const AttentionArgs& args, const float* bias, const u
 }
 
 // Bias and keep-mask of queries [first, first + live) together as one thing to add. One row when
-// all queries share them, or there is but one. `to`: [keys][stride]; columns behind the last query
+// all queries share them, or there is but one. `to`: [keys][stride]; columns after the last query
 // repeat it.
 HWY_MAYBE_UNUSED HWY_NOINLINE BlockMask MakeMask(const AttentionArgs& args, int64_t first,
                                                  int64_t live, int64_t stride,
@@ -163,7 +163,7 @@ HWY_MAYBE_UNUSED HWY_NOINLINE KeyRange SeenKeys(const BlockMask& mask, int64_t k
   return range;
 }
 
-// Prefetches the memory behind rows [first, first + rows) of Q, K and V: where a row holds all
+// Prefetches the memory after rows [first, first + rows) of Q, K and V: where a row holds all
 // heads side by side, that is the next head. Rows of a fused product are too far apart for the
 // hardware prefetchers. Prefetching an address that does not exist does no harm.
 HWY_INLINE void AskForNextHead(const AttentionArgs& args, int64_t first, int64_t rows) {

@@ -109,7 +109,7 @@ void SplitQueries(const AttentionArgs& args, int64_t first, int64_t rows, int64_
   }
 }
 
-// Keys as columns. Those behind the last one repeat it.
+// Keys as columns. Those after the last one repeat it.
 template <int kPieces>
 void SplitKeys(const AttentionArgs& args, const Extent& extent, float* columns, std::byte* to) {
   const F32 d;
@@ -135,7 +135,7 @@ void SplitKeys(const AttentionArgs& args, const Extent& extent, float* columns, 
   }
 }
 
-// Values as they lie, and zeros behind the last one.
+// Values as they lie, and zeros after the last one.
 template <int kPieces>
 void SplitValues(const AttentionArgs& args, const Extent& extent, std::byte* to) {
   const F32 d;

@@ -32,7 +32,7 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 // As in attention.cc.
 constexpr float kLowestExponent = -60.0f;
 // A score this far above the reference raises it: the larger a difference, the fewer digits it has
-// behind the point.
+// after the point.
 constexpr float kHighestExponent = 4.0f;
 
 // The state of the softmax of a block of queries.
@@ -192,7 +192,7 @@ class Softmax {
     for (int half = 0; half < 2; ++half) x[half] = hn::Sub(scores[half], max);
   }
 
-  // The next kGroup rows; those behind the last one are computed like others and never read.
+  // The next kGroup rows; those after the last one are computed like others and never read.
   template <Kind kind, bool kFirst>
   HWY_NOINLINE void Group() {
     const F32 d;

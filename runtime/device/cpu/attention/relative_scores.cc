@@ -156,7 +156,7 @@ void ShiftedRows(const float* const* rows, int64_t depth, const float* columns, 
   }
 }
 
-// Sets rows [first, first + kRows) of `count`; rows behind the last one repeat it.
+// Sets rows [first, first + kRows) of `count`; rows after the last one repeat it.
 void RowsFrom(const float* from, int64_t stride, int64_t first, int64_t count, const float** rows) {
   for (int64_t r = 0; r < kRows; ++r) rows[r] = from + std::min(first + r, count - 1) * stride;
 }

@@ -302,7 +302,7 @@ void ConvolveRow(const Strips& w, const PlaneRows& rows, const float* x, const f
         SlideInRow<kVecs, false>(w, x, column, weights, bounds, y);
       }
     };
-    // The lanes of a vector behind the last window are not stored.
+    // The lanes of a vector after the last window are not stored.
     if (left > 3 * kLanes) {
       slide(std::integral_constant<int, 4>());
     } else if (left > kLanes) {

@@ -29,7 +29,7 @@ using PlaneConvolve = void (*)(const Strips& windows, const PlaneRows& rows, con
 using PlaneLargest = void (*)(const Strips& windows, const PlaneRows& rows, const float* x,
                               float* y);
 
-// The sums of windows, divided by row_counts[row] * column_counts[column]; a vector is read behind
+// The sums of windows, divided by row_counts[row] * column_counts[column]; a vector is read after
 // the last column's.
 using PlaneAverage = void (*)(const Strips& windows, const PlaneRows& rows, const float* x,
                               const float* row_counts, const float* column_counts, float* y);

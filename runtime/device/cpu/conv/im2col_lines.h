@@ -1,5 +1,5 @@
 // im2col of a block of a plane as lines that lie end to end: the next window of a row is the next
-// element, and the first window of the next row follows behind the last.
+// element, and the first window of the next row follows after the last.
 //
 // A line has the length of the windows of a row and of the elements that they reach beyond them. So
 // a run of windows may cross the ends of rows: a tap of it is a run of neighbouring elements, and

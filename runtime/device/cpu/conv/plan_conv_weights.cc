@@ -234,7 +234,7 @@ void RunConvWeights(const LaunchArgs& launch) {
 }
 
 // Whether windows lie side by side, without gaps between or padding around them, with lines that
-// are worth a copy each. Some of the plane may be left over behind the last windows, but none of
+// are worth a copy each. Some of the plane may be left over after the last windows, but none of
 // them reaches over its end.
 bool ArePatches(const Strips& s) {
   const auto same = [](const Strips::Extent& a, const Strips::Extent& b) {

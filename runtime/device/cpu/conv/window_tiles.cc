@@ -82,7 +82,7 @@ void Copy(const Strips& s, const Strip& strip, const float* x, float padding, fl
   }
 }
 
-// Vectors of windows that are computed together: `count` of them, each `rows` and `columns` behind
+// Vectors of windows that are computed together: `count` of them, each `rows` and `columns` after
 // the one before it.
 struct Together {
   int64_t count, rows, columns;

@@ -96,7 +96,7 @@ struct StripKernels {
   // NaN is kept, so that it is seen. The padding is that of the copy.
   void (*largest)(const Strips& strips, const Strip& strip, const float* copied, float* y);
   // Sums over row_counts[row] * column_counts[column], which have an element for each row and
-  // column of windows and a vector behind them.
+  // column of windows and a vector after them.
   void (*average)(const Strips& strips, const Strip& strip, const float* copied,
                   const float* row_counts, const float* column_counts, float* y);
 };

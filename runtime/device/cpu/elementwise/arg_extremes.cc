@@ -127,7 +127,7 @@ HWY_INLINE int64_t PlaceInShortRow(const float* HWY_RESTRICT x, int64_t size) {
     best = hn::IfThenElse(largest ? hn::Gt(v, best) : hn::Lt(v, best), v, best);
   }
   best = largest ? hn::MaxOfLanes(d, best) : hn::MinOfLanes(d, best);
-  // Behind the end stands the first element again, which is found before.
+  // Past the end stands the first element again, which is found before.
   int64_t place = 0;
   for (int64_t i = 0; i < size; i += kLanes) {
     const auto found = hn::Eq(load(i), best);

@@ -45,7 +45,7 @@ struct RowKernels {
   void (*sum_rows)(const std::byte* const* rows, int count, int64_t size, float* out);
 
   // out[0..size) += the sum of `count` rows, each a float factor, a float zero
-  // point and, right behind them, `size` int8, which the zero point is taken off.
+  // point and, right after them, `size` int8, which the zero point is taken off.
   void (*add_int8_rows)(const std::byte* const* rows, int count, int64_t size, float* out);
 
   // out[0..size) = sum over r of weights[r] * x[r][0..size), times `scale`; `weights` null: ones.

@@ -14,7 +14,7 @@
 #include "hwy/highway.h"
 #include "runtime/device/cpu/simd/half-inl.h"
 
-// In the loop behind it, no element depends on an earlier one: where y is an operand, element i is
+// In the loop after it, no element depends on an earlier one: where y is an operand, element i is
 // read before it is written, and by no other iteration.
 #undef REPRISE_INDEPENDENT
 #if HWY_COMPILER_CLANG

@@ -54,7 +54,7 @@ inline PrepareStep PackMaps(int64_t elements, int64_t groups, int64_t tile, int6
           .shape = {elements * static_cast<int64_t>(sizeof(float))}};
 }
 
-// Weights [maps, channels, kernel...] with the first `dims` dims, 1 or 2, behind the others: by
+// Weights [maps, channels, kernel...] with the first `dims` dims, 1 or 2, after the others: by
 // tap.
 PrepareStep MapsLast(const Shape& weight, size_t dims);
 

@@ -40,7 +40,7 @@ constexpr int kUnroll = 4;
 constexpr int kTapVectors = HWY_TARGET == HWY_AVX3 ? kVectors : 2;
 constexpr int kTapMaps = HWY_TARGET == HWY_AVX3 ? kTileRows : 6;
 
-// Finishes the first `kVecs` vectors of a panel; the last one may lie in part behind the windows.
+// Finishes the first `kVecs` vectors of a panel; the last one may lie in part after the windows.
 template <int kRows, int kVecs>
 HWY_INLINE void Finish(const ConvProduct& p, int64_t map, VF (&acc)[kRows][kVecs]) {
   const F32 d;
@@ -113,7 +113,7 @@ HWY_NOINLINE void Tile(const ConvProduct& p, int64_t map, const float* HWY_RESTR
       const float* HWY_RESTRICT row = from + taps[u];
       HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) b[v] = hn::LoadU(d, row + v * kLanes);
     } else if constexpr (kSource == Source::kInPlace) {
-      // The next panel lies behind this one.
+      // The next panel lies after this one.
       HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
         __builtin_prefetch(from + kPanel + v * kLanes, /*rw=*/0, /*locality=*/2);
       }

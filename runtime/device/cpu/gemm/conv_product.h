@@ -6,7 +6,7 @@
 // Weights are packed by tiles of maps, so that a step of k reads neighbouring floats. A panel of
 // windows (GemmKernels::panel_columns of them, [depth, panel]) is made ahead (im2col_windows.h) or,
 // where the elements lie in rows already, by the first tile that reads it: it multiplies and copies
-// at the same time, and the tiles behind it find the panel in the cache. For few maps no panel is
+// at the same time, and the tiles after it find the panel in the cache. For few maps no panel is
 // made: each row of it is read in place. Every element is summed in the order of k, so that no
 // division of the work changes a bit.
 //

@@ -31,7 +31,7 @@ void Part(const GemmArgs& args, const GemmPart& part) {
   for (int64_t begin = part.row_begin; begin < part.row_end; begin += row_block) {
     const int64_t end = std::min(begin + row_block, part.row_end);
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
-      // Behind the last one of all lie the weights of another product.
+      // After the last one of all lie the weights of another product.
       const bool again = panel + 1 == part.panel_end && end < part.row_end;
       const int64_t next = again ? part.panel_begin : panel + 1;
       PanelRows(args, packed + panel * kPanel * args.k, kPanel, packed + next * kPanel * args.k,
@@ -40,7 +40,7 @@ void Part(const GemmArgs& args, const GemmPart& part) {
   }
 }
 
-// One panel of B into `packed` ([k, kPanel], zeros behind the last column).
+// One panel of B into `packed` ([k, kPanel], zeros after the last column).
 void PackPanel(const GemmSource& b, int64_t k, int64_t n, int64_t panel, float scale,
                float* HWY_RESTRICT packed) {
   const F32 d;
@@ -72,7 +72,7 @@ void PackPanel(const GemmSource& b, int64_t k, int64_t n, int64_t panel, float s
     if (live == 0) {
       for (int64_t i = 0; i < k; ++i) hn::Store(hn::Zero(d), d, packed + i * kPanel);
     } else if (b.transposed) {
-      // Columns behind the last one repeat it, times 0.
+      // Columns after the last one repeat it, times 0.
       const float* rows[kLanes];
       for (int64_t i = 0; i < kLanes; ++i) {
         rows[i] = b.data + (column + std::min(i, live - 1)) * b.ld;
@@ -200,7 +200,7 @@ void PackInt8(const Int8Source& b, int64_t k, int64_t n, float scale, void* pack
 
 void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
   GemmArgs gemm = args.gemm;
-  // There is nothing to prefetch behind the panel in scratch.
+  // There is nothing to prefetch after the panel in scratch.
   gemm.blocking.near = GemmBlocking::Near::kYes;
   for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
     const int64_t column = panel * kPanel;

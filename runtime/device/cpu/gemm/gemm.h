@@ -36,7 +36,7 @@ inline constexpr int64_t kRoomyCacheBytes = 48 * 1024;
 // so is every bit of the result: only the caches see a difference, and which walk suits them best
 // is measured (see KernelOption::question).
 struct GemmBlocking {
-  // The stretch to prefetch while a stretch of a panel is computed: the one behind it, or the same
+  // The stretch to prefetch while a stretch of a panel is computed: the one after it, or the same
   // one of the next panel.
   enum class Fetch : uint8_t { kStretch, kPanel };
   // Whether lines that were prefetched far ahead into the L2 cache are prefetched again, close to

@@ -61,7 +61,7 @@ HWY_INLINE VF LoadWeights(F32 d, const int8_t* p) {
 }
 HWY_INLINE VF LoadWeights(F32 d, const float* p) { return hn::LoadU(d, p); }
 
-// A row of zeros, which is read behind the last row of a panel.
+// A row of zeros, which is read after the last row of a panel.
 template <class Element>
 HWY_ALIGN constexpr Element kNoRow[kPanel] = {};
 
@@ -119,7 +119,7 @@ class Making {
     }
   }
 
-  // Weights come from behind the L2 cache: this prefetches the line that far behind a row.
+  // Weights come from beyond the L2 cache: this prefetches the line that far after a row.
   static HWY_INLINE void AskAheadOf(const Element* row) {
     constexpr int64_t kAhead = sizeof(Element) == 1 ? 8 << 10 : 16 << 10;
     constexpr int64_t kBytes = kPanel * static_cast<int64_t>(sizeof(Element));

@@ -8,7 +8,7 @@
 //
 // B is packed once: panel p holds the columns [p * panel_columns, (p + 1) * panel_columns), in rows
 // of pairs: two neighbours of a column lie in one word of 32 bits, the one of the lower row in its
-// lower half. Behind the last row and column are zeros; rows go up to a multiple of 32. The form is
+// lower half. After the last row and column are zeros; rows go up to a multiple of 32. The form is
 // the same for all kernels of a tier, so that timing may choose between them.
 //
 // Each kernel sums each element in one order, whatever the number of rows and however the work is

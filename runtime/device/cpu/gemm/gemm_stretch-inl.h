@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kMaxSplitRows = 16 * kTileRows;
 // Weights come from memory: a model has many more of them than a core has cache. A stretch of a
 // panel is short enough to stay in a cache while all row tiles pass over it. While they are
-// computed, the stretch behind it is prefetched into the L2 cache, a little at each step, so
+// computed, the stretch after it is prefetched into the L2 cache, a little at each step, so
 // that a core computes and fetches at the same time. With fewer tiles than kFewTiles nothing
 // hides the fetching; then every line is prefetched again, kNearRows ahead of its use, into the
 // L1 cache. A lone tile needs no stretches. It prefetches each line kFarBytes ahead, into the

@@ -85,7 +85,7 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
     }
   }
 
-  // Every third row of A has a pointer; the two behind it are an index away.
+  // Every third row of A has a pointer; the two after it are an index away.
   const float* HWY_RESTRICT a3 = kRows > 3 ? Kept(a + 3 * lda) : nullptr;
   const float* HWY_RESTRICT a6 = kRows > 6 ? Kept(a + 6 * lda) : nullptr;
   // Computes the next row `u`; the pointers move once for all of them.
@@ -257,7 +257,7 @@ HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scales, int64_t 
 }
 
 // Computes rows [begin, end) of one panel, whose rows lie `ldb` apart at `b`; `next` is the panel
-// behind it, k * kPanel floats side by side.
+// after it, k * kPanel floats side by side.
 HWY_MAYBE_UNUSED void PanelRows(const GemmArgs& args, const float* b, int64_t ldb,
                                 const float* next, int64_t panel, int64_t begin, int64_t end) {
   const int64_t columns = std::min(kPanel, args.n - panel * kPanel);

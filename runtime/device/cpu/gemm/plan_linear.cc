@@ -323,7 +323,7 @@ std::string QuestionOf(const CpuTarget& target, const Product& product,
 std::vector<Candidate> WithForeign(const CpuTarget& target, const NodeView& node,
                                    const Product& product) {
   std::vector<Candidate> candidates = OwnCandidates(target, node, product);
-  // The library's order of sums hangs on the number of rows.
+  // The library's order of sums depends on the number of rows.
   if (target.one_order) return candidates;
   std::optional<Candidate> foreign = ForeignCandidate(target, node, product);
   if (target.gemm_provider == GemmProvider::kOpenBlas && foreign.has_value()) {

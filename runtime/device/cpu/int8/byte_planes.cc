@@ -33,7 +33,7 @@ HWY_INLINE VF Floats(const ByteSum::Side& side, const uint8_t* bytes) {
   return hn::Mul(hn::ConvertTo(d, steps), hn::Set(d, side.scale));
 }
 
-// Calls add(a, b, y) for `block` bytes at a time; of the last ones there are zeros behind the live.
+// Calls add(a, b, y) for `block` bytes at a time; of the last ones there are zeros after the live.
 template <int64_t block, class AddBlock>
 HWY_INLINE void ForBlocks(const uint8_t* a, const uint8_t* b, uint8_t* y, int64_t count,
                           const AddBlock& add) {

@@ -94,7 +94,7 @@ uint8_t* SeeWindow(const ByteWindows& p, const uint8_t* x, int64_t group, int64_
 }
 
 // Copies `count` windows that see no padding beside the plane, the first of which sees what
-// `pieces` point to: a Word of each; the next Word overwrites what lies behind its taps.
+// `pieces` point to: a Word of each; the next Word overwrites what lies after its taps.
 template <class Word>
 void SeePieces(const ByteWindows& p, const uint8_t* const* pieces, int64_t number, int64_t count,
                uint8_t zero, uint8_t* seen) {

@@ -42,7 +42,7 @@ constexpr int64_t VectorsOf(int64_t columns) {
 }
 constexpr int64_t WordRows(int64_t k) { return (k + 3) / 4; }
 
-// `live` bytes of a row, zeros behind them.
+// `live` bytes of a row, zeros after them.
 HWY_INLINE VU LoadBytes(const uint8_t* from, int64_t live) {
   const U32 d;
   const hn::Rebind<uint8_t, U32> d8;

@@ -39,7 +39,7 @@ struct IntegerConvOperands {
   bool x_signed = false, weights_signed = false;
   bool scale_a_map = false, zero_a_map = false;
   int x_zero = kNoOperand, w_zero = kNoOperand, bias = kNoOperand, residual = kNoOperand;
-  int y_scale = kNoOperand;  // the zero point of the result is behind it
+  int y_scale = kNoOperand;  // the zero point of the result is after it
   int out = 0, workspace = 0;
 
   void SetFrom(const NodeView& node) {

@@ -13,7 +13,7 @@ inline int64_t AlignedBytes(int64_t bytes) {
   return static_cast<int64_t>(AlignUp(static_cast<size_t>(bytes)));
 }
 
-// The pieces, one behind the other, each aligned to 64 bytes: bytes [taps, channels]; where the
+// The pieces, one after the other, each aligned to 64 bytes: bytes [taps, channels]; where the
 // tier has words of taps, these by blocks of channels; the sums of each channel's taps in that
 // order.
 struct PackedTaps {

@@ -105,7 +105,7 @@ struct Work {
   const ByteDepthwiseParams& p;
   ByteFinish finish;
   const uint8_t* padding;
-  Pieces scratch;   // the scratch behind the padding
+  Pieces scratch;   // the scratch after the padding
   ItemRange range;  // a unit is a row of windows
 };
 

@@ -57,7 +57,7 @@ void RunTable(const LaunchArgs& launch) {
                      range.end - range.begin);
 }
 
-// Dims of windows, behind batch and channels; the last is `inner`.
+// Dims of windows, after batch and channels; the last is `inner`.
 constexpr size_t kRows = 0, kColumns = 1, kInner = 2;
 constexpr int64_t kMostPlaneTaps = 256;
 

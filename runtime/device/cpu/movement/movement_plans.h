@@ -26,7 +26,7 @@ std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node)
 std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanCheckRange(const CpuTarget& target, const NodeView& node);
 
-// The prepare op of s8 or u8 rows, each behind its factor and zero point; see plan_gather.cc.
+// The prepare op of s8 or u8 rows, each after its factor and zero point; see plan_gather.cc.
 inline constexpr char kPackInt8RowsOp[] = "cpu.PackInt8Rows";
 absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scales,
                                        const Tensor* points, WeightMemory& memory);

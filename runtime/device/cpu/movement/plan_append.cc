@@ -1,4 +1,4 @@
-// Rows behind those of a cache, each sequence at its own place
+// Rows after those of a cache, each sequence at its own place
 // (runtime/ops/movement/append_rows.h).
 #include <algorithm>
 #include <cstring>

@@ -30,7 +30,7 @@ struct GatherParams {
   const HalfKernels* half = nullptr;  // the table is of half, the result of floats
 };
 
-// Copies blocks to `to`, one behind the other: copy(block, its number in the result).
+// Copies blocks to `to`, one after the other: copy(block, its number in the result).
 template <class CopyBlock>
 void GatherBlocks(const LaunchArgs& launch, const CopyBlock& copy) {
   const auto& p = *static_cast<const GatherParams*>(launch.params);

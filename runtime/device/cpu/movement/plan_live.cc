@@ -1,7 +1,7 @@
 // Where the rows of a padded batch end (runtime/ops/windows/live.h).
 //
 // A fill takes over the buffer of its operand wherever nobody else reads that, and then writes
-// nothing but what lies behind the ends: a row that is not padded costs no time.
+// nothing but what lies past the ends: a row that is not padded costs no time.
 #include <algorithm>
 #include <cstring>
 

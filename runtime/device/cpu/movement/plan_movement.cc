@@ -95,8 +95,8 @@ std::vector<Candidate> PlanSlice(const CpuTarget& target, const NodeView& node) 
     if (!axis.ok()) return {};
     const int64_t size = shape[*axis];
     const int64_t step = node.has_input(4) ? arguments[3][i] : 1;
-    // ONNX clamps this way: a start before the first element is the first; a start behind the last
-    // is behind it going up, and the last going down.
+    // ONNX clamps this way: a start before the first element is the first; a start after the last
+    // is after it going up, and the last going down.
     int64_t start = arguments[0][i];
     if (start < 0) start += size;
     start = std::clamp<int64_t>(start, 0, step > 0 ? size : std::max<int64_t>(0, size - 1));
@@ -183,7 +183,7 @@ std::vector<Candidate> PlanSplit(const CpuTarget& target, const NodeView& node) 
   params.first_piece = static_cast<int>(node.num_inputs());
   params.pieces = static_cast<int>(node.num_outputs());
   for (int i = 0; i < params.pieces; ++i) {
-    // Without its shape the place of the pieces behind it is not known.
+    // Without its shape the place of the pieces after it is not known.
     if (!node.has_output(i)) return {};
     params.piece_bytes[i] = node.out_shape(i)[*axis] * inner;
   }

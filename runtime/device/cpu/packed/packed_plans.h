@@ -14,7 +14,7 @@ namespace reprise::cpu {
 // The kernel family that this folder offers a device.
 KernelFamily PackedFamily();
 
-// The number of elements of a row of `shape`: of a token or a segment.
+// Returns the number of elements of a row of `shape`: of a token or a segment.
 inline int64_t RowElements(const Shape& shape) {
   return NumElements(absl::MakeConstSpan(shape).subspan(1));
 }

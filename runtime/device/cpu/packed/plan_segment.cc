@@ -215,7 +215,7 @@ void RunCumSum(const LaunchArgs& launch) {
   const auto* x = static_cast<const T*>(launch.operands[0]);
   const auto* segments = static_cast<const int32_t*>(launch.operands[1]);
   auto* y = static_cast<T*>(launch.operands[2]);
-  // Behind the last segment: positions are counted with sums, and looked up in tables.
+  // After the last segment: positions are counted with sums, and looked up in tables.
   if (launch.part == 0 && p.tokens > 0) {
     const int64_t end = p.segments == 0 ? 0 : SegmentAt(segments, p.segments - 1, p.tokens).end;
     std::fill(y + end * p.row, y + p.tokens * p.row, T(0));

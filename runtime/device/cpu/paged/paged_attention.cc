@@ -132,7 +132,7 @@ HWY_INLINE const Cell* ValuesOf(const PagedArgs& args, int64_t page) {
 // all pages, then keys of the call that follows. A Zen 4 reads 30 of 32 GB/s so, 10 otherwise.
 constexpr int64_t kPagesAhead = 6;
 
-// The keys, or the values, of `page`, or where that is behind the last one, those that come next.
+// The keys, or the values, of `page`, or where that is after the last one, those that come next.
 // Null: nothing is known.
 template <class Cell>
 HWY_INLINE const char* KeysAhead(const PagedArgs& args, const Range& range, int64_t page) {
@@ -283,7 +283,7 @@ HWY_INLINE void Values(const PagedArgs& args, const PagedRow* rows, const Range&
       }
       continue;
     }
-    // A row reads nothing behind its own position: that may be anything.
+    // A row reads nothing after its own position: that may be anything.
     HWY_UNROLL(8) for (int r = 0; r < Rows; ++r) {
       const int64_t end = std::min(kPage, rows[r].position - base + 1);
       for (int64_t j = 0; j < end; ++j) {

@@ -45,7 +45,7 @@ struct PagedNext {
 
 struct PagedArgs {
   std::byte* const* pages = nullptr;  // those of the sequence
-  // Where a client carries the keys and values of the head: `positions` rows of each, one behind
+  // Where a client carries the keys and values of the head: `positions` rows of each, one after
   // another. Null: they lie in pages.
   const std::byte* keys = nullptr;
   const std::byte* values = nullptr;
@@ -89,7 +89,7 @@ const PagedKernels& CarriedKernelsFor(Isa isa);
 constexpr int64_t PagedScratchStride(int64_t context) { return (context + 15) / 16 * 16 + 16; }
 inline constexpr int64_t kMostPagedRows = 8;
 // Keys of the pages whose scores are summed side by side, as a page holds them; then the rows of a
-// page that are widened, and a vector that may be read behind them.
+// page that are widened, and a vector that may be read after them.
 constexpr int64_t PagedTileFloats(int64_t head_dim, int64_t v_head_dim) {
   const int64_t width = head_dim > v_head_dim ? head_dim : v_head_dim;
   return (2 * head_dim + width + 1) * ops::kPagePositions;

@@ -31,7 +31,7 @@ struct PagedParams {
   std::vector<float> slopes;
   std::vector<float> biases;  // as PagedRow wants them, head by head; or none
   bool has_sinks = false;
-  size_t out = 0;  // operand; the workspace comes behind it
+  size_t out = 0;  // operand; the workspace comes after it
   int scratch_parts = 0;
   void (*append)(const LaunchArgs& launch, const PagedParams& p, int64_t tokens) = nullptr;
 };
@@ -224,7 +224,7 @@ void RunPagedUnit(const LaunchArgs& launch, const PagedParams& p, int64_t begin,
     args.keys = CarriedRows(*carried, p.k_cache, args.head_dim).head(kv_head);
     args.values = CarriedRows(*carried, p.v_cache, args.v_head_dim).head(kv_head);
     if (carried->sequence->half) args.widen = p.half->widen;
-    args.positions = all.positions[end - 1] + 1;  // Those behind are not written yet.
+    args.positions = all.positions[end - 1] + 1;  // Those after are not written yet.
     args.tile = args.scratch + kMostPagedRows * args.scratch_stride;
   } else {
     args.next = NextOf(p, all, begin, end, tokens, kv_head);

@@ -20,7 +20,7 @@ template <size_t N>
 struct ShortRuns {
   // How the rows of an operand follow each other.
   enum class Rows {
-    kWhole,  // one behind the other
+    kWhole,  // one after the other
     kSame,   // the same one again and again
     kSplat,  // each row repeats one value
   };

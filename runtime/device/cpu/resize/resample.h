@@ -11,7 +11,7 @@
 namespace reprise::cpu {
 
 // Each column of a result is a sum of `taps` columns. Places and weights are [taps][stride]; places
-// never decrease, and behind the last of the `columns` they repeat it. `stride` is a whole number
+// never decrease, and after the last of the `columns` they repeat it. `stride` is a whole number
 // of the widest vectors.
 struct ResampledColumns {
   int taps = 0;  // 0: columns stay as they are

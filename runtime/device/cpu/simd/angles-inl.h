@@ -96,7 +96,7 @@ HWY_INLINE VF TanOf(F32 d, const Angle& angle) {
 #endif
 
 // Returns what `of_angle` makes of each lane, and `f`, a function of the C library, of those that
-// are beyond kMostAngle or no numbers: a lane's result does not hang on its neighbours.
+// are beyond kMostAngle or no numbers: a lane's result does not depend on its neighbours.
 template <class OfAngle, class F>
 HWY_INLINE VF ByAngle(F32 d, VF x, OfAngle of_angle, F f) {
 #if HWY_TARGET != HWY_SCALAR

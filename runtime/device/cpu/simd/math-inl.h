@@ -40,7 +40,7 @@ using F32 = hn::ScalableTag<float>;
 using VF = hn::Vec<F32>;
 
 // The first `count` lanes (1 <= count <= lanes) from memory, zero in the others. Touches no byte
-// behind them.
+// after them.
 HWY_INLINE VF LoadPart(F32 d, const float* p, int64_t count) {
   return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d, p);
 }
@@ -212,7 +212,7 @@ constexpr float LargestOf() {
 template <bool kDoubles = false>
 HWY_INLINE VF Gelu(F32 d, VF x) {
   const VF t = hn::Abs(x);
-  // Behind 14 the tail is 0 in float; the bound keeps infinity out of the polynomial.
+  // After 14 the tail is 0 in float; the bound keeps infinity out of the polynomial.
   const VF bounded = AtMost(d, t, 14.0f);
   const VF tail = Exp2Negative(
       d, Polynomial(d, bounded, 1.0f, 1.151105404e+00f, 4.592110813e-01f, 5.246943235e-02f,

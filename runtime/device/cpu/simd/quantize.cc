@@ -111,7 +111,7 @@ void Run(const void* from, const float* scale, const void* zeros, void* to, int6
     }
   }
   if (i >= count) return;
-  // The rest by way of whole vectors: nothing behind the arrays is touched.
+  // The rest by way of whole vectors: nothing after the arrays is touched.
   const size_t rest = static_cast<size_t>(count - i);
   In x_part[kLanes] = {};
   Out y_part[kLanes];
