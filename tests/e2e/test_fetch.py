@@ -17,6 +17,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from testing import models
+from testing.certificates import Authority
 from testing.daemon import BUILD, Daemon, free_ports
 from testing.hub import Folder
 from testing.patience import wait_until
@@ -407,6 +408,20 @@ def test_names_that_are_none_say_which_there_are(remote, cache, url, words):
     from testing.daemon import run_reprised
     started = run_reprised("--model", f"m={url}")
     assert started.returncode == 2 and words in started.stderr
+
+
+def test_encrypted_places_are_verified_and_not_left(remote, cache, tmp_path):
+    authority = Authority(tmp_path / "certificates")
+    with Remote(host="localhost", certificate=authority.sign("server")) as secure:
+        url = secure.add_file("/m.onnx", small())
+        trusted = secure.environment(SSL_CERT_FILE=str(authority.certificate))
+        unknown = pull(secure, cache, url, check=False)
+        assert unknown.returncode == 1 and "certificate" in unknown.stderr
+        assert pull(secure, cache, url, environment=trusted).read_bytes() == small()
+        # A redirect to where anybody could answer is not followed.
+        secure.redirects["/away.onnx"] = remote.add_file("/m.onnx", small())
+        away = pull(secure, cache, secure.url + "/away.onnx", environment=trusted, check=False)
+        assert away.returncode == 1 and remote.requests == []
 
 
 def test_secrets_of_an_address_are_not_shown(remote, cache):

@@ -18,6 +18,7 @@ import hmac
 import http.server
 import json
 import re
+import ssl
 import threading
 import time
 import urllib.parse
@@ -44,9 +45,11 @@ def etag(data):
 class Remote:
     """One server for all; its parts are told apart by their paths."""
 
-    def __init__(self, host="127.0.0.1", token=None, aws_key=None, google_token=None):
+    def __init__(self, host="127.0.0.1", token=None, aws_key=None, google_token=None,
+                 certificate=None):
         """`token`: that the hub wants; `aws_key`: (ID, SECRET) that S3 wants; None: anybody may read."""
         self.host, self.token, self.aws_key, self.google_token = host, token, aws_key, google_token
+        self.certificate = certificate  # (file, key file): it speaks TLS
         self.hubs, self.buckets, self.files, self.redirects = {}, {}, {}, {}
         self.requests = []
         self.page = 1000  # entries of one page of a list
@@ -76,7 +79,11 @@ class Remote:
         self.server = http.server.ThreadingHTTPServer((self.host, 0), Handler)
         self.server.daemon_threads = True
         self.port = self.server.server_address[1]
-        self.url = f"http://{self.host}:{self.port}"
+        self.url = f"http{'s' if self.certificate else ''}://{self.host}:{self.port}"
+        if self.certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*map(str, self.certificate))
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
         self.thread.start()
         return self
