@@ -10,7 +10,7 @@ constexpr char kRegion[] = "shared_memory_region";
 constexpr char kBytes[] = "shared_memory_byte_size";
 constexpr char kOffset[] = "shared_memory_offset";
 
-absl::StatusOr<int64_t> Size(const std::string& name, const ParameterValue& value) {
+absl::StatusOr<int64_t> ByteCount(const std::string& name, const ParameterValue& value) {
   ASSIGN_OR_RETURN(const int64_t size, IntegerParameter(name, value));
   if (size >= 0) return size;
   return absl::InvalidArgumentError(absl::StrCat("parameter ", name, " is ", size));
@@ -22,9 +22,9 @@ absl::Status RegionParameters::Set(const std::string& name, const ParameterValue
   if (name == kRegion) {
     ASSIGN_OR_RETURN(region_, TextParameter(name, value));
   } else if (name == kBytes) {
-    ASSIGN_OR_RETURN(bytes_, Size(name, value));
+    ASSIGN_OR_RETURN(bytes_, ByteCount(name, value));
   } else if (name == kOffset) {
-    ASSIGN_OR_RETURN(offset_, Size(name, value));
+    ASSIGN_OR_RETURN(offset_, ByteCount(name, value));
   }
   return absl::OkStatus();
 }
