@@ -289,6 +289,7 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
     catalogue_.server().log_lines_dropped->Increment(static_cast<double>(log.TakeDropped()));
   });
   if (!options_.recipe_cache.empty()) catalogue_.SetStore(store_.store());
+  if (options_.metrics_detail) catalogue_.ShowDetail();
   metrics_file_ = std::make_unique<MetricsFile>(
       options_.metrics_file, options_.metrics_triggers,
       [this] { return MetricsJson(catalogue_, engine_.misses(), version_); },

@@ -4,6 +4,8 @@
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 
+#include <atomic>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -101,7 +103,13 @@ class CountingModelEvents final : public ModelEvents {
     add("idle", record.idle, sequences_.idle);
   }
 
+  void OnLoading() override { load_began_.store(NowNs(), std::memory_order_relaxed); }
+
   void OnState(ModelState state, const absl::Status& why) override {
+    if (state == ModelState::kReady) {
+      const int64_t ns = NowNs() - load_began_.load(std::memory_order_relaxed);
+      metrics_.nv_load_duration->Set(static_cast<double>(ns) * kSecondsPerNs);
+    }
     metrics_.ready->Set(state == ModelState::kReady ? 1 : 0);
     metrics_.asked_for->Set(state == ModelState::kUnloaded ? 0 : 1);
     metrics_.load_failed->Set(state == ModelState::kUnavailable ? 1 : 0);
@@ -167,6 +175,10 @@ class CountingModelEvents final : public ModelEvents {
     add_us(metrics_.nv_compute_output_us, times.compute_output_ns);
   }
 
+  static int64_t NowNs() {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  }
+
   static absl::string_view FailureReason(const RequestRecord& record) {
     if (record.queue_full) return "REJECTED";
     if (record.code == absl::StatusCode::kCancelled) return "CANCELED";
@@ -175,6 +187,7 @@ class CountingModelEvents final : public ModelEvents {
   }
 
   ModelMetrics& metrics_;
+  std::atomic<int64_t> load_began_{NowNs()};
   const std::string name_, version_;
   Log& log_;
   GenerationRecord generated_;  // as it was last told

@@ -543,6 +543,11 @@ constexpr Flag kFlags[] = {
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddParsed(app, flag, options.metrics_triggers);
      }},
+    {"--metrics-detail", "", "",
+     "Show every series on /metrics: by bucket and by reason, and those that stay 0",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.metrics_detail, flag.meaning);
+     }},
     {"--access-log", "", "",
      "Log one line for each request: its key, model, sizes, times and "
      "outcome",

@@ -105,6 +105,7 @@ struct Options {
   std::string trace_file;            // file that captures and replays are written to; empty: none
   std::string dump_graphs;           // folder of the graphs of captures; empty: none
   std::string metrics_file;          // JSON of all metrics; empty: none
+  bool metrics_detail = false;       // every series, not those alone that a model needs
   MetricsTriggers metrics_triggers;  // when that is written
 };
 

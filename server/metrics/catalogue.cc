@@ -18,20 +18,19 @@ namespace {
 constexpr size_t kMostBucketsOfAllAxes = 512;
 constexpr size_t kFewestBucketsOfAxis = 16;
 
-MetricScope ScopeOf(prometheus::Registry& registry, const std::string& model,
-                    const std::string& version) {
-  return MetricScope(registry, {{"model", model}, {"version", version}});
+LabelValues LabelsOf(const std::string& model, const std::string& version) {
+  return {{"model", model}, {"version", version}};
 }
 
 }  // namespace
 
 Catalogue::Catalogue(const BuildInfo& build)
     : registry_(std::make_unique<prometheus::Registry>()),
-      server_(MetricScope(*registry_, {}), {{"version", build.version},
-                                            {"compiler", build.compiler},
-                                            {"isa", build.isa},
-                                            {"cpu", build.cpu}}),
-      unknown_(std::make_unique<ModelMetrics>(ScopeOf(*registry_, "", ""))) {
+      server_(MetricScope(*registry_, views_, {}), {{"version", build.version},
+                                                    {"compiler", build.compiler},
+                                                    {"isa", build.isa},
+                                                    {"cpu", build.cpu}}),
+      unknown_(std::make_unique<ModelMetrics>(MetricScope(*registry_, views_, LabelsOf("", "")))) {
   server_.build_info->Set(1);
 }
 
@@ -41,7 +40,8 @@ ModelMetrics& Catalogue::Model(const std::string& model, const std::string& vers
   MutexLock lock(mutex_);
   std::unique_ptr<ModelMetrics>& metrics = models_[{model, version}];
   if (metrics == nullptr) {
-    metrics = std::make_unique<ModelMetrics>(ScopeOf(*registry_, model, version));
+    metrics =
+        std::make_unique<ModelMetrics>(MetricScope(*registry_, views_, LabelsOf(model, version)));
   }
   return *metrics;
 }
@@ -96,8 +96,9 @@ std::vector<prometheus::MetricFamily> Catalogue::Collect() const {
   server_.grpc_connections->Set(memory.grpc_connections);
   server_.http_connections->Set(memory.http_connections);
   std::vector<prometheus::MetricFamily> families = registry_->Collect();
+  if (!detail_) views_.Reduce(families);
   AppendStoreMetrics(store_, wants_store_, families);
-  AppendProcessMetrics(families);
+  AppendProcessMetrics(machine_, families);
   return families;
 }
 

@@ -19,6 +19,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/recipe/store.h"
 #include "server/metrics/metric_table.h"
+#include "server/metrics/process_metrics.h"
 
 namespace prometheus {
 struct MetricFamily;
@@ -87,23 +88,31 @@ class Catalogue {
   // then. Set once, as above.
   void SetRefresh(std::function<void()> refresh) { refresh_ = std::move(refresh); }
 
+  // Has scrapes show every series, those of single buckets and reasons among them. Set once, as
+  // above.
+  void ShowDetail() { detail_ = true; }
+
   // Calls `f(model, version, metrics)` for each model version, in the order of names.
   void ForEachModel(const std::function<void(const std::string&, const std::string&,
                                              const ModelMetrics&)>& f) const EXCLUDES(mutex_);
-  // All metrics as they are now.
+  // All metrics as they are now, without those of detail unless they were asked for.
   std::vector<prometheus::MetricFamily> Collect() const;
   // The text exposition format, version 0.0.4.
   std::string Scrape() const;
 
  private:
   // Constant after construction.
+  ViewTable views_;
   const std::unique_ptr<prometheus::Registry> registry_;
   ServerMetrics server_;
   const std::unique_ptr<ModelMetrics> unknown_;
   std::function<MemoryUse()> memory_ = [] { return MemoryUse(); };
   std::function<void()> refresh_ = [] {};
+  bool detail_ = false;
   bool wants_store_ = false;
   const RecipeStore* store_ = nullptr;
+  // Self-synchronised.
+  mutable MachineLoad machine_;
   // Guarded.
   mutable Mutex mutex_;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<ModelMetrics>> models_

@@ -25,15 +25,16 @@ std::vector<absl::string_view> RequestCodes();
 // The values of `reason` of nv_inference_request_failure.
 std::vector<absl::string_view> FailureReasons();
 
-// 10 us to 10 s, two or three bounds a decade: requests, queues and compiles.
-inline const std::vector<double> kSeconds = {1e-5,   2.5e-5, 5e-5, 1e-4,   2.5e-4, 5e-4, 1e-3,
-                                             2.5e-3, 5e-3,   1e-2, 2.5e-2, 5e-2,   0.1,  0.25,
-                                             0.5,    1,      2.5,  5,      10};
-// The same span with fewer bounds, because there is a histogram for each bucket of each model.
-inline const std::vector<double> kReplaySeconds = {1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2,
-                                                   3e-2, 0.1,  0.3,  1,    3,    10};
-inline const std::vector<double> kPowersOfTwo = {1,   2,   4,   8,    16,   32,  64,
-                                                 128, 256, 512, 1024, 2048, 4096};
+// Bounds: ten at the most, since each is a series for each model.
+// Requests and queues.
+inline const std::vector<double> kSeconds = {2.5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2,
+                                             2.5e-2, 0.1,  0.5,    2.5,  10};
+inline const std::vector<double> kReplaySeconds = {1e-4, 3e-4, 1e-3, 3e-3, 1e-2,
+                                                   3e-2, 0.1,  0.3,  1,    10};
+inline const std::vector<double> kCaptureSeconds = {1e-3, 1e-2, 0.1, 1, 10};
+inline const std::vector<double> kTokenizerSeconds = {1e-5, 1e-4, 1e-3, 1e-2, 0.1};
+inline const std::vector<double> kRows = {1, 2, 4, 8, 16, 32, 64};
+inline const std::vector<double> kLengths = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 4096};
 
 // Texts that several rows share: each row has values of its own for the other labels.
 inline const MetricText kCacheRequests = {"reprise_cache_requests_total",
@@ -43,14 +44,19 @@ inline const MetricText kElements = {
     "reprise_elements_total",
     "Elements computed along an axis: valid ones were sent by a client, padded ones by no one"};
 inline const MetricText kBucketElements = {
-    "reprise_bucket_elements_total", "The same by bucket: what its replays computed along an axis"};
+    "reprise_bucket_elements_total",
+    "The same by bucket: what its replays computed along an axis",
+    {},
+    ScrapeView::kDetail};
 inline const MetricText kBucketWaste = {"reprise_bucket_waste_ratio",
                                         "Share of padding in what is computed with the buckets in "
                                         "force: expected when they were chosen, and actual"};
 inline const MetricText kEagerCacheRequests = {
     "reprise_eager_cache_requests_total",
     "Lookups of what eager runs prepare, hits and misses: models and sections that run without a "
-    "recipe, nodes at cuts"};
+    "recipe, nodes at cuts",
+    {},
+    ScrapeView::kCuts};
 inline const MetricText kRefusedCalls = {
     "reprise_refused_calls_total",
     "Calls over gRPC and HTTP that the gate refused: without a key that is known, or without the "
@@ -85,20 +91,21 @@ struct ModelMetrics {
   Series<Histogram> compile_duration{
       scope,
       {"reprise_compile_duration_seconds",
-       "Time of a capture, from the miss to the recipe in the cache", kSeconds}};
+       "Time of a capture, from the miss to the recipe in the cache", kCaptureSeconds}};
   Series<Counter> tunes{
       scope,
       {"reprise_tunes_total", "Recipes replaced by one whose kernels were chosen by timing"}};
   Series<Counter> probes{
       scope, {"reprise_probes_total", "Runs of the padding certificate's measurements"}};
-  SeriesBy<Counter> replays{scope,
-                            {"reprise_replays_total", "Batches of requests executed, by bucket"},
-                            "bucket",
-                            Announced::kBuckets};
+  SeriesBy<Counter> replays{
+      scope,
+      {"reprise_replays_total", "Batches of requests executed, by bucket", {}, ScrapeView::kFolded},
+      "bucket",
+      Announced::kBuckets};
   SeriesBy<Histogram> replay_duration{
       scope,
       {"reprise_replay_duration_seconds", "Time of a replay, from first to last launch",
-       kReplaySeconds},
+       kReplaySeconds, ScrapeView::kFolded},
       "bucket",
       Announced::kBuckets};
   Series<Counter> memory_hits{scope.With({{"tier", "memory"}, {"outcome", "hit"}}), kCacheRequests};
@@ -110,19 +117,25 @@ struct ModelMetrics {
   SeriesBy<Counter> store_misses_by{
       scope,
       {"reprise_store_misses_total",
-       "Certificates and recipes that the recipe store did not give, by reason"},
+       "Certificates and recipes that the recipe store did not give, by reason",
+       {},
+       ScrapeView::kFolded},
       "reason",
       StoreMisses()};
   Series<Gauge> cache_recipes{scope, {"reprise_cache_recipes", "Recipes in memory"}};
   Series<Gauge> cache_bytes{scope, {"reprise_cache_bytes", "Bytes of the recipes in memory"}};
-  SeriesBy<Counter> evictions{
-      scope,
-      {"reprise_cache_evictions_total", "Recipes that left the memory, by reason"},
-      "reason",
-      EvictionReasons()};
+  SeriesBy<Counter> evictions{scope,
+                              {"reprise_cache_evictions_total",
+                               "Recipes that left the memory, by reason",
+                               {},
+                               ScrapeView::kFolded},
+                              "reason",
+                              EvictionReasons()};
   SeriesBy<Counter> thrash{scope,
                            {"reprise_cache_thrash_total",
-                            "Recipes made again within a minute of their eviction, by bucket"},
+                            "Recipes made again within a minute of their eviction, by bucket",
+                            {},
+                            ScrapeView::kFolded},
                            "bucket",
                            Announced::kBuckets};
 
@@ -167,11 +180,11 @@ struct ModelMetrics {
       {"verdict", "mixing"}};
 
   // Requests and replays.
-  Series<Histogram> batch_size{
-      scope, {"reprise_batch_size", "Rows of a replay that clients sent", kPowersOfTwo}};
+  Series<Histogram> batch_size{scope,
+                               {"reprise_batch_size", "Rows of a replay that clients sent", kRows}};
   SeriesBy<Histogram> request_length{
       scope,
-      {"reprise_request_length", "Sizes of the requests along an axis", kPowersOfTwo},
+      {"reprise_request_length", "Sizes of the requests along an axis", kLengths},
       "axis",
       Announced::kAxes};
   Series<Gauge> queue_depth{scope, {"reprise_queue_depth", "Requests waiting for a stream"}};
@@ -188,15 +201,24 @@ struct ModelMetrics {
                              RequestCodes()};
 
   // Texts that the server made tokens of.
-  Series<Counter> texts{scope, {"reprise_texts_total", "Texts that became tokens in the server"}};
-  Series<Counter> text_tokens{
-      scope, {"reprise_text_tokens_total", "Tokens of them, special ones included"}};
+  Series<Counter> texts{
+      scope,
+      {"reprise_texts_total", "Texts that became tokens in the server", {}, ScrapeView::kTexts}};
+  Series<Counter> text_tokens{scope,
+                              {"reprise_text_tokens_total",
+                               "Tokens of them, special ones included",
+                               {},
+                               ScrapeView::kTexts}};
   Series<Counter> text_truncations{
       scope,
       {"reprise_text_truncations_total",
-       "Texts that were cut to what the model takes, because the client asked for it"}};
+       "Texts that were cut to what the model takes, because the client asked for it",
+       {},
+       ScrapeView::kTexts}};
   Series<Histogram> tokenizer_duration{
-      scope, {"reprise_tokenizer_duration_seconds", "Time of a text in the tokenizer", kSeconds}};
+      scope,
+      {"reprise_tokenizer_duration_seconds", "Time of a text in the tokenizer", kTokenizerSeconds,
+       ScrapeView::kTexts}};
 
   // Tokens that decoders make.
   SeriesBy<Gauge> sequences{scope,
@@ -204,57 +226,77 @@ struct ModelMetrics {
                              "Sequences of a model that makes tokens: computed (running), waiting, "
                              "or waiting again since "
                              "their pages were taken (set_back), or until their clients "
-                             "take their events (stalled)"},
+                             "take their events (stalled)",
+                             {},
+                             ScrapeView::kTokens},
                             "state",
                             {"running", "waiting", "set_back", "stalled"}};
   SeriesBy<Gauge> pages{
       scope,
       {"reprise_pages",
        "Pages of keys and values: held by sequences (used), by several of them (shared), and free, "
-       "among which those are counted that a later prompt may find"},
+       "among which those are counted that a later prompt may find",
+       {},
+       ScrapeView::kTokens},
       "state",
       {"used", "free", "shared"}};
   SeriesBy<Counter> tokens{
       scope,
       {"reprise_tokens_total",
-       "Tokens: of prompts, generated, and of prompts that were found computed (cached)"},
+       "Tokens: of prompts, generated, and of prompts that were found computed (cached)",
+       {},
+       ScrapeView::kTokens},
       "kind",
       {"prompt", "generated", "cached"}};
   SeriesBy<Counter> draft_tokens{
       scope,
       {"reprise_draft_tokens_total",
        "Tokens that were looked up in prompt or answer and checked beside the next one: drawn "
-       "(right), or not (wrong)"},
+       "(right), or not (wrong)",
+       {},
+       ScrapeView::kTokens},
       "outcome",
       {"right", "wrong"}};
   Series<Counter> carried_tokens{
       scope,
       {"reprise_carried_tokens_total",
-       "Tokens that steps of a decoder computed for clients that carry their cache"}};
-  Series<Counter> carried_bytes{
-      scope,
-      {"reprise_carried_bytes_total", "Keys and values that were written to the answers of these"}};
+       "Tokens that steps of a decoder computed for clients that carry their cache",
+       {},
+       ScrapeView::kCarried}};
+  Series<Counter> carried_bytes{scope,
+                                {"reprise_carried_bytes_total",
+                                 "Keys and values that were written to the answers of these",
+                                 {},
+                                 ScrapeView::kCarried}};
   Series<Histogram> time_to_first_token{
       scope,
       {"reprise_time_to_first_token_seconds", "Time from a request for tokens to its first one",
-       kSeconds}};
+       kSeconds, ScrapeView::kTokens}};
   Series<Histogram> time_per_output_token{
       scope,
       {"reprise_time_per_output_token_seconds",
-       "Time from a token of a sequence to the one that follows", kSeconds}};
+       "Time from a token of a sequence to the one that follows", kSeconds, ScrapeView::kTokens}};
 
   // State that is kept between requests.
-  Series<Gauge> live_sequences{
-      scope, {"reprise_live_sequences", "Sequences whose state is kept between requests"}};
-  Series<Gauge> sequence_requests_waiting{
-      scope,
-      {"reprise_sequence_requests_waiting", "Requests that wait for their turn in a sequence"}};
-  Series<Gauge> state_bytes{scope, {"reprise_state_bytes", "Memory of that state"}};
+  Series<Gauge> live_sequences{scope,
+                               {"reprise_live_sequences",
+                                "Sequences whose state is kept between requests",
+                                {},
+                                ScrapeView::kState}};
+  Series<Gauge> sequence_requests_waiting{scope,
+                                          {"reprise_sequence_requests_waiting",
+                                           "Requests that wait for their turn in a sequence",
+                                           {},
+                                           ScrapeView::kState}};
+  Series<Gauge> state_bytes{
+      scope, {"reprise_state_bytes", "Memory of that state", {}, ScrapeView::kState}};
   SeriesBy<Counter> sequence_events{
       scope,
       {"reprise_live_sequences_total",
        "Sequences that have begun, have ended, or were forgotten since they were idle for too long "
-       "(idle)"},
+       "(idle)",
+       {},
+       ScrapeView::kState},
       "event",
       {"begun", "ended", "idle"}};
 
@@ -268,22 +310,37 @@ struct ModelMetrics {
   SeriesBy<Counter> eager_nodes{
       scope,
       {"reprise_eager_nodes_total",
-       "Nodes that ran by themselves because data decides the shape of their result, by operator"},
+       "Nodes that ran by themselves because data decides the shape of their result, by operator",
+       {},
+       ScrapeView::kCuts},
       "op",
       Announced::kEagerOps};
   SeriesBy<Counter> eager_seconds{
-      scope, {"reprise_eager_seconds_total", "Time that they took"}, "op", Announced::kEagerOps};
+      scope,
+      {"reprise_eager_seconds_total", "Time that they took", {}, ScrapeView::kCuts},
+      "op",
+      Announced::kEagerOps};
   Series<Counter> sections{scope,
                            {"reprise_section_runs_total",
-                            "Runs of what lies behind such nodes, at the sizes that they found"}};
-  Series<Counter> section_seconds{scope, {"reprise_section_seconds_total", "Time that these took"}};
+                            "Runs of what lies behind such nodes, at the sizes that they found",
+                            {},
+                            ScrapeView::kCuts}};
+  Series<Counter> section_seconds{
+      scope, {"reprise_section_seconds_total", "Time that these took", {}, ScrapeView::kCuts}};
   Series<Counter> eager_hits{scope.With({{"outcome", "hit"}}), kEagerCacheRequests};
   Series<Counter> eager_misses{scope.With({{"outcome", "miss"}}), kEagerCacheRequests};
-  Series<Gauge> eager_ops{scope, {"reprise_eager_cache_ops", "What of it is kept"}};
-  Series<Gauge> eager_bytes{
-      scope, {"reprise_eager_cache_bytes", "Bytes of that; the limit is --eager-cache-memory-mb"}};
-  Series<Counter> eager_evictions{
-      scope, {"reprise_eager_cache_evictions_total", "What of it went because room was needed"}};
+  Series<Gauge> eager_ops{scope,
+                          {"reprise_eager_cache_ops", "What of it is kept", {}, ScrapeView::kCuts}};
+  Series<Gauge> eager_bytes{scope,
+                            {"reprise_eager_cache_bytes",
+                             "Bytes of that; the limit is --eager-cache-memory-mb",
+                             {},
+                             ScrapeView::kCuts}};
+  Series<Counter> eager_evictions{scope,
+                                  {"reprise_eager_cache_evictions_total",
+                                   "What of it went because room was needed",
+                                   {},
+                                   ScrapeView::kCuts}};
 
   // The life of the version.
   Series<Gauge> ready{scope,
@@ -313,6 +370,8 @@ struct ModelMetrics {
       FailureReasons()};
   Series<Counter> nv_inference_count{scope, {"nv_inference_count", "Rows answered"}};
   Series<Counter> nv_exec_count{scope, {"nv_inference_exec_count", "Batches executed"}};
+  Series<Gauge> nv_load_duration{
+      scope, {"nv_model_load_duration_secs", "Time of the last load of the version, in seconds"}};
   Series<Gauge> nv_pending{scope,
                            {"nv_inference_pending_request_count", "Requests waiting for a stream"}};
   Series<Counter> nv_request_us{scope,
@@ -354,7 +413,9 @@ struct AxisMetrics {
       scope,
       {"reprise_wasted_seconds_total",
        "Time of replays spent on padding along an axis, by bucket (the padded share of the replay; "
-       "rows that no request fills are skipped and cost none)"},
+       "rows that no request fills are skipped and cost none)",
+       {},
+       ScrapeView::kFolded},
       "bucket",
       {"exact"},
       most_buckets};

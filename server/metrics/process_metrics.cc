@@ -21,6 +21,9 @@ struct ProcessStat {
   double virtual_bytes = 0;
   double resident_bytes = 0;
   double open_fds = 0;
+  // The machine's.
+  double busy_share = 0;
+  double memory_bytes = 0, used_memory_bytes = 0;
 };
 
 // Boot time in seconds since 1970: the start of a process is given relative to it.
@@ -71,6 +74,17 @@ double OpenFds() {
   return count > 0 ? count - 1 : 0;  // excludes the one that reads the folder
 }
 
+void ReadMemory(ProcessStat& stat) {
+  std::ifstream file("/proc/meminfo");  // lines such as "MemTotal:  24000000 kB"
+  std::string name, unit;
+  double kilobytes = 0, available = 0;
+  while (file >> name >> kilobytes && std::getline(file, unit)) {
+    if (name == "MemTotal:") stat.memory_bytes = kilobytes * 1024;
+    if (name == "MemAvailable:") available = kilobytes * 1024;
+  }
+  stat.used_memory_bytes = stat.memory_bytes - available;
+}
+
 // THE table of what the operating system knows.
 struct ProcessRow {
   ReadMetric head;
@@ -92,13 +106,39 @@ constexpr ProcessRow kProcessRows[] = {
      [](const ProcessStat& stat) { return stat.threads; }},
     {{"process_open_fds", MetricType::kGauge, "Open file descriptors"},
      [](const ProcessStat& stat) { return stat.open_fds; }},
+    {{"nv_cpu_utilization", MetricType::kGauge, "Share of the machine's CPUs in use, 0 to 1"},
+     [](const ProcessStat& stat) { return stat.busy_share; }},
+    {{"nv_cpu_memory_total_bytes", MetricType::kGauge, "Memory of the machine"},
+     [](const ProcessStat& stat) { return stat.memory_bytes; }},
+    {{"nv_cpu_memory_used_bytes", MetricType::kGauge, "Memory of the machine in use"},
+     [](const ProcessStat& stat) { return stat.used_memory_bytes; }},
 };
 
 }  // namespace
 
-void AppendProcessMetrics(std::vector<prometheus::MetricFamily>& families) {
+double MachineLoad::TakeBusyShare() {
+  std::ifstream file("/proc/stat");
+  std::string cpu;
+  double ticks[8] =
+      {};  // user, nice, system, idle, waiting for a disk, interrupts, soft ones, stolen
+  file >> cpu;
+  for (double& one : ticks) file >> one;
+  double all = 0;
+  for (const double one : ticks) all += one;
+  const double busy = all - ticks[3] - ticks[4];
+  MutexLock lock(mutex_);
+  // Scrapes within a tick see the same.
+  if (all > all_) share_ = (busy - busy_) / (all - all_);
+  busy_ = busy;
+  all_ = all;
+  return share_;
+}
+
+void AppendProcessMetrics(MachineLoad& load, std::vector<prometheus::MetricFamily>& families) {
   ProcessStat stat = ReadStat();
   stat.open_fds = OpenFds();
+  stat.busy_share = load.TakeBusyShare();
+  ReadMemory(stat);
   for (const ProcessRow& row : kProcessRows) families.push_back(FamilyOf(row.head, row.read(stat)));
 }
 

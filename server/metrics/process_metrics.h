@@ -1,4 +1,4 @@
-// Facts that the operating system knows of this process, read at each scrape.
+// Facts that the operating system knows of this process and its machine, read at each scrape.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -6,8 +6,25 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/base/mutex.h"
+
 namespace reprise {
 
-void AppendProcessMetrics(std::vector<prometheus::MetricFamily>& families);
+// How busy the CPUs of the machine are, whoever uses them.
+class MachineLoad {
+ public:
+  // Share of the time since the last call for which they were not idle, 0 to 1; since the boot in
+  // the first one.
+  double TakeBusyShare() EXCLUDES(mutex_);
+
+ private:
+  Mutex mutex_;
+  double busy_ GUARDED_BY(mutex_) = 0;  // ticks at the last call
+  double all_ GUARDED_BY(mutex_) = 0;
+  double share_ GUARDED_BY(mutex_) = 0;
+};
+
+// Those of this process, and those of the machine that Triton's dashboards read.
+void AppendProcessMetrics(MachineLoad& load, std::vector<prometheus::MetricFamily>& families);
 
 }  // namespace reprise

@@ -15,9 +15,11 @@ using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
-// The one of that name, which several rows may share.
+// The one of that name, which several rows may share. `label`: the one that the row is by, if any.
 template <typename T>
-Family<T>& FamilyOf(const MetricScope& scope, const MetricText& text) {
+Family<T>& FamilyOf(const MetricScope& scope, const MetricText& text,
+                    const std::string& label = "") {
+  scope.views().Note(text.name, text.view, label);
   const auto build = [&](auto builder) -> Family<T>& {
     return builder.Name(text.name).Help(text.help).Register(scope.registry());
   };
@@ -66,7 +68,7 @@ Series<T>::Series(const MetricScope& scope, const MetricText& text)
 template <typename T>
 SeriesBy<T>::SeriesBy(const MetricScope& scope, MetricText text, std::string label,
                       const std::vector<absl::string_view>& known, size_t most_values)
-    : family_(FamilyOf<T>(scope, text)),
+    : family_(FamilyOf<T>(scope, text, label)),
       text_(std::move(text)),
       labels_(scope.labels()),
       label_(std::move(label)),

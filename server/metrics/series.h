@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/mutex.h"
+#include "server/metrics/views.h"
 
 namespace prometheus {
 class Counter;
@@ -37,6 +38,7 @@ struct MetricText {
   const char* name;
   const char* help;
   std::vector<double> bounds = {};  // upper ones of a histogram, in the unit of the name
+  ScrapeView view = ScrapeView::kAlways;
 };
 
 // Values of a label that are known only when a model is: those rows have a series for each of them
@@ -46,12 +48,14 @@ enum class Announced { kNothing, kBuckets, kAxes, kOps, kEagerOps };
 // Where rows have their series: the labels that all of them share.
 class MetricScope {
  public:
-  MetricScope(prometheus::Registry& registry, LabelValues labels)
-      : registry_(&registry), labels_(std::move(labels)) {}
+  // `views` is told of each row, and outlives them.
+  MetricScope(prometheus::Registry& registry, ViewTable& views, LabelValues labels)
+      : registry_(&registry), views_(&views), labels_(std::move(labels)) {}
   // The same scope with more labels.
   MetricScope With(LabelValues more) const;
 
   prometheus::Registry& registry() const { return *registry_; }
+  ViewTable& views() const { return *views_; }
   const LabelValues& labels() const { return labels_; }
 
   // Makes a series for `value` in each row that waits for values of this kind, those under more
@@ -66,6 +70,7 @@ class MetricScope {
   using Rows = std::vector<std::pair<Announced, std::function<void(absl::string_view)>>>;
 
   prometheus::Registry* registry_;
+  ViewTable* views_;
   LabelValues labels_;
   std::shared_ptr<Rows> rows_ = std::make_shared<Rows>();  // shared by scopes with the same origin
 };

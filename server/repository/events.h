@@ -83,6 +83,8 @@ class ModelEvents {
   virtual void OnNextToken(int64_t ns) {}
   // After requests of sequences, one at a time.
   virtual void OnSequences(const SequenceRecord& record) {}
+  // A load of it begins, whatever of it is served meanwhile.
+  virtual void OnLoading() {}
   // `why` is not OK when the state is kUnavailable.
   virtual void OnState(ModelState state, const absl::Status& why) = 0;
   // Its file was changed or cut where it lies: it answers no request until it is loaded again.

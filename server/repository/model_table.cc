@@ -46,6 +46,7 @@ std::shared_ptr<ModelVersion> ModelTable::SetLoading(const std::string& name, in
     if (entry.servable == nullptr) entry.state = ModelState::kLoading;
     version = entry.version;
   }
+  WhereMemoryAllows([&] { version->events->OnLoading(); });
   WhereMemoryAllows(on_change_);
   return version;
 }

@@ -2,20 +2,21 @@
 
 import json
 import re
+import urllib.request
 
 import numpy as np
 import pytest
+import tritonclient.grpc
 import yaml
 
-from testing import models
+from testing import decoders, hub, stateful
 from testing.daemon import SOURCE, Daemon
 from testing.inference import infer, text_inputs
 from testing.prometheus import RULES, Prometheus
 
 DASHBOARDS = sorted((SOURCE / "deploy/grafana/dashboards").glob("*.json"))
-NAMES = ["input_ids", "attention_mask"]
 # What Grafana puts in for its variables; scrapes are 200 ms apart here.
-VARIABLES = {"$__rate_interval": "10s", "$model": ".*", "$job": ".*", "$instance": ".*"}
+VARIABLES = {"$__rate_interval": "20s", "$model": ".*", "$job": ".*", "$instance": ".*"}
 
 
 def expressions():
@@ -39,24 +40,49 @@ def rules():
             for rule in group["rules"]]
 
 
+def post(daemon, path, body):
+    with urllib.request.urlopen(f"{daemon.http_url}{path}", json.dumps(body).encode(), timeout=60) as answer:
+        return json.load(answer)
+
+
+def ask_for_all_kinds(daemon):
+    """Requests to each of the three models, and one that fails."""
+    client, rng = daemon.client(), np.random.default_rng(3)
+    for length in [5, 20, 60, 7, 33, 100]:
+        infer(client, "bert", text_inputs(["input_ids", "attention_mask"], 1, length, rng, 50))
+    with pytest.raises(Exception):
+        infer(client, "bert", {"nonsense": np.ones((1, 1), np.float32)})
+    for _ in range(2):
+        post(daemon, "/v1/embeddings", {"model": "bert", "input": ["a text", "another"]})
+        post(daemon, "/v2/models/gpt/generate", {"input_ids": [1, 2, 3], "parameters": {"max_tokens": 4}})
+    x = tritonclient.grpc.InferInput("x", [1, 4], "FP32")
+    x.set_data_from_numpy(np.ones((1, 4), np.float32))
+    for step in range(3):
+        client.infer("totals", [x], sequence_id=7, sequence_start=step == 0, sequence_end=step == 2)
+
+
 @pytest.fixture(scope="module")
 def prometheus(module_repository, tmp_path_factory):
-    """A Prometheus that has seen captures, replays and an error of a running daemon."""
-    module_repository.add("bert", models.bert())
-    store = tmp_path_factory.mktemp("store")
-    with Daemon(module_repository, "--recipe-cache", store) as daemon:
-        server = Prometheus(tmp_path_factory.mktemp("prometheus"),
-                            {"any name": [f"127.0.0.1:{daemon.metrics_port}"]})
+    """A Prometheus that has seen two daemons with three models each: an encoder that takes texts, a decoder, and
+    one that keeps state. Scrapes are those without --metrics-detail."""
+    hub.Folder(module_repository.root / "bert").sentence_transformer()
+    module_repository.add("gpt", decoders.make("gqa"))
+    module_repository.add("totals", stateful.totals(), config=stateful.totals_config())
+    store = ["--recipe-cache", tmp_path_factory.mktemp("store")]
+    with (Daemon(module_repository, *store, metrics_detail=False) as one,
+          Daemon(module_repository, *store, metrics_detail=False) as other):
+        server = Prometheus(tmp_path_factory.mktemp("prometheus"), {
+            "any name": [f"127.0.0.1:{daemon.metrics_port}" for daemon in (one, other)]})
         try:
             # A rate needs a sample from before the traffic.
-            server.wait_for("count_over_time(up[1m]) >= 2 and up == 1", lambda v: True)
-            client, rng = daemon.client(), np.random.default_rng(3)
-            for length in [5, 20, 60, 7, 33, 100]:
-                infer(client, "bert", text_inputs(NAMES, 1, length, rng, 200))
-            with pytest.raises(Exception):
-                infer(client, "bert", {"nonsense": np.ones((1, 1), np.float32)})
-            server.wait_for("sum(reprise_replays_total)", lambda v: v >= 6)
-            server.wait_for('sum(rate(reprise_requests_total{code="OK"}[10s]))', lambda v: v > 0)
+            server.wait_for("min(count_over_time(up[1m])) >= 2 and sum(up) == 2", lambda v: True)
+            # Families of texts and tokens begin with the first of them: a rate needs a later one.
+            for _ in range(2):
+                for daemon in (one, other):
+                    ask_for_all_kinds(daemon)
+                server.wait_for("min(sum by (instance) (reprise_live_sequences_total))", lambda v: v >= 2)
+            server.wait_for('min(sum by (instance) (rate(reprise_text_tokens_total[10s])))', lambda v: v > 0)
+            server.wait_for('min(sum by (instance) (rate(reprise_requests_total{code="OK"}[10s])))', lambda v: v > 0)
             yield server
         finally:
             server.stop()
@@ -65,7 +91,8 @@ def prometheus(module_repository, tmp_path_factory):
 def test_dashboard_has_expressions_and_starts_with_the_recompilation_rate():
     assert DASHBOARDS
     assert len(expressions()) > 20
-    titles = [p["title"] for p in json.loads(DASHBOARDS[0].read_text())["panels"]]
+    (fleet,) = [path for path in DASHBOARDS if path.name == "reprise.json"]
+    titles = [p["title"] for p in json.loads(fleet.read_text())["panels"]]
     assert titles[:5] == ["Recompilation", "Captures per second, by reason",
                           "Captures per thousand requests", "Recipe hit ratio", "Padding share"]
 
@@ -123,3 +150,18 @@ def test_variables_ask_for_metrics_that_exist(prometheus):
             if variable["type"] == "query":
                 (metric,) = re.findall(r"label_values\((\w+)[{,]", variable["definition"])
                 assert metric in known
+
+
+@pytest.mark.parametrize("model, most", [("bert", 150), ("gpt", 220), ("totals", 150)])
+def test_a_model_has_few_series(prometheus, model, most):
+    for instance in prometheus.get("/api/v1/label/instance/values")["data"]:
+        answer = prometheus.get("/api/v1/query", query=f'count({{model="{model}",instance="{instance}",__name__!~".*:.*|ALERTS.*"}})')
+        (value,) = answer["data"]["result"]
+        print(f"\n{model}: {value['value'][1]} series")
+        assert int(value["value"][1]) < most
+
+
+def test_histograms_have_few_bounds(prometheus):
+    answer = prometheus.get("/api/v1/query", query='count by (__name__, model, axis, instance) ({le!="",le!="+Inf"})')
+    assert len(answer["data"]["result"]) > 10
+    assert max(int(one["value"][1]) for one in answer["data"]["result"]) == 7

@@ -74,11 +74,12 @@ class Daemon:
     context = None  # of TLS, where `http_url` begins with https
 
     def __init__(self, repository, *flags, ready_within_s=120, address_bytes=None, log_to=None,
-                 descriptors=None):
+                 descriptors=None, metrics_detail=True):
         """`address_bytes`: how much memory it can have, as far as addresses go; None: all.
 
         `descriptors`: how many it can have open; None: as many as the system lets it.
         `log_to`: the file or descriptor that the log goes to; None: what `log` reads.
+        `metrics_detail`: whether scrapes have every series.
         """
         self._limits = ([f"--as={address_bytes}"] if address_bytes else []) + (
             [f"--nofile={descriptors}"] if descriptors else [])
@@ -91,6 +92,8 @@ class Daemon:
         # A test that is not about it need not wait for clients that look elsewhere.
         if "--drain-grace-secs" not in flags:
             flags += ("--drain-grace-secs", "0")
+        if metrics_detail:
+            flags += ("--metrics-detail",)
         self._command = [
             str(BUILD / "reprised"), "--model-repository", str(repository),
             "--grpc-port", str(self.grpc_port), "--http-port", str(self.http_port),

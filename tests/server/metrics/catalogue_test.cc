@@ -19,7 +19,9 @@ namespace {
 using ::testing::HasSubstr;
 
 std::unique_ptr<Catalogue> MakeCatalogue() {
-  return std::make_unique<Catalogue>(BuildInfo{"1.2", "gcc", "avx2", "some cpu"});
+  auto catalogue = std::make_unique<Catalogue>(BuildInfo{"1.2", "gcc", "avx2", "some cpu"});
+  catalogue->ShowDetail();
+  return catalogue;
 }
 
 // The content of a scrape: the names and labels of each metric.

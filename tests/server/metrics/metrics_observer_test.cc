@@ -16,6 +16,8 @@ class MetricsObserverTest : public ::testing::Test {
   void ExpectLine(const std::string& line) {
     EXPECT_THAT(catalogue.Scrape(), HasSubstr(absl::StrCat("\n", line, "\n")));
   }
+  MetricsObserverTest() { catalogue.ShowDetail(); }
+
   Catalogue catalogue{BuildInfo{}};
   MetricsObserver observer{catalogue};
   std::unique_ptr<ModelObserver> model =

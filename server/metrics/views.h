@@ -1,0 +1,52 @@
+// Which series of a family a scrape shows: every one costs whoever stores it.
+//
+// All series are counted at all times; a scrape without --metrics-detail leaves out bounds of
+// histograms, series of buckets and reasons, and families that a model has no use for.
+//
+// Threads: all methods are safe from any thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+
+namespace prometheus {
+struct MetricFamily;
+}
+
+namespace reprise {
+
+enum class ScrapeView {
+  kAlways,
+  // One series, their sum, for all values of the label that its row is by.
+  kFolded,
+  // Left out.
+  kDetail,
+  // For a model that has used one of the families with the same view: a family of tokens for a
+  // model that has made some. What stays zero for all its life has no series.
+  kTexts,
+  kTokens,
+  kCarried,
+  kState,
+  kCuts,
+};
+
+class ViewTable {
+ public:
+  // `label`: the one that the family's rows are by, if any. Rows that share a family agree.
+  void Note(const std::string& family, ScrapeView view, const std::string& label) EXCLUDES(mutex_);
+  // Reduces `families` to what a scrape without detail shows.
+  void Reduce(std::vector<prometheus::MetricFamily>& families) const EXCLUDES(mutex_);
+
+ private:
+  struct Row {
+    ScrapeView view = ScrapeView::kAlways;
+    std::string label;
+  };
+  mutable Mutex mutex_;
+  std::map<std::string, Row> rows_ GUARDED_BY(mutex_);  // those that are not shown always
+};
+
+}  // namespace reprise
