@@ -231,6 +231,19 @@ def test_message_that_inflates_beyond_what_a_model_takes_is_refused(repository):
         wait_until(lambda: daemon.rss_bytes() - before < 48 << 20)
 
 
+def test_a_request_that_no_queue_ever_takes_is_the_clients_to_change(repository):
+    repository.add("double", models.elementwise(),
+                   config='parameters { key: "reprise.max_queue_bytes" value { string_value: "1000" } }')
+    with Daemon(repository) as daemon, grpc.insecure_channel(daemon.grpc_address) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        stub.ModelInfer(request(np.zeros((1, 100), np.float32)), timeout=60)
+        with pytest.raises(grpc.RpcError) as refused:
+            stub.ModelInfer(request(np.zeros((1, 1000), np.float32)), timeout=60)
+        assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        assert '4000 bytes, the queue of model "double"' in refused.value.details()
+        assert "takes at most 1000" in refused.value.details()
+
+
 def test_unknown_compression_names_what_is_supported(daemon):
     header = h2.call_header("/inference.GRPCInferenceService/ServerLive", (b"grpc-encoding", b"zstd"))
     with h2.Connection(daemon.grpc_port) as client:
