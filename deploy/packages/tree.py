@@ -2,9 +2,12 @@
 
     bin/reprised, bin/reprise   find what they need in lib/reprise beside bin, wherever both are
     lib/reprise/*.so*           every library but those of the C and C++ runtime
+    share/man/man1/             the manual pages of the programs, as they print them
+    share/bash-completion/completions, share/zsh/vendor-completions, share/fish/vendor_completions.d
     share/doc/reprise/          licences of all that is in it, and its bill of materials
 """
 
+import gzip
 import json
 import os
 import pathlib
@@ -15,6 +18,26 @@ from .source import ROOT, run
 
 # What programs and libraries search for libraries, by where they lie.
 RUNPATHS = {"bin": "$ORIGIN/../lib/reprise", "lib/reprise": "$ORIGIN"}
+
+
+# What the programs print of themselves, and where readers and shells look for it.
+PRINTED = {
+    "share/man/man1/{program}.1.gz": {"reprise": ["man"], "reprised": ["--man"]},
+    "share/bash-completion/completions/{program}": {"reprise": ["completion", "bash"],
+                                                    "reprised": ["--completion", "bash"]},
+    "share/zsh/vendor-completions/_{program}": {"reprise": ["completion", "zsh"], "reprised": ["--completion", "zsh"]},
+    "share/fish/vendor_completions.d/{program}.fish": {"reprise": ["completion", "fish"],
+                                                       "reprised": ["--completion", "fish"]},
+}
+
+
+def write_printed(tree):
+    for place, programs in PRINTED.items():
+        for program, arguments in programs.items():
+            path = tree / place.format(program=program)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            text = run(tree / "bin" / program, *arguments).encode()
+            path.write_bytes(gzip.compress(text, 9, mtime=0) if path.suffix == ".gz" else text)
 
 
 def carry_libraries(tree):
@@ -62,6 +85,7 @@ def make(build, tree):
     carried = carry_libraries(tree)
     set_runpaths(tree)
     refuse_what_would_not_run(tree)
+    write_printed(tree)
     parts = bill.parts(build, carried)
     documents = tree / "share/doc/reprise"
     documents.mkdir(parents=True, exist_ok=True)

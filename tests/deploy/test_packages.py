@@ -5,6 +5,7 @@ tests/container/test_packages.py runs them in roots that hold nothing else.
 
 import base64
 import csv
+import gzip
 import hashlib
 import json
 import os
@@ -101,6 +102,15 @@ def test_one_version_is_in_all_of_them(folder, files):
     sums = dict(reversed(line.split("  ")) for line in (folder / "SHA256SUMS").read_text().splitlines())
     assert sums == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()
                     if path.name != "SHA256SUMS"}
+
+
+def test_manual_pages_and_completions_come_along(files):
+    for place, programs in tree.PRINTED.items():
+        for program in programs:
+            data = (files / place.format(program=program)).read_bytes()
+            text = (gzip.decompress(data) if place.endswith(".gz") else data).decode()
+            flag = {"reprise": "health", "reprised": "model-repository"}[program]
+            assert program in text and flag in text.replace("\\-", "-"), place
 
 
 # --- The bill of materials and the licences. ---
