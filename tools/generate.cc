@@ -214,7 +214,7 @@ void AddGenerate(CLI::App& app, Action& action) {
       "ended, and its ids or its text. An encoder_model.onnx "
       "makes\n"
       "them with the decoder's files that lie beside it.");
-  command->add_option("model", options->path, "Path of a model.onnx, or of its folder")
+  command->add_option("model", options->path, "Path of a model.onnx or a .gguf, or of its folder")
       ->required()
       ->type_name("MODEL.onnx");
   command->add_option("--ids", options->prompts, "Prompt as token ids")

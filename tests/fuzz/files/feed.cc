@@ -15,6 +15,7 @@
 #include "runtime/engine/traffic/model_usage.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
+#include "runtime/onnx/gguf/gguf_model.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/recipe/compiler.h"
 #include "runtime/recipe/kernel_choices.h"
@@ -23,6 +24,7 @@
 #include "runtime/recipe/record_name.h"
 #include "runtime/recipe/stored_recipe.h"
 #include "tests/fuzz/files/seeds.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise::fuzz {
 namespace {
@@ -102,6 +104,14 @@ bool FeedOnnx(absl::string_view bytes) {
   REPRISE_CHECK(again.ok());
   REPRISE_CHECK(Print(*again) == text);
   return true;
+}
+
+bool FeedGguf(absl::string_view bytes) {
+  constexpr char kName[] = "model.gguf";
+  if (!GgufAsOnnx(kName, CopyBytes(bytes)).ok()) return false;
+  // Its tensors are read where they lie, in a file.
+  static const auto* const folder = new TempFolder;
+  return ImportOnnxFile(folder->Write(kName, bytes)).ok();
 }
 
 bool FeedLoad(absl::string_view bytes) {

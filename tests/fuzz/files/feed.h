@@ -9,8 +9,9 @@
 namespace reprise::fuzz {
 
 // Whether the bytes were taken; refusing them is no fault.
-bool FeedOnnx(absl::string_view bytes);       // a model file: the importer
-bool FeedLoad(absl::string_view bytes);       // a model file: all that loading does
+bool FeedOnnx(absl::string_view bytes);  // a model file: the importer
+bool FeedLoad(absl::string_view bytes);  // a model file: all that loading does
+bool FeedGguf(absl::string_view bytes);  // a GGUF file: members, tensors, the graph it stands for
 bool FeedGraphText(absl::string_view bytes);  // the text form of a graph
 // The payload of a record of the recipe store, behind a checksum that fits: as a recipe that binds
 // again, as a bundle, as timed kernels, as what people are shown.

@@ -51,6 +51,12 @@ TEST(FileSeedsTest, ModelsAreTakenAndChangedOnesEndNothing) {
   EXPECT_GT(FeedChanged(seeds, FeedOnnx, MutateOnnx, 4000), 200);
 }
 
+TEST(FileSeedsTest, GgufFilesAreTakenAndChangedOnesEndNothing) {
+  const auto seeds = GgufSeeds();
+  for (const std::string& seed : seeds) EXPECT_TRUE(FeedGguf(seed));
+  EXPECT_GT(FeedChanged(seeds, FeedGguf, MutateBytes, 1000), 50);
+}
+
 TEST(FileSeedsTest, OddModelsAreReadOrRefused) {
   const auto odd = OddModels();
   int taken = 0;
@@ -82,6 +88,7 @@ TEST(FileSeedsTest, RecordsAreTakenAndChangedOnesEndNothing) {
 // Inputs that once broke a promise: one folder a target.
 TEST(FileSeedsTest, WhatWasFoundStaysMended) {
   const std::map<std::string, Feed> feeds = {{"onnx", FeedOnnx},
+                                             {"gguf", FeedGguf},
                                              {"load", FeedLoad},
                                              {"graph_text", FeedGraphText},
                                              {"record", FeedRecord}};

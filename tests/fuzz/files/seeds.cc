@@ -13,6 +13,7 @@
 #include "tests/fuzz/files/graph_texts.h"
 #include "tests/fuzz/random_models/draw_model.h"
 #include "tests/fuzz/random_models/onnx_writer.h"
+#include "tests/runtime/onnx/gguf/gguf_builder.h"
 
 namespace reprise::fuzz {
 namespace {
@@ -36,6 +37,18 @@ std::vector<std::string> OnnxSeeds(int count) {
     const TestCase drawn = DrawCase(1000 + i);
     seeds.push_back(OnnxBytes(drawn.graph, drawn.declared));
   }
+  return seeds;
+}
+
+std::vector<std::string> GgufSeeds() {
+  std::vector<std::string> seeds;
+  for (const char* family : {"llama", "granite", "qwen2", "qwen3", "phi3", "gemma2", "gemma3"}) {
+    seeds.push_back(TinyLlama(family).Bytes());
+  }
+  GgufBuilder scaled = TinyLlama();
+  scaled.Text("llama.rope.scaling.type", "yarn").F32("llama.rope.scaling.factor", 4);
+  scaled.U32("llama.rope.scaling.original_context_length", 8);
+  seeds.push_back(scaled.Floats("rope_freqs.weight", {2}, {1, 2}).Bytes());
   return seeds;
 }
 

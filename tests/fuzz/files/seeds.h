@@ -16,6 +16,8 @@ namespace reprise::fuzz {
 
 // Random models, each as the bytes of an ONNX file.
 std::vector<std::string> OnnxSeeds(int count);
+// Small decoders of each family.
+std::vector<std::string> GgufSeeds();
 std::vector<std::string> GraphTextSeeds(int count);
 std::vector<std::string> RecordSeeds();
 

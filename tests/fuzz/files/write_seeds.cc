@@ -1,4 +1,4 @@
-// Writes the seeds as files, for libFuzzer: write_seeds onnx|graph_text|record FOLDER
+// Writes the seeds as files, for libFuzzer: write_seeds onnx|gguf|graph_text|record FOLDER
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -22,9 +22,10 @@ int main(int argc, char** argv) {
     seeds = GraphTextSeeds(kModels);
     for (std::string& text : RefusedGraphTexts()) seeds.push_back(std::move(text));
   }
+  if (kind == "gguf") seeds = GgufSeeds();
   if (kind == "record") seeds = RecordSeeds();
   if (seeds.empty()) {
-    std::fputs("usage: write_seeds onnx|graph_text|record FOLDER\n", stderr);
+    std::fputs("usage: write_seeds onnx|gguf|graph_text|record FOLDER\n", stderr);
     return 2;
   }
   std::filesystem::create_directories(argv[2]);

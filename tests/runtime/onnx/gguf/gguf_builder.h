@@ -98,14 +98,15 @@ class GgufBuilder {
   std::string members_, tensors_, data_;
 };
 
-// A llama of one layer: 2 heads of 4, 3 tokens.
-inline GgufBuilder TinyLlama() {
+// A decoder of one layer: 2 heads of 4, 3 tokens.
+inline GgufBuilder TinyLlama(const std::string& architecture = "llama") {
   GgufBuilder b;
-  b.Text("general.architecture", "llama");
-  b.U32("llama.block_count", 1).U32("llama.embedding_length", 8).U32("llama.context_length", 16);
-  b.U32("llama.attention.head_count", 2).U32("llama.attention.head_count_kv", 1);
-  b.U32("llama.feed_forward_length", 12);
-  b.F32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  const std::string at = architecture + ".";
+  b.Text("general.architecture", architecture);
+  b.U32(at + "block_count", 1).U32(at + "embedding_length", 8).U32(at + "context_length", 16);
+  b.U32(at + "attention.head_count", 2).U32(at + "attention.head_count_kv", 1);
+  b.U32(at + "feed_forward_length", 12);
+  b.F32(at + "attention.layer_norm_rms_epsilon", 1e-5f);
   const auto add = [&](const char* name, const std::vector<uint64_t>& dims) {
     uint64_t count = 1;
     for (const uint64_t dim : dims) count *= dim;
