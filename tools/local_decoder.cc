@@ -31,15 +31,15 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadLocalDecoder(LocalEngine& local
   ASSIGN_OR_RETURN(const fs::path file, FileOf(path));
   ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
                    local.LoadToStudy(file.string(), Precision::kExact));
+  const GenerationFacts facts = ReadGenerationFiles(file);
+  if (generator.eos_ids.empty()) generator.eos_ids = facts.eos_ids;
   const std::optional<EncoderDecoderFiles> files = FindEncoderDecoder(file);
   if (!files.has_value()) return model;
   ASSIGN_OR_RETURN(const std::shared_ptr<const Model> decoder,
                    LoadDecoder(local.engine, *files, model->options()));
   ASSIGN_OR_RETURN(generator.encoder.cross, LoadCrossModel(local.engine, *files, model->options()));
   generator.encoder.encoder = std::move(model);
-  const GenerationFacts facts = ReadGenerationFiles(file.parent_path().string());
   generator.rules = facts.rules;
-  if (generator.eos_ids.empty()) generator.eos_ids = facts.eos_ids;
   return decoder;
 }
 
@@ -56,7 +56,7 @@ absl::StatusOr<std::shared_ptr<const TextModel>> LoadLocalTexts(const std::strin
 std::vector<int64_t> LocalEosIds(const std::string& path) {
   const absl::StatusOr<fs::path> file = FileOf(path);
   if (!file.ok()) return {};
-  return ReadGenerationFiles(file->parent_path().string()).eos_ids;
+  return ReadGenerationFiles(*file).eos_ids;
 }
 
 }  // namespace reprise::cli

@@ -51,6 +51,9 @@ std::vector<CommandGroup> CommandGroups() {
         {AddEmbed,
          "reprise embed minilm \"a text\" \"another\"\n"
          "reprise embed minilm < texts.txt"},
+        {AddChat,
+         "reprise chat models/smol/1/model.onnx\n"
+         "reprise chat smol --server localhost:8001 --json-schema answer.json"},
         {AddRerank, "reprise rerank ranker --query \"which one\" < texts.txt"},
         {AddFeed,
          "reprise feed resnet photos --batch 16 --transforms \"Resize(256), CenterCrop(224), "

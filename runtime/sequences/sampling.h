@@ -68,10 +68,9 @@ class Sampler {
 
   // A token of the prompt: penalties count it.
   void AddPrompt(int64_t id);
-  // Draws the next token; `forced`: this one, whatever scores and options say; `constraint`: says which
-  // tokens may follow, null: all may. `scores` are changed.
-  // DATA_LOSS where scores are no numbers or all of them are -inf, INVALID_ARGUMENT where the
-  // options leave none of them.
+  // Draws the next token; `forced`: this one, whatever scores and options say; `constraint`: says
+  // which tokens may follow, null: all may. `scores` are changed. DATA_LOSS where scores are no
+  // numbers or all of them are -inf, INVALID_ARGUMENT where the options leave none of them.
   absl::StatusOr<SampledToken> Draw(absl::Span<float> scores,
                                     std::optional<int64_t> forced = std::nullopt,
                                     TokenConstraint* constraint = nullptr);

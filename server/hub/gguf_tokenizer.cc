@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kTokens[] = "tokenizer.ggml.tokens", kTypes[] = "tokenizer.ggml.token_type",
-               kScores[] = "tokenizer.ggml.scores", kMerges[] = "tokenizer.ggml.merges";
+               kTokenScores[] = "tokenizer.ggml.scores", kMerges[] = "tokenizer.ggml.merges";
 constexpr absl::string_view kMark = "\u2581";  // stands for a space
 
 // Words of cl100k and of the models that cut texts nearly as it does.
@@ -99,17 +99,17 @@ absl::StatusOr<GgufVocabulary> ReadVocabulary(const GgufFile& file) {
   const size_t size = vocabulary.tokens.size();
   if (size == 0) return absl::InvalidArgumentError(absl::StrCat("member '", kTokens, "' is empty"));
   if (vocabulary.types.empty()) vocabulary.types.assign(size, kNormalToken);
-  if (const GgufValue* scores = file.Find(kScores); scores != nullptr) {
+  if (const GgufValue* scores = file.Find(kTokenScores); scores != nullptr) {
     const auto* const list = std::get_if<std::vector<double>>(scores);
     if (list == nullptr) {
       return absl::InvalidArgumentError(
-          absl::StrCat("member '", kScores, "' is no list of floats"));
+          absl::StrCat("member '", kTokenScores, "' is no list of floats"));
     }
     vocabulary.scores = *list;
   }
   for (const auto& [name, count] :
        {std::pair(kTypes, vocabulary.types.size()),
-        std::pair(kScores, vocabulary.scores.empty() ? size : vocabulary.scores.size())}) {
+        std::pair(kTokenScores, vocabulary.scores.empty() ? size : vocabulary.scores.size())}) {
     if (count == size) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("member '", name, "' has ", count, " entries for ", size, " tokens"));
@@ -325,7 +325,7 @@ bool HasBytes(const GgufVocabulary& vocabulary) {
 
 absl::Status CheckScores(const GgufVocabulary& vocabulary) {
   if (vocabulary.scores.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("there is no member '", kScores, "'"));
+    return absl::InvalidArgumentError(absl::StrCat("there is no member '", kTokenScores, "'"));
   }
   return absl::OkStatus();
 }

@@ -35,8 +35,8 @@ absl::StatusOr<simdjson::dom::element> JsonDocument::Parse(absl::string_view tex
                            : kMostBytes;
   if (bytes > most) {
     return absl::InvalidArgumentError(absl::StrCat("the JSON of the request has ", bytes,
-                                                     " bytes, it may have ", most,
-                                                     "; send tensors as binary data"));
+                                                   " bytes, it may have ", most,
+                                                   "; send tensors as binary data"));
   }
   if (!budget_.Take(bytes * kParserBytesPerByte)) {
     return absl::UnavailableError(

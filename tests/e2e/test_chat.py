@@ -368,7 +368,7 @@ def test_a_chat_on_the_command_line(served, tmp_path):
     folder = tmp_path / "m"
     chats.write(folder)
     model = folder / "1" / "model.onnx"
-    for where in ([str(model)], ["m", "--server", served.daemon.http_url.removeprefix("http://")]):
+    for where in ([str(model)], ["m", "--server", served.daemon.http_url]):
         done = subprocess.run([str(BUILD / "reprise"), "chat", *where, "--max-tokens", "8", "--temperature", "0"],
                               input="the sky\n/clear\nagain\n/bye\n", capture_output=True, text=True,
                               errors="replace", timeout=120)

@@ -10,9 +10,9 @@ import onnxruntime
 import pytest
 import tritonclient.grpc
 
-from testing import gguf_encoders, gguf_models
 from testing.daemon import Daemon, reprise
 from testing.decoders import Stepper
+from testing.gguf import encoders, models as gguf_models
 from testing.metrics import Scrape
 from testing.tokens import generate
 
@@ -87,7 +87,7 @@ def test_vectors_of_texts_are_those_of_onnxruntime(tmp_path, arch):
     """An encoder with a WordPiece vocabulary, asked by texts: padded and packed as any other is."""
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(60)), *"abcdefghijklmnop",
              *(f"##{letter}" for letter in "abcdefghijklmno")]
-    model = gguf_encoders.Encoder(arch, TYPES, vocabulary=len(words))
+    model = encoders.Encoder(arch, TYPES, vocabulary=len(words))
 
     def members(writer):
         writer.add_tokenizer_model("bert")

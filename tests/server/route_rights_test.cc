@@ -233,9 +233,8 @@ TEST_F(RouteRightsTest, RoutesThatTakeMoreThanInferenceAreThese) {
     rows.push_back(absl::StrCat(RightName(route.right), " ", route.method, " ", route.pattern));
   }
   EXPECT_THAT(rows, UnorderedElementsAre(
-                        "none GET /v2/health/live", "none GET /v2/health/ready",
-                        "none GET /health", "none GET /ping",
-                        "none GET /v2/models/{model}/ready",
+                        "none GET /v2/health/live", "none GET /v2/health/ready", "none GET /health",
+                        "none GET /ping", "none GET /v2/models/{model}/ready",
                         "none GET /v2/models/{model}/versions/{version}/ready",
                         "metrics GET /metrics", "observe GET /", "observe GET /v2/models/stats",
                         "observe GET /v2/models/{model}/stats",

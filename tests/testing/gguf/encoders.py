@@ -4,7 +4,7 @@ import gguf
 import numpy as np
 from onnx import TensorProto, helper
 
-from testing.gguf_models import Model
+from testing.gguf.models import Model
 
 
 class Encoder(Model):

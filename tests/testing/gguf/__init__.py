@@ -1,0 +1,1 @@
+"""Files of GGUF, and the models that they stand for."""
