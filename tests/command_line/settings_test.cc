@@ -7,12 +7,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "command_line/server_address.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise::command_line {
 namespace {
@@ -30,16 +29,12 @@ class SettingsTest : public ::testing::Test {
   }
   ~SettingsTest() override {
     for (const std::string& name : set_) unsetenv(name.c_str());
-    std::filesystem::remove(file_);
   }
   void Set(const std::string& name, const std::string& value) {
     setenv(name.c_str(), value.c_str(), 1);
     set_.push_back(name);
   }
-  std::string File(const std::string& text) {
-    std::ofstream(file_) << text;
-    return file_;
-  }
+  std::string File(const std::string& text) { return folder_.Write("settings.yaml", text); }
   absl::Status Read(std::vector<const char*> words) {
     words.insert(words.begin(), "saw");
     auto settings = Settings::Read(app_, "SAW_", static_cast<int>(words.size()), words.data());
@@ -55,7 +50,7 @@ class SettingsTest : public ::testing::Test {
   std::string config_;
   Settings settings_;
   std::vector<std::string> set_;
-  const std::string file_ = ::testing::TempDir() + "/settings_test.yaml";
+  const TempFolder folder_;
 };
 
 TEST_F(SettingsTest, TheCommandLineCountsThenTheVariableThenTheFile) {
