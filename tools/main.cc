@@ -160,4 +160,14 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace reprise::cli
 
-int main(int argc, char** argv) { return reprise::cli::Main(argc, argv); }
+int main(int argc, char** argv) {
+  int code = 1;
+  const absl::Status ran = reprise::WithinMemory([] { return "reprise"; },
+                                                 [&] {
+                                                   code = reprise::cli::Main(argc, argv);
+                                                   return absl::OkStatus();
+                                                 });
+  if (ran.ok()) return code;
+  std::fprintf(stderr, "%s\n", std::string(ran.message()).c_str());
+  return 1;
+}

@@ -220,7 +220,7 @@ json IdsOf(const GgufVocabulary& vocabulary) {
   return ids;
 }
 
-absl::StatusOr<TokenizerFiles> Made(json tokenizer) {
+absl::StatusOr<TokenizerFiles> Made(const json& tokenizer) {
   return TokenizerFiles{.kind = TokenizerKind::kJson,
                         .data = tokenizer.dump(-1, ' ', false, json::error_handler_t::replace)};
 }
