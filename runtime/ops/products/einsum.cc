@@ -81,11 +81,8 @@ absl::StatusOr<Equation<Number>> ParseEquation(const Node& node, size_t count, F
     for (size_t d = 0; d < labels.size(); ++d) {
       ++uses[labels[d]];
       Number& size = equation.sizes[labels[d]];
-      if (size == -1) {
-        size = dims[d];
-      } else if (dims[d] == size) {
-        continue;
-      } else if (size == 1) {
+      if (size != -1 && dims[d] == size) continue;
+      if (size == -1 || size == 1) {
         size = dims[d];
       } else if (dims[d] != 1) {
         return absl::InvalidArgumentError(

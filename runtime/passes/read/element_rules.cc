@@ -320,6 +320,7 @@ absl::StatusOr<Size> Called(const ElementContext& context, std::vector<CallOpera
   });
   if (!indexed) {
     std::vector<int64_t> hints;
+    hints.reserve(numbers.size());
     for (const Size number : numbers) hints.push_back(number.hint());
     if (!call->At(hints).has_value()) return NoRule(context);
   }
@@ -404,10 +405,10 @@ bool MayKnow(const ElementContext& context) {
 absl::StatusOr<Size> ElementAt(const ElementContext& context, absl::Span<const Size> index) {
   const auto rule = Rules().find(context.node.op);
   if (rule != Rules().end()) {
-    const absl::StatusOr<Size> element = rule->second(context, index);
+    absl::StatusOr<Size> element = rule->second(context, index);
     if (element.ok() || element.status().code() != absl::StatusCode::kUnimplemented) return element;
   } else if (FindOp(context.node.op)->Has(kElementwise)) {
-    const auto element = ElementwiseElement(context, index);
+    auto element = ElementwiseElement(context, index);
     if (element.ok() || element.status().code() != absl::StatusCode::kUnimplemented) return element;
   }
   return WholeElement(context, index);
