@@ -74,6 +74,7 @@ void Sort(std::vector<TermPart>& parts) {
 
 template <typename Number>
 void AppendBytes(std::string& key, Number number) {
+  // A pointer is a key by its own bytes. NOLINTNEXTLINE(bugprone-sizeof-expression)
   key.append(reinterpret_cast<const char*>(&number), sizeof(number));
 }
 
@@ -329,6 +330,7 @@ Size SizeTable::Choice(Size condition, Size yes, Size no) {
 Size SizeTable::Call(std::shared_ptr<const SizeFunction> function, std::vector<Size> operands) {
   const SizeFunction* held = functions_.emplace(function->key(), function).first->second.get();
   std::vector<int64_t> hints;
+  hints.reserve(operands.size());
   for (const Size operand : operands) hints.push_back(operand.hint());
   const bool constant = absl::c_all_of(operands, [](Size size) { return size.is_constant(); });
   const bool indexed = AnyIndexed(operands);

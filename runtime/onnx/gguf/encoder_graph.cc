@@ -74,8 +74,8 @@ class EncoderWriter {
     if (plan_.rotary) WriteTables();
     for (int64_t layer = 0; layer < plan_.layers && w_.status().ok(); ++layer) {
       const std::string at = absl::StrCat("blk.", layer, ".");
-      x = Norm(w_.Node("Add", {x, Attention(at, x)}), at + "attn_output_norm");
-      x = Norm(w_.Node("Add", {x, FeedForward(at, x)}), at + "layer_output_norm");
+      x = Norm(w_.Node("Add", {x, Attention(at, x)}), absl::StrCat(at, "attn_output_norm"));
+      x = Norm(w_.Node("Add", {x, FeedForward(at, x)}), absl::StrCat(at, "layer_output_norm"));
     }
     w_.NodeInto("Identity", {x}, {"last_hidden_state"});
     return w_.Finish();
