@@ -220,7 +220,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   command->add_option("--ids", options->prompts, "Prompt as token ids")
       ->allow_extra_args(false)
       ->type_name("ID,ID,...");
-  command->add_option("--text", options->texts, "Prompt as a text; may be given more than once")
+  command->add_option("--text", options->texts, "Prompt as a text")
       ->allow_extra_args(false)
       ->type_name("TEXT");
   command

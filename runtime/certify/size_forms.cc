@@ -13,7 +13,7 @@ namespace reprise {
 namespace {
 
 using Use = SizeUse;
-using Elements = SizeFacts::Elements;
+using SizeElements = SizeFacts::Elements;
 
 // "To the end", as exporters write it, is any number beyond all sizes.
 constexpr double kBeyondAllSizes = 1e9;
@@ -88,8 +88,8 @@ class NodeForms {
     }
     if (!moves) return true;
     const auto dims = facts_.DimsOf(data);
-    const Elements &starts = facts_.In(node_, 1).elements, &ends = facts_.In(node_, 2).elements;
-    const Elements &axes = facts_.In(node_, 3).elements, &steps = facts_.In(node_, 4).elements;
+    const SizeElements &starts = facts_.In(node_, 1).elements, &ends = facts_.In(node_, 2).elements;
+    const SizeElements &axes = facts_.In(node_, 3).elements, &steps = facts_.In(node_, 4).elements;
     const bool has_axes = node_.input(3) != kNone, has_steps = node_.input(4) != kNone;
     if (TakesEnds(starts, ends, dims.has_value()) || GrowsInSteps()) return true;
     const bool known = dims.has_value() && !starts.empty() && starts.size() == ends.size() &&
@@ -110,7 +110,7 @@ class NodeForms {
 
   // Behind strides a dim is known to have one position at least, and no more: the first and the
   // last one are there at any size.
-  bool TakesEnds(const Elements& starts, const Elements& ends, bool dims_known) const {
+  bool TakesEnds(const SizeElements& starts, const SizeElements& ends, bool dims_known) const {
     const auto is_end = [&](const SizePolynomial& bound) {
       const double at = bound.is_constant() ? facts_.Constant(bound) : 2;
       return std::abs(at) <= 1 || std::abs(at) >= kBeyondAllSizes;
@@ -146,8 +146,8 @@ class NodeForms {
       moves = moves || facts_.In(node_, i).use >= Use::kEven;
     }
     if (!moves) return true;
-    const Elements &start = facts_.In(node_, 0).elements, &limit = facts_.In(node_, 1).elements;
-    const Elements& delta = facts_.In(node_, 2).elements;
+    const SizeElements &start = facts_.In(node_, 0).elements, &limit = facts_.In(node_, 1).elements;
+    const SizeElements& delta = facts_.In(node_, 2).elements;
     if (start.size() != 1 || limit.size() != 1 || delta.size() != 1) return false;
     if (!delta[0].is_constant() || facts_.Constant(delta[0]) <= 0) return false;
     return facts_.RangeOf(limit[0] - start[0]).first >= 0;

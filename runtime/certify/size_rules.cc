@@ -18,7 +18,7 @@ namespace reprise {
 namespace {
 
 using Use = SizeUse;
-using Elements = SizeFacts::Elements;
+using SizeElements = SizeFacts::Elements;
 
 // Ops that sum, copy or move: straight lines stay straight.
 bool KeepsLines(Sizes sizes) { return sizes >= Sizes::kSum && sizes <= Sizes::kJoin; }
@@ -69,13 +69,13 @@ class Rules {
       case Sizes::kRemainder:
         return DeriveQuotient(id, node, sizes, output, most);
       case Sizes::kRounding: {
-        const Elements& from = facts_.In(node, 0).elements;
+        const SizeElements& from = facts_.In(node, 0).elements;
         const bool whole =
             !from.empty() && absl::c_all_of(from, [](const auto& p) { return p.is_whole(); });
         return whole ? facts_.Fitted(output, most) : SizeFlow{.use = Use::kSteps};
       }
       case Sizes::kMagnitude: {
-        const Elements& from = facts_.In(node, 0).elements;
+        const SizeElements& from = facts_.In(node, 0).elements;
         const bool known = !from.empty() && absl::c_all_of(from, [&](const SizePolynomial& p) {
           const auto [least, largest] = facts_.RangeOf(p);
           return least >= 0 || largest <= 0;
@@ -131,23 +131,23 @@ class Rules {
 
   // Sizes that are compared with -1, as exporters do for every Expand, even where they are no
   // straight lines.
-  std::optional<Elements> NeverEqual(const Node& node) const {
+  std::optional<SizeElements> NeverEqual(const Node& node) const {
     if (node.op != EqualOp::kName) return std::nullopt;
     for (size_t side = 0; side < 2; ++side) {
-      const Elements& other = facts_.In(node, 1 - side).elements;
+      const SizeElements& other = facts_.In(node, 1 - side).elements;
       const bool below = !other.empty() && absl::c_all_of(other, [&](const SizePolynomial& one) {
         return facts_.RangeOf(one).second < 0;
       });
       const Tensor* any = facts_.AnySample(node.outputs[0]);
       if (!below || any == nullptr || !AreCounts(node.input(side))) continue;
-      return Elements(any->num_elements(), SizePolynomial::Constant(facts_.axes(), 0));
+      return SizeElements(any->num_elements(), SizePolynomial::Constant(facts_.axes(), 0));
     }
     return std::nullopt;
   }
 
   // Finds the result of a comparison for every element that holds wherever the sizes lie.
-  std::optional<Elements> Decide(const Node& node) const {
-    Elements results;
+  std::optional<SizeElements> Decide(const Node& node) const {
+    SizeElements results;
     const bool decided = facts_.ForEachPair(
         node.input(0), node.input(1), node.outputs[0],
         [&](const SizePolynomial& a, const SizePolynomial& b) {
@@ -218,7 +218,7 @@ class Rules {
     }
     const absl::StatusOr<DType> to = ops::DTypeFromOnnx(node.attributes.Int("to", 0));
     if (to.ok() && *to == DType::kBool) {
-      Elements results;
+      SizeElements results;
       for (const SizePolynomial& one : from.elements) {
         const auto [least, largest] = facts_.RangeOf(one);
         if (least <= 0 && largest >= 0) return Chosen(id);
@@ -294,8 +294,8 @@ class Rules {
     const bool known = low && high && low == facts_.LowShape(output) &&
                        high == facts_.HighShape(output) && slice.input(3) != kNone;
     if (!known) return false;
-    const Elements& starts = facts_.In(slice, 1).elements;
-    const Elements& axes = facts_.In(slice, 3).elements;
+    const SizeElements& starts = facts_.In(slice, 1).elements;
+    const SizeElements& axes = facts_.In(slice, 3).elements;
     if (starts.empty() || starts.size() != axes.size()) return false;
     const auto rank = static_cast<int64_t>(low->size());
     for (size_t i = 0; i < starts.size(); ++i) {
@@ -308,7 +308,7 @@ class Rules {
                        at_high == -static_cast<double>((*high)[dim]);
       if (!none && !all) return false;
     }
-    const Elements& steps = facts_.In(slice, 4).elements;
+    const SizeElements& steps = facts_.In(slice, 4).elements;
     return slice.input(4) == kNone ||
            (!steps.empty() && absl::c_all_of(steps, [&](const auto& one) {
              return one.is_constant() && facts_.Constant(one) == 1;

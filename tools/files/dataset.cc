@@ -24,17 +24,17 @@
 namespace reprise::cli {
 namespace {
 
-using Shape = std::vector<int64_t>;
+using SampleShape = std::vector<int64_t>;
 
 constexpr size_t kMostSamples = 10'000'000;
 
 // A list of whole numbers is a list of lengths, of anything else each row is a sample.
-std::vector<Shape> SamplesOf(const ArrayFile& array) {
-  std::vector<Shape> samples;
+std::vector<SampleShape> SamplesOf(const ArrayFile& array) {
+  std::vector<SampleShape> samples;
   if (!array.integers.empty()) {
     for (const int64_t length : array.integers) samples.push_back({length});
   } else if (!array.shape.empty()) {
-    const Shape row(array.shape.begin() + 1, array.shape.end());
+    const SampleShape row(array.shape.begin() + 1, array.shape.end());
     samples.assign(static_cast<size_t>(std::min<int64_t>(array.shape[0], kMostSamples)), row);
   }
   return samples;
@@ -52,7 +52,7 @@ absl::StatusOr<Dataset> OfArrays(const std::vector<ArrayFile>& arrays, const std
     return dataset;
   }
   for (const ArrayFile& array : arrays) {
-    const std::vector<Shape> samples = SamplesOf(array);
+    const std::vector<SampleShape> samples = SamplesOf(array);
     if (dataset.inputs.empty()) dataset.samples.resize(samples.size());
     if (samples.size() != dataset.samples.size()) {
       return absl::InvalidArgumentError(absl::StrCat("'", path, "': array '", array.name, "' has ",
@@ -66,7 +66,7 @@ absl::StatusOr<Dataset> OfArrays(const std::vector<ArrayFile>& arrays, const std
 }
 
 // The shape of a value of JSON: of nested lists by their first elements, of a text its words.
-Shape ShapeOfJson(const nlohmann::json& value) {
+SampleShape ShapeOfJson(const nlohmann::json& value) {
   if (value.is_string()) {
     std::istringstream words(value.get<std::string>());
     std::string word;
@@ -75,7 +75,7 @@ Shape ShapeOfJson(const nlohmann::json& value) {
     return {count};
   }
   if (value.is_number_integer()) return {value.get<int64_t>()};
-  Shape shape;
+  SampleShape shape;
   const nlohmann::json* at = &value;
   while (at->is_array()) {
     shape.push_back(static_cast<int64_t>(at->size()));
@@ -94,7 +94,7 @@ absl::StatusOr<Dataset> ReadJsonLines(const std::string& path) {
     if (absl::StripAsciiWhitespace(line).empty()) continue;
     const nlohmann::json json =
         nlohmann::json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
-    std::map<std::string, Shape> shapes;
+    std::map<std::string, SampleShape> shapes;
     if (json.is_object()) {
       for (const auto& [key, value] : json.items()) shapes[key] = ShapeOfJson(value);
     } else if (!json.is_discarded()) {
@@ -106,7 +106,7 @@ absl::StatusOr<Dataset> ReadJsonLines(const std::string& path) {
     if (dataset.inputs.empty()) {
       for (const auto& [name, shape] : shapes) dataset.inputs.push_back(name);
     }
-    std::vector<Shape>& sample = dataset.samples.emplace_back();
+    std::vector<SampleShape>& sample = dataset.samples.emplace_back();
     for (const std::string& name : dataset.inputs) {
       const auto it = shapes.find(name);
       if (it == shapes.end()) {
@@ -136,7 +136,7 @@ absl::StatusOr<Dataset> ReadFolder(const std::string& path) {
   std::sort(files.begin(), files.end());
   Dataset dataset = {.inputs = {"input"}};
   for (const std::string& file : files) {
-    ASSIGN_OR_RETURN(const std::optional<Shape> shape, MediaSizeOf(file));
+    ASSIGN_OR_RETURN(const std::optional<SampleShape> shape, MediaSizeOf(file));
     if (shape.has_value()) dataset.samples.push_back({*shape});
   }
   return dataset;
@@ -211,14 +211,14 @@ absl::StatusOr<BatchOptions::Pad> ParsePad(const std::string& text, int& buckets
 ShapeColumns BatchesOf(const Dataset& dataset, const BatchOptions& options) {
   Dataset cropped = dataset;
   for (auto& sample : cropped.samples) {
-    for (Shape& shape : sample) {
+    for (SampleShape& shape : sample) {
       const size_t last = std::min(shape.size(), options.crop.size());
       std::copy(options.crop.end() - static_cast<std::ptrdiff_t>(last), options.crop.end(),
                 shape.end() - static_cast<std::ptrdiff_t>(last));
     }
   }
   ShapeColumns batches = {.inputs = dataset.inputs};
-  std::vector<Shape> batch;  // one an input, with the dim of the batch
+  std::vector<SampleShape> batch;  // one an input, with the dim of the batch
   const auto finish = [&] {
     if (batch.empty()) return;
     batches.rows.push_back(std::move(batch));
@@ -226,8 +226,8 @@ ShapeColumns BatchesOf(const Dataset& dataset, const BatchOptions& options) {
     batch.clear();
   };
   for (const auto& sample : cropped.samples) {
-    std::vector<Shape> alone;
-    for (const Shape& shape : sample) {
+    std::vector<SampleShape> alone;
+    for (const SampleShape& shape : sample) {
       alone.push_back({1});
       alone.back().insert(alone.back().end(), shape.begin(), shape.end());
     }

@@ -22,7 +22,7 @@ namespace reprise {
 namespace {
 
 // Kernels read aligned elements; clients send what they like.
-constexpr uintptr_t kAlignment = alignof(int64_t);
+constexpr uintptr_t kSizeAlignment = alignof(int64_t);
 
 // A node or a light section that reads no more than this runs by reference kernels at once: looking
 // up or preparing fast ones is left to where there is work for them.
@@ -47,7 +47,7 @@ Tensor Copied(DType dtype, const Shape& shape, const void* data) {
 
 // A tensor over bytes that outlive the run.
 Tensor Borrowed(DType dtype, const Shape& shape, const void* data) {
-  const bool usable = data != nullptr && reinterpret_cast<uintptr_t>(data) % kAlignment == 0;
+  const bool usable = data != nullptr && reinterpret_cast<uintptr_t>(data) % kSizeAlignment == 0;
   if (!usable) return Copied(dtype, shape, data);
   return Tensor(dtype, shape, std::shared_ptr<const void>(data, [](const void*) {}));
 }
