@@ -115,6 +115,7 @@ absl::StatusOr<std::map<std::string, std::vector<std::string>>> ReadFile(
     const std::string& file, const std::vector<KnownFlag>& flags) {
   std::map<std::string, std::vector<std::string>> values;
   std::vector<std::string> names;
+  names.reserve(flags.size());
   for (const KnownFlag& flag : flags) names.emplace_back(absl::StripPrefix(flag.name, "--"));
   try {
     const YAML::Node root = YAML::LoadFile(file);

@@ -141,7 +141,7 @@ std::string AuthoritiesFile() {
 }
 
 std::string HubToken() {
-  if (const std::string token = FirstOf({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}); !token.empty()) {
+  if (std::string token = FirstOf({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}); !token.empty()) {
     return token;
   }
   std::string path = Environment("HF_TOKEN_PATH");

@@ -246,8 +246,7 @@ absl::Status TransferFile(const RemoteFile& file, Part& part, const fs::path& wh
     const bool restart =
         (absl::IsDataLoss(last) || absl::IsFailedPrecondition(last)) && std::exchange(again, false);
     if (absl::IsDataLoss(last)) {
-      const absl::Status cleared = part.Clear();
-      if (!cleared.ok()) return cleared;
+      RETURN_IF_ERROR(part.Clear());
     }
     if (restart) RETURN_IF_ERROR(part.Clear());
     if (!restart && !absl::IsUnavailable(last)) return last;

@@ -37,7 +37,7 @@ std::string NextPage(const std::string& link, const std::string& endpoint) {
     if (open == absl::string_view::npos || close == absl::string_view::npos || close < open)
       continue;
     if (!absl::StrContains(part.substr(close), "rel=\"next\"")) continue;
-    const std::string next(part.substr(open + 1, close - open - 1));
+    std::string next(part.substr(open + 1, close - open - 1));
     if (absl::StartsWith(next, endpoint + "/")) return next;
   }
   return "";

@@ -87,6 +87,7 @@ absl::StatusOr<pid_t> StartDaemon(const RunFlags& flags, const std::string& mode
                                     absl::StrCat(flags.grpc_port)};
   words.insert(words.end(), flags.daemon_flags.begin(), flags.daemon_flags.end());
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const pid_t child = fork();

@@ -75,6 +75,7 @@ void GraphWriter::NodeInto(const std::string& op, const std::vector<std::string>
 std::string GraphWriter::Node(const std::string& op, const std::vector<std::string>& inputs,
                               const std::vector<Setting>& settings, int outputs) {
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(outputs));
   for (int i = 0; i < outputs; ++i) names.push_back(Next(op));
   NodeInto(op, inputs, names, settings);
   return names.front();
@@ -200,7 +201,7 @@ std::string GraphWriter::Linear(const std::string& x, const std::string& name, S
   const GgufTensor* const found = Matrix(weight, sizes.outputs, sizes.inputs);
   if (found == nullptr) return "";
   const std::string rows = AsFloats(Stored(weight, *found), *found);
-  const std::string product = Node("MatMul", {x, Node("Transpose", {rows})});
+  std::string product = Node("MatMul", {x, Node("Transpose", {rows})});
   if (!Has(bias)) return product;
   return Node("Add", {product, Vector(bias, found->dims[0])});
 }
