@@ -167,13 +167,13 @@ absl::Status GgufReader::ReadMember(GgufFile& model) {
     }
     alignment_ = *alignment;
   }
-  const auto [it, is_new] = model.members_.try_emplace(std::string(key), *std::move(value));
-  if (is_new) return absl::OkStatus();
-  if (file_ == 0) {
+  const bool is_known = model.members_.contains(key);
+  if (is_known && file_ == 0) {
     return absl::InvalidArgumentError(absl::StrCat("member '", key, "' comes twice"));
   }
-  // `try_emplace` leaves what it does not take.
-  if (absl::StartsWith(key, "split.")) it->second = *std::move(value);
+  if (!is_known || absl::StartsWith(key, "split.")) {
+    model.members_.insert_or_assign(std::string(key), *std::move(value));
+  }
   return absl::OkStatus();
 }
 

@@ -114,7 +114,7 @@ void TakeQ5K(const uint8_t* block, BlockParts& parts) {
   const uint8_t* const high = block + 16;
   const uint8_t* bytes = block + 48;
   for (int group = 0; group < kLarge / kSmall; group += 2, bytes += kSmall) {
-    int8_t* const numbers = parts.numbers + group * kSmall;
+    int8_t* const numbers = parts.numbers + int64_t{group} * kSmall;
     for (int j = 0; j < kSmall; ++j) {
       numbers[j] = static_cast<int8_t>((bytes[j] & 15) | (high[j] >> group & 1) << 4);
       numbers[kSmall + j] =
@@ -132,9 +132,9 @@ void TakeQ6K(const uint8_t* block, BlockParts& parts) {
     parts.scales[i] = scale * static_cast<float>(static_cast<int8_t>(block[192 + i]));
   }
   for (int half = 0; half < 2; ++half) {
-    const uint8_t* const low = block + half * 64;
-    const uint8_t* const high = block + 128 + half * kSmall;
-    int8_t* const numbers = parts.numbers + half * kHalf;
+    const uint8_t* const low = block + int64_t{half} * 64;
+    const uint8_t* const high = block + 128 + int64_t{half} * kSmall;
+    int8_t* const numbers = parts.numbers + int64_t{half} * kHalf;
     for (int j = 0; j < kSmall; ++j) {
       const int bits = high[j];
       numbers[j] = static_cast<int8_t>(((low[j] & 15) | (bits & 3) << 4) - 32);
