@@ -25,6 +25,7 @@
 #include "runtime/recipe/scratch.h"
 #include "server/metrics/compilations.h"
 #include "server/model_bringer.h"
+#include "server/page/live_page.h"
 #include "server/port_options.h"
 #include "server/repository/model_loader.h"
 #include "server/requests/queue.h"
@@ -456,6 +457,10 @@ absl::Status Daemon::OpenHttp() {
                              .version = version_,
                              .device = device_text_};
   AddPages(pages, http_router_);
+  if (options_.page) {
+    AddLivePage({.pages = pages, .texts = &texts_, .started = std::chrono::system_clock::now()},
+                http_router_);
+  }
   AddRestApi({.repository = &repository_,
               .inference = &inference_,
               .tokens = &tokens_,
