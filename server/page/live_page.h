@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-// Adds "/", the files below "/page/", and /v2/overview, which
+// Adds "/", "/docs" (which shows /openapi.json), the files below "/page/", and /v2/overview, which
 // the script reads. All in the context outlives the router.
 void AddLivePage(const OverviewContext& context, Router& router);
 

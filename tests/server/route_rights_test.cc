@@ -21,6 +21,7 @@
 #include "runtime/base/clock.h"
 #include "server/front_door.h"
 #include "server/http/pages.h"
+#include "server/openapi/openapi_page.h"
 #include "server/page/live_page.h"
 #include "server/rest/rest_api.h"
 #include "server/text_api/text_api.h"
@@ -146,6 +147,7 @@ class RouteRightsTest : public testing::Test {
     AddRestApi({.parsing = &parsing_, .version = "1"}, routes_);
     AddTextApi({.parsing = &parsing_, .version = "1"}, routes_);
     AddLivePage({}, routes_);
+    AddOpenApi("1", routes_);
     // The same routes, which say where a request came.
     for (const Router::Route& route : routes_.routes()) {
       const auto number = static_cast<int>(numbers_++);
@@ -239,7 +241,7 @@ TEST_F(RouteRightsTest, RoutesThatTakeMoreThanInferenceAreThese) {
   }
   EXPECT_THAT(rows, UnorderedElementsAre(
                         "none GET /v2/health/live", "none GET /v2/health/ready", "none GET /health",
-                        "none GET /ping", "none GET /", 
+                        "none GET /ping", "none GET /", "none GET /docs",
                         "none GET /v2/models/{model}/ready",
                         "none GET /v2/models/{model}/versions/{version}/ready",
                         "metrics GET /metrics", "observe GET /v2/overview",
