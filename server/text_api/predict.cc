@@ -187,6 +187,7 @@ std::vector<float> LabelShares(const TextModel& model, const std::vector<float>&
   const Activation activation =
       scores.size() == 1 ? said.value_or(Activation::kSigmoid) : Activation::kSigmoid;
   std::vector<float> shares;
+  shares.reserve(scores.size());
   for (const float score : scores) shares.push_back(Activate(activation, score));
   return shares;
 }
