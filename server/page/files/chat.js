@@ -1,5 +1,5 @@
 // The view "Chat": a conversation by OpenAI's protocol, streamed, with the numbers of each answer.
-import { byId, el, rate, seconds, setOptions, setText } from "./dom.js";
+import { byId, el, rate, seconds, setOptions, setText, shown } from "./dom.js";
 import { postJson, readEvents } from "./server.js";
 
 let models = new Map();
@@ -8,7 +8,7 @@ let running = null;  // what ends the answer
 
 function addTurn(who, text) {
   const said = el("div", { class: "said" }, text);
-  const turn = el("article", { class: `turn ${who}` }, el("h3", {}, who === "user" ? "You" : byId("chat-model").value), said);
+  const turn = el("article", { class: `turn ${who}` }, el("h3", {}, who === "user" ? "You" : shown(byId("chat-model").value)), said);
   const log = byId("chat-log");
   log.append(turn);
   log.scrollTop = log.scrollHeight;
@@ -108,7 +108,7 @@ function send(event) {
 export function showChat(list) {
   const texts = list.filter((model) => model.offers?.task === "generation" && model.offers.texts);
   models = new Map(texts.map((model) => [model.name, model]));
-  setOptions(byId("chat-model"), texts.map((model) => [model.name, model.name]));
+  setOptions(byId("chat-model"), texts.map((model) => [model.name, shown(model.name)]));
   byId("chat-none").hidden = texts.length > 0;
   byId("chat-part").hidden = texts.length === 0;
 }

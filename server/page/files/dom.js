@@ -90,3 +90,7 @@ export function duration(value) {
 }
 export const plural = (count, one, many) => `${number(count)} ${count === 1 ? one : many}`;
 export const cut = (text, most) => (text.length > most ? `${text.slice(0, most)}…` : text);
+
+// A name as the log shows it: what moves a line or turns its direction is written out.
+export const shown = (name) => name.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
+  (letter) => (letter === "\n" ? "\\n" : `\\u{${letter.codePointAt(0).toString(16)}}`));

@@ -1,5 +1,5 @@
 // The live page of a server: asks for /v2/overview every two seconds and shows it.
-import { byId, duration, setText } from "./dom.js";
+import { byId, duration, setText, shown } from "./dom.js";
 import { askJson, key, onNeedsKey, setKey } from "./server.js";
 import { History, Sample } from "./numbers.js";
 import { showOverview } from "./overview.js";
@@ -20,15 +20,15 @@ function view() {
 }
 
 function showView(focus) {
-  const shown = view();
+  const current = view();
   for (const name of VIEWS) {
-    byId(`view-${name}`).hidden = name !== shown;
+    byId(`view-${name}`).hidden = name !== current;
     const link = document.querySelector(`nav a[href="#${name}"]`);
-    if (name === shown) link.setAttribute("aria-current", "page");
+    if (name === current) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  document.title = `${byId(`h-${shown}`).textContent} · Reprise`;
-  if (focus) byId(`h-${shown}`).focus();
+  document.title = `${byId(`h-${current}`).textContent} · Reprise`;
+  if (focus) byId(`h-${current}`).focus();
 }
 
 function trouble(text) {
@@ -42,14 +42,14 @@ function announce(overview, misses) {
   const news = [];
   for (const model of overview.models) {
     const name = `${model.name} ${model.version}`, before = states.get(name);
-    if (before !== undefined && before !== model.state) news.push(`${model.name} is ${model.state.toLowerCase()}.`);
+    if (before !== undefined && before !== model.state) news.push(`${shown(model.name)} is ${model.state.toLowerCase()}.`);
     states.set(name, model.state);
   }
   const newest = misses.length > 0 ? misses[misses.length - 1].sequence : 0;
   const seen = states.get("newest miss");
   if (seen !== undefined && newest > seen) {
     const fresh = misses.filter((miss) => miss.sequence > seen);
-    news.push(`${fresh.length === 1 ? "A recompilation" : `${fresh.length} recompilations`} of ${fresh[0].model}.`);
+    news.push(`${fresh.length === 1 ? "A recompilation" : `${fresh.length} recompilations`} of ${shown(fresh[0].model)}.`);
   }
   states.set("newest miss", newest);
   if (news.length > 0) setText(byId("announce"), news.join(" "));

@@ -1,5 +1,5 @@
 // The view "Overview": tiles, models, decoders, memory.
-import { byId, bytes, cell, cut, el, keep, number, rate, seconds, setText, share, tableRow } from "./dom.js";
+import { byId, bytes, cell, cut, el, keep, number, rate, seconds, setText, share, shown, tableRow } from "./dom.js";
 import { percentile } from "./numbers.js";
 
 const POINTS = 90;
@@ -19,7 +19,7 @@ export function offersText(model) {
 }
 
 const tensorText = (tensor) =>
-  `${tensor.name} ${tensor.datatype}[${tensor.shape.map((dim) => (dim < 0 ? "?" : dim)).join(", ")}]`;
+  `${shown(tensor.name)} ${tensor.datatype}[${tensor.shape.map((dim) => (dim < 0 ? "?" : dim)).join(", ")}]`;
 
 function tile(id, label) {
   return el("div", { class: "tile" }, el("dt", {}, label), el("dd", { id: `tile-${id}` }), el("dd", { class: "sub" }));
@@ -122,7 +122,7 @@ function setNumber(node, text, old) {
 function models(overview, history, misses) {
   keep(byId("models"), overview.models, (model) => JSON.stringify([model.name, model.version]), (model) => {
     const row = tableRow(MODEL_COLUMNS);
-    cell(row, 0).append(model.name, " ", el("span", { class: "small" }, model.version));
+    cell(row, 0).append(shown(model.name), " ", el("span", { class: "small" }, model.version));
     return row;
   }, (row, model) => {
     const labels = { model: model.name, version: model.version };
@@ -161,7 +161,7 @@ function decoders(overview, history) {
   byId("decoders-part").hidden = list.length === 0;
   keep(byId("decoders"), list, (model) => JSON.stringify([model.name, model.version]), (model) => {
     const row = tableRow(DECODER_COLUMNS);
-    cell(row, 0).append(model.name);
+    cell(row, 0).append(shown(model.name));
     cell(row, 7).append(el("span"), stack([]));
     return row;
   }, (row, model) => {

@@ -1,5 +1,5 @@
 // The view "Recompilations": captures of the last hour that no warm-up asked for.
-import { byId, cell, el, keep, plural, seconds, setText, tableRow } from "./dom.js";
+import { byId, cell, el, keep, plural, seconds, setText, shown, tableRow } from "./dom.js";
 
 const COLUMNS = [["Time"], ["Model", "name"], ["Shape"], ["Why"], ["Cost", "n"], ["Who waited"], ["What would avoid it"]];
 
@@ -24,7 +24,7 @@ function makeRow(miss) {
   const row = tableRow(COLUMNS);
   const time = new Date(miss.time_ms);
   cell(row, 0).append(el("time", { datetime: time.toISOString() }, time.toLocaleTimeString(undefined, { hourCycle: "h23" })));
-  cell(row, 1).append(miss.model, " ", el("span", { class: "small" }, miss.version));
+  cell(row, 1).append(shown(miss.model), " ", el("span", { class: "small" }, miss.version));
   cell(row, 2).append(el("span", {}, miss.bucket), el("div", { class: "small" }, ...miss.binding.split(/(?<=,)/).flatMap((size) => [size, el("wbr")])));
   cell(row, 3).append(el("span", {}, REASONS[miss.reason] ?? miss.reason), " ", el("code", {}, miss.reason),
     el("div", { class: "small" }, miss.cause !== "" ? miss.cause : difference(miss)));

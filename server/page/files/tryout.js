@@ -1,5 +1,5 @@
 // The view "Try a model": texts, a picture, or made-up tensors.
-import { byId, bytes, cut, el, number, seconds, setOptions } from "./dom.js";
+import { byId, bytes, cut, el, number, seconds, setOptions, shown } from "./dom.js";
 import { ask, postJson } from "./server.js";
 import * as tensors from "./tensors.js";
 
@@ -128,12 +128,12 @@ const numbers = (pairs) => el("dl", { class: "numbers" }, ...pairs.map(([name, v
   el("div", {}, el("dt", {}, name), el("dd", {}, String(value)))));
 
 function table(head, rows) {
-  const shown = rows.slice(0, SHOWN_ROWS);
+  const first = rows.slice(0, SHOWN_ROWS);
   return el("div", { class: "scroll", tabindex: "0" }, el("table", {}, el("thead", {}, el("tr", {}, ...head.map((text, i) =>
     el("th", { scope: "col", class: i > 0 && typeof rows[0]?.[i] === "number" ? "n" : "" }, text)))),
-  el("tbody", {}, ...shown.map((row) => el("tr", {}, ...row.map((value) => typeof value === "number"
+  el("tbody", {}, ...first.map((row) => el("tr", {}, ...row.map((value) => typeof value === "number"
     ? el("td", { class: "n" }, shortNumber(value)) : el("td", {}, value)))))),
-  rows.length > shown.length ? el("p", { class: "note" }, `and ${number(rows.length - shown.length)} more`) : null);
+  rows.length > first.length ? el("p", { class: "note" }, `and ${number(rows.length - first.length)} more`) : null);
 }
 const shortNumber = (value) => (Number.isInteger(value) ? String(value) : Number.isFinite(value) ? String(Number(value.toPrecision(4))) : String(value));
 
@@ -260,7 +260,7 @@ async function run(event) {
 // `list`: models that are ready.
 export function showTry(list) {
   models = new Map(list.map((model) => [`${model.name} ${model.version}`, model]));
-  setOptions(byId("try-model"), list.map((model) => [`${model.name} ${model.version}`, model.name]));
+  setOptions(byId("try-model"), list.map((model) => [`${model.name} ${model.version}`, shown(model.name)]));
   showForm();
 }
 
