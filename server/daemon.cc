@@ -25,6 +25,8 @@
 #include "runtime/recipe/scratch.h"
 #include "server/metrics/compilations.h"
 #include "server/model_bringer.h"
+#include "server/openapi/openapi_page.h"
+#include "server/page/live_page.h"
 #include "server/port_options.h"
 #include "server/repository/model_loader.h"
 #include "server/requests/queue.h"
@@ -456,6 +458,10 @@ absl::Status Daemon::OpenHttp() {
                              .version = version_,
                              .device = device_text_};
   AddPages(pages, http_router_);
+  if (options_.page) {
+    AddLivePage({.pages = pages, .texts = &texts_, .started = std::chrono::system_clock::now()},
+                http_router_);
+  }
   AddRestApi({.repository = &repository_,
               .inference = &inference_,
               .tokens = &tokens_,
@@ -486,6 +492,7 @@ absl::Status Daemon::OpenHttp() {
               .parsing = &parsing_,
               .version = version_},
              http_router_);
+  AddOpenApi(version_, http_router_);
   ASSIGN_OR_RETURN(http_,
                    HttpServer::Start(options_.http, options, door_->ForHttp(http_router_, false)));
   if (options_.admin.port >= 0) {

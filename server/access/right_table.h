@@ -11,7 +11,7 @@ namespace reprise {
 enum class Right {
   kNone,     // health, liveness, readiness: whoever reaches the port
   kInfer,    // inference, and what a client asks of a model before it
-  kObserve,  // recipes, reports, statistics, the status page
+  kObserve,  // recipes, reports, statistics, /v2/overview
   kAdmin,    // what changes the server for others, or shows a model's numbers
   kMetrics,  // /metrics
 };

@@ -172,12 +172,12 @@ constexpr Flag kFlags[] = {
        return AddPort(app, flag, options.grpc.port);
      }},
     {"--http-address", "ADDRESS", "127.0.0.1",
-     "Address of inference over HTTP, health, status page and metrics",
+     "Address of inference over HTTP, health, the live page and metrics",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.http.address, flag.meaning);
      }},
     {"--http-port", "PORT", "8000",
-     "Port of inference over HTTP, health, status page and metrics; 0 takes a free one",
+     "Port of inference over HTTP, health, the live page and metrics; 0 takes a free one",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddPort(app, flag, options.http.port);
      }},
@@ -215,6 +215,12 @@ constexpr Flag kFlags[] = {
      "other ports then refuse; 0 takes a free one",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddPort(app, flag, options.admin_grpc.port);
+     }},
+    {"--page", "on|off", "on",
+     "The live page at / of the HTTP port, which shows the server and tries its models; off: there "
+     "is none",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddChoice<bool>(app, flag, options.page, {{"on", true}, {"off", false}});
      }},
     {"--cors-allow-origin", "ORIGIN", "",
      "Origin of web pages that may call the HTTP port (CORS); * allows any",

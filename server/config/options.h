@@ -66,6 +66,7 @@ struct Options {
   bool has_admin_port() const { return admin.port >= 0 || admin_grpc.port >= 0; }
   std::string api_key_file;               // empty: no key is needed
   bool allow_admin = false;               // other machines may call it without a key
+  bool page = true;                       // the live page at "/"
   std::vector<std::string> cors_origins;  // pages whose browsers may ask; "*": any page
   TlsOptions grpc_tls;
   TlsOptions http_tls;

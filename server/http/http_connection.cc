@@ -377,11 +377,19 @@ bool HttpConnection::ReadBuffered() {
   return TakeBody(read);
 }
 
+bool HttpConnection::NeverFits(int64_t bytes) const {
+  if (context_.options.account == nullptr) return false;
+  const ByteLimits& limits = context_.options.account->limits();
+  return (limits.max_bytes > 0 && bytes > limits.max_bytes) ||
+         (limits.max_connection_bytes > 0 && bytes > limits.max_connection_bytes);
+}
+
 bool HttpConnection::TakeBody(int64_t bytes) {
   if (bytes <= held_body_.bytes()) return true;
   const absl::Status held = held_body_.Resize(bytes);
   if (held.ok()) return true;
-  Refuse(429, absl::StrCat("the body has ", bytes, " bytes: ", held.message()));
+  Refuse(NeverFits(bytes) ? 413 : 429,
+         absl::StrCat("the body has ", bytes, " bytes: ", held.message()));
   return false;
 }
 
@@ -466,7 +474,7 @@ void HttpConnection::Write(HttpReply reply) {
   Compress(reply);
   const auto bytes = static_cast<int64_t>(reply.body.size());
   if (const absl::Status held = held_reply_.Resize(bytes > kFreeBytes ? bytes : 0); !held.ok()) {
-    return Refuse(429, absl::StrCat("the answer: ", held.message()));
+    return Refuse(NeverFits(bytes) ? 400 : 429, absl::StrCat("the answer: ", held.message()));
   }
   Tell(reply);
   Reply& answer = reply_.emplace(static_cast<http::status>(reply.status), version_);

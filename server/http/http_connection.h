@@ -83,6 +83,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void ReadBody();
   // Takes what the buffer has of the body. False: answered.
   bool ReadBuffered();
+  // Returns whether a body or an answer is larger than the account of a connection that holds
+  // nothing else: no later attempt would change that.
+  bool NeverFits(int64_t bytes) const;
   // Takes what the body has grown to from the account. False: answered.
   bool TakeBody(int64_t bytes);
   // Undoes the body's Content-Encoding, a part at a time, and handles the request.

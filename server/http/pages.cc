@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "runtime/base/shown_text.h"
-#include "server/http/status_page.h"
 
 namespace reprise {
 namespace {
@@ -88,10 +87,6 @@ void AddPages(const PageContext& context, Router& router) {
   if (context.grpc_and_http_ports != nullptr) {
     router.Add("GET", "/v2/ports", Right::kInfer, Page(ports));
   }
-  const auto status = [context] {
-    return HttpReply{.content_type = "text/html; charset=utf-8", .body = RenderStatusPage(context)};
-  };
-  router.Add("GET", "/", Right::kObserve, Page(status));
 }
 
 }  // namespace reprise

@@ -1,4 +1,4 @@
-// The pages that the HTTP ports show: health, metrics, and a page for people.
+// The pages that the HTTP ports show: health, metrics, versions.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ struct PageContext {
 // /metrics. Everything in the context outlives the router.
 void AddMetricsPage(const PageContext& context, Router& router);
 
-// /, /v2/health/live, /v2/health/ready, /health, /ping, /version, /v2/ports and /metrics.
+// /v2/health/live, /v2/health/ready, /health, /ping, /version, /v2/ports and /metrics.
 void AddPages(const PageContext& context, Router& router);
 
 }  // namespace reprise

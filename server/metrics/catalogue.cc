@@ -86,7 +86,7 @@ void Catalogue::ForEachModel(const std::function<void(const std::string&, const 
   for (const auto& [id, metrics] : models) f(id.first, id.second, *metrics);
 }
 
-std::vector<prometheus::MetricFamily> Catalogue::Collect() const {
+std::vector<prometheus::MetricFamily> Catalogue::CollectAll() const {
   refresh_();
   const MemoryUse memory = memory_();
   server_.arena_bytes->Set(static_cast<double>(memory.arena_bytes));
@@ -96,9 +96,14 @@ std::vector<prometheus::MetricFamily> Catalogue::Collect() const {
   server_.grpc_connections->Set(memory.grpc_connections);
   server_.http_connections->Set(memory.http_connections);
   std::vector<prometheus::MetricFamily> families = registry_->Collect();
-  if (!detail_) views_.Reduce(families);
   AppendStoreMetrics(store_, wants_store_, families);
   AppendProcessMetrics(machine_, families);
+  return families;
+}
+
+std::vector<prometheus::MetricFamily> Catalogue::Collect() const {
+  std::vector<prometheus::MetricFamily> families = CollectAll();
+  if (!detail_) views_.Reduce(families);
   return families;
 }
 

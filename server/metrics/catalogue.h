@@ -97,6 +97,8 @@ class Catalogue {
                                              const ModelMetrics&)>& f) const EXCLUDES(mutex_);
   // All metrics as they are now, without those of detail unless they were asked for.
   std::vector<prometheus::MetricFamily> Collect() const;
+  // All metrics as they are now, with every series and bound.
+  std::vector<prometheus::MetricFamily> CollectAll() const;
   // The text exposition format, version 0.0.4.
   std::string Scrape() const;
 

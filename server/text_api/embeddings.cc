@@ -1,8 +1,10 @@
 #include "server/text_api/embeddings.h"
 
+#include <ctime>
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "server/text_api/json_text.h"
@@ -17,11 +19,12 @@ struct VectorOptions {
   bool normalize = false;
 };
 
-absl::StatusOr<std::optional<int64_t>> Dimensions(const Fields& fields) {
-  if (!fields.Has("dimensions")) return std::optional<int64_t>();
-  ASSIGN_OR_RETURN(const int64_t dimensions, fields.Int("dimensions", 0));
+absl::StatusOr<std::optional<int64_t>> Dimensions(const Fields& fields,
+                                                  const char* member = "dimensions") {
+  if (!fields.Has(member)) return std::optional<int64_t>();
+  ASSIGN_OR_RETURN(const int64_t dimensions, fields.Int(member, 0));
   if (dimensions < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("\"dimensions\" is ", dimensions));
+    return absl::InvalidArgumentError(absl::StrCat("\"", member, "\" is ", dimensions));
   }
   return std::optional<int64_t>(dimensions);
 }
@@ -138,10 +141,154 @@ absl::StatusOr<AskedTexts> ReadSimilarity(const Fields& fields, const TextApiCon
   return asked;
 }
 
+// How Cohere's clients want numbers.
+enum class EmbeddingType { kFloat, kBase64, kBinary, kUnsignedBinary };
+
+// THE table of `embedding_types`.
+constexpr std::pair<const char*, EmbeddingType> kEmbeddingTypes[] = {
+    {"float", EmbeddingType::kFloat},
+    {"base64", EmbeddingType::kBase64},
+    {"binary", EmbeddingType::kBinary},
+    {"ubinary", EmbeddingType::kUnsignedBinary}};
+
+absl::StatusOr<std::pair<const char*, EmbeddingType>> EmbeddingTypeOf(absl::string_view name) {
+  for (const auto& row : kEmbeddingTypes) {
+    if (name == row.first) return row;
+  }
+  // These need the ranges of each dimension over a collection, which no folder has.
+  if (name == "int8" || name == "uint8") {
+    return absl::UnimplementedError(
+        absl::StrCat("\"embedding_types\" has \"", name, "\", which is not supported"));
+  }
+  return absl::OutOfRangeError(absl::StrCat("\"embedding_types\" has \"", name,
+                                            "\", it may be float, base64, binary or ubinary"));
+}
+
+using EmbeddingTypes = std::vector<std::pair<const char*, EmbeddingType>>;
+
+absl::StatusOr<EmbeddingTypes> EmbeddingTypesOf(const Fields& fields) {
+  if (!fields.Has("embedding_types")) return EmbeddingTypes{kEmbeddingTypes[0]};
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, fields.WantTexts("embedding_types"));
+  EmbeddingTypes types;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const auto type, EmbeddingTypeOf(name));
+    // The answer has a member for each type, once.
+    if (!absl::c_linear_search(types, type)) types.push_back(type);
+  }
+  if (types.empty()) return absl::InvalidArgumentError("\"embedding_types\" is an empty list");
+  return types;
+}
+
+// The signs of a vector as bits, the first one highest, eight to a number; `offset` is added to
+// each number.
+void AppendSigns(absl::Span<const float> vector, int offset, std::string& json) {
+  json += '[';
+  for (size_t i = 0; i < vector.size(); i += 8) {
+    int bits = 0;
+    for (size_t bit = 0; bit < 8; ++bit) {
+      bits = 2 * bits + (i + bit < vector.size() && vector[i + bit] > 0 ? 1 : 0);
+    }
+    absl::StrAppend(&json, i > 0 ? "," : "", bits + offset);
+  }
+  json += ']';
+}
+
+void AppendEmbedding(absl::Span<const float> vector, EmbeddingType type, std::string& json) {
+  switch (type) {
+    case EmbeddingType::kFloat:
+      return AppendNumbers(vector, json);
+    case EmbeddingType::kBase64:
+      return AppendBase64(vector, json);
+    case EmbeddingType::kBinary:
+      return AppendSigns(vector, -128, json);
+    case EmbeddingType::kUnsignedBinary:
+      return AppendSigns(vector, 0, json);
+  }
+}
+
+// Returns the prompt of the model's folder for what the vectors are for; "" where it has none.
+std::string PromptOfInputType(const TextPackage& package, absl::string_view input_type) {
+  constexpr std::pair<const char*, const char*> kPrompts[] = {{"search_query", "query"},
+                                                              {"search_document", "document"},
+                                                              {"search_document", "passage"},
+                                                              {"classification", "classification"},
+                                                              {"clustering", "clustering"}};
+  for (const auto& [type, prompt] : kPrompts) {
+    if (input_type == type && package.prompts.contains(prompt)) return prompt;
+  }
+  return "";
+}
+
+absl::StatusOr<std::string> WriteCohereVectors(const TextResult& result,
+                                               const VectorOptions& options,
+                                               const EmbeddingTypes& types,
+                                               absl::Span<const SharedText> texts) {
+  std::vector<std::vector<float>> vectors;
+  vectors.reserve(result.answers.size());
+  for (size_t i = 0; i < result.answers.size(); ++i) {
+    ASSIGN_OR_RETURN(std::vector<float> vector, VectorOf(result, i, options));
+    vectors.push_back(std::move(vector));
+  }
+  std::string json = absl::StrCat("{\"id\":\"embed-", std::time(nullptr),
+                                  "\",\"response_type\":\"embeddings_by_type\",\"embeddings\":{");
+  for (size_t t = 0; t < types.size(); ++t) {
+    absl::StrAppend(&json, t > 0 ? "," : "", "\"", types[t].first, "\":[");
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      if (i > 0) json += ',';
+      AppendEmbedding(vectors[i], types[t].second, json);
+    }
+    json += ']';
+  }
+  json += "},\"texts\":[";
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i > 0) json += ',';
+    AppendQuoted(*texts[i], json);
+  }
+  absl::StrAppend(&json, "],\"meta\":{\"api_version\":{\"version\":\"2\"},\"billed_units\":{",
+                  "\"input_tokens\":", result.tokens, "}}}");
+  return json;
+}
+
+absl::StatusOr<AskedTexts> ReadCohereEmbed(const Fields& fields, const TextApiContext& context,
+                                           const std::string& model) {
+  for (const char* member : {"images", "inputs"}) {
+    if (fields.Has(member) && !fields.Has("texts")) {
+      return absl::UnimplementedError(
+          absl::StrCat("\"", member, "\" is not supported: \"texts\" is"));
+    }
+  }
+  AskedTexts asked{.request = {.task = TextTask::kEmbed}};
+  TextRequest& request = asked.request;
+  ASSIGN_OR_RETURN(request.model, ChooseModel(context, model, TextTask::kEmbed));
+  ASSIGN_OR_RETURN(std::vector<std::string> texts, fields.WantTexts("texts"));
+  if (texts.empty()) return absl::InvalidArgumentError("\"texts\" is an empty list");
+  std::vector<SharedText> shared;
+  for (std::string& text : texts) {
+    shared.push_back(ShareText(std::move(text)));
+    request.items.push_back({.text = shared.back()});
+  }
+  ASSIGN_OR_RETURN(request.truncation, fields.TruncationAsked());
+  if (!fields.Has("truncate")) request.truncation = Truncation::kRight;
+  ASSIGN_OR_RETURN(const std::string input_type, fields.Text("input_type", ""));
+  ASSIGN_OR_RETURN(const auto text, FindTextModel(context, request.model));
+  request.prompt_name = PromptOfInputType(text->package(), input_type);
+  VectorOptions options;
+  ASSIGN_OR_RETURN(options.dimensions, Dimensions(fields, "output_dimension"));
+  ASSIGN_OR_RETURN(const EmbeddingTypes types, EmbeddingTypesOf(fields));
+  asked.is_dense = true;
+  asked.write = [options, types, shared = std::move(shared)](const TextResult& result) {
+    return WriteCohereVectors(result, options, types, shared);
+  };
+  return asked;
+}
+
 }  // namespace
 
 TextFace OpenAiEmbeddings() { return {.errors = ErrorForm::kOpenAi, .read = ReadOpenAi}; }
 TextFace PlainEmbeddings() { return {.errors = ErrorForm::kInference, .read = ReadPlain}; }
 TextFace Similarities() { return {.errors = ErrorForm::kInference, .read = ReadSimilarity}; }
+TextFace CohereEmbeddings() {
+  return {.errors = ErrorForm::kInferenceAndMessage, .read = ReadCohereEmbed};
+}
 
 }  // namespace reprise

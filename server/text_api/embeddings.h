@@ -1,5 +1,5 @@
 // Vectors of texts: /v1/embeddings as OpenAI has it, /embed and /similarity as
-// text-embeddings-inference.
+// text-embeddings-inference, /v2/embed as Cohere.
 #pragma once
 
 #include "server/text_api/text_face.h"
@@ -9,5 +9,6 @@ namespace reprise {
 TextFace OpenAiEmbeddings();
 TextFace PlainEmbeddings();
 TextFace Similarities();
+TextFace CohereEmbeddings();
 
 }  // namespace reprise

@@ -1,15 +1,7 @@
 #include "server/text_api/openapi.h"
 
-#include <nlohmann/json.hpp>
-
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-
 namespace reprise {
 namespace {
-
-using nlohmann::json;
 
 // THE schemas. "Texts" is what most requests hold.
 constexpr char kSchemas[] = R"({
@@ -43,11 +35,11 @@ constexpr char kSchemas[] = R"({
   "response_format": {"type": "object"}}},
 "CompletionResponse": {"type": "object", "properties": {"id": {"type": "string"}, "object": {"type": "string"},
   "created": {"type": "integer"}, "model": {"type": "string"}, "choices": {"type": "array", "items": {"type": "object", "properties": {
-    "index": {"type": "integer"}, "text": {"type": "string"}, "finish_reason": {"type": "string"}, "logprobs": {"type": "object", "nullable": true}}}},
+    "index": {"type": "integer"}, "text": {"type": "string"}, "finish_reason": {"type": "string"}, "logprobs": {"type": ["object", "null"]}}}},
   "usage": {"$ref": "#/components/schemas/CompletionUsage"}, "reprise": {"type": "object"}}},
 "ChatRequest": {"type": "object", "required": ["messages"], "properties": {"model": {"type": "string"},
   "messages": {"type": "array", "items": {"type": "object", "required": ["role"], "properties": {"role": {"type": "string"},
-    "content": {"oneOf": [{"type": "string", "nullable": true}, {"type": "array", "items": {"type": "object"}}]}}}},
+    "content": {"oneOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"type": "object"}}]}}}},
   "max_completion_tokens": {"type": "integer", "minimum": 1}, "max_tokens": {"type": "integer", "minimum": 1},
   "temperature": {"type": "number", "default": 1}, "top_p": {"type": "number", "default": 1}, "n": {"type": "integer", "default": 1},
   "stream": {"type": "boolean", "default": false}, "stream_options": {"type": "object", "properties": {"include_usage": {"type": "boolean"}}},
@@ -59,8 +51,33 @@ constexpr char kSchemas[] = R"({
   "continue_final_message": {"type": "boolean"}}},
 "ChatResponse": {"type": "object", "properties": {"id": {"type": "string"}, "object": {"type": "string"},
   "created": {"type": "integer"}, "model": {"type": "string"}, "choices": {"type": "array", "items": {"type": "object", "properties": {
-    "index": {"type": "integer"}, "message": {"type": "object"}, "finish_reason": {"type": "string"}, "logprobs": {"type": "object", "nullable": true}}}},
+    "index": {"type": "integer"}, "message": {"type": "object"}, "finish_reason": {"type": "string"}, "logprobs": {"type": ["object", "null"]}}}},
   "usage": {"$ref": "#/components/schemas/CompletionUsage"}, "reprise": {"type": "object"}}},
+"CohereEmbedRequest": {"type": "object", "required": ["texts"], "properties": {"model": {"type": "string"},
+  "texts": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+  "input_type": {"enum": ["search_query", "search_document", "classification", "clustering"]},
+  "embedding_types": {"type": "array", "items": {"enum": ["float", "base64", "binary", "ubinary"]}, "default": ["float"]},
+  "output_dimension": {"type": "integer", "minimum": 1}, "truncate": {"enum": ["NONE", "START", "END"], "default": "END"}}},
+"CohereEmbedResponse": {"type": "object", "required": ["id", "embeddings", "texts", "meta"], "properties": {"id": {"type": "string"},
+  "response_type": {"type": "string"}, "texts": {"type": "array", "items": {"type": "string"}}, "meta": {"type": "object"},
+  "embeddings": {"type": "object", "properties": {"float": {"type": "array", "items": {"$ref": "#/components/schemas/Numbers"}},
+    "base64": {"type": "array", "items": {"type": "string"}},
+    "binary": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+    "ubinary": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}}}}}},
+"ClassifyRequest": {"type": "object", "required": ["input"], "properties": {"model": {"type": "string"},
+  "input": {"$ref": "#/components/schemas/Texts"}, "truncate": {"type": "boolean", "default": false}}},
+"ClassifyResponse": {"type": "object", "required": ["id", "data", "usage"], "properties": {"id": {"type": "string"}, "object": {"type": "string"},
+  "created": {"type": "integer"}, "model": {"type": "string"}, "data": {"type": "array", "items": {"type": "object", "properties": {
+    "index": {"type": "integer"}, "label": {"type": "string"}, "probs": {"$ref": "#/components/schemas/Numbers"},
+    "num_classes": {"type": "integer"}}}}, "usage": {"$ref": "#/components/schemas/Usage"}}},
+"PoolingRequest": {"type": "object", "required": ["input"], "properties": {"model": {"type": "string"},
+  "input": {"$ref": "#/components/schemas/Texts"}, "encoding_format": {"enum": ["float", "base64"]},
+  "truncate": {"type": "boolean", "default": false}}},
+"PoolingResponse": {"type": "object", "required": ["id", "data", "usage"], "properties": {"id": {"type": "string"}, "object": {"type": "string"},
+  "created": {"type": "integer"}, "model": {"type": "string"}, "data": {"type": "array", "items": {"type": "object", "properties": {
+    "index": {"type": "integer"}, "object": {"type": "string"}, "data": {"oneOf": [{"$ref": "#/components/schemas/Numbers"},
+    {"type": "array", "items": {"$ref": "#/components/schemas/Numbers"}}, {"type": "string"}]}}}},
+  "usage": {"$ref": "#/components/schemas/Usage"}}},
 "EmbedRequest": {"type": "object", "required": ["inputs"], "properties": {"inputs": {"$ref": "#/components/schemas/Texts"},
   "normalize": {"type": "boolean", "default": true}, "truncate": {"type": "boolean", "default": false},
   "truncation_direction": {"enum": ["Right", "Left"]}, "prompt_name": {"type": "string"},
@@ -75,21 +92,21 @@ constexpr char kSchemas[] = R"({
   "top_n": {"type": "integer", "minimum": 1}, "return_documents": {"type": "boolean"}, "return_text": {"type": "boolean"},
   "raw_scores": {"type": "boolean"}, "truncate": {"type": "boolean", "default": false}}},
 "RerankResponse": {"oneOf": [
-  {"type": "array", "items": {"type": "object", "properties": {"index": {"type": "integer"}, "score": {"type": "number", "nullable": true}, "text": {"type": "string"}}}},
+  {"type": "array", "items": {"type": "object", "properties": {"index": {"type": "integer"}, "score": {"type": ["number", "null"]}, "text": {"type": "string"}}}},
   {"type": "object", "properties": {"id": {"type": "string"}, "model": {"type": "string"},
     "results": {"type": "array", "items": {"type": "object", "properties": {"index": {"type": "integer"},
-    "relevance_score": {"type": "number", "nullable": true}, "document": {"type": "object"}}}}, "usage": {"$ref": "#/components/schemas/Usage"}}}]},
+    "relevance_score": {"type": ["number", "null"]}, "document": {"type": "object"}}}}, "usage": {"$ref": "#/components/schemas/Usage"}}}]},
 "ScoreRequest": {"type": "object", "required": ["text_1", "text_2"], "properties": {"model": {"type": "string"},
   "text_1": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
   "text_2": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}}},
 "ScoreResponse": {"type": "object", "properties": {"id": {"type": "string"}, "model": {"type": "string"},
-  "data": {"type": "array", "items": {"type": "object", "properties": {"index": {"type": "integer"}, "score": {"type": "number", "nullable": true}}}},
+  "data": {"type": "array", "items": {"type": "object", "properties": {"index": {"type": "integer"}, "score": {"type": ["number", "null"]}}}},
   "usage": {"$ref": "#/components/schemas/Usage"}}},
 "PredictRequest": {"type": "object", "required": ["inputs"], "properties": {"inputs": {"oneOf": [{"type": "string"},
   {"type": "array", "items": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}}]}, "raw_scores": {"type": "boolean"}, "truncate": {"type": "boolean"},
   "aggregation_strategy": {"enum": ["none", "simple", "first", "average", "max"]}}},
 "Label": {"type": "object", "required": ["label", "score"], "properties": {"label": {"type": "string"},
-  "score": {"type": "number", "nullable": true}}},
+  "score": {"type": ["number", "null"]}}},
 "Entity": {"type": "object", "required": ["score", "word", "start", "end"], "properties": {
   "entity": {"type": "string"}, "entity_group": {"type": "string"}, "score": {"type": "number"},
   "index": {"type": "integer"}, "word": {"type": "string"}, "start": {"type": "integer"}, "end": {"type": "integer"}}},
@@ -114,36 +131,8 @@ constexpr char kSchemas[] = R"({
   "model_type": {"type": "object"}, "max_input_length": {"type": "integer"}, "version": {"type": "string"}}}
 })";
 
-json Content(const char* schema) {
-  return {{"application/json",
-           {{"schema", {{"$ref", absl::StrCat("#/components/schemas/", schema)}}}}}};
-}
-
 }  // namespace
 
-std::string OpenApiPage(const std::vector<RouteInfo>& routes, const std::string& version) {
-  json page = {{"openapi", "3.0.3"},
-               {"info", {{"title", "Reprise: texts"}, {"version", version}}},
-               {"paths", json::object()}};
-  page["components"]["schemas"] = json::parse(kSchemas, nullptr, /*allow_exceptions=*/false);
-  for (const RouteInfo& route : routes) {
-    json operation = {
-        {"summary", route.summary},
-        {"responses",
-         {{"200", {{"description", "The answer"}, {"content", Content(route.response)}}},
-          {"default", {{"description", "An error, in the protocol's own form"}}}}}};
-    if (*route.request != '\0') {
-      operation["requestBody"] = {{"required", true}, {"content", Content(route.request)}};
-    }
-    if (absl::StrContains(route.path, "{model}")) {
-      operation["parameters"] = json::array({{{"name", "model"},
-                                              {"in", "path"},
-                                              {"required", true},
-                                              {"schema", {{"type", "string"}}}}});
-    }
-    page["paths"][route.path][absl::AsciiStrToLower(route.method)] = std::move(operation);
-  }
-  return page.dump();
-}
+absl::string_view TextSchemas() { return kSchemas; }
 
 }  // namespace reprise

@@ -1,20 +1,21 @@
-// The page /openapi.json: OpenAPI 3.0 of the paths that take texts.
+// RouteInfo: the words of /openapi.json for a path; and the schemas of the paths that take texts.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "absl/strings/string_view.h"
 
 namespace reprise {
 
-// A path, and the names of its schemas in openapi.cc; empty: none.
+// A path, and the names of the schemas of its body and its answer; empty: none. A path that is
+// there also below /models/{model} or with /versions/{version} is one row.
 struct RouteInfo {
   const char* method;
   const char* path;
   const char* summary;
   const char* request;
-  const char* response;
+  const char* response;  // or the type of what is no JSON: "text/plain"
 };
 
-std::string OpenApiPage(const std::vector<RouteInfo>& routes, const std::string& version);
+// Returns THE schemas of texts: a JSON object by name.
+absl::string_view TextSchemas();
 
 }  // namespace reprise

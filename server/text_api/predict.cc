@@ -60,24 +60,10 @@ absl::StatusOr<std::vector<TextItem>> ItemsOf(const element& inputs, bool tags, 
   return items;
 }
 
-// The scores of labels as answered: one goes through what the folder says, several exclude each
-// other or do not.
-std::vector<float> SharesOf(const TextModel& model, const std::vector<float>& scores) {
-  const std::optional<Activation>& said = model.package().score_activation;
-  if (scores.size() != 1 && !model.package().multi_label && said != Activation::kSigmoid) {
-    return Softmax(scores);
-  }
-  const Activation activation =
-      scores.size() == 1 ? said.value_or(Activation::kSigmoid) : Activation::kSigmoid;
-  std::vector<float> shares;
-  for (const float score : scores) shares.push_back(Activate(activation, score));
-  return shares;
-}
-
 // The labels of text number `index`.
 absl::StatusOr<std::string> LabelScores(const TextModel& model, const TextAnswer& answer,
                                         size_t index, bool raw) {
-  const std::vector<float> scores = raw ? answer.values : SharesOf(model, answer.values);
+  const std::vector<float> scores = raw ? answer.values : LabelShares(model, answer.values);
   // One label without a score leaves the order of the others.
   if (absl::c_none_of(scores, [](float score) { return std::isfinite(score); })) {
     RETURN_IF_ERROR(CheckFinite(scores, index, model.offer().output));
@@ -192,6 +178,19 @@ absl::StatusOr<AskedTexts> ReadHubPredict(const Fields& fields, const TextApiCon
 }
 
 }  // namespace
+
+std::vector<float> LabelShares(const TextModel& model, const std::vector<float>& scores) {
+  const std::optional<Activation>& said = model.package().score_activation;
+  if (scores.size() != 1 && !model.package().multi_label && said != Activation::kSigmoid) {
+    return Softmax(scores);
+  }
+  const Activation activation =
+      scores.size() == 1 ? said.value_or(Activation::kSigmoid) : Activation::kSigmoid;
+  std::vector<float> shares;
+  shares.reserve(scores.size());
+  for (const float score : scores) shares.push_back(Activate(activation, score));
+  return shares;
+}
 
 TextFace Predictions() { return {.errors = ErrorForm::kInference, .read = ReadPredict}; }
 TextFace HubPredictions() { return {.errors = ErrorForm::kInference, .read = ReadHubPredict}; }

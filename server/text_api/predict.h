@@ -2,9 +2,15 @@
 // clients read entities for a model that gives each token a label.
 #pragma once
 
+#include <vector>
+
 #include "server/text_api/text_face.h"
 
 namespace reprise {
+
+// The scores of labels as they are answered: one goes through what the folder says, several exclude
+// each other or do not.
+std::vector<float> LabelShares(const TextModel& model, const std::vector<float>& scores);
 
 TextFace Predictions();
 // The same for clients of the hub, whose answer to one text is a list of one list of labels.

@@ -10,6 +10,7 @@
 #include "server/text_api/embeddings.h"
 #include "server/text_api/model_pages.h"
 #include "server/text_api/openapi.h"
+#include "server/text_api/pooling.h"
 #include "server/text_api/predict.h"
 #include "server/text_api/rerank.h"
 #include "server/text_api/tokens.h"
@@ -87,6 +88,10 @@ constexpr Route kRoutes[] = {
     {{"POST", "/similarity", "Cosines of a text and others", "SimilarityRequest", "Numbers"},
      Texts<Similarities>,
      true},
+    {{"POST", "/v2/embed", "Vectors of texts, as Cohere has it", "CohereEmbedRequest",
+      "CohereEmbedResponse"},
+     Texts<CohereEmbeddings>,
+     true},
     {{"POST", "/rerank", "Documents by their relevance to a query", "RerankRequest",
       "RerankResponse"},
      Texts<Rerank>,
@@ -109,6 +114,20 @@ constexpr Route kRoutes[] = {
       "PredictResponse"},
      Texts<Predictions>,
      true},
+    {{"POST", "/classify", "Labels of texts, as vLLM has it", "ClassifyRequest",
+      "ClassifyResponse"},
+     Texts<Classifications>,
+     true},
+    {{"POST", "/v1/classify", "Labels of texts, as vLLM has it", "ClassifyRequest",
+      "ClassifyResponse"},
+     Texts<Classifications>,
+     true},
+    {{"POST", "/pooling",
+      "What the model says of texts: vectors, scores, a row a token, as vLLM "
+      "has it",
+      "PoolingRequest", "PoolingResponse"},
+     Texts<Poolings>,
+     true},
     {{"POST", "/tokenize", "The tokens of a text", "TokenizeRequest", "TokenizeResponse"},
      ServeTokenize,
      true},
@@ -130,19 +149,6 @@ std::string PathOfModel(const RouteInfo& info) {
   return absl::StrCat("/models/{model}", std::string(info.path) == "/" ? "" : info.path);
 }
 
-std::vector<RouteInfo> Infos(std::vector<std::string>& paths) {
-  paths.reserve(std::size(kRoutes));
-  std::vector<RouteInfo> infos;
-  for (const Route& route : kRoutes) {
-    infos.push_back(route.info);
-    if (!route.of_model) continue;
-    paths.push_back(PathOfModel(route.info));
-    infos.push_back(route.info);
-    infos.back().path = paths.back().c_str();
-  }
-  return infos;
-}
-
 }  // namespace
 
 void AddTextApi(const TextApiContext& given, Router& router) {
@@ -157,14 +163,12 @@ void AddTextApi(const TextApiContext& given, Router& router) {
     if (!route.of_model) continue;
     router.Add(route.info.method, PathOfModel(route.info), Right::kInfer, handler);
   }
-  std::vector<std::string> paths;
-  const auto page =
-      std::make_shared<const std::string>(OpenApiPage(Infos(paths), context->version));
-  router.Add("GET", "/openapi.json", Right::kInfer,
-             [page](const Exchange& exchange, const PathParts&) {
-               exchange->Answer(
-                   [page] { return HttpReply{.content_type = "application/json", .body = *page}; });
-             });
+}
+
+std::vector<RouteInfo> TextRoutes() {
+  std::vector<RouteInfo> infos;
+  for (const Route& route : kRoutes) infos.push_back(route.info);
+  return infos;
 }
 
 }  // namespace reprise

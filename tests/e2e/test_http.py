@@ -72,10 +72,12 @@ def test_what_is_no_request_is_refused(daemon, request_bytes, status):
     assert raw(daemon, request_bytes) == status
 
 
-def test_bodies_above_the_account_are_429_and_the_next_one_is_answered(repository):
+def test_bodies_and_answers_that_no_connection_may_hold_are_refused_for_good(repository):
+    """413 and 400: a client that gets 429 sends its request again, which would never be of use."""
     repository.add("double", models.elementwise())
     with Daemon(repository, "--in-flight-memory-mb", "1") as daemon:
-        assert infer(daemon, 400_000).status_code == 429
+        refused = infer(daemon, 400_000)
+        assert refused.status_code == 413 and str((1 << 20) // 2) in refused.text
         assert infer(daemon, 10).status_code == 200
 
 

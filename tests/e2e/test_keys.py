@@ -97,7 +97,8 @@ def test_each_right_opens_what_it_names_and_nothing_else(served, key_file, monke
             assert requests.get(metrics, timeout=60).status_code == 401
             text = requests.get(metrics, headers=bearer(SCRAPER), timeout=60).text
             assert 'reprise_refused_calls_total{reason="unauthenticated"}' in text
-        assert requests.get(daemon.http_url, timeout=60).status_code == 401  # the page
+        # The page shows nothing by itself: its numbers are for those who observe.
+        assert requests.get(f"{daemon.http_url}/v2/overview", timeout=60).status_code == 401
         monkeypatch.setenv("REPRISE_API_KEY", OPS)
         assert "m" in daemon.reprise("stats")
         monkeypatch.setenv("REPRISE_API_KEY", INFER)
@@ -150,8 +151,11 @@ def test_no_spelling_of_a_path_goes_around_the_rights(served, key_file):
         for target in ("/v2/models/m%2fstats", "/v2/models/m/../m/stats", "/v2/models/%00/stats",
                        "/v2/models/%2e%2E/stats", "/v2/models/%ff/stats", "/v2/models/m/stat%7"):
             assert status_of(daemon.http_port, "GET", target, OPS) == 400, target
-        # The page is for those who observe, texts are for those who infer.
-        assert status_of(daemon.http_port, "GET", "/", INFER) == 403
+        # The page is for everybody, its numbers for those who observe, texts for those who infer.
+        assert status_of(daemon.http_port, "GET", "/") == 200
+        for target in spellings("/v2/overview"):
+            assert status_of(daemon.http_port, "GET", target, INFER) == 403, target
+            assert status_of(daemon.http_port, "GET", target, OPS) == 200, target
         assert status_of(daemon.http_port, "POST", "/", INFER) == 422  # no model takes texts
         assert status_of(daemon.http_port, "POST", "/", SCRAPER) == 403
         assert daemon.client().is_model_ready("m")

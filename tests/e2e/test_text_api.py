@@ -215,6 +215,58 @@ def test_rerank_in_the_shapes_of_cohere_jina_and_tei(served):
         client.rerank(model="ranker", query=query, documents=[])
 
 
+def test_embeddings_in_the_shape_of_cohere(served):
+    client = cohere.ClientV2(api_key="none", base_url=served.url())
+    texts = TEXTS[:3]
+    answer = client.embed(model="sentences", texts=texts, input_type="search_document",
+                          embedding_types=["float", "base64", "binary", "ubinary"])
+    wanted = np.array([served.sentences.embed(text) for text in texts], np.float32)
+    np.testing.assert_allclose(answer.embeddings.float_, wanted, **CLOSE)
+    exact = np.array(answer.embeddings.float_, np.float32)
+    assert [base64.b64decode(text) for text in answer.embeddings.base64] == [row.tobytes() for row in exact]
+    signs = np.packbits(exact > 0, axis=1)
+    assert answer.embeddings.ubinary == signs.tolist()
+    assert answer.embeddings.binary == (signs.astype(int) - 128).tolist()
+    assert answer.texts == texts and answer.meta.billed_units.input_tokens > 0
+    # A folder's prompt for queries is that of this kind of input.
+    query = client.embed(model="sentences", texts=["dog"], input_type="search_query", output_dimension=8)
+    cut = served.sentences.embed("query: dog")[:8]
+    np.testing.assert_allclose(query.embeddings.float_[0], cut / np.linalg.norm(cut), **CLOSE)
+    # Long texts are cut unless the client says otherwise.
+    long = client.embed(model="sentences", texts=["dog " * 200], input_type="clustering")
+    np.testing.assert_allclose(long.embeddings.float_[0], served.sentences.embed("dog " * 200, most=64), **CLOSE)
+    with pytest.raises(UnprocessableEntityError, match="the model takes 64"):
+        client.embed(model="sentences", texts=["dog " * 200], input_type="clustering", truncate="NONE")
+    for body, status, words in (({"texts": []}, 422, "empty list"), ({"texts": ["a"], "embedding_types": ["int8"]}, 501, "int8"),
+                                ({"texts": ["a"], "embedding_types": ["x"]}, 400, "float, base64, binary or ubinary"),
+                                ({"images": ["x"]}, 501, "images")):
+        refused = served.post("/v2/embed", {"model": "sentences", **body})
+        assert refused.status_code == status and words in refused.json()["message"], refused.text
+
+
+def test_classes_and_poolings_in_the_shape_of_vllm(served):
+    texts = TEXTS[:2]
+    answer = served.post("/classify", {"model": "moods", "input": texts}).json()
+    for i, text in enumerate(texts):
+        shares = softmax(served.moods.run(text)[0])
+        entry = answer["data"][i]
+        assert entry["index"] == i and entry["num_classes"] == len(LABELS)
+        assert entry["label"] == LABELS[int(np.argmax(shares))]
+        np.testing.assert_allclose(entry["probs"], shares, **CLOSE)
+    assert answer["usage"]["prompt_tokens"] > 0 and answer["model"] == "moods"
+    vectors = served.post("/models/sentences/pooling", {"input": texts}).json()["data"]
+    np.testing.assert_allclose([entry["data"] for entry in vectors], [served.sentences.embed(text) for text in texts], **CLOSE)
+    packed = served.post("/models/sentences/pooling", {"input": texts[0], "encoding_format": "base64"}).json()["data"][0]
+    np.testing.assert_allclose(np.frombuffer(base64.b64decode(packed["data"]), np.float32), vectors[0]["data"], **CLOSE)
+    scores = served.post("/models/moods/pooling", {"input": texts[0]}).json()["data"][0]["data"]
+    np.testing.assert_allclose(scores, served.moods.run(texts[0])[0], **CLOSE)
+    # A row for each token of a model that labels these.
+    rows = served.post("/models/tagger/pooling", {"input": texts[0]}).json()["data"][0]["data"]
+    np.testing.assert_allclose(rows, served.tagger.run(texts[0])[0], **CLOSE)
+    refused = served.post("/classify", {"model": "sentences", "input": "a"})
+    assert refused.status_code == 400 and "offers embeddings" in refused.json()["error"]["message"]
+
+
 def test_scores_of_pairs_and_by_vectors(served):
     answer = served.post("/score", {"model": "ranker", "text_1": TEXTS[0],
                                     "text_2": DOCUMENTS}).json()
@@ -306,21 +358,26 @@ def test_what_is_no_request_is_told_so_in_the_form_of_openai(served, body):
     assert served.daemon.process.poll() is None
 
 
+def of_texts(page):
+    """Path, method and operation of each route that takes texts."""
+    return [(path, method, operation) for path, operations in page["paths"].items()
+            for method, operation in operations.items() if operation["tags"] == ["Texts"]]
+
+
 def test_openapi_names_paths_that_are_there(served):
     page = requests.get(served.url() + "/openapi.json", timeout=10).json()
-    assert page["openapi"].startswith("3.") and len(page["paths"]) > 20
+    assert page["openapi"] == "3.1.0" and len(of_texts(page)) > 30
     schemas = page["components"]["schemas"]
-    for path, operations in page["paths"].items():
-        for method, operation in operations.items():
-            answer = requests.request(method, served.url() + path.replace("{model}", "sentences"),
-                                      data="{" if method == "post" else None, timeout=10)
-            # The path itself refuses a body that is no JSON, not the router.
-            wanted = {200} if method == "get" else {400, 422}
-            if path == "/info":
-                wanted = {422}  # several models take texts
-            assert answer.status_code in wanted, (path, answer.text)
-            for reference in json.dumps(operation).split("#/components/schemas/")[1:]:
-                assert reference.split('"')[0] in schemas, path
+    for path, method, operation in of_texts(page):
+        answer = requests.request(method, served.url() + path.replace("{model}", "sentences"),
+                                  data="{" if method == "post" else None, timeout=10)
+        # The path itself refuses a body that is no JSON, not the router.
+        wanted = {200} if method == "get" else {400, 422}
+        if path == "/info":
+            wanted = {422}  # several models take texts
+        assert answer.status_code in wanted, (path, answer.text)
+        for reference in json.dumps(operation).split("#/components/schemas/")[1:]:
+            assert reference.split('"')[0] in schemas, path
 
 
 # A request of each path, and one that lacks what its schema needs.
@@ -339,6 +396,10 @@ REQUESTS = {
     "/score": [("ranker", {"text_1": "a", "text_2": DOCUMENTS})],
     "/predict": [("moods", {"inputs": "a"}), ("moods", {"inputs": [["a"], ["b", "c"]]}),
                  ("tagger", {"inputs": TEXTS[0], "aggregation_strategy": "simple"})],
+    "/v2/embed": [("sentences", {"texts": TEXTS[:2], "input_type": "search_query", "embedding_types": ["float", "ubinary"]})],
+    "/classify": [("moods", {"input": TEXTS[:2]}), ("moods", {"input": "a", "truncate": True})],
+    "/pooling": [("sentences", {"input": TEXTS[:2]}), ("tagger", {"input": "a"}),
+                 ("moods", {"input": "a", "encoding_format": "base64"})],
     "/tokenize": [("sentences", {"prompt": "a b", "return_token_strs": True}),
                   ("sentences", {"inputs": ["a", "b"], "add_special_tokens": False})],
     "/detokenize": [("sentences", {"tokens": [5, 6]}), ("sentences", {"ids": [[5, 6], [7]]})],
@@ -348,7 +409,7 @@ REQUESTS = {
 }
 REQUESTS.update({other: REQUESTS[path] for other, path in [
     ("/v1/rerank", "/rerank"), ("/v2/rerank", "/rerank"), ("/v1/score", "/score"),
-    ("/decode", "/detokenize")]})
+    ("/decode", "/detokenize"), ("/v1/classify", "/classify")]})
 
 
 def test_requests_and_answers_are_what_openapi_says(served):
@@ -359,34 +420,33 @@ def test_requests_and_answers_are_what_openapi_says(served):
         jsonschema.validate(body, {**schema, "components": page["components"]})
 
     seen = 0
-    for path, operations in page["paths"].items():
-        for method, operation in operations.items():
-            answer = operation["responses"]["200"]
-            if method == "get":
-                at = served.url() + path.replace("{model}", "sentences")
-                if path != "/info":
-                    check(answer, requests.get(at, timeout=10).json())
-                continue
-            base = path.removeprefix("/models/{model}") or "/"
-            if base.endswith("/completions"):
-                continue  # test_chat.py has a model that makes texts
-            for model, body in REQUESTS[base]:
-                if base == path and path not in ("/", "/v1/embeddings", "/rerank"):
-                    body = {"model": model, **body}
-                at = path.replace("{model}", model)
-                if base == path and "model" not in body and path != "/rerank":
-                    continue  # which of several models is meant is not said
-                check(operation["requestBody"], body)
-                reply = served.post(at, body)
-                assert reply.status_code == 200, (at, body, reply.text)
-                check(answer, reply.json())
-                seen += 1
-            for wrong in ({"inputs": 7, "input": 7, "query": 7, "text_1": 7, "prompt": 7, "tokens": 7},
-                          []):
-                with pytest.raises(jsonschema.ValidationError):
-                    check(operation["requestBody"], wrong)
-                reply = served.post(path.replace("{model}", REQUESTS[base][0][0]), wrong)
-                assert 400 <= reply.status_code < 500, (path, reply.text)
+    for path, method, operation in of_texts(page):
+        answer = operation["responses"]["200"]
+        if method == "get":
+            at = served.url() + path.replace("{model}", "sentences")
+            if path != "/info":
+                check(answer, requests.get(at, timeout=10).json())
+            continue
+        base = path.removeprefix("/models/{model}") or "/"
+        if base.endswith("/completions"):
+            continue  # test_chat.py has a model that makes texts
+        for model, body in REQUESTS[base]:
+            if base == path and path not in ("/", "/v1/embeddings", "/rerank"):
+                body = {"model": model, **body}
+            at = path.replace("{model}", model)
+            if base == path and "model" not in body and path != "/rerank":
+                continue  # which of several models is meant is not said
+            check(operation["requestBody"], body)
+            reply = served.post(at, body)
+            assert reply.status_code == 200, (at, body, reply.text)
+            check(answer, reply.json())
+            seen += 1
+        for wrong in ({"inputs": 7, "input": 7, "query": 7, "text_1": 7, "texts": 7, "prompt": 7, "tokens": 7},
+                      []):
+            with pytest.raises(jsonschema.ValidationError):
+                check(operation["requestBody"], wrong)
+            reply = served.post(path.replace("{model}", REQUESTS[base][0][0]), wrong)
+            assert 400 <= reply.status_code < 500, (path, reply.text)
     assert seen > 40
 
 

