@@ -1,6 +1,10 @@
 #include "server/config/flags.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -664,7 +668,18 @@ absl::Status CheckMetricsFile(Options& options) {
     return absl::InvalidArgumentError("--metrics-file-on needs --metrics-file FILE");
   }
   if (!any) triggers.at_exit = true;
-  return absl::OkStatus();
+  if (options.metrics_file.empty()) return absl::OkStatus();
+  const std::filesystem::path path = std::filesystem::absolute(options.metrics_file);
+  const std::string folder = path.parent_path().string();
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--metrics-file ", options.metrics_file, ": '",
+                                                   folder,
+                                                   "' cannot be written: ", std::strerror(errno)));
+  }
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--metrics-file ", options.metrics_file, " is a folder"));
 }
 
 absl::Status CheckControl(const Options& options) {
