@@ -18,6 +18,7 @@
 #include "command_line/parse.h"
 #include "command_line/program.h"
 #include "command_line/settings.h"
+#include "runtime/base/cpu/compiled_tiers.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -472,7 +473,8 @@ constexpr Flag kFlags[] = {
        for (const NamedIsa& named : kIsas) {
          choices.emplace_back(named.name, ParseIsa(named.name));
        }
-       return AddChoice(app, flag, options.max_isa, std::move(choices));
+       return AddChoice(app, flag, options.max_isa, std::move(choices))
+           ->check([](const std::string& name) { return WhyNotIsa(name); });
      }},
     {"--gemm-provider", "NAME", "auto",
      "Library that multiplies matrices: own, openblas, or auto: own kernels, and OpenBLAS where "
