@@ -83,7 +83,7 @@ build_jobs() {
 }
 
 # build PRESET [CMAKE ARGUMENT... [-- TARGET...]]: configure and build below build/PRESET. With `show_progress`
-# set there is one line that counts up, instead of a line for each step.
+# set there is one line that counts up, instead of a line for each step; `tiers`: REPRISE_TIERS, all unless set.
 build() {
   local preset=$1 arguments=() shown=()
   [ -n "${show_progress:-}" ] && shown=("$REPRISE_SYSTEM_PYTHON" "$REPRISE_ROOT/deploy/build_progress.py" \
@@ -97,7 +97,7 @@ build() {
   say "Building $preset in build/$preset"
   (
     cd "$REPRISE_ROOT" || exit 1
-    cmake --preset "$preset" "${arguments[@]}" >"$REPRISE_CACHE/configure.log" 2>&1 ||
+    cmake --preset "$preset" "-DREPRISE_TIERS=${tiers:-all}" "${arguments[@]}" >"$REPRISE_CACHE/configure.log" 2>&1 ||
       { cat "$REPRISE_CACHE/configure.log" >&2; exit 1; }
     # By preset: its environment makes the compiler cache serve every checkout alike.
     "${shown[@]}" cmake --build --preset "$preset" --parallel "$(build_jobs)" ${1:+--target "$@"} </dev/null

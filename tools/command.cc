@@ -3,7 +3,8 @@
 #include <iterator>
 #include <vector>
 
-#include "runtime/base/cpu/cpu_info.h"
+#include "runtime/base/cpu/compiled_tiers.h"
+#include "runtime/base/cpu/isa.h"
 #include "runtime/ops/kit/precision.h"
 
 namespace reprise::cli {
@@ -13,6 +14,7 @@ CLI::Option* AddMaxIsa(CLI::App& command, std::string& name, const std::string& 
   for (const NamedIsa& named : kIsas) names.emplace_back(named.name);
   return command.add_option("--max-isa", name, meaning)
       ->check(CLI::IsMember(names))
+      ->check([](const std::string& asked) { return WhyNotIsa(asked); })
       ->type_name("ISA")
       ->capture_default_str();
 }

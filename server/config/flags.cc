@@ -1,6 +1,10 @@
 #include "server/config/flags.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -14,6 +18,7 @@
 #include "command_line/parse.h"
 #include "command_line/program.h"
 #include "command_line/settings.h"
+#include "runtime/base/cpu/compiled_tiers.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -474,7 +479,8 @@ constexpr Flag kFlags[] = {
        for (const NamedIsa& named : kIsas) {
          choices.emplace_back(named.name, ParseIsa(named.name));
        }
-       return AddChoice(app, flag, options.max_isa, std::move(choices));
+       return AddChoice(app, flag, options.max_isa, std::move(choices))
+           ->check([](const std::string& name) { return WhyNotIsa(name); });
      }},
     {"--gemm-provider", "NAME", "auto",
      "Library that multiplies matrices: own, openblas, or auto: own kernels, and OpenBLAS where "
@@ -670,7 +676,18 @@ absl::Status CheckMetricsFile(Options& options) {
     return absl::InvalidArgumentError("--metrics-file-on needs --metrics-file FILE");
   }
   if (!any) triggers.at_exit = true;
-  return absl::OkStatus();
+  if (options.metrics_file.empty()) return absl::OkStatus();
+  const std::filesystem::path path = std::filesystem::absolute(options.metrics_file);
+  const std::string folder = path.parent_path().string();
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--metrics-file ", options.metrics_file, ": '",
+                                                   folder,
+                                                   "' cannot be written: ", std::strerror(errno)));
+  }
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--metrics-file ", options.metrics_file, " is a folder"));
 }
 
 absl::Status CheckControl(const Options& options) {

@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kHopelessHeaders = 4;
 constexpr size_t kFieldOverhead = 32;  // RFC 9113, 6.5.2
 constexpr size_t kMostFields = 256;
+constexpr int kFirstExtension = NGHTTP2_CONTINUATION + 1;  // the types that HTTP/2 does not have
 // SETTINGS_NO_RFC7540_PRIORITIES of RFC 9218: the client's wishes are not kept.
 constexpr int32_t kNoOldPriorities = 0x9;
 constexpr uint32_t kSmallAnswer = 1 << 10;
@@ -40,6 +41,12 @@ std::vector<nghttp2_nv> ToNv(const Http2Fields& fields) {
   return nv;
 }
 
+// Whether a stream that is reset with `code` ends by what the client sent, which HTTP/2 forbids.
+bool IsFaultOfClient(uint32_t code) {
+  return code == NGHTTP2_PROTOCOL_ERROR || code == NGHTTP2_FLOW_CONTROL_ERROR ||
+         code == NGHTTP2_STREAM_CLOSED || code == NGHTTP2_FRAME_SIZE_ERROR;
+}
+
 }  // namespace
 
 // Functions that libnghttp2 calls. It is C: nothing may be thrown through it.
@@ -57,6 +64,7 @@ struct Http2Session::Callbacks {
 
   static int OnBeginFrame(nghttp2_session*, const nghttp2_frame_hd* frame, void* user) {
     Http2Session& self = Self(user);
+    if (!self.why_.empty()) return NGHTTP2_ERR_CALLBACK_FAILURE;
     const bool is_useful =
         (frame->type == NGHTTP2_HEADERS && self.streams_.size() < self.limits_.max_streams) ||
         (frame->type == NGHTTP2_DATA &&
@@ -67,6 +75,11 @@ struct Http2Session::Callbacks {
     }
     if (frame->type == NGHTTP2_RST_STREAM) return 0;  // has a limit of its own
     return self.CountIdleFrame() ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+  }
+
+  // Ignores the payload of a frame of a type that HTTP/2 does not have; OnBeginFrame counted it.
+  static int OnExtension(nghttp2_session*, void**, const nghttp2_frame_hd*, void*) {
+    return NGHTTP2_ERR_CANCEL;
   }
 
   static int OnBeginHeaders(nghttp2_session* session, const nghttp2_frame* frame, void* user) {
@@ -171,6 +184,10 @@ struct Http2Session::Callbacks {
     }
     // Clients answer each piece of a stream with windows and pings.
     if (frame->hd.type == NGHTTP2_DATA && frame->hd.length > 0) self.OnUseful();
+    // A client whose frames make us reset its streams may do so as often as it may reset them.
+    if (frame->hd.type == NGHTTP2_RST_STREAM && IsFaultOfClient(frame->rst_stream.error_code)) {
+      self.CountFault();
+    }
     // A ping goes in front of whatever waits: it is made once the news has gone.
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.last_stream_id == kNoLastStream) {
       nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, kGoAwayPing);
@@ -208,8 +225,8 @@ struct Http2Session::Callbacks {
 Http2Session::Http2Session(const Http2Limits& limits, MakeStream make_stream)
     : limits_(limits),
       make_stream_(std::move(make_stream)),
-      idle_frames_left_(limits.idle_frame_burst),
-      idle_frames_counted_(Clock::now()) {
+      idle_frames_{.left = limits.idle_frame_burst},
+      faults_{.left = limits.reset_burst} {
   nghttp2_session_callbacks* callbacks = nullptr;
   nghttp2_option* option = nullptr;
   if (nghttp2_session_callbacks_new(&callbacks) != 0 || nghttp2_option_new(&option) != 0) {
@@ -217,6 +234,10 @@ Http2Session::Http2Session(const Http2Limits& limits, MakeStream make_stream)
     throw std::bad_alloc();
   }
   nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, Callbacks::OnBeginFrame);
+  nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, Callbacks::OnExtension);
+  for (int type = kFirstExtension; type <= std::numeric_limits<uint8_t>::max(); ++type) {
+    nghttp2_option_set_user_recv_extension_type(option, static_cast<uint8_t>(type));
+  }
   nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, Callbacks::OnBeginHeaders);
   nghttp2_session_callbacks_set_on_header_callback(callbacks, Callbacks::OnHeader);
   nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, Callbacks::OnFrame);
@@ -229,7 +250,8 @@ Http2Session::Http2Session(const Http2Limits& limits, MakeStream make_stream)
   // server strip the blanks (ReadCallHead does), HTTP/2 would end the stream.
   nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
   nghttp2_option_set_max_continuations(option, limits.max_continuations);
-  nghttp2_option_set_stream_reset_rate_limit(option, limits.reset_burst, limits.resets_per_second);
+  nghttp2_option_set_stream_reset_rate_limit(option, static_cast<uint64_t>(limits.reset_burst),
+                                             static_cast<uint64_t>(limits.resets_per_second));
   const int made = nghttp2_session_server_new2(&session_, callbacks, this, option);
   nghttp2_option_del(option);
   nghttp2_session_callbacks_del(callbacks);
@@ -320,23 +342,31 @@ void Http2Session::CloseAll() {
   }
 }
 
-bool Http2Session::CountIdleFrame() {
-  if (--idle_frames_left_ > 0) return true;
+bool Http2Session::Allowance::Take(int64_t burst, int64_t per_second) {
+  if (--left > 0) return true;
   const auto now = Clock::now();
-  const auto passed =
-      std::chrono::duration_cast<std::chrono::milliseconds>(now - idle_frames_counted_).count();
-  idle_frames_counted_ = now;
-  idle_frames_left_ =
-      std::min(limits_.idle_frame_burst, passed * limits_.idle_frames_per_second / 1000);
-  if (idle_frames_left_ > 0) return true;
+  const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(now - counted).count();
+  counted = now;
+  left = std::min(burst, passed * per_second / 1000);
+  return left > 0;
+}
+
+bool Http2Session::CountIdleFrame() {
+  if (idle_frames_.Take(limits_.idle_frame_burst, limits_.idle_frames_per_second)) return true;
   why_ = absl::StrCat("more than ", limits_.idle_frames_per_second,
                       " frames a second that carry no message");
   return false;
 }
 
+void Http2Session::CountFault() {
+  if (faults_.Take(limits_.reset_burst, limits_.resets_per_second)) return;
+  why_ = absl::StrCat("more than ", limits_.resets_per_second,
+                      " streams a second that end by a fault of the client");
+}
+
 void Http2Session::OnUseful() {
-  idle_frames_left_ =
-      std::min(limits_.idle_frame_burst, idle_frames_left_ + limits_.idle_frames_of_useful);
+  idle_frames_.left =
+      std::min(limits_.idle_frame_burst, idle_frames_.left + limits_.idle_frames_of_useful);
 }
 
 void Http2Session::OnPing() {

@@ -35,11 +35,12 @@ struct Http2Limits {
   int32_t stream_window = 1 << 20;       // bytes that a client may send before they are consumed
   int32_t connection_window = 8 << 20;
   uint32_t max_continuations = 8;  // frames that continue one header
-  // Streams that a client may reset: at once, and in each second.
-  uint64_t reset_burst = 10000;
-  uint64_t resets_per_second = 1000;
-  // Frames that carry no message (pings, settings, windows, empty data): alike, and some for each
-  // frame, of either side, that carries something.
+  // Streams that a client may reset, or make the server reset by a fault: at once, and in each
+  // second.
+  int64_t reset_burst = 10000;
+  int64_t resets_per_second = 1000;
+  // Frames that carry no message (pings, settings, windows, empty data, types that HTTP/2 does not
+  // have): alike, and some for each frame, of either side, that carries something.
   int64_t idle_frame_burst = 10000;
   int64_t idle_frames_per_second = 200;
   int64_t idle_frames_of_useful = 8;
@@ -140,8 +141,19 @@ class Http2Session {
   };
   struct Callbacks;
 
-  // A frame that carries nothing: an error once there were too many.
+  // What a client may do: a number of times at once, and a number of times a second.
+  struct Allowance {
+    int64_t left;
+    Clock::time_point counted = Clock::now();
+
+    // Counts one time. Returns false once there were too many.
+    bool Take(int64_t burst, int64_t per_second);
+  };
+
+  // Counts a frame that carries nothing. Returns false once there were too many.
   bool CountIdleFrame();
+  // Counts a stream that is reset by a fault of the client; sets `why_` once there were too many.
+  void CountFault();
   void OnUseful();
   void OnPing();
 
@@ -156,8 +168,7 @@ class Http2Session {
   std::string why_;  // the client was cut off; empty: it was not
   Clock::time_point header_began_ = Clock::time_point::max();
   bool has_begun_ = false;
-  int64_t idle_frames_left_;
-  Clock::time_point idle_frames_counted_;
+  Allowance idle_frames_, faults_;
   std::chrono::nanoseconds least_ping_interval_{0};
   Clock::time_point last_ping_ = Clock::time_point::min();
   int ping_strikes_ = 0;

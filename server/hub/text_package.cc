@@ -196,8 +196,10 @@ absl::StatusOr<TextPackage> ReadTextPackage(const fs::path& model_file) {
   TextPackage package;
   const fs::path folder = PackageFolder(model_file);
   RETURN_IF_ERROR(ReadTokenizer(folder, package));
-  if (!package.tokenizer.has_value()) return package;
+  // First: a module that is not supported, as Router, may keep the tokenizer in a folder of its
+  // own.
   RETURN_IF_ERROR(ReadSentenceModules(folder, package));
+  if (!package.tokenizer.has_value()) return package;
   ASSIGN_OR_RETURN(const nlohmann::json config, ReadJsonIfThere(folder / "config.json"));
   RETURN_IF_ERROR(ReadConfig(config, package));
   RETURN_IF_ERROR(ReadLimits(folder, config, package));

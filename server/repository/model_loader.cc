@@ -23,8 +23,16 @@
 namespace reprise {
 namespace {
 
-// The rules, with what stands in the files beside the model that they name.
-absl::StatusOr<PrecisionRules> PrecisionRulesOf(const std::string& path,
+// Returns the folder with the model's config.pbtxt: that of a version lies in it, a flat one is it.
+std::filesystem::path ModelFolderOf(const ServableSource& source) {
+  const std::filesystem::path own(source.folder);
+  return own.filename() == source.version.version ? own.parent_path() : own;
+}
+
+// Returns the rules of `settings`; the files that they name lie in the model's folder, or with the
+// file of the version, which counts first.
+absl::StatusOr<PrecisionRules> PrecisionRulesOf(const std::filesystem::path& folder,
+                                                const std::string& path,
                                                 const ModelSettings& settings) {
   const auto read = [&](const std::string& name) -> absl::StatusOr<std::string> {
     const std::filesystem::path file(name);
@@ -32,12 +40,13 @@ absl::StatusOr<PrecisionRules> PrecisionRulesOf(const std::string& path,
       return absl::InvalidArgumentError(
           absl::StrCat("'", name, "' is no file of the model's own folder"));
     }
-    const std::filesystem::path whole = std::filesystem::path(path).parent_path() / file;
-    std::ifstream stream(whole);
-    std::stringstream text;
-    text << stream.rdbuf();
-    if (stream) return text.str();
-    return absl::NotFoundError(absl::StrCat("cannot read '", whole.string(), "'"));
+    for (const auto& place : {std::filesystem::path(path).parent_path(), folder}) {
+      std::ifstream stream(place / file);
+      std::stringstream text;
+      text << stream.rdbuf();
+      if (stream) return text.str();
+    }
+    return absl::NotFoundError(absl::StrCat("cannot read '", (folder / file).string(), "'"));
   };
   absl::StatusOr<PrecisionRules> rules = PrecisionRules::Parse(settings.precision_ops, read);
   if (rules.ok()) return rules;
@@ -218,7 +227,8 @@ absl::Status LoadModel(const ServableSource& source, const InputRanks& ranks, Se
   // A decoder beside it reads the encoder's result.
   texts.keep_outputs = texts.keep_outputs || FindEncoderDecoder(path).has_value();
   TextLoad text(path, texts);
-  ASSIGN_OR_RETURN(PrecisionRules rules, PrecisionRulesOf(path, source.settings));
+  ASSIGN_OR_RETURN(PrecisionRules rules,
+                   PrecisionRulesOf(ModelFolderOf(source), path, source.settings));
   ModelOptions options = EngineOptionsOf(source.version, path, source.settings, std::move(rules),
                                          engine.options().frozen);
   options.ranks = ranks;
@@ -254,10 +264,7 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadAt(const ServableSource& source,
   servable->frozen = settings.frozen || source.engine.options().frozen;
   servable->warmup = std::make_shared<Warmup>(source.engine, servable->model, settings.warmup,
                                               source.version.warmup, source.state);
-  // A flat folder is its own, others hold those of their versions.
-  const std::filesystem::path own(source.folder);
-  const bool flat = own.filename() != source.version.version;
-  const std::string model_folder = flat ? source.folder : own.parent_path().string();
+  const std::string model_folder = ModelFolderOf(source).string();
   if (settings.config.has_sequence_batching()) {
     ASSIGN_OR_RETURN(StatefulForm form,
                      MakeStatefulForm(settings, servable->signature, model_folder));

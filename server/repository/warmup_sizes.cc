@@ -45,10 +45,17 @@ absl::StatusOr<AxisSizes> ByLabel(const Model& model, const AxisSizes& sizes) {
     }
   }
   for (const ModelAxis& axis : model.axes()) {
-    if (labelled.contains(axis.label)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("model '", model.id().name, "': the sizes to warm up name no axis ",
-                     axis.label, ", only ", absl::StrJoin(sizes, ",", absl::PairFormatter("="))));
+    const auto size = labelled.find(axis.label);
+    if (size == labelled.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model '", model.id().name, "': the sizes to warm up name no axis ",
+                       axis.label, ", only ", absl::StrJoin(sizes, ",", absl::PairFormatter("="))));
+    }
+    if (size->second < axis.smallest) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model '", model.id().name, "' takes sizes of ", axis.smallest,
+                       " and more along axis ", axis.label, ", not ", size->second));
+    }
   }
   return labelled;
 }

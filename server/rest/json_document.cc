@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
 #include "server/rest/json_numbers.h"
 
 namespace reprise {
@@ -46,12 +47,14 @@ absl::StatusOr<simdjson::dom::element> JsonDocument::Parse(absl::string_view tex
   taken_ = bytes * kParserBytesPerByte;
   simdjson::dom::element root;
   auto error = parser_->parser.parse(text.data(), text.size()).get(root);
-  if (error) {
+  if (error && error != simdjson::MEMALLOC) {
     // Rare; it takes as long as the first time.
     const std::string plain = WithPlainNumbers(text);
     error = parser_->parser.parse(plain.data(), plain.size()).get(root);
   }
   if (!error) return root;
+  // A parser that lacks one of its buffers takes itself for whole: it must not be asked again.
+  if (error == simdjson::MEMALLOC) return NoMemoryStatus("the JSON of the request", taken_);
   return absl::InvalidArgumentError(
       absl::StrCat("the body is no JSON: ", simdjson::error_message(error)));
 }

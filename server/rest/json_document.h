@@ -23,7 +23,8 @@ class JsonDocument {
 
   // The value of `text`, which points into this, not into `text`. NaN and Infinity are as
   // json_numbers has them. Once. Errors: INVALID_ARGUMENT for what is no JSON, RESOURCE_EXHAUSTED
-  // for more than a request may send, UNAVAILABLE while others have the memory.
+  // for more than a request may send and where the system has no memory, UNAVAILABLE while others
+  // have it.
   absl::StatusOr<simdjson::dom::element> Parse(absl::string_view text);
 
  private:

@@ -93,11 +93,36 @@ def test_streams_that_are_reset_at_once_are_cut_off(daemon, growth, path):
     assert daemon.client().is_server_live()
 
 
+@pytest.mark.parametrize("fault", [
+    lambda stream: h2.frame(h2.WINDOW_UPDATE, 0, stream, struct.pack(">I", 0)),
+    lambda stream: h2.frame(h2.WINDOW_UPDATE, 0, stream, struct.pack(">I", 0x7FFFFFFF)),
+    lambda stream: h2.frame(h2.PRIORITY, 0, stream, b"\0"),
+    lambda stream: (h2.frame(h2.DATA, h2.END_STREAM, stream, h2.message(b"")) +
+                    h2.frame(h2.DATA, 0, stream, b"x")),
+], ids=["window_of_nothing", "window_beyond_the_largest", "short_priority", "data_after_the_end"])
+def test_streams_that_the_server_must_reset_are_cut_off(daemon, growth, fault):
+    header = h2.call_header(LIVE)
+    with h2.Connection(daemon.grpc_port) as client:
+        stream = 1
+        while stream < 400_000:
+            turn = b""
+            for _ in range(200):
+                turn += h2.frame(h2.HEADERS, h2.END_HEADERS, stream, header) + fault(stream)
+                stream += 2
+            if not client.send(turn):
+                break
+        else:
+            raise AssertionError("nobody cut the client off")
+    assert growth() < SLACK_BYTES
+    assert daemon.client().is_server_live()
+
+
 @pytest.mark.parametrize("flood", [
     h2.frame(h2.PING, 0, 0, b"12345678"), h2.settings(),
     h2.frame(h2.PRIORITY, 0, 1, struct.pack(">IB", 3, 1)),
     h2.frame(h2.WINDOW_UPDATE, 0, 0, struct.pack(">I", 1)),
-], ids=["ping", "settings", "priority", "window_update"])
+    h2.frame(0x42, 0, 0, b"x" * 100), h2.frame(0xFF, 0xFF, 0), h2.frame(0xA, 0, 0, b"\0\0" + b"a" * 50),
+], ids=["ping", "settings", "priority", "window_update", "unknown", "last_type", "altsvc"])
 def test_frames_without_a_message_are_cut_off(daemon, growth, flood):
     with h2.Connection(daemon.grpc_port) as client:
         client.socket.settimeout(10)

@@ -312,6 +312,22 @@ def test_what_is_not_done_is_refused_by_name(file, tmp_path):
     assert "texts are not taken" in said and file.rpartition("/")[2] in said and why in said
 
 
+def test_a_router_of_queries_and_documents_is_refused_by_name(tmp_path):
+    """As sentence-transformers saves it: a transformer with its tokenizer for each route, none in the folder."""
+    folder = Folder(tmp_path / "m")
+    folder.write("modules.json", [{"idx": 0, "name": "0", "path": "",
+                                   "type": "sentence_transformers.base.modules.router.Router"}])
+    folder.write("router_config.json", {"types": {}, "structure": {}, "parameters": {}})
+    for route in ("query", "document"):
+        (tmp_path / f"m/{route}_0_Transformer").mkdir()
+        (tmp_path / f"m/{route}_0_Transformer/tokenizer.json").write_text((folder.path / "tokenizer.json").read_text())
+    (folder.path / "tokenizer.json").unlink()
+    with Daemon(tmp_path) as daemon:
+        answer = post(daemon, "/v1/embeddings", model="m", input="a")
+        assert answer.status_code == 501 and '"Router\\" is not supported' in answer.text
+        assert daemon.client().is_model_ready("m")
+
+
 def test_late_interaction_is_refused_and_ids_are_served(tmp_path):
     write_modules(Folder(tmp_path / "m"), [Dense(HIDDEN, 8, IDENTITY, reads="token_embeddings"),
                                           Normalize("token_embeddings")])

@@ -173,18 +173,22 @@ def test_the_flag_eager_holds_for_every_model(repository, rng):
 def test_precision_by_op_is_counted_and_its_file_read(repository, rng):
     config = parameter("reprise.precision_ops", "bf16: @rounded.txt; exact: node_MatMul_1*")
     path = repository.add("ruled", MINILM, config=config)
-    # A list lies beside the file that the model is, which is no link here.
-    path.unlink()
-    shutil.copy(MINILM, path)
-    (path.parent / "rounded.txt").write_text("# products\nMatMul\n")
+    (path.parents[1] / "rounded.txt").write_text("# products\nMatMul\n")
+    # A version may have a list of its own, with the file that the model is, which is no link here.
+    own = repository.add("own", MINILM, config=config)
+    own.unlink()
+    shutil.copy(MINILM, own)
+    (own.parents[1] / "rounded.txt").write_text("Gemm\n")
+    (own.parent / "rounded.txt").write_text("MatMul\n")
     repository.add("lost", models.bert(),
                    config=parameter("reprise.precision_ops", "bf16: @absent.txt"))
     repository.add("wrong", models.bert(), config=parameter("reprise.precision_ops", "fp8: MatMul"))
     with Daemon(repository) as daemon:
         assert daemon.client().is_model_ready("ruled")
-        rounded, products = map(int, re.search(
-            r"model ruled: bf16 applies to (\d+) of (\d+) products", daemon.log()).groups())
-        assert 0 < rounded < products
+        for name in ("ruled", "own"):
+            rounded, products = map(int, re.search(
+                rf"model {name}: bf16 applies to (\d+) of (\d+) products", daemon.log()).groups())
+            assert 0 < rounded < products
         assert "absent.txt" in daemon.log()
         assert "precisions are exact and bf16" in daemon.log()
         infer(daemon.client(), "ruled", text_inputs(BERT_INPUTS, 1, 12, rng))

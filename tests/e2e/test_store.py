@@ -31,6 +31,16 @@ def test_second_start_finds_the_certificate_and_measures_nothing(repository, tmp
         assert Scrape(daemon.metrics_url).total("reprise_probes_total") == 0
 
 
+def test_a_model_of_which_nothing_is_captured_finds_its_own_record(repository, tmp_path):
+    repository.add("bert", models.bert(), config='parameters { key: "reprise.capture" value { string_value: "off" } }')
+    flags = ["--recipe-cache", str(tmp_path / "store")]
+    with Daemon(repository, *flags) as daemon:
+        assert lookups(daemon) == ({"hit": 0, "miss": 1}, {"absent": 1})
+    with Daemon(repository, *flags) as daemon:
+        assert lookups(daemon) == ({"hit": 1, "miss": 0}, {})
+        assert "damaged" not in daemon.log()
+
+
 def test_daemon_without_a_store_looks_nothing_up(repository):
     repository.add("bert", models.bert())
     with Daemon(repository) as daemon:

@@ -174,6 +174,14 @@ def test_exact_sizes_are_captured_ahead_where_no_bucket_can_be(repository):
         assert wrong.returncode == 1 and "no axis batch" in wrong.stderr
 
 
+def test_sizes_that_the_model_does_not_take_are_refused_with_both_numbers(repository):
+    repository.add("audio", models.windowed_audio(9, 4))
+    with Daemon(repository) as daemon:
+        wrong = daemon.reprise("warmup", "audio", "--sizes", "batch=1,sequence=3", check=False)
+        assert wrong.returncode == 1 and "INVALID_ARGUMENT" in wrong.stderr
+        assert "takes sizes of 9 and more along axis sequence, not 3" in wrong.stderr
+
+
 def found():
     """The elements above 0, doubled by a product, and their number in the answer's size."""
     g = models.Graph(13)

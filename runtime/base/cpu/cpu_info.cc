@@ -7,8 +7,11 @@
 #include <cmath>
 
 #include "runtime/base/cgroup.h"
+#include "runtime/base/cpu/compiled_tiers.h"
 
 namespace reprise {
+
+Isa UsableIsa(Isa cap) { return WithinCompiled(DetectIsa().Within(cap)); }
 
 int64_t FirstLevelCacheBytes() { return std::max<int64_t>(sysconf(_SC_LEVEL1_DCACHE_SIZE), 0); }
 int64_t SecondLevelCacheBytes() { return std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 0); }

@@ -12,8 +12,8 @@ namespace reprise {
 // the system for what a process has to ask for.
 Isa DetectIsa();
 
-// Those of them that are within `cap`.
-inline Isa UsableIsa(Isa cap) { return DetectIsa().Within(cap); }
+// Returns those of them that are within `cap` and that this build has code for.
+Isa UsableIsa(Isa cap);
 
 // Vendor and model as CPUID gives them: part of a device fingerprint.
 std::string CpuModelName();

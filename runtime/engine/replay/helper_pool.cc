@@ -1,10 +1,9 @@
 #include "runtime/engine/replay/helper_pool.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/cpu/cpu_pause.h"
 #include "runtime/engine/replay/idle_policy.h"
 
 namespace reprise {
@@ -146,7 +145,7 @@ bool HelperPool::TakeBack(Helper& helper) {
   if (helper.state.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel)) return true;
   for (int i = 0; i < kLooks; ++i) {
     if (helper.state.load(std::memory_order_acquire) == kIdle) return true;
-    _mm_pause();
+    CpuPause();
   }
   state = kReading;
   return !helper.state.compare_exchange_strong(state, kCallOver, std::memory_order_acq_rel);

@@ -1,9 +1,8 @@
 #include "runtime/engine/replay/launch_workers.h"
 
-#include <immintrin.h>
-
 #include <chrono>
 
+#include "runtime/base/cpu/cpu_pause.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -25,7 +24,7 @@ bool SpinWhile(const std::atomic<uint32_t>& value, uint32_t old, int spin_us) {
   do {
     for (int i = 0; i < 32; ++i) {
       if (value.load(std::memory_order_acquire) != old) return true;
-      _mm_pause();
+      CpuPause();
     }
   } while (std::chrono::steady_clock::now() < deadline);
   return false;

@@ -30,12 +30,12 @@ TEST(FlagsTest, DefaultsAreTritonsPortsOnLoopback) {
 }
 
 TEST(FlagsTest, ValuesReachTheOptions) {
-  auto parsed = Parse({"--model-repository=/", "--grpc-port=0", "--max-isa=avx2",
+  auto parsed = Parse({"--model-repository=/", "--grpc-port=0", "--max-isa=baseline",
                        "--gemm-provider=openblas", "--streams", "3", "--log-format=json",
                        "--log-level=warning", "--http-address=0.0.0.0"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->options.grpc.port, 0);
-  EXPECT_EQ(parsed->options.max_isa, Isa::kAvx2);
+  EXPECT_EQ(parsed->options.max_isa, Isa::kBaseline);
   EXPECT_EQ(parsed->options.gemm_provider, GemmProvider::kOpenBlas);
   EXPECT_EQ(parsed->options.streams, 3);
   EXPECT_EQ(parsed->options.log_format, LogFormat::kJson);
@@ -54,6 +54,8 @@ TEST(FlagsTest, BadFlagsGiveOneLineThatNamesThem) {
       {{"--model-repository=/", "--grpc-port=70000"}, "--grpc-port"},
       {{"--model-repository=/", "--grpc-port=many"}, "many"},
       {{"--model-repository=/", "--max-isa=sse9"}, "sse9"},
+      {{"--model-repository=/", "--metrics-file=/no/such/folder/m.json"}, "'/no/such/folder'"},
+      {{"--model-repository=/", "--metrics-file=/"}, "is a folder"},
       {{"--model-repository=/", "--gemm-provider=mkl"}, "mkl"},
       {{"--model-repository=/", "--model-control-mode=never"}, "never"},
       {{"--model-repository=/", "--http-port=8001"}, "--grpc-port"},

@@ -1,14 +1,17 @@
 // Every request is answered exactly once, whichever of its allocations fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <simdjson.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <new>
 #include <optional>
+#include <string>
 
 #include "runtime/base/memory_net.h"
 #include "runtime/engine/replay/helper_pool.h"
+#include "server/rest/json_document.h"
 #include "tests/server/requests/inference_fixture.h"
 
 namespace {
@@ -101,6 +104,32 @@ TEST_F(ScarceMemoryTest, EachRequestIsAnsweredOnceWhicheverAllocationFails) {
       if (HasFailure()) return;
     }
     EXPECT_GT(count, 50) << "hardly anything failed";
+  }
+}
+
+TEST(JsonWithoutMemoryTest, ATextIsReadOrRefusedWhicheverAllocationFails) {
+  // The second is parsed twice, since its number is no JSON.
+  for (const std::string& text :
+       {std::string(R"({"a": [1, "text"]})"), std::string(R"([NaN, {}])")}) {
+    for (const bool all : {false, true}) {
+      int64_t count = 0;
+      for (bool failed = true; failed && count < 1000; ++count) {
+        MemoryBudget budget(1 << 20);
+        absl::Status read;
+        {
+          const ScarceMemory scarce(count, all);
+          read = WithinMemory([] { return "the request"; },
+                              [&] {
+                                JsonDocument document(budget);
+                                return document.Parse(text).status();
+                              });
+          failed = scarce.any_failed();
+        }
+        ASSERT_TRUE(read.ok() || (failed && absl::IsResourceExhausted(read))) << count << read;
+        ASSERT_EQ(budget.used(), 0);
+      }
+      EXPECT_GT(count, 5) << "hardly anything failed";
+    }
   }
 }
 

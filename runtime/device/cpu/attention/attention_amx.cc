@@ -297,12 +297,17 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 
 const AttentionKernels* TileAttentionKernelsFor(Isa isa) {
-  return isa.Has(CpuFeature::kAmx) ? &N_AVX3::kTileAttentionKernels : nullptr;
+#if REPRISE_WITH_AVX512
+  if (isa.Has(CpuFeature::kAmx)) return &N_AVX3::kTileAttentionKernels;
+#endif
+  return nullptr;
 }
 
 const AttentionKernels* RoundingAttentionKernelsFor(Isa isa) {
-  return isa.Has(CpuFeature::kAmx) ? &N_AVX3::kRoundingAttentionKernels
-                                   : DotAttentionKernelsFor(isa);
+#if REPRISE_WITH_AVX512
+  if (isa.Has(CpuFeature::kAmx)) return &N_AVX3::kRoundingAttentionKernels;
+#endif
+  return DotAttentionKernelsFor(isa);
 }
 
 bool SuitsTileAttention(int64_t queries, int64_t keys, int64_t head_dim) {

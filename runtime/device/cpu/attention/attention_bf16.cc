@@ -322,7 +322,10 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 
 const AttentionKernels* DotAttentionKernelsFor(Isa isa) {
-  return isa.Has(CpuFeature::kAvx512Bf16) ? &N_AVX3::kBf16AttentionKernels : nullptr;
+#if REPRISE_WITH_AVX512
+  if (isa.Has(CpuFeature::kAvx512Bf16)) return &N_AVX3::kBf16AttentionKernels;
+#endif
+  return nullptr;
 }
 
 }  // namespace reprise::cpu

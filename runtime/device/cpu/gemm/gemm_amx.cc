@@ -378,8 +378,11 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 
 const GemmKernels* TileGemmKernelsFor(Isa isa) {
+#if REPRISE_WITH_AVX512
   static const GemmKernels kernels = N_AVX3::MakeTileGemmKernels(GemmKernelsFor(Isa::kAvx512));
-  return isa.Has(CpuFeature::kAmx) ? &kernels : nullptr;
+  if (isa.Has(CpuFeature::kAmx)) return &kernels;
+#endif
+  return nullptr;
 }
 
 }  // namespace reprise::cpu

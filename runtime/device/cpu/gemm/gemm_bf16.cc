@@ -281,7 +281,10 @@ namespace reprise::cpu {
 const Bf16Kernels& Bf16KernelsFor(Isa isa) { return REPRISE_CHOOSE_TARGET(isa, kBf16Kernels); }
 
 const Bf16Kernels* Bf16DotKernelsFor(Isa isa) {
-  return isa.Has(CpuFeature::kAvx512Bf16) ? &N_AVX3::kBf16DotKernels : nullptr;
+#if REPRISE_WITH_AVX512
+  if (isa.Has(CpuFeature::kAvx512Bf16)) return &N_AVX3::kBf16DotKernels;
+#endif
+  return nullptr;
 }
 
 GemmPart Bf16Kernels::Partition(int64_t m, int64_t n, int parts, int part) const {

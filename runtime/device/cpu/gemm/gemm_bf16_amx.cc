@@ -251,8 +251,11 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 
 const Bf16Kernels* TileBf16KernelsFor(Isa isa) {
+#if REPRISE_WITH_AVX512
   static const Bf16Kernels kernels = N_AVX3::MakeTileBf16Kernels(Bf16KernelsFor(Isa::kAvx512));
-  return isa.Has(CpuFeature::kAmx) ? &kernels : nullptr;
+  if (isa.Has(CpuFeature::kAmx)) return &kernels;
+#endif
+  return nullptr;
 }
 
 }  // namespace reprise::cpu

@@ -248,9 +248,14 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 
 const BlockDigitKernels* BlockDigitKernelsFor(Isa isa) {
+#if REPRISE_WITH_AVX512
   if (isa.Has(CpuFeature::kAvx512Vnni)) return &N_AVX3::kBlockDigitKernels;
-  const bool narrow = isa.Has(CpuFeature::kAvxVnni) && !isa.Has(CpuFeature::kAvx512);
-  return narrow ? &N_AVX2::kBlockDigitKernels : nullptr;
+#endif
+#if REPRISE_WITH_AVX2
+  if (isa.Has(CpuFeature::kAvxVnni) && !isa.Has(CpuFeature::kAvx512))
+    return &N_AVX2::kBlockDigitKernels;
+#endif
+  return nullptr;
 }
 
 }  // namespace reprise::cpu

@@ -441,9 +441,14 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 
 const GemmKernels* DigitGemmKernelsFor(Isa isa) {
+#if REPRISE_WITH_AVX512
   if (isa.Has(CpuFeature::kAvx512Vnni)) return &N_AVX3::kDigitGemmKernels;
-  const bool narrow = isa.Has(CpuFeature::kAvxVnni) && !isa.Has(CpuFeature::kAvx512);
-  return narrow ? &N_AVX2::kDigitGemmKernels : nullptr;
+#endif
+#if REPRISE_WITH_AVX2
+  if (isa.Has(CpuFeature::kAvxVnni) && !isa.Has(CpuFeature::kAvx512))
+    return &N_AVX2::kDigitGemmKernels;
+#endif
+  return nullptr;
 }
 
 }  // namespace reprise::cpu

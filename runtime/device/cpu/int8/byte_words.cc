@@ -202,9 +202,13 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 
 const ByteWordKernels& ByteWordKernelsFor(Isa isa) {
+#if REPRISE_WITH_AVX512
   if (isa.Has(CpuFeature::kAvx512Vnni)) return N_AVX3::kByteWordVnniKernels;
+#endif
+#if REPRISE_WITH_AVX2
   if (isa.Has(CpuFeature::kAvxVnni) && !isa.Has(CpuFeature::kAvx512))
     return N_AVX2::kByteWordVnniKernels;
+#endif
   return REPRISE_CHOOSE_TARGET(isa, kByteWordKernels);
 }
 

@@ -268,9 +268,13 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 
 const U8S8Kernels& U8S8KernelsFor(Isa isa) {
+#if REPRISE_WITH_AVX512
   if (isa.Has(CpuFeature::kAvx512Vnni)) return N_AVX3::kU8S8VnniKernels;
+#endif
+#if REPRISE_WITH_AVX2
   if (isa.Has(CpuFeature::kAvxVnni) && !isa.Has(CpuFeature::kAvx512))
     return N_AVX2::kU8S8VnniKernels;
+#endif
   return REPRISE_CHOOSE_TARGET(isa, kU8S8Kernels);
 }
 

@@ -1,7 +1,5 @@
 #include "runtime/device/cpu/movement/plan_copy.h"
 
-#include <emmintrin.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -89,21 +87,21 @@ class Matrices {
 // 16 by 16 bytes, in registers.
 inline void CopyByteTile(const uint8_t* from, int64_t step, uint8_t* to, int64_t to_row) {
   constexpr int kSize = 16;
-  __m128i v[kSize], halves[kSize];
-  for (int i = 0; i < kSize; ++i) {
-    v[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * step));
-  }
+  using Bytes [[gnu::vector_size(kSize)]] = uint8_t;
+  Bytes v[kSize], halves[kSize];
+  for (int i = 0; i < kSize; ++i) std::memcpy(&v[i], from + i * step, kSize);
   // Each round moves a bit of the place within a vector to the number of the vector.
   for (int round = 0; round < 4; ++round) {
     for (int i = 0; i < kSize / 2; ++i) {
-      halves[2 * i] = _mm_unpacklo_epi8(v[i], v[i + kSize / 2]);
-      halves[2 * i + 1] = _mm_unpackhi_epi8(v[i], v[i + kSize / 2]);
+      const Bytes a = v[i], b = v[i + kSize / 2];
+      halves[2 * i] =
+          __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      halves[2 * i + 1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
+                                                  29, 14, 30, 15, 31);
     }
     std::copy(halves, halves + kSize, v);
   }
-  for (int i = 0; i < kSize; ++i) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * to_row), v[i]);
-  }
+  for (int i = 0; i < kSize; ++i) std::memcpy(to + i * to_row, &v[i], kSize);
 }
 
 // to[r * to_row + c] = from[r + c * step]

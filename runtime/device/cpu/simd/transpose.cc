@@ -1,8 +1,7 @@
 #include "runtime/device/cpu/simd/transpose.h"
 
-#include <emmintrin.h>
-
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/device/cpu/simd/targets.h"
 
@@ -24,10 +23,22 @@ constexpr int64_t kQuad = 4;
 HWY_INLINE void TurnFourRows(const float* from, int64_t ld_from, int64_t columns, float* to,
                              int64_t ld_to) {
   for (int64_t column = 0; column < columns; column += kQuad) {
-    __m128 v[kQuad];
-    for (int64_t i = 0; i < kQuad; ++i) v[i] = _mm_loadu_ps(from + i * ld_from + column);
-    _MM_TRANSPOSE4_PS(v[0], v[1], v[2], v[3]);
-    for (int64_t i = 0; i < kQuad; ++i) _mm_storeu_ps(to + (column + i) * ld_to, v[i]);
+    using Quad [[gnu::vector_size(16)]] = float;
+    Quad v[kQuad];
+    for (int64_t i = 0; i < kQuad; ++i) {
+      std::memcpy(&v[i], from + i * ld_from + column, sizeof(Quad));
+    }
+    const Quad low01 = __builtin_shufflevector(v[0], v[1], 0, 4, 1, 5);
+    const Quad low23 = __builtin_shufflevector(v[2], v[3], 0, 4, 1, 5);
+    const Quad high01 = __builtin_shufflevector(v[0], v[1], 2, 6, 3, 7);
+    const Quad high23 = __builtin_shufflevector(v[2], v[3], 2, 6, 3, 7);
+    v[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+    v[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+    v[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+    v[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+    for (int64_t i = 0; i < kQuad; ++i) {
+      std::memcpy(to + (column + i) * ld_to, &v[i], sizeof(Quad));
+    }
   }
 }
 

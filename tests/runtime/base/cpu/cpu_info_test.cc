@@ -1,10 +1,17 @@
 #include "runtime/base/cpu/cpu_info.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <string>
+
+#include "runtime/base/cpu/compiled_tiers.h"
+
 namespace reprise {
 namespace {
+
+using testing::HasSubstr;
 
 TEST(CpuInfoTest, IsaNamesParseBack) {
   for (Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx2Vnni, Isa::kAvx512, Isa::kAvx512Vnni,
@@ -31,12 +38,26 @@ TEST(CpuInfoTest, ACapTakesFeaturesAway) {
     const Isa usable = UsableIsa(*ParseIsa(named.name));
     EXPECT_TRUE(DetectIsa().Covers(usable));
     EXPECT_EQ(usable.Within(*ParseIsa(named.name)), usable);
-    if (DetectIsa().Covers(named.isa)) {
+    if (DetectIsa().Covers(named.isa) && HasCodeFor(named.isa)) {
       EXPECT_TRUE(usable.Covers(named.isa)) << named.name;
     }
   }
-  EXPECT_EQ(UsableIsa(kEveryIsa), DetectIsa());
+  EXPECT_EQ(UsableIsa(kEveryIsa), WithinCompiled(DetectIsa()));
   EXPECT_EQ(UsableIsa(Isa::kBaseline), Isa::kBaseline);
+}
+
+TEST(CpuInfoTest, ATierWithoutCodeIsRefusedByNameAndNeverUsed) {
+  EXPECT_EQ(WhyNotIsa("baseline"), "");
+  for (const NamedIsa& named : kIsas) {
+    EXPECT_EQ(WhyNotIsa(named.name).empty(), HasCodeFor(named.isa)) << named.name;
+    if (HasCodeFor(named.isa)) {
+      EXPECT_EQ(WithinCompiled(named.isa), named.isa);
+      continue;
+    }
+    EXPECT_THAT(WhyNotIsa(named.name), HasSubstr("REPRISE_TIERS=native"));
+    EXPECT_THAT(WhyNotIsa(named.name), HasSubstr(std::string(named.name)));
+    EXPECT_TRUE(HasCodeFor(WithinCompiled(named.isa)));
+  }
 }
 
 // A CPU may have products of bytes for narrow vectors and no wide ones, or the other way round.

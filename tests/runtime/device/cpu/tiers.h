@@ -1,4 +1,5 @@
-// The tiers that kernel tests run: all for which there is f32 code and which this machine has.
+// The tiers that kernel tests run: all for which this build has f32 code and which this machine
+// has.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@ namespace reprise::cpu {
 inline std::vector<Isa> TestedTiers() {
   std::vector<Isa> tiers;
   for (Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
-    if (DetectIsa().Covers(isa)) tiers.push_back(isa);
+    if (UsableIsa(isa) == isa) tiers.push_back(isa);
   }
   return tiers;
 }
@@ -30,7 +31,7 @@ inline std::vector<Isa> ProductTiers() {
 inline std::vector<Isa> EveryTier() {
   std::vector<Isa> tiers;
   for (const NamedIsa& named : kIsas) {
-    if (DetectIsa().Covers(named.isa)) tiers.push_back(named.isa);
+    if (UsableIsa(named.isa) == named.isa) tiers.push_back(named.isa);
   }
   return tiers;
 }

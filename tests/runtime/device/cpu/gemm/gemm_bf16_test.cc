@@ -27,8 +27,9 @@ struct NamedKernels {
 // All that this machine has.
 std::vector<NamedKernels> AllKernels() {
   std::vector<NamedKernels> all = {{"baseline", &Bf16KernelsFor(Isa::kBaseline)}};
-  if (DetectIsa().Covers(Isa::kAvx2)) all.push_back({"avx2", &Bf16KernelsFor(Isa::kAvx2)});
-  if (DetectIsa().Covers(Isa::kAvx512)) all.push_back({"avx512", &Bf16KernelsFor(Isa::kAvx512)});
+  if (UsableIsa(Isa::kAvx2) == Isa::kAvx2) all.push_back({"avx2", &Bf16KernelsFor(Isa::kAvx2)});
+  if (UsableIsa(Isa::kAvx512) == Isa::kAvx512)
+    all.push_back({"avx512", &Bf16KernelsFor(Isa::kAvx512)});
   if (const Bf16Kernels* dot = Bf16DotKernelsFor(DetectIsa())) all.push_back({"dot", dot});
   if (const Bf16Kernels* tile = TileBf16KernelsFor(DetectIsa())) all.push_back({"tile", tile});
   return all;
