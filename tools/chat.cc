@@ -231,6 +231,8 @@ class ServerPartner : public ChatPartner {
     for (const auto& choice : event.value("choices", nlohmann::json::array())) {
       const nlohmann::json delta = choice.value("delta", nlohmann::json::object());
       if (delta.contains("content") && delta["content"].is_string()) {
+        // Until the usage comes, which it does not where the answer is interrupted.
+        if (!delta["content"].get_ref<const std::string&>().empty()) ++answer.tokens;
         answer.content += delta["content"].get<std::string>();
         Show(delta["content"].get<std::string>());
       }

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 
 import gguf
 import pytest
@@ -11,7 +12,7 @@ from tokenizers import (Regex, Tokenizer, decoders, models, normalizers, pre_tok
                         processors, trainers)
 
 from testing import tokenizer_kinds
-from testing.daemon import reprise
+from testing.daemon import SOURCE, reprise
 from test_tokenizers import lines
 
 # REPRISE_TEXTS=100000 compares that many.
@@ -32,7 +33,20 @@ WORDS = {
                r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}"
                r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"),
     "gpt-2": None,
-    "smollm": None,
+}
+# The pre-tokenizers, by what the tokenizer.json of their models has: the words above; digits that are words of
+# their own; NFC; words that are tokens whatever the merges say; and a token in front of a text.
+PRE = {
+    **{name: dict(words="gpt-2") for name in ("gpt-2", "default", "phi-2", "jina-en", "roberta-bpe")},
+    **{name: dict(words="gpt-2", nfc=True) for name in ("mpt", "olmo")},
+    **{name: dict(words="gpt-2", digits=True) for name in ("smollm", "starcoder", "refact")},
+    "command-r": dict(words="gpt-2", digits=True, nfc=True),
+    **{name: dict(words="llama-bpe", whole=True, begins=True)
+       for name in ("llama-bpe", "llama3", "llama-v3", "falcon3")},
+    **{name: dict(words="llama-bpe") for name in ("dbrx", "smaug-bpe")},
+    **{name: dict(words="qwen2", nfc=True) for name in ("qwen2", "deepseek-r1-qwen", "stablelm2")},
+    "gpt-4o": dict(words="gpt-4o"),
+    "tekken": dict(words="tekken", whole=True, begins=True),
 }
 
 
@@ -47,31 +61,36 @@ def write(path, members):
     return path
 
 
-def byte_pairs(pre):
+def byte_pairs(words, digits=False, nfc=False, whole=False, begins=False):
     """A trained tokenizer as those models have it."""
-    tokenizer = Tokenizer(models.BPE(ignore_merges=pre in ("llama-bpe", "tekken")))
-    cut = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=WORDS[pre] is None)
-    if WORDS[pre] is not None:
-        cut = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(WORDS[pre]), "isolated"), cut])
-    elif pre == "smollm":
+    tokenizer = Tokenizer(models.BPE(ignore_merges=whole))
+    cut = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=WORDS[words] is None)
+    if WORDS[words] is not None:
+        cut = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(WORDS[words]), "isolated"), cut])
+    elif digits:
         cut = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), cut])
     tokenizer.pre_tokenizer = cut
     tokenizer.decoder = decoders.ByteLevel()
-    if pre == "qwen2":
+    if nfc:
         tokenizer.normalizer = normalizers.NFC()
     tokenizer.train_from_iterator(tokenizer_kinds.CORPUS, trainers.BpeTrainer(
         show_progress=False, vocab_size=900, special_tokens=SPECIAL,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
-    if pre in ("llama-bpe", "tekken"):
+    if begins:
         tokenizer.post_processor = processors.TemplateProcessing(
             single="<|endoftext|> $A", pair="<|endoftext|> $A <|endoftext|>:1 $B:1",
             special_tokens=[("<|endoftext|>", 0)])
     return tokenizer
 
 
-@pytest.mark.parametrize("pre", WORDS)
+def test_every_pre_tokenizer_is_tried():
+    table = (SOURCE / "server/hub/gguf_tokenizer.cc").read_text().split("kWords[] = {")[1].split("};")[0]
+    assert set(re.findall(r'\{"([^"]+)"', table)) == set(PRE)
+
+
+@pytest.mark.parametrize("pre", PRE)
 def test_byte_pairs_are_those_of_each_pre_tokenizer(pre, tmp_path):
-    tokenizer = byte_pairs(pre)
+    tokenizer = byte_pairs(**PRE[pre])
     model = json.loads(tokenizer.to_str())["model"]
     tokens = sorted(model["vocab"], key=model["vocab"].get)
 
