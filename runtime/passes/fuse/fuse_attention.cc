@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/attention/attention_op.h"
@@ -124,6 +125,17 @@ std::optional<RepeatedHeads> MatchRepeat(const Graph& graph, const HeadOperand& 
   return std::nullopt;
 }
 
+// [batch, rows, heads * size] with each head `times` times side by side.
+absl::StatusOr<ValueId> RepeatInTokens(Graph& graph, ValueId value, const HeadOperand& group,
+                                       int64_t times) {
+  ASSIGN_OR_RETURN(value,
+                   AddReshape(graph, value, {group.batch, group.rows, group.heads, 1, group.size}));
+  const ValueId wide = graph.AddConstant(
+      "", Tensor::Int64s({group.batch, group.rows, group.heads, times, group.size}));
+  ASSIGN_OR_RETURN(value, AddInferred(graph, ExpandOp::kName, {value, wide}));
+  return AddReshape(graph, value, {group.batch, group.rows, group.heads * times * group.size});
+}
+
 // [batch, rows, heads * size] of an operand; a Transpose where no source has it.
 absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
                                    const std::vector<HeadSource>& sources, double& scale) {
@@ -133,19 +145,13 @@ absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
     return AddTokens(graph, *source, operand);
   }
   if (const auto repeated = MatchRepeat(graph, operand); repeated.has_value()) {
-    // The tokens' heads are repeated in their place.
     scale *= repeated->scale;
     HeadOperand group = operand;
     group.value = repeated->value;
     group.heads = operand.heads / repeated->times;
     group.swapped = false;
     ASSIGN_OR_RETURN(ValueId value, TokenMajor(graph, group, FindHeadSources(graph, group), scale));
-    ASSIGN_OR_RETURN(
-        value, AddReshape(graph, value, {group.batch, group.rows, group.heads, 1, group.size}));
-    const ValueId wide = graph.AddConstant(
-        "", Tensor::Int64s({group.batch, group.rows, group.heads, repeated->times, group.size}));
-    ASSIGN_OR_RETURN(value, AddInferred(graph, ExpandOp::kName, {value, wide}));
-    return AddReshape(graph, value, tokens);
+    return RepeatInTokens(graph, value, group, repeated->times);
   }
   if (!sources.empty()) {
     scale *= sources.back().scale;
@@ -190,6 +196,7 @@ std::optional<Shape> MaskShape(const Graph& graph, const AttentionMask& mask,
 
 bool MasksFit(const Graph& graph, const AttentionPattern& pattern, const AttentionSizes& sizes) {
   for (const AttentionMask& mask : pattern.masks) {
+    if (mask.kind == AttentionMask::Kind::kFloor) continue;
     const bool chooses =
         mask.kind == AttentionMask::Kind::kKeep || mask.kind == AttentionMask::Kind::kReplace;
     if (graph.value(mask.value).dtype != (chooses ? DType::kBool : DType::kFloat32)) return false;
@@ -204,6 +211,14 @@ absl::StatusOr<ValueId> CombineMasks(Graph& graph, const AttentionPattern& patte
                                      const AttentionSizes& sizes) {
   ValueId combined = kNone;
   for (auto mask = pattern.masks.rbegin(); mask != pattern.masks.rend(); ++mask) {
+    if (mask->kind == AttentionMask::Kind::kFloor) {
+      // Scores themselves are never that low.
+      if (combined == kNone) continue;
+      const ValueId fill =
+          graph.AddConstant("", Tensor::FloatScalar(static_cast<float>(mask->fill)));
+      ASSIGN_OR_RETURN(combined, AddInferred(graph, MaxOp::kName, {combined, fill}));
+      continue;
+    }
     const Shape shape = *MaskShape(graph, *mask, sizes);
     ASSIGN_OR_RETURN(ValueId value, AddReshape(graph, mask->value, shape));
     if (mask->kind == AttentionMask::Kind::kKeep || mask->kind == AttentionMask::Kind::kReplace) {
@@ -216,8 +231,10 @@ absl::StatusOr<ValueId> CombineMasks(Graph& graph, const AttentionPattern& patte
                                    {value, keep ? combined : fill, keep ? fill : combined}));
       continue;
     }
-    if (mask->kind == AttentionMask::Kind::kSub) {
-      ASSIGN_OR_RETURN(value, AddInferred(graph, NegOp::kName, {value}));
+    const double factor = mask->kind == AttentionMask::Kind::kSub ? -mask->scale : mask->scale;
+    if (factor != 1) {
+      const ValueId times = graph.AddConstant("", Tensor::FloatScalar(static_cast<float>(factor)));
+      ASSIGN_OR_RETURN(value, AddInferred(graph, MulOp::kName, {value, times}));
     }
     if (combined == kNone) {
       combined = value;
@@ -345,8 +362,14 @@ bool ReadsCache(const Graph& graph, ValueId operand) {
 }
 
 // Attention over pages has sinks and caps; other kernels have none, and are slower than the pieces.
+// A token of a decoder sees itself, so that a low fill is as good as the lowest there; elsewhere a
+// query may see nothing but keys that are hidden, and its scores tell these apart.
 bool HasKernel(const Graph& graph, const AttentionPattern& pattern) {
-  if (pattern.sinks == kNone && pattern.softcap == 0) return true;
+  const bool fills = absl::c_all_of(pattern.masks, [](const AttentionMask& mask) {
+    return mask.kind == AttentionMask::Kind::kAdd || mask.kind == AttentionMask::Kind::kSub ||
+           mask.fill <= kLowestFill;
+  });
+  if (fills && pattern.sinks == kNone && pattern.softcap == 0) return true;
   return ReadsCache(graph, pattern.k) && ReadsCache(graph, pattern.v);
 }
 
@@ -379,16 +402,25 @@ class FuseAttentionPass : public Pass {
                               const AttentionSizes& sizes, ValueId sinks, const std::string& name) {
     const HeadOperand q = {pattern.q,  sizes.batch, sizes.heads, sizes.queries,
                            sizes.size, false,       true};
-    const HeadOperand k = {pattern.k,  sizes.batch,     sizes.heads, sizes.keys,
-                           sizes.size, !pattern.k_rows, true};
-    const HeadOperand v = {pattern.v,    sizes.batch, sizes.heads, sizes.keys,
-                           sizes.size_v, false,       false};
+    // Of one head, where that is all that there is of it.
+    const auto heads_of = [&](ValueId operand, int64_t size) {
+      return NumElements(*ShapeOf(graph, operand)) == sizes.batch * sizes.keys * size ? int64_t{1}
+                                                                                      : sizes.heads;
+    };
+    const HeadOperand k = {pattern.k,  sizes.batch, heads_of(pattern.k, sizes.size),
+                           sizes.keys, sizes.size,  !pattern.k_rows,
+                           true};
+    const HeadOperand v = {pattern.v,  sizes.batch,  heads_of(pattern.v, sizes.size_v),
+                           sizes.keys, sizes.size_v, false,
+                           false};
     const std::vector<HeadSource> q_sources = FindHeadSources(graph, q);
     const std::vector<HeadSource> k_sources = FindHeadSources(graph, k);
     const std::vector<HeadSource> v_sources = FindHeadSources(graph, v);
     double scale = pattern.scale;
     std::vector<ValueId> inputs(3, kNone);
-    const ValueId packed = PackedSource(q_sources, k_sources, v_sources, sizes, &scale);
+    const bool shared = k.heads != sizes.heads || v.heads != sizes.heads;
+    const ValueId packed =
+        shared ? kNone : PackedSource(q_sources, k_sources, v_sources, sizes, &scale);
     if (packed != kNone) {
       const int64_t width = 3 * sizes.heads * sizes.size;
       ASSIGN_OR_RETURN(inputs[0], AddReshape(graph, packed, {sizes.batch, sizes.queries, width}));
@@ -396,6 +428,10 @@ class FuseAttentionPass : public Pass {
       ASSIGN_OR_RETURN(inputs[0], TokenMajor(graph, q, q_sources, scale));
       ASSIGN_OR_RETURN(inputs[1], TokenMajor(graph, k, k_sources, scale));
       ASSIGN_OR_RETURN(inputs[2], TokenMajor(graph, v, v_sources, scale));
+      for (const auto& [input, of] : {std::pair{1, &k}, std::pair{2, &v}}) {
+        if (of->heads == sizes.heads) continue;
+        ASSIGN_OR_RETURN(inputs[input], RepeatInTokens(graph, inputs[input], *of, sizes.heads));
+      }
     }
     ASSIGN_OR_RETURN(const ValueId mask, CombineMasks(graph, pattern, sizes));
     inputs.insert(inputs.end(), {mask, sinks});

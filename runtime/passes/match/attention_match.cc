@@ -19,12 +19,21 @@ namespace reprise {
 namespace {
 
 constexpr int kMaxSteps = 10;
-// A float32 score below 1e23 added to this leaves it as it is.
-constexpr double kLowestFill = -1e30;
 
 bool SameLastTwo(const Shape& a, const Shape& b) {
   return a.size() >= 2 && b.size() >= 2 && a.back() == b.back() &&
          a[a.size() - 2] == b[b.size() - 2];
+}
+
+// Whether each head [.., rows, size] of `of` meets one of `many`, in its order; or the only head of
+// each batch row meets all of them, as where queries share one head of keys.
+bool FitsHeads(const Shape& many, const Shape& of) {
+  if (many.size() != of.size() || many.size() < 2) return false;
+  for (size_t i = 0; i + 2 < many.size(); ++i) {
+    const bool shared = many.size() == 4 && i == 1 && of[i] == 1;
+    if (many[i] != of[i] && !shared) return false;  // One of them would be repeated.
+  }
+  return true;
 }
 
 void NoteHeads(const Shape& shape, AttentionPattern& pattern) {
@@ -48,16 +57,13 @@ bool MatchProduct(const Graph& graph, const Node& node, AttentionPattern& patter
   const Shape& q = *ShapeOf(graph, pattern.q);
   const Shape& k = *ShapeOf(graph, pattern.k);
   const Shape& scores = *ShapeOf(graph, node.outputs[0]);
-  if (q.size() != k.size() || q.size() < 2) return false;
-  for (size_t i = 0; i + 2 < q.size(); ++i) {
-    if (q[i] != k[i]) return false;  // One of them would be repeated.
-  }
+  if (!FitsHeads(q, k)) return false;
   pattern.scores_shape = scores;
   NoteHeads(scores, pattern);
   return true;
 }
 
-bool MatchScores(const Graph& graph, ValueId value, int steps, bool scaled,
+bool MatchScores(const Graph& graph, ValueId value, int steps, bool capped,
                  AttentionPattern& pattern);
 
 // softcap * tanh(scores / softcap), `bent` being the value that is multiplied with `softcap`.
@@ -66,15 +72,15 @@ bool MatchCap(const Graph& graph, ValueId bent, double softcap, int steps,
   const Node* node = graph.ProducerIf(bent, TanhOp::kName);
   if (node == nullptr || OnlyUser(graph, bent) == kNone || !(softcap > 0)) return false;
   AttentionPattern attempt = pattern;
-  if (!MatchScores(graph, node->inputs[0], steps - 1, /*scaled=*/true, attempt)) return false;
+  if (!MatchScores(graph, node->inputs[0], steps - 1, /*capped=*/true, attempt)) return false;
   attempt.scale *= softcap;  // Among the factors below is one over it.
   attempt.softcap = softcap;
   pattern = std::move(attempt);
   return true;
 }
 
-// Follows the Softmax's operand upwards to the product of q and k.
-bool MatchScores(const Graph& graph, ValueId value, int steps, bool scaled,
+// Follows the Softmax's operand upwards to the product of q and k. `capped`: past a cap.
+bool MatchScores(const Graph& graph, ValueId value, int steps, bool capped,
                  AttentionPattern& pattern) {
   const NodeId producer = ProducerOf(graph, value);
   if (producer == kNone || steps == 0 || OnlyUser(graph, value) == kNone ||
@@ -86,7 +92,7 @@ bool MatchScores(const Graph& graph, ValueId value, int steps, bool scaled,
   if (MatchProduct(graph, node, pattern)) return true;
   if (node.op == ReshapeOp::kName) {
     if (!SameLastTwo(shape, *ShapeOf(graph, node.inputs[0]))) return false;
-    if (!MatchScores(graph, node.inputs[0], steps - 1, scaled, pattern)) return false;
+    if (!MatchScores(graph, node.inputs[0], steps - 1, capped, pattern)) return false;
     NoteHeads(shape, pattern);
     return true;
   }
@@ -95,24 +101,28 @@ bool MatchScores(const Graph& graph, ValueId value, int steps, bool scaled,
       const auto factor = KnownScalar(graph, node.inputs[side]);
       const ValueId scores = node.inputs[1 - side];
       if (!factor.has_value() || !SameShape(graph, scores, value)) continue;
-      if (!scaled && node.op == MulOp::kName && MatchCap(graph, scores, *factor, steps, pattern)) {
+      // A scale after the cap would be one of what is capped.
+      const bool may_cap = !capped && pattern.scale == 1 && node.op == MulOp::kName;
+      if (may_cap && MatchCap(graph, scores, *factor, steps, pattern)) {
         return true;
       }
       AttentionPattern attempt = pattern;
       attempt.scale *= node.op == MulOp::kName ? *factor : 1 / *factor;
-      if (!MatchScores(graph, scores, steps - 1, true, attempt)) continue;
+      if (!MatchScores(graph, scores, steps - 1, capped, attempt)) continue;
       pattern = std::move(attempt);
       return true;
     }
     return false;
   }
-  if (scaled) return false;  // A mask before the scale would be scaled with the scores.
+  if (capped || !(pattern.scale > 0)) return false;
   const auto try_mask = [&](ValueId scores, AttentionMask mask) {
     if (!SameShape(graph, scores, value)) return false;
     AttentionPattern attempt = pattern;
     mask.scores_shape = shape;
+    mask.scale = pattern.scale;  // It is scaled with the scores.
+    mask.fill *= pattern.scale;
     attempt.masks.push_back(std::move(mask));
-    if (!MatchScores(graph, scores, steps - 1, false, attempt)) return false;
+    if (!MatchScores(graph, scores, steps - 1, capped, attempt)) return false;
     pattern = std::move(attempt);
     return true;
   };
@@ -123,10 +133,20 @@ bool MatchScores(const Graph& graph, ValueId value, int steps, bool scaled,
     return node.op == AddOp::kName &&
            try_mask(node.inputs[1], {.kind = kind, .value = node.inputs[0]});
   }
+  if (node.op == MaxOp::kName && node.inputs.size() == 2) {
+    for (int side = 0; side < 2; ++side) {
+      const auto fill = KnownScalar(graph, node.inputs[1 - side]);
+      const bool low = fill.has_value() && *fill <= kLowFill;
+      if (low &&
+          try_mask(node.inputs[side], {.kind = AttentionMask::Kind::kFloor, .fill = *fill})) {
+        return true;
+      }
+    }
+  }
   if (node.op == WhereOp::kName) {
     for (int side = 1; side <= 2; ++side) {
       const auto fill = KnownScalar(graph, node.inputs[3 - side]);
-      if (!fill.has_value() || !(*fill <= kLowestFill)) continue;
+      if (!fill.has_value() || !(*fill <= kLowFill)) continue;
       const auto kind = side == 1 ? AttentionMask::Kind::kKeep : AttentionMask::Kind::kReplace;
       if (try_mask(node.inputs[side], {.kind = kind, .value = node.inputs[0], .fill = *fill})) {
         return true;
@@ -179,11 +199,7 @@ bool MatchResult(const Graph& graph, ValueId p, AttentionPattern& pattern) {
     pattern.result = node.outputs[0];
     const Shape& probabilities = *ShapeOf(graph, p);
     const Shape& v = *ShapeOf(graph, pattern.v);
-    if (probabilities.size() != v.size()) return false;
-    for (size_t i = 0; i + 2 < v.size(); ++i) {
-      if (v[i] != probabilities[i]) return false;
-    }
-    return true;
+    return FitsHeads(probabilities, v);
   }
   return false;
 }
@@ -258,7 +274,7 @@ std::optional<AttentionPattern> MatchAttention(const Graph& graph, NodeId softma
   NoteHeads(shape, pattern);
   ValueId scores = node.inputs[0], shares = node.outputs[0];
   MatchSinks(graph, scores, shares, pattern);
-  if (!MatchScores(graph, scores, kMaxSteps, false, pattern)) return std::nullopt;
+  if (!MatchScores(graph, scores, kMaxSteps, /*capped=*/false, pattern)) return std::nullopt;
   if (!MatchResult(graph, shares, pattern)) return std::nullopt;
   if (!std::isfinite(pattern.scale)) return std::nullopt;
   return pattern;

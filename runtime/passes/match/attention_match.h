@@ -15,17 +15,27 @@ struct AttentionMask {
     kSub,      // scores - value
     kKeep,     // where(value, scores, fill)
     kReplace,  // where(value, fill, scores)
+    kFloor,    // max(scores, fill); there is no value
   };
   Kind kind = Kind::kAdd;
   ValueId value = kNone;
-  double fill = 0;     // -inf, or so low that a float32 score added to it changes nothing
+  double fill = 0;     // -inf, or a number of which `kLowestFill` and `kLowFill` say how low
+  double scale = 1;    // of the sum of scores and mask; `fill` has it already
   Shape scores_shape;  // shape of the scores where the mask meets them
 };
 
+// A float32 score below 1e23 added to a fill of this or less leaves it as it is.
+inline constexpr double kLowestFill = -1e30;
+// A fill of this or less weighs nothing beside a score that is not hidden: half precision has none
+// that is lower than -65504.
+inline constexpr double kLowFill = -6e4;
+
 struct AttentionPattern {
   ValueId q = kNone;  // [..., Sq, D]
-  ValueId k = kNone;  // [..., D, Skv], or [..., Skv, D] when `k_rows`
-  ValueId v = kNone;  // [..., Skv, Dv]
+  // [..., D, Skv], or [..., Skv, D] when `k_rows`, and [..., Skv, Dv]. Of four dims the second may
+  // be 1, where all heads of queries share the one of keys or values.
+  ValueId k = kNone;
+  ValueId v = kNone;
   bool k_rows = false;
   double scale = 1;
   double softcap = 0;  // 0: none; otherwise softcap * tanh(score / softcap), before the masks

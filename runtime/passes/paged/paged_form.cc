@@ -34,6 +34,7 @@
 #include "runtime/passes/paged/paged_passes.h"
 #include "runtime/passes/paged/place_values.h"
 #include "runtime/passes/paged/small_tables.h"
+#include "runtime/passes/paged/whole_tables.h"
 #include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
@@ -71,12 +72,11 @@ class FormMaker {
       : symbolic_(symbolic), decoder_(std::move(decoder)), options_(options) {}
 
   absl::StatusOr<PagedForm> Make() {
-    RETURN_IF_ERROR(TracePast(kComparedPast, a_));
-    RETURN_IF_ERROR(TracePast(kOtherPast, b_));
-    ASSIGN_OR_RETURN(const Graph first, Build(kComparedPast, nullptr));
+    RETURN_IF_ERROR(TracePast(kComparedPast, traces_.a));
+    RETURN_IF_ERROR(TracePast(kOtherPast, traces_.b));
     PagedForm form;
     form.decoder = decoder_;
-    const int64_t tables = PositionsOfTables(first, first.FindValue(kPositionsInput));
+    ASSIGN_OR_RETURN(const int64_t tables, Positions());
     form.context = options_.context > 0 ? options_.context : PagedOptions::kContext;
     if (options_.context == 0 && tables > 0) form.context = tables;
     if (tables > 0 && form.context > tables) {
@@ -85,6 +85,7 @@ class FormMaker {
                                                    "have ",
                                                    tables));
     }
+    if (const absl::Status traced = TraceLongest(form.context - 1); !traced.ok()) return traced;
     RETURN_IF_ERROR(MeasureMasks(form));
     if (HasCross()) form.cross_context = options_.cross_context;
     PlaceCaches(form);
@@ -109,8 +110,7 @@ class FormMaker {
   // null: nothing yet. Values that hang on the past are computed from positions once that is known.
   absl::StatusOr<Graph> Build(int64_t past, const PagedForm* form) const {
     ASSIGN_OR_RETURN(Graph graph, BuildAsIs(past, form));
-    const ValueId positions = graph.FindValue(kPositionsInput);
-    RETURN_IF_ERROR(ComputeFromPositions(graph, positions, a_, b_));
+    ComputeFromPositions(graph, graph.FindValue(kPositionsInput), traces_);
     if (!graph.Compact()) return absl::InternalError("the paged form has a cycle");
     return graph;
   }
@@ -242,9 +242,29 @@ class FormMaker {
     }
   }
 
+  // The positions that the smallest table of them has; 0: there is none.
+  absl::StatusOr<int64_t> Positions() const {
+    ASSIGN_OR_RETURN(const Graph as_is, BuildAsIs(kComparedPast, nullptr));
+    const int64_t cuts = PositionsOfCuts(as_is, PastValues(as_is, traces_.a, traces_.b));
+    ASSIGN_OR_RETURN(const Graph graph, Build(kComparedPast, nullptr));
+    const int64_t tables = PositionsOfTables(graph, graph.FindValue(kPositionsInput));
+    return cuts == 0 || tables == 0 ? cuts + tables : std::min(cuts, tables);
+  }
+
+  // Tables that grow with the past are taken as they are at the longest. Where what is beside them
+  // is too large there to be computed, they are not.
+  absl::Status TraceLongest(int64_t past) {
+    PastTrace traced;
+    const absl::Status status = TracePast(past, traced);
+    if (absl::IsResourceExhausted(status)) return absl::OkStatus();
+    if (status.ok()) traces_.longest = std::move(traced);
+    return status;
+  }
+
   absl::Status TracePast(int64_t past, PastTrace& traced) const {
     ASSIGN_OR_RETURN(const Graph graph, BuildAsIs(past, nullptr));
     traced.past = past;
+    traced.rows = kPackedTokens;
     return Specialize(graph, BindingAt(kPackedTokens), {.trace = &traced.trace}).status();
   }
 
@@ -457,7 +477,7 @@ class FormMaker {
   const Graph& symbolic_;
   const Decoder decoder_;
   const PagedOptions options_;
-  PastTrace a_, b_;
+  PastTraces traces_;
   std::vector<Attended> attended_;  // as seen at the longest past that was measured
   int64_t longest_keys_ = 0;        // the keys there
 };

@@ -1,29 +1,28 @@
-// Numbers that a model computes from the length of its past become numbers computed from positions.
+// Values that a model computes from the length of its past become values computed from positions.
 //
-// An exporter may count positions from the shape of a cache: Range(past, past + new), a sum over a
-// mask, a table cut there. At one length of the past such numbers are constants. Those that differ
-// between two lengths and are read by what computes on data are computed again from
-// reprise.positions, by the nodes that the model has for it.
+// An exporter may count positions from the shape of a cache, Range(past, past + new), or from a sum
+// over a mask, and look up or compute all that follows for them. At one length of the past such
+// values are the same for all tokens. Those that differ between two lengths, and are read by what
+// computes on tokens, are computed for each token from reprise.positions, by the nodes that the
+// model has for them (row_values.h), of tables that are not cut to the length (whole_tables.h).
 //
 // Ownership: borrows the graph. Threads: pure.
 #pragma once
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "runtime/graph/node.h"
-#include "runtime/passes/specialize/specialize.h"
+#include "runtime/passes/paged/past_values.h"
 
 namespace reprise {
 
-// A graph specialised with some length of the past.
-struct PastTrace {
-  int64_t past = 0;
-  SpecializeTrace trace;
+struct PastTraces {
+  PastTrace a, b;
+  std::optional<PastTrace> longest;  // at the longest past that is served
 };
 
-// `positions`: the value of `graph` that holds the positions, i64[tokens]. Both traces are of
-// graphs with the ids of `graph`.
-absl::Status ComputeFromPositions(Graph& graph, ValueId positions, const PastTrace& a,
-                                  const PastTrace& b);
+// `positions`: the value of `graph` that holds the positions, i64[tokens]. The traces are of graphs
+// with the ids of `graph`.
+void ComputeFromPositions(Graph& graph, ValueId positions, const PastTraces& traces);
 
 // The rows of the smallest table that is looked up by positions; 0: there is none.
 int64_t PositionsOfTables(const Graph& graph, ValueId positions);
