@@ -299,7 +299,8 @@ def test_commands_are_those_of_the_command_line():
 
 def rest_routes():
     """METHOD and path of each route of the REST API and of the pages, but those of texts."""
-    rest = (SOURCE / "server/rest/rest_api.cc").read_text()
+    settings = (SOURCE / "server/rest/settings_routes.cc").read_text()
+    rest = (SOURCE / "server/rest/rest_api.cc").read_text() + settings
     regions = (SOURCE / "server/rest/region_routes.cc").read_text()
     pages = (SOURCE / "server/http/pages.cc").read_text()
     found = set(re.findall(r'router\.Add\(\s*"([A-Z]+)",\s*"([^"]+)"', rest))
@@ -308,6 +309,8 @@ def rest_routes():
     found |= {("POST", model + suffix) for suffix in re.findall(r'std::pair\("(/[^"]+)"', rest)}
     found |= {("POST", path) for path in re.findall(r'\{"(/v2/models/\{model\}/infer)"', rest)}
     found |= {("GET", path) for path in re.findall(r'router\.Add(?:Probe)?\(\s*"GET",\s*"([^"]+)"', pages)}
+    found |= {(method, path) for path in re.findall(r'"(/v2/[^"]*trace/setting)"', settings)
+              for method in ("GET", "POST")}
     kind = "/v2/systemsharedmemory"
     assert f'"{kind}"' in regions
     for method, suffix in re.findall(r'router\.Add\(\s*"([A-Z]+)",\s*absl::StrCat\(kind,[^"]*"([^"]+)"',

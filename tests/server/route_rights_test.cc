@@ -162,7 +162,7 @@ class RouteRightsTest : public testing::Test {
     Options options;
     if (with_keys) options.api_key_file = (folder_ / "keys").string();
     if (with_admin_port) options.admin.port = 0;
-    auto door = FrontDoor::Open(options, clock_, catalogue_.server(), nullptr);
+    auto door = FrontDoor::Open(options, clock_, catalogue_.server(), nullptr, nullptr);
     EXPECT_TRUE(door.ok()) << door.status();
     return *std::move(door);
   }
@@ -232,18 +232,22 @@ TEST_F(RouteRightsTest, RoutesThatTakeMoreThanInferenceAreThese) {
     if (route.right == Right::kInfer) continue;
     rows.push_back(absl::StrCat(RightName(route.right), " ", route.method, " ", route.pattern));
   }
-  EXPECT_THAT(rows, UnorderedElementsAre(
-                        "none GET /v2/health/live", "none GET /v2/health/ready", "none GET /health",
-                        "none GET /ping", "none GET /v2/models/{model}/ready",
-                        "none GET /v2/models/{model}/versions/{version}/ready",
-                        "metrics GET /metrics", "observe GET /", "observe GET /v2/models/stats",
-                        "observe GET /v2/models/{model}/stats",
-                        "observe GET /v2/models/{model}/versions/{version}/stats",
-                        "observe GET /v2/models/{model}/compilations",
-                        "observe GET /v2/models/{model}/versions/{version}/compilations",
-                        "observe POST /v2/repository/index", "admin GET /v2/logging",
-                        "admin POST /v2/logging", "admin POST /v2/repository/models/{model}/load",
-                        "admin POST /v2/repository/models/{model}/unload"));
+  EXPECT_THAT(
+      rows,
+      UnorderedElementsAre(
+          "none GET /v2/health/live", "none GET /v2/health/ready", "none GET /health",
+          "none GET /ping", "none GET /v2/models/{model}/ready",
+          "none GET /v2/models/{model}/versions/{version}/ready", "metrics GET /metrics",
+          "observe GET /", "observe GET /v2/models/stats", "observe GET /v2/models/{model}/stats",
+          "observe GET /v2/models/{model}/versions/{version}/stats",
+          "observe GET /v2/models/{model}/compilations",
+          "observe GET /v2/models/{model}/versions/{version}/compilations",
+          "observe POST /v2/repository/index", "admin GET /v2/logging", "admin POST /v2/logging",
+          "admin GET /v2/trace/setting", "admin POST /v2/trace/setting",
+          "admin GET /v2/models/{model}/trace/setting",
+          "admin POST /v2/models/{model}/trace/setting",
+          "admin POST /v2/repository/models/{model}/load",
+          "admin POST /v2/repository/models/{model}/unload"));
 }
 
 TEST_F(RouteRightsTest, KeysOpenTheRoutesOfTheirRightHoweverTheyAreSpelled) {
