@@ -197,6 +197,7 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                           ? MetricsObserver::OnReplay()
                           : [this](const std::string& model,
                                    const ReplayRecord& record) { OnReplay(model, record); }),
+      traces_(TraceSender::Open(options, version, catalogue_.server(), log_)),
       events_(catalogue_, log, request_log_),
       device_(std::move(device)),
       cores_(AvailableCpus()),
@@ -429,6 +430,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> Daemon::OpenGrpc(const Endpoint& endp
        .readiness = &readiness_,
        .clock = &clock_,
        .log = &log_levels_,
+       .tracer = tracer(),
        .version = version_},
       {.engine = &engine_,
        .repository = &repository_,
@@ -470,6 +472,7 @@ absl::Status Daemon::OpenHttp() {
               .engine = &engine_,
               .catalogue = &catalogue_,
               .log = &log_levels_,
+              .tracer = tracer(),
               .parsing = &parsing_,
               .version = version_},
              http_router_);
@@ -507,10 +510,11 @@ absl::Status Daemon::OpenHttp() {
 
 absl::Status Daemon::OpenPorts() {
   ASSIGN_OR_RETURN(
-      door_,
-      FrontDoor::Open(options_, clock_, catalogue_.server(), [this](const absl::Status& why) {
-        log_(LogLevel::kError, absl::StrCat("the keys are as they were: ", why.message()));
-      }));
+      door_, FrontDoor::Open(options_, clock_, catalogue_.server(), tracer(),
+                             [this](const absl::Status& why) {
+                               log_(LogLevel::kError,
+                                    absl::StrCat("the keys are as they were: ", why.message()));
+                             }));
   ASSIGN_OR_RETURN(rpc_, OpenGrpc(options_.grpc, false));
   if (options_.admin_grpc.port >= 0) {
     const Endpoint endpoint = {.address = options_.admin.address, .port = options_.admin_grpc.port};
@@ -677,6 +681,7 @@ void Daemon::Drain(std::function<void(const char* step)> on_step) {
   const auto cut = std::chrono::steady_clock::now() + UpTo(kFlushTime, all_end);
   rpc_->Shutdown(cut);
   if (admin_rpc_ != nullptr) admin_rpc_->Shutdown(cut);
+  if (traces_ != nullptr) traces_->Finish(UpTo(kFlushTime, all_end));
   on_step_("the recipe store");
   store_.Finish();
   engine_.SaveUsage(UsageKeeper::When::kNow);

@@ -49,6 +49,7 @@
 #include "server/store_keeper.h"
 #include "server/text/text_threads.h"
 #include "server/trace_file.h"
+#include "server/trace_sender.h"
 #include "server/transport/byte_account.h"
 #include "server/utilization_meter.h"
 
@@ -106,6 +107,8 @@ class Daemon {
   void OnReadiness(const Readiness& readiness);
   // The recipes that the newest version of `model` has captured.
   int64_t CapturesOf(const std::string& model);
+  // Null where requests are not traced.
+  Tracer* tracer() const { return traces_ == nullptr ? nullptr : &traces_->tracer(); }
   // Sets the gauges of what waits and runs.
   void MeasureLoad();
   // A stream is stuck (1), or one that was has come back (-1).
@@ -131,6 +134,7 @@ class Daemon {
   Catalogue catalogue_;
   std::unique_ptr<MetricsFile> metrics_file_;
   MetricsObserver observer_;
+  const std::unique_ptr<TraceSender> traces_;  // null: requests are not traced
   CountingEvents events_;
   ServerState state_;
   UtilizationMeter utilization_;

@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "server/wire/error_table.h"
 
@@ -48,24 +52,29 @@ HttpReply PreflightReply(const HttpRequest& request) {
   return reply;
 }
 
+// Other calls would hide those that compute.
+bool AsksModel(const CallHead& head) { return absl::EndsWith(head.path, "Infer"); }
+
 }  // namespace
 
 FrontDoor::FrontDoor(const Options& options, std::unique_ptr<KeyRing> keys,
-                     const ServerMetrics& metrics)
+                     const ServerMetrics& metrics, Tracer* tracer)
     : origins_(options.cors_origins),
       gate_({.allow_admin = options.allow_admin, .has_admin_port = options.has_admin_port()},
             std::move(keys)),
-      metrics_(metrics) {}
+      metrics_(metrics),
+      tracer_(tracer) {}
 
 absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(const Options& options,
                                                            const Clock& clock,
                                                            const ServerMetrics& metrics,
+                                                           Tracer* tracer,
                                                            KeyRing::OnTrouble on_trouble) {
   std::unique_ptr<KeyRing> keys;
   if (!options.api_key_file.empty()) {
     ASSIGN_OR_RETURN(keys, KeyRing::Open(options.api_key_file, clock, std::move(on_trouble)));
   }
-  return std::unique_ptr<FrontDoor>(new FrontDoor(options, std::move(keys), metrics));
+  return std::unique_ptr<FrontDoor>(new FrontDoor(options, std::move(keys), metrics, tracer));
 }
 
 absl::StatusOr<std::shared_ptr<KeyUse>> FrontDoor::Ask(Right right, const Caller& caller) const {
@@ -80,10 +89,44 @@ absl::StatusOr<std::shared_ptr<KeyUse>> FrontDoor::Ask(Right right, const Caller
 
 RpcRoutes::Gate FrontDoor::ForRpc(bool is_admin_port) const {
   return [this, is_admin_port](CallHead& head) {
-    auto key = Ask(RightOfRpc(head.path), CallerOf(head, is_admin_port));
-    if (key.ok()) head.key = *std::move(key);
-    return key.status();
+    const Right right = RightOfRpc(head.path);
+    auto key = Ask(right, CallerOf(head, is_admin_port));
+    if (!key.ok()) return key.status();
+    head.key = *std::move(key);
+    if (tracer_ != nullptr && AsksModel(head)) BeginTrace(head);
+    return absl::OkStatus();
   };
+}
+
+void FrontDoor::BeginTrace(CallHead& head) const {
+  const absl::string_view method = absl::StripPrefix(head.path, "/");
+  head.trace = tracer_->Begin(head.Field(kTraceParent), head.Field(kTraceState),
+                              [&] { return std::string(method); });
+  if (head.trace == nullptr) return;
+  WhereMemoryAllows([&] {
+    const size_t slash = method.find('/');
+    head.trace->AddAttribute({"rpc.system", "grpc"});
+    head.trace->AddAttribute({"rpc.service", std::string(method.substr(0, slash))});
+    if (slash == absl::string_view::npos) return;
+    head.trace->AddAttribute({"rpc.method", std::string(method.substr(slash + 1))});
+  });
+}
+
+void FrontDoor::BeginTrace(const Router::Found& found, HttpExchange& exchange) const {
+  const HttpRequest& request = exchange.request();
+  const absl::string_view pattern = found.pattern();
+  const std::shared_ptr<RequestTrace> trace = tracer_->Begin(
+      request.Field(kTraceParent), request.Field(kTraceState),
+      [&] { return absl::StrCat(request.method, pattern.empty() ? "" : " ", pattern); });
+  if (trace == nullptr) return;
+  WhereMemoryAllows([&] {
+    trace->AddAttribute({"http.request.method", request.method});
+    trace->AddAttribute({"url.path", request.path.Text()});
+    if (!pattern.empty()) trace->AddAttribute({"http.route", std::string(pattern)});
+    exchange.AddReplyField(kTraceParent, trace->parent_text());
+    if (!trace->state().empty()) exchange.AddReplyField(kTraceState, trace->state());
+  });
+  exchange.SetTrace(trace);
 }
 
 absl::Status FrontDoor::Check(Right right, const CallHead& head, bool is_admin_port) const {
@@ -123,6 +166,9 @@ HttpHandler FrontDoor::ForHttp(const Router& router, bool is_admin_port) const {
       return exchange->Answer([reply = Refusal(request.path, key.status())] { return reply; });
     }
     exchange->SetKey(*std::move(key));
+    if (tracer_ != nullptr && found.right() == Right::kInfer && request.method == "POST") {
+      BeginTrace(found, *exchange);
+    }
     found.Answer(std::move(exchange));
   };
 }

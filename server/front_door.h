@@ -15,15 +15,18 @@
 #include "server/http/router.h"
 #include "server/http2/rpc_routes.h"
 #include "server/metrics/metric_table.h"
+#include "server/tracing/tracer.h"
 
 namespace reprise {
 
 class FrontDoor {
  public:
-  // Reads the key file, where there is one. `clock` and `metrics` outlive the door. Errors: a key
+  // Reads the key file, where there is one. `clock`, `metrics` and `tracer` (null: nothing is
+  // traced) outlive the door. Errors: a key
   // file that cannot be read or has a mistake. `on_trouble` is told of later ones.
   static absl::StatusOr<std::unique_ptr<FrontDoor>> Open(const Options& options, const Clock& clock,
                                                          const ServerMetrics& metrics,
+                                                         Tracer* tracer,
                                                          KeyRing::OnTrouble on_trouble);
 
   // The gate of a gRPC port, which leaves the key that counts in the call's head.
@@ -36,15 +39,20 @@ class FrontDoor {
   HttpHandler ForHttp(const Router& router, bool is_admin_port) const;
 
  private:
-  FrontDoor(const Options& options, std::unique_ptr<KeyRing> keys, const ServerMetrics& metrics);
+  FrontDoor(const Options& options, std::unique_ptr<KeyRing> keys, const ServerMetrics& metrics,
+            Tracer* tracer);
 
   absl::StatusOr<std::shared_ptr<KeyUse>> Ask(Right right, const Caller& caller) const;
+  // Begin the trace of a request that was let in, where it is to have one.
+  void BeginTrace(CallHead& head) const;
+  void BeginTrace(const Router::Found& found, HttpExchange& exchange) const;
   // The origin that an answer to `request` may be shown to; "" where to none.
   std::string AllowedOrigin(const HttpRequest& request) const;
 
   const std::vector<std::string> origins_;
   const AccessGate gate_;
   const ServerMetrics& metrics_;
+  Tracer* const tracer_;
 };
 
 }  // namespace reprise

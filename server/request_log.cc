@@ -20,6 +20,7 @@ void RequestLog::Write(const RequestRecord& record) const {
   const std::string version = ShownText(record.version);
   std::vector<LogField> fields = {{"id", id}};
   if (!record.key.empty()) fields.push_back({"key", record.key});
+  if (!record.trace_id.empty()) fields.push_back({"trace_id", record.trace_id});
   fields.insert(fields.end(), {{"model", model},
                                {"version", version},
                                {"code", ErrorRowOf(record.code).name},

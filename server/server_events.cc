@@ -21,9 +21,10 @@ constexpr double kMicrosecondsPerNs = 1e-3;
 
 class CountingModelEvents final : public ModelEvents {
  public:
-  CountingModelEvents(ModelMetrics& metrics, std::string name, std::string version, Log& log,
-                      const RequestLog& requests)
-      : metrics_(metrics),
+  CountingModelEvents(Catalogue& catalogue, ModelMetrics& metrics, std::string name,
+                      std::string version, Log& log, const RequestLog& requests)
+      : catalogue_(catalogue),
+        metrics_(metrics),
         name_(std::move(name)),
         version_(std::move(version)),
         log_(log),
@@ -157,6 +158,7 @@ class CountingModelEvents final : public ModelEvents {
   void Count(const RequestRecord& record) {
     metrics_.requests.at(ErrorRowOf(record.code).name).Increment();
     metrics_.request_duration->Observe(static_cast<double>(record.total_ns) * kSecondsPerNs);
+    NoteTrace("reprise_request_duration_seconds", record, record.total_ns);
     if (record.code != absl::StatusCode::kOk) {
       metrics_.nv_failure.at(FailureReason(record)).Increment();
       return;
@@ -166,6 +168,7 @@ class CountingModelEvents final : public ModelEvents {
       if (ns > 0) counter->Increment(static_cast<double>(ns) * kMicrosecondsPerNs);
     };
     metrics_.queue_duration->Observe(static_cast<double>(times.queue_ns) * kSecondsPerNs);
+    NoteTrace("reprise_queue_duration_seconds", record, times.queue_ns);
     metrics_.nv_success->Increment();
     metrics_.nv_inference_count->Increment(static_cast<double>(record.rows));
     add_us(metrics_.nv_request_us, record.total_ns);
@@ -173,6 +176,12 @@ class CountingModelEvents final : public ModelEvents {
     add_us(metrics_.nv_compute_input_us, times.compute_input_ns);
     add_us(metrics_.nv_compute_infer_us, times.compute_infer_ns);
     add_us(metrics_.nv_compute_output_us, times.compute_output_ns);
+  }
+
+  void NoteTrace(const char* metric, const RequestRecord& record, int64_t ns) {
+    if (record.trace_id.empty()) return;
+    catalogue_.NoteExemplar(metric, name_, version_, record.trace_id,
+                            static_cast<double>(ns) * kSecondsPerNs);
   }
 
   static int64_t NowNs() {
@@ -186,6 +195,7 @@ class CountingModelEvents final : public ModelEvents {
     return "OTHER";
   }
 
+  Catalogue& catalogue_;
   ModelMetrics& metrics_;
   std::atomic<int64_t> load_began_{NowNs()};
   const std::string name_, version_;
@@ -201,8 +211,8 @@ CountingEvents::CountingEvents(Catalogue& catalogue, Log& log, const RequestLog&
     : catalogue_(catalogue),
       log_(log),
       requests_(requests),
-      unknown_(std::make_unique<CountingModelEvents>(catalogue.Unknown(), "", "", log_, requests)) {
-}
+      unknown_(std::make_unique<CountingModelEvents>(catalogue, catalogue.Unknown(), "", "", log_,
+                                                     requests_)) {}
 
 CountingEvents::~CountingEvents() = default;
 
@@ -210,7 +220,7 @@ std::unique_ptr<ModelEvents> CountingEvents::ForModel(const std::string& name,
                                                       const std::string& version) {
   ModelMetrics& metrics = catalogue_.Model(name, version);
   metrics.asked_for->Set(1);
-  return std::make_unique<CountingModelEvents>(metrics, name, version, log_, requests_);
+  return std::make_unique<CountingModelEvents>(catalogue_, metrics, name, version, log_, requests_);
 }
 
 void CountingEvents::OnUnknownModel(const RequestRecord& record) { unknown_->OnRequest(record); }

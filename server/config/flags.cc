@@ -89,6 +89,14 @@ std::string TroubleOfModel(std::string& text) {
   return absl::StrCat("Path does not exist: ", text.substr(equals + 1));
 }
 
+// Says why `text` is no address of a collector; the empty text where it is one.
+std::string TroubleOfEndpoint(std::string& text) {
+  for (const absl::string_view scheme : {"http://", "https://"}) {
+    if (absl::StartsWith(text, scheme) && text.size() > scheme.size()) return "";
+  }
+  return absl::StrCat(text, " is no address of a collector: http://HOST:4318");
+}
+
 // THE table of flags.
 constexpr Flag kFlags[] = {
     {"--model-repository", "DIR", "",
@@ -565,6 +573,18 @@ constexpr Flag kFlags[] = {
      "outcome",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_flag(flag.name, options.access_log, flag.meaning);
+     }},
+    {"--trace-endpoint", "URL", "",
+     "Collector that spans of requests are sent to, by OTLP over HTTP: http://HOST:4318",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.trace_endpoint, flag.meaning)
+           ->check(CLI::Validator(TroubleOfEndpoint, ""));
+     }},
+    {"--trace-sample", "SHARE", "1",
+     "Share of the requests that are traced, from 0 to 1, where the caller does not decide",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.trace_sample, flag.meaning)
+           ->check(CLI::Range(0.0, 1.0));
      }},
     {"--config", "FILE", "",
      "YAML with further flags, `http-port: 9000`; a variable REPRISED_HTTP_PORT counts before it, "

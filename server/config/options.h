@@ -103,6 +103,8 @@ struct Options {
   LogFormat log_format = LogFormat::kText;
   LogLevels log_levels;
   bool access_log = false;           // a line for each request
+  std::string trace_endpoint;        // where spans of requests go, by OTLP; empty: nowhere
+  double trace_sample = 1;           // the share of requests that are traced, from 0 to 1
   std::string trace_file;            // file that captures and replays are written to; empty: none
   std::string dump_graphs;           // folder of the graphs of captures; empty: none
   std::string metrics_file;          // JSON of all metrics; empty: none

@@ -154,8 +154,9 @@ absl::StatusOr<HttpHead> Get(const HttpGet& request, HttpSink sink,
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "reprise");
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, https ? "https" : "http,https");
-  // A signature is for one host.
-  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, request.aws_key_id.empty() ? 1L : 0L);
+  // A signature is for one host, and so is what is posted.
+  const bool follows = request.aws_key_id.empty() && request.form.empty();
+  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, follows ? 1L : 0L);
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMostRedirects);
   curl_easy_setopt(curl, CURLOPT_UNRESTRICTED_AUTH, 0L);
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);

@@ -15,6 +15,7 @@
 #include "runtime/base/status_macros.h"
 #include "server/chat/answer_text.h"
 #include "server/chat/grammar_constraint.h"
+#include "server/generate/token_spans.h"
 #include "server/requests/admit.h"
 #include "server/requests/regions.h"
 
@@ -94,8 +95,8 @@ absl::StatusOr<absl::string_view> TextOf(const InputView& input) {
   return input.bytes.substr(sizeof(size));
 }
 
-RequestRecord RecordOf(const TokenCallInfo& info, const KeyUse* key, const absl::Status& status,
-                       int64_t total_ns) {
+RequestRecord RecordOf(const TokenCallInfo& info, const KeyUse* key, absl::string_view trace_id,
+                       const absl::Status& status, int64_t total_ns) {
   return {.code = status.code(),
           .rows = 1,
           .total_ns = total_ns,
@@ -103,6 +104,7 @@ RequestRecord RecordOf(const TokenCallInfo& info, const KeyUse* key, const absl:
           .model = info.model,
           .version = info.version,
           .key = key == nullptr ? "" : absl::string_view(key->name()),
+          .trace_id = trace_id,
           .bytes_in = info.prompt_tokens * static_cast<int64_t>(sizeof(int64_t)),
           .why = {status.message().data(), status.message().size()}};
 }
@@ -226,8 +228,11 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(const InferRequest&
                                                    "\"; it has ", absl::StrJoin(kOutputs, ", ")));
   }
   const Generator& generator = found.servable->generation->generator();
-  TokenRequest wanted = {
-      .model = request.model, .version = request.version, .id = request.id, .key = request.key};
+  TokenRequest wanted = {.model = request.model,
+                         .version = request.version,
+                         .id = request.id,
+                         .key = request.key,
+                         .trace = request.trace};
   if (const InputView* text = FindInput(request, kTextInput); text != nullptr) {
     ASSIGN_OR_RETURN(const absl::string_view prompt, TextOf(*text));
     wanted.prompt = PromptOf(std::string(prompt), parameters.texts.add_special);
@@ -320,6 +325,10 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest reques
   if (request.prompt == nullptr) {
     RETURN_IF_ERROR(CheckPrompt(beginning->generator(), request));
   }
+  if (request.trace != nullptr) {
+    request.trace->AddAttribute({"reprise.model", found.version->name});
+    request.trace->AddAttribute({"reprise.version", found.version->version});
+  }
   beginning->deadline_ns = DeadlineOf(request, beginning->start_ns);
   beginning->request = std::move(request);
   beginning->on_tokens = std::move(on_tokens);
@@ -361,8 +370,15 @@ void TokenCalls::Prepare(const std::shared_ptr<Beginning>& beginning) const {
         }
         if (request.prompt != nullptr) {
           ASSIGN_OR_RETURN(const TextPrompt prompt, request.prompt(model, go_on));
+          const int64_t encode_ns = clock_.NowNs();
           ASSIGN_OR_RETURN(request.ids,
                            EncodePrompt(model, prompt, generator, *texts_.threads, go_on));
+          if (request.trace != nullptr) {
+            request.trace->Add({.name = "tokenizer",
+                                .start_ns = encode_ns,
+                                .end_ns = clock_.NowNs(),
+                                .attributes = {{"reprise.tokens", std::ssize(request.ids)}}});
+          }
           request.prompt = nullptr;
           RETURN_IF_ERROR(CheckPrompt(generator, request));
         }
@@ -371,8 +387,9 @@ void TokenCalls::Prepare(const std::shared_ptr<Beginning>& beginning) const {
       });
   if (begun.ok()) return;
   const int64_t total_ns = clock_.NowNs() - beginning->start_ns;
+  const std::string trace_id = request.trace == nullptr ? "" : request.trace->id_text();
   beginning->model.version->events->OnRequest(
-      RecordOf(beginning->info, request.key.get(), begun, total_ns));
+      RecordOf(beginning->info, request.key.get(), trace_id, begun, total_ns));
   beginning->ticket = nullptr;
   beginning->on_tokens(beginning->info, {.finish = Ending::kError, .status = begun, .last = true},
                        {});
@@ -414,10 +431,13 @@ absl::Status TokenCalls::Submit(Beginning& beginning) const {
   wanted.on_event = [info = beginning.info, on_tokens = beginning.on_tokens,
                      version = beginning.model.version, start_ns = beginning.start_ns,
                      key = request.key, ticket = std::move(beginning.ticket), texts, whole,
+                     spans = TokenSpans(request.trace, clock_.NowNs()),
                      &clock = clock_](const GenerationEvent& event) mutable {
+    if (spans.wanted()) spans.On(event, info.prompt_tokens, clock.NowNs());
     if (event.last) {
       ticket = nullptr;
-      version->events->OnRequest(RecordOf(info, key.get(), event.status, clock.NowNs() - start_ns));
+      version->events->OnRequest(
+          RecordOf(info, key.get(), spans.trace_id(), event.status, clock.NowNs() - start_ns));
     }
     if (texts == nullptr) return on_tokens(info, event, {});
     const TokenText text = texts->TextOf(event, whole);

@@ -76,7 +76,8 @@ struct TokenRequest {
   absl::string_view version;  // empty: the newest that is ready
   absl::string_view id;       // the client's, for reports
   std::shared_ptr<KeyUse> key;
-  int64_t deadline_ns = kNoDeadline;  // the transport's, on the server's clock
+  std::shared_ptr<RequestTrace> trace;  // null: it is not traced
+  int64_t deadline_ns = kNoDeadline;    // the transport's, on the server's clock
   std::vector<int64_t> ids;
   // The prompt of an encoder that takes no ids: float32 [1, ...].
   std::string numbers;

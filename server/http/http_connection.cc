@@ -78,7 +78,7 @@ class HttpConnection::Exchange final : public HttpExchange,
     const bool posted = WhereMemoryAllows([&] {
       asio::post(connection->stream_.get_executor(), [connection, make = std::move(make),
                                                       more = reply_fields(), told = told(),
-                                                      key = KeyName()] {
+                                                      key = KeyName(), trace = trace()] {
         HttpReply reply;
         const bool made = WhereMemoryAllows([&] {
           reply = make();
@@ -87,6 +87,7 @@ class HttpConnection::Exchange final : public HttpExchange,
         if (made) {
           connection->told_ = told;
           connection->key_ = key;
+          connection->trace_ = trace;
           return connection->Write(std::move(reply));
         }
         connection->Refuse(503, "the answer: the system has not the memory that it needs");
@@ -101,8 +102,10 @@ class HttpConnection::Exchange final : public HttpExchange,
       head.fields.insert(head.fields.end(), reply_fields().begin(), reply_fields().end());
     });
     if (!whole) return connection_->stream_.Abort();
-    Post(connection_, [head = std::move(head), self, told = told()](HttpConnection& connection) {
+    Post(connection_, [head = std::move(head), self, told = told(),
+                       trace = trace()](HttpConnection& connection) {
       connection.told_ = told;
+      connection.trace_ = trace;
       connection.BeginPieces(head, self);
     });
   }
@@ -177,6 +180,7 @@ HttpConnection::~HttpConnection() {
 }
 
 void HttpConnection::EndExchange() {
+  if (const auto trace = std::move(trace_); trace != nullptr) trace->End(trace_error_);
   if (std::exchange(open_, false)) context_.open.End();
 }
 
@@ -453,7 +457,13 @@ void HttpConnection::Handle() {
   stream_.Watch(std::shared_ptr<ClientStream>(shared_from_this(), &stream_), exchange);
 }
 
-void HttpConnection::Tell(const HttpReply& reply) const {
+void HttpConnection::Tell(const HttpReply& reply) {
+  if (trace_ != nullptr) {
+    trace_error_ = reply.status >= 500 ? reply.why : "";
+    WhereMemoryAllows([&] {
+      trace_->AddAttribute({"http.response.status_code", static_cast<int64_t>(reply.status)});
+    });
+  }
   if (told_ || context_.options.on_answer == nullptr) return;
   WhereMemoryAllows([&] {
     context_.options.on_answer(

@@ -96,7 +96,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Handle();
   void EndExchange();
   // Tells the log of the request that is answered with `reply`.
-  void Tell(const HttpReply& reply) const;
+  void Tell(const HttpReply& reply);
   void Write(HttpReply reply);
   // A reply in pieces: its header, then what comes, in order.
   void BeginPieces(const HttpReply& head, std::weak_ptr<ClientWatcher> watcher);
@@ -128,8 +128,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::string body_;                             // once it is whole
   std::chrono::steady_clock::time_point began_;  // the header's first bytes came
   std::chrono::steady_clock::time_point body_began_;
-  std::string method_;  // the request's, once its header is read
-  std::string key_;     // the name of its key
+  std::string method_;                   // the request's, once its header is read
+  std::string key_;                      // the name of its key
+  std::shared_ptr<RequestTrace> trace_;  // the trace of the request in work; null: none
+  std::string trace_error_;
   int64_t bytes_in_ = 0;
   bool told_ = false;  // the log knows of the request
   HeldBytes held_body_;

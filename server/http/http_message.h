@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "server/access/key_use.h"
 #include "server/http/request_path.h"
+#include "server/tracing/request_trace.h"
 #include "server/transport/peer.h"
 
 namespace reprise {
@@ -56,6 +57,9 @@ class HttpExchange {
   // Set before the request is handled, if at all. The key that counts; null where none is needed.
   void SetKey(std::shared_ptr<KeyUse> key) { key_ = std::move(key); }
   const std::shared_ptr<KeyUse>& key() const { return key_; }
+  // Set in the same place. Null: the request is not traced.
+  void SetTrace(std::shared_ptr<RequestTrace> trace) { trace_ = std::move(trace); }
+  const std::shared_ptr<RequestTrace>& trace() const { return trace_; }
   // Whoever counts requests of models tells the log of this one.
   void SetTold() { told_ = true; }
   bool told() const { return told_; }
@@ -85,6 +89,7 @@ class HttpExchange {
  private:
   const HttpRequest request_;
   std::shared_ptr<KeyUse> key_;
+  std::shared_ptr<RequestTrace> trace_;
   std::atomic<bool> told_{false};
   HttpFields reply_fields_;
 };

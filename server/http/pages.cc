@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/shown_text.h"
+#include "server/metrics/open_metrics.h"
 
 namespace reprise {
 namespace {
@@ -46,12 +47,21 @@ Router::Handler Page(std::function<HttpReply()> make) {
 }  // namespace
 
 void AddMetricsPage(const PageContext& context, Router& router) {
-  const auto metrics = [catalogue = context.catalogue, readiness = context.readiness] {
+  const auto metrics = [catalogue = context.catalogue, readiness = context.readiness](bool open) {
     readiness->Now();  // Finds out which are ready no more.
+    if (open) {
+      return HttpReply{.content_type = kOpenMetricsType, .body = catalogue->ScrapeOpenMetrics()};
+    }
     return HttpReply{.content_type = "text/plain; version=0.0.4; charset=utf-8",
                      .body = catalogue->Scrape()};
   };
-  router.AddProbe("GET", "/metrics", Right::kMetrics, Page(metrics));
+  router.AddProbe(
+      "GET", "/metrics", Right::kMetrics,
+      [metrics](const std::shared_ptr<HttpExchange>& exchange, const PathParts&) {
+        exchange->Answer([metrics, open = PrefersOpenMetrics(exchange->request().Field("accept"))] {
+          return metrics(open);
+        });
+      });
 }
 
 void AddPages(const PageContext& context, Router& router) {

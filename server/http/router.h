@@ -43,6 +43,10 @@ class Router {
     // Returns the right of the route. Where only the method does not fit, the right of a route that
     // has the path; kInfer for paths that there are not.
     Right right() const { return right_; }
+    // Returns the route's pattern; "" without a route.
+    absl::string_view pattern() const {
+      return route_ == nullptr ? absl::string_view() : absl::string_view(route_->pattern);
+    }
     bool is_probe() const { return route_ != nullptr && route_->is_probe; }
     // Answers by the route's handler, else with 404 or 405; `exchange` has the request found.
     void Answer(std::shared_ptr<HttpExchange> exchange) const;

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/access/key_use.h"
+#include "server/tracing/request_trace.h"
 #include "server/transport/peer.h"
 
 namespace reprise {
@@ -24,7 +25,8 @@ struct CallHead {
   std::vector<std::pair<std::string, std::string>> fields;
   std::optional<std::chrono::steady_clock::time_point> deadline;
   std::shared_ptr<const Peer> peer;
-  std::shared_ptr<KeyUse> key;  // the gate's finding; null where no key is needed
+  std::shared_ptr<KeyUse> key;          // the gate's finding; null where no key is needed
+  std::shared_ptr<RequestTrace> trace;  // the gate's as well; null: the call is not traced
 
   // The first value of `name`; "" where there is none.
   absl::string_view Field(absl::string_view name) const {

@@ -34,6 +34,26 @@ Http2Fields StatusFields(const absl::Status& status) {
           {"grpc-message", PercentEncoded(ErrorMessage(status))}};
 }
 
+void AddTraceFields(const RequestTrace& trace, Http2Fields& fields) {
+  fields.emplace_back(kTraceParent, trace.parent_text());
+  if (!trace.state().empty()) fields.emplace_back(kTraceState, trace.state());
+}
+
+// As OpenTelemetry's conventions for servers have it: the others are faults of the client.
+bool IsFaultOfServer(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDataLoss:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 GrpcStream::GrpcStream(std::shared_ptr<Http2StreamHost> host, int32_t id)
@@ -240,7 +260,12 @@ void GrpcStream::CountUntaken() {
 
 void GrpcStream::Respond() {
   if (std::exchange(responded_, true)) return host_->session()->Resume(id_);
-  host_->session()->Respond(id_, ResponseFields(), true).IgnoreError();
+  if (head_.trace == nullptr) {
+    return host_->session()->Respond(id_, ResponseFields(), true).IgnoreError();
+  }
+  Http2Fields fields = ResponseFields();
+  AddTraceFields(*head_.trace, fields);
+  host_->session()->Respond(id_, fields, true).IgnoreError();
 }
 
 void GrpcStream::Tell(const absl::Status& status) const {
@@ -249,9 +274,19 @@ void GrpcStream::Tell(const absl::Status& status) const {
   WhereMemoryAllows([&] { on_end(head_, status, Clock::now() - opened_); });
 }
 
+void GrpcStream::EndTrace(const absl::Status& status) const {
+  if (head_.trace == nullptr) return;
+  const int code = ErrorRowOf(status.code()).grpc;
+  WhereMemoryAllows([&] {
+    head_.trace->AddAttribute({"rpc.grpc.status_code", static_cast<int64_t>(code)});
+  });
+  head_.trace->End(IsFaultOfServer(status.code()) ? status.message() : "");
+}
+
 void GrpcStream::End(const absl::Status& status) {
   if (status_.has_value()) return;
   status_ = status;
+  EndTrace(status);
   Tell(status);
   if (!status.ok()) {  // what was not sent of the answers never will be
     while (outgoing_.size() > (sent_ > 0 ? 1 : 0)) outgoing_.pop_back();
@@ -260,6 +295,7 @@ void GrpcStream::End(const absl::Status& status) {
   if (responded_) return host_->session()->Resume(id_);
   trailers_sent_ = true;
   Http2Fields fields = {{":status", "200"}, {"content-type", kContentType}};
+  if (head_.trace != nullptr) AddTraceFields(*head_.trace, fields);
   for (auto& field : StatusFields(status)) fields.push_back(std::move(field));
   if (status.code() == absl::StatusCode::kUnimplemented) {
     fields.emplace_back("grpc-accept-encoding", kGrpcEncodings);
@@ -297,6 +333,7 @@ Http2Fields GrpcStream::Trailers() {
 
 void GrpcStream::OnClose() {
   if (std::exchange(closed_, true)) return;
+  if (!status_.has_value()) EndTrace(absl::CancelledError("the client has left"));
   // Nobody reads what is left.
   const bool cut = !trailers_sent_ || !outgoing_.empty();
   outgoing_.clear();

@@ -68,6 +68,7 @@ class GrpcStream final : public RpcCall,
   void Hand(RpcMessage message);
   void Queue(const google::protobuf::MessageLite& message);
   void End(const absl::Status& status);
+  void EndTrace(const absl::Status& status) const;
   // Tells the log how the call ended, unless its handler does.
   void Tell(const absl::Status& status) const;
   // Tells the connection whether an answer waits for the client.

@@ -7,8 +7,10 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <chrono>
 #include <sstream>
 
+#include "server/metrics/open_metrics.h"
 #include "server/metrics/process_metrics.h"
 #include "server/metrics/store_metrics.h"
 
@@ -111,6 +113,17 @@ std::string Catalogue::Scrape() const {
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, Collect());
   return out.str();
+}
+
+std::string Catalogue::ScrapeOpenMetrics() const { return OpenMetricsText(Collect(), exemplars_); }
+
+void Catalogue::NoteExemplar(const char* metric, const std::string& model,
+                             const std::string& version, absl::string_view trace_id, double value) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  exemplars_.Note(metric, {{"model", model}, {"version", version}},
+                  {.trace_id = std::string(trace_id),
+                   .value = value,
+                   .unix_seconds = std::chrono::duration<double>(now).count()});
 }
 
 }  // namespace reprise

@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "runtime/base/mutex.h"
 #include "runtime/recipe/store.h"
+#include "server/metrics/exemplars.h"
 #include "server/metrics/metric_table.h"
 #include "server/metrics/process_metrics.h"
 
@@ -101,6 +102,12 @@ class Catalogue {
   std::vector<prometheus::MetricFamily> CollectAll() const;
   // The text exposition format, version 0.0.4.
   std::string Scrape() const;
+  // The format of OpenMetrics, with the exemplars that were noted.
+  std::string ScrapeOpenMetrics() const;
+
+  // Notes that a value of the histogram `metric` of a model version is of a request that is traced.
+  void NoteExemplar(const char* metric, const std::string& model, const std::string& version,
+                    absl::string_view trace_id, double value);
 
  private:
   // Constant after construction.
@@ -115,6 +122,7 @@ class Catalogue {
   const RecipeStore* store_ = nullptr;
   // Self-synchronised.
   mutable MachineLoad machine_;
+  Exemplars exemplars_;
   // Guarded.
   mutable Mutex mutex_;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<ModelMetrics>> models_

@@ -57,6 +57,10 @@ inline const MetricText kEagerCacheRequests = {
     "recipe, nodes at cuts",
     {},
     ScrapeView::kCuts};
+inline const MetricText kSpans = {
+    "reprise_spans_total",
+    "Spans of traced requests: sent (exported), without room while the collector is slow or away "
+    "(dropped), or refused by it and given up (failed)"};
 inline const MetricText kRefusedCalls = {
     "reprise_refused_calls_total",
     "Calls over gRPC and HTTP that the gate refused: without a key that is known, or without the "
@@ -444,6 +448,9 @@ struct ServerMetrics {
       scope,
       {"reprise_log_lines_dropped_total",
        "Lines of the log that were dropped because its collector reads too slowly"}};
+  Series<Counter> spans_exported{scope.With({{"outcome", "exported"}}), kSpans};
+  Series<Counter> spans_dropped{scope.With({{"outcome", "dropped"}}), kSpans};
+  Series<Counter> spans_failed{scope.With({{"outcome", "failed"}}), kSpans};
   Series<Gauge> requests_waiting{
       scope, {"reprise_requests_waiting", "Requests of all models that wait for a stream"}};
   Series<Gauge> requests_running{scope,

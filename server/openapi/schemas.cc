@@ -82,6 +82,7 @@ constexpr char kOtherSchemas[] = R"({
   "config": {"type": "string", "description": "config.pbtxt as JSON in a text"}}}}},
 "UnloadRequest": {"type": "object"},
 "LogSettings": {"type": "object", "additionalProperties": {"type": ["string", "integer", "boolean"]}},
+"TraceSettings": {"type": "object", "additionalProperties": {"type": ["string", "integer", "number", "array", "null"]}},
 "Regions": {"type": "array", "items": {"type": "object", "required": ["name", "key", "offset", "byte_size"], "properties": {
   "name": {"type": "string"}, "key": {"type": "string"}, "offset": {"type": "integer"}, "byte_size": {"type": "integer"}}}},
 "RegisterRegion": {"type": "object", "required": ["key", "byte_size"], "properties": {"key": {"type": "string"},

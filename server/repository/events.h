@@ -24,8 +24,9 @@ struct RequestRecord {
   // For the log; valid during the call. Model and version as the client asked for them, where none
   // was found.
   absl::string_view id, model, version;
-  absl::string_view key = {};  // the name of the client's key; empty where it has none
-  int64_t bytes_in = 0;        // the bytes of tensors
+  absl::string_view key = {};       // the name of the client's key; empty where it has none
+  absl::string_view trace_id = {};  // empty: it is not traced
+  int64_t bytes_in = 0;             // the bytes of tensors
   int64_t bytes_out = 0;
   absl::string_view bucket = {};   // where the code is OK
   absl::string_view capture = {};  // "replayed"

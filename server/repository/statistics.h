@@ -25,6 +25,7 @@ struct PhaseTimes {
   int64_t compute_input_ns = 0;   // gather
   int64_t compute_infer_ns = 0;   // capture and replay
   int64_t compute_output_ns = 0;  // scatter
+  int64_t taken_ns = 0;           // when its batch began, on the server's clock
 };
 
 struct PhaseSums {

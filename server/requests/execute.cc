@@ -73,6 +73,7 @@ void ExecuteUntilFailure(RequestScheduler::Batch& batch, Engine& engine, const C
   for (size_t i = 0; i < responses.size(); ++i) {
     Part& part = *batch.items[i];
     PhaseTimes own = times;
+    own.taken_ns = batch.taken_ns;
     own.queue_ns = batch.taken_ns - part.place.enqueued_ns;
     ++finished;
     part.Finish(std::move(responses[i]), own);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
@@ -59,6 +61,69 @@ absl::Status MakeAnswer(const RequestState& state, std::vector<PartAnswer>& answ
   return absl::OkStatus();
 }
 
+// Adds spans one after another, below one of them.
+class Row {
+ public:
+  Row(RequestTrace& trace, uint64_t parent, int64_t start_ns)
+      : trace_(trace), parent_(parent), at_ns_(start_ns) {}
+
+  void Add(const char* name, int64_t ns, std::vector<SpanAttribute> attributes = {}) {
+    if (ns <= 0) return;
+    trace_.Add({.name = name,
+                .parent = parent_,
+                .start_ns = at_ns_,
+                .end_ns = at_ns_ + ns,
+                .attributes = std::move(attributes)});
+    at_ns_ += ns;
+  }
+
+ private:
+  RequestTrace& trace_;
+  const uint64_t parent_;
+  int64_t at_ns_;
+};
+
+void AddPart(RequestTrace& trace, const PartAnswer& answer) {
+  const PhaseTimes& times = answer.times;
+  if (times.taken_ns == 0) return;  // it was dropped before a stream took it
+  const ReplayInfo& info = answer.response.info;
+  const std::string capture(CaptureOutcomeName(info.capture));
+  trace.Add({.name = "queue",
+             .start_ns = times.taken_ns - times.queue_ns,
+             .end_ns = times.taken_ns,
+             .attributes = {{"reprise.capture", capture}}});
+  const int64_t batch_ns =
+      times.compute_input_ns + times.compute_infer_ns + times.compute_output_ns;
+  const uint64_t batch = trace.Add({.name = "batch",
+                                    .start_ns = times.taken_ns,
+                                    .end_ns = times.taken_ns + batch_ns,
+                                    .attributes = {{"reprise.batch", info.batch},
+                                                   {"reprise.batch_rows", info.batch_size},
+                                                   {"reprise.bucket", info.bucket},
+                                                   {"reprise.recipe", info.recipe},
+                                                   {"reprise.capture", capture}},
+                                    .error = std::string(answer.response.status.message())});
+  // The replay's own time is known; what else is between gather and scatter is the way to a recipe.
+  const int64_t before_ns = std::max<int64_t>(0, times.compute_infer_ns - info.replay_ns);
+  const bool replayed = info.capture == CaptureOutcome::kReplayed;
+  Row row(trace, batch, times.taken_ns);
+  row.Add(replayed ? "recipe" : "capture", before_ns, {{"reprise.bucket", info.bucket}});
+  row.Add("gather", info.gather_ns);
+  row.Add("replay", info.replay_ns, {{"reprise.bucket", info.bucket}});
+  row.Add("scatter", info.scatter_ns);
+}
+
+// Adds the spans of a request that is traced: for each of its parts the time in the queue and its
+// batch, with capture, gather, replay and scatter below that.
+void AddSpans(const RequestState& state, const std::vector<PartAnswer>& answers) {
+  RequestTrace& trace = *state.trace;
+  trace.AddAttribute({"reprise.model", state.model.version->name});
+  trace.AddAttribute({"reprise.version", state.model.version->version});
+  trace.AddAttribute({"reprise.rows", state.rows});
+  if (!state.id.empty()) trace.AddAttribute({"reprise.request_id", std::string(state.id)});
+  for (const PartAnswer& answer : answers) AddPart(trace, answer);
+}
+
 void Count(const RequestState& state, const InferResult& result, const PhaseTimes& times,
            int64_t total_ns) {
   ModelVersion& version = *state.model.version;
@@ -69,6 +134,7 @@ void Count(const RequestState& state, const InferResult& result, const PhaseTime
     version.statistics.RecordFailure(total_ns);
   }
   const ReplayInfo& info = result.response.info;
+  const std::string trace_id = state.trace == nullptr ? "" : state.trace->id_text();
   int64_t bytes_out = 0;
   for (const OutputTensor& output : result.response.outputs) {
     bytes_out += static_cast<int64_t>(output.bytes.size());
@@ -82,6 +148,7 @@ void Count(const RequestState& state, const InferResult& result, const PhaseTime
       .model = version.name,
       .version = version.version,
       .key = state.key == nullptr ? "" : absl::string_view(state.key->name()),
+      .trace_id = trace_id,
       .bytes_in = state.bytes_in,
       .bytes_out = bytes_out,
       .bucket = info.bucket,
@@ -102,6 +169,7 @@ InferResult FinishRequest(const RequestState& state, std::vector<PartAnswer>& an
   PhaseTimes times = TimesOf(answers);
   times.tokenizer_ns = state.early_tokenizer_ns + state.tokenizer_ns;
   InferResult result;
+  if (state.trace != nullptr) WhereMemoryAllows([&] { AddSpans(state, answers); });
   const absl::Status made =
       WithinMemory([] { return "the answer"; }, [&] { return MakeAnswer(state, answers, result); });
   if (!made.ok()) result = InferResult{.status = made};

@@ -91,6 +91,7 @@ absl::StatusOr<std::shared_ptr<Call>> Inference::Walk(const InferRequest& reques
                      .start_ns = start_ns,
                      .id = request.id,
                      .key = request.key,
+                     .trace = request.trace,
                      .early_tokenizer_ns = request.tokenizer_ns};
   RETURN_IF_ERROR(CheckStays(request));
   InferRequest placed;
@@ -146,6 +147,7 @@ absl::StatusOr<std::shared_ptr<Call>> Inference::WalkOn(const InferRequest& requ
 
 void Inference::CountRefused(const InferRequest& request, const absl::Status& status,
                              int64_t start_ns) {
+  const std::string trace_id = request.trace == nullptr ? "" : request.trace->id_text();
   const RequestRecord record = {.code = status.code(),
                                 .queue_full = status.code() == absl::StatusCode::kResourceExhausted,
                                 .total_ns = clock_.NowNs() - start_ns,
@@ -153,6 +155,7 @@ void Inference::CountRefused(const InferRequest& request, const absl::Status& st
                                 .model = request.model,
                                 .version = request.version,
                                 .key = KeyName(request),
+                                .trace_id = trace_id,
                                 .bytes_in = BytesOf(request),
                                 .why = {status.message().data(), status.message().size()}};
   const auto version = repository_.FindListed(request.model, request.version);

@@ -15,6 +15,7 @@
 #include "runtime/batching/work.h"
 #include "runtime/engine/types/request.h"
 #include "server/access/key_use.h"
+#include "server/tracing/request_trace.h"
 
 namespace reprise {
 
@@ -51,12 +52,13 @@ struct InferRequest {
   std::vector<absl::string_view> outputs;  // empty: all
   // Where the answer puts them, at the positions of `outputs`; empty: all are in the message.
   std::vector<std::optional<RegionSlice>> output_regions;
-  int64_t deadline_ns = kNoDeadline;  // the transport's, on the server's clock
-  std::optional<int64_t> timeout_us;  // how long the request may wait in the queue
-  uint64_t priority = 0;              // 0: the model's default
-  absl::string_view id;               // the client's, for reports
-  std::shared_ptr<KeyUse> key;        // the client's; null where no key is needed
-  bool is_counted = false;            // as a part of one that its key's limits know already
+  int64_t deadline_ns = kNoDeadline;    // the transport's, on the server's clock
+  std::optional<int64_t> timeout_us;    // how long the request may wait in the queue
+  uint64_t priority = 0;                // 0: the model's default
+  absl::string_view id;                 // the client's, for reports
+  std::shared_ptr<KeyUse> key;          // the client's; null where no key is needed
+  std::shared_ptr<RequestTrace> trace;  // null: it is not traced
+  bool is_counted = false;              // as a part of one that its key's limits know already
   KeyUse::Ticket counted;  // not null: the key has counted the request, which is begun anew
   OnMiss on_miss = OnMiss::kDefault;
   int64_t tokenizer_ns = 0;  // what its texts took to become these ids, before the request began

@@ -59,6 +59,8 @@ struct RequestState {
   std::shared_ptr<KeyUse> key;
   KeyUse::Ticket ticket;
 
+  std::shared_ptr<RequestTrace> trace;  // null: it is not traced
+
   // Inputs that lie in shared memory; null where none does. See regions.h.
   std::shared_ptr<RegionInputs> region_inputs;
 

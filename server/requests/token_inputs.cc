@@ -60,7 +60,15 @@ absl::Status CheckTextCount(int64_t count) {
 absl::StatusOr<EncodedText> EncodeText(const TextEncoding& encoding, const TextSource& source) {
   const int64_t start_ns = SteadyClock().NowNs();
   ASSIGN_OR_RETURN(TextTokens tokens, TokensOf(encoding, source));
-  const int64_t took_ns = SteadyClock().NowNs() - start_ns;
+  const int64_t end_ns = SteadyClock().NowNs(), took_ns = end_ns - start_ns;
+  if (encoding.trace != nullptr) {
+    WhereMemoryAllows([&] {
+      encoding.trace->Add({.name = "tokenizer",
+                           .start_ns = start_ns,
+                           .end_ns = end_ns,
+                           .attributes = {{"reprise.tokens", int64_t{std::ssize(tokens.ids)}}}});
+    });
+  }
   if (encoding.events != nullptr) {
     WhereMemoryAllows([&] {
       encoding.events->OnText({.tokens = std::ssize(tokens.ids),

@@ -27,6 +27,7 @@ struct TextEncoding {
   const TextModel& model;
   TextThreads* threads = nullptr;  // whose memory texts take; null: no account
   ModelEvents* events = nullptr;   // told of each text; null: nothing is
+  RequestTrace* trace = nullptr;   // has a span for each; null: none does
   absl::string_view prompt;        // put before each text
   TextQuestion question;
 };

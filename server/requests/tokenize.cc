@@ -106,6 +106,7 @@ absl::Status AdmitTexts(const Repository& repository, const TextModels& texts, T
   const TextEncoding encoding = {.model = *model,
                                  .threads = threads,
                                  .events = found.version->events.get(),
+                                 .trace = asked.trace.get(),
                                  .prompt = model->package().default_prompt,
                                  .question = {.go_on = go_on}};
   const auto made = std::make_shared<TokenizedRequest>();

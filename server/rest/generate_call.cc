@@ -310,6 +310,7 @@ TokenRequest RequestOf(Asked& asked, const HttpExchange& exchange, const std::st
           .version = version,
           .id = asked.id,
           .key = exchange.key(),
+          .trace = exchange.trace(),
           .ids = std::move(asked.ids),
           .numbers = std::move(asked.numbers),
           .numbers_shape = std::move(asked.numbers_shape),

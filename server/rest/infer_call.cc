@@ -34,6 +34,7 @@ void StartInferOverHttp(Inference& inference, MemoryBudget& parsing,
         state->model = model;
         state->version = version;
         state->json.view().key = exchange->key();
+        state->json.view().trace = exchange->trace();
         return state->json.Decode(exchange->request(), state->model, state->version, parsing);
       });
   if (!decoded.ok()) {

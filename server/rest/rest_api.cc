@@ -2,7 +2,6 @@
 
 #include <simdjson.h>
 
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,12 +15,12 @@
 #include "server/metrics/compilations.h"
 #include "server/protocol/answers.h"
 #include "server/protocol/load_parameters.h"
-#include "server/protocol/log_settings.h"
 #include "server/rest/generate_call.h"
 #include "server/rest/infer_call.h"
 #include "server/rest/json_document.h"
 #include "server/rest/region_routes.h"
 #include "server/rest/reply.h"
+#include "server/rest/settings_routes.h"
 #include "server/wire/error_table.h"
 
 namespace reprise {
@@ -115,67 +114,6 @@ HttpReply CompilationsReply(const Repository& repository, const Engine& engine,
           .body = CompilationsText(counts, engine.misses().Since(0, model))};
 }
 
-// A JSON object of settings -> the request that the protocol has for them.
-absl::StatusOr<inference::LogSettingsRequest> LogRequest(absl::string_view body,
-                                                         MemoryBudget& parsing) {
-  inference::LogSettingsRequest request;
-  JsonDocument document(parsing);
-  ASSIGN_OR_RETURN(const element json, document.Parse(body));
-  object root;
-  if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the body is no JSON object");
-  }
-  for (const auto& [key, value] : root) {
-    auto& setting = (*request.mutable_settings())[std::string(key)];
-    bool flag = false;
-    uint64_t number = 0;
-    std::string_view text;
-    if (value.get(flag) == simdjson::SUCCESS) {
-      setting.set_bool_param(flag);
-    } else if (value.get(number) == simdjson::SUCCESS) {
-      setting.set_uint32_param(static_cast<uint32_t>(number));
-    } else if (value.get(text) == simdjson::SUCCESS) {
-      setting.set_string_param(std::string(text));
-    } else {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "log setting '", std::string(key), "' is neither true, false, a number nor a text"));
-    }
-  }
-  return request;
-}
-
-HttpReply LoggingReply(const inference::LogSettingsRequest& request, LogSwitch& log) {
-  const auto answer = AnswerLogSettings(request, log);
-  if (!answer.ok()) return StatusReply(answer.status());
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  std::map<std::string, inference::LogSettingsResponse::SettingValue> sorted(
-      answer->settings().begin(), answer->settings().end());
-  for (const auto& [name, value] : sorted) {
-    if (value.has_bool_param()) {
-      json[name] = value.bool_param();
-    } else if (value.has_uint32_param()) {
-      json[name] = value.uint32_param();
-    } else {
-      json[name] = value.string_param();
-    }
-  }
-  return {.content_type = "application/json", .body = json.dump()};
-}
-
-void AddLogging(LogSwitch* log, MemoryBudget* parsing, Router& router) {
-  router.Add(
-      "GET", "/v2/logging", Right::kAdmin, [log](const Exchange& exchange, const PathParts&) {
-        exchange->Answer([log] { return LoggingReply(inference::LogSettingsRequest(), *log); });
-      });
-  router.Add("POST", "/v2/logging", Right::kAdmin,
-             [log, parsing](const Exchange& exchange, const PathParts&) {
-               auto request = LogRequest(exchange->request().body, *parsing);
-               exchange->Answer([log, request = std::move(request)] {
-                 return request.ok() ? LoggingReply(*request, *log) : StatusReply(request.status());
-               });
-             });
-}
-
 // Whether the body of a request for the index is {"ready": true}, which leaves out models that are
 // not ready. Other bodies ask for nothing, whatever they are.
 bool WantsReadyOnly(absl::string_view body, MemoryBudget& parsing) {
@@ -243,7 +181,7 @@ void AddRestApi(const RestContext& context, Router& router) {
         return CompilationsReply(*repository, *engine, *catalogue, model, version);
       },
       router);
-  AddLogging(context.log, parsing, router);
+  AddSettingsRoutes(context.log, repository, context.tracer, parsing, router);
   AddRegionRoutes(context.regions, *parsing, router);
   router.Add("POST", "/v2/repository/models/{model}/load", Right::kAdmin,
              [=](Exchange exchange, const PathParts& parts) {

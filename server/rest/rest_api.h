@@ -9,7 +9,7 @@
 //   POST /v2/models/{model}[/versions/{version}]/generate       see generate_call.h
 //   POST /v2/models/{model}[/versions/{version}]/generate_stream
 //   GET  /v2/models/{model}[/versions/{version}]/compilations   captures, replays, padding
-//   GET  /v2/logging, POST /v2/logging                          what is logged; see log_settings.h
+//   GET, POST /v2/logging, /v2/trace/setting                    see settings_routes.h
 //   /v2/systemsharedmemory/...                                  see region_routes.h
 //   POST /v2/repository/index                                   every model and its state
 //   POST /v2/repository/models/{model}/load, .../unload         as the control mode allows
@@ -28,6 +28,7 @@
 #include "server/repository/server_state.h"
 #include "server/requests/inference.h"
 #include "server/shared_memory/shared_regions.h"
+#include "server/tracing/tracer.h"
 
 namespace reprise {
 
@@ -40,6 +41,7 @@ struct RestContext {
   Engine* engine = nullptr;
   Catalogue* catalogue = nullptr;
   LogSwitch* log = nullptr;
+  Tracer* tracer = nullptr;         // null: nothing is traced
   MemoryBudget* parsing = nullptr;  // JSON takes its memory from it: see JsonDocument
   std::string version;              // the server's
 };

@@ -41,6 +41,7 @@ class InferCall final : public RpcHandler, public std::enable_shared_from_this<I
                            });
     view.deadline_ns = DeadlineNs(call_->head(), clock_);
     view.key = call_->head().key;
+    view.trace = call_->head().trace;
     if (!decoded.ok()) {
       WhereMemoryAllows([&] { inference_.Refuse(view, decoded); });
       return Finish(decoded);

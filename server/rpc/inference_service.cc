@@ -1,7 +1,5 @@
 #include "server/rpc/inference_service.h"
 
-#include <google/protobuf/empty.pb.h>
-
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +13,7 @@
 #include "server/protocol/load_parameters.h"
 #include "server/protocol/log_settings.h"
 #include "server/protocol/region_answers.h"
+#include "server/protocol/trace_settings.h"
 #include "server/rpc/infer_call.h"
 #include "server/rpc/stream_call.h"
 
@@ -48,7 +47,6 @@ void InferenceService::AddTo(RpcRoutes& routes) {
   AddRepositoryMethods(routes);
   AddSettings(routes);
   AddRegionMethods(routes);
-  AddUnsupported(routes);
   for (const char* probe : {"ServerLive", "ServerReady"}) {
     routes.MarkProbe(absl::StrCat(kService, probe));
   }
@@ -131,6 +129,12 @@ void InferenceService::AddSettings(RpcRoutes& routes) {
       [log = context_.log](const auto& request, auto& response) {
         return AnswerWith(AnswerLogSettings(request, *log), response);
       });
+  AddMethod<inference::TraceSettingRequest, inference::TraceSettingResponse>(
+      routes, absl::StrCat(kService, "TraceSetting"),
+      [repository = context_.repository, tracer = context_.tracer](const auto& request,
+                                                                   auto& response) {
+        return AnswerWith(AnswerTraceSettings(request, *repository, tracer), response);
+      });
 }
 
 void InferenceService::AddRegionMethods(RpcRoutes& routes) {
@@ -174,16 +178,6 @@ void InferenceService::AddRegionMethods(RpcRoutes& routes) {
   AddMethod<CudaSharedMemoryRegisterRequest, CudaSharedMemoryRegisterResponse>(
       routes, path("CudaSharedMemoryRegister"),
       [](const auto&, auto&) { return NoDeviceRegions(); });
-}
-
-void InferenceService::AddUnsupported(RpcRoutes& routes) {
-  for (const char* method : {"TraceSetting"}) {
-    // Whatever the request says.
-    AddMethod<google::protobuf::Empty, google::protobuf::Empty>(
-        routes, absl::StrCat(kService, method), [method](const auto&, auto&) {
-          return absl::UnimplementedError(absl::StrCat(method, " is not supported"));
-        });
-  }
 }
 
 }  // namespace reprise

@@ -14,6 +14,7 @@
 #include "server/repository/server_state.h"
 #include "server/requests/inference.h"
 #include "server/shared_memory/shared_regions.h"
+#include "server/tracing/tracer.h"
 #include "server/transport/open_answers.h"
 
 namespace reprise {
@@ -29,7 +30,8 @@ class InferenceService {
     ReadinessProbe* readiness = nullptr;
     const Clock* clock = nullptr;
     LogSwitch* log = nullptr;
-    std::string version;  // the server's
+    Tracer* tracer = nullptr;  // null: nothing is traced
+    std::string version;       // the server's
   };
   // Everything in `context` outlives the service.
   explicit InferenceService(Context context) : context_(std::move(context)) {}
@@ -43,8 +45,6 @@ class InferenceService {
   void AddRepositoryMethods(RpcRoutes& routes);
   void AddSettings(RpcRoutes& routes);
   void AddRegionMethods(RpcRoutes& routes);
-  // Settings of a trace are not there, and say so by name.
-  void AddUnsupported(RpcRoutes& routes);
 
   const Context context_;
   OpenAnswers open_answers_;

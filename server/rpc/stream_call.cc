@@ -176,6 +176,7 @@ class InferStream final : public RpcHandler, public std::enable_shared_from_this
     }
     view.deadline_ns = deadline_ns_;
     view.key = call_->head().key;
+    view.trace = call_->head().trace;
     if (tokens_.Takes(view)) return StartTokens(request);
     const std::shared_ptr<Call> call = inference_.Start(view, std::move(done));
     bool cancel = false;

@@ -234,6 +234,7 @@ absl::StatusOr<EncodedText> TextCall::EncodeItem(const TextSource& source) const
   return EncodeText({.model = *text_,
                      .threads = context_.threads,
                      .events = model_.version->events.get(),
+                     .trace = request_.trace.get(),
                      .prompt = prompt_,
                      .question = {.truncation = request_.truncation,
                                   .offsets = request_.offsets ? Offsets::kChars : Offsets::kNone,
@@ -254,6 +255,7 @@ void TextCall::Send(size_t index) {
                      .outputs = {text_->offer().output},
                      .deadline_ns = request_.deadline_ns,
                      .key = request_.key,
+                     .trace = request_.trace,
                      .is_counted = true,
                      .tokenizer_ns = encoded->took_ns};
   const auto inputs = std::make_shared<TokenInputs>();

@@ -66,7 +66,8 @@ struct TextRequest {
   bool offsets = false;     // tokens' places, in characters
   std::string prompt_name;  // that texts begin with; empty: the model's default
   int64_t deadline_ns = kNoDeadline;
-  std::shared_ptr<KeyUse> key;  // the client's: all texts together are one request of it
+  std::shared_ptr<KeyUse> key;          // the client's: all texts together are one request of it
+  std::shared_ptr<RequestTrace> trace;  // null: it is not traced
 };
 
 // The model's answer to one text.

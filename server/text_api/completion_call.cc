@@ -121,6 +121,7 @@ absl::Status CompletionCall::StartPrompts() {
                             .version = "",
                             .id = "",
                             .key = exchange_->key(),
+                            .trace = exchange_->trace(),
                             .ids = asked_.prompts[i].ids,
                             .prompt = asked_.prompts[i].text,
                             .tells_text = true,

@@ -70,6 +70,7 @@ void ServeTexts(const TextApiContext& context, const TextFace& face,
   if (!kept.ok()) return refuse(kept);
   TextRequest request = std::move(asked->request);
   request.key = exchange->key();
+  request.trace = exchange->trace();
   const std::shared_ptr<TextCall> call =
       TextCall::Start(context.texts, std::move(request), std::move(done));
   if (call == nullptr) return;

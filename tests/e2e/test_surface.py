@@ -204,7 +204,7 @@ def test_reflection_lists_the_services_and_their_files(channel):
 
 
 @pytest.mark.parametrize("method", [
-    "SystemSharedMemoryRegister", "CudaSharedMemoryRegister", "TraceSetting"])
+    "SystemSharedMemoryRegister", "CudaSharedMemoryRegister"])
 def test_methods_that_are_missing_say_so_by_name(channel, method):
     stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
     with pytest.raises(grpc.RpcError) as caught:

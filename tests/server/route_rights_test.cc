@@ -167,7 +167,7 @@ class RouteRightsTest : public testing::Test {
     Options options;
     if (with_keys) options.api_key_file = (folder_ / "keys").string();
     if (with_admin_port) options.admin.port = 0;
-    auto door = FrontDoor::Open(options, clock_, catalogue_.server(), nullptr);
+    auto door = FrontDoor::Open(options, clock_, catalogue_.server(), nullptr, nullptr);
     EXPECT_TRUE(door.ok()) << door.status();
     return *std::move(door);
   }
@@ -250,7 +250,11 @@ TEST_F(RouteRightsTest, RoutesThatTakeMoreThanInferenceAreThese) {
                         "observe GET /v2/models/{model}/compilations",
                         "observe GET /v2/models/{model}/versions/{version}/compilations",
                         "observe POST /v2/repository/index", "admin GET /v2/logging",
-                        "admin POST /v2/logging", "admin POST /v2/repository/models/{model}/load",
+                        "admin POST /v2/logging",
+                        "admin GET /v2/trace/setting", "admin POST /v2/trace/setting",
+                        "admin GET /v2/models/{model}/trace/setting",
+                        "admin POST /v2/models/{model}/trace/setting",
+                        "admin POST /v2/repository/models/{model}/load",
                         "admin POST /v2/repository/models/{model}/unload"));
 }
 
