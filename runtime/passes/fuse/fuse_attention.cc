@@ -231,10 +231,13 @@ absl::StatusOr<ValueId> CombineMasks(Graph& graph, const AttentionPattern& patte
                                    {value, keep ? combined : fill, keep ? fill : combined}));
       continue;
     }
-    const double factor = mask->kind == AttentionMask::Kind::kSub ? -mask->scale : mask->scale;
-    if (factor != 1) {
-      const ValueId times = graph.AddConstant("", Tensor::FloatScalar(static_cast<float>(factor)));
-      ASSIGN_OR_RETURN(value, AddInferred(graph, MulOp::kName, {value, times}));
+    if (mask->kind == AttentionMask::Kind::kSub) {
+      ASSIGN_OR_RETURN(value, AddInferred(graph, NegOp::kName, {value}));
+    }
+    if (mask->scale != 1) {
+      const auto scale = static_cast<float>(mask->scale);
+      const ValueId factor = graph.AddConstant("", Tensor::FloatScalar(scale));
+      ASSIGN_OR_RETURN(value, AddInferred(graph, MulOp::kName, {value, factor}));
     }
     if (combined == kNone) {
       combined = value;
@@ -402,7 +405,7 @@ class FuseAttentionPass : public Pass {
                               const AttentionSizes& sizes, ValueId sinks, const std::string& name) {
     const HeadOperand q = {pattern.q,  sizes.batch, sizes.heads, sizes.queries,
                            sizes.size, false,       true};
-    // Of one head, where that is all that there is of it.
+    // An operand that has the elements of one head is shared by all heads of queries.
     const auto heads_of = [&](ValueId operand, int64_t size) {
       return NumElements(*ShapeOf(graph, operand)) == sizes.batch * sizes.keys * size ? int64_t{1}
                                                                                       : sizes.heads;

@@ -23,14 +23,13 @@
 #include "runtime/ops/products/matmul_op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/match/attention_match.h"
 #include "runtime/passes/match/head_source.h"
 
 namespace reprise {
 namespace {
 
 constexpr int kMaxSteps = 8;
-// A float32 score below 1e23 added to this leaves it as it is.
-constexpr double kLowestFill = -1e30;
 
 struct RelativeSizes {
   int64_t batch, heads, length, size;

@@ -20,7 +20,7 @@ struct AttentionMask {
   Kind kind = Kind::kAdd;
   ValueId value = kNone;
   double fill = 0;     // -inf, or a number of which `kLowestFill` and `kLowFill` say how low
-  double scale = 1;    // of the sum of scores and mask; `fill` has it already
+  double scale = 1;    // the factor of the sum of scores and mask; `fill` has it already
   Shape scores_shape;  // shape of the scores where the mask meets them
 };
 
@@ -32,8 +32,8 @@ inline constexpr double kLowFill = -6e4;
 
 struct AttentionPattern {
   ValueId q = kNone;  // [..., Sq, D]
-  // [..., D, Skv], or [..., Skv, D] when `k_rows`, and [..., Skv, Dv]. Of four dims the second may
-  // be 1, where all heads of queries share the one of keys or values.
+  // [..., D, Skv], or [..., Skv, D] when `k_rows`, and [..., Skv, Dv]. The second of four dims may
+  // be 1: then all heads of queries share that one head of keys or values.
   ValueId k = kNone;
   ValueId v = kNone;
   bool k_rows = false;

@@ -51,7 +51,8 @@ class PastValues {
   // Static, and another tensor at another length.
   bool Depends(ValueId value);
 
-  // What is added to the length of the past to give each element; nullopt where it is none such.
+  // Returns the number that each element is above the length of the past; nullopt where they
+  // differ.
   std::optional<double> OffsetOf(ValueId value) const;
   // The place that input `input` of a Slice begins at along its one axis, as an offset to the
   // length of the past, or as a place that is the same at both lengths.

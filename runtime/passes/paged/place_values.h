@@ -17,7 +17,7 @@ namespace reprise {
 
 struct PastTraces {
   PastTrace a, b;
-  std::optional<PastTrace> longest;  // at the longest past that is served
+  std::optional<PastTrace> longest;  // a trace at the longest past that is served
 };
 
 // `positions`: the value of `graph` that holds the positions, i64[tokens]. The traces are of graphs

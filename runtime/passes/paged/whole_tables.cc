@@ -101,7 +101,7 @@ ValueId WholeTables::Computed(ValueId value, int64_t dim) {
     const ValueId input = node.inputs[i];
     inputs.push_back(input == kNone || row->IsValueInput(i) ? input : Of(input));
     if (inputs.back() == input) continue;
-    // Two tables need not have as many rows.
+    // Two tables may differ in their number of rows.
     if (inputs.back() == kNone || (growing != kNone && growing != inputs.back())) return kNone;
     growing = inputs.back();
   }

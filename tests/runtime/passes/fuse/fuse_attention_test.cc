@@ -165,10 +165,13 @@ TEST(FuseAttentionTest, AMaskThatIsSubtractedIsNegated) {
   ExpectSameAnswers(*FuseAttention(), text);
 }
 
-TEST(FuseAttentionTest, AMaskBeforeTheScaleIsNotTakenForOneBehindIt) {
-  ExpectNotFused({.scores = "\n %s: ? = MatMul(%qh, %kh)", .mask = R"(
+// CodeGen's, as dynamo exports it.
+TEST(FuseAttentionTest, AMaskBeforeTheScaleIsScaledWithTheScores) {
+  const std::string text = Attention({.scores = "\n %s: ? = MatMul(%qh, %kh)", .mask = R"(
     %sm: ? = Add(%s, %mask)
     %s2: ? = Mul(%sm, %scale))"});
+  EXPECT_EQ(OpsOf(Captured(text)), "Mul reprise.Attention");
+  ExpectSameAnswers(*FuseAttention(), text);
 }
 
 TEST(FuseAttentionTest, TheGuardAgainstNanGivesZeros) {
