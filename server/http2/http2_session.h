@@ -141,7 +141,7 @@ class Http2Session {
   };
   struct Callbacks;
 
-  // What a client may do: a number of times at once, and a number of times a second.
+  // A limit on things that a client does: a number of times at once, and a number a second.
   struct Allowance {
     int64_t left;
     Clock::time_point counted = Clock::now();

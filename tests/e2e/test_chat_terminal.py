@@ -1,19 +1,20 @@
 """`reprise chat` as a person has it: on a terminal, with Ctrl-C, tools and schemas."""
 
 import json
+import os
+import pty
+import select
 import subprocess
+import time
 
-import numpy as np
-import onnx
 import pytest
-from onnx import helper, numpy_helper
 from tokenizers import AddedToken
 
 from testing import chats
 from testing import decoders as tiny
 from testing.daemon import BUILD, Daemon
-from testing.terminal import CTRL_C, CTRL_D, Terminal
 
+CTRL_C, CTRL_D = "\x03", "\x04"
 CALL = '<tool_call>{"name": "get_it", "arguments": {"place": "here"}}</tool_call>'
 TOOL = {"type": "function", "function": {"name": "get_it", "description": "d", "parameters": {
     "type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}}}
@@ -21,20 +22,56 @@ SCHEMA = {"type": "object", "properties": {"blue": {"type": "boolean"}}, "requir
           "additionalProperties": False}
 
 
-def with_followers(model, followers):
-    """`model` with scores that make one id follow another, {id: the next}; -1 stands for all others."""
-    model = onnx.ModelProto.FromString(model.SerializeToString())
-    logits = next(one for one in model.graph.output if one.name == "logits")
-    width = logits.type.tensor_type.shape.dim[-1].dim_value
-    table = np.zeros((width, width), np.float32)
-    for row in range(width):
-        table[row, followers.get(row, followers[-1])] = 1e6
-    for node in model.graph.node:
-        node.output[:] = ["own_logits" if name == "logits" else name for name in node.output]
-    model.graph.initializer.append(numpy_helper.from_array(table, "followers"))
-    model.graph.node.extend([helper.make_node("Gather", ["followers", "input_ids"], ["follow"]),
-                             helper.make_node("Add", ["own_logits", "follow"], ["logits"])])
-    return model
+class Terminal:
+    """A program on a terminal of its own, as a person has it."""
+
+    def __init__(self, *command, wait_s=60):
+        self._command, self._wait_s = [str(one) for one in command], wait_s
+        self.text = ""  # all that was shown
+
+    def __enter__(self):
+        self._ours, theirs = pty.openpty()
+        # `setsid --ctty` makes the terminal the controlling one: Ctrl-C becomes a signal there.
+        self.process = subprocess.Popen(["setsid", "--ctty", "--wait", *self._command],
+                                        stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        return self
+
+    def __exit__(self, *error):
+        if self.process.poll() is None:
+            os.write(self._ours, b"\x1c")  # SIGQUIT, to all that it is the terminal of
+            self.process.wait(30)
+        os.close(self._ours)
+
+    def write(self, text):
+        os.write(self._ours, text.encode())
+
+    def _read(self, until):
+        """Takes what is shown; False where nothing more comes."""
+        left = until - time.monotonic()
+        if left <= 0 or not select.select([self._ours], [], [], left)[0]:
+            return False
+        try:
+            part = os.read(self._ours, 1 << 16)
+        except OSError:  # EIO: the last one that had the terminal has ended
+            return False
+        self.text += part.decode(errors="replace").replace("\r\n", "\n")
+        return bool(part)
+
+    def wait_for(self, found, after=0):
+        """Waits until `found`, a text or a question about the text, holds of what is shown from `after` on."""
+        holds = (lambda text: found in text) if isinstance(found, str) else found
+        until = time.monotonic() + self._wait_s
+        while not holds(self.text[after:]):
+            assert self._read(until), f"{found!r} was not shown: {self.text[after:]!r}"
+        return self.text[after:]
+
+    def wait(self):
+        """Waits for the end; the exit code."""
+        until = time.monotonic() + self._wait_s
+        while self._read(until):
+            pass
+        return self.process.wait(max(1, until - time.monotonic()))
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +89,7 @@ def models(tmp_path_factory):
                             ("calls", {-1: end, made.encode("\n").ids[0]: made.token_to_id(CALL)})):
         context = 1 << 16 if name == "talks" else 2048
         model = tiny.make("gqa", vocabulary=made.get_vocab_size(), context=context)
-        (root / name / "1" / "model.onnx").write_bytes(with_followers(model, followers).SerializeToString())
+        (root / name / "1" / "model.onnx").write_bytes(tiny.with_followers(model, followers).SerializeToString())
     with Daemon(root) as daemon:
         yield root, daemon
 

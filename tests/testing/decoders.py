@@ -319,6 +319,22 @@ def make(form, **options):
     return Decoder(form, **options).build()
 
 
+def with_followers(model, followers):
+    """`model` with scores that make one id follow another, {id: the next}; -1 stands for all others."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    logits = next(one for one in model.graph.output if one.name == "logits")
+    width = logits.type.tensor_type.shape.dim[-1].dim_value
+    table = np.zeros((width, width), np.float32)
+    for row in range(width):
+        table[row, followers.get(row, followers[-1])] = 1e6
+    for node in model.graph.node:
+        node.output[:] = ["own_logits" if name == "logits" else name for name in node.output]
+    model.graph.initializer.append(numpy_helper.from_array(table, "followers"))
+    model.graph.node.extend([helper.make_node("Gather", ["followers", "input_ids"], ["follow"]),
+                             helper.make_node("Add", ["own_logits", "follow"], ["logits"])])
+    return model
+
+
 class Stepper:
     """onnxruntime with an explicit cache, one sequence."""
 
