@@ -239,23 +239,23 @@ TEST_F(RouteRightsTest, RoutesThatTakeMoreThanInferenceAreThese) {
     if (route.right == Right::kInfer) continue;
     rows.push_back(absl::StrCat(RightName(route.right), " ", route.method, " ", route.pattern));
   }
-  EXPECT_THAT(rows, UnorderedElementsAre(
-                        "none GET /v2/health/live", "none GET /v2/health/ready", "none GET /health",
-                        "none GET /ping", "none GET /", "none GET /docs",
-                        "none GET /v2/models/{model}/ready",
-                        "none GET /v2/models/{model}/versions/{version}/ready",
-                        "metrics GET /metrics", "observe GET /v2/overview",
-                        "observe GET /v2/models/stats", "observe GET /v2/models/{model}/stats",
-                        "observe GET /v2/models/{model}/versions/{version}/stats",
-                        "observe GET /v2/models/{model}/compilations",
-                        "observe GET /v2/models/{model}/versions/{version}/compilations",
-                        "observe POST /v2/repository/index", "admin GET /v2/logging",
-                        "admin POST /v2/logging",
-                        "admin GET /v2/trace/setting", "admin POST /v2/trace/setting",
-                        "admin GET /v2/models/{model}/trace/setting",
-                        "admin POST /v2/models/{model}/trace/setting",
-                        "admin POST /v2/repository/models/{model}/load",
-                        "admin POST /v2/repository/models/{model}/unload"));
+  EXPECT_THAT(
+      rows,
+      UnorderedElementsAre(
+          "none GET /v2/health/live", "none GET /v2/health/ready", "none GET /health",
+          "none GET /ping", "none GET /", "none GET /docs", "none GET /v2/models/{model}/ready",
+          "none GET /v2/models/{model}/versions/{version}/ready", "metrics GET /metrics",
+          "observe GET /v2/overview", "observe GET /v2/models/stats",
+          "observe GET /v2/models/{model}/stats",
+          "observe GET /v2/models/{model}/versions/{version}/stats",
+          "observe GET /v2/models/{model}/compilations",
+          "observe GET /v2/models/{model}/versions/{version}/compilations",
+          "observe POST /v2/repository/index", "admin GET /v2/logging", "admin POST /v2/logging",
+          "admin GET /v2/trace/setting", "admin POST /v2/trace/setting",
+          "admin GET /v2/models/{model}/trace/setting",
+          "admin POST /v2/models/{model}/trace/setting",
+          "admin POST /v2/repository/models/{model}/load",
+          "admin POST /v2/repository/models/{model}/unload"));
 }
 
 TEST_F(RouteRightsTest, KeysOpenTheRoutesOfTheirRightHoweverTheyAreSpelled) {
