@@ -97,7 +97,7 @@ absl::Status CapturedGraph::PlaceOutput(absl::string_view name, void* data, size
 }
 
 Capture::Capture(OpStream& stream, CapturedGraph& graph, const CaptureOptions& options,
-                 std::source_location at)
+                 SourceLocation at)
     : stream_(stream), graph_(graph), options_(options) {
   graph_.state_ = std::make_shared<CapturedState>();
   graph_.state_->stream = stream.state();

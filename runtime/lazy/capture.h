@@ -24,13 +24,13 @@
 #pragma once
 
 #include <memory>
-#include <source_location>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/engine/session.h"
 #include "runtime/lazy/op_stream.h"
+#include "runtime/lazy/source_location.h"
 #include "runtime/lazy/tensor.h"
 
 namespace reprise::lazy {
@@ -84,7 +84,7 @@ class Capture {
  public:
   // Computes what was pending, and begins. One capture of a stream at a time.
   Capture(OpStream& stream, CapturedGraph& graph, const CaptureOptions& options = {},
-          std::source_location at = std::source_location::current());
+          SourceLocation at = SourceLocation::current());
   // Ends it, where End has not.
   ~Capture();
   Capture(const Capture&) = delete;

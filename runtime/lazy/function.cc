@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<Tensor>> Function::operator()(const std::vector<Tenso
   }
   for (size_t i = 0; i < operands.size(); ++i) {
     const TracedValuePtr& from = TensorHandle::Of(operands[i]);
-    RETURN_IF_ERROR(from->stream->Materialize(from, std::source_location::current()));
+    RETURN_IF_ERROR(from->stream->Materialize(from, SourceLocation::current()));
     const TracedValuePtr& to = TensorHandle::Of(known->operands[i]);
     if (from->size() > 0) std::memcpy(to->bytes.get(), from->view().data, from->size());
   }

@@ -8,12 +8,12 @@
 namespace reprise::lazy {
 
 std::vector<Tensor> Ops(absl::string_view op, const std::vector<Arg>& operands, size_t results,
-                        Attributes attributes, std::source_location at) {
+                        Attributes attributes, SourceLocation at) {
   return StreamState::Call(op, operands, results, std::move(attributes), at);
 }
 
 Tensor Op(absl::string_view op, const std::vector<Arg>& operands, Attributes attributes,
-          std::source_location at) {
+          SourceLocation at) {
   return Ops(op, operands, 1, std::move(attributes), at)[0];
 }
 

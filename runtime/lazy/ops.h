@@ -16,10 +16,9 @@ namespace reprise::lazy {
 
 // Result 0 of an op, or all of `results`. Attributes are those of ONNX.
 Tensor Op(absl::string_view op, const std::vector<Arg>& operands, Attributes attributes = {},
-          std::source_location at = std::source_location::current());
+          SourceLocation at = SourceLocation::current());
 std::vector<Tensor> Ops(absl::string_view op, const std::vector<Arg>& operands, size_t results,
-                        Attributes attributes = {},
-                        std::source_location at = std::source_location::current());
+                        Attributes attributes = {}, SourceLocation at = SourceLocation::current());
 
 Tensor operator+(const Arg& a, const Arg& b);
 Tensor operator-(const Arg& a, const Arg& b);

@@ -28,7 +28,7 @@ const Shape& Tensor::shape() const {
   return handle_ == nullptr ? kEmpty : handle_->value->shape;
 }
 
-absl::StatusOr<TensorView> Tensor::View(DType dtype, std::source_location at) const {
+absl::StatusOr<TensorView> Tensor::View(DType dtype, SourceLocation at) const {
   RETURN_IF_ERROR(status());
   const TracedValuePtr& value = handle_->value;
   if (!MayBeSeenAs(value->dtype, dtype)) {

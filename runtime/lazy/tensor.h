@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +27,7 @@
 #include "runtime/graph/element_type.h"
 #include "runtime/graph/shape.h"
 #include "runtime/graph/tensor.h"
+#include "runtime/lazy/source_location.h"
 
 namespace reprise::lazy {
 
@@ -47,15 +47,13 @@ class Tensor {
   // FAILED_PRECONDITION inside a capture that has recorded the tensor. Valid while the tensor is
   // there; those of a captured graph's output are what its last replay left.
   template <typename T>
-  absl::StatusOr<absl::Span<const T>> data(
-      std::source_location at = std::source_location::current()) const {
+  absl::StatusOr<absl::Span<const T>> data(SourceLocation at = SourceLocation::current()) const {
     absl::StatusOr<TensorView> view = View(kElementDType<T>, at);
     if (!view.ok()) return view.status();
     return absl::Span<const T>(view->as<T>(), static_cast<size_t>(view->num_elements()));
   }
   template <typename T>
-  absl::StatusOr<std::vector<T>> ToVector(
-      std::source_location at = std::source_location::current()) const {
+  absl::StatusOr<std::vector<T>> ToVector(SourceLocation at = SourceLocation::current()) const {
     absl::StatusOr<absl::Span<const T>> values = data<T>(at);
     if (!values.ok()) return values.status();
     return std::vector<T>(values->begin(), values->end());
@@ -75,7 +73,7 @@ class Tensor {
   friend class Arg;
   friend struct TensorHandle;
   explicit Tensor(std::shared_ptr<TensorHandle> handle) : handle_(std::move(handle)) {}
-  absl::StatusOr<TensorView> View(DType dtype, std::source_location at) const;
+  absl::StatusOr<TensorView> View(DType dtype, SourceLocation at) const;
   absl::Span<std::byte> MutableBytes(DType dtype) const;
 
   std::shared_ptr<TensorHandle> handle_;
@@ -86,16 +84,16 @@ class Tensor {
 class Arg {
  public:
   Arg(const Tensor& tensor,  // NOLINT: operands are written as they are
-      std::source_location at = std::source_location::current())
+      SourceLocation at = SourceLocation::current())
       : tensor_(tensor), at_(at) {}
   Arg(double number,  // NOLINT
-      std::source_location at = std::source_location::current())
+      SourceLocation at = SourceLocation::current())
       : number_(number), kind_(Kind::kNumber), at_(at) {}
   Arg(std::vector<int64_t> numbers,  // NOLINT
-      std::source_location at = std::source_location::current())
+      SourceLocation at = SourceLocation::current())
       : numbers_(std::move(numbers)), kind_(Kind::kNumbers), at_(at) {}
   // An optional operand that is left out.
-  static Arg None(std::source_location at = std::source_location::current()) {
+  static Arg None(SourceLocation at = SourceLocation::current()) {
     Arg arg(0.0, at);
     arg.kind_ = Kind::kNone;
     return arg;
@@ -106,7 +104,7 @@ class Arg {
   const Tensor& tensor() const { return tensor_; }
   double number() const { return number_; }
   const std::vector<int64_t>& numbers() const { return numbers_; }
-  const std::source_location& at() const { return at_; }
+  const SourceLocation& at() const { return at_; }
   const std::shared_ptr<TensorHandle>& handle() const { return tensor_.handle_; }
 
  private:
@@ -114,7 +112,7 @@ class Arg {
   double number_ = 0;
   std::vector<int64_t> numbers_;
   Kind kind_ = Kind::kTensor;
-  std::source_location at_;
+  SourceLocation at_;
 };
 
 }  // namespace reprise::lazy

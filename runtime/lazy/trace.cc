@@ -22,12 +22,11 @@ constexpr size_t kRoomBehind = 64;
 // The largest value that one op makes by itself.
 constexpr int64_t kMostResultBytes = int64_t{4} << 30;
 
-absl::Status Located(const absl::Status& status, absl::string_view op,
-                     const std::source_location& at) {
+absl::Status Located(const absl::Status& status, absl::string_view op, const SourceLocation& at) {
   return absl::Status(status.code(), absl::StrCat(op, " ", PlaceText(at), ": ", status.message()));
 }
 
-absl::Status NotDuringCapture(absl::string_view what, const std::source_location& at,
+absl::Status NotDuringCapture(absl::string_view what, const SourceLocation& at,
                               absl::string_view way_out) {
   return absl::FailedPreconditionError(
       absl::StrCat(what, " is not supported during capture, ", PlaceText(at), ": ", way_out));
@@ -113,7 +112,7 @@ absl::StatusOr<std::vector<std::pair<DType, Shape>>> Infer(const TracedOp& op, s
 
 }  // namespace
 
-std::string PlaceText(const std::source_location& at) {
+std::string PlaceText(const SourceLocation& at) {
   const absl::string_view file = at.file_name();
   const size_t slash = file.rfind('/');
   return absl::StrCat("at ", slash == absl::string_view::npos ? file : file.substr(slash + 1), ":",
@@ -244,8 +243,7 @@ Tensor StreamState::AddParameter(reprise::Tensor parameter) {
 }
 
 std::vector<Tensor> StreamState::Call(absl::string_view op, const std::vector<Arg>& operands,
-                                      size_t results, Attributes attributes,
-                                      std::source_location at) {
+                                      size_t results, Attributes attributes, SourceLocation at) {
   for (const Arg& operand : operands) {
     if (operand.kind() != Arg::Kind::kTensor || operand.handle() == nullptr) continue;
     const std::shared_ptr<StreamState>& stream = TensorHandle::Of(operand.tensor())->stream;
@@ -257,7 +255,7 @@ std::vector<Tensor> StreamState::Call(absl::string_view op, const std::vector<Ar
 
 std::vector<Tensor> StreamState::CallHere(absl::string_view op, const std::vector<Arg>& operands,
                                           size_t results, Attributes attributes,
-                                          std::source_location at) {
+                                          SourceLocation at) {
   absl::StatusOr<std::vector<TracedValuePtr>> made = absl::InternalError("");
   const absl::Status status =
       WithinMemory([&] { return std::string(op); },
@@ -324,7 +322,7 @@ absl::StatusOr<std::vector<TracedValuePtr>> StreamState::Record(absl::string_vie
                                                                 const std::vector<Arg>& operands,
                                                                 size_t results,
                                                                 Attributes attributes,
-                                                                std::source_location at) {
+                                                                SourceLocation at) {
   const OpRow* row = FindOp(op);
   if (row == nullptr || row->Has(kInternal)) {
     return Located(
@@ -467,7 +465,7 @@ absl::Status StreamState::Run(const std::vector<TracedValuePtr>& wanted) {
   return absl::OkStatus();
 }
 
-absl::Status StreamState::Materialize(const TracedValuePtr& value, std::source_location at) {
+absl::Status StreamState::Materialize(const TracedValuePtr& value, SourceLocation at) {
   RETURN_IF_ERROR(value->status);
   if (value->has_bytes()) return absl::OkStatus();
   if (value->capture != 0) {

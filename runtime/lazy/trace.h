@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/lazy/op_stream.h"
 #include "runtime/lazy/programs.h"
+#include "runtime/lazy/source_location.h"
 #include "runtime/lazy/tensor.h"
 
 namespace reprise::lazy {
@@ -64,7 +64,7 @@ struct TracedOp {
   std::vector<TracedValuePtr> operands;  // null where one is left out
   std::vector<std::weak_ptr<TracedValue>> results;
   int64_t number = 0;  // order of calls
-  std::source_location at;
+  SourceLocation at;
 };
 
 // A graph of what `wanted` needs, and the values that it reads, in the order of its inputs.
@@ -86,7 +86,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   // An op of this stream, or of that of its operands. Its results; those that cannot be have a
   // status.
   static std::vector<Tensor> Call(absl::string_view op, const std::vector<Arg>& operands,
-                                  size_t results, Attributes attributes, std::source_location at);
+                                  size_t results, Attributes attributes, SourceLocation at);
 
   Tensor AddLeaf(DType dtype, const Shape& shape, const void* data);
   Tensor AddParameter(reprise::Tensor value);
@@ -98,7 +98,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   // The same, where anything is: allocates nothing else.
   absl::Status ComputePending() { return pending_.empty() ? absl::OkStatus() : Compute(); }
   // Computes `value` now, and all else that is pending. Errors are told at `at`.
-  absl::Status Materialize(const TracedValuePtr& value, std::source_location at);
+  absl::Status Materialize(const TracedValuePtr& value, SourceLocation at);
 
   // --- Captures. ---
   bool capturing() const { return capture_ != 0; }
@@ -118,11 +118,11 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
  private:
   Tensor Without(const absl::Status& status);
   std::vector<Tensor> CallHere(absl::string_view op, const std::vector<Arg>& operands,
-                               size_t results, Attributes attributes, std::source_location at);
+                               size_t results, Attributes attributes, SourceLocation at);
   absl::StatusOr<std::vector<TracedValuePtr>> Record(absl::string_view op,
                                                      const std::vector<Arg>& operands,
                                                      size_t results, Attributes attributes,
-                                                     std::source_location at);
+                                                     SourceLocation at);
   absl::StatusOr<TracedValuePtr> OperandOf(const Arg& arg, DType number_dtype);
   // An op that no recipe holds: its result's shape depends on data, or it runs on the host.
   absl::Status RunOnHost(const TracedOp& op, const std::vector<TracedValuePtr>& results);
@@ -141,7 +141,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
 };
 
 // "at main.cc:42".
-std::string PlaceText(const std::source_location& at);
+std::string PlaceText(const SourceLocation& at);
 // Bytes of a new tensor, aligned, with room after them for kernels that load whole vectors.
 std::shared_ptr<std::byte> NewBytes(size_t bytes);
 
