@@ -382,7 +382,8 @@ bool HttpConnection::ReadBuffered() {
 }
 
 bool HttpConnection::NeverFits(int64_t bytes) const {
-  if (context_.options.account == nullptr) return false;
+  // A connection within the limit has more room than a spare one.
+  if (context_.options.account == nullptr || stream_.is_spare()) return false;
   const ByteLimits& limits = context_.options.account->limits();
   return (limits.max_bytes > 0 && bytes > limits.max_bytes) ||
          (limits.max_connection_bytes > 0 && bytes > limits.max_connection_bytes);

@@ -255,7 +255,7 @@ class FormMaker {
   // is too large there to be computed, they are not.
   absl::Status TraceLongest(int64_t past) {
     PastTrace traced;
-    const absl::Status status = TracePast(past, traced);
+    absl::Status status = TracePast(past, traced);
     if (absl::IsResourceExhausted(status)) return absl::OkStatus();
     if (status.ok()) traces_.longest = std::move(traced);
     return status;

@@ -92,7 +92,7 @@ inline void CopyByteTile(const uint8_t* from, int64_t step, uint8_t* to, int64_t
   for (int i = 0; i < kSize; ++i) std::memcpy(&v[i], from + i * step, kSize);
   // Each round moves a bit of the place within a vector to the number of the vector.
   for (int round = 0; round < 4; ++round) {
-    for (int i = 0; i < kSize / 2; ++i) {
+    for (int64_t i = 0; i < kSize / 2; ++i) {
       const Bytes a = v[i], b = v[i + kSize / 2];
       halves[2 * i] =
           __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
