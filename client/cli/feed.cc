@@ -45,6 +45,7 @@ struct FeedFlags {
   int64_t concurrency = 2;
   int64_t top = 1;
   std::string save;
+  bool pads = false;  // a last batch that is not full is sent with rows of zeros
   bool load_only = false;
   bool quiet = false;
 };
@@ -97,6 +98,7 @@ absl::Status CheckInput(const inference::ModelMetadataResponse::TensorMetadata& 
 // A batch that is sent and not answered yet.
 struct Sent {
   std::shared_ptr<const ImageBatch> batch;
+  int64_t rows = 0;  // that were sent, padding included
   std::future<absl::StatusOr<InferResult>> answer;
 };
 
@@ -120,15 +122,15 @@ std::vector<int64_t> Largest(absl::Span<const float> scores, int64_t count) {
 
 // A line for each image: its path, and the classes with the largest scores where the first output
 // has scores, [batch, classes].
-absl::Status Tell(const FeedFlags& flags, const ImageBatch& batch, const InferResult& result,
-                  Tally& tally) {
+absl::Status Tell(const FeedFlags& flags, const ImageBatch& batch, int64_t rows,
+                  const InferResult& result, Tally& tally) {
   tally.images += batch.rows();
-  tally.padded += batch.shape[0] - batch.rows();
+  tally.padded += rows - batch.rows();
   if (result.outputs().empty()) return absl::InternalError("the answer has no output");
   const client::OutputTensor& output = result.outputs()[0];
   const auto scores = output.As<float>();
-  const bool has_scores = scores.ok() && output.shape.size() == 2 &&
-                          output.shape[0] == batch.shape[0] && output.shape[1] > 0;
+  const bool has_scores =
+      scores.ok() && output.shape.size() == 2 && output.shape[0] == rows && output.shape[1] > 0;
   for (size_t row = 0; row < batch.samples.size(); ++row) {
     const images::ImageEntry& entry = *batch.samples[row].entry;
     std::string line = entry.path;
@@ -151,15 +153,23 @@ absl::Status Tell(const FeedFlags& flags, const ImageBatch& batch, const InferRe
   return absl::OkStatus();
 }
 
-Sent Send(client::Client& client, const FeedFlags& flags, const std::string& input,
+// `input`: with the number of rows that it takes, or -1 where that is any.
+Sent Send(client::Client& client, const FeedFlags& flags,
+          const inference::ModelMetadataResponse::TensorMetadata& input,
           std::shared_ptr<const ImageBatch> batch) {
   client::InferRequest request = {.model = flags.model, .version = flags.version};
-  request.inputs.push_back({.name = input,
-                            .datatype = batch->is_float ? "FP32" : "UINT8",
-                            .shape = batch->shape,
-                            .data = batch->data});
+  const bool fixed = input.shape_size() > 0 && input.shape(0) > 0;
+  const int64_t rows = flags.pads || fixed ? batch->shape[0] : batch->rows();
+  const size_t row_bytes = batch->data.size() / static_cast<size_t>(batch->shape[0]);
+  std::vector<int64_t> shape = batch->shape;
+  shape[0] = rows;
+  request.inputs.push_back(
+      {.name = input.name(),
+       .datatype = batch->is_float ? "FP32" : "UINT8",
+       .shape = std::move(shape),
+       .data = absl::MakeConstSpan(batch->data).subspan(0, row_bytes * static_cast<size_t>(rows))});
   auto promise = std::make_shared<std::promise<absl::StatusOr<InferResult>>>();
-  Sent sent = {.batch = std::move(batch), .answer = promise->get_future()};
+  Sent sent = {.batch = std::move(batch), .rows = rows, .answer = promise->get_future()};
   client.InferAsync(request, [promise](absl::StatusOr<InferResult> result) {
     promise->set_value(std::move(result));
   });
@@ -217,13 +227,14 @@ void Summarise(const ImageLoader& loader, const Tally& tally, double seconds) {
   std::fprintf(stderr, "%s\n", text.c_str());
 }
 
-absl::Status Feed(const FeedFlags& flags, client::Client& client, const std::string& input,
+absl::Status Feed(const FeedFlags& flags, client::Client& client,
+                  const inference::ModelMetadataResponse::TensorMetadata& input,
                   ImageLoader& loader, Tally& tally) {
   std::deque<Sent> sent;
   const auto finish_one = [&]() -> absl::Status {
     const absl::StatusOr<InferResult> result = sent.front().answer.get();
     if (!result.ok()) return result.status();
-    RETURN_IF_ERROR(Tell(flags, *sent.front().batch, *result, tally));
+    RETURN_IF_ERROR(Tell(flags, *sent.front().batch, sent.front().rows, *result, tally));
     sent.pop_front();
     return absl::OkStatus();
   };
@@ -264,7 +275,7 @@ absl::Status RunFeed(const FeedFlags& flags) {
       return absl::OkStatus();
     }));
   } else {
-    RETURN_IF_ERROR(Feed(flags, *client, input.name(), *loader, tally));
+    RETURN_IF_ERROR(Feed(flags, *client, input, *loader, tally));
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   Summarise(*loader, tally, took.count());
@@ -278,7 +289,8 @@ void AddLoaderFlags(CLI::App& command, FeedFlags& flags) {
       command
           .add_option("--transforms", flags.transforms,
                       "Transforms of each image: Resize, CenterCrop, RandomResizedCrop, "
-                      "RandomHorizontalFlip, ColorJitter, RandomIoUCrop, ToTensor, Normalize")
+                      "RandomHorizontalFlip, ColorJitter, RandomIoUCrop, Letterbox, ToTensor, "
+                      "Normalize")
           ->capture_default_str()
           ->type_name("LIST");
   command.add_option("--transforms-file", flags.transforms_file, "A file with that list")
@@ -292,10 +304,12 @@ void AddLoaderFlags(CLI::App& command, FeedFlags& flags) {
           "--last",
           [&flags](const std::string& how) {
             flags.loader.last = how == "drop" ? LastBatch::kDrop : LastBatch::kPad;
+            flags.pads = how == "pad";
           },
-          "What becomes of a last batch that is not full: pad it with zeros, or drop it")
-      ->default_str("pad")
-      ->check(CLI::IsMember({"pad", "drop"}));
+          "What becomes of a last batch that is not full: send it as it is, pad it with zeros, or "
+          "drop it")
+      ->default_str("send")
+      ->check(CLI::IsMember({"send", "pad", "drop"}));
   command.add_flag("--shuffle", flags.loader.shuffle, "Shuffle the images in each epoch");
   command.add_option("--seed", flags.loader.seed, "Seed of the order and of random transforms")
       ->capture_default_str();

@@ -55,8 +55,23 @@ absl::StatusOr<Size> ResizedSize(const Transform& resize, const Size& from) {
         absl::StrCat(resize.text, " of an image of ", from.height, " x ", from.width, " makes ",
                      side, " x ", longer, ", the most is ", DecodeLimits().max_pixels, " pixels"));
   }
-  const int a = static_cast<int>(side), b = static_cast<int>(longer);
+  int a = static_cast<int>(side), b = static_cast<int>(longer);
+  if (resize.max_size > 0 && b > resize.max_size) {
+    a = std::max(1, static_cast<int>(resize.max_size * a / b));
+    b = static_cast<int>(resize.max_size);
+  }
   return is_tall ? Size{a, b} : Size{b, a};
+}
+
+Rect LetterboxOf(const Transform& letterbox, const Size& from) {
+  const int height = static_cast<int>(letterbox.size.front());
+  const int width = static_cast<int>(letterbox.size.back());
+  const double scale =
+      std::min(static_cast<double>(height) / from.height, static_cast<double>(width) / from.width);
+  const int wide = std::clamp(RoundHalfToEven(from.width * scale), 1, width);
+  const int high = std::clamp(RoundHalfToEven(from.height * scale), 1, height);
+  // The smaller half of an odd border is in front.
+  return {(width - wide) / 2, (height - high) / 2, wide, high};
 }
 
 Rect CenterCropOf(const Transform& crop, const Size& from) {
@@ -136,6 +151,15 @@ void ScaleBoxes(const Size& from, const Size& to, std::vector<Box>& boxes) {
     box.right *= across;
     box.top *= down;
     box.bottom *= down;
+  }
+}
+
+void MoveBoxes(int x, int y, std::vector<Box>& boxes) {
+  for (Box& box : boxes) {
+    box.left += x;
+    box.right += x;
+    box.top += y;
+    box.bottom += y;
   }
 }
 

@@ -27,6 +27,9 @@ struct Size {
 // image may have.
 absl::StatusOr<Size> ResizedSize(const Transform& resize, const Size& from);
 
+// The part of its size that Letterbox gives to an image of size `from`, in the middle.
+Rect LetterboxOf(const Transform& letterbox, const Size& from);
+
 // The part that CenterCrop keeps; it begins outside of the image where that is smaller.
 Rect CenterCropOf(const Transform& crop, const Size& from);
 
@@ -42,6 +45,7 @@ Rect IouCropOf(const Transform& crop, const Size& from, const std::vector<Box>& 
 // not in it go; else those of which nothing is left.
 void CropBoxes(const Rect& rect, bool by_center, std::vector<Box>& boxes);
 void ScaleBoxes(const Size& from, const Size& to, std::vector<Box>& boxes);
+void MoveBoxes(int x, int y, std::vector<Box>& boxes);
 void FlipBoxes(int width, std::vector<Box>& boxes);
 
 }  // namespace reprise::images

@@ -30,6 +30,17 @@ void OnMessage(j_common_ptr info, int level) {
   if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF) Jump(info);
 }
 
+// A file in many scans takes a pass over the whole image for each of them.
+constexpr int kMostScans = 100;
+
+void CountScans(j_common_ptr info) {
+  const auto* const decompress = reinterpret_cast<j_decompress_ptr>(info);
+  if (decompress->input_scan_number <= kMostScans) return;
+  auto* const errors = reinterpret_cast<JpegErrors*>(info->err);
+  std::snprintf(errors->text, sizeof(errors->text), "it has more than %d scans", kMostScans);
+  std::longjmp(errors->back, 1);
+}
+
 // Multiplies two bytes as parts of 255, rounded.
 uint8_t MulDiv255(int a, int b) {
   const int product = a * b + 128;
@@ -51,9 +62,11 @@ void RgbFromInvertedCmyk(Image& image) {
 
 // Fills `image`; `is_cmyk` says what its bytes are. All locals outlive the jumps.
 DecodeOutcome Decompress(jpeg_decompress_struct& info, JpegErrors& errors, absl::string_view bytes,
-                         const DecodeLimits& limits, Image& image, bool& is_cmyk) {
+                         const DecodeLimits& limits, Image& image, bool& is_cmyk,
+                         jpeg_progress_mgr& progress) {
   if (setjmp(errors.back) != 0) return DecodeOutcome::kDamaged;
   jpeg_create_decompress(&info);
+  info.progress = &progress;
   jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   jpeg_read_header(&info, TRUE);
   is_cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
@@ -82,9 +95,12 @@ absl::StatusOr<Decoded> DecodeJpeg(absl::string_view bytes, const DecodeLimits& 
   info.err = jpeg_std_error(&errors.base);
   errors.base.error_exit = Jump;
   errors.base.emit_message = OnMessage;
+  jpeg_progress_mgr progress = {};
+  progress.progress_monitor = CountScans;
   Decoded decoded;
   bool is_cmyk = false;
-  const DecodeOutcome outcome = Decompress(info, errors, bytes, limits, decoded.image, is_cmyk);
+  const DecodeOutcome outcome =
+      Decompress(info, errors, bytes, limits, decoded.image, is_cmyk, progress);
   const int64_t width = info.image_width, height = info.image_height;
   jpeg_destroy_decompress(&info);
   switch (outcome) {

@@ -20,6 +20,7 @@ int PlaceOf(TransformKind kind) {
     case TransformKind::kRandomIoUCrop:
       return 0;
     case TransformKind::kResize:
+    case TransformKind::kLetterbox:
     case TransformKind::kRandomResizedCrop:
       return 1;
     case TransformKind::kCenterCrop:
@@ -44,6 +45,9 @@ std::string PlainCause(const std::vector<Transform>& transforms) {
       return absl::StrCat(transform.text,
                           ": interpolation: the fast path resizes by bilinear alone");
     }
+    if (transform.kind == TransformKind::kLetterbox) {
+      return absl::StrCat(transform.text, ": the fast path has no borders");
+    }
     if (former != nullptr && PlaceOf(former->kind) >= PlaceOf(transform.kind)) {
       return absl::StrCat(transform.text, " behind ", former->text,
                           ": the fast path has no such order");
@@ -65,6 +69,18 @@ Image Cropped(const Image& image, const Rect& rect) {
                 static_cast<size_t>(std::max(0, right - left)) * kPixelBytes);
   }
   return part;
+}
+
+// The image in the middle of another one, all of whose other pixels have the value `fill`.
+Image Letterboxed(const Image& image, const Transform& letterbox, const Rect& rect) {
+  Image boxed(static_cast<int>(letterbox.size.back()), static_cast<int>(letterbox.size.front()));
+  std::fill(boxed.pixels.begin(), boxed.pixels.end(), static_cast<uint8_t>(letterbox.fill));
+  const Image inner = Resample(ViewOf(image), letterbox.filter, rect.width, rect.height);
+  for (int y = 0; y < rect.height; ++y) {
+    std::memcpy(boxed.row(rect.y + y) + static_cast<size_t>(rect.x) * kPixelBytes, inner.row(y),
+                inner.stride());
+  }
+  return boxed;
 }
 
 Image Flipped(const Image& image) {
@@ -128,6 +144,13 @@ absl::Status Pipeline::ApplyPlain(Image image, RandomStream& random, std::vector
         ASSIGN_OR_RETURN(const Size to, ResizedSize(transform, size));
         image = Resample(ViewOf(image), transform.filter, to.width, to.height);
         ScaleBoxes(size, to, boxes);
+        break;
+      }
+      case TransformKind::kLetterbox: {
+        const Rect rect = LetterboxOf(transform, size);
+        image = Letterboxed(image, transform, rect);
+        ScaleBoxes(size, {rect.width, rect.height}, boxes);
+        MoveBoxes(rect.x, rect.y, boxes);
         break;
       }
       case TransformKind::kRandomResizedCrop: {
@@ -208,6 +231,8 @@ absl::StatusOr<std::string> Pipeline::ApplyFast(const Image& image, RandomStream
       case TransformKind::kColorJitter:
         walk.jitter = &transform;
         break;
+      case TransformKind::kLetterbox:
+        return PlainCause(transforms_.transforms());
       case TransformKind::kToTensor:
       case TransformKind::kNormalize:
         break;

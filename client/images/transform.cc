@@ -25,7 +25,8 @@ struct ParameterRow {
   Form form;
   absl::string_view fallback;  // empty: it must be given
   double least, most;
-  std::vector<double> Transform::*numbers;  // null: see Set
+  std::vector<double> Transform::*numbers;  // null: it is one number, or a filter
+  double Transform::*number = nullptr;
 };
 
 struct TransformRow {
@@ -40,7 +41,12 @@ const std::vector<TransformRow>& Rows() {
       {TransformKind::kResize,
        "Resize",
        {{"size", Form::kSize, "", 1, kLargestSize, &Transform::size},
-        {"interpolation", Form::kFilter, "bilinear", 0, 0, nullptr}}},
+        {"interpolation", Form::kFilter, "bilinear", 0, 0, nullptr},
+        {"max_size", Form::kNumber, "0", 0, kLargestSize, nullptr, &Transform::max_size}}},
+      {TransformKind::kLetterbox,
+       "Letterbox",
+       {{"size", Form::kSize, "", 1, kLargestSize, &Transform::size},
+        {"fill", Form::kNumber, "114", 0, 255, nullptr, &Transform::fill}}},
       {TransformKind::kCenterCrop,
        "CenterCrop",
        {{"size", Form::kSize, "", 1, kLargestSize, &Transform::size}}},
@@ -52,7 +58,7 @@ const std::vector<TransformRow>& Rows() {
         {"interpolation", Form::kFilter, "bilinear", 0, 0, nullptr}}},
       {TransformKind::kRandomHorizontalFlip,
        "RandomHorizontalFlip",
-       {{"p", Form::kNumber, "0.5", 0, 1, nullptr}}},
+       {{"p", Form::kNumber, "0.5", 0, 1, nullptr, &Transform::probability}}},
       {TransformKind::kColorJitter,
        "ColorJitter",
        {{"brightness", Form::kFactor, "0", 0, 100, &Transform::brightness},
@@ -173,7 +179,7 @@ absl::Status Set(const ParameterRow& row, absl::string_view value, Transform& tr
   }
   Spread(row.form, *numbers);
   if (row.numbers == nullptr) {
-    transform.probability = numbers->front();
+    transform.*row.number = numbers->front();
   } else {
     transform.*row.numbers = *std::move(numbers);
   }
@@ -287,9 +293,19 @@ absl::StatusOr<TransformList> TransformList::Parse(absl::string_view text) {
   return list;
 }
 
+TransformList TransformList::With(std::vector<Transform> transforms, int height, int width) const {
+  TransformList list;
+  list.transforms_ = std::move(transforms);
+  list.makes_tensor_ = makes_tensor_;
+  list.size_ = {height, width};
+  return list;
+}
+
 absl::StatusOr<std::pair<int, int>> TransformList::ResultSize() const {
+  if (size_.has_value()) return *size_;
   for (auto it = transforms_.rbegin(); it != transforms_.rend(); ++it) {
     const bool sets_size = it->kind == TransformKind::kCenterCrop ||
+                           it->kind == TransformKind::kLetterbox ||
                            it->kind == TransformKind::kRandomResizedCrop ||
                            (it->kind == TransformKind::kResize && it->size.size() == 2);
     if (sets_size) {

@@ -5,11 +5,14 @@
 //
 // Transforms are separated by commas, semicolons or line ends; '#' begins a comment. Their
 // names, parameters and defaults are torchvision's, and so is what they do to an image of Pillow's;
-// kTransformRows has all of them. ToTensor and Normalize are last.
+// Letterbox is Ultralytics': the image within the size, grey borders around it. kTransformRows has
+// all of them. ToTensor and Normalize are last.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,6 +23,7 @@ namespace reprise::images {
 
 enum class TransformKind {
   kResize,
+  kLetterbox,
   kCenterCrop,
   kRandomResizedCrop,
   kRandomHorizontalFlip,
@@ -35,6 +39,8 @@ struct Transform {
   std::string text;          // as it was declared: "Resize(256)"
   std::vector<double> size;  // one: the shorter side, or a square; two: height and width
   Filter filter = Filter::kBilinear;
+  double max_size = 0;  // the longer side of Resize is no longer; 0: however long
+  double fill = 0;      // the value of Letterbox's borders
   double probability = 0.5;
   std::vector<double> scale, ratio;  // two: least and most
   // Least and most factor; {1, 1}, and {0, 0} of the hue: nothing is changed.
@@ -51,6 +57,9 @@ class TransformList {
   // Whether the result is float32, [channels, height, width]; else uint8, [height, width,
   // channels].
   bool makes_tensor() const { return makes_tensor_; }
+  // Returns a list that does `transforms` in the place of its own to an image, which are of the
+  // same kinds, and whose results are of this size.
+  TransformList With(std::vector<Transform> transforms, int height, int width) const;
   // The size of each result, {height, width}. INVALID_ARGUMENT where images keep sizes of their
   // own.
   absl::StatusOr<std::pair<int, int>> ResultSize() const;
@@ -58,6 +67,7 @@ class TransformList {
  private:
   std::vector<Transform> transforms_;
   bool makes_tensor_ = false;
+  std::optional<std::pair<int, int>> size_;  // that With was told
 };
 
 }  // namespace reprise::images

@@ -1,0 +1,23 @@
+// The header of a JPEG or PNG file: its size, and how its camera was held (EXIF). No pixel is
+// decoded. Nothing of it is believed: the decoder checks the size again.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/images/crops.h"
+#include "client/images/image.h"
+
+namespace reprise::images {
+
+// Returns the size that the file tells, before it is turned. INVALID_ARGUMENT for what is neither a
+// JPEG nor a PNG file, or has no size.
+absl::StatusOr<Size> ToldSize(absl::string_view bytes);
+
+// Returns EXIF's orientation, 1 to 8, of the bytes of a file; 1 (upright) where none is told, or
+// what is told cannot be read.
+int OrientationOf(absl::string_view bytes);
+
+// Returns the image as it is to be seen.
+Image Upright(Image image, int orientation);
+
+}  // namespace reprise::images
