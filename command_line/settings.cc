@@ -240,7 +240,7 @@ std::string Settings::Text(const CLI::App& app) const {
     std::string from = origin == origins_.end() ? "default" : origin->second;
     if (values.empty() && !option->get_default_str().empty()) values = {option->get_default_str()};
     if (from == "default" && option->count() > 0) from = absl::StrCat("$", option->get_envname());
-    if (flag.is_switch) values = {option->count() > 0 ? "true" : "false"};
+    if (flag.is_switch) values = {option->count() > 0 && option->as<bool>() ? "true" : "false"};
     if (values.empty()) {
       absl::StrAppend(&text, "# ", name, ":  # not set\n");
     } else if (!flag.is_list) {

@@ -33,6 +33,7 @@
 #include "server/requests/stages.h"
 #include "server/rest/rest_api.h"
 #include "server/text_api/text_api.h"
+#include "server/vision/vision_api.h"
 
 namespace reprise {
 namespace {
@@ -258,7 +259,13 @@ Daemon::Daemon(const Options& options, const std::string& version, Log& log, OnF
                  ReturnFreedMemory();
                },
            .after_unload = [] { ReturnFreedMemory(); },
-           .on_change = [this] { readiness_.Update(); },
+           .on_change =
+               [this] {
+                 readiness_.Update();
+                 for (RpcServer* server : {rpc_.get(), admin_rpc_.get()}) {
+                   if (server != nullptr) server->RefreshHealth();
+                 }
+               },
            .strictness = options.config_strictness,
            .on_hint = [this](const std::string& hint) { log_(LogLevel::kWarning, hint); },
            .on_trouble =
@@ -476,6 +483,8 @@ absl::Status Daemon::OpenHttp() {
               .parsing = &parsing_,
               .version = version_},
              http_router_);
+  AddVisionApi({.repository = &repository_, .inference = &inference_, .clock = &clock_}, parsing_,
+               http_router_);
   ASSIGN_OR_RETURN(HttpServerOptions options,
                    HttpPortOptions(options_, cores_.cores(), in_flight_, repository_, log_));
   ASSIGN_OR_RETURN(HttpServerOptions of_metrics, MetricsPortOptions(options_, log_));

@@ -19,9 +19,7 @@ constexpr absl::string_view kSession = "there is no session of onnxruntime";
 // THE table of fields. A message stands for all of its fields.
 constexpr Hint kFields[] = {
     {"optimization", "kernels are chosen by timing"},
-    {"model_warmup", "reprise.warmup says what is captured before the model is ready"},
     {"metric_tags", "metrics have the labels model and version"},
-    {"output.label_filename", "answers are what the model computes, without labels"},
     {"instance_group.kind", kOnCpus},  // KIND_GPU and KIND_MODEL: their group is left out
     {"instance_group.gpus", kOnCpus},
     {"instance_group.secondary_devices", kOnCpus},

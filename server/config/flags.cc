@@ -722,6 +722,20 @@ absl::Status CheckControl(const Options& options) {
                    " needs --model-control-mode explicit: other modes load every model"));
 }
 
+// Joins `--grpc-use-ssl true`, as other servers' users write it, to `--grpc-use-ssl=true`.
+std::vector<std::string> JoinBooleans(const CLI::App& app, int argc, const char* const* argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  for (size_t i = 1; i + 1 < words.size(); ++i) {
+    const CLI::Option* const option =
+        absl::StartsWith(words[i], "--") ? app.get_option_no_throw(words[i]) : nullptr;
+    if (option == nullptr || option->get_items_expected_max() != 0) continue;
+    if (words[i + 1] != "true" && words[i + 1] != "false") continue;
+    absl::StrAppend(&words[i], "=", words[i + 1]);
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  }
+  return words;
+}
+
 }  // namespace
 
 std::vector<FlagInfo> FlagTable() {
@@ -738,8 +752,12 @@ absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
   Target target;
   CLI::App app("Serves ONNX models on CPUs from captured recipes", "reprised");
   AddFlags(app, target);
+  const std::vector<std::string> words = JoinBooleans(app, argc, argv);
+  std::vector<const char*> joined;
+  for (const std::string& word : words) joined.push_back(word.c_str());
   ASSIGN_OR_RETURN(const command_line::Settings settings,
-                   command_line::Settings::Read(app, kVariables, argc, argv));
+                   command_line::Settings::Read(app, kVariables, static_cast<int>(joined.size()),
+                                                joined.data()));
   ASSIGN_OR_RETURN(command_line::Parsed line, settings.Parse(app, std::string(version)));
   parsed.unknown_variables = settings.unknown();
   parsed.answer = std::move(line.answer);

@@ -43,6 +43,12 @@ constexpr const char* kSupported[] = {
     "output.name",
     "output.data_type",
     "output.dims",
+    "output.label_filename",
+    "model_warmup",
+    "model_warmup.name",
+    "model_warmup.batch_size",
+    "model_warmup.count",
+    "model_warmup.inputs",
     "instance_group",
     "instance_group.name",
     "instance_group.count",
@@ -104,6 +110,22 @@ absl::Status Unsupported(absl::string_view what) {
   return absl::UnimplementedError(absl::StrCat("config.pbtxt: ", what, " is not supported"));
 }
 
+// A model takes texts and pictures itself, and answers labels and boxes: what ensembles are made
+// of.
+absl::Status NoEnsembles(absl::string_view what) {
+  return absl::UnimplementedError(
+      absl::StrCat("config.pbtxt: ", what,
+                   " is not supported. An ensemble of tokenizer, model and post-processing is one "
+                   "model here: its "
+                   "folder with model.onnx, tokenizer.json (or preprocessor_config.json) and "
+                   "config.json, and this "
+                   "config.pbtxt or none: max_batch_size: 32 dynamic_batching { }. Texts go to its "
+                   "input \"text\", "
+                   "pictures to \"image\"; /predict, /v1/embeddings and /v1/vision/detect answer "
+                   "labels, vectors "
+                   "and boxes"));
+}
+
 absl::Status Invalid(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("config.pbtxt: ", what));
 }
@@ -135,6 +157,7 @@ absl::Status CheckFields(const google::protobuf::Message& message, const std::st
         RETURN_IF_ERROR(TakeHint(path, instead, settings));
         continue;
       }
+      if (absl::StartsWith(path, "ensemble_scheduling.")) return NoEnsembles(path);
       if (!is_message || field->is_repeated()) return Unsupported(path);
     }
     if (!is_message || field->is_map()) continue;

@@ -420,6 +420,24 @@ constexpr Parameter kParameters[] = {
        int64_t tokens = 0;
        return WantInteger(value, 0, kMostOfText, tokens);
      }},
+    {"reprise.image_transforms", "", "transforms", "as preprocessor_config.json says",
+     "Transforms of pictures that are sent as files: Resize(256), CenterCrop(224), ToTensor",
+     [](absl::string_view, absl::string_view value, ModelSettings&) {
+       return value.empty() ? absl::InvalidArgumentError("must name transforms") : absl::OkStatus();
+     }},
+    {"reprise.detector", "", "yolov5|yolov8|detr|rt_detr", "as the outputs look",
+     "Kind of the detector's outputs",
+     [](absl::string_view, absl::string_view value, ModelSettings&) {
+       for (const char* known : {"yolov5", "yolov8", "detr", "rt_detr"}) {
+         if (value == known) return absl::OkStatus();
+       }
+       return absl::InvalidArgumentError("must be yolov5, yolov8, detr or rt_detr");
+     }},
+    {"reprise.max_image_pixels", "", "integer", "67108864", "Most pixels of one picture",
+     [](absl::string_view, absl::string_view value, ModelSettings&) {
+       int64_t pixels = 0;
+       return WantInteger(value, 1, kMostOfText, pixels);
+     }},
     {"reprise.max_queue_tokens", "", "integer", "64 full batches, or 64 requests of any size",
      "Limit on rows times lengths of the requests that wait",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {

@@ -103,4 +103,9 @@ std::vector<AnswerParameter> AnswerParameters(const InferResult& result) {
   return parameters;
 }
 
+absl::string_view DatatypeOfAnswer(const InferResult& result, size_t i) {
+  if (i < result.classified.size() && result.classified[i]) return kTextDatatype;
+  return ProtocolName(result.model.servable->signature.outputs[result.outputs[i]]);
+}
+
 }  // namespace reprise

@@ -33,4 +33,8 @@ inference::RepositoryIndexResponse AnswerRepositoryIndex(const Repository& repos
 using AnswerParameter = std::pair<std::string, std::variant<std::string, int64_t>>;
 std::vector<AnswerParameter> AnswerParameters(const InferResult& result);
 
+// The name of the type of output number `i` of an answer: that of the model's, or BYTES where it is
+// texts of classes.
+absl::string_view DatatypeOfAnswer(const InferResult& result, size_t i);
+
 }  // namespace reprise

@@ -75,6 +75,14 @@ absl::StatusOr<std::string> TextParameter(const std::string& name, const Paramet
       absl::StrCat("parameter ", name, " must be a text, it is ", Text(value)));
 }
 
+bool IsOwnParameter(absl::string_view name) {
+  for (const absl::string_view own : {"timeout", "priority", kSequenceId, "sequence_start",
+                                      "sequence_end", "binary_data_output"}) {
+    if (name == own) return true;
+  }
+  return absl::StartsWith(name, "reprise.") || absl::StartsWith(name, "triton_");
+}
+
 absl::Status SetParameter(const std::string& name, const ParameterValue& value,
                           InferRequest& request) {
   if (name == "timeout") {

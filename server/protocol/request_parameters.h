@@ -26,4 +26,10 @@ inline constexpr char kSequenceId[] = "sequence_id";
 absl::Status SetParameter(const std::string& name, const ParameterValue& value,
                           InferRequest& request);
 
+// The parameter of an output that asks for its best classes.
+inline constexpr char kClassification[] = "classification";
+
+// Whether SetParameter gives the name a meaning, or refuses what it does not know of its family.
+bool IsOwnParameter(absl::string_view name);
+
 }  // namespace reprise

@@ -7,18 +7,24 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/generate/encoder_decoder.h"
 #include "runtime/generate/generator.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/onnx/usual_ranks.h"
 #include "server/hub/generation_files.h"
+#include "server/hub/json_file.h"
 #include "server/hub/load_texts.h"
 #include "server/hub/model_file.h"
+#include "server/pictures/picture_model.h"
 #include "server/repository/generation_loop.h"
 #include "server/repository/ranked_servables.h"
+#include "server/repository/warmup_samples.h"
 
 namespace reprise {
 namespace {
@@ -213,6 +219,60 @@ TextSettings TextSettingsOf(const ModelSettings& settings) {
   return texts;
 }
 
+// The text that config.pbtxt gives a parameter; "" where it gives none.
+std::string ParameterText(const ModelSettings& settings, const char* name) {
+  const auto parameter = settings.config.parameters().find(name);
+  return parameter == settings.config.parameters().end() ? "" : parameter->second.string_value();
+}
+
+// Reads the files of labels that outputs name, in the model's folder.
+absl::Status ReadLabels(const std::filesystem::path& folder, Servable& servable) {
+  constexpr int64_t kMostBytes = 16 << 20;
+  const std::vector<ModelIo>& outputs = servable.signature.outputs;
+  for (const auto& declared : servable.settings.config.output()) {
+    if (declared.label_filename().empty()) continue;
+    const std::filesystem::path name(declared.label_filename());
+    const std::string who = absl::StrCat("output \"", declared.name(), "\": label_filename \"",
+                                         declared.label_filename(), "\"");
+    if (name.is_absolute() || absl::StrContains(declared.label_filename(), "..")) {
+      return absl::InvalidArgumentError(absl::StrCat(who, " leaves the model's folder"));
+    }
+    ASSIGN_OR_RETURN(const auto text, ReadFileIfThere(folder / name, kMostBytes));
+    if (!text.has_value()) return absl::NotFoundError(absl::StrCat(who, " is not there"));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].name != declared.name()) continue;
+      std::vector<std::string>& labels = servable.output_labels[static_cast<int>(i)];
+      for (const absl::string_view line : absl::StrSplit(*text, '\n')) {
+        labels.emplace_back(absl::StripAsciiWhitespace(line));
+      }
+      while (!labels.empty() && labels.back().empty()) labels.pop_back();
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Finds out whether pictures may be sent to the model, and how.
+void ReadPictures(const ServableSource& source, const std::string& path, Servable& servable) {
+  const ModelSettings& settings = source.settings;
+  PictureSettings pictures;
+  pictures.transforms = ParameterText(settings, "reprise.image_transforms");
+  pictures.detector = ParameterText(settings, "reprise.detector");
+  pictures.max_pixels = IntParameter(settings, "reprise.max_image_pixels", pictures.max_pixels);
+  auto made =
+      PictureModel::Make(path, pictures, servable.signature.inputs, servable.signature.outputs);
+  const std::string who = absl::StrCat("model ", source.version.name, ": ");
+  if (made.ok()) {
+    servable.pictures = *std::move(made);
+    source.engine.options().log(who + servable.pictures->Describe());
+    return;
+  }
+  servable.pictures_refusal = std::string(made.status().message());
+  // A folder that asks for the impossible is told of; most models take no pictures.
+  if (!absl::IsFailedPrecondition(made.status())) {
+    source.engine.options().log(absl::StrCat(who, "takes no pictures: ", made.status().message()));
+  }
+}
+
 // The file of the version.
 std::string PathOf(const ServableSource& source) {
   return ChooseModelFile(std::filesystem::path(source.folder) / source.settings.model_filename)
@@ -249,29 +309,75 @@ absl::Status LoadModel(const ServableSource& source, const InputRanks& ranks, Se
   return absl::OkStatus();
 }
 
+// Takes the inputs and outputs of the model that is loaded.
+absl::Status TakeSignature(const ServableSource& source, Servable& servable) {
+  const Model& model = *servable.model;
+  ModelFacts facts = {.inputs = model.inputs(),
+                      .outputs = model.outputs(),
+                      .max_batch = model.batches_requests() ? model.max_batch() : 0};
+  for (const ModelAxis& axis : model.axes()) facts.axes.push_back(axis.label);
+  ASSIGN_OR_RETURN(servable.signature, Reconcile(source.settings, source.version.name, facts));
+  return absl::OkStatus();
+}
+
+// The settings with buckets of the sides that pictures have once they are transformed, beside the
+// usual ones, where config.pbtxt names none; nullopt where it does, or no axis is such a side.
+std::optional<ModelSettings> WithSidesOfPictures(const ModelSettings& settings,
+                                                 const Servable& servable) {
+  if (servable.pictures == nullptr || !settings.buckets.empty() ||
+      !settings.learnt_buckets.empty()) {
+    return std::nullopt;
+  }
+  const auto& inputs = servable.signature.inputs;
+  const auto input = std::find_if(inputs.begin(), inputs.end(), [&](const ModelIo& io) {
+    return io.name == servable.pictures->input();
+  });
+  ModelSettings sized = settings;
+  int64_t elements = BucketPolicy::DefaultRows().back();
+  for (const auto& [dim, side] : servable.pictures->OpenSides()) {
+    for (const ModelAxis& axis : servable.model->axes()) {
+      if (axis.is_batch || axis.symbol != input->dims[dim].symbol) continue;
+      std::vector<int64_t> sizes = BucketPolicy::DefaultPositions();
+      sizes.push_back(side);
+      std::sort(sizes.begin(), sizes.end());
+      sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+      sized.buckets[axis.label] = std::move(sizes);
+      elements *= side;
+    }
+  }
+  if (sized.buckets.empty()) return std::nullopt;
+  sized.max_batch_tokens = std::max(settings.max_batch_tokens, elements);
+  return sized;
+}
+
 absl::StatusOr<std::shared_ptr<Servable>> LoadAt(const ServableSource& source,
                                                  const InputRanks& ranks) {
   const ModelSettings& settings = source.settings;
   auto servable = std::make_shared<Servable>();
   RETURN_IF_ERROR(LoadModel(source, ranks, *servable));
+  RETURN_IF_ERROR(TakeSignature(source, *servable));
+  ReadPictures(source, PathOf(source), *servable);
+  if (auto sized = WithSidesOfPictures(settings, *servable); sized.has_value()) {
+    ServableSource again = source;
+    again.settings = *std::move(sized);
+    RETURN_IF_ERROR(LoadModel(again, ranks, *servable));
+  }
   const Model& model = *servable->model;
-  ModelFacts facts = {.inputs = model.inputs(),
-                      .outputs = model.outputs(),
-                      .max_batch = model.batches_requests() ? model.max_batch() : 0};
-  for (const ModelAxis& axis : model.axes()) facts.axes.push_back(axis.label);
-  ASSIGN_OR_RETURN(servable->signature, Reconcile(settings, source.version.name, facts));
   servable->settings = settings;
   servable->frozen = settings.frozen || source.engine.options().frozen;
-  servable->warmup = std::make_shared<Warmup>(source.engine, servable->model, settings.warmup,
+  ASSIGN_OR_RETURN(const WarmupSettings warmup,
+                   WarmupOfSamples(settings, model, servable->signature));
+  servable->warmup = std::make_shared<Warmup>(source.engine, servable->model, warmup,
                                               source.version.warmup, source.state);
   const std::string model_folder = ModelFolderOf(source).string();
+  RETURN_IF_ERROR(ReadLabels(model_folder, *servable));
   if (settings.config.has_sequence_batching()) {
     ASSIGN_OR_RETURN(StatefulForm form,
                      MakeStatefulForm(settings, servable->signature, model_folder));
     servable->stateful = std::make_shared<const StatefulForm>(std::move(form));
   }
   ASSIGN_OR_RETURN(const std::vector<AxisSizes> bindings,
-                   WarmupBindings(model, settings.warmup, model_folder));
+                   WarmupBindings(model, warmup, model_folder));
   servable->warmup->RunUntilReady(bindings, UsedBefore(model));
   return servable;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 
 namespace reprise {
 
+class PictureModel;     // see server/pictures/picture_model.h
 class RankedServables;  // see ranked_servables.h
 struct RequestQueue;    // where requests wait: see server/requests/queue.h
 class SequenceTable;    // state between requests: see server/requests/sequence_table.h
@@ -40,6 +42,10 @@ struct Servable {
   std::shared_ptr<const StatefulForm> stateful;  // null where the model keeps no state
   std::shared_ptr<SequenceTable> sequences;      // as `queue`; null where `stateful` is
   std::shared_ptr<Warmup> warmup;
+  std::shared_ptr<const PictureModel> pictures;  // null where the model takes no pictures
+  std::string pictures_refusal;                  // why that is so
+  // Lines of `label_filename` of an output, by its position; not there: it names none.
+  std::map<int, std::vector<std::string>> output_labels;
   std::shared_ptr<GenerationLoop> generation;  // null where the model makes no tokens
   std::string generation_refusal;              // why that is so
   std::shared_ptr<ShapeRecorder> shapes = std::make_shared<ShapeRecorder>();

@@ -52,6 +52,9 @@ struct InferRequest {
   std::vector<absl::string_view> outputs;  // empty: all
   // Where the answer puts them, at the positions of `outputs`; empty: all are in the message.
   std::vector<std::optional<RegionSlice>> output_regions;
+  // How many classes an output is answered as, at the positions of `outputs`; empty: all are
+  // tensors.
+  std::vector<std::optional<int64_t>> classes;
   int64_t deadline_ns = kNoDeadline;    // the transport's, on the server's clock
   std::optional<int64_t> timeout_us;    // how long the request may wait in the queue
   uint64_t priority = 0;                // 0: the model's default

@@ -94,12 +94,8 @@ std::string Quoted(absl::string_view text) {
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Where a tensor with these parameters lies that is not in the body. Errors: UNIMPLEMENTED for what
-// would change the meaning of its bytes.
+// Where a tensor with these parameters lies that is not in the body.
 absl::StatusOr<std::optional<RegionSlice>> RegionOf(const object& parameters) {
-  if (element ignored; parameters.at_key("classification").get(ignored) == simdjson::SUCCESS) {
-    return absl::UnimplementedError("parameter classification is not supported");
-  }
   RegionParameters region;
   for (const char* name :
        {"shared_memory_region", "shared_memory_byte_size", "shared_memory_offset"}) {
@@ -144,6 +140,9 @@ absl::Status InferJson::Decode(const HttpRequest& request, absl::string_view mod
   ASSIGN_OR_RETURN(const auto parameters, Member<object>(root, "parameters", "an object"));
   if (parameters.has_value()) {
     for (const auto& [name, json] : *parameters) {
+      // Other servers' clients send lists and objects, which mean nothing here.
+      const bool nested = json.is_object() || json.is_array() || json.is_null();
+      if (nested && !IsOwnParameter(View(name))) continue;
       ASSIGN_OR_RETURN(const ParameterValue value, ValueOf(name, json));
       if (name == "binary_data_output") {
         if (!std::holds_alternative<bool>(value)) {
@@ -255,6 +254,12 @@ absl::Status InferJson::DecodeOutputs(const object& root) {
         view_.output_regions.resize(view_.outputs.size());
         view_.output_regions.back() = *std::move(region);
       }
+      const auto classes = Member<int64_t>(**parameters, kClassification, "a number of classes");
+      if (!classes.ok()) return Named(what, classes.status());
+      if (classes->has_value()) {
+        view_.classes.resize(view_.outputs.size());
+        view_.classes.back() = **classes;
+      }
       const auto own = Member<bool>(**parameters, "binary_data", "a boolean");
       if (!own.ok()) return Named(what, own.status());
       binary = own->value_or(binary_);
@@ -262,6 +267,7 @@ absl::Status InferJson::DecodeOutputs(const object& root) {
     binary_outputs_.push_back(binary);
   }
   if (!view_.output_regions.empty()) view_.output_regions.resize(view_.outputs.size());
+  if (!view_.classes.empty()) view_.classes.resize(view_.outputs.size());
   return absl::OkStatus();
 }
 
@@ -284,7 +290,7 @@ HttpReply InferJson::Encode(const InferResult& result) const {
   for (size_t i = 0; i < result.outputs.size(); ++i) {
     const ModelIo& io = result.model.servable->signature.outputs[result.outputs[i]];
     const OutputTensor& tensor = result.response.outputs[result.outputs[i]];
-    const absl::string_view datatype = ProtocolName(io);
+    const absl::string_view datatype = DatatypeOfAnswer(result, i);
     absl::StrAppend(&json, i == 0 ? "" : ",", "{\"name\":", Quoted(io.name), ",\"datatype\":\"",
                     datatype, "\",\"shape\":[", absl::StrJoin(tensor.shape, ","), "]");
     if (i < result.regions.size() && result.regions[i].has_value()) {

@@ -24,16 +24,12 @@ constexpr int64_t kLargestMessage = std::numeric_limits<int32_t>::max();
 // Bytes that names, shapes and parameters of an answer may add to its tensors.
 constexpr int64_t kMessageOverhead = 1 << 20;
 
-// Where a tensor lies that is not in the message. Errors: UNIMPLEMENTED for what would change the
-// meaning of its bytes.
+// Where a tensor lies that is not in the message.
 template <typename Tensor>
 absl::StatusOr<std::optional<RegionSlice>> RegionOf(const Tensor& tensor, const char* kind) {
   RegionParameters region;
   const auto take = [&]() -> absl::StatusOr<std::optional<RegionSlice>> {
     for (const auto& [name, value] : tensor.parameters()) {
-      if (name == "classification") {
-        return absl::UnimplementedError("parameter classification is not supported");
-      }
       RETURN_IF_ERROR(region.Set(name, ValueOf(value)));
     }
     return region.Slice();
@@ -96,11 +92,22 @@ absl::Status DecodeOutputs(const ModelInferRequest& message, InferRequest& view)
   for (const auto& output : message.outputs()) {
     ASSIGN_OR_RETURN(std::optional<RegionSlice> region, RegionOf(output, "output"));
     view.outputs.push_back(output.name());
+    if (const auto classes = output.parameters().find(kClassification);
+        classes != output.parameters().end()) {
+      auto count = IntegerParameter(kClassification, ValueOf(classes->second));
+      if (!count.ok()) {
+        return absl::Status(count.status().code(), absl::StrCat("output \"", output.name(),
+                                                                "\": ", count.status().message()));
+      }
+      view.classes.resize(view.outputs.size());
+      view.classes.back() = *count;
+    }
     if (!region.has_value() && view.output_regions.empty()) continue;
     view.output_regions.resize(view.outputs.size());
     view.output_regions.back() = std::move(region);
   }
   if (!view.output_regions.empty()) view.output_regions.resize(view.outputs.size());
+  if (!view.classes.empty()) view.classes.resize(view.outputs.size());
   return absl::OkStatus();
 }
 
@@ -168,7 +175,7 @@ absl::Status Encode(InferResult result, const std::string& id,
     OutputTensor& tensor = result.response.outputs[position];
     inference::ModelInferResponse::InferOutputTensor& output = *message.add_outputs();
     output.set_name(outputs[position].name);
-    output.set_datatype(std::string(ProtocolName(outputs[position])));
+    output.set_datatype(std::string(DatatypeOfAnswer(result, i)));
     output.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
     if (i < result.regions.size() && result.regions[i].has_value()) {
       EncodeRegion(*result.regions[i], output);

@@ -65,11 +65,12 @@ void HealthService::AddTo(RpcRoutes& routes) {
   AddMethod<HealthCheckRequest, HealthCheckResponse>(
       routes, kCheck, [this](const auto& request, auto& response) {
         MutexLock lock(mutex_);
-        if (serving_.count(request.service()) == 0) {
+        const Status status = StatusOf(request.service());
+        if (status == HealthCheckResponse::SERVICE_UNKNOWN) {
           return absl::NotFoundError(
               absl::StrCat("service \"", request.service(), "\" is unknown"));
         }
-        response.set_status(StatusOf(request.service()));
+        response.set_status(status);
         return absl::OkStatus();
       });
   routes.MarkProbe(kCheck);
@@ -80,13 +81,21 @@ void HealthService::AddTo(RpcRoutes& routes) {
 
 HealthService::Status HealthService::StatusOf(const std::string& service) const {
   const auto it = serving_.find(service);
-  if (it == serving_.end()) return HealthCheckResponse::SERVICE_UNKNOWN;
-  return it->second ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
+  const std::optional<bool> serving = it != serving_.end() ? std::optional<bool>(it->second)
+                                      : models_ != nullptr ? models_(service)
+                                                           : std::nullopt;
+  if (!serving.has_value()) return HealthCheckResponse::SERVICE_UNKNOWN;
+  return *serving ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
 }
 
 void HealthService::Set(const std::string& service, bool serving) {
   MutexLock lock(mutex_);
   serving_[service] = serving;
+  for (const auto& watcher : watchers_) WhereMemoryAllows([&] { watcher->Tell(); });
+}
+
+void HealthService::Refresh() {
+  MutexLock lock(mutex_);
   for (const auto& watcher : watchers_) WhereMemoryAllows([&] { watcher->Tell(); });
 }
 

@@ -3,8 +3,10 @@
 // Threads: all methods from any.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
 
@@ -22,6 +24,13 @@ class HealthService {
   void AddTo(RpcRoutes& routes);
   // The status of a service ("": of the server); those that nobody set are unknown.
   void Set(const std::string& service, bool serving);
+  // Sets who knows of models, whose names are services as well: nullopt where there is none of the
+  // name. Once, before the first call; asked without the service's mutex held by others.
+  void SetModels(std::function<std::optional<bool>(const std::string& name)> models) {
+    models_ = std::move(models);
+  }
+  // Tells those who watch what has changed of models.
+  void Refresh();
   // Ends the watches that are open: the server stops.
   void Stop();
 
@@ -30,6 +39,7 @@ class HealthService {
 
   Status StatusOf(const std::string& service) const REQUIRES(mutex_);
 
+  std::function<std::optional<bool>(const std::string& name)> models_;
   mutable Mutex mutex_;
   std::map<std::string, bool> serving_ GUARDED_BY(mutex_);
   std::unordered_set<std::shared_ptr<Watcher>> watchers_ GUARDED_BY(mutex_);

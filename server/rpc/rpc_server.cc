@@ -1,5 +1,6 @@
 #include "server/rpc/rpc_server.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -24,10 +25,16 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(Http2ServerOptions o
                                                             InferenceService::Context inference,
                                                             AdminService::Context admin,
                                                             RpcRoutes::Gate gate) {
+  const auto models = [repository = inference.repository,
+                       state = inference.state](const std::string& name) -> std::optional<bool> {
+    if (name.empty() || repository->FindListed(name, "") == nullptr) return std::nullopt;
+    return !state->leaves() && repository->Answers(name, "").ok();
+  };
   std::unique_ptr<RpcServer> server(new RpcServer(std::move(inference), std::move(admin)));
   RpcRoutes& routes = server->routes_;
   server->inference_.AddTo(routes);
   server->admin_.AddTo(routes);
+  server->health_.SetModels(models);
   server->health_.AddTo(routes);
   AddReflection({kInference, "reprise.v1.Admin", "grpc.health.v1.Health"}, routes);
   routes.SetGate(std::move(gate));

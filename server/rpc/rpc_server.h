@@ -31,6 +31,8 @@ class RpcServer {
   int connections() const { return server_->connections(); }
   // Sets the answer of grpc.health.v1, for "" and for the inference service.
   void SetServing(bool serving);
+  // Tells those who watch a model's health that models have changed.
+  void RefreshHealth() { health_.Refresh(); }
   // True when every answer to an inference is sent, and none was and no call was refused for
   // `quiet`, or `timeout` is over; false when one is still open then.
   bool WaitUntilSent(std::chrono::nanoseconds quiet, std::chrono::nanoseconds timeout) {

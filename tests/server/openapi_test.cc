@@ -17,6 +17,7 @@
 #include "server/page/page_files.h"
 #include "server/rest/rest_api.h"
 #include "server/text_api/text_api.h"
+#include "server/vision/vision_api.h"
 
 namespace reprise {
 namespace {
@@ -30,6 +31,7 @@ class OpenApiTest : public testing::Test {
     AddLivePage({}, router_);
     AddRestApi({.parsing = &parsing_, .version = "1"}, router_);
     AddTextApi({.parsing = &parsing_, .version = "1"}, router_);
+    AddVisionApi({}, parsing_, router_);
     AddOpenApi("1", router_);
     for (const RouteInfo& info : TextRoutes()) infos_.push_back(info);
     for (const RouteInfo& info : OtherRoutes()) infos_.push_back(info);

@@ -25,6 +25,7 @@
 #include "server/page/live_page.h"
 #include "server/rest/rest_api.h"
 #include "server/text_api/text_api.h"
+#include "server/vision/vision_api.h"
 
 namespace reprise {
 namespace {
@@ -146,6 +147,7 @@ class RouteRightsTest : public testing::Test {
     AddPages({}, routes_);
     AddRestApi({.parsing = &parsing_, .version = "1"}, routes_);
     AddTextApi({.parsing = &parsing_, .version = "1"}, routes_);
+    AddVisionApi({}, parsing_, routes_);
     AddLivePage({}, routes_);
     AddOpenApi("1", routes_);
     // The same routes, which say where a request came.

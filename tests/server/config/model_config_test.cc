@@ -112,10 +112,8 @@ TEST(ModelConfigTest, WhatIsNotHonouredFailsByName) {
       {"instance_group { gpus: 0 }", "instance_group.gpus"},
       {"input { name: \"x\" reshape { shape: 1 } }", "input.reshape.shape"},
       {"input { name: \"x\" allow_ragged_batch: true }", "input.allow_ragged_batch"},
-      {"output { name: \"x\" label_filename: \"l\" }", "output.label_filename"},
       {"model_transaction_policy { decoupled: true }", "model_transaction_policy.decoupled"},
       {"response_cache { enable: true }", "response_cache.enable"},
-      {"model_warmup { name: \"w\" }", "model_warmup"},
       {"metric_tags { key: \"a\" value: \"b\" }", "metric_tags"},
       {"dynamic_batching { preserve_ordering: true }", "preserve_ordering"},
       {"dynamic_batching { default_queue_policy { timeout_action: DELAY } }", "DELAY"},
@@ -169,9 +167,7 @@ TEST(ModelConfigTest, HintsAreLeftOutWithALineEachWhereThatIsAskedFor) {
       graph { level: 1 }
       cuda { graphs: true }
     }
-    model_warmup { name: "w" batch_size: 1 }
     metric_tags { key: "team" value: "search" }
-    output { name: "y" label_filename: "labels.txt" }
     instance_group {
       kind: KIND_GPU
       count: 4
@@ -193,10 +189,9 @@ TEST(ModelConfigTest, HintsAreLeftOutWithALineEachWhereThatIsAskedFor) {
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_THAT(settings->hints,
               ::testing::UnorderedElementsAre(
-                  HasSubstr("optimization"), HasSubstr("model_warmup"), HasSubstr("metric_tags"),
-                  HasSubstr("output.label_filename"), HasSubstr("instance_group.kind KIND_GPU"),
-                  HasSubstr("instance_group.gpus"), HasSubstr("intra_op_thread_count"),
-                  HasSubstr("session.disable_prepacking")));
+                  HasSubstr("optimization"), HasSubstr("metric_tags"),
+                  HasSubstr("instance_group.kind KIND_GPU"), HasSubstr("instance_group.gpus"),
+                  HasSubstr("intra_op_thread_count"), HasSubstr("session.disable_prepacking")));
   EXPECT_EQ(settings->max_running, 0) << "a number of GPUs' instances says nothing of CPUs";
 }
 

@@ -181,11 +181,16 @@ TEST_F(DecodeTest, HalfOfWhatSharedMemoryNeedsIsRefusedByName) {
                 "shared_memory_byte_size is there without shared_memory_region");
 }
 
-TEST_F(DecodeTest, ClassificationSaysThatItIsMissing) {
+TEST_F(DecodeTest, ClassificationIsOfItsOutputAndANumber) {
+  message.add_outputs()->set_name("hidden");
   auto& output = *message.add_outputs();
   output.set_name("logits");
   (*output.mutable_parameters())["classification"].set_int64_param(3);
-  ExpectRefused(absl::StatusCode::kUnimplemented, "output \"logits\": parameter classification");
+  DecodedRequest decoded;
+  ASSERT_TRUE(Decode(message, decoded).ok());
+  EXPECT_THAT(decoded.view.classes, ::testing::ElementsAre(std::nullopt, 3));
+  (*output.mutable_parameters())["classification"].set_string_param("3");
+  ExpectRefused(absl::StatusCode::kInvalidArgument, "output \"logits\": parameter classification");
 }
 
 class EncodeTest : public ::testing::Test {

@@ -1,0 +1,339 @@
+#include "server/vision/vision_api.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/memory_net.h"
+#include "runtime/base/shown_text.h"
+#include "runtime/base/status_macros.h"
+#include "server/rest/json_document.h"
+#include "server/wire/error_table.h"
+
+namespace reprise {
+namespace {
+
+using Exchange = std::shared_ptr<HttpExchange>;
+using nlohmann::ordered_json;
+using simdjson::SUCCESS;
+using simdjson::dom::element;
+using simdjson::dom::object;
+
+constexpr size_t kMostPictures = 256;
+constexpr int64_t kUsualTop = 5, kMostObjects = 10'000;
+
+struct Asked {
+  VisionRequest request;
+  std::optional<double> conf, iou;
+  std::optional<int64_t> most, top;
+};
+
+HttpReply Refusal(const RequestPath& path, const absl::Status& why) {
+  return ErrorReply(path, ErrorRowOf(why.code()).http, ErrorMessage(why));
+}
+
+// "data:image/png;base64,..." or base64 alone.
+absl::StatusOr<std::string> FileOf(const element& value, const std::string& name) {
+  std::string_view text;
+  if (value.get(text) != SUCCESS) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", name, "\" is no text: a picture is base64, or a data: address"));
+  }
+  absl::string_view base64(text.data(), text.size());
+  if (absl::StartsWith(base64, "http://") || absl::StartsWith(base64, "https://")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", name, "\" is an address: the server fetches no pictures, send its bytes"));
+  }
+  if (absl::StartsWith(base64, "data:")) {
+    const size_t comma = base64.find(',');
+    if (comma == absl::string_view::npos || !absl::EndsWith(base64.substr(0, comma), ";base64")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", name, "\" is a data: address without base64"));
+    }
+    base64.remove_prefix(comma + 1);
+  }
+  std::string file;
+  if (absl::Base64Unescape(base64, &file)) return file;
+  return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no base64"));
+}
+
+absl::Status TakeNumber(const element& value, const std::string& name, double most,
+                        std::optional<double>& to) {
+  double number = 0;
+  if (value.get(number) != SUCCESS || !(number >= 0 && number <= most)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", name, "\" must be a number from 0 to ", most));
+  }
+  to = number;
+  return absl::OkStatus();
+}
+
+absl::Status TakeCount(const element& value, const std::string& name, std::optional<int64_t>& to) {
+  int64_t number = 0;
+  if (value.get(number) != SUCCESS || number < 1 || number > kMostObjects) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", name, "\" must be an integer from 1 to ", kMostObjects));
+  }
+  to = number;
+  return absl::OkStatus();
+}
+
+absl::Status TakeFiles(const element& value, const std::string& name, Asked& asked) {
+  simdjson::dom::array list;
+  if (value.get(list) != SUCCESS || list.size() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no list of pictures"));
+  }
+  for (const element one : list) {
+    ASSIGN_OR_RETURN(std::string file,
+                     FileOf(one, absl::StrCat(name, "[", asked.request.files.size(), "]")));
+    asked.request.files.push_back(std::move(file));
+    if (asked.request.files.size() > kMostPictures) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeMember(PictureTask task, const std::string& name, const element& value,
+                        Asked& asked) {
+  const bool detects = task == PictureTask::kDetect;
+  if (name == "image") {
+    ASSIGN_OR_RETURN(std::string file, FileOf(value, name));
+    asked.request.files.push_back(std::move(file));
+    return absl::OkStatus();
+  }
+  if (name == "images") return TakeFiles(value, name, asked);
+  if (name == "model") {
+    std::string_view text;
+    if (value.get(text) != SUCCESS) return absl::InvalidArgumentError("\"model\" is no text");
+    if (asked.request.model.empty()) asked.request.model = std::string(text);
+    return absl::OkStatus();
+  }
+  if (detects && name == "conf") return TakeNumber(value, name, 1, asked.conf);
+  if (detects && name == "iou") return TakeNumber(value, name, 1, asked.iou);
+  if (detects && name == "max") return TakeCount(value, name, asked.most);
+  if (!detects && name == "top") return TakeCount(value, name, asked.top);
+  return absl::InvalidArgumentError(absl::StrCat("the request has a member ", QuotedText(name),
+                                                 "; it takes model, image, images, ",
+                                                 detects ? "conf, iou, max" : "top"));
+}
+
+absl::StatusOr<Asked> Read(PictureTask task, const HttpRequest& http, const std::string& model,
+                           MemoryBudget& parsing) {
+  Asked asked;
+  asked.request.model = model;
+  const absl::string_view type = http.Field("content-type");
+  if (absl::StartsWithIgnoreCase(type, "image/") ||
+      absl::StartsWithIgnoreCase(type, "application/octet-stream")) {
+    asked.request.files.push_back(http.body);
+    return asked;
+  }
+  JsonDocument document(parsing);
+  ASSIGN_OR_RETURN(const element json, document.Parse(http.body));
+  object root;
+  if (json.get(root) != SUCCESS) {
+    return absl::InvalidArgumentError(
+        "the request body must be a JSON object, or a picture with Content-Type: image/jpeg or "
+        "image/png");
+  }
+  for (const auto& [name, value] : root) {
+    if (!value.is_null()) RETURN_IF_ERROR(TakeMember(task, std::string(name), value, asked));
+  }
+  if (asked.request.files.empty()) {
+    return absl::InvalidArgumentError("\"image\" or \"images\" is missing");
+  }
+  if (asked.request.files.size() > kMostPictures) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request has more than ", kMostPictures, " pictures"));
+  }
+  return asked;
+}
+
+const char* TaskName(PictureTask task) {
+  return task == PictureTask::kDetect ? "detection of objects" : "classification of pictures";
+}
+
+// The model that is named, else the only one that offers the task.
+absl::Status ChooseModel(const Repository& repository, PictureTask task, std::string& model) {
+  if (!model.empty()) {
+    ASSIGN_OR_RETURN(const Repository::Found found, repository.Find(model, ""));
+    const std::shared_ptr<const PictureModel> pictures = found.servable->pictures;
+    if (pictures == nullptr) {
+      return absl::FailedPreconditionError(found.servable->pictures_refusal);
+    }
+    if (pictures->task() == task) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "model ", QuotedText(model), " offers no ", TaskName(task), ": ",
+        pictures->task() == PictureTask::kNone ? pictures->no_task() : pictures->Describe()));
+  }
+  std::vector<std::string> names;
+  for (const Repository::Listed& listed : repository.List()) {
+    if (listed.state != ModelState::kReady || listed.servable == nullptr) continue;
+    const auto& pictures = listed.servable->pictures;
+    if (pictures == nullptr || pictures->task() != task) continue;
+    if (names.empty() || names.back() != listed.version->name)
+      names.push_back(listed.version->name);
+  }
+  if (names.size() == 1) {
+    model = names[0];
+    return absl::OkStatus();
+  }
+  if (names.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no model that is ready offers ", TaskName(task)));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("\"model\" is missing, and ", names.size(),
+                                                 " models offer ", TaskName(task), ": ",
+                                                 absl::StrJoin(names, ", ")));
+}
+
+// Pixels to a hundredth.
+double Rounded(double pixels) { return std::round(pixels * 100) / 100; }
+
+absl::StatusOr<ordered_json> ObjectsOf(const PictureModel& model, const PictureAnswer& answer,
+                                       const PicturePlace& place, const Asked& asked) {
+  DetectOptions options = DefaultOptions(model.head());
+  options.conf = asked.conf.value_or(options.conf);
+  options.iou = asked.iou.value_or(options.iou);
+  options.most = asked.most.value_or(options.most);
+  std::vector<HeadOutput> outputs;
+  for (size_t i = 0; i < answer.values.size(); ++i) {
+    outputs.push_back({.values = answer.values[i], .shape = answer.shapes[i]});
+  }
+  ASSIGN_OR_RETURN(const std::vector<Detection> found, model.Detect(outputs, place, options));
+  ordered_json objects = ordered_json::array();
+  for (const Detection& one : found) {
+    objects.push_back(
+        {{"label", model.Label(one.label)},
+         {"class", one.label},
+         {"score", one.score},
+         {"box", {Rounded(one.left), Rounded(one.top), Rounded(one.right), Rounded(one.bottom)}}});
+  }
+  return objects;
+}
+
+absl::StatusOr<ordered_json> ClassesOf(const PictureModel& model, const PictureAnswer& answer,
+                                       const Asked& asked) {
+  const std::vector<float>& scores = answer.values[0];
+  if (scores.empty() || std::any_of(scores.begin(), scores.end(),
+                                    [](float score) { return !std::isfinite(score); })) {
+    return absl::InvalidArgumentError("the model's scores are not finite");
+  }
+  const float top = *std::max_element(scores.begin(), scores.end());
+  double sum = 0;
+  for (const float score : scores) sum += std::exp(static_cast<double>(score) - top);
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const size_t kept = std::min(order.size(), static_cast<size_t>(asked.top.value_or(kUsualTop)));
+  std::partial_sort(
+      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
+      [&](size_t a, size_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
+  ordered_json classes = ordered_json::array();
+  for (size_t i = 0; i < kept; ++i) {
+    const double share = std::exp(static_cast<double>(scores[order[i]]) - top) / sum;
+    classes.push_back({{"label", model.Label(static_cast<int64_t>(order[i]))},
+                       {"class", order[i]},
+                       {"score", static_cast<float>(share)}});
+  }
+  return classes;
+}
+
+HttpReply ReplyOf(PictureTask task, const RequestPath& path, const Asked& asked,
+                  const std::vector<PicturePlace>& places, const VisionResult& result) {
+  if (!result.status.ok()) return Refusal(path, result.status);
+  ordered_json pictures = ordered_json::array();
+  for (size_t i = 0; i < result.answers.size(); ++i) {
+    const bool detects = task == PictureTask::kDetect;
+    const absl::StatusOr<ordered_json> told =
+        detects ? ObjectsOf(*result.model, result.answers[i], places[i], asked)
+                : ClassesOf(*result.model, result.answers[i], asked);
+    if (!told.ok()) return Refusal(path, told.status());
+    pictures.push_back({{"width", places[i].width},
+                        {"height", places[i].height},
+                        {detects ? "objects" : "classes", *told}});
+  }
+  const ordered_json body = {{"model", result.name}, {"images", std::move(pictures)}};
+  return {.content_type = "application/json",
+          .body = body.dump(-1, ' ', false, ordered_json::error_handler_t::replace)};
+}
+
+// The places of the pictures in their tensors, by their headers alone.
+absl::StatusOr<std::vector<PicturePlace>> PlacesOf(const Repository& repository,
+                                                   const VisionRequest& request) {
+  ASSIGN_OR_RETURN(const Repository::Found found, repository.Find(request.model, ""));
+  std::vector<PicturePlace> places;
+  for (size_t i = 0; i < request.files.size(); ++i) {
+    absl::StatusOr<PicturePlace> place = found.servable->pictures->PlaceOf(request.files[i]);
+    if (!place.ok()) {
+      if (request.files.size() == 1) return place.status();
+      return absl::Status(place.status().code(),
+                          absl::StrCat("picture ", i, ": ", place.status().message()));
+    }
+    places.push_back(*std::move(place));
+  }
+  return places;
+}
+
+void Serve(const VisionContext& context, MemoryBudget& parsing, PictureTask task,
+           const Exchange& exchange, const std::string& model) {
+  const RequestPath& path = exchange->request().path;
+  const auto asked = std::make_shared<Asked>();
+  std::vector<PicturePlace> places;
+  const absl::Status read =
+      WithinMemory([] { return "the request"; },
+                   [&]() -> absl::Status {
+                     ASSIGN_OR_RETURN(*asked, Read(task, exchange->request(), model, parsing));
+                     RETURN_IF_ERROR(ChooseModel(*context.repository, task, asked->request.model));
+                     ASSIGN_OR_RETURN(places, PlacesOf(*context.repository, asked->request));
+                     return absl::OkStatus();
+                   });
+  if (!read.ok()) return exchange->Answer([path, read] { return Refusal(path, read); });
+  VisionRequest request = std::move(asked->request);
+  request.key = exchange->key();
+  request.trace = exchange->trace();
+  const std::shared_ptr<VisionCall> call = VisionCall::Start(
+      context, std::move(request),
+      [task, exchange, asked, path, places = std::move(places)](VisionResult result) {
+        // Each picture has a line, as a request of the model.
+        if (result.status.ok()) exchange->SetTold();
+        std::function<HttpReply()> make;
+        WhereMemoryAllows([&] {
+          make = [task, path, asked, places,
+                  result = std::make_shared<const VisionResult>(std::move(result))] {
+            return ReplyOf(task, path, *asked, places, *result);
+          };
+        });
+        if (make == nullptr) make = [] { return HttpReply{.status = 503}; };
+        exchange->Answer(std::move(make));
+      });
+  if (call == nullptr) return;
+  WhereMemoryAllows([&] {
+    exchange->OnLeave([weak = std::weak_ptr<VisionCall>(call)] {
+      if (const std::shared_ptr<VisionCall> waiting = weak.lock()) waiting->Cancel();
+    });
+  });
+}
+
+}  // namespace
+
+void AddVisionApi(const VisionContext& context, MemoryBudget& parsing, Router& router) {
+  for (const auto& [path, task] : {std::pair("/v1/vision/classify", PictureTask::kClassify),
+                                   std::pair("/v1/vision/detect", PictureTask::kDetect)}) {
+    const auto handler = [context, &parsing, task = task](const Exchange& exchange,
+                                                          const PathParts& parts) {
+      const auto model = parts.find("model");
+      Serve(context, parsing, task, exchange, model == parts.end() ? "" : model->second);
+    };
+    router.Add("POST", path, Right::kInfer, handler);
+    router.Add("POST", absl::StrCat("/models/{model}", path), Right::kInfer, handler);
+  }
+}
+
+}  // namespace reprise
