@@ -754,6 +754,7 @@ absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
   AddFlags(app, target);
   const std::vector<std::string> words = JoinBooleans(app, argc, argv);
   std::vector<const char*> joined;
+  joined.reserve(words.size());
   for (const std::string& word : words) joined.push_back(word.c_str());
   ASSIGN_OR_RETURN(const command_line::Settings settings,
                    command_line::Settings::Read(app, kVariables, static_cast<int>(joined.size()),

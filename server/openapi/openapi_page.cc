@@ -108,7 +108,7 @@ const char* TagOfRoute(const Router::Route& route, bool takes_texts) {
   if (takes_texts) return "Texts";
   for (const auto& [prefix, tag] :
        {std::pair("/v2/models/", "Inference"), std::pair("/v2/repository/", "Repository"),
-        std::pair("/v2/systemsharedmemory/", "Shared memory"),
+        std::pair("/v1/vision/", "Pictures"), std::pair("/v2/systemsharedmemory/", "Shared memory"),
         std::pair("/v2/cudasharedmemory/", "Shared memory")}) {
     if (absl::StartsWith(route.pattern, prefix)) return tag;
   }

@@ -45,6 +45,7 @@ absl::StatusOr<std::vector<absl::string_view>> FilesOf(const InputView& view) {
         absl::StrCat("input \"", view.name, "\": ", decoded.message()));
   }
   std::vector<absl::string_view> files;
+  files.reserve(places.size());
   for (const int64_t place : places) files.push_back(texts.Text(place).value_or(""));
   return files;
 }
