@@ -39,6 +39,8 @@ struct GenerationWait {
 struct GenerationEvent {
   int64_t answer = 0;  // which one of the request's n
   std::vector<SampledToken> tokens;
+  // The prompt, where its scores were asked for: with the first event, the first token without one.
+  std::vector<SampledToken> prompt;
   Ending finish = Ending::kGoesOn;
   absl::Status status;        // not OK: the answer ends here
   bool last = false;          // the request is done: nothing follows
@@ -54,6 +56,11 @@ struct GenerationRequest {
   std::string numbers;
   std::vector<int64_t> numbers_shape;
   std::vector<int64_t> decoder_ids;
+  // Those are the whole beginning: what the model's files force after them is not.
+  bool begins_whole = false;
+  // The tokens of the prompt are told with their log-probabilities, as those of the answer. None of
+  // it is taken from the pages of others then.
+  bool scores_prompt = false;
   SamplingOptions sampling;
   BeamOptions beams;        // several: answers are searched for, and told when all have ended
   uint64_t priority = 0;    // lower is served first; 0: the default, in the middle

@@ -164,7 +164,8 @@ absl::Status Generator::CheckDraws(const SequenceRequest& request) const {
   const DecoderRules& rules = options_.rules;
   const bool lists = !sampling.allowed_ids.empty() || sampling.min_tokens > 0;
   const auto given = static_cast<int64_t>(request.asked.ids.size());
-  const int64_t first = rules.FirstFree(given) - given;  // the number of the first draw
+  // The number of the first draw.
+  const int64_t first = request.asked.begins_whole ? 0 : rules.FirstFree(given) - given;
   if (!lists || first >= sampling.max_tokens) return absl::OkStatus();
   const int64_t ids = std::min(id_rows_, vocabulary_);
   std::vector<int64_t> never = rules.suppressed;

@@ -188,6 +188,8 @@ class Generator {
   int64_t RoomForDraft(Sequence& sequence, int64_t wanted);
   // `scores`: a row of the vocabulary for each pick.
   void FinishStep(const PlannedStep& step, absl::Span<float> scores);
+  // Adds what the scores of a step say about the tokens of a prompt.
+  void ScorePrompt(Sequence& sequence, absl::Span<const float> scores);
   // Draws from row after row for as long as the draft was right.
   void CheckDraft(Sequence& sequence, absl::Span<float> scores);
   // Draws the next token of `sequence` and tells it.

@@ -104,7 +104,7 @@ bool Generator::Begin(Sequence& sequence) {
   const int64_t least = sequence.looked_up == pages_->changes() ? sequence.lacked : int64_t{1};
   if (anew && !running_.empty() && !has_room(least)) return false;
   const int64_t before = pages_->available();
-  if (anew) FindPrefix(sequence, *pages_);
+  if (anew && !sequence.scores_prompt()) FindPrefix(sequence, *pages_);
   // Pages that nobody held are found, and taken from what is available.
   const int64_t found = before - pages_->available();
   sequence.lacked = pages_for(sequence) + found;

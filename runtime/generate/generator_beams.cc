@@ -10,14 +10,18 @@
 namespace reprise {
 
 std::optional<int64_t> Generator::ForcedNext(const Sequence& sequence) const {
-  return options_.rules.ForcedAt(static_cast<int64_t>(sequence.tokens.size()),
-                                 sequence.request->asked.sampling.max_tokens - sequence.drawn());
+  const GenerationRequest& asked = sequence.request->asked;
+  const int64_t left = asked.sampling.max_tokens - sequence.drawn();
+  if (asked.begins_whole) return left == 1 ? options_.rules.forced_last : std::nullopt;
+  return options_.rules.ForcedAt(static_cast<int64_t>(sequence.tokens.size()), left);
 }
 
 std::vector<int64_t> Generator::NeverNext(const Sequence& sequence) const {
   const DecoderRules& rules = options_.rules;
   std::vector<int64_t> never = rules.suppressed;
-  if (static_cast<int64_t>(sequence.tokens.size()) == rules.FirstFree(sequence.prompt())) {
+  const bool begins_whole = sequence.request->asked.begins_whole;
+  const int64_t first = begins_whole ? sequence.prompt() : rules.FirstFree(sequence.prompt());
+  if (static_cast<int64_t>(sequence.tokens.size()) == first) {
     absl::c_copy(rules.suppressed_first, std::back_inserter(never));
   }
   return never;

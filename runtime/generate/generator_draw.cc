@@ -29,10 +29,15 @@ void Generator::FinishStep(const PlannedStep& step, absl::Span<float> scores) {
       row += rows;
       continue;
     }
+    const auto picks = static_cast<size_t>(item.picks);
+    if (sequence.scores_prompt()) {
+      ScorePrompt(sequence, scores.subspan(row * width, picks * width));
+    }
+    row += picks;
     sequence.computed += item.count;
     RegisterPages(sequence, *pages_);
-    if (item.picks == 0) continue;
-    const absl::Span<float> own = scores.subspan(row++ * width, width);
+    if (picks == 0 || sequence.missing() > 0) continue;
+    const absl::Span<float> own = scores.subspan((row - 1) * width, width);
     SequenceRequest& request = *sequence.request;
     if (request.group.has_value()) {
       Offer(sequence, own);
@@ -41,6 +46,25 @@ void Generator::FinishStep(const PlannedStep& step, absl::Span<float> scores) {
     if (!request.forked && request.asked.sampling.n > 1) Fork(sequence, own);
     request.forked = true;
     Draw(sequence, own);
+  }
+}
+
+void Generator::ScorePrompt(Sequence& sequence, absl::Span<const float> scores) {
+  SequenceRequest& request = *sequence.request;
+  if (request.scored == 0) {
+    request.prompt_scores.push_back({.id = sequence.tokens[0]});
+    request.scored = 1;
+  }
+  const auto width = static_cast<size_t>(vocabulary_);
+  const auto rows = static_cast<int64_t>(scores.size() / width);
+  for (int64_t row = 0; row < rows; ++row) {
+    // The scores after a token are those of the next one. Some were told before pages were taken.
+    const int64_t place = sequence.computed + row + 1;
+    if (place >= sequence.prompt() || place != request.scored) continue;
+    request.prompt_scores.push_back(
+        sequence.sampler->Score(scores.subspan(static_cast<size_t>(row) * width, width),
+                                sequence.tokens[static_cast<size_t>(place)]));
+    ++request.scored;
   }
 }
 
@@ -135,6 +159,7 @@ void Generator::Tell(Sequence& sequence, GenerationEvent event) {
   event.answer = sequence.answer;
   event.cached_tokens = sequence.request->cached_tokens;
   event.wait = sequence.request->wait;
+  event.prompt = std::exchange(sequence.request->prompt_scores, {});
   if (sequence.request->asked.counts_unread) sequence.request->handle->AddUnread(1);
   sequence.request->asked.on_event(event);
 }

@@ -51,6 +51,9 @@ struct SequenceRequest {
   int64_t cached_tokens = 0;
   GenerationWait wait;
   bool forked = false;  // its other answers have begun
+  // The tokens of the prompt that are scored and not told yet, and how many were scored.
+  std::vector<SampledToken> prompt_scores;
+  int64_t scored = 0;
 };
 
 struct Sequence {
@@ -81,6 +84,8 @@ struct Sequence {
   int64_t drawn() const { return static_cast<int64_t>(tokens.size()) - prompt(); }
   // Only the token that was drawn last is missing.
   bool continues() const { return missing() == 1 && drawn() > 0; }
+  // The scores of each token of the prompt are wanted.
+  bool scores_prompt() const { return request->asked.scores_prompt && drawn() == 0; }
   // Keeps `page` as the next one.
   void Keep(PageId page, const PagePool& pool) {
     pages.push_back(page);

@@ -133,11 +133,16 @@ class Planner {
                      [&](const StepItem& item) { return item.sequence == &sequence; });
     const bool is_new = planned == step_.items.end();
     const int64_t before = is_new ? 0 : planned->count;
-    const int64_t more = std::min({most, left_, sequence.missing() - before});
+    const bool scored = sequence.scores_prompt();
+    const int64_t more =
+        std::min({most, left_, sequence.missing() - before, scored ? picks_ : most});
     if (more <= 0 || is_dropped_(sequence)) return 0;
     const bool whole = before + more == sequence.missing();
     if ((whole && picks_ == 0) || !make_room_(sequence, before + more)) return 0;
-    const StepItem item = {.sequence = &sequence, .count = before + more, .picks = whole ? 1 : 0};
+    const int64_t picks = scored ? more : whole ? 1 : 0;
+    const StepItem item = {.sequence = &sequence,
+                           .count = before + more,
+                           .picks = (is_new ? 0 : planned->picks) + picks};
     if (is_new) {
       step_.items.push_back(item);
     } else {
@@ -145,7 +150,7 @@ class Planner {
     }
     step_.prompt_tokens += more;
     left_ -= more;
-    picks_ -= whole;
+    picks_ -= picks;
     return more;
   }
 

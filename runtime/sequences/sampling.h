@@ -75,6 +75,13 @@ class Sampler {
                                     std::optional<int64_t> forced = std::nullopt,
                                     TokenConstraint* constraint = nullptr);
 
+  // Returns `id` with the log-probabilities that a draw by `scores` would tell.
+  SampledToken Score(absl::Span<const float> scores, int64_t id) const {
+    SampledToken token = {.id = id};
+    TellLogprobs(scores, token);
+    return token;
+  }
+
   bool IsStop(int64_t id) const { return options_->IsStop(id); }
   const SamplingOptions& options() const { return *options_; }
   int64_t drawn() const { return drawn_; }

@@ -301,7 +301,9 @@ absl::StatusOr<std::shared_ptr<TokenCall>> TokenCalls::Start(TokenRequest reques
   }
   auto beginning = std::make_shared<Beginning>();
   beginning->start_ns = clock_.NowNs();
-  ASSIGN_OR_RETURN(beginning->ticket, KeyUse::BeginFor(request.key, beginning->start_ns));
+  if (!request.is_counted) {
+    ASSIGN_OR_RETURN(beginning->ticket, KeyUse::BeginFor(request.key, beginning->start_ns));
+  }
   ASSIGN_OR_RETURN(beginning->model, repository_.Find(request.model, request.version));
   const Repository::Found& found = beginning->model;
   if (found.servable->generation == nullptr) {
@@ -403,6 +405,8 @@ absl::Status TokenCalls::Submit(Beginning& beginning) const {
       .numbers = std::move(request.numbers),
       .numbers_shape = std::move(request.numbers_shape),
       .decoder_ids = std::move(parameters.decoder_ids),
+      .begins_whole = request.begins_whole,
+      .scores_prompt = request.scores_prompt,
       .sampling = std::move(parameters.sampling),
       .beams = parameters.beams,
       .priority = parameters.priority,
@@ -411,6 +415,7 @@ absl::Status TokenCalls::Submit(Beginning& beginning) const {
                 .salt = parameters.cache_salt.empty() ? 0 : Hash64(parameters.cache_salt) | 1},
       .key = request.key == nullptr ? "" : request.key->name(),
       .weight = request.key == nullptr ? 1 : request.key->weight(),
+      .constrain = std::move(request.constrain),
       .counts_unread = beginning.counts_unread};
   if (beginning.grammar != nullptr) {
     wanted.constrain = [grammar = beginning.grammar, &threads = *texts_.threads,

@@ -86,6 +86,12 @@ struct TokenRequest {
   PromptMaker prompt;
   // The answer's text is told. It is where the prompt is a text.
   bool tells_text = false;
+  // See GenerationRequest; a grammar of the parameters comes before it.
+  std::function<std::unique_ptr<TokenConstraint>()> constrain = nullptr;
+  bool begins_whole = false;
+  bool scores_prompt = false;
+  // A part of a request that the limits of the key have counted.
+  bool is_counted = false;
   SamplingParameters parameters;
 };
 
