@@ -414,6 +414,12 @@ constexpr Parameter kParameters[] = {
        int64_t bytes = 0;
        return WantInteger(value, 1, kMostOfText, bytes);
      }},
+    {"reprise.max_audio_seconds", "", "integer", "7200",
+     "Most seconds of a sound that is transcribed",
+     [](absl::string_view, absl::string_view value, ModelSettings&) {
+       int64_t seconds = 0;
+       return WantInteger(value, 1, kMostOfText, seconds);
+     }},
     {"reprise.max_text_tokens", "", "integer", "0",
      "Most tokens of one text, also where it is truncated then; 0: no limit",
      [](absl::string_view, absl::string_view value, ModelSettings&) {

@@ -70,6 +70,9 @@ absl::StatusOr<std::shared_ptr<const TextModel>> TextModel::Make(TextPackage pac
   ASSIGN_OR_RETURN(model->tokenizer_, Tokenizer::Load(*package.tokenizer));
   package.tokenizer.emplace();  // its files are no longer needed
   model->LoadChats(package);
+  if (package.speech.ok() && package.speech->has_value()) {
+    CompleteSpeechFacts(*model->tokenizer_, **package.speech);
+  }
   model->package_ = std::move(package);
   model->offer_ = std::move(offer);
   model->limits_ = limits;

@@ -26,6 +26,7 @@ namespace reprise {
 struct TextLimits {
   int64_t max_bytes = int64_t{1} << 20;  // one text's
   int64_t most_tokens = 0;               // one text's, before truncation; 0: no limit
+  int64_t most_audio_seconds = 7200;     // the longest sound that is transcribed
 };
 
 // The wishes of a client about a text.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/base/memory_net.h"
+
 namespace reprise {
 
 void TextModels::Add(const std::shared_ptr<const Model>& model,
@@ -19,6 +21,26 @@ absl::StatusOr<std::shared_ptr<const TextModel>> TextModels::Find(const Model& m
   }
   if (entry->second.text == nullptr) return entry->second.refusal;
   return entry->second.text;
+}
+
+void TextModels::SetBackground(Background background) {
+  MutexLock lock(mutex_);
+  background_ = std::move(background);
+}
+
+void TextModels::PrepareGrammars(const Model& model, const std::vector<int64_t>& eos,
+                                 int64_t vocabulary) const {
+  const absl::StatusOr<std::shared_ptr<const TextModel>> text = Find(model);
+  Background background;
+  {
+    MutexLock lock(mutex_);
+    background = background_;
+  }
+  if (!text.ok() || background == nullptr) return;
+  // A failure is told by the first request that needs it.
+  background([text = *text, eos, vocabulary] {
+    WhereMemoryAllows([&] { (void)text->GrammarsOf(eos, vocabulary); });
+  });
 }
 
 }  // namespace reprise

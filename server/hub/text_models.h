@@ -6,8 +6,11 @@
 // Threads:   all methods are safe from any thread.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/base/mutex.h"
@@ -22,6 +25,14 @@ class TextModels {
   void Add(const std::shared_ptr<const Model>& model, std::shared_ptr<const TextModel> text,
            absl::Status refusal);
 
+  // Sets where work is done that no request waits for; without it such work is left out.
+  using Background = std::function<void(std::function<void()> work)>;
+  void SetBackground(Background background);
+  // Makes what grammars read of the vocabulary of `model`'s texts, in the background: a request
+  // that is the first with a grammar does not wait for it then. See TextModel::GrammarsOf.
+  void PrepareGrammars(const Model& model, const std::vector<int64_t>& eos,
+                       int64_t vocabulary) const;
+
   // Errors: why texts are not taken.
   absl::StatusOr<std::shared_ptr<const TextModel>> Find(const Model& model) const;
 
@@ -35,6 +46,7 @@ class TextModels {
   // Guarded.
   mutable Mutex mutex_;
   std::unordered_map<const Model*, Entry> entries_ GUARDED_BY(mutex_);
+  Background background_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

@@ -204,6 +204,7 @@ absl::StatusOr<TextPackage> ReadTextPackage(const fs::path& model_file) {
   RETURN_IF_ERROR(ReadConfig(config, package));
   RETURN_IF_ERROR(ReadLimits(folder, config, package));
   RETURN_IF_ERROR(ReadChatTemplates(folder, package));
+  package.speech = ReadSpeechFiles(folder);
   return package;
 }
 

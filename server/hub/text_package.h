@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/hub/head_steps.h"
+#include "server/hub/speech_files.h"
 #include "server/text/tokenizer.h"
 
 namespace reprise {
@@ -55,6 +56,10 @@ struct TextPackage {
   std::string chat_template;
   std::map<std::string, std::string> chat_templates;
   std::string bos_token, eos_token, pad_token, unk_token;  // that templates ask for; may be empty
+
+  // How sound becomes texts; nullopt: the folder is none of Whisper's. An error: its files cannot
+  // be used, and texts are taken all the same.
+  absl::StatusOr<std::optional<SpeechFacts>> speech = std::optional<SpeechFacts>();
 
   std::vector<std::string> findings;  // sentences for `reprise check`
 };

@@ -64,9 +64,10 @@ class Graph:
 
 
 class EncoderDecoder:
-    def __init__(self, form, heads=8, size=8, layers=2, vocabulary=97, places="cut", seed=0):
+    def __init__(self, form, heads=8, size=8, layers=2, vocabulary=97, places="cut", seed=0, mel=MEL, frames=FRAMES):
         self.form, self.heads, self.size, self.layers = form, heads, size, layers
         self.vocabulary, self.places, self.hidden = vocabulary, places, heads * size
+        self.mel, self.frames = mel, frames
         self.random = np.random.default_rng(seed)
         self.weights, self.constants = {}, {}
         self.mask = "" if form == "whisper" else "encoder_attention_mask"
@@ -154,14 +155,14 @@ class EncoderDecoder:
     # The encoder.
 
     def spectrum(self, g):
-        g.inputs.append(("input_features", F32, ["batch_size", MEL, FRAMES]))
+        g.inputs.append(("input_features", F32, ["batch_size", self.mel, self.frames]))
         x = "input_features"
-        for i, (width, stride) in enumerate(((MEL, 1), (self.hidden, 2))):
+        for i, (width, stride) in enumerate(((self.mel, 1), (self.hidden, 2))):
             kernel = self.weight(f"conv{i}", self.hidden, width, 3, scale=0.3)
             x = g.node("Conv", x, kernel, kernel_shape=[3], pads=[1, 1], strides=[stride])
             x = g.node("Tanh", x)
         x = g.node("Transpose", x, perm=[0, 2, 1])
-        return g.node("Add", x, self.weight("enc.positions", FRAMES // 2, self.hidden, scale=0.3))
+        return g.node("Add", x, self.weight("enc.positions", self.frames // 2, self.hidden, scale=0.3))
 
     def encoder(self):
         g = Graph(self, "enc/")
