@@ -493,6 +493,7 @@ absl::Status Daemon::OpenHttp() {
     options.on_answer = of_metrics.on_answer = tell;
   }
   RETURN_IF_ERROR(text_threads_.Start(cores_.cores()));
+  texts_.SetBackground([this](std::function<void()> work) { text_threads_.Run(std::move(work)); });
   AddTextApi({.texts = {.held = &held_texts_,
                         .repository = &repository_,
                         .models = &texts_,

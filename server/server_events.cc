@@ -74,6 +74,8 @@ class CountingModelEvents final : public ModelEvents {
     metrics_.carried_bytes->Increment(static_cast<double>(bytes));
   }
 
+  void OnAudio(double seconds) override { metrics_.audio_seconds->Increment(seconds); }
+
   void OnText(const TextRecord& record) override {
     metrics_.texts->Increment();
     metrics_.text_tokens->Increment(static_cast<double>(record.tokens));

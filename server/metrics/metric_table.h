@@ -219,6 +219,11 @@ struct ModelMetrics {
        "Texts that were cut to what the model takes, because the client asked for it",
        {},
        ScrapeView::kTexts}};
+  Series<Counter> audio_seconds{scope,
+                                {"reprise_audio_seconds_total",
+                                 "Seconds of sound that became texts",
+                                 {},
+                                 ScrapeView::kSpeech}};
   Series<Histogram> tokenizer_duration{
       scope,
       {"reprise_tokenizer_duration_seconds", "Time of a text in the tokenizer", kTokenizerSeconds,

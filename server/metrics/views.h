@@ -27,6 +27,7 @@ enum class ScrapeView {
   // For a model that has used one of the families with the same view: a family of tokens for a
   // model that has made some. What stays zero for all its life has no series.
   kTexts,
+  kSpeech,
   kTokens,
   kCarried,
   kState,

@@ -79,6 +79,8 @@ class ModelEvents {
   // written to their answers.
   virtual void OnCarried(int64_t tokens, int64_t bytes) {}
   virtual void OnText(const TextRecord& record) {}
+  // A sound of this length was transcribed.
+  virtual void OnAudio(double seconds) {}
   // The first token of a sequence, counted from its request; one that follows, from the one before.
   virtual void OnFirstToken(int64_t ns) {}
   virtual void OnNextToken(int64_t ns) {}

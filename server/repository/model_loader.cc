@@ -213,6 +213,8 @@ TextSettings TextSettingsOf(const ModelSettings& settings) {
   }
   texts.limits.max_bytes = IntParameter(settings, "reprise.max_text_bytes", texts.limits.max_bytes);
   texts.limits.most_tokens = IntParameter(settings, "reprise.max_text_tokens", 0);
+  texts.limits.most_audio_seconds =
+      IntParameter(settings, "reprise.max_audio_seconds", texts.limits.most_audio_seconds);
   for (const auto& output : settings.config.output()) {
     texts.keep_outputs = texts.keep_outputs || output.name() != kTextVectors;
   }
@@ -480,6 +482,14 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& sou
   ASSIGN_OR_RETURN(std::shared_ptr<Servable> servable, LoadAt(source, fixed));
   StartGeneration(source.engine, source.version, PathOf(source), source.settings, source.gate,
                   *servable);
+  if (servable->generation != nullptr && source.texts != nullptr) {
+    const Generator& generator = servable->generation->generator();
+    // Answers of an encoder-decoder are seldom of a grammar.
+    if (!generator.has_encoder()) {
+      source.texts->PrepareGrammars(*servable->model, generator.options().eos_ids,
+                                    generator.vocabulary());
+    }
+  }
   source.open_queue(*servable);
   return servable;
 }

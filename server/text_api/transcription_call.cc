@@ -1,0 +1,363 @@
+#include "server/text_api/transcription_call.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/format_text.h"
+#include "runtime/base/memory_net.h"
+#include "runtime/base/status_macros.h"
+#include "server/hub/languages.h"
+#include "server/speech/time_rules.h"
+#include "server/text_api/json_text.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kNoLimit = std::numeric_limits<int32_t>::max();
+
+std::string Seconds(double seconds) { return FormatText("%.2f", seconds); }
+
+const SpeechFacts& FactsOf(const AskedTranscript& asked) { return **asked.text->package().speech; }
+
+}  // namespace
+
+absl::StatusOr<const SpeechFacts*> SpeechOf(const TextModel& model) {
+  const auto& speech = model.package().speech;
+  if (!speech.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the model makes no texts of sound: ", speech.status().message()));
+  }
+  if (!speech->has_value()) {
+    return absl::FailedPreconditionError(
+        "the model makes no texts of sound: its folder has no preprocessor_config.json of Whisper");
+  }
+  const SpeechFacts& facts = **speech;
+  const std::pair<int64_t, const char*> needed[] = {
+      {facts.start, "decoder_start_token_id"},
+      {facts.end, "eos_token_id"},
+      {facts.languages.empty() ? 0 : facts.transcribe, "task_to_id"}};
+  for (const auto& [id, name] : needed) {
+    if (id != SpeechFacts::kNone) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the model makes no texts of sound: neither generation_config.json nor the tokenizer has ",
+        name));
+  }
+  return &facts;
+}
+
+TranscriptionCall::TranscriptionCall(const TextApiContext& context, AskedTranscript asked,
+                                     std::shared_ptr<HttpExchange> exchange)
+    : context_(context),
+      asked_(std::move(asked)),
+      facts_(FactsOf(asked_)),
+      exchange_(std::move(exchange)),
+      language_(asked_.language) {}
+
+void TranscriptionCall::Start(const TextApiContext& context, AskedTranscript asked,
+                              std::shared_ptr<HttpExchange> exchange) {
+  std::shared_ptr<TranscriptionCall> call;
+  const absl::Status begun = WithinMemory(
+      [] { return "the request"; },
+      [&]() -> absl::Status {
+        call = std::make_shared<TranscriptionCall>(context, std::move(asked), exchange);
+        ASSIGN_OR_RETURN(call->ticket_,
+                         KeyUse::BeginFor(exchange->key(), context.texts.clock->NowNs()));
+        return absl::OkStatus();
+      });
+  if (!begun.ok()) {
+    return exchange->Answer([begun] { return TextErrorReply(ErrorForm::kOpenAi, begun); });
+  }
+  WhereMemoryAllows([&] {
+    exchange->OnLeave([weak = std::weak_ptr<TranscriptionCall>(call)] {
+      if (const auto left = weak.lock()) left->Leave();
+    });
+  });
+  call->Run(&TranscriptionCall::Open);
+}
+
+void TranscriptionCall::Run(absl::Status (TranscriptionCall::*part)()) {
+  bool taken = false;
+  WhereMemoryAllows([&] {
+    taken = context_.texts.threads->Run([self = shared_from_this(), part] {
+      const absl::Status done = WithinMemory([] { return "the transcript"; },
+                                             [&]() -> absl::Status {
+                                               RETURN_IF_ERROR(self->GoOn());
+                                               return (*self.*part)();
+                                             });
+      if (!done.ok()) self->Refuse(done);
+    });
+  });
+  if (!taken) Refuse(absl::UnavailableError("the server is stopping"));
+}
+
+void TranscriptionCall::Refuse(const absl::Status& status) {
+  WhereMemoryAllows([&] {
+    context_.texts.inference->Refuse(
+        {.model = asked_.model, .version = "", .key = exchange_->key()}, status);
+  });
+  Fail(status);
+}
+
+absl::Status TranscriptionCall::GoOn() const {
+  return is_left_ ? absl::CancelledError("the client has gone") : context_.texts.threads->GoOn();
+}
+
+absl::Status TranscriptionCall::Open() {
+  ASSIGN_OR_RETURN(model_, context_.texts.repository->Find(asked_.model, ""));
+  if (model_.servable->generation == nullptr) {
+    return absl::UnimplementedError(absl::StrCat(
+        "model \"", asked_.model, "\" makes no tokens: ", model_.servable->generation_refusal));
+  }
+  ASSIGN_OR_RETURN(
+      reader_,
+      AudioReader::Open(asked_.file, {.rate = facts_.spectrum.rate,
+                                      .most_seconds = asked_.text->limits().most_audio_seconds}));
+  spectrum_.emplace(facts_.spectrum);
+  RETURN_IF_ERROR(reader_->Read(facts_.spectrum.samples + 1, samples_));
+  // Where there is more than a window, times say where the next one begins.
+  const bool is_long = std::ssize(samples_) > facts_.spectrum.samples;
+  const bool wants = asked_.form != TranscriptForm::kJson && asked_.form != TranscriptForm::kText;
+  has_times_ = facts_.has_times() && (is_long || wants);
+  transcript_.emplace(facts_, asked_.text->tokenizer(), has_times_);
+  return BeginWindow();
+}
+
+absl::Status TranscriptionCall::BeginWindow() {
+  const int64_t most = facts_.spectrum.samples;
+  RETURN_IF_ERROR(reader_->Read(most + 1 - std::ssize(samples_), samples_));
+  if (samples_.empty()) {
+    Finish();
+    return absl::OkStatus();
+  }
+  window_.samples = std::min<int64_t>(std::ssize(samples_), most);
+  window_.ids.clear();
+  logprobs_ = 0;
+  ASSIGN_OR_RETURN(
+      const std::vector<float> features,
+      spectrum_->Of(absl::MakeSpan(samples_).subspan(0, static_cast<size_t>(window_.samples)),
+                    [this] { return GoOn(); }));
+  features_.resize(features.size() * sizeof(float));
+  std::memcpy(features_.data(), features.data(), features_.size());
+  return language_.empty() ? AskForLanguage() : AskForTokens();
+}
+
+absl::Status TranscriptionCall::Ask(TokenRequest request, TokenCalls::OnTokens on_tokens) {
+  request.model = asked_.model;
+  request.key = exchange_->key();
+  request.numbers_shape = {1, facts_.spectrum.mels, facts_.spectrum.frames()};
+  request.begins_whole = request.is_counted = true;
+  int64_t place = 0;
+  {
+    MutexLock lock(mutex_);
+    place = ++asked_count_;
+  }
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<TokenCall> call,
+      context_.tokens->Start(std::move(request), /*counts_unread=*/false, std::move(on_tokens)));
+  {
+    MutexLock lock(mutex_);
+    // The window may be over, and a later one have begun.
+    if (place == asked_count_) call_ = call;
+  }
+  if (is_left_) call->Cancel();
+  return absl::OkStatus();
+}
+
+absl::Status TranscriptionCall::AskForLanguage() {
+  TokenRequest request;
+  request.numbers = features_;
+  request.parameters.decoder_ids = {facts_.start};
+  SamplingOptions& sampling = request.parameters.sampling;
+  sampling.temperature = 0;
+  sampling.max_tokens = 1;
+  for (const auto& [code, id] : facts_.languages) sampling.allowed_ids.push_back(id);
+  return Ask(std::move(request),
+             [self = shared_from_this()](const TokenCallInfo&, const GenerationEvent& event,
+                                         const TokenText&) { self->OnLanguage(event); });
+}
+
+void TranscriptionCall::OnLanguage(const GenerationEvent& event) {
+  for (const SampledToken& token : event.tokens) {
+    for (const auto& [code, id] : facts_.languages) {
+      if (id == token.id) language_ = code;
+    }
+  }
+  if (!event.last) return;
+  if (!event.status.ok()) return Fail(event.status);
+  if (language_.empty()) return Fail(absl::InternalError("no language was drawn"));
+  Run(&TranscriptionCall::AskForTokens);
+}
+
+absl::StatusOr<std::vector<int64_t>> TranscriptionCall::Beginning() const {
+  std::vector<int64_t> ids;
+  const std::string prompt(absl::StripAsciiWhitespace(asked_.prompt));
+  const bool is_first = window_.seek == 0;
+  if (is_first && !prompt.empty() && facts_.previous != SpeechFacts::kNone) {
+    const TextLimits& limits = asked_.text->limits();
+    ASSIGN_OR_RETURN(const TextTokens tokens,
+                     asked_.text->tokenizer().Encode(absl::StrCat(" ", prompt), std::nullopt,
+                                                     {.add_special = false,
+                                                      .max_bytes = limits.max_bytes,
+                                                      .go_on = [this] { return GoOn(); }}));
+    // The last of it, as many as leave the half of the context.
+    const int64_t context = model_.servable->generation->generator().context();
+    const auto most = static_cast<size_t>(std::max<int64_t>(context / 2 - 1, 0));
+    const size_t kept = std::min(tokens.ids.size(), most);
+    ids.push_back(facts_.previous);
+    ids.insert(ids.end(), tokens.ids.end() - static_cast<ptrdiff_t>(kept), tokens.ids.end());
+  }
+  ids.push_back(facts_.start);
+  if (!facts_.languages.empty()) {
+    ids.push_back(facts_.languages.at(language_));
+    ids.push_back(asked_.translates ? facts_.translate : facts_.transcribe);
+  }
+  if (!has_times_ && facts_.has_times()) ids.push_back(facts_.no_timestamps);
+  return ids;
+}
+
+absl::Status TranscriptionCall::AskForTokens() {
+  TokenRequest request;
+  request.numbers = std::move(features_);
+  ASSIGN_OR_RETURN(request.parameters.decoder_ids, Beginning());
+  request.parameters.sampling = asked_.sampling;
+  request.parameters.sampling.max_tokens = kNoLimit;
+  request.parameters.sampling.logprobs = 0;
+  if (has_times_) {
+    const std::shared_ptr<const SpeechFacts> facts(asked_.text, &facts_);
+    request.constrain = [facts] { return std::make_unique<TimeRules>(*facts); };
+  }
+  // With times, the end of a window may be dropped and heard again in the next one: only whole
+  // segments are told then.
+  if (asked_.stream && !has_times_) {
+    texts_.emplace(asked_.text->tokenizer(), /*skip_special=*/true);
+  }
+  return Ask(std::move(request),
+             [self = shared_from_this()](const TokenCallInfo&, const GenerationEvent& event,
+                                         const TokenText&) { self->OnTokens(event); });
+}
+
+void TranscriptionCall::OnTokens(const GenerationEvent& event) {
+  for (const SampledToken& token : event.tokens) {
+    logprobs_ += token.logprob;
+    if (token.id == facts_.end) continue;
+    window_.ids.push_back(token.id);
+    if (texts_.has_value() && transcript_->IsText(token.id)) {
+      TellText(texts_->Push(static_cast<uint32_t>(token.id)));
+    }
+  }
+  if (!event.last) return;
+  if (!event.status.ok()) return Fail(event.status);
+  // The token that ended it counts, as in OpenAI's Whisper.
+  window_.logprob = logprobs_ / static_cast<double>(window_.ids.size() + 1);
+  Run(&TranscriptionCall::EndWindow);
+}
+
+absl::Status TranscriptionCall::EndWindow() {
+  if (texts_.has_value()) TellText(texts_->Finish());
+  const size_t told = transcript_->segments().size();
+  ASSIGN_OR_RETURN(const int64_t taken, transcript_->Add(window_));
+  if (asked_.stream && has_times_) {
+    for (size_t i = told; i < transcript_->segments().size(); ++i) {
+      TellText(transcript_->segments()[i].text);
+    }
+  }
+  samples_.erase(samples_.begin(), samples_.begin() + static_cast<ptrdiff_t>(taken));
+  window_.seek += taken;
+  return BeginWindow();
+}
+
+void TranscriptionCall::Leave() {
+  is_left_ = true;
+  std::shared_ptr<TokenCall> call;
+  {
+    MutexLock lock(mutex_);
+    call = call_;
+  }
+  if (call != nullptr) call->Cancel();
+}
+
+void TranscriptionCall::Tell(const std::string& json, bool last) {
+  if (!std::exchange(is_begun_, true)) {
+    exchange_->Begin(
+        {.content_type = "text/event-stream", .fields = {{"Cache-Control", "no-cache"}}});
+  }
+  exchange_->Send(absl::StrCat("data: ", json, "\n\n"), last, [self = shared_from_this()] {});
+}
+
+void TranscriptionCall::TellText(absl::StatusOr<std::string> part) {
+  // A text that cannot be decoded ends the call where its segment is made.
+  if (!part.ok() || part->empty()) return;
+  Tell(absl::StrCat("{\"type\":\"transcript.text.delta\",\"delta\":", Quoted(*part), "}"),
+       /*last=*/false);
+}
+
+void TranscriptionCall::Fail(const absl::Status& status) {
+  if (std::exchange(is_ended_, true)) return;
+  ticket_ = nullptr;
+  if (is_begun_) {
+    return Tell(TextErrorReply(ErrorForm::kOpenAi, status).body, /*last=*/true);
+  }
+  exchange_->Answer([status] { return TextErrorReply(ErrorForm::kOpenAi, status); });
+}
+
+void TranscriptionCall::Finish() {
+  is_ended_ = true;
+  ticket_ = nullptr;
+  model_.version->events->OnAudio(reader_->seconds());
+  exchange_->SetTold();
+  if (asked_.stream) {
+    return Tell(absl::StrCat("{\"type\":\"transcript.text.done\",\"text\":",
+                             Quoted(transcript_->Text()), ",", UsageJson(), "}"),
+                /*last=*/true);
+  }
+  exchange_->Answer([self = shared_from_this()] { return self->Reply(); });
+}
+
+std::string TranscriptionCall::UsageJson() const {
+  return absl::StrCat("\"usage\":{\"type\":\"duration\",\"seconds\":",
+                      static_cast<int64_t>(std::ceil(reader_->seconds())), "}");
+}
+
+std::string TranscriptionCall::VerboseJson() const {
+  std::string segments;
+  for (size_t i = 0; i < transcript_->segments().size(); ++i) {
+    const Segment& segment = transcript_->segments()[i];
+    absl::StrAppend(&segments, i > 0 ? "," : "", "{\"id\":", i, ",\"seek\":", segment.seek,
+                    ",\"start\":", Seconds(segment.start), ",\"end\":", Seconds(segment.end),
+                    ",\"text\":", Quoted(segment.text), ",\"tokens\":[",
+                    absl::StrJoin(segment.ids, ","),
+                    "],\"temperature\":", asked_.sampling.temperature,
+                    ",\"avg_logprob\":", FormatText("%.6f", segment.logprob), "}");
+  }
+  const Language* const language = FindLanguage(language_);
+  return absl::StrCat(
+      "{\"task\":\"", asked_.translates ? "translate" : "transcribe", "\",\"language\":",
+      Quoted(language == nullptr ? absl::string_view(language_) : language->name),
+      ",\"duration\":", Seconds(reader_->seconds()), ",\"text\":", Quoted(transcript_->Text()),
+      ",\"segments\":[", segments, "],", UsageJson(), "}");
+}
+
+HttpReply TranscriptionCall::Reply() const {
+  switch (asked_.form) {
+    case TranscriptForm::kText:
+      return {.body = transcript_->Text() + "\n"};
+    case TranscriptForm::kSrt:
+      return {.content_type = "application/x-subrip", .body = transcript_->Srt()};
+    case TranscriptForm::kVtt:
+      return {.content_type = "text/vtt; charset=utf-8", .body = transcript_->Vtt()};
+    case TranscriptForm::kVerboseJson:
+      return {.content_type = "application/json", .body = VerboseJson()};
+    case TranscriptForm::kJson:
+      break;
+  }
+  return {.content_type = "application/json",
+          .body = absl::StrCat("{\"text\":", Quoted(transcript_->Text()), ",", UsageJson(), "}")};
+}
+
+}  // namespace reprise
