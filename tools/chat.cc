@@ -4,7 +4,6 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -111,10 +110,7 @@ class LocalPartner : public ChatPartner {
   absl::StatusOr<ChatAnswer> Ask(const ChatJson& body) override {
     ASSIGN_OR_RETURN(const Conversation conversation,
                      ReadConversation(body.dump(), /*with_tools=*/true));
-    ASSIGN_OR_RETURN(const ChatTemplate* chat, texts_->Chat(conversation.has_tools));
-    ASSIGN_OR_RETURN(
-        const std::string prompt,
-        chat->Render(WithSpecialTokens(conversation, texts_->package()), std::time(nullptr)));
+    ASSIGN_OR_RETURN(const std::string prompt, RenderConversation(conversation, *texts_, nullptr));
     ASSIGN_OR_RETURN(
         const TextTokens tokens,
         texts_->tokenizer().Encode(prompt, std::nullopt, {.add_special = false, .max_bytes = 0}));

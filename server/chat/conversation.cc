@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -104,7 +105,8 @@ absl::StatusOr<std::string> MessageJson(const element& message, size_t place) {
   return json + "}";
 }
 
-absl::StatusOr<std::string> MessagesJson(const object& body) {
+// `has_nulls`: set where a content is null.
+absl::StatusOr<std::string> MessagesJson(const object& body, bool& has_nulls) {
   array messages;
   if (body["messages"].get(messages) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError("\"messages\" is missing, or no list");
@@ -114,6 +116,9 @@ absl::StatusOr<std::string> MessagesJson(const object& body) {
   size_t place = 0;
   for (const element message : messages) {
     ASSIGN_OR_RETURN(const std::string one, MessageJson(message, place++));
+    element content;
+    has_nulls =
+        has_nulls || (message["content"].get(content) == simdjson::SUCCESS && content.is_null());
     absl::StrAppend(&json, json.empty() ? "[" : ",", one);
   }
   return json + "]";
@@ -141,7 +146,8 @@ absl::StatusOr<bool> FlagOf(const object& body, const char* name, bool fallback)
 }  // namespace
 
 absl::StatusOr<Conversation> ReadConversation(const object& body, bool with_tools) {
-  ASSIGN_OR_RETURN(const std::string messages, MessagesJson(body));
+  bool has_nulls = false;
+  ASSIGN_OR_RETURN(const std::string messages, MessagesJson(body, has_nulls));
   ASSIGN_OR_RETURN(const std::string tools, ListJson(body, "tools"));
   ASSIGN_OR_RETURN(const std::string documents, ListJson(body, "documents"));
   ASSIGN_OR_RETURN(const bool go_on, FlagOf(body, "continue_final_message", false));
@@ -150,7 +156,7 @@ absl::StatusOr<Conversation> ReadConversation(const object& body, bool with_tool
     return absl::InvalidArgumentError(
         "\"add_generation_prompt\" and \"continue_final_message\" exclude each other");
   }
-  Conversation made = {.has_tools = with_tools && tools != "null"};
+  Conversation made = {.has_tools = with_tools && tools != "null", .has_nulls = has_nulls};
   made.context = absl::StrCat(
       "{\"messages\":", messages, ",\"tools\":", with_tools ? tools : "null",
       ",\"documents\":", documents, ",\"add_generation_prompt\":", prompt ? "true" : "false",
@@ -188,6 +194,24 @@ std::string WithSpecialTokens(const Conversation& conversation, const TextPackag
     absl::StrAppend(&context, "\"", name, "\":", JsonText(*token), ",");
   }
   return context + conversation.context.substr(1);
+}
+
+absl::StatusOr<std::string> RenderConversation(const Conversation& conversation,
+                                               const TextModel& model,
+                                               const std::function<absl::Status()>& go_on) {
+  ASSIGN_OR_RETURN(const ChatTemplate* chat, model.Chat(conversation.has_tools));
+  const std::string context = WithSpecialTokens(conversation, model.package());
+  const int64_t now_s = std::time(nullptr);
+  absl::StatusOr<std::string> text = chat->Render(context, now_s, go_on);
+  if (!absl::IsInvalidArgument(text.status()) || !conversation.has_nulls) return text;
+  auto json = nlohmann::ordered_json::parse(context, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return text;
+  for (auto& message : json["messages"]) {
+    if (message.contains("content") && message["content"].is_null()) message["content"] = "";
+  }
+  absl::StatusOr<std::string> without = chat->Render(json.dump(), now_s, go_on);
+  // The first error is of the conversation as the client wrote it.
+  return without.ok() ? without : text;
 }
 
 }  // namespace reprise

@@ -4,10 +4,11 @@
 // JSON that they hold.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/hub/text_package.h"
+#include "server/hub/text_model.h"
 
 namespace simdjson::dom {
 class object;
@@ -20,6 +21,7 @@ struct Conversation {
   // the members of chat_template_kwargs; special tokens are the model's.
   std::string context;
   bool has_tools = false;
+  bool has_nulls = false;  // a message has the content null
 };
 
 // `with_tools`: the members "tools" are told to the template. Errors: INVALID_ARGUMENT naming the
@@ -31,5 +33,12 @@ absl::StatusOr<Conversation> ReadConversation(const std::string& body, bool with
 
 // The context with the special tokens of `package`.
 std::string WithSpecialTokens(const Conversation& conversation, const TextPackage& package);
+
+// Returns what the template of `model` makes of it now. Clients write a content that is null next
+// to calls of tools; where the template cannot take it, it is the empty text. Errors: those of
+// TextModel::Chat and of ChatTemplate::Render.
+absl::StatusOr<std::string> RenderConversation(const Conversation& conversation,
+                                               const TextModel& model,
+                                               const std::function<absl::Status()>& go_on);
 
 }  // namespace reprise

@@ -27,11 +27,11 @@ ordered_json SchemaReference(absl::string_view schema) {
 }
 
 // The content of a body or an answer: a schema, or a media type of what is no JSON.
-ordered_json ContentOf(absl::string_view what) {
+ordered_json ContentOf(absl::string_view what, const char* type = "application/json") {
   if (absl::StrContains(what, "/")) {
     return {{std::string(what), {{"schema", {{"type", "string"}}}}}};
   }
-  return {{"application/json", {{"schema", SchemaReference(what)}}}};
+  return {{type, {{"schema", SchemaReference(what)}}}};
 }
 
 // A code of an error, and when it is answered.
@@ -131,7 +131,7 @@ ordered_json OperationObject(const Router::Route& route, const RouteInfo& info, 
   ordered_json parameters = ParameterList(route);
   if (!parameters.empty()) operation["parameters"] = std::move(parameters);
   if (*info.request != '\0') {
-    ordered_json content = ContentOf(info.request);
+    ordered_json content = ContentOf(info.request, info.request_type);
     if (absl::string_view(info.request) == "InferRequest") {
       // JSON, then the bytes of tensors: see the header Inference-Header-Content-Length.
       content["application/octet-stream"] = {

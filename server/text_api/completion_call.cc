@@ -4,6 +4,7 @@
 #include <cmath>
 #include <ctime>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,9 @@
 
 namespace reprise {
 namespace {
+
+// A byte of UTF-8 that begins no letter.
+bool IsInsideLetter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
 constexpr char kDone[] = "data: [DONE]\n\n";
 
@@ -33,7 +37,7 @@ std::string LogprobText(float value) {
 
 int64_t LettersOf(absl::string_view bytes) {
   return std::count_if(bytes.begin(), bytes.end(),
-                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+                       [](char c) { return !IsInsideLetter(c); });
 }
 
 // {"token", "logprob", "bytes"} without its closing brace, as chats have it.
@@ -77,6 +81,7 @@ CompletionCall::CompletionCall(const TextApiContext& context, AskedCompletion as
   }
   MutexLock lock(mutex_);
   open_ = prompts;
+  scored_.resize(prompts);
   choices_.resize(open_ * answers);
   for (size_t i = 0; i < choices_.size(); ++i) {
     if (asked_.tools != nullptr) choices_[i].reader.emplace(*asked_.tools);
@@ -125,6 +130,7 @@ absl::Status CompletionCall::StartPrompts() {
                             .ids = asked_.prompts[i].ids,
                             .prompt = asked_.prompts[i].text,
                             .tells_text = true,
+                            .scores_prompt = asked_.scores_prompt,
                             .parameters = asked_.parameters};
     ASSIGN_OR_RETURN(const std::shared_ptr<TokenCall> call,
                      context_.tokens->Start(
@@ -221,7 +227,8 @@ std::string CompletionCall::Count(size_t prompt, const TokenCallInfo& info,
   const size_t answers = choices_.size() / asked_.prompts.size();
   const size_t index = prompt * answers + static_cast<size_t>(event.answer);
   new_tokens_ += static_cast<int64_t>(event.tokens.size());
-  std::string piece = Take(choices_[index], static_cast<int64_t>(index), info, event, text);
+  if (!event.prompt.empty()) scored_[prompt] = event.prompt;
+  std::string piece = Take(prompt, choices_[index], static_cast<int64_t>(index), info, event, text);
   if (event.last) {
     prompt_tokens_ += info.prompt_tokens;
     cached_tokens_ += event.cached_tokens;
@@ -239,19 +246,37 @@ std::string CompletionCall::LastPieces() const {
   return pieces + kDone;
 }
 
-std::string CompletionCall::Take(Choice& choice, int64_t index, const TokenCallInfo& info,
-                                 const GenerationEvent& event, const TokenText& text) {
+ToolCallParts CompletionCall::ReadCalls(ToolCallReader& reader, absl::string_view text,
+                                        bool ended) const {
+  ToolCallParts parts;
+  const auto add = [&](ToolCallParts more, bool has_call) {
+    if (!has_call) parts.content += more.content;
+    for (ToolCallPart& part : more.calls) {
+      if (part.index == 0 || !asked_.one_call) parts.calls.push_back(std::move(part));
+    }
+  };
+  // Where one call is wanted, no text follows it: letter by letter shows which text does.
+  while (!text.empty()) {
+    size_t size = asked_.one_call ? 1 : text.size();
+    while (size < text.size() && IsInsideLetter(text[size])) ++size;
+    const bool has_call = asked_.one_call && reader.calls() > 0;
+    add(reader.Push(text.substr(0, size)), has_call);
+    text.remove_prefix(size);
+  }
+  const bool has_call = asked_.one_call && reader.calls() > 0;
+  if (ended) add(reader.Finish(), has_call);
+  return parts;
+}
+
+std::string CompletionCall::Take(size_t prompt, Choice& choice, int64_t index,
+                                 const TokenCallInfo& info, const GenerationEvent& event,
+                                 const TokenText& text) {
   const bool ended = event.finish != Ending::kGoesOn;
   if (text.stop != nullptr) choice.stop = *text.stop;
-  const std::string logprobs = LogprobsOf(choice, info, event);
+  const std::string logprobs = LogprobsOf(choice, info, event, scored_[prompt]);
   ToolCallParts parts;
   if (choice.reader.has_value()) {
-    parts = choice.reader->Push(text.text);
-    if (ended) {
-      ToolCallParts rest = choice.reader->Finish();
-      parts.content += rest.content;
-      std::move(rest.calls.begin(), rest.calls.end(), std::back_inserter(parts.calls));
-    }
+    parts = ReadCalls(*choice.reader, text.text, ended);
   } else {
     parts.content = text.text;
   }
@@ -318,15 +343,15 @@ std::string CompletionCall::ChunkOf(Choice& choice, int64_t index, const std::st
 }
 
 std::string CompletionCall::LogprobsOf(Choice& choice, const TokenCallInfo& info,
-                                       const GenerationEvent& event) {
+                                       const GenerationEvent& event,
+                                       const std::vector<SampledToken>& prompt) {
   if (!info.logprobs || info.text == nullptr) return "";
   const TextModel& model = *info.text;
   // A stop id that ended the answer is not a part of it.
   const bool by_id = event.finish == Ending::kStop && !choice.stop && !event.tokens.empty();
   const size_t told = event.tokens.size() - (by_id ? 1 : 0);
   std::string tokens, logprobs, tops, offsets;
-  for (size_t i = 0; i < told; ++i) {
-    const SampledToken& token = event.tokens[i];
+  const auto add = [&](const SampledToken& token, bool is_first) {
     std::string best;
     if (asked_.is_chat) {
       for (const TokenLogprob& each : token.best) {
@@ -335,21 +360,28 @@ std::string CompletionCall::LogprobsOf(Choice& choice, const TokenCallInfo& info
       AppendItem(absl::StrCat(ChatToken(model, token.id, token.logprob), ",\"top_logprobs\":[",
                               best, "]}"),
                  tokens);
-      continue;
+      return;
     }
     const std::string bytes = model.tokenizer().Bytes(static_cast<uint32_t>(token.id));
     AppendItem(Quoted(bytes), tokens);
-    AppendItem(LogprobText(token.logprob), logprobs);
+    // Nothing stands before the first token of a prompt that it could follow from.
+    AppendItem(is_first ? "null" : LogprobText(token.logprob), logprobs);
     AppendItem(absl::StrCat(choice.letters), offsets);
     choice.letters += LettersOf(bytes);
+    // Tokens of one text share a member: the likeliest, which comes first.
+    std::set<std::string> texts;
     for (const TokenLogprob& each : token.best) {
-      AppendItem(absl::StrCat(Quoted(model.tokenizer().Bytes(static_cast<uint32_t>(each.id))), ":",
-                              LogprobText(each.logprob)),
-                 best);
+      const std::string text = Quoted(model.tokenizer().Bytes(static_cast<uint32_t>(each.id)));
+      if (!texts.insert(text).second) continue;
+      AppendItem(absl::StrCat(text, ":", LogprobText(each.logprob)), best);
     }
-    AppendItem(absl::StrCat("{", best, "}"), tops);
+    AppendItem(is_first ? "null" : absl::StrCat("{", best, "}"), tops);
+  };
+  if (!std::exchange(choice.has_prompt, true)) {
+    for (size_t i = 0; i < prompt.size(); ++i) add(prompt[i], i == 0);
   }
-  if (told == 0) return "";
+  for (size_t i = 0; i < told; ++i) add(event.tokens[i], false);
+  if (tokens.empty()) return "";
   AppendItem(tokens, choice.token_texts);
   if (asked_.is_chat) return absl::StrCat("{\"content\":[", tokens, "]}");
   AppendItem(logprobs, choice.token_logprobs);

@@ -33,7 +33,9 @@ struct AskedCompletion {
   bool stream = false;
   bool include_usage = false;  // a stream ends with it
   bool echo = false;
+  bool scores_prompt = false;       // log-probabilities are told of the prompt's tokens as well
   const ToolForm* tools = nullptr;  // calls are read from the answers; null: they are not
+  bool one_call = false;            // an answer has one at most: those after it are left out
 };
 
 class CompletionCall : public std::enable_shared_from_this<CompletionCall> {
@@ -50,7 +52,8 @@ class CompletionCall : public std::enable_shared_from_this<CompletionCall> {
     std::string text;
     std::string logprobs;  // the JSON of tokens so far
     std::string token_texts, token_logprobs, top_logprobs, offsets;
-    int64_t letters = 0;  // the tokens' so far
+    int64_t letters = 0;      // the tokens' so far
+    bool has_prompt = false;  // its tokens are among them
     std::optional<ToolCallReader> reader;
     struct Call {
       std::string id, name, arguments;
@@ -69,15 +72,17 @@ class CompletionCall : public std::enable_shared_from_this<CompletionCall> {
                     const TokenText& text) REQUIRES(mutex_);
   // Returns the pieces after the last event.
   std::string LastPieces() const REQUIRES(mutex_);
+  // Returns what a part of an answer's text says; of several calls the first, where one is wanted.
+  ToolCallParts ReadCalls(ToolCallReader& reader, absl::string_view text, bool ended) const;
   // Adds the event to its choice, and returns its pieces of a stream.
-  std::string Take(Choice& choice, int64_t index, const TokenCallInfo& info,
+  std::string Take(size_t prompt, Choice& choice, int64_t index, const TokenCallInfo& info,
                    const GenerationEvent& event, const TokenText& text) REQUIRES(mutex_);
   std::string ChunkOf(Choice& choice, int64_t index, const std::string& content,
                       const std::vector<ToolCallPart>& calls, const std::string& logprobs)
       REQUIRES(mutex_);
-  // The members "logprobs" of the event's tokens.
-  std::string LogprobsOf(Choice& choice, const TokenCallInfo& info, const GenerationEvent& event)
-      REQUIRES(mutex_);
+  // The members "logprobs" of the event's tokens, after those of the prompt where these are told.
+  std::string LogprobsOf(Choice& choice, const TokenCallInfo& info, const GenerationEvent& event,
+                         const std::vector<SampledToken>& prompt) REQUIRES(mutex_);
   void Fail(const absl::Status& status) REQUIRES(mutex_);
   void CancelAll();
   std::string Head(const char* object) const;
@@ -102,6 +107,8 @@ class CompletionCall : public std::enable_shared_from_this<CompletionCall> {
   std::vector<int64_t> took_ GUARDED_BY(calls_mutex_);  // events, before it began
   bool is_left_ GUARDED_BY(calls_mutex_) = false;
   std::vector<Choice> choices_ GUARDED_BY(mutex_);
+  // The scored tokens of each prompt.
+  std::vector<std::vector<SampledToken>> scored_ GUARDED_BY(mutex_);
   size_t open_ GUARDED_BY(mutex_) = 0;  // prompts that are not answered
   bool is_begun_ GUARDED_BY(mutex_) = false;
   bool is_ended_ GUARDED_BY(mutex_) = false;

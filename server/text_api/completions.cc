@@ -1,6 +1,5 @@
 #include "server/text_api/completions.h"
 
-#include <ctime>
 #include <limits>
 #include <set>
 #include <utility>
@@ -159,8 +158,9 @@ absl::StatusOr<AskedCompletion> ReadCompletions(const Fields& fields, const obje
   }
   ASSIGN_OR_RETURN(asked.echo, fields.Bool("echo", false));
   ASSIGN_OR_RETURN(sampling.logprobs, fields.Int("logprobs", -1));
-  if (asked.echo && sampling.logprobs >= 0) {
-    return absl::InvalidArgumentError("\"echo\" with \"logprobs\" is not supported");
+  asked.scores_prompt = asked.echo && sampling.logprobs >= 0;
+  if (asked.scores_prompt && asked.parameters.beams.beams > 1) {
+    return absl::InvalidArgumentError("\"echo\" with \"logprobs\" does not go with \"num_beams\"");
   }
   RETURN_IF_ERROR(ReadPrompts(fields, asked));
   if (!asked.echo) return asked;
@@ -212,6 +212,8 @@ absl::StatusOr<ToolWishes> ReadToolChoice(const Fields& fields) {
 absl::Status ReadTools(const Fields& fields, const ToolWishes& wishes, AskedCompletion& asked,
                        const TextModel& model) {
   if (!wishes.told && !wishes.forced) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool parallel, fields.Bool("parallel_tool_calls", true));
+  asked.one_call = !parallel;
   if (!wishes.forced) {
     // An answer with a grammar of its own is no call.
     if (asked.parameters.texts.grammar.has_value()) return absl::OkStatus();
@@ -229,7 +231,6 @@ absl::Status ReadTools(const Fields& fields, const ToolWishes& wishes, AskedComp
     return absl::InvalidArgumentError(
         "\"tool_choice\" asks for a call, and there are no \"tools\"");
   }
-  ASSIGN_OR_RETURN(const bool parallel, fields.Bool("parallel_tool_calls", true));
   ASSIGN_OR_RETURN(GrammarText grammar,
                    ForcedCalls(tools, wishes.only, parallel && wishes.only.empty()));
   asked.tools = &ForcedToolForm();
@@ -261,10 +262,7 @@ absl::StatusOr<AskedCompletion> ReadChat(const Fields& fields, const object& bod
       {.text = [conversation = std::move(conversation), add_special](
                    const TextModel& of,
                    const std::function<absl::Status()>& go_on) -> absl::StatusOr<TextPrompt> {
-        ASSIGN_OR_RETURN(const ChatTemplate* chat, of.Chat(conversation.has_tools));
-        ASSIGN_OR_RETURN(
-            std::string prompt,
-            chat->Render(WithSpecialTokens(conversation, of.package()), std::time(nullptr), go_on));
+        ASSIGN_OR_RETURN(std::string prompt, RenderConversation(conversation, of, go_on));
         return TextPrompt{.text = std::move(prompt), .add_special = add_special};
       }});
   return asked;

@@ -21,6 +21,8 @@ class Fields {
   // The member, unless it is absent or null.
   std::optional<simdjson::dom::element> Find(const char* name) const;
   bool Has(const char* name) const { return Find(name).has_value(); }
+  // Returns all of them.
+  const simdjson::dom::object& all() const { return object_; }
 
   // `fallback` where the member is absent. Errors: INVALID_ARGUMENT where it is of another type.
   absl::StatusOr<std::string> Text(const char* name, absl::string_view fallback) const;

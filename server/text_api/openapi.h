@@ -13,6 +13,7 @@ struct RouteInfo {
   const char* summary;
   const char* request;
   const char* response;  // or the type of what is no JSON: "text/plain"
+  const char* request_type = "application/json";
 };
 
 // Returns THE schemas of texts: a JSON object by name.

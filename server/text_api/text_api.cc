@@ -14,6 +14,7 @@
 #include "server/text_api/predict.h"
 #include "server/text_api/rerank.h"
 #include "server/text_api/tokens.h"
+#include "server/text_api/transcriptions.h"
 
 namespace reprise {
 namespace {
@@ -80,6 +81,14 @@ constexpr Route kRoutes[] = {
     {{"POST", "/v1/chat/completions", "The answer in a conversation, as OpenAI has it",
       "ChatRequest", "ChatResponse"},
      ServeChat,
+     true},
+    {{"POST", "/v1/audio/transcriptions", "The words of a sound, as OpenAI has it",
+      "TranscriptionRequest", "TranscriptionResponse", "multipart/form-data"},
+     ServeTranscriptions,
+     true},
+    {{"POST", "/v1/audio/translations", "The same in English", "TranscriptionRequest",
+      "TranscriptionResponse", "multipart/form-data"},
+     ServeTranslations,
      true},
     {{"POST", "/embed", "Vectors of texts, as text-embeddings-inference has it", "EmbedRequest",
       "EmbedResponse"},

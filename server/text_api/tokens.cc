@@ -4,6 +4,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "server/chat/conversation.h"
 #include "server/rest/json_document.h"
 #include "server/text_api/json_text.h"
 
@@ -36,7 +38,8 @@ struct TokenWork {
 
   std::vector<std::string> texts;  // these, or ids
   std::vector<TextItem> ids;
-  bool special = true;  // add special tokens, or leave them out
+  std::optional<Conversation> chat;  // the text is what the model's template makes of it
+  bool special = true;               // add special tokens, or leave them out
   // The JSON of element i with what stands in front of it, and what stands after the last.
   std::function<absl::StatusOr<std::string>(const TokenWork&, size_t)> element;
   std::string end;
@@ -58,8 +61,12 @@ using Work = std::shared_ptr<TokenWork>;
 using Reader = absl::Status (*)(const Fields& fields, TokenWork& work);
 
 absl::StatusOr<TextTokens> EncodeAll(const TokenWork& work, size_t index) {
-  const std::string& text = work.texts[index];
   const auto go_on = [&work] { return work.GoOn(); };
+  std::string chat;
+  if (work.chat.has_value()) {
+    ASSIGN_OR_RETURN(chat, RenderConversation(*work.chat, *work.text, go_on));
+  }
+  const std::string& text = work.chat.has_value() ? chat : work.texts[index];
   ASSIGN_OR_RETURN(const TextMemory::Share share,
                    work.threads->memory().Wait(Tokenizer::BytesFor(std::ssize(text)), go_on));
   return work.text->tokenizer().Encode(text, std::nullopt,
@@ -73,6 +80,7 @@ absl::StatusOr<TextTokens> EncodeAll(const TokenWork& work, size_t index) {
 absl::Status Hold(TokenWork& work) {
   int64_t bytes = 0;
   for (const std::string& text : work.texts) bytes += kAnswerBytesPerByte * std::ssize(text);
+  if (work.chat.has_value()) bytes += kAnswerBytesPerByte * std::ssize(work.chat->context);
   for (const TextItem& item : work.ids) bytes += kAnswerBytesPerId * std::ssize(item.ids);
   if (work.held == nullptr || work.held->Take(bytes)) {
     work.held_bytes = bytes;
@@ -117,9 +125,21 @@ absl::Status ReadInputs(const Fields& fields, TokenWork& work) {
 
 absl::Status ReadTokenize(const Fields& fields, TokenWork& work) {
   if (fields.Has("inputs")) return ReadInputs(fields, work);
-  ASSIGN_OR_RETURN(std::string prompt, fields.WantText("prompt"));
-  work.texts.push_back(std::move(prompt));
-  ASSIGN_OR_RETURN(work.special, fields.Bool("add_special_tokens", true));
+  const bool is_chat = fields.Has("messages");
+  if (is_chat) {
+    if (fields.Has("prompt")) {
+      return absl::InvalidArgumentError(
+          "\"prompt\" and \"messages\" are two texts, and one is wanted");
+    }
+    ASSIGN_OR_RETURN(work.chat, ReadConversation(fields.all(), /*with_tools=*/true));
+    RETURN_IF_ERROR(work.text->Chat(work.chat->has_tools).status());
+    work.texts.emplace_back();
+  } else {
+    ASSIGN_OR_RETURN(std::string prompt, fields.WantText("prompt"));
+    work.texts.push_back(std::move(prompt));
+  }
+  // A template writes special tokens itself.
+  ASSIGN_OR_RETURN(work.special, fields.Bool("add_special_tokens", !is_chat));
   ASSIGN_OR_RETURN(const bool words, fields.Bool("return_token_strs", false));
   work.element = [words](const TokenWork& of, size_t i) -> absl::StatusOr<std::string> {
     ASSIGN_OR_RETURN(const TextTokens tokens, EncodeAll(of, i));

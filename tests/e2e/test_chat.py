@@ -282,7 +282,7 @@ def test_models_are_listed_with_what_they_do(served):
     ("/v1/completions", {"model": "m", "prompt": [99999]}, 400, "99999"),
     ("/v1/completions", {"model": "m", "prompt": "a", "suffix": "b"}, 400, "suffix"),
     ("/v1/completions", {"model": "m", "prompt": "a", "best_of": 4}, 400, "best_of"),
-    ("/v1/completions", {"model": "m", "prompt": "a", "echo": True, "logprobs": 1}, 400, "echo"),
+    ("/v1/completions", {"model": "m", "prompt": "a", "echo": True, "logprobs": 1, "num_beams": 2}, 400, "echo"),
     ("/v1/completions", {"model": "m", "prompt": "a", "max_tokens": 0}, 400, "max_tokens"),
     ("/v1/completions", {"model": "m", "prompt": "a", "temperature": -1}, 400, "temperature"),
     ("/v1/completions", {"model": "m", "prompt": "a", "logit_bias": {"x": 1}}, 400, "logit_bias"),

@@ -14,7 +14,7 @@ TEMPLATE = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content or ''
             "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
 
 
-def tokenizer():
+def tokenizer(special=SPECIAL):
     """Each byte is a token; so are some words with a blank in front, as GPT-2 has them."""
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {letter: id for id, letter in enumerate(letters)}
@@ -29,7 +29,7 @@ def tokenizer():
     made = Tokenizer(models.BPE(vocabulary, merges))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
-    made.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL])
+    made.add_special_tokens([AddedToken(token, special=True) for token in special])
     return made
 
 

@@ -29,6 +29,7 @@ from testing.daemon import BUILD, SOURCE, free_ports
 from testing.docs import blocks
 from testing.leftovers import end_tree
 from testing.repository import CACHE, MINILM
+from testing.speech import sound, whisper
 
 # What a reader types and what stands in for it. Ports and keys differ from run to run.
 PORTS = {"8000": 0, "8001": 1, "8002": 2}
@@ -223,6 +224,8 @@ class Reader:
         self._model("vad", voice_detector(), config=state[0])
         encoder_decoders.EncoderDecoder("whisper").write(folder / "whisper")
         (folder / "whisper/config.json").write_text('{"decoder_start_token_id": 0}')
+        whisper.Whisper(folder / "whisper-tiny", whisper.Shape(seconds=30))
+        (folder / "recording.wav").write_bytes(sound.encode(sound.speechlike(np.random.default_rng(9), 3)))
         spectrum = np.random.default_rng(8).normal(
             size=(1, encoder_decoders.MEL, encoder_decoders.FRAMES)).astype(np.float32)
         np.save(folder / "spectrum.npy", spectrum)
