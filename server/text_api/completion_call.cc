@@ -36,8 +36,7 @@ std::string LogprobText(float value) {
 }
 
 int64_t LettersOf(absl::string_view bytes) {
-  return std::count_if(bytes.begin(), bytes.end(),
-                       [](char c) { return !IsInsideLetter(c); });
+  return std::count_if(bytes.begin(), bytes.end(), [](char c) { return !IsInsideLetter(c); });
 }
 
 // {"token", "logprob", "bytes"} without its closing brace, as chats have it.
