@@ -204,6 +204,9 @@ absl::Status InferJson::DecodeTensor(const object& json, absl::string_view& bina
   std::optional<int64_t> binary_size;
   ASSIGN_OR_RETURN(const auto parameters, Member<object>(json, "parameters", "an object"));
   if (parameters.has_value()) {
+    if (element ignored; parameters->at_key(kClassification).get(ignored) == simdjson::SUCCESS) {
+      return absl::InvalidArgumentError("parameter classification belongs to outputs");
+    }
     ASSIGN_OR_RETURN(tensor.region, RegionOf(*parameters));
     ASSIGN_OR_RETURN(binary_size,
                      Member<int64_t>(*parameters, "binary_data_size", "a number of bytes"));

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +31,9 @@ absl::StatusOr<std::optional<RegionSlice>> RegionOf(const Tensor& tensor, const 
   RegionParameters region;
   const auto take = [&]() -> absl::StatusOr<std::optional<RegionSlice>> {
     for (const auto& [name, value] : tensor.parameters()) {
+      if (name == kClassification && std::is_same_v<Tensor, ModelInferRequest::InferInputTensor>) {
+        return absl::InvalidArgumentError("parameter classification belongs to outputs");
+      }
       RETURN_IF_ERROR(region.Set(name, ValueOf(value)));
     }
     return region.Slice();

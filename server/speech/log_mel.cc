@@ -33,7 +33,7 @@ LogMel::LogMel(const SpectrumShape& shape) : shape_(shape), sums_(shape.size) {
     window_.push_back(0.5 - 0.5 * std::cos(2 * std::numbers::pi * turn));
   }
   const int64_t bins = shape.size / 2 + 1;
-  const double top = static_cast<double>(shape.rate / 2);
+  const double top = static_cast<double>(shape.rate) / 2;
   std::vector<double> edges;
   for (int64_t i = 0; i < shape.mels + 2; ++i) {
     edges.push_back(HertzOf(MelOf(kHighestHertz) * static_cast<double>(i) /

@@ -203,12 +203,16 @@ def test_a_chat_streams_and_shows_the_numbers_of_its_answer(page, served):
     page.fill("#chat-tokens", "24")
     question = "Name three colours."
     page.fill("#chat-text", question)
-    page.value("document.querySelector('#chat-text').focus()")
+    page.value("""(() => {
+        window.parts = [];
+        const note = () => parts.push(document.querySelector('.turn.assistant[aria-busy] .said')?.textContent);
+        new MutationObserver(note).observe(document.querySelector('#chat-log'), { childList: true, subtree: true });
+        document.querySelector('#chat-text').focus();
+    })()""")
     page.press("Enter")
-    # A part of the answer is there while the rest is computed.
-    part = page.wait("""document.querySelector('.turn.assistant[aria-busy]') !== null &&
-        document.querySelector('.turn.assistant .said').textContent""")
-    page.wait("document.querySelector('.turn.assistant[aria-busy]') === null")
+    page.wait("document.querySelector('.turn.assistant') !== null && document.querySelector('[aria-busy]') === null")
+    # A part of the answer was there while the rest was computed.
+    part = next(one for one in page.value("window.parts") if one)
     whole = page.value("document.querySelector('.turn.assistant .said').textContent")
     body = {"model": "smol", "messages": [{"role": "user", "content": question}], "temperature": 0, "max_tokens": 24}
     request = urllib.request.Request(f"{served.http_url}/v1/chat/completions", json.dumps(body).encode(),

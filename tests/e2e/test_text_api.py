@@ -430,6 +430,8 @@ def test_requests_and_answers_are_what_openapi_says(served):
         base = path.removeprefix("/models/{model}") or "/"
         if base.endswith("/completions"):
             continue  # test_chat.py has a model that makes texts
+        if base.startswith("/v1/audio/"):
+            continue  # test_speech.py has one that hears
         for model, body in REQUESTS[base]:
             if base == path and path not in ("/", "/v1/embeddings", "/rerank"):
                 body = {"model": model, **body}

@@ -28,6 +28,7 @@ constexpr const char* kValues[] = {"",
                                    "apply",
                                    "suggest",
                                    "exact",
+                                   "yolov8",
                                    "reject",
                                    "quick",
                                    "inline",
@@ -103,6 +104,7 @@ std::vector<std::string> ConfigSeeds() {
              initial_state { name: "i" data_type: TYPE_FP32 dims: 1 zero_data: true } } })",
       R"(sequence_batching { oldest { max_candidate_sequences: 4 preferred_batch_size: [ 4, 2 ]
            max_queue_delay_microseconds: 10 } })",
+      R"(model_warmup { name: "a" } output { name: "y" label_filename: "l" })",
       ParameterText("reprise.sequence_buckets", "16,48"),
       ParameterText("reprise.padding.batch", "off")};
 }
@@ -122,11 +124,9 @@ std::vector<std::string> RefusedConfigs() {
         "ensemble_scheduling { step { model_name: \"a\" } }",
         "version_policy { specific {} }",
         "optimization { priority: PRIORITY_MAX }",
-        "model_warmup { name: \"a\" }",
         "instance_group { kind: KIND_GPU count: 2 }",
         "instance_group { count: -1 }",
         "instance_group { gpus: [ 0 ] }",
-        "output { name: \"y\" label_filename: \"l\" }",
         "dynamic_batching { preferred_batch_size: 0 }",
         "dynamic_batching { max_queue_delay_microseconds: 18446744073709551615 }",
         "dynamic_batching { priority_levels: 2 }",

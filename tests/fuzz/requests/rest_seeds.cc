@@ -38,6 +38,8 @@ std::vector<std::string> RestSeeds() {
       "sequence_id": 18446744073709551615, "sequence_start": true, "sequence_end": false,
       "reprise.on_miss": "wait", "mine": 1.5, "triton_enable_empty_final_response": true,
       "a": "\"NaN\\"}, "inputs": null, "outputs": null})"));
+  seeds.push_back(Body(R"({"parameters": {"a": []},
+      "outputs": [{"name": "y", "parameters": {"classification": 1}}]})"));
   for (const char* miss : {"pad", "eager", "reject"}) {
     seeds.push_back(Body(absl::StrCat(
         R"({"parameters": {"sequence_id": "text", "reprise.on_miss": ")", miss, "\"}}")));
@@ -69,7 +71,7 @@ std::vector<std::string> RefusedRestBodies() {
         "{",
         "{\"id\": 1}",
         "{\"parameters\": 1}",
-        "{\"parameters\": {\"a\": []}}",
+        "{\"parameters\": {\"timeout\": []}}",
         R"({"parameters": {"binary_data_output": 1}})",
         R"({"parameters": {"timeout": "x"}})",
         R"({"parameters": {"priority": -1}})",
@@ -85,7 +87,7 @@ std::vector<std::string> RefusedRestBodies() {
         R"({"outputs": [1]})",
         R"({"outputs": [{}]})",
         R"({"outputs": [{"name": "y", "parameters": 1}]})",
-        R"({"outputs": [{"name": "y", "parameters": {"classification": 1}}]})",
+        R"({"outputs": [{"name": "y", "parameters": {"classification": "a"}}]})",
         R"({"outputs": [{"name": "y", "parameters": {"binary_data": 1}}]})",
         R"({"outputs": [{"name": "y", "parameters": {"shared_memory_offset": 1}}]})"}) {
     bodies.push_back(Body(json));
@@ -101,6 +103,7 @@ std::vector<std::string> RefusedRestBodies() {
        R"("datatype": "FP33", "shape": [1], "data": [1])",
        R"("datatype": "FP32", "shape": [1], "data": 1)",
        R"("datatype": "FP32", "shape": [1], "data": [])",
+       R"("datatype": "FP32", "shape": [0], "data": [], "parameters": {"classification": 1})",
        R"("datatype": "FP32", "shape": [1], "data": [1, 2])",
        R"("datatype": "FP32", "shape": [1], "data": ["x"])",
        R"("datatype": "FP32", "shape": [1], "data": [1e39])",
