@@ -159,8 +159,9 @@ def test_exact_sizes_are_captured_ahead_where_no_bucket_can_be(repository):
                    config=config(warmup="batch=1,sequence=10; batch=1,sequence=12"))
     with Daemon(repository) as daemon:
         client = daemon.client()
-        state = warmup_of(daemon)
-        assert state["done"] == 2 and state["failed"] == 0
+        # The largest is there when the model is ready, the other one a little later.
+        wait_until(lambda: warmup_of(daemon)["done"] == 2)
+        assert warmup_of(daemon)["failed"] == 0
         for length in (10, 12):
             answer = infer(client, "mixes", row(length))
             assert answer.capture == "replayed" and answer.bucket == "exact"
