@@ -76,7 +76,7 @@ constexpr int kMostBuffers = 64;
 // Returns whether the system would map a buffer: it refuses where memory must not be promised twice
 // (vm.overcommit_memory), or where there are too many mappings.
 bool CanMapBuffer() {
-  constexpr size_t kBytes = 2 * kBufferBytes;  // with room for the library's own alignment
+  constexpr size_t kBytes = 2 * kBufferBytes;
   void* mapping = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) return false;
   munmap(mapping, kBytes);
