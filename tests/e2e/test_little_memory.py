@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from tritonclient.utils import InferenceServerException
 
 from testing import models
@@ -111,6 +111,58 @@ def test_too_few_addresses_to_start_are_one_line_and_exit_1(repository, addresse
     assert daemon.process.wait(30) == 1
     last = daemon.log().splitlines()[-1]
     assert "error" in last and ("ulimit -v" in last or "memory" in last), last
+
+
+def doubles():
+    """A product in float64: OpenBLAS has the kernels for it."""
+    weights = np.arange(300 * 200, dtype=np.float64).reshape(300, 200) / 1e4
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.DOUBLE, ["batch", 300])],
+        [helper.make_tensor_value_info("y", TensorProto.DOUBLE, None)],
+        [numpy_helper.from_array(weights, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                             ir_version=8), weights
+
+
+@pytest.mark.parametrize("addresses_mb", [500, 700, 1000, 2000])
+def test_products_without_addresses_for_openblas_are_made_by_other_kernels(repository,
+                                                                           addresses_mb):
+    made, weights = doubles()
+    repository.add("doubles", made)
+    with Daemon(repository, ready_within_s=20, address_bytes=addresses_mb << 20) as daemon:
+        client = daemon.client()
+        for rows in (1, 40, 300):
+            x = np.linspace(0, 1, rows * 300).reshape(rows, 300)
+            answer = infer(client, "doubles", {"x": x})
+            np.testing.assert_allclose(answer.outputs["y"], x @ weights, rtol=1e-12)
+            launches = re.search(r"foreign launches\s+(\d+)",
+                                 daemon.reprise("dump", "--recipe", answer.recipe)).group(1)
+            assert (launches == "1") == (addresses_mb == 2000)
+        client.close()
+        assert ("OpenBLAS is left out: " in daemon.log()) == (
+            addresses_mb != 2000)
+        before = busy_seconds(daemon)
+        time.sleep(1)  # what is measured is that nothing happens meanwhile
+        assert busy_seconds(daemon) - before < 0.5
+        begin = time.monotonic()
+        daemon.process.send_signal(signal.SIGTERM)
+        assert daemon.process.wait(20) == 0, daemon.log()
+        assert time.monotonic() - begin < 5
+
+
+@pytest.mark.parametrize("addresses_mb", [500, 700, 1000])
+def test_openblas_by_name_without_addresses_is_refused_at_start(repository, addresses_mb):
+    repository.add("minilm", MINILM)
+    daemon = Daemon(repository, "--gemm-provider", "openblas", address_bytes=addresses_mb << 20)
+    daemon.start()
+    try:
+        assert daemon.process.wait(20) == 1
+    finally:
+        daemon.kill()
+    last = daemon.log().splitlines()[-1]
+    assert "--gemm-provider openblas: OpenBLAS is left out: " in last, last
+    assert "ulimit -v" in last and len(re.findall(r"\d{7,}", last)) == 2, last
 
 
 def busy_seconds(daemon):

@@ -29,7 +29,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 25;
+constexpr int kKernelVersion = 26;
 
 // The families of kernels. Where two have rows for one op the first family is asked first: floats
 // before bytes.

@@ -136,7 +136,9 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   const AttentionKernels* rounding = RoundsToBf16(node) && args.keys <= kMostTileAttentionKeys
                                          ? RoundingAttentionKernelsFor(target.isa)
                                          : nullptr;
-  const bool tiles = rounding == nullptr && TileAttentionKernelsFor(target.isa) != nullptr &&
+  // The tile unit takes long rows alone, and adds in another order than vectors do.
+  const bool tiles = rounding == nullptr && !target.one_order &&
+                     TileAttentionKernelsFor(target.isa) != nullptr &&
                      SuitsTileAttention(p.queries, args.keys, args.head_dim);
   p.kernels = rounding != nullptr ? rounding
               : tiles             ? TileAttentionKernelsFor(target.isa)

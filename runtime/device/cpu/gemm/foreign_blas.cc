@@ -1,13 +1,17 @@
 #include "runtime/device/cpu/gemm/foreign_blas.h"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "runtime/base/address_space.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cpu {
@@ -62,6 +66,34 @@ class ScopedVariable {
   std::optional<std::string> before_;
 };
 
+// The size of one buffer of the library. All together take this part of the addresses that are
+// left.
+constexpr int64_t kBufferBytes = int64_t{128} << 20;
+constexpr int64_t kBuffersPart = 8;
+// The library counts its buffers: it has this many at the least.
+constexpr int kMostBuffers = 64;
+
+// Returns whether the system would map a buffer: it refuses where memory must not be promised twice
+// (vm.overcommit_memory), or where there are too many mappings.
+bool CanMapBuffer() {
+  constexpr size_t kBytes = 2 * kBufferBytes;
+  void* mapping = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) return false;
+  munmap(mapping, kBytes);
+  return true;
+}
+
+absl::Status NoRoom(int64_t left) {
+  if (constexpr int64_t kNeeded = kBuffersPart * kBufferBytes; left < kNeeded) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("OpenBLAS is left out: ", left, " bytes of addresses are left (ulimit -v), ",
+                     "at least ", kNeeded, " are needed with its buffers"));
+  }
+  return absl::ResourceExhaustedError(absl::StrCat("OpenBLAS is left out: the system maps no ",
+                                                   kBufferBytes,
+                                                   " bytes for a buffer (vm.overcommit_memory)"));
+}
+
 template <typename Function>
 absl::Status Find(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
@@ -83,6 +115,73 @@ void Call(Function gemm, const BlasProduct<T>& p) {
 }
 
 }  // namespace
+
+// The buffers of the library that are mapped, each for one call at a time. The library takes the
+// first that is free, so that as many calls as there are buffers map nothing.
+class ForeignBlas::Buffers {
+ public:
+  // Maps them, or returns those that the process has. `library` is loaded as long as they are used.
+  static absl::StatusOr<std::shared_ptr<Buffers>> OfProcess(void* library) {
+    static Mutex mutex;
+    static std::weak_ptr<Buffers> of_process;
+    MutexLock lock(mutex);
+    if (std::shared_ptr<Buffers> buffers = of_process.lock()) return buffers;
+    auto buffers = std::make_shared<Buffers>();
+    RETURN_IF_ERROR(buffers->Map(library));
+    of_process = buffers;
+    return buffers;
+  }
+
+  // One buffer, while this lives.
+  class Turn {
+   public:
+    explicit Turn(Buffers& buffers) : buffers_(buffers) { buffers_.Take(); }
+    ~Turn() { buffers_.GiveBack(); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Buffers& buffers_;
+  };
+
+ private:
+  absl::Status Map(void* library) {
+    void* (*allocate)(int) = nullptr;
+    void (*free)(void*) = nullptr;
+    RETURN_IF_ERROR(Find(library, "blas_memory_alloc", allocate));
+    RETURN_IF_ERROR(Find(library, "blas_memory_free", free));
+    const int64_t left = FreeAddressBytes();
+    const int most = std::min(AvailableCpus(), kMostBuffers);
+    std::vector<void*> mapped;
+    while (static_cast<int>(mapped.size()) < most &&
+           left - FreeAddressBytes() + kBufferBytes <= left / kBuffersPart && CanMapBuffer()) {
+      mapped.push_back(allocate(0));
+    }
+    // The library keeps what it has mapped for the next calls.
+    for (void* buffer : mapped) free(buffer);
+    if (mapped.empty()) return NoRoom(left);
+    MutexLock lock(mutex_);
+    free_ = static_cast<int>(mapped.size());
+    return absl::OkStatus();
+  }
+
+  void Take() {
+    MutexLock lock(mutex_);
+    while (free_ == 0) given_back_.Wait(mutex_);
+    --free_;
+  }
+  void GiveBack() {
+    {
+      MutexLock lock(mutex_);
+      ++free_;
+    }
+    given_back_.NotifyOne();
+  }
+
+  Mutex mutex_;
+  CondVar given_back_;
+  int free_ GUARDED_BY(mutex_) = 0;
+};
 
 void ForeignBlas::Closer::operator()(void* library) const { dlclose(library); }
 
@@ -115,16 +214,25 @@ absl::StatusOr<std::shared_ptr<const ForeignBlas>> ForeignBlas::Load(Isa max_isa
   blas->version_ = config.size() > 1 ? config[1] : "unknown";
   blas->core_ = get_core();
   for (const Core& core : kCores) {
-    if (core.name == blas->core_ && UsableIsa(max_isa).Covers(core.isa)) return blas;
+    if (core.name != blas->core_ || !UsableIsa(max_isa).Covers(core.isa)) continue;
+    ASSIGN_OR_RETURN(blas->buffers_, Buffers::OfProcess(library));
+    return blas;
   }
   return absl::FailedPreconditionError(absl::StrCat("OpenBLAS ", blas->version_,
                                                     " has kernels for ", blas->core_, " loaded, ",
                                                     CoreFor(max_isa), " was asked for"));
 }
 
+ForeignBlas::ForeignBlas() = default;
 ForeignBlas::~ForeignBlas() = default;
 
-void ForeignBlas::Multiply(const BlasProduct<float>& product) const { Call(sgemm_, product); }
-void ForeignBlas::Multiply(const BlasProduct<double>& product) const { Call(dgemm_, product); }
+void ForeignBlas::Multiply(const BlasProduct<float>& product) const {
+  const Buffers::Turn turn(*buffers_);
+  Call(sgemm_, product);
+}
+void ForeignBlas::Multiply(const BlasProduct<double>& product) const {
+  const Buffers::Turn turn(*buffers_);
+  Call(dgemm_, product);
+}
 
 }  // namespace reprise::cpu

@@ -5,7 +5,10 @@
 // type is chosen here, from CPUID and the cap of --max-isa, and the library is loaded afterwards
 // rather than linked. A call uses one thread: the caller divides the work.
 //
-// A call may lock and, the first few times, map memory: launches that make one are `foreign`.
+// A call works in a buffer of the library, which tries for ever to map one where it gets no memory.
+// So Load maps buffers, as many as there are CPUs and addresses left (`ulimit -v`), and is refused
+// where there is no room for one; a call waits while other calls have all of them. It may lock:
+// launches that make one are `foreign`.
 //
 // Threads:   Load sets environment variables for the time of its call, so no other thread may read
 //            the environment meanwhile. Products may be computed from any number of threads.
@@ -45,7 +48,8 @@ class ForeignBlas {
  public:
   // The library with the best kernels that neither the machine nor `max_isa` forbids.
   // Errors: NOT_FOUND when there is no library, FAILED_PRECONDITION when the one found must not be
-  // used (not safe from several threads, kernels above `max_isa`).
+  // used (not safe from several threads, kernels above `max_isa`), RESOURCE_EXHAUSTED when there
+  // are too few addresses for its buffers.
   static absl::StatusOr<std::shared_ptr<const ForeignBlas>> Load(Isa max_isa);
   ~ForeignBlas();
   ForeignBlas(const ForeignBlas&) = delete;
@@ -66,8 +70,9 @@ class ForeignBlas {
     void operator()(void* library) const;
   };
   using Library = std::unique_ptr<void, Closer>;
+  class Buffers;
 
-  ForeignBlas() = default;
+  ForeignBlas();
 
   // Constant after Load.
   Library library_;
@@ -75,6 +80,7 @@ class ForeignBlas {
   Gemm<double> dgemm_ = nullptr;
   std::string core_;
   std::string version_;
+  std::shared_ptr<Buffers> buffers_;  // those of the process
 };
 
 }  // namespace reprise::cpu

@@ -243,7 +243,7 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   const Attributes& attributes = node.attributes();
   SegmentAttentionParams p;
   p.kernels = &attention;
-  p.tile_kernels = TileAttentionKernelsFor(target.isa);
+  p.tile_kernels = target.one_order ? nullptr : TileAttentionKernelsFor(target.isa);
   if (RoundsToBf16(node) && RoundingAttentionKernelsFor(target.isa) != nullptr) {
     p.tile_kernels = RoundingAttentionKernelsFor(target.isa);
     p.rounding = true;
