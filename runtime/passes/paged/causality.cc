@@ -149,7 +149,7 @@ absl::Status CheckSeveral(const Graph& symbolic, const Decoder& decoder,
 absl::Status CheckCausal(const Graph& symbolic, const Decoder& decoder,
                          const ParameterValueOf& value_of, int64_t attentions) {
   if (TakesOneToken(symbolic, decoder)) return absl::OkStatus();
-  const absl::Status status = CheckSeveral(symbolic, decoder, value_of, attentions, kCachedTokens);
+  absl::Status status = CheckSeveral(symbolic, decoder, value_of, attentions, kCachedTokens);
   // A merged file has a branch for prompts; the other one gets a token at a time.
   if (status.ok() || decoder.cache_branch.empty()) return status;
   return CheckSeveral(symbolic, decoder, value_of, attentions, 0).ok() ? absl::OkStatus() : status;

@@ -234,6 +234,7 @@ class Merger {
     }
     absl::c_stable_sort(ranked, [](const auto& x, const auto& y) { return x.rank < y.rank; });
     std::vector<Choice> choices;
+    choices.reserve(ranked.size());
     for (Ranked& one : ranked) choices.push_back(std::move(one.choice));
     return choices;
   }
