@@ -144,7 +144,7 @@ class SizeTable {
   absl::flat_hash_map<const Term*, Interval> known_;  // what guards say of terms
   absl::flat_hash_set<std::pair<const Term*, int64_t>> unequal_;
   std::vector<Guard> guards_;
-  std::vector<Pair> unlike_;  // since the origin was set
+  std::vector<Pair> unlike_;  // what was compared since the origin was set
   int64_t origin_ = -1;
 };
 

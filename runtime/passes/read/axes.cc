@@ -204,7 +204,7 @@ class Merger {
       Choice choice;
     };
     std::vector<Ranked> ranked;
-    std::set<size_t> compared;  // with anything but 1
+    std::set<size_t> compared;  // symbols that were compared with anything but 1
     const auto& unlike = table.unlike();
     for (auto pair = unlike.rbegin(); pair != unlike.rend(); ++pair) {
       const auto [a, b] = *pair;
@@ -323,9 +323,9 @@ class Merger {
   const Symbols symbols_;
   size_t most_readings_ = 0;
   size_t num_readings_ = 0;
-  int set_ = 0;                                 // of sizes
+  int set_ = 0;                                 // the number of the set of sizes
   bool would_fix_ = false;                      // more symbols than may be
-  std::vector<std::optional<SymbolSum>> sums_;  // of free symbols, for those that are not free
+  std::vector<std::optional<SymbolSum>> sums_;  // sums of free symbols, where one is not free
   std::set<size_t> apart_;                      // those of `sums_` that may be 1 as well
   absl::Status first_error_;
 };

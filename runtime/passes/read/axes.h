@@ -45,8 +45,9 @@ struct MergedSymbols {
   // Symbols of the batch axis, of which it has several, that are accepted at 1 beside more rows of
   // the others: one row for all of them.
   std::set<std::string> one_row;
-  std::string note;    // empty, or why nothing was merged
-  absl::Status error;  // with a note: why the model refuses the first sizes that were read
+  std::string note;  // empty, or why nothing was merged
+  absl::Status
+      error;  // why the model refuses the first sizes that were read, where there is a note
 
   // `dims` with every symbol replaced by its representative, fixed ones by their size.
   std::vector<Dim> Apply(absl::Span<const Dim> dims) const;
@@ -63,7 +64,7 @@ struct MergedSymbols {
 // `note` says so: requests are taken at their exact sizes.
 MergedSymbols MergeSymbols(const Graph& graph, absl::Span<const std::vector<Dim>> inputs,
                            const std::function<bool()>& may_go_on);
-// Of a model that cannot be read: every symbol is an axis of its own.
+// Returns the axes of a model that cannot be read: every symbol is one by itself.
 MergedSymbols UnmergedSymbols(absl::Span<const std::vector<Dim>> inputs);
 
 }  // namespace reprise

@@ -108,14 +108,15 @@ Size SymbolSum::At(absl::Span<const Size> sizes) const {
 }
 
 std::string SymbolSum::ToString(absl::Span<const std::string> names) const {
+  std::map<std::string, int64_t> by_name;
+  for (const auto& [symbol, factor] : factors) by_name[names[symbol]] = factor;
   std::string text;
   // A sum does not begin with a sign.
   for (const bool added : {true, false}) {
-    for (const auto& [symbol, factor] : factors) {
+    for (const auto& [name, factor] : by_name) {
       if ((factor > 0) != added) continue;
       absl::StrAppend(&text, added ? (text.empty() ? "" : " + ") : " - ",
-                      std::abs(factor) == 1 ? "" : absl::StrCat(std::abs(factor), " * "),
-                      names[symbol]);
+                      std::abs(factor) == 1 ? "" : absl::StrCat(std::abs(factor), " * "), name);
     }
   }
   if (constant != 0) {

@@ -17,7 +17,7 @@
 namespace reprise {
 
 struct SymbolSum {
-  std::map<size_t, int64_t> factors;  // by symbol; none is 0
+  std::map<size_t, int64_t> factors;  // the multiple of each symbol; none is 0
   int64_t constant = 0;
 
   // The symbol that this is, if it is one and nothing else.

@@ -340,7 +340,7 @@ TEST(MergeSymbolsTest, AMaskThatComesFirstFollowsFromPastAndNew) {
     %y: ? = Add(%z, %mask)
     output %y)");
   EXPECT_THAT(Labels(merged), ElementsAre("batch=b", "seq=seq", "past=past"));
-  EXPECT_THAT(merged.derived, UnorderedElementsAre(Pair("mask:1", "seq + past")));
+  EXPECT_THAT(merged.derived, UnorderedElementsAre(Pair("mask:1", "past + seq")));
 }
 
 TEST(MergeSymbolsTest, FollowersOfMergedSymbolsAreNamedByTheirAxis) {
