@@ -34,6 +34,7 @@ Size Size::Truncated(Size a, Size b) {
 bool Size::Equal(Size a, Size b) {
   if (a.term_ == b.term_) return a.hint_ == b.hint_;
   SizeTable& table = TableOf(a, b);
+  if (a.hint_ != b.hint_) table.AddUnlike(a, b);
   const Interval of_a = table.Bounds(a), of_b = table.Bounds(b);
   if (of_a.high < of_b.low || of_b.high < of_a.low) return false;
   return table.IsZero(a - b).value();

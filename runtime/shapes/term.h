@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -112,7 +113,15 @@ class SizeTable {
   std::optional<bool> IsNotNegative(Size size);
 
   // Who asks, for the guards that follow.
-  void set_origin(int64_t node) { origin_ = node; }
+  void set_origin(int64_t node) {
+    origin_ = node;
+    unlike_.clear();
+  }
+  // The sizes that the rule of this node compared and that were not equal, in order. Where the rule
+  // then refuses them, two of them had to be.
+  using Pair = std::pair<Size, Size>;
+  const std::vector<Pair>& unlike() const { return unlike_; }
+  void AddUnlike(Size a, Size b) { unlike_.emplace_back(a, b); }
   const std::vector<Guard>& guards() const { return guards_; }
   const std::vector<std::string>& symbols() const { return symbols_; }
   const std::vector<std::unique_ptr<const Term>>& terms() const { return terms_; }
@@ -135,6 +144,7 @@ class SizeTable {
   absl::flat_hash_map<const Term*, Interval> known_;  // what guards say of terms
   absl::flat_hash_set<std::pair<const Term*, int64_t>> unequal_;
   std::vector<Guard> guards_;
+  std::vector<Pair> unlike_;  // what was compared since the origin was set
   int64_t origin_ = -1;
 };
 

@@ -37,20 +37,6 @@ bool SizesDecideRanks(const Graph& graph) {
   });
 }
 
-// The sizes of constants that elementwise ops broadcast with, the smallest first.
-std::vector<int64_t> BroadcastSizes(const Graph& graph) {
-  std::set<int64_t> sizes;
-  for (const NodeId id : graph.NodeIds()) {
-    if (!FindOp(graph.node(id).op)->Has(kElementwise)) continue;
-    for (const ValueId input : graph.node(id).inputs) {
-      if (input == kNone || graph.value(input).kind == Value::Kind::kInput) continue;
-      const std::optional<Shape>& shape = graph.value(input).shape;
-      if (shape.has_value()) sizes.insert(shape->begin(), shape->end());
-    }
-  }
-  return {sizes.begin(), sizes.end()};
-}
-
 // Whether `graph` takes `sizes`; asks nothing once the time of the load is over.
 absl::Status SpecializeWithin(const LoadBudget& budget, const Graph& graph,
                               const std::map<std::string, int64_t>& sizes) {
@@ -137,20 +123,15 @@ SizeMeasure AxesFinder::MeasureOf(const ModelDraft& model) {
   return SizeMeasure(model.proof->axes.size(), inputs);
 }
 
-MergedSymbols AxesFinder::MergeAxes(ModelDraft& model, bool can_try, const LoadBudget& budget,
-                                    absl::Status& first_error) const {
+MergedSymbols AxesFinder::MergeAxes(ModelDraft& model, bool can_try,
+                                    const LoadBudget& budget) const {
   std::vector<std::vector<Dim>> dims;
   for (const ModelIo& input : model.signature->inputs) {
     if (input.optional) continue;
     dims.push_back(input.dims);
   }
-  const auto accepts = [&](const std::map<std::string, int64_t>& sizes) {
-    if (!can_try) return true;
-    const absl::Status status = SpecializeWithin(budget, *model.program->graph, sizes);
-    if (first_error.ok()) first_error = status;
-    return status.ok();
-  };
-  return MergeSymbols(dims, accepts, BroadcastSizes(*model.program->graph));
+  if (!can_try) return UnmergedSymbols(dims);
+  return MergeSymbols(*model.program->graph, dims, [&] { return budget.CheckTime("").ok(); });
 }
 
 MergedSymbols AxesFinder::MergeApart(ModelDraft& model, MergedSymbols merged,
@@ -167,8 +148,7 @@ MergedSymbols AxesFinder::MergeApart(ModelDraft& model, MergedSymbols merged,
     // Each takes about as long as finding the axes took with the names.
     if (ThreadCpuClock().NowNs() - start_ns > budget.limits().cpu_ns / 4) break;
     SetInputs(WithoutNames(declared, names), model);
-    absl::Status error;
-    MergedSymbols apart = MergeAxes(model, /*can_try=*/true, budget, error);
+    MergedSymbols apart = MergeAxes(model, /*can_try=*/true, budget);
     const bool complete = budget.CheckTime("").ok() && apart.note.empty();
     if (complete && (!merged.note.empty() || apart.fixed.size() < merged.fixed.size())) {
       return apart;
@@ -190,11 +170,9 @@ void AxesFinder::SplitAtSizes(ModelDraft& model, std::vector<ModelIo> declared,
   // Finding out takes some calls a symbol.
   if (can_try && merged.note.empty() && merged.derived.empty() &&
       split->num_symbols() <= kMostSymbolsApart) {
-    const auto accepts = [&](const std::map<std::string, int64_t>& sizes) {
-      return SpecializeWithin(budget, split->graph(), sizes).ok();
-    };
+    const std::vector<std::vector<Dim>> dims = split->Dims();
     const MergedSymbols found =
-        MergeSymbols(split->Dims(), accepts, BroadcastSizes(split->graph()));
+        MergeSymbols(split->graph(), dims, [&] { return budget.CheckTime("").ok(); });
     // Where the time ran out, sizes were refused for that alone.
     const bool complete = budget.CheckTime("").ok();
     if (complete && found.note.empty() && found.derived.empty()) split->Learn(found);
@@ -206,8 +184,7 @@ absl::Status AxesFinder::Find(ModelDraft& model, Graph as_imported,
                               const LoadBudget& budget) const {
   // Values of shape inputs are unknown yet, so that such a model cannot be tried at other sizes.
   const bool can_try = model.signature->shape_inputs.empty();
-  absl::Status first_error;
-  MergedSymbols merged = MergeAxes(model, can_try, budget, first_error);
+  MergedSymbols merged = MergeAxes(model, can_try, budget);
   if (can_try && (!merged.fixed.empty() || !merged.note.empty())) {
     merged = MergeApart(model, std::move(merged), budget);
   }
@@ -215,10 +192,10 @@ absl::Status AxesFinder::Find(ModelDraft& model, Graph as_imported,
   RETURN_IF_ERROR(budget.CheckTime("finding the axes"));
   if (!merged.note.empty()) {
     context_.log(absl::StrCat("model ", model.id().name, ": ", merged.note,
-                              first_error.ok() ? "" : absl::StrCat(": ", first_error.message())));
+                              merged.error.ok() ? "" : absl::StrCat(": ", merged.error.message())));
   }
-  if (absl::IsFailedPrecondition(first_error) || absl::IsUnimplemented(first_error)) {
-    return first_error;  // No binding will do better.
+  if (absl::IsFailedPrecondition(merged.error) || absl::IsUnimplemented(merged.error)) {
+    return merged.error;  // No binding will do better.
   }
   if (can_try && !merged.note.empty() && !SizesDecideRanks(*model.program->graph)) {
     std::vector<ModelIo> wanted;

@@ -14,10 +14,10 @@
 
 #include "absl/status/status.h"
 #include "runtime/base/load_budget.h"
-#include "runtime/certify/axes.h"
 #include "runtime/engine/load/loader_context.h"
 #include "runtime/engine/load/model_draft.h"
 #include "runtime/graph/graph.h"
+#include "runtime/passes/read/axes.h"
 
 namespace reprise {
 
@@ -32,9 +32,8 @@ class AxesFinder {
 
  private:
   // The axes of a model whose symbols may be tried at other sizes, if `can_try`. Inputs get the
-  // symbols that were merged. `first_error`: why the first sizes that were refused were.
-  MergedSymbols MergeAxes(ModelDraft& model, bool can_try, const LoadBudget& budget,
-                          absl::Status& first_error) const;
+  // symbols that were merged.
+  MergedSymbols MergeAxes(ModelDraft& model, bool can_try, const LoadBudget& budget) const;
   // `merged`, where some symbols take one size alone or none were merged, or better ones: a name
   // may stand for dims that differ. Inputs get symbols of their own for the dims of such a name.
   MergedSymbols MergeApart(ModelDraft& model, MergedSymbols merged, const LoadBudget& budget) const;

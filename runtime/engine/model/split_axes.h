@@ -20,10 +20,10 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/base/mutex.h"
-#include "runtime/certify/axes.h"
 #include "runtime/engine/model/model_variants.h"
 #include "runtime/graph/held_graph.h"
 #include "runtime/onnx/importer.h"
+#include "runtime/passes/read/axes.h"
 
 namespace reprise {
 

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -13,18 +14,19 @@
 #include "runtime/passes/paged/decoder_inputs.h"
 #include "runtime/passes/paged/mask_facts.h"
 #include "runtime/passes/specialize/specialize.h"
+#include "runtime/shapes/dim_expression.h"
 
 namespace reprise {
 namespace {
 
 // New tokens, cached ones before them, and places of an encoder's result: no two sums are equal.
-constexpr int64_t kNewTokens = 3, kCachedTokens = 8, kKeys = kCachedTokens + kNewTokens,
-                  kPlaces = 13;
+constexpr int64_t kNewTokens = 3, kCachedTokens = 8, kPlaces = 13;
 
 // A request of one row as constants, but for ids and caches.
 class SeveralTokens {
  public:
-  explicit SeveralTokens(const Graph& symbolic) : graph_(symbolic) {}
+  // `cached`: tokens whose keys are there; 0: a prompt, by the branch of a merged file for those.
+  SeveralTokens(const Graph& symbolic, int64_t cached) : graph_(symbolic), cached_(cached) {}
 
   absl::StatusOr<Graph> Fuse(const Decoder& decoder, const ParameterValueOf& value_of) && {
     Resize(decoder.ids, {1, kNewTokens});
@@ -33,14 +35,15 @@ class SeveralTokens {
       TakeRows(cache, decoder.ids);
     }
     std::vector<int64_t> places(kNewTokens);
-    std::iota(places.begin(), places.end(), kCachedTokens);
+    std::iota(places.begin(), places.end(), cached_);
     Take(decoder.positions, {1, kNewTokens}, places);
     Take(decoder.place, {kNewTokens}, places);
-    Take(decoder.mask, {1, kKeys}, std::vector<int64_t>(kKeys, 1));
+    const int64_t keys = cached_ + kNewTokens;
+    Take(decoder.mask, {1, keys}, std::vector<int64_t>(static_cast<size_t>(keys), 1));
     Take(decoder.states_mask, {1, kPlaces}, std::vector<int64_t>(kPlaces, 1));
-    Take(decoder.last_keys, {1}, {kKeys - 1});
-    TakeOne(decoder.length, kKeys);
-    TakeOne(decoder.cache_branch, 1);
+    Take(decoder.last_keys, {1}, {keys - 1});
+    TakeOne(decoder.length, keys);
+    TakeOne(decoder.cache_branch, cached_ > 0 ? 1 : 0);
     const ValueId logits = graph_.outputs()[decoder.logits];
     graph_.ClearOutputs();
     graph_.AddOutput(logits);
@@ -85,33 +88,50 @@ class SeveralTokens {
   }
 
   Graph graph_;
+  const int64_t cached_;
 };
 
-// Whether an attention of new tokens over cached ones and themselves.
-bool ReadsOwnCache(const Graph& graph, const Node& node) {
-  if (node.op != AttentionOp::kName || node.input(1) == kNone) return false;
+// Whether an attention of new tokens over `keys`: cached ones and themselves.
+bool ReadsOwnTokens(const Graph& graph, const Node& node, int64_t keys) {
+  if (node.op != AttentionOp::kName) return false;
   const auto op = AttentionOp::From(node);
   const Shape& queries = *graph.value(node.inputs[AttentionOp::kQueries]).shape;
-  const Shape& keys = *graph.value(node.inputs[AttentionOp::kKeys]).shape;
-  return queries[1] == kNewTokens && keys[op.k_by_head ? 2 : 1] == kKeys;
+  if (queries[1] != kNewTokens) return false;
+  // All three in one operand: there is no cached one.
+  if (node.input(AttentionOp::kKeys) == kNone) return keys == kNewTokens;
+  const Shape& shape = *graph.value(node.inputs[AttentionOp::kKeys]).shape;
+  return shape[op.k_by_head ? 2 : 1] == keys;
 }
 
-}  // namespace
+// Whether the file itself says that requests have one new token: its mask is one longer than the
+// past.
+bool TakesOneToken(const Graph& symbolic, const Decoder& decoder) {
+  const Dim& ids = symbolic.value(symbolic.FindValue(decoder.ids)).dims.back();
+  if (ids.is_constant()) return ids.size == 1;
+  if (decoder.mask.empty()) return false;
+  const auto own = absl::c_find_if(decoder.caches, [](const auto& one) { return !one.cross; });
+  const Dim& past = symbolic.value(symbolic.FindValue(own->input)).dims[2];
+  const Dim& mask = symbolic.value(symbolic.FindValue(decoder.mask)).dims.back();
+  if (past.is_constant() || mask.is_constant()) return false;
+  const auto keys = DimSize(mask, {{past.symbol, kCachedTokens}});
+  return keys.ok() && *keys == kCachedTokens + 1;
+}
 
-absl::Status CheckCausal(const Graph& symbolic, const Decoder& decoder,
-                         const ParameterValueOf& value_of, int64_t attentions) {
-  ASSIGN_OR_RETURN(const Graph graph, SeveralTokens(symbolic).Fuse(decoder, value_of));
+absl::Status CheckSeveral(const Graph& symbolic, const Decoder& decoder,
+                          const ParameterValueOf& value_of, int64_t attentions, int64_t cached) {
+  ASSIGN_OR_RETURN(const Graph graph, SeveralTokens(symbolic, cached).Fuse(decoder, value_of));
+  const int64_t keys = cached + kNewTokens;
   int64_t found = 0;
   for (const NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);
-    if (node.removed || !ReadsOwnCache(graph, node)) continue;
+    if (node.removed || !ReadsOwnTokens(graph, node, keys)) continue;
     ++found;
     const ValueId mask = node.input(AttentionOp::kMask);
     const Tensor* known = mask == kNone ? nullptr : graph.ConstantOf(mask);
     if (mask != kNone && known == nullptr) {
       return absl::UnimplementedError(absl::StrCat(NodeLabel(node), ": its mask depends on data"));
     }
-    if (known == nullptr || !HidesLaterKeys(*known, kNewTokens, kKeys)) {
+    if (known == nullptr || !HidesLaterKeys(*known, kNewTokens, keys)) {
       return absl::UnimplementedError(
           absl::StrCat(NodeLabel(node), ": new tokens see those that come after them"));
     }
@@ -122,6 +142,17 @@ absl::Status CheckCausal(const Graph& symbolic, const Decoder& decoder,
                    " attentions over caches, what several new tokens see is "
                    "known of ",
                    found));
+}
+
+}  // namespace
+
+absl::Status CheckCausal(const Graph& symbolic, const Decoder& decoder,
+                         const ParameterValueOf& value_of, int64_t attentions) {
+  if (TakesOneToken(symbolic, decoder)) return absl::OkStatus();
+  absl::Status status = CheckSeveral(symbolic, decoder, value_of, attentions, kCachedTokens);
+  // A merged file has a branch for prompts; the other one gets a token at a time.
+  if (status.ok() || decoder.cache_branch.empty()) return status;
+  return CheckSeveral(symbolic, decoder, value_of, attentions, 0).ok() ? absl::OkStatus() : status;
 }
 
 }  // namespace reprise

@@ -14,6 +14,9 @@ namespace reprise {
 // same request, as one does whose only mask is the request's, gives several of them something else:
 // UNIMPLEMENTED, naming the attention. `attentions`: how many read the caches of the decoder's own
 // tokens; where fewer are found, what they see is not known, which is UNIMPLEMENTED as well.
+//
+// A file that takes one new token at a time has no such requests, and one that has a branch for
+// prompts computes several tokens by that.
 absl::Status CheckCausal(const Graph& symbolic, const Decoder& decoder,
                          const ParameterValueOf& value_of, int64_t attentions);
 

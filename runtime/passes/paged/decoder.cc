@@ -100,6 +100,12 @@ absl::StatusOr<Decoder> FindDecoder(const Graph& symbolic,
     for (const ValueId id : symbolic.inputs()) {
       const Value& input = symbolic.value(id);
       const bool cells = input.dtype == DType::kInt8 || input.dtype == DType::kUInt8;
+      if (input.dims.size() == 3 && absl::StartsWith(input.name, "past_key_values")) {
+        return Refuse(
+            "cache", input.name,
+            "has three dims, as optimum wrote it up to 1.16 for Bloom and BigCode: pages take "
+            "[batch, heads, past, size], as today's optimum exports it");
+      }
       if (cells && input.dims.size() == 4 && absl::StrContains(input.name, "past")) {
         return Refuse("cache", input.name, "holds integers, which pages do not take from a model");
       }

@@ -10,9 +10,9 @@ namespace reprise {
 
 using ParameterValueOf = std::function<std::optional<Tensor>(const ParameterExpr&)>;
 
-// Small tables of `graph`, specialised, that are looked up at known places become constants: what
-// is added to scores. `value_of` gives the elements of a parameter; null: there are none. Returns
-// whether one has.
+// Small tables of `graph`, specialised, that are looked up or cut at known places become constants:
+// they are added to scores. `value_of` gives the elements of a parameter; null: there are none.
+// Returns whether one has.
 bool TakeSmallTables(Graph& graph, const ParameterValueOf& value_of);
 
 }  // namespace reprise

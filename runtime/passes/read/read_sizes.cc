@@ -35,9 +35,8 @@ class Reader {
         allowance_(graph_, kMostFoldedBytes),
         determined_(symbolic.num_values(), false) {}
 
-  absl::Status BindInputs(const Binding& hint) {
-    std::map<std::string, Size> axes;
-    for (const auto& [name, size] : hint.axes) axes.emplace(name, table_.Symbol(name, size));
+  absl::Status BindInputs(const std::map<std::string, Size>& axes,
+                          const std::map<std::string, Tensor>& shape_inputs) {
     for (const ValueId id : std::vector<ValueId>(graph_.inputs())) {
       Value& value = graph_.value(id);
       SizeList shape;
@@ -51,7 +50,7 @@ class Reader {
       }
       SetShape(id, value.dtype, std::move(shape));
     }
-    for (const auto& [name, tensor] : hint.shape_inputs) {
+    for (const auto& [name, tensor] : shape_inputs) {
       const ValueId id = graph_.FindValue(name);
       if (id == kNone || !reading_.values[static_cast<size_t>(id)].shape.has_value()) {
         return absl::InvalidArgumentError(
@@ -316,13 +315,20 @@ class Reader {
 
 }  // namespace
 
-absl::StatusOr<SizeReading> ReadSizes(const Graph& symbolic, const Binding& hint) {
-  SizeReading reading{.table = std::make_unique<SizeTable>()};
+absl::Status ReadSizes(const Graph& symbolic, const std::map<std::string, Size>& axes,
+                       const std::map<std::string, Tensor>& shape_inputs, SizeReading& reading) {
   reading.values.resize(symbolic.num_values());
   Reader reader(symbolic, reading);
   reader.BindConstants();
-  RETURN_IF_ERROR(reader.BindInputs(hint));
-  RETURN_IF_ERROR(reader.Walk());
+  RETURN_IF_ERROR(reader.BindInputs(axes, shape_inputs));
+  return reader.Walk();
+}
+
+absl::StatusOr<SizeReading> ReadSizes(const Graph& symbolic, const Binding& hint) {
+  SizeReading reading{.table = std::make_unique<SizeTable>()};
+  std::map<std::string, Size> axes;
+  for (const auto& [name, size] : hint.axes) axes.emplace(name, reading.table->Symbol(name, size));
+  RETURN_IF_ERROR(ReadSizes(symbolic, axes, hint.shape_inputs, reading));
   return reading;
 }
 

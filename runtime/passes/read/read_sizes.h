@@ -11,6 +11,7 @@
 // Threads: a reading belongs to one thread at a time, since questions about its sizes are recorded.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,11 @@ struct SizeReading {
   std::vector<Value> values;     // one a value of the symbolic graph
   std::vector<ValueId> outputs;  // the values that are the outputs of the graph in this region
 };
+
+// Reads `symbolic` into `reading`, which has a table and nothing else; `axes`: the size of each
+// axis, in terms of that table. Errors: as the other one; the table says what was asked until then.
+absl::Status ReadSizes(const Graph& symbolic, const std::map<std::string, Size>& axes,
+                       const std::map<std::string, Tensor>& shape_inputs, SizeReading& reading);
 
 // Reads `symbolic` at `hint`, whose shape inputs are constants. INVALID_ARGUMENT and
 // FAILED_PRECONDITION where Specialize fails at that binding; limits of memory are not looked at.

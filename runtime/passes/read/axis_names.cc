@@ -1,4 +1,4 @@
-#include "runtime/certify/axis_names.h"
+#include "runtime/passes/read/axis_names.h"
 
 #include <utility>
 

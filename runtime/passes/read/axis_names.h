@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "runtime/certify/axes.h"
 #include "runtime/graph/shape.h"
+#include "runtime/passes/read/axes.h"
 
 namespace reprise {
 

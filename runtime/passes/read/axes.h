@@ -1,9 +1,11 @@
 // MergeSymbols: which symbolic dims of a model's inputs are one axis, and which axis is the batch.
 //
-// Unnamed dims have one symbol a position (`input_ids:0`). Symbols that the shape rules force equal
-// are one axis; this is found by trying: sizes that differ are refused. Dims that are expressions
-// over symbols (`past + 1`) are derived, never axes; one with a symbol that no dim is by itself
-// (only `past + sequence`, no `past`) is a name like any other.
+// Unnamed dims have one symbol a position (`input_ids:0`). The model is read with a size of its own
+// for each symbol (passes/read). A shape rule that refuses two sizes says which ones had to be
+// equal: symbols that must be are one axis, one that must be a number is fixed, and one that must
+// be a sum of others follows from them. Dims that are expressions over symbols (`past + 1`) are
+// derived, never axes; one with a symbol that no dim is by itself (only `past + sequence`, no
+// `past`) is a name like any other.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "runtime/graph/graph.h"
 #include "runtime/graph/shape.h"
 
 namespace reprise {
@@ -42,26 +45,26 @@ struct MergedSymbols {
   // Symbols of the batch axis, of which it has several, that are accepted at 1 beside more rows of
   // the others: one row for all of them.
   std::set<std::string> one_row;
-  std::string note;  // empty, or why merging was given up (more than 10 symbols, sizes refused)
+  std::string note;  // empty, or why nothing was merged
+  absl::Status
+      error;  // why the model refuses the first sizes that were read, where there is a note
 
   // `dims` with every symbol replaced by its representative, fixed ones by their size.
   std::vector<Dim> Apply(absl::Span<const Dim> dims) const;
 };
 
-// `accepts(sizes)`: the model specialises at these sizes of all symbols. At most some hundred
-// calls, few for real models. Where all-equal sizes are refused, nothing is merged and `note` says
-// so.
+// `inputs`: the dims of the inputs of `graph`, without those that requests may leave out; no values
+// of inputs decide shapes. `may_go_on`: false once no more may be read; what was merged until then
+// is not to be relied on. Reads the model once for each symbol that is merged or fixed, and a few
+// times more.
 //
-// A symbol that is refused at the size of the others may follow from them: sums and multiples are
-// found by trying as well. One that is seen to follow in another way (a share of a length)
-// leaves all symbols unmerged, so that requests are taken at their exact sizes.
-//
-// `constant_sizes`: of what the model's own constants broadcast with, to tell a size that has to be
-// 1 from one that may be. A dim 0 that is accepted at 1 and at one of them is an axis of its own
-// (neither size can be padded to the other); another dim has the constant's size.
-MergedSymbols MergeSymbols(
-    absl::Span<const std::vector<Dim>> inputs,
-    const std::function<bool(const std::map<std::string, int64_t>&)>& accepts,
-    absl::Span<const int64_t> constant_sizes = {});
+// A dim 0 that a constant of the model broadcasts with is an axis of its own (its size and 1 are
+// taken, and neither can be padded to the other); another dim has the constant's size. Where a
+// symbol must be equal to what is no sum of others (a share of a length), nothing is merged and
+// `note` says so: requests are taken at their exact sizes.
+MergedSymbols MergeSymbols(const Graph& graph, absl::Span<const std::vector<Dim>> inputs,
+                           const std::function<bool()>& may_go_on);
+// Returns the axes of a model that cannot be read: every symbol is one by itself.
+MergedSymbols UnmergedSymbols(absl::Span<const std::vector<Dim>> inputs);
 
 }  // namespace reprise

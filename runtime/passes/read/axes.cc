@@ -1,0 +1,373 @@
+#include "runtime/passes/read/axes.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/passes/read/axis_names.h"
+#include "runtime/passes/read/read_sizes.h"
+#include "runtime/passes/read/symbol_sums.h"
+#include "runtime/shapes/dim_expression.h"
+#include "runtime/shapes/size.h"
+#include "runtime/shapes/term.h"
+
+namespace reprise {
+namespace {
+
+// The sizes that symbols have, each another one. The first suit token models; the others have the
+// factors and the room that convolutions with strides want. None is 1, which broadcasts.
+constexpr int kSizeSets = 3;
+int64_t SizeIn(int set, size_t i) {
+  constexpr int64_t kPrimes[] = {7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67};
+  const auto number = static_cast<int64_t>(i);
+  if (set == 1) return 64 + 32 * number;
+  if (set == 2) return 224 + 32 * number;
+  constexpr int64_t kCount = std::size(kPrimes);
+  return kPrimes[number % kCount] + 60 * (number / kCount);
+}
+// Symbols that may have to be a number.
+constexpr int kMostFixed = 4;
+// Readings beside one for each symbol.
+constexpr size_t kMostReadings = 64;
+
+// An expression whose symbols are all known is computed from them; one that has a symbol which
+// nothing else gives is an axis of its own.
+bool IsDerived(const std::string& symbol, const std::set<std::string>& plain) {
+  const std::vector<std::string> symbols = ExpressionSymbols(symbol);
+  return !symbols.empty() &&
+         absl::c_all_of(symbols, [&](const std::string& one) { return plain.count(one) != 0; });
+}
+
+// The symbols of a model's inputs that are not derived, in order, and the dim where each is seen
+// first.
+struct Symbols {
+  std::vector<std::string> names;
+  std::vector<size_t> positions;
+};
+Symbols SymbolsOf(absl::Span<const std::vector<Dim>> inputs) {
+  std::set<std::string> plain, seen;
+  for (const std::vector<Dim>& dims : inputs) {
+    for (const Dim& dim : dims) {
+      if (ExpressionSymbols(dim.symbol).empty()) plain.insert(dim.symbol);
+    }
+  }
+  Symbols symbols;
+  for (const std::vector<Dim>& dims : inputs) {
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const std::string& symbol = dims[i].symbol;
+      if (dims[i].is_constant() || IsDerived(symbol, plain) || !seen.insert(symbol).second)
+        continue;
+      symbols.names.push_back(symbol);
+      symbols.positions.push_back(i);
+    }
+  }
+  return symbols;
+}
+
+// A way in which sizes that a rule refused are equal.
+struct Choice {
+  size_t symbol = 0;
+  SymbolSum sum;       // that it has to be
+  bool apart = false;  // it may be 1 as well
+};
+
+class Merger {
+ public:
+  Merger(const Graph& graph, absl::Span<const std::vector<Dim>> inputs,
+         const std::function<bool()>& may_go_on)
+      : graph_(graph), inputs_(inputs), may_go_on_(may_go_on), symbols_(SymbolsOf(inputs)) {
+    most_readings_ = kMostReadings + 2 * num_symbols();
+  }
+
+  MergedSymbols Run() {
+    MergedSymbols result;
+    std::vector<std::vector<std::string>> classes;
+    const bool found = num_symbols() == 0 || Search();
+    if (found) {
+      classes = Classes(result);
+    } else {
+      result.note = absl::StrCat("no sizes were found that the model accepts for all of ",
+                                 absl::StrJoin(symbols_.names, ", "), "; none were merged");
+      result.error = first_error_;
+      for (const std::string& symbol : symbols_.names) classes.push_back({symbol});
+    }
+    MakeAxes(inputs_, symbols_.names, std::move(classes), result);
+    if (found && apart_.empty()) FindOneRow(result);
+    return result;
+  }
+
+ private:
+  size_t num_symbols() const { return symbols_.names.size(); }
+
+  // Those that depend on no other.
+  std::vector<size_t> Free() const {
+    std::vector<size_t> free;
+    for (size_t i = 0; i < num_symbols(); ++i) {
+      if (!sums_[i].has_value()) free.push_back(i);
+    }
+    return free;
+  }
+
+  // Looks for sizes that the model takes, with as few symbols fixed as it takes.
+  bool Search() {
+    would_fix_ = true;
+    for (int most_fixed = 0; would_fix_ && most_fixed <= kMostFixed; ++most_fixed) {
+      would_fix_ = false;
+      for (set_ = 0; set_ < kSizeSets; ++set_) {
+        sums_.assign(num_symbols(), std::nullopt);
+        apart_.clear();
+        if (Solve(most_fixed)) return true;
+        if (!MayRead()) return false;
+      }
+    }
+    return false;
+  }
+
+  // Makes symbols follow from others until the model takes their sizes; leaves them as they were
+  // where there is no way to.
+  bool Solve(int most_fixed) {
+    SizeReading reading{.table = std::make_unique<SizeTable>()};
+    bool taken = true;
+    // Turned round as well: sizes that happen to be equal, or as far apart as must be, are not
+    // then.
+    for (const bool turned : {false, true}) {
+      reading = {.table = std::make_unique<SizeTable>()};
+      taken = Read(turned, std::nullopt, reading);
+      if (!taken) break;
+    }
+    if (taken) return true;
+    for (const Choice& choice : ChoicesOf(*reading.table)) {
+      const bool fixes = choice.sum.factors.empty();
+      if (fixes && most_fixed == 0) {
+        would_fix_ = true;
+        continue;
+      }
+      const std::vector<std::optional<SymbolSum>> before = sums_;
+      SetSum(choice);
+      if (choice.apart) apart_.insert(choice.symbol);
+      if (Solve(most_fixed - (fixes ? 1 : 0))) return true;
+      apart_.erase(choice.symbol);
+      sums_ = before;
+    }
+    return false;
+  }
+
+  void SetSum(const Choice& choice) {
+    for (std::optional<SymbolSum>& sum : sums_) {
+      if (sum.has_value()) sum->Replace(choice.symbol, choice.sum);
+    }
+    sums_[choice.symbol] = choice.sum;
+  }
+
+  bool MayRead() const { return num_readings_ < most_readings_ && may_go_on_(); }
+
+  // Reads the model where each free symbol has its size of the set, the largest first if `turned`,
+  // and symbol `one` the size 1 while those that are equal to it stay as they are.
+  bool Read(bool turned, std::optional<size_t> one, SizeReading& reading) {
+    if (!MayRead()) return false;
+    ++num_readings_;
+    std::vector<Size> sizes(num_symbols());
+    const std::vector<size_t> free = Free();
+    for (size_t i = 0; i < free.size(); ++i) {
+      const int64_t size = SizeIn(set_, turned ? free.size() - i : i);
+      sizes[free[i]] = reading.table->Symbol(symbols_.names[free[i]], size);
+    }
+    for (size_t i = 0; i < num_symbols(); ++i) {
+      if (sums_[i].has_value()) sizes[i] = sums_[i]->At(sizes);
+    }
+    if (one.has_value()) sizes[*one] = 1;
+    std::map<std::string, Size> axes;
+    for (size_t i = 0; i < num_symbols(); ++i) {
+      if (sizes[i] < 0) return false;
+      axes.emplace(symbols_.names[i], sizes[i]);
+    }
+    const absl::Status status = ReadSizes(graph_, axes, {}, reading);
+    // One that other sizes do not mend says most.
+    const auto is_final = [](const absl::Status& error) {
+      return absl::IsFailedPrecondition(error) || absl::IsUnimplemented(error);
+    };
+    if (first_error_.ok() || (is_final(status) && !is_final(first_error_))) first_error_ = status;
+    return status.ok();
+  }
+
+  // The ways in which sizes that the last rule compared are equal, the best one first.
+  std::vector<Choice> ChoicesOf(const SizeTable& table) const {
+    struct Ranked {
+      int rank;
+      Choice choice;
+    };
+    std::vector<Ranked> ranked;
+    std::set<size_t> compared;  // symbols that were compared with anything but 1
+    const auto& unlike = table.unlike();
+    for (auto pair = unlike.rbegin(); pair != unlike.rend(); ++pair) {
+      const auto [a, b] = *pair;
+      for (const size_t symbol : SymbolsIn(a, b)) {
+        if (!IsOne(a) && !IsOne(b)) compared.insert(symbol);
+      }
+    }
+    for (auto pair = unlike.rbegin(); pair != unlike.rend(); ++pair) {
+      const auto [a, b] = *pair;
+      std::optional<Choice> choice = Solved(a, b);
+      if (!choice.has_value()) continue;
+      const SymbolSum& sum = choice->sum;
+      // A size that broadcasts has to be equal to the other one, not to 1.
+      if (sum.factors.empty() && sum.constant == 1 && compared.contains(choice->symbol)) {
+        if (IsOne(a) || IsOne(b)) continue;
+      }
+      const int rank =
+          sum.factors.size() == 1 && sum.factors.begin()->second == 1 && sum.constant == 0 ? 0
+          : !sum.factors.empty()                                                           ? 1
+          : sum.constant > 1                                                               ? 2
+                                                                                           : 3;
+      const bool may_be_one = absl::c_any_of(unlike, [&](const SizeTable::Pair& other) {
+        return IsOne(other.second) && IsSymbol(other.first, choice->symbol);
+      });
+      choice->apart = rank == 2 && may_be_one && symbols_.positions[choice->symbol] == 0;
+      ranked.push_back({rank, *std::move(choice)});
+    }
+    absl::c_stable_sort(ranked, [](const auto& x, const auto& y) { return x.rank < y.rank; });
+    std::vector<Choice> choices;
+    choices.reserve(ranked.size());
+    for (Ranked& one : ranked) choices.push_back(std::move(one.choice));
+    return choices;
+  }
+
+  static bool IsOne(Size size) { return size.is_constant() && size.hint() == 1; }
+
+  bool IsSymbol(Size size, size_t symbol) const {
+    return !size.is_constant() && size.term()->kind == TermKind::kSymbol &&
+           size.term()->table->symbols()[static_cast<size_t>(size.term()->number)] ==
+               symbols_.names[symbol];
+  }
+
+  std::optional<SymbolSum> SumOf(Size size) const {
+    return LinearSum(size, [&](const std::string& name) {
+      return static_cast<size_t>(absl::c_find(symbols_.names, name) - symbols_.names.begin());
+    });
+  }
+
+  // The symbols that decide whether `a` and `b` are equal: where that is no sum, any may.
+  std::set<size_t> SymbolsIn(Size a, Size b) const {
+    std::set<size_t> symbols;
+    const std::optional<SymbolSum> difference = SumOf(a - b);
+    for (size_t i = 0; i < num_symbols(); ++i) {
+      if (!difference.has_value() || difference->factors.contains(i)) symbols.insert(i);
+    }
+    return symbols;
+  }
+
+  // The last symbol that has to be a sum of others, or a number, for `a` and `b` to be equal.
+  std::optional<Choice> Solved(Size a, Size b) const {
+    const std::optional<SymbolSum> difference = SumOf(a - b);
+    if (!difference.has_value()) return std::nullopt;
+    std::optional<Choice> best;
+    bool best_adds = false;
+    for (const auto& [symbol, factor] : difference->factors) {
+      if (std::abs(factor) != 1) continue;
+      SymbolSum sum = *difference;
+      sum.factors.erase(symbol);
+      sum.Scale(-factor);
+      const bool adds = absl::c_all_of(sum.factors, [](const auto& one) { return one.second > 0; });
+      if (sum.factors.empty() && sum.constant < 1) continue;
+      if (best.has_value() && best_adds && !adds) continue;
+      best = Choice{.symbol = symbol, .sum = std::move(sum)};
+      best_adds = adds;
+    }
+    return best;
+  }
+
+  // The classes of symbols that are one; fills in those that are fixed or derived.
+  std::vector<std::vector<std::string>> Classes(MergedSymbols& result) const {
+    std::map<size_t, std::vector<std::string>> members;
+    for (const size_t symbol : Free()) members[symbol].push_back(symbols_.names[symbol]);
+    std::vector<std::vector<std::string>> classes;
+    for (size_t i = 0; i < num_symbols(); ++i) {
+      const std::string& name = symbols_.names[i];
+      if (!sums_[i].has_value()) continue;
+      const SymbolSum& sum = *sums_[i];
+      if (apart_.contains(i)) {
+        classes.push_back({name});
+      } else if (sum.factors.empty()) {
+        result.fixed[name] = sum.constant;
+      } else if (const auto one = sum.IsSymbol(); one.has_value()) {
+        members[*one].push_back(name);
+      } else {
+        result.derived[name] = sum.ToString(symbols_.names);
+      }
+    }
+    for (auto& [symbol, names] : members) classes.push_back(std::move(names));
+    return classes;
+  }
+
+  void FindOneRow(MergedSymbols& result) {
+    if (result.axes.empty()) return;
+    const Axis& batch = result.axes[0];
+    if (!batch.is_batch || batch.symbols.size() < 2) return;
+    for (size_t i = 0; i < num_symbols(); ++i) {
+      if (!absl::c_linear_search(batch.symbols, symbols_.names[i])) continue;
+      SizeReading reading{.table = std::make_unique<SizeTable>()};
+      if (Read(/*turned=*/false, i, reading)) result.one_row.insert(symbols_.names[i]);
+    }
+  }
+
+  const Graph& graph_;
+  const absl::Span<const std::vector<Dim>> inputs_;
+  const std::function<bool()>& may_go_on_;
+  const Symbols symbols_;
+  size_t most_readings_ = 0;
+  size_t num_readings_ = 0;
+  int set_ = 0;                                 // the number of the set of sizes
+  bool would_fix_ = false;                      // more symbols than may be
+  std::vector<std::optional<SymbolSum>> sums_;  // sums of free symbols, where one is not free
+  std::set<size_t> apart_;                      // those of `sums_` that may be 1 as well
+  absl::Status first_error_;
+};
+
+}  // namespace
+
+std::vector<Dim> MergedSymbols::Apply(absl::Span<const Dim> dims) const {
+  const auto replace = [&](const std::string& symbol) {
+    const auto it = representative.find(symbol);
+    return it == representative.end() ? symbol : it->second;
+  };
+  std::vector<Dim> result(dims.begin(), dims.end());
+  for (Dim& dim : result) {
+    if (dim.is_constant()) continue;
+    if (const auto it = derived.find(dim.symbol); it != derived.end()) dim.symbol = it->second;
+    if (const auto it = fixed.find(dim.symbol); it != fixed.end()) {
+      dim = {.size = it->second};
+    } else if (representative.count(dim.symbol) == 0 && !ExpressionSymbols(dim.symbol).empty()) {
+      dim.symbol = ReplaceSymbols(dim.symbol, [&](const std::string& symbol) {
+        const auto value = fixed.find(symbol);
+        return value == fixed.end() ? replace(symbol) : absl::StrCat(value->second);
+      });
+      if (const auto size = DimSize(dim, {}); size.ok()) dim = {.size = *size};
+    } else {
+      dim.symbol = replace(dim.symbol);
+    }
+  }
+  return result;
+}
+
+MergedSymbols MergeSymbols(const Graph& graph, absl::Span<const std::vector<Dim>> inputs,
+                           const std::function<bool()>& may_go_on) {
+  return Merger(graph, inputs, may_go_on).Run();
+}
+
+MergedSymbols UnmergedSymbols(absl::Span<const std::vector<Dim>> inputs) {
+  Symbols symbols = SymbolsOf(inputs);
+  std::vector<std::vector<std::string>> classes;
+  for (const std::string& symbol : symbols.names) classes.push_back({symbol});
+  MergedSymbols result;
+  MakeAxes(inputs, symbols.names, std::move(classes), result);
+  return result;
+}
+
+}  // namespace reprise
