@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -44,12 +45,21 @@ class NoMemory : public std::bad_alloc {
   std::string part_;
 };
 
+inline constexpr char kNoMemoryPayload[] = "reprise/no_memory";
+
 // RESOURCE_EXHAUSTED that names `who` asked, and for how much where that is known (else 0).
 inline absl::Status NoMemoryStatus(absl::string_view who, size_t bytes) {
-  return absl::ResourceExhaustedError(
+  absl::Status status = absl::ResourceExhaustedError(
       bytes == 0 ? absl::StrCat(who, ": the system has not the memory that it needs")
                  : absl::StrCat(who, ": it needs ", bytes,
                                 " bytes of memory at once, and the system has not so many left"));
+  status.SetPayload(kNoMemoryPayload, absl::Cord());
+  return status;
+}
+
+// Whether the system had no memory, rather than that a limit of ours was reached.
+inline bool IsNoMemory(const absl::Status& status) {
+  return status.GetPayload(kNoMemoryPayload).has_value();
 }
 
 // The status that `make()` returns; `code` without a message where there is no memory for that.

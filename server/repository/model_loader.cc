@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/generate/encoder_decoder.h"
 #include "runtime/generate/generator.h"
@@ -134,16 +135,17 @@ std::vector<std::string> OtherVersions(const std::string& folder, const ModelSet
 }
 
 // Tokens are made where the model is a decoder that can be paged. All recipes of its steps are
-// captured here, before the model is ready.
-void StartGeneration(Engine& engine, const ModelVersion& version, const std::string& path,
-                     const ModelSettings& settings, StepGate* gate, Servable& servable) {
+// captured here, before the model is ready. Errors: RESOURCE_EXHAUSTED without memory; what else
+// is in the way of tokens is told by the model.
+absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const std::string& path,
+                             const ModelSettings& settings, StepGate* gate, Servable& servable) {
   if (servable.stateful != nullptr) {
     servable.generation_refusal = "sequence_batching says what its state is";
-    return;
+    return absl::OkStatus();
   }
   if (!settings.generation) {
     servable.generation_refusal = "reprise.generation is off";
-    return;
+    return absl::OkStatus();
   }
   const GenerationFacts facts = ReadGenerationFiles(path);
   ModelEvents& events = *version.events;
@@ -167,15 +169,16 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
   };
   absl::StatusOr<std::unique_ptr<Generator>> generator = make();
   if (!generator.ok()) {
+    if (IsNoMemory(generator.status())) return generator.status();
     servable.generation_refusal = std::string(generator.status().message());
     // All of its requests are those of any model.
     if (servable.model->padding().awaits_request()) engine.ConfirmPadding(*servable.model);
-    if (absl::IsNotFound(generator.status())) return;
+    if (absl::IsNotFound(generator.status())) return absl::OkStatus();
     servable.model->Note(
         absl::StrCat("clients carry the cache of this decoder, and it makes no "
                      "tokens by itself: ",
                      servable.generation_refusal));
-    return;
+    return absl::OkStatus();
   }
   servable.model->Note(absl::StrCat("makes tokens: ", (*generator)->Describe()));
   servable.generation = std::make_shared<GenerationLoop>(
@@ -193,6 +196,7 @@ void StartGeneration(Engine& engine, const ModelVersion& version, const std::str
                              .drafts_right = stats.drafts_right,
                              .drafts_wrong = stats.drafts_wrong});
       });
+  return absl::OkStatus();
 }
 
 // The whole number that config.pbtxt gives a parameter; it was checked when the file was read.
@@ -480,8 +484,8 @@ absl::StatusOr<std::shared_ptr<Servable>> LoadServable(const ServableSource& sou
   }
   if (!open.empty()) return LoadRanked(source, open, fixed);
   ASSIGN_OR_RETURN(std::shared_ptr<Servable> servable, LoadAt(source, fixed));
-  StartGeneration(source.engine, source.version, PathOf(source), source.settings, source.gate,
-                  *servable);
+  RETURN_IF_ERROR(StartGeneration(source.engine, source.version, PathOf(source), source.settings,
+                                  source.gate, *servable));
   if (servable->generation != nullptr && source.texts != nullptr) {
     const Generator& generator = servable->generation->generator();
     // Answers of an encoder-decoder are seldom of a grammar.

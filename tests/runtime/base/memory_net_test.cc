@@ -44,6 +44,8 @@ TEST(MemoryNetTest, BuffersThatCannotBeHadAreNamedWithTheirBytes) {
   if (kAllocatorEnds) GTEST_SKIP() << "the sanitizer's allocator ends the process";
   const absl::Status status = Caught([] { MakeSharedBytes(kTooMany); });
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_TRUE(IsNoMemory(status));
+  EXPECT_FALSE(IsNoMemory(absl::ResourceExhaustedError("a limit")));
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("node 'a'"), HasSubstr("1152921504606846976 bytes")));
 }
