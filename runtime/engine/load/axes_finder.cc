@@ -21,7 +21,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/reshape_op.h"
-#include "runtime/passes/specialize/specialize.h"
+#include "runtime/passes/read/size_regions.h"
 #include "runtime/shapes/dim_expression.h"
 #include "runtime/verify/mask_inputs.h"
 
@@ -51,11 +51,11 @@ std::vector<int64_t> BroadcastSizes(const Graph& graph) {
   return {sizes.begin(), sizes.end()};
 }
 
-// Whether `graph` takes `sizes`; asks nothing once the time of the load is over.
-absl::Status SpecializeWithin(const LoadBudget& budget, const Graph& graph,
-                              const std::map<std::string, int64_t>& sizes) {
+// Whether a graph takes `sizes`; asks nothing once the time of the load is over.
+absl::Status TakesWithin(const LoadBudget& budget, SizeRegions& regions,
+                         const std::map<std::string, int64_t>& sizes) {
   RETURN_IF_ERROR(budget.CheckTime("finding the axes"));
-  return Specialize(graph, {.axes = sizes}).status();
+  return regions.Takes(sizes);
 }
 
 // Symbols of inputs up to which it is found out while loading which of them need not be equal.
@@ -144,9 +144,10 @@ MergedSymbols AxesFinder::MergeAxes(ModelDraft& model, bool can_try, const LoadB
     if (input.optional) continue;
     dims.push_back(input.dims);
   }
+  SizeRegions regions(*model.program->graph, {});
   const auto accepts = [&](const std::map<std::string, int64_t>& sizes) {
     if (!can_try) return true;
-    const absl::Status status = SpecializeWithin(budget, *model.program->graph, sizes);
+    const absl::Status status = TakesWithin(budget, regions, sizes);
     if (first_error.ok()) first_error = status;
     return status.ok();
   };
@@ -190,8 +191,9 @@ void AxesFinder::SplitAtSizes(ModelDraft& model, std::vector<ModelIo> declared,
   // Finding out takes some calls a symbol.
   if (can_try && merged.note.empty() && merged.derived.empty() &&
       split->num_symbols() <= kMostSymbolsApart) {
+    SizeRegions regions(split->graph(), {});
     const auto accepts = [&](const std::map<std::string, int64_t>& sizes) {
-      return SpecializeWithin(budget, split->graph(), sizes).ok();
+      return TakesWithin(budget, regions, sizes).ok();
     };
     const MergedSymbols found =
         MergeSymbols(split->Dims(), accepts, BroadcastSizes(split->graph()));
@@ -224,9 +226,10 @@ absl::Status AxesFinder::Find(ModelDraft& model, Graph as_imported,
     std::vector<ModelIo> wanted;
     absl::c_copy_if(model.signature->inputs, std::back_inserter(wanted),
                     [](const ModelIo& input) { return !input.optional; });
+    SizeRegions regions(*model.program->graph, {});
     const absl::Status some =
         CheckSomeSizes(wanted, [&](const std::map<std::string, int64_t>& sizes) {
-          return SpecializeWithin(budget, *model.program->graph, sizes);
+          return TakesWithin(budget, regions, sizes);
         });
     RETURN_IF_ERROR(budget.CheckTime("finding sizes that the model takes"));
     RETURN_IF_ERROR(some);
