@@ -29,11 +29,16 @@ std::string GuardText(const Guard& guard) {
 
 SizeEvaluator::SizeEvaluator(const SizeTable& table, const std::map<std::string, int64_t>& axes)
     : table_(table) {
-  for (size_t i = 0; i < table.symbols().size(); ++i) symbols_.push_back(0);
-  for (const auto& term : table.terms()) {
-    if (term->kind != TermKind::kSymbol) continue;
-    const auto it = axes.find(table.symbols()[static_cast<size_t>(term->number)]);
-    symbols_[static_cast<size_t>(term->number)] = it == axes.end() ? term->hint : it->second;
+  symbols_.reserve(table.symbols().size());
+  for (const Size symbol : table.symbol_sizes()) symbols_.push_back(symbol.hint());
+  Move(axes);
+}
+
+void SizeEvaluator::Move(const std::map<std::string, int64_t>& axes) {
+  ++moves_;
+  for (size_t i = 0; i < symbols_.size(); ++i) {
+    const auto it = axes.find(table_.symbols()[i]);
+    if (it != axes.end()) symbols_[i] = it->second;
   }
 }
 
@@ -42,9 +47,9 @@ std::optional<int64_t> SizeEvaluator::At(Size size) {
   const Term& term = *size.term();
   if (term.indexed) return Compute(term);
   if (memo_.size() <= term.id) memo_.resize(table_.terms().size());
-  if (!memo_[term.id].known) {
+  if (memo_[term.id].move != moves_) {
     const std::optional<int64_t> value = Compute(term);
-    memo_[term.id] = {.known = true, .value = value};
+    memo_[term.id] = {.move = moves_, .value = value};
   }
   return memo_[term.id].value;
 }
@@ -55,10 +60,8 @@ std::optional<int64_t> SizeEvaluator::At(Size size, absl::Span<const int64_t> in
 }
 
 bool SizeEvaluator::InRegion() {
-  for (const auto& term : table_.terms()) {
-    if (term->kind != TermKind::kSymbol) continue;
-    const int64_t size = symbols_[static_cast<size_t>(term->number)];
-    if (size < table_.LeastOf(*term) || size > SizeTable::kMostSize) return false;
+  for (size_t i = 0; i < symbols_.size(); ++i) {
+    if (symbols_[i] < table_.LeastOf(i) || symbols_[i] > SizeTable::kMostSize) return false;
   }
   return std::all_of(table_.guards().begin(), table_.guards().end(), [&](const Guard& guard) {
     const std::optional<int64_t> value = At(guard.form);

@@ -49,6 +49,8 @@ class SizeEvaluator {
   // hint.
   SizeEvaluator(const SizeTable& table, const std::map<std::string, int64_t>& axes);
 
+  // Changes the sizes of `axes`; the others stay.
+  void Move(const std::map<std::string, int64_t>& axes);
   // nullopt where the number overflows, or a function does not take its operands.
   std::optional<int64_t> At(Size size);
   std::optional<int64_t> At(Size size, absl::Span<const int64_t> indices);
@@ -59,13 +61,14 @@ class SizeEvaluator {
   std::optional<int64_t> Compute(const Term& term);
 
   struct Memo {
-    bool known = false;
+    uint32_t move = 0;  // the number that `moves_` was
     std::optional<int64_t> value;
   };
   const SizeTable& table_;
   std::vector<int64_t> symbols_;
   std::vector<int64_t> indices_;
   std::vector<Memo> memo_;  // one a term, for those without an index
+  uint32_t moves_ = 1;
 };
 
 }  // namespace reprise

@@ -185,12 +185,13 @@ Size SizeTable::Intern(Term term) {
 }
 
 Size SizeTable::Symbol(const std::string& name, int64_t hint, int64_t least) {
-  if (auto it = symbol_sizes_.find(name); it != symbol_sizes_.end()) return it->second;
+  if (auto it = symbol_numbers_.find(name); it != symbol_numbers_.end()) return sizes_[it->second];
   const Size size = Intern(
       {.kind = TermKind::kSymbol, .hint = hint, .number = static_cast<int64_t>(symbols_.size())});
+  symbol_numbers_.emplace(name, symbols_.size());
   symbols_.push_back(name);
   least_.push_back(least);
-  symbol_sizes_.emplace(name, size);
+  sizes_.push_back(size);
   known_[size.term()] = {.low = least, .high = kMostSize};
   return size;
 }

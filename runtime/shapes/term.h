@@ -102,8 +102,8 @@ class SizeTable {
   // `size` with indices replaced: index `d` by `indices[d]`.
   Size Substitute(Size size, absl::Span<const Size> indices);
 
-  // The least size that `Symbol` was given for the symbol.
-  int64_t LeastOf(const Term& symbol) const { return least_[static_cast<size_t>(symbol.number)]; }
+  // The least size that `Symbol` was given for symbol number `symbol`.
+  int64_t LeastOf(size_t symbol) const { return least_[symbol]; }
 
   // Bounds that hold in the region so far.
   Interval Bounds(Size size) const;
@@ -124,6 +124,7 @@ class SizeTable {
   void AddUnlike(Size a, Size b) { unlike_.emplace_back(a, b); }
   const std::vector<Guard>& guards() const { return guards_; }
   const std::vector<std::string>& symbols() const { return symbols_; }
+  const std::vector<Size>& symbol_sizes() const { return sizes_; }  // Indexed by symbol.
   const std::vector<std::unique_ptr<const Term>>& terms() const { return terms_; }
 
  private:
@@ -137,7 +138,8 @@ class SizeTable {
 
   std::vector<std::string> symbols_;
   std::vector<int64_t> least_;  // one a symbol
-  std::map<std::string, Size> symbol_sizes_;
+  std::vector<Size> sizes_;     // one a symbol
+  std::map<std::string, size_t> symbol_numbers_;
   std::vector<std::unique_ptr<const Term>> terms_;  // indexed by id
   absl::flat_hash_map<std::string, const Term*> by_key_;
   absl::flat_hash_map<std::string, std::shared_ptr<const SizeFunction>> functions_;

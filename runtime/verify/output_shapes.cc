@@ -1,68 +1,58 @@
 #include "runtime/verify/output_shapes.h"
 
 #include <algorithm>
-#include <atomic>
-#include <functional>
 #include <limits>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/base/parallel_for.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
-#include "runtime/ops/movement/gather_op.h"
+#include "runtime/passes/read/size_regions.h"
 
 namespace reprise {
 namespace {
 
 using Shapes = std::vector<Shape>;
+using AxisSizes = std::vector<int64_t>;
 
-// Whether a Gather of `graph`, which is specialised, reads at a known place that its data does not
-// have: x[:, 1] of one token. No shape tells.
-bool ReadsBeyondItsData(const Graph& graph) {
-  return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
-    const Node& node = graph.node(id);
-    const Tensor* places = node.op == GatherOp::kName ? graph.ConstantOf(node.inputs[1]) : nullptr;
-    if (places == nullptr) return false;
-    const Shape& data = *graph.value(node.inputs[0]).shape;
-    const auto axis =
-        NormalizeAxis(GatherOp::From(node.attributes).axis, static_cast<int64_t>(data.size()));
-    const auto ints = places->ToInt64s();
-    return axis.ok() && ints.ok() && absl::c_any_of(*ints, [&](int64_t place) {
-             return place < -data[*axis] || place >= data[*axis];
-           });
-  });
-}
+// Sizes in a row that the model does not take, after which fewer are tried, and how many in all.
+constexpr int kRefusedInARow = 4, kMostRefused = 24;
+
+// The shapes of outputs along one axis while the others stay.
+struct Line {
+  std::vector<std::pair<int64_t, Shapes>> taken;  // Keyed by size.
+  absl::Status next;                              // the size after the base
+};
 
 class Fitter {
  public:
   Fitter(const Graph& graph, const std::vector<std::string>& symbols, const Binding& base,
-         const std::vector<std::vector<Extent>>& extents, const std::vector<int64_t>& steps,
-         int threads)
-      : graph_(graph),
-        symbols_(symbols),
-        base_(base),
-        extents_(extents),
-        steps_(steps),
-        threads_(threads) {
+         std::vector<FitRange> ranges, bool multiplies)
+      : symbols_(symbols),
+        regions_(graph, base),
+        ranges_(std::move(ranges)),
+        multiplies_(multiplies) {
     for (const std::string& symbol : symbols) origin_.push_back(base.axes.at(symbol));
-    extents_.resize(symbols.size());
-    steps_.resize(symbols.size(), 1);
     fit_.refusals.resize(symbols.size());
+    fit_.smallest.resize(symbols.size(), 1);
   }
 
-  absl::StatusOr<OutputFit> Run(const std::vector<std::vector<int64_t>>& samples, bool multiplies) {
+  absl::StatusOr<OutputFit> Run() {
     RETURN_IF_ERROR(StartAtBase());
-    for (size_t axis = 0; axis < symbols_.size(); ++axis) FitAxis(axis);
-    for (size_t i = 0; multiplies && i < symbols_.size(); ++i) {
+    std::vector<Line> lines;
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) {
+      lines.push_back(Walk(axis));
+      FitAxis(axis, lines.back());
+    }
+    for (size_t i = 0; multiplies_ && i < symbols_.size(); ++i) {
       for (size_t j = i + 1; j < symbols_.size(); ++j) FitProducts(i, j);
     }
-    fit_.smallest = steps_;
-    SideBySide(symbols_.size(), [&](size_t axis) { FindSmallest(axis); });
-    for (size_t axis = 0; axis < symbols_.size(); ++axis) CheckAxis(axis, samples[axis]);
-    CheckAllAxesTogether();
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) CheckAxis(axis, lines[axis]);
+    CheckAllAxesTogether(lines);
     RefuseFactorsTogether();
     for (size_t axis = 0; axis < symbols_.size(); ++axis) {
       if (!fit_.refusals[axis].empty()) Forget(axis);
@@ -74,124 +64,119 @@ class Fitter {
   }
 
  private:
-  absl::StatusOr<Graph> SpecializedAt(const std::vector<int64_t>& sizes) const {
-    Binding binding = base_;
-    for (size_t i = 0; i < symbols_.size(); ++i) binding.axes[symbols_[i]] = sizes[i];
-    return Specialize(graph_, binding);
+  absl::StatusOr<Shapes> ShapesAt(const AxisSizes& sizes) {
+    std::map<std::string, int64_t> axes;
+    for (size_t i = 0; i < symbols_.size(); ++i) axes[symbols_[i]] = sizes[i];
+    return regions_.ShapesAt(axes);
   }
 
-  absl::StatusOr<Shapes> ShapesAt(const std::vector<int64_t>& sizes) const {
-    ASSIGN_OR_RETURN(const Graph specialized, SpecializedAt(sizes));
-    Shapes shapes;
-    for (ValueId output : specialized.outputs()) shapes.push_back(*specialized.value(output).shape);
-    return shapes;
-  }
-
-  // Calls `work` for each of [0, count).
-  void SideBySide(size_t count, const std::function<void(size_t)>& work) const {
-    std::atomic<size_t> next{0};
-    ParallelFor(std::min<int>(threads_, static_cast<int>(count)), [&](int) {
-      for (size_t i; (i = next++) < count;) work(i);
-    });
-  }
-
-  std::vector<absl::StatusOr<Shapes>> AllShapesAt(
-      const std::vector<std::vector<int64_t>>& sizes) const {
-    std::vector<absl::StatusOr<Shapes>> shapes(sizes.size(), Shapes());
-    SideBySide(sizes.size(), [&](size_t i) { shapes[i] = ShapesAt(sizes[i]); });
-    return shapes;
+  absl::StatusOr<Shapes> ShapesAt(size_t axis, int64_t size) {
+    AxisSizes sizes = origin_;
+    sizes[axis] = size;
+    return ShapesAt(sizes);
   }
 
   absl::Status StartAtBase() {
-    ASSIGN_OR_RETURN(const Graph at_base, SpecializedAt(origin_));
-    if (ReadsBeyondItsData(at_base)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the model reads at a known place that is not ", "there at ", base_.ToString()));
-    }
-    for (ValueId output : at_base.outputs()) {
+    ASSIGN_OR_RETURN(base_shapes_, ShapesAt(origin_));
+    const std::vector<SizeRegions::Output>& outputs = regions_.regions().front()->outputs;
+    for (size_t i = 0; i < outputs.size(); ++i) {
       OutputShape shape;
-      shape.dtype = at_base.value(output).dtype;
-      for (int64_t size : *at_base.value(output).shape) {
+      shape.dtype = outputs[i].dtype;
+      for (const int64_t size : base_shapes_[i]) {
         shape.dims.push_back({.constant = size,
-                              .factors = std::vector<int64_t>(symbols_.size(), 0),
+                              .factors = AxisSizes(symbols_.size(), 0),
                               .extents = std::vector<Extent>(symbols_.size())});
       }
-      base_shapes_.push_back(*at_base.value(output).shape);
       fit_.outputs.push_back(std::move(shape));
     }
     return absl::OkStatus();
   }
 
-  // One step along the axis gives the factors; the constant follows from the base. What strides
-  // leave of the axis moves at some steps alone, so that more of them are looked at.
-  void FitAxis(size_t axis) {
-    std::vector<std::pair<int64_t, Shapes>> steps;  // shapes at each size
-    for (const int64_t size : StepsOf(axis)) {
-      std::vector<int64_t> sizes = origin_;
-      sizes[axis] = size;
-      absl::StatusOr<Shapes> shapes = ShapesAt(sizes);
-      if (!shapes.ok()) {
-        return Refuse(axis, absl::StrCat("the model does not take size ", size, ": ",
-                                         std::string(shapes.status().message())));
-      }
-      steps.emplace_back(size, *std::move(shapes));
+  // Down to the smallest size that the model takes, then up to the largest that is asked for.
+  Line Walk(size_t axis) {
+    const int64_t step = ranges_[axis].step, origin = origin_[axis];
+    const int64_t least = RoundUpTo(std::max<int64_t>(1, ranges_[axis].from), step);
+    Line line = {.taken = {{origin, base_shapes_}}};
+    fit_.smallest[axis] = origin;
+    for (int64_t size = origin - step; size >= least; size -= step) {
+      absl::StatusOr<Shapes> shapes = ShapesAt(axis, size);
+      if (!shapes.ok()) break;
+      fit_.smallest[axis] = size;
+      line.taken.emplace_back(size, *std::move(shapes));
     }
-    for (size_t output = 0; output < base_shapes_.size(); ++output) {
-      for (const auto& [size, shapes] : steps) {
+    std::reverse(line.taken.begin(), line.taken.end());
+    const int64_t next = origin + step;
+    int refused = 0, in_a_row = 0;
+    for (int64_t size = next; size <= std::max(next, ranges_[axis].largest);) {
+      absl::StatusOr<Shapes> shapes = ShapesAt(axis, size);
+      if (size == next) line.next = shapes.status();
+      if (regions_.has_too_many()) return line;
+      if (shapes.ok()) {
+        line.taken.emplace_back(size, *std::move(shapes));
+        in_a_row = 0;
+      } else if (++in_a_row; ++refused == kMostRefused) {
+        break;
+      }
+      if (in_a_row > kRefusedInARow) size = RoundUpTo(size + size / 8, step) - step;
+      size = regions_.After(symbols_[axis], size, ranges_[axis].largest, step);
+    }
+    return line;
+  }
+
+  void FitAxis(size_t axis, const Line& line) {
+    const int64_t next = origin_[axis] + ranges_[axis].step;
+    if (regions_.has_too_many()) return Refuse(axis, regions_.too_many());
+    if (!line.next.ok()) {
+      return Refuse(axis, absl::StrCat("the model does not take size ", next, ": ",
+                                       std::string(line.next.message())));
+    }
+    for (const auto& [size, shapes] : line.taken) {
+      for (size_t output = 0; output < shapes.size(); ++output) {
         if (shapes[output].size() == base_shapes_[output].size()) continue;
         return Refuse(axis,
                       absl::StrCat("the rank of output '", NameOf(output), "' depends on it"));
       }
     }
     for (size_t output = 0; output < base_shapes_.size(); ++output) {
-      for (size_t d = 0; d < base_shapes_[output].size(); ++d) FitDim(axis, output, d, steps);
+      for (size_t d = 0; d < base_shapes_[output].size(); ++d) FitDim(axis, output, d, line);
     }
   }
 
-  std::vector<int64_t> StepsOf(size_t axis) const {
-    const int64_t step = steps_[axis];
-    std::vector<int64_t> sizes = {origin_[axis] + step};
-    for (const Extent& extent : extents_[axis]) {
-      sizes.push_back(origin_[axis] + RoundUpTo(extent.stride, step));
-      sizes.push_back(origin_[axis] + RoundUpTo(2 * extent.stride + 1, step));
-    }
-    return sizes;
-  }
-
-  void FitDim(size_t axis, size_t output, size_t d,
-              const std::vector<std::pair<int64_t, Shapes>>& steps) {
+  // The extent that the dim moves with, and how often it counts.
+  void FitDim(size_t axis, size_t output, size_t d, const Line& line) {
     AffineDim& dim = fit_.outputs[output].dims[d];
     const int64_t at_origin = base_shapes_[output][d];
-    std::vector<Extent> candidates = extents_[axis];
+    std::vector<Extent> candidates = ranges_[axis].extents;
     candidates.insert(candidates.begin(), Extent());
     for (const Extent& extent : candidates) {
       const int64_t from = extent.At(origin_[axis]);
       std::optional<int64_t> factor;
-      const bool fits = absl::c_all_of(steps, [&](const auto& step) {
-        const int64_t moved = extent.At(step.first) - from;
-        const int64_t grown = step.second[output][d] - at_origin;
+      const bool fits = absl::c_all_of(line.taken, [&](const auto& one) {
+        const int64_t moved = extent.At(one.first) - from;
+        const int64_t grown = one.second[output][d] - at_origin;
         if (moved == 0) return grown == 0;
         if (!factor.has_value()) factor = grown / moved;
         return *factor * moved == grown;
       });
-      // Where there is none but the size itself, samples will tell what it is not.
-      if (!fits && candidates.size() > 1) continue;
+      if (!fits) continue;
       dim.factors[axis] = factor.value_or(0);
       if (dim.factors[axis] != 0) dim.extents[axis] = extent;
       dim.constant -= dim.PartOf(axis, origin_[axis]);
       return;
     }
-    std::vector<int64_t> sizes = origin_;
-    sizes[axis] = steps.back().first;
-    Refuse(axis, UnevenWords(axis, output, sizes[axis], fit_.outputs[output].At(sizes),
-                             steps.back().second[output]));
+    // One step along the axis, for the words that say what it is not.
+    const auto next = absl::c_find_if(line.taken, [&](const auto& one) {
+      return one.first == origin_[axis] + ranges_[axis].step;
+    });
+    dim.factors[axis] = (next->second[output][d] - at_origin) / ranges_[axis].step;
+    dim.constant -= dim.PartOf(axis, origin_[axis]);
   }
 
   // The shapes where axes `i` and `j` are `steps_i` and `steps_j` steps beyond the base.
-  absl::StatusOr<Shapes> ShapesBeyond(size_t i, int64_t steps_i, size_t j, int64_t steps_j) const {
-    std::vector<int64_t> sizes = origin_;
-    sizes[i] += steps_i * steps_[i];
-    sizes[j] += steps_j * steps_[j];
+  absl::StatusOr<Shapes> ShapesBeyond(size_t i, int64_t steps_i, size_t j, int64_t steps_j) {
+    AxisSizes sizes = origin_;
+    sizes[i] += steps_i * ranges_[i].step;
+    sizes[j] += steps_j * ranges_[j].step;
     return ShapesAt(sizes);
   }
 
@@ -211,26 +196,27 @@ class Fitter {
   // Extents of the axis, those of the largest strides first, and the number of steps that moves
   // each of them.
   std::vector<std::pair<Extent, int64_t>> CoarseFirst(size_t axis) const {
-    std::vector<Extent> extents = extents_[axis];
+    std::vector<Extent> extents = ranges_[axis].extents;
     extents.push_back(Extent());
     absl::c_sort(extents, [](const Extent& a, const Extent& b) { return a.stride > b.stride; });
     std::vector<std::pair<Extent, int64_t>> found;
     found.reserve(extents.size());
+    const int64_t step = ranges_[axis].step;
     for (const Extent& extent : extents) {
-      found.emplace_back(extent, RoundUpTo(extent.stride, steps_[axis]) / steps_[axis]);
+      found.emplace_back(extent, RoundUpTo(extent.stride, step) / step);
     }
     return found;
   }
 
-  std::optional<AffineDim> ProductOf(size_t i, size_t j, size_t output, size_t d) const {
+  std::optional<AffineDim> ProductOf(size_t i, size_t j, size_t output, size_t d) {
     for (const auto& [a, steps_a] : CoarseFirst(i)) {
       for (const auto& [b, steps_b] : CoarseFirst(j)) {
         const auto at_a = ShapesBeyond(i, steps_a, j, 0), at_b = ShapesBeyond(i, 0, j, steps_b);
         const auto at_both = ShapesBeyond(i, steps_a, j, steps_b);
         if (!at_a.ok() || !at_b.ok() || !at_both.ok()) continue;
         const int64_t from_a = a.At(origin_[i]), from_b = b.At(origin_[j]);
-        const int64_t moved_a = a.At(origin_[i] + steps_a * steps_[i]) - from_a;
-        const int64_t moved_b = b.At(origin_[j] + steps_b * steps_[j]) - from_b;
+        const int64_t moved_a = a.At(origin_[i] + steps_a * ranges_[i].step) - from_a;
+        const int64_t moved_b = b.At(origin_[j] + steps_b * ranges_[j].step) - from_b;
         if (moved_a <= 0 || moved_b <= 0) continue;
         const int64_t at_origin = base_shapes_[output][d];
         const int64_t grown_a = (*at_a)[output][d] - at_origin;
@@ -254,13 +240,13 @@ class Fitter {
   }
 
   // The dim is as large as `dim` says at other sizes of both axes.
-  bool HoldsBeyond(const AffineDim& dim, size_t i, size_t j, size_t output, size_t d) const {
+  bool HoldsBeyond(const AffineDim& dim, size_t i, size_t j, size_t output, size_t d) {
     constexpr std::pair<int64_t, int64_t> kSteps[] = {{1, 1}, {2, 3}, {5, 2}, {3, 7}};
     return absl::c_all_of(kSteps, [&](const auto& steps) {
       const auto shapes = ShapesBeyond(i, steps.first, j, steps.second);
-      std::vector<int64_t> sizes = origin_;
-      sizes[i] += steps.first * steps_[i];
-      sizes[j] += steps.second * steps_[j];
+      AxisSizes sizes = origin_;
+      sizes[i] += steps.first * ranges_[i].step;
+      sizes[j] += steps.second * ranges_[j].step;
       return shapes.ok() && (*shapes)[output][d] == dim.At(sizes);
     });
   }
@@ -278,51 +264,17 @@ class Fitter {
     }
   }
 
-  // Between one step and the base, which the model takes.
-  void FindSmallest(size_t axis) {
-    const int64_t step = steps_[axis];
-    int64_t& smallest = fit_.smallest[axis];
-    std::vector<int64_t> sizes = origin_;
-    sizes[axis] = step;
-    if (Takes(sizes)) return;
-    int64_t refused = step;
-    smallest = origin_[axis];
-    while (smallest - refused > step) {
-      sizes[axis] = RoundUpTo(refused + (smallest - refused) / 2, step);
-      if (sizes[axis] == smallest) sizes[axis] -= step;
-      (Takes(sizes) ? smallest : refused) = sizes[axis];
-    }
-  }
-
-  bool Takes(const std::vector<int64_t>& sizes) const {
-    const absl::StatusOr<Graph> specialized = SpecializedAt(sizes);
-    return specialized.ok() && !ReadsBeyondItsData(*specialized);
-  }
-
-  // Looks at as many samples at once as there are threads, and ends where one refuses the axis.
-  void CheckAxis(size_t axis, const std::vector<int64_t>& samples) {
-    const auto at_once = static_cast<size_t>(std::max(threads_, 1));
-    for (size_t begin = 0; begin < samples.size(); begin += at_once) {
+  void CheckAxis(size_t axis, const Line& line) {
+    for (const auto& [size, shapes] : line.taken) {
       if (!fit_.refusals[axis].empty()) return;
-      std::vector<std::vector<int64_t>> sizes;
-      for (size_t i = begin; i < std::min(samples.size(), begin + at_once); ++i) {
-        if (samples[i] < 1 || samples[i] % steps_[axis] != 0) continue;
-        sizes.push_back(origin_);
-        sizes.back()[axis] = samples[i];
+      AxisSizes sizes = origin_;
+      sizes[axis] = size;
+      for (size_t output = 0; output < shapes.size(); ++output) {
+        const Shape expected = fit_.outputs[output].At(sizes);
+        if (expected == shapes[output]) continue;
+        Refuse(axis, UnevenWords(axis, output, size, expected, shapes[output]));
+        break;
       }
-      const std::vector<absl::StatusOr<Shapes>> shapes = AllShapesAt(sizes);
-      for (size_t i = 0; i < sizes.size(); ++i) {
-        if (shapes[i].ok()) CheckSample(axis, sizes[i], *shapes[i]);
-      }
-    }
-  }
-
-  void CheckSample(size_t axis, const std::vector<int64_t>& sizes, const Shapes& shapes) {
-    for (size_t output = 0; output < shapes.size(); ++output) {
-      const Shape expected = fit_.outputs[output].At(sizes);
-      if (expected == shapes[output]) continue;
-      Refuse(axis, UnevenWords(axis, output, sizes[axis], expected, shapes[output]));
-      return;
     }
   }
 
@@ -335,7 +287,7 @@ class Fitter {
     }
     size_t d = 0;
     while (d + 1 < expected.size() && expected[d] == found[d]) ++d;
-    const int64_t base = base_shapes_[output][d], next = origin_[axis] + steps_[axis];
+    const int64_t base = base_shapes_[output][d], next = origin_[axis] + ranges_[axis].step;
     const AffineDim& dim = fit_.outputs[output].dims[d];
     return absl::StrCat("output '", name, "' does not grow evenly: its dim ", d, " is ", base,
                         " at size ", origin_[axis], ", ",
@@ -345,39 +297,76 @@ class Fitter {
                         "known which part is the request's");
   }
 
-  std::string NameOf(size_t output) const { return graph_.value(graph_.outputs()[output]).name; }
+  std::string NameOf(size_t output) const {
+    const Graph& graph = regions_.graph();
+    return graph.value(graph.outputs()[output]).name;
+  }
 
   // A product of two axes looks affine along each of them alone, also where one of them is refused:
-  // wherever that lies, a step along the others has to make the same difference.
-  void CheckAllAxesTogether() {
-    CheckStepFrom(origin_);
+  // wherever that lies, steps along the others have to make the same difference. Looked at are one
+  // step, the ends of all axes, and where one region ends while others are at either end.
+  void CheckAllAxesTogether(const std::vector<Line>& lines) {
+    std::vector<AxisSizes> places(symbols_.size());  // Indexed by axis.
+    std::vector<AxisSizes> ends = {origin_, origin_, origin_};
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) {
+      if (!fit_.refusals[axis].empty()) continue;
+      const int64_t low = fit_.smallest[axis], high = lines[axis].taken.back().first;
+      places[axis] = {low, high};
+      ends[0][axis] += (2 + static_cast<int64_t>(axis)) * ranges_[axis].step;
+      ends[1][axis] = low;
+      ends[2][axis] = high;
+    }
+    std::set<AxisSizes> moves(ends.begin(), ends.end());
+    for (size_t i = 0; i < symbols_.size(); ++i) {
+      for (size_t j = 0; j < symbols_.size(); ++j) {
+        for (size_t one = 0; i != j && one < places[i].size(); ++one) {
+          for (const int64_t other : places[j]) {
+            AxisSizes move = origin_;
+            move[i] = places[i][one];
+            move[j] = other;
+            moves.insert(std::move(move));
+          }
+        }
+      }
+    }
+    CheckMoves(origin_, moves);
     for (size_t axis = 0; axis < symbols_.size(); ++axis) {
       if (fit_.refusals[axis].empty()) continue;
       for (const int64_t size : {origin_[axis] + 1, 2 * origin_[axis] + 3, 8 * origin_[axis]}) {
-        std::vector<int64_t> sizes = origin_;
-        sizes[axis] = RoundUpTo(size, steps_[axis]);
-        CheckStepFrom(sizes);
+        AxisSizes from = origin_;
+        from[axis] = RoundUpTo(size, ranges_[axis].step);
+        CheckMoves(from, moves);
       }
     }
   }
 
-  // One step along all axes that are not refused.
-  void CheckStepFrom(const std::vector<int64_t>& from) {
-    std::vector<int64_t> to = from;
-    for (size_t i = 0; i < to.size(); ++i) {
-      if (fit_.refusals[i].empty()) to[i] += (2 + static_cast<int64_t>(i)) * steps_[i];
+  // Moves along all axes that are not refused.
+  void CheckMoves(const AxisSizes& from, const std::set<AxisSizes>& moves) {
+    const absl::StatusOr<Shapes> before = ShapesAt(from);
+    if (!before.ok()) return;
+    for (AxisSizes to : moves) {
+      for (size_t i = 0; i < to.size(); ++i) {
+        if (!fit_.refusals[i].empty()) to[i] = from[i];
+      }
+      const absl::StatusOr<Shapes> after = ShapesAt(to);
+      if (regions_.has_too_many()) {
+        for (size_t i = 0; i < to.size(); ++i) Refuse(i, regions_.too_many());
+        return;
+      }
+      if (after.ok()) CheckMove(from, *before, to, *after);
     }
-    const std::vector<absl::StatusOr<Shapes>> shapes = AllShapesAt({from, to});
-    const absl::StatusOr<Shapes>&before = shapes[0], &after = shapes[1];
-    if (!before.ok() || !after.ok()) return;
-    for (size_t output = 0; output < after->size(); ++output) {
+  }
+
+  void CheckMove(const AxisSizes& from, const Shapes& before, const AxisSizes& to,
+                 const Shapes& after) {
+    for (size_t output = 0; output < after.size(); ++output) {
       const OutputShape& fitted = fit_.outputs[output];
       const Shape at_from = fitted.At(from), at_to = fitted.At(to);
-      const bool same_rank = (*before)[output].size() == fitted.dims.size() &&
-                             (*after)[output].size() == fitted.dims.size();
+      const bool same_rank =
+          before[output].size() == fitted.dims.size() && after[output].size() == fitted.dims.size();
       for (size_t d = 0; d < fitted.dims.size(); ++d) {
         const bool as_fitted =
-            same_rank && (*after)[output][d] - (*before)[output][d] == at_to[d] - at_from[d];
+            same_rank && after[output][d] - before[output][d] == at_to[d] - at_from[d];
         if (!as_fitted) RefuseTogether(output, same_rank ? &fitted.dims[d] : nullptr);
       }
     }
@@ -425,13 +414,11 @@ class Fitter {
     }
   }
 
-  const Graph& graph_;
   const std::vector<std::string>& symbols_;
-  const Binding& base_;
-  std::vector<std::vector<Extent>> extents_;  // indexed by axis
-  std::vector<int64_t> steps_;                // indexed by axis
-  const int threads_;
-  std::vector<int64_t> origin_;
+  SizeRegions regions_;
+  const std::vector<FitRange> ranges_;  // indexed by axis
+  const bool multiplies_;
+  AxisSizes origin_;
   Shapes base_shapes_;
   OutputFit fit_;
 };
@@ -488,12 +475,9 @@ Shape OutputShape::At(absl::Span<const int64_t> sizes) const {
 
 absl::StatusOr<OutputFit> FitOutputShapes(const Graph& graph,
                                           const std::vector<std::string>& symbols,
-                                          const Binding& base,
-                                          const std::vector<std::vector<int64_t>>& samples,
-                                          const std::vector<std::vector<Extent>>& extents,
-                                          const std::vector<int64_t>& steps, bool multiplies,
-                                          int threads) {
-  return Fitter(graph, symbols, base, extents, steps, threads).Run(samples, multiplies);
+                                          const Binding& base, std::vector<FitRange> ranges,
+                                          bool multiplies) {
+  return Fitter(graph, symbols, base, std::move(ranges), multiplies).Run();
 }
 
 }  // namespace reprise

@@ -1,7 +1,7 @@
 // OutputShape: the true size of an output at any sizes of the axes.
 //
-// Found when the model is loaded by specialising it at several bindings: almost always each dim is
-// an affine function of the axes, `batch`, `2 * sequence + 1`, or of what strides leave of an axis,
+// Read off the model when it is loaded: almost always each dim is an affine function of the axes,
+// `batch`, `2 * sequence + 1`, or of the positions that strides leave of an axis,
 // `floor((sequence - 80) / 320)`. An axis along which a dim is anything else (clipped, squeezed
 // away at 1) is refused: it is never padded, and what is not padded needs no rule.
 #pragma once
@@ -61,19 +61,23 @@ struct OutputFit {
   std::vector<int64_t> smallest;
 };
 
-// Specialises `graph` around `base` (sizes by axis symbol) and fits every output's dims, then looks
-// at each axis at `samples` (by axis; sizes that the model does not take are passed over): the
-// bucket boundaries, where a rule that is not affine shows. `extents`: by axis, those that its
-// values have behind strides; `steps`: the axis is looked at, and fitted, at multiples of its step
-// alone (ModelAxis). Both may be empty. `multiplies`: the parts of two axes may be multiplied; else
-// axes whose parts are are refused. Sizes are looked at on up to `threads` threads. Errors: what
-// Specialize returns at `base` itself.
+// The question about one axis.
+struct FitRange {
+  int64_t largest = 1;  // size of interest: the fit holds up to it
+  int64_t from = 1;     // the smallest size of interest
+  int64_t step = 1;     // only multiples of it are of interest (ModelAxis)
+  // Extents that values have along it after strides.
+  std::vector<Extent> extents;
+};
+
+// Reads the shapes of `graph` at `base` (sizes by axis symbol) and in every other region of sizes
+// that is met (passes/read), and fits every output's dims to what they say: along each axis at
+// every size of interest, while the others stay, and at the ends of several. `multiplies`: the
+// parts of two axes may be multiplied; else axes whose parts are are refused. Errors: what
+// ReadSizes returns at `base` itself.
 absl::StatusOr<OutputFit> FitOutputShapes(const Graph& graph,
                                           const std::vector<std::string>& symbols,
-                                          const Binding& base,
-                                          const std::vector<std::vector<int64_t>>& samples,
-                                          const std::vector<std::vector<Extent>>& extents = {},
-                                          const std::vector<int64_t>& steps = {},
-                                          bool multiplies = false, int threads = 1);
+                                          const Binding& base, std::vector<FitRange> ranges,
+                                          bool multiplies = false);
 
 }  // namespace reprise

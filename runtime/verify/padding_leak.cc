@@ -9,15 +9,16 @@
 #include "absl/algorithm/container.h"
 #include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_numbers.h"
-#include "runtime/certify/uneven.h"
 #include "runtime/graph/elements.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/elementwise/comparison_op.h"
 #include "runtime/ops/elementwise/select_op.h"
 #include "runtime/ops/kit/op_facts.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/verify/probe_sizes.h"
+#include "runtime/verify/size_tables.h"
 
 namespace reprise {
 namespace {
@@ -67,7 +68,7 @@ bool TellsStridesApart(const Graph& a, const Graph& b) {
 }
 
 // Whether a condition that holds everywhere in `graph`, or nowhere, by its sizes alone leaves out
-// some of what requests hold: at other sizes that has a say.
+// some of what requests hold, or a number that is no mask: at other sizes that has a say.
 bool LeavesOutData(const Graph& graph, const UnevenTables& uneven) {
   const auto holds = [&](const Node& node, size_t i, bool value) {
     const Tensor* known = graph.ConstantOf(node.input(i));
@@ -79,8 +80,13 @@ bool LeavesOutData(const Graph& graph, const UnevenTables& uneven) {
     const Node& node = graph.node(id);
     const auto is_data = [&](size_t i) { return graph.ConstantOf(node.input(i)) == nullptr; };
     if (node.op == WhereOp::kName) {
-      return (holds(node, WhereOp::kCondition, true) && is_data(WhereOp::kElse)) ||
-             (holds(node, WhereOp::kCondition, false) && is_data(WhereOp::kThen));
+      const auto counts = [&](size_t i) {
+        const Tensor* known = graph.ConstantOf(node.input(i));
+        return known == nullptr ||
+               !AllElements(*known, [](double one) { return one <= ops::kOutOfReach; });
+      };
+      return (holds(node, WhereOp::kCondition, true) && counts(WhereOp::kElse)) ||
+             (holds(node, WhereOp::kCondition, false) && counts(WhereOp::kThen));
     }
     if (node.op != AndOp::kName && node.op != OrOp::kName) return false;
     const bool decides = node.op == OrOp::kName;
@@ -91,10 +97,10 @@ bool LeavesOutData(const Graph& graph, const UnevenTables& uneven) {
 class Finder {
  public:
   explicit Finder(const PaddingLeakQuestion& question)
-      : question_(question), uneven_(UnevenConstants(question.graph)) {}
+      : question_(question), tables_(question.graph) {}
 
   AxisFinding Run() {
-    const AxisFinding walked = Walk();
+    AxisFinding walked = Walk();
     if (walked.verdict == Verdict::kMixes || !MayHoldSizeChoices(question_.graph)) return walked;
     AxisFinding chosen =
         FindSizeChoices(question_.sampler.Ask(question_.position, question_.largest));
@@ -104,7 +110,7 @@ class Finder {
   }
 
  private:
-  AxisFinding Walk() const {
+  AxisFinding Walk() {
     std::string refusal;
     std::optional<AxisFinding> finding;
     for (const int64_t other : kOtherSizes) {
@@ -124,7 +130,7 @@ class Finder {
             "takes no sizes at which it could be read: " + refusal};
   }
 
-  absl::StatusOr<Graph> At(int64_t size, int64_t other) const {
+  absl::StatusOr<Graph> At(int64_t size, int64_t other) {
     Binding binding = {.axes = question_.sampler.fixed()};
     for (size_t i = 0; i < question_.axes.size(); ++i) {
       const ModelAxis& axis = question_.axes[i];
@@ -132,11 +138,12 @@ class Finder {
                                   : axis.is_batch         ? kOtherBatch
                                                           : RoundUpTo(other, axis.step);
     }
-    return Specialize(question_.graph, binding, kOnlyRead);
+    absl::StatusOr<Graph> specialized = Specialize(question_.graph, binding, kOnlyRead);
+    if (specialized.ok()) uneven_ = &tables_.UnevenAt(binding);
+    return specialized;
   }
 
-  AxisFinding Look(int64_t small, const Graph& a, int64_t large, const Graph& b,
-                   int64_t other) const {
+  AxisFinding Look(int64_t small, const Graph& a, int64_t large, const Graph& b, int64_t other) {
     AxisFinding finding = Compare(small, a, large, b);
     if (finding.verdict == Verdict::kMixes) return finding;
     LookWide(small, large, other, finding);
@@ -149,7 +156,7 @@ class Finder {
   }
 
   // Many queries of few keys: a table may leave some of them none.
-  void LookWide(int64_t small, int64_t large, int64_t other, AxisFinding& finding) const {
+  void LookWide(int64_t small, int64_t large, int64_t other, AxisFinding& finding) {
     const auto others =
         absl::c_count_if(question_.axes, [](const ModelAxis& axis) { return !axis.is_batch; }) - 1;
     if (question_.axes[question_.position].is_batch || others < 1 || others > kMostOthers) return;
@@ -179,11 +186,11 @@ class Finder {
                                      .guards = question_.guards,
                                      .masks = question_.masks,
                                      .guessed_masks = question_.guessed_masks,
-                                     .uneven = uneven_,
+                                     .uneven = *uneven_,
                                      .own_end = question_.own_end};
     AxisFinding as_written = FindMixing(a, b, options);
     if (as_written.verdict == Verdict::kProved) return as_written;
-    if (LeavesOutData(a, uneven_) || LeavesOutData(b, uneven_)) {
+    if (LeavesOutData(a, *uneven_) || LeavesOutData(b, *uneven_)) {
       // Neither the plain model nor runs at such sizes show what it does at others.
       if (as_written.verdict == Verdict::kUndecided) {
         as_written.verdict = Verdict::kMixes;
@@ -205,7 +212,8 @@ class Finder {
   static bool Canonical(Graph& graph) { return Canonicalize()->Run(graph).ok() && graph.Compact(); }
 
   const PaddingLeakQuestion& question_;
-  const UnevenTables uneven_;
+  SizeTables tables_;
+  const UnevenTables* uneven_ = nullptr;  // once a size was looked at
 };
 
 }  // namespace

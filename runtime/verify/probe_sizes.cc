@@ -1,7 +1,11 @@
 #include "runtime/verify/probe_sizes.h"
 
-#include "absl/algorithm/container.h"
+#include <algorithm>
+#include <string>
+#include <utility>
+
 #include "runtime/graph/graph.h"
+#include "runtime/passes/read/size_regions.h"
 
 namespace reprise {
 namespace {
@@ -9,10 +13,9 @@ namespace {
 // The length of the other axes, while one is measured at its largest size.
 constexpr int64_t kOtherLength = 5;
 
-// Steps of models that make maps smaller and larger again, ascending.
-constexpr int64_t kTriedSteps[] = {1, 2, 3, 4, 6, 8, 12, 14, 16, 24, 28, 32, 48, 64, 96, 128, 256};
-// The multiples that are tried of each, behind the size that the other axes have.
-constexpr int64_t kMultiples[] = {1, 2, 3, 4, 7};
+// The largest step that is looked for, and how many multiples of one are looked at.
+constexpr int64_t kMostStep = 256;
+constexpr int64_t kMultiples = 64;
 
 }  // namespace
 
@@ -34,19 +37,23 @@ void SetOtherSizes(const std::vector<ModelAxis>& axes, size_t position, ProbeOpt
 }
 
 int64_t FindStep(const Graph& graph, const std::vector<ModelAxis>& axes, size_t position) {
-  const auto takes = [&](int64_t size, int64_t other) {
-    Binding binding;
-    for (size_t i = 0; i < axes.size(); ++i) {
-      binding.axes[axes[i].symbol] = i == position ? size : axes[i].is_batch ? kFitBatch : other;
-    }
-    return Specialize(graph, binding, kOnlyRead).ok();
-  };
   for (const int64_t other : kFitLengths) {
-    if (!takes(other, other)) continue;
-    for (const int64_t step : kTriedSteps) {
+    Binding binding;
+    for (const ModelAxis& axis : axes) {
+      binding.axes[axis.symbol] = axis.is_batch ? kFitBatch : other;
+    }
+    const std::string& symbol = axes[position].symbol;
+    binding.axes[symbol] = other;
+    SizeRegions regions(graph, std::move(binding));
+    const auto takes = [&](int64_t size) { return regions.Takes({{symbol, size}}).ok(); };
+    if (!takes(other)) continue;
+    for (int64_t step = 1; step <= std::min(kMostStep, other); ++step) {
       if (other % step != 0) continue;
-      const auto is_taken = [&](int64_t times) { return takes(other + times * step, other); };
-      if (absl::c_all_of(kMultiples, is_taken)) return step;
+      bool all = true;
+      for (int64_t times = 1; times <= kMultiples && all; ++times) {
+        all = takes(other + times * step);
+      }
+      if (all) return step;
     }
   }
   return 1;

@@ -253,14 +253,13 @@ bool SliceProof::IsSameComputation(size_t position, int64_t largest) const {
 
 absl::Status SliceProof::CompareOutputs() const {
   std::vector<std::string> symbols;
-  std::vector<std::vector<int64_t>> samples;
-  std::vector<std::vector<Extent>> extents;
-  std::vector<int64_t> steps;
+  std::vector<FitRange> ranges;
   for (size_t i = 0; i < axes_.size(); ++i) {
     symbols.push_back(axes_[i].symbol);
-    extents.push_back(axes_[i].extents);
-    steps.push_back(axes_[i].step);
-    samples.push_back({1, largest_[positions_[i]]});
+    ranges.push_back({.largest = largest_[positions_[i]],
+                      .from = axes_[i].smallest,
+                      .step = axes_[i].step,
+                      .extents = axes_[i].extents});
   }
   absl::StatusOr<OutputFit> fit = absl::UnknownError("not tried");
   std::vector<int64_t> at;  // sizes at which it was fitted, by axis of the model
@@ -274,7 +273,7 @@ absl::Status SliceProof::CompareOutputs() const {
       }
       at.push_back(base.axes[axis.symbol]);
     }
-    fit = FitOutputShapes(subject_.graph, symbols, base, samples, extents, steps);
+    fit = FitOutputShapes(subject_.graph, symbols, base, ranges);
     if (fit.ok()) break;
   }
   if (!fit.ok()) return absl::FailedPreconditionError(fit.status().message());

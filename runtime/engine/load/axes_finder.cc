@@ -21,7 +21,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/movement/reshape_op.h"
-#include "runtime/passes/specialize/specialize.h"
+#include "runtime/passes/read/size_regions.h"
 #include "runtime/shapes/dim_expression.h"
 #include "runtime/verify/mask_inputs.h"
 
@@ -37,11 +37,11 @@ bool SizesDecideRanks(const Graph& graph) {
   });
 }
 
-// Whether `graph` takes `sizes`; asks nothing once the time of the load is over.
-absl::Status SpecializeWithin(const LoadBudget& budget, const Graph& graph,
-                              const std::map<std::string, int64_t>& sizes) {
+// Whether a graph takes `sizes`; asks nothing once the time of the load is over.
+absl::Status TakesWithin(const LoadBudget& budget, SizeRegions& regions,
+                         const std::map<std::string, int64_t>& sizes) {
   RETURN_IF_ERROR(budget.CheckTime("finding the axes"));
-  return Specialize(graph, {.axes = sizes}).status();
+  return regions.Takes(sizes);
 }
 
 // Symbols of inputs up to which it is found out while loading which of them need not be equal.
@@ -201,9 +201,10 @@ absl::Status AxesFinder::Find(ModelDraft& model, Graph as_imported,
     std::vector<ModelIo> wanted;
     absl::c_copy_if(model.signature->inputs, std::back_inserter(wanted),
                     [](const ModelIo& input) { return !input.optional; });
+    SizeRegions regions(*model.program->graph, {});
     const absl::Status some =
         CheckSomeSizes(wanted, [&](const std::map<std::string, int64_t>& sizes) {
-          return SpecializeWithin(budget, *model.program->graph, sizes);
+          return TakesWithin(budget, regions, sizes);
         });
     RETURN_IF_ERROR(budget.CheckTime("finding sizes that the model takes"));
     RETURN_IF_ERROR(some);

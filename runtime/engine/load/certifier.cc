@@ -66,23 +66,20 @@ void DeclareOutputs(ModelDraft& model) {
 
 }  // namespace
 
-absl::Status Certifier::FitShapes(ModelDraft& model, int threads) const {
+absl::Status Certifier::FitShapes(ModelDraft& model) const {
   std::vector<std::string> symbols;
-  std::vector<std::vector<int64_t>> samples;
-  std::vector<std::vector<Extent>> extents;
-  std::vector<int64_t> steps;
+  std::vector<FitRange> ranges;
   for (const ModelAxis& axis : model.proof->axes) {
     symbols.push_back(axis.symbol);
-    extents.push_back(axis.extents);
-    steps.push_back(axis.step);
-    // On both sides of every boundary.
-    std::vector<int64_t>& sizes = samples.emplace_back(std::vector<int64_t>{1, 3});
-    for (int64_t bucket : PolicyMaker::BucketSizes(model.view(), axis)) {
-      sizes.insert(sizes.end(), {bucket - 1, bucket, bucket + 1});
+    int64_t largest = 3;
+    for (const int64_t bucket : PolicyMaker::BucketSizes(model.view(), axis)) {
+      largest = std::max(largest, bucket + 1);
     }
     // A stride as long as the largest bucket shows its first step beyond that.
-    sizes.push_back(RoundUpTo(2 * sizes.back() + 3, axis.step));
-    std::erase_if(sizes, [&](int64_t size) { return size < axis.whole_from; });
+    ranges.push_back({.largest = RoundUpTo(2 * largest + 3, axis.step),
+                      .from = axis.whole_from,
+                      .step = axis.step,
+                      .extents = axis.extents});
   }
   absl::StatusOr<OutputFit> fit = absl::UnknownError("not tried");
   for (int64_t length : kFitLengths) {
@@ -91,8 +88,8 @@ absl::Status Certifier::FitShapes(ModelDraft& model, int threads) const {
       base.axes[axis.symbol] =
           axis.is_batch ? kFitBatch : RoundUpTo(std::max(length, axis.whole_from), axis.step);
     }
-    fit = FitOutputShapes(*model.program->graph, symbols, base, samples, extents, steps,
-                          /*multiplies=*/!model.signature->live_inputs.empty(), threads);
+    fit = FitOutputShapes(*model.program->graph, symbols, base, ranges,
+                          /*multiplies=*/!model.signature->live_inputs.empty());
     if (fit.ok()) break;
   }
   if (!fit.ok()) {
@@ -342,9 +339,8 @@ absl::Status Certifier::Measure(ModelDraft& model) const {
   ModelRunners runners(std::move(equipment));
   const ProofSubject subject = SubjectOf(model.view(), LogOf(model.id()));
   PaddingProof proof(subject, runners);
-  ASSIGN_OR_RETURN(PaddingProof::Findings findings, proof.Measure(model.proof->axes, options, [&] {
-    return FitShapes(model, /*threads=*/1);
-  }));
+  ASSIGN_OR_RETURN(PaddingProof::Findings findings,
+                   proof.Measure(model.proof->axes, options, [&] { return FitShapes(model); }));
   if (!findings.pending.axes.empty()) {
     model.proof->pending = std::make_shared<const PendingProof>(std::move(findings.pending));
   }

@@ -43,7 +43,7 @@ class Certifier {
 
  private:
   // Fits the shapes of outputs; an axis that they do not follow simply is refused.
-  absl::Status FitShapes(ModelDraft& model, int threads) const;
+  absl::Status FitShapes(ModelDraft& model) const;
   // Describes a model without axes: dtypes and shapes as they are.
   absl::Status DescribeOutputs(ModelDraft& model) const;
   // Measures the certificates.

@@ -19,7 +19,7 @@ absl::StatusOr<bool> Certifier::Defer(ModelDraft& model) const {
       std::optional<PendingProof> pending,
       PaddingProof(subject, runners)
           .Defer(model.proof->axes, {.buckets = PolicyMaker::BucketsByAxis(model.view())},
-                 [&] { return FitShapes(model, runners.threads()); }));
+                 [&] { return FitShapes(model); }));
   if (!pending.has_value()) {
     model.proof->axes = before;
     model.proof->output_shapes.clear();

@@ -15,10 +15,8 @@ namespace {
 constexpr int64_t kSmallestBucket = 16;
 // Decisions that only large sizes meet are looked for up to this size.
 constexpr int64_t kLargestLookedAt = 512;
-// Sizes of axes between which an output's growth is read, and at which it is checked: primes, and
-// what is special.
+// Sizes of axes around which an output's growth is read: primes.
 constexpr int64_t kFitBase[] = {19, 29, 37, 43, 53, 61};
-constexpr int64_t kFitSamples[] = {2, 16, 24, 100, kLargestLookedAt};
 
 // Counts of findings that are fixed while others are padded: the list starts anew when it is full.
 constexpr int64_t kFree = -1;
@@ -111,9 +109,8 @@ void SectionPadding::Prove() {
     symbols.push_back(axes_[i].symbols[0]);
     base.axes[symbols.back()] = kFitBase[i % std::size(kFitBase)];
   }
-  const std::vector<int64_t> samples(std::begin(kFitSamples), std::end(kFitSamples));
   auto fit = FitOutputShapes(merged, symbols, base,
-                             std::vector<std::vector<int64_t>>(symbols.size(), samples));
+                             {symbols.size(), FitRange{.largest = kLargestLookedAt}});
   std::string refusal = fit.ok() ? "" : std::string(fit.status().message());
   for (size_t i = 0; i < symbols.size() && fit.ok(); ++i) {
     if (refusal.empty()) refusal = fit->refusals[i];
@@ -168,9 +165,8 @@ bool SectionPadding::ProveAt(const std::vector<int64_t>& sizes) const {
                                                  .largest = kLargestLookedAt});
     if (!finding.proved()) return false;
   }
-  const std::vector<int64_t> samples(std::begin(kFitSamples), std::end(kFitSamples));
   const auto fit = FitOutputShapes(merged, symbols, base,
-                                   std::vector<std::vector<int64_t>>(symbols.size(), samples));
+                                   {symbols.size(), FitRange{.largest = kLargestLookedAt}});
   if (!fit.ok()) return false;
   for (size_t i = 0; i < axes.size(); ++i) {
     const bool taken = fit->refusals[i].empty() && fit->smallest[i] <= axes_[positions[i]].smallest;

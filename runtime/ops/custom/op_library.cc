@@ -3,14 +3,18 @@
 #include <dlfcn.h>
 
 #include <cstddef>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/text.h"
 #include "runtime/ops/custom/registered_op.h"
 #include "runtime/ops/custom/reprise_op.h"
 #include "runtime/ops/kit/onnx_types.h"
+#include "runtime/shapes/term.h"
 
 // A call as a library sees it.
 struct reprise_op_call {
@@ -106,16 +110,98 @@ absl::Status ToStatus(int result, const reprise_op_call& call) {
                                                      : call.why);
 }
 
-absl::Status RunShape(const reprise_op& op, InferContext& context) {
+absl::Status AskShape(const reprise_op& op, InferContext& context) {
   Tensors inputs;
+  std::vector<Shape> shapes(context.num_inputs());
   for (size_t i = 0; i < context.num_inputs(); ++i) {
     const Tensor* known = context.constant(i);
-    inputs.push_back(context.has_input(i) ? TensorOf(context.dtype(i), context.pinned_shape(i),
+    shapes[i] = HintsOf(context.shape(i));
+    inputs.push_back(context.has_input(i) ? TensorOf(context.dtype(i), shapes[i],
                                                      known == nullptr ? nullptr : known->data())
                                           : reprise_tensor{});
   }
   reprise_op_call call = {.op = op, .attributes = context.attributes(), .shapes = &context};
   return ToStatus(op.shape(&kApi, &call, static_cast<int32_t>(inputs.size()), inputs.data()), call);
+}
+
+// A number of the result's shape as a function of the sizes of all operands' dims.
+class LibraryShape final : public SizeFunction {
+ public:
+  static constexpr size_t kRank = ~size_t{0};  // Stands for the rank where a dim is asked for.
+
+  LibraryShape(const reprise_op& op, const InferContext& context, size_t output, size_t dim)
+      : op_(op),
+        node_(context.node()),
+        output_(output),
+        dim_(dim),
+        key_(absl::StrCat(node_.op, PrintAttributes(node_.attributes), "#", output, ".",
+                          static_cast<int64_t>(dim))) {
+    for (size_t i = 0; i < context.num_inputs(); ++i) {
+      Operand& operand = operands_.emplace_back();
+      if (!context.has_input(i)) continue;
+      operand.dtype = context.dtype(i);
+      operand.rank = context.shape(i).size();
+      if (const Tensor* known = context.constant(i)) operand.known = *known;
+      absl::StrAppend(&key_, ".", DTypeName(operand.dtype), operand.rank, "@",
+                      reinterpret_cast<uintptr_t>(operand.known.data()));
+    }
+  }
+
+  const std::string& key() const override { return key_; }
+  std::optional<int64_t> At(absl::Span<const int64_t> numbers) const override {
+    std::vector<InferContext::Input> inputs;
+    for (const Operand& operand : operands_) {
+      inputs.push_back({.dtype = operand.dtype, .shape = SizesOf(numbers.first(operand.rank))});
+      if (operand.known.dtype() != DType::kUndefined) inputs.back().constant = &operand.known;
+      numbers.remove_prefix(operand.rank);
+    }
+    InferContext context(node_, inputs);
+    if (!AskShape(op_, context).ok()) return std::nullopt;
+    const SizeList& shape = context.outputs()[output_].shape;
+    if (dim_ == kRank) return std::ssize(shape);
+    if (dim_ >= shape.size()) return std::nullopt;
+    return shape[dim_].hint();
+  }
+  Interval range() const override { return {.low = 0}; }
+
+ private:
+  struct Operand {
+    DType dtype = DType::kUndefined;  // kUndefined: left out
+    size_t rank = 0;
+    Tensor known;
+  };
+  const reprise_op& op_;
+  const Node node_;
+  const size_t output_, dim_;
+  std::vector<Operand> operands_;
+  std::string key_;
+};
+
+// Asks the library for the sizes at hand. Where they follow from sizes of axes, those of the
+// results are its function of them.
+absl::Status RunShape(const reprise_op& op, InferContext& context) {
+  RETURN_IF_ERROR(AskShape(op, context));
+  std::vector<Size> sizes;
+  SizeTable* table = nullptr;
+  for (size_t i = 0; i < context.num_inputs(); ++i) {
+    for (const Size size : context.shape(i)) {
+      sizes.push_back(size);
+      if (!size.is_constant()) table = size.term()->table;
+    }
+  }
+  if (table == nullptr) return absl::OkStatus();
+  const std::vector<InferContext::Output> found = context.outputs();
+  for (size_t output = 0; output < found.size(); ++output) {
+    const auto asked = [&](size_t dim) {
+      return table->Call(std::make_shared<LibraryShape>(op, context, output, dim), sizes);
+    };
+    if (found[output].dtype == DType::kUndefined) continue;
+    SizeList shape(found[output].shape.size());
+    (void)(asked(LibraryShape::kRank) == std::ssize(shape));  // one rank in the region
+    for (size_t d = 0; d < shape.size(); ++d) shape[d] = asked(d);
+    context.SetOutput(output, found[output].dtype, std::move(shape));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RunCompute(const reprise_op& op, const KernelContext& context) {

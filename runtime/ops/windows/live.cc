@@ -1,6 +1,7 @@
 #include "runtime/ops/windows/live.h"
 
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -21,11 +22,11 @@ absl::Status LiveExtentRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kBools));
   RETURN_IF_ERROR(CheckRank(context, 0, 2));
   RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt64)));
-  if (NumElements(context.pinned_shape(1)) != 1) {
+  if (NumElements(context.shape(1)) != 1) {
     return absl::InvalidArgumentError("the number of all positions is not one size");
   }
   RETURN_IF_ERROR(CheckRange("stride", DeclaredExtent(context.node()).stride, 1, int64_t{1} << 31));
-  context.SetOutput(0, DType::kInt32, {context.pinned_shape(0)[0]});
+  context.SetOutput(0, DType::kInt32, {context.shape(0)[0]});
   return absl::OkStatus();
 }
 
@@ -53,10 +54,10 @@ absl::Status LiveFillRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt32)));
   RETURN_IF_ERROR(CheckRank(context, 1, 1));
   RETURN_IF_ERROR(AxisAttribute(context.node(), "axis", -1, context.rank(0)).status());
-  const int64_t rows = context.pinned_shape(1)[0];
-  if (context.rank(0) == 0 || rows == 0 || context.pinned_shape(0)[0] % rows != 0) {
+  const Size rows = context.shape(1)[0];
+  if (context.rank(0) == 0 || rows == 0 || context.shape(0)[0] % rows != 0) {
     return absl::InvalidArgumentError(absl::StrCat(rows, " extents are not those of the rows of ",
-                                                   ShapeToString(context.pinned_shape(0))));
+                                                   ShapeToString(context.shape(0))));
   }
   context.SetOutput(0, context.dtype(0), context.shape(0));
   return absl::OkStatus();
@@ -85,16 +86,16 @@ absl::Status LiveFillKernel(const KernelContext& context) {
 absl::Status LiveMaskRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kInt32)));
   RETURN_IF_ERROR(CheckRank(context, 0, 1));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> size, context.RequireInt64s(1));
+  ASSIGN_OR_RETURN(const std::vector<Size> size, context.RequireSizes(1));
   const int64_t rank = context.node().attributes.Int("rank", 2);
   RETURN_IF_ERROR(CheckRange("rank", rank, 2, 8));
   if (size.size() != 1 || size[0] < 0) {
     return absl::InvalidArgumentError("the number of positions is not one size");
   }
-  Shape shape(static_cast<size_t>(rank), 1);
-  shape.front() = context.pinned_shape(0)[0];
+  SizeList shape(static_cast<size_t>(rank), 1);
+  shape.front() = context.shape(0)[0];
   shape.back() = size[0];
-  context.SetOutput(0, DType::kFloat32, SizesOf(shape));
+  context.SetOutput(0, DType::kFloat32, std::move(shape));
   return absl::OkStatus();
 }
 
@@ -122,10 +123,12 @@ SharedWindows SharedWindows::Of(const Node& node) {
           .counts_pads = attributes.Int("counts_pads", 0) != 0};
 }
 
-int64_t SharedWindows::Over(int64_t size) const {
+int64_t SharedWindows::Over(int64_t size) const { return Over(Size(size)).hint(); }
+
+Size SharedWindows::Over(Size size) const {
   // Rounded as WindowsOf does for pools.
-  const int64_t room = size + begin + end - reach() - 1;
-  return std::max<int64_t>(0, (room > 0 ? room + more : room) / stride + 1);
+  const Size room = size + begin + end - reach() - 1;
+  return Largest(0, (room > 0 ? room + more : room) / stride + 1);
 }
 
 float SharedWindows::Share(int64_t o, int64_t live, int64_t size) const {
@@ -145,7 +148,7 @@ absl::Status LiveShareRule(InferContext& context) {
   constexpr int64_t kMost = int64_t{1} << 31;
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kInt32)));
   RETURN_IF_ERROR(CheckRank(context, 0, 1));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> size, context.RequireInt64s(1));
+  ASSIGN_OR_RETURN(const std::vector<Size> size, context.RequireSizes(1));
   const int64_t rank = context.node().attributes.Int("rank", 2);
   RETURN_IF_ERROR(CheckRange("rank", rank, 2, 8));
   const int64_t axis = context.node().attributes.Int("axis", -1);
@@ -160,10 +163,10 @@ absl::Status LiveShareRule(InferContext& context) {
   if (size.size() != 1 || size[0] < 0) {
     return absl::InvalidArgumentError("the number of positions is not one size");
   }
-  Shape shape(static_cast<size_t>(rank), 1);
-  shape.front() = context.pinned_shape(0)[0];
+  SizeList shape(static_cast<size_t>(rank), 1);
+  shape.front() = context.shape(0)[0];
   shape[axis] = windows.Over(size[0]);
-  context.SetOutput(0, DType::kFloat32, SizesOf(shape));
+  context.SetOutput(0, DType::kFloat32, std::move(shape));
   return absl::OkStatus();
 }
 

@@ -52,6 +52,7 @@ struct SharedWindows {
   int64_t reach() const { return (kernel - 1) * dilation; }
   // How many windows there are over `size` positions; at most 0: none.
   int64_t Over(int64_t size) const;
+  Size Over(Size size) const;
   // The share of window `o` of a row with `live` of `size` positions.
   float Share(int64_t o, int64_t live, int64_t size) const;
 };

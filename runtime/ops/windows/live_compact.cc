@@ -91,24 +91,29 @@ absl::Status LiveCompactRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, LiveCompactOp::kX, kAnyType));
   RETURN_IF_ERROR(CheckType(context, LiveCompactOp::kSizes, TypeBit(DType::kInt64)));
   ASSIGN_OR_RETURN(const int64_t axis, AxisAttribute(context.node(), "axis", -1, context.rank(0)));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, context.RequireInt64s(LiveCompactOp::kSizes));
-  ASSIGN_OR_RETURN(const MergedDims dims, MergedDims::Of(context.node(), sizes));
-  const Shape& shape = context.pinned_shape(0);
-  if (axis == 0 || dims.Size() != shape[axis]) {
+  ASSIGN_OR_RETURN(const std::vector<Size> sizes, context.RequireSizes(LiveCompactOp::kSizes));
+  ASSIGN_OR_RETURN(const MergedDims dims, MergedDims::Of(context.node(), HintsOf(sizes)));
+  const SizeList& shape = context.shape(0);
+  Size places = 0;
+  for (int k = 0, d = 0; k < dims.parts; ++k) {
+    Size of_part = 1;
+    for (const int end = d + dims.ranks[k]; d < end; ++d) of_part *= sizes[static_cast<size_t>(d)];
+    places += of_part;
+  }
+  if (axis == 0 || places != shape[static_cast<size_t>(axis)]) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the parts of dim ", axis, " of ", ShapeToString(shape), " have ", dims.Size(), " places"));
+        "the parts of dim ", axis, " of ", ShapeToString(shape), " have ", places, " places"));
   }
   for (size_t i = LiveCompactOp::kExtents; i < context.node().inputs.size(); ++i) {
     RETURN_IF_ERROR(CheckType(context, i, TypeBit(DType::kInt32)));
     RETURN_IF_ERROR(CheckRank(context, i, 1));
-    const int64_t rows = context.pinned_shape(i)[0];
-    if (rows == 0 || rows != context.pinned_shape(LiveCompactOp::kExtents)[0] ||
-        shape[0] % rows != 0) {
+    const Size rows = context.shape(i)[0];
+    if (rows == 0 || rows != context.shape(LiveCompactOp::kExtents)[0] || shape[0] % rows != 0) {
       return absl::InvalidArgumentError(
           absl::StrCat(rows, " extents are not those of the rows of ", ShapeToString(shape)));
     }
   }
-  context.SetOutput(0, context.dtype(0), SizesOf(shape));
+  context.SetOutput(0, context.dtype(0), shape);
   return absl::OkStatus();
 }
 

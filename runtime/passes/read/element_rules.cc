@@ -176,14 +176,14 @@ absl::StatusOr<Size> SliceElement(const ElementContext& context, Indices index) 
   return At(context, 0, place);
 }
 
-// `place` counted from the end where it is negative. INVALID_ARGUMENT beyond `size`.
-absl::StatusOr<Size> Place(const ElementContext& context, Size place, Size size) {
-  const Size positive = NotNegative(context.table, place);
-  place = Choose(context.table, positive, place, place + size);
+// `given` counted from the end where it is negative. INVALID_ARGUMENT beyond `size`.
+absl::StatusOr<Size> Place(const ElementContext& context, Size given, Size size) {
+  const Size positive = NotNegative(context.table, given);
+  const Size place = Choose(context.table, positive, given, given + size);
   const bool indexed = place.term() != nullptr && place.term()->indexed;
   if (!indexed && (place < 0 || place >= size)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(NodeLabel(context.node), ": place ", place, " is outside a dim of ", size));
+    return absl::InvalidArgumentError(absl::StrCat(NodeLabel(context.node), ": place ", given,
+                                                   " is outside [", -size, ", ", size - 1, "]"));
   }
   return place;
 }

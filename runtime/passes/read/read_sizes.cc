@@ -10,6 +10,7 @@
 #include "runtime/ops/control/control_op.h"
 #include "runtime/ops/kit/element_bits.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/gather_op.h"
 #include "runtime/passes/kit/branches.h"
 #include "runtime/passes/kit/fold.h"
 #include "runtime/passes/read/element_rules.h"
@@ -21,6 +22,8 @@ namespace {
 // Constants that are folded on the way, and tables that a rule wants as a whole.
 constexpr int64_t kMostFoldedBytes = 64 << 20;
 constexpr int64_t kMostPinned = 1 << 20;
+// All that is evaluated since a rule asks for it.
+constexpr int64_t kMostPinnedBytes = 256 << 20;
 
 bool IsConstant(absl::Span<const Size> sizes) {
   return std::all_of(sizes.begin(), sizes.end(), [](Size size) { return size.is_constant(); });
@@ -32,8 +35,7 @@ class Reader {
       : graph_(symbolic),
         reading_(reading),
         table_(*reading.table),
-        allowance_(graph_, kMostFoldedBytes),
-        determined_(symbolic.num_values(), false) {}
+        allowance_(graph_, kMostFoldedBytes) {}
 
   absl::Status BindInputs(const std::map<std::string, Size>& axes,
                           const std::map<std::string, Tensor>& shape_inputs) {
@@ -123,6 +125,7 @@ class Reader {
       outputs = InferOutputs(node, inputs);
     }
     RETURN_IF_ERROR(outputs.status());
+    if (node.op == GatherOp::kName) RETURN_IF_ERROR(CheckPlaces(node));
     MarkDetermined(node);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kNone) continue;
@@ -145,13 +148,32 @@ class Reader {
     return inputs;
   }
 
+  // Whether a Gather reads at a known place that its data does not have.
+  absl::Status CheckPlaces(const Node& node) {
+    const SizeList& data = *At(node.inputs[GatherOp::kX]).shape;
+    const SizeReading::Value& places = At(node.inputs[GatherOp::kPlaces]);
+    std::vector<Size> known;
+    if (const Tensor* constant = graph_.ConstantOf(node.inputs[GatherOp::kPlaces])) {
+      ASSIGN_OR_RETURN(const std::vector<int64_t> numbers, constant->ToInt64s());
+      if (numbers.empty()) return absl::OkStatus();
+      const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
+      known = {*least, *most};
+    } else if (places.known.has_value() && !places.known->is_table()) {
+      known = places.known->elements;
+    }
+    ASSIGN_OR_RETURN(const int64_t axis,
+                     NormalizeAxis(GatherOp::From(node.attributes).axis, std::ssize(data)));
+    const Size size = data[static_cast<size_t>(axis)];
+    for (const Size place : known) reading_.reads_beyond |= place < -size || place >= size;
+    return absl::OkStatus();
+  }
+
   // A rule that asks for what no term says gets it for the sizes at hand alone: the results of ops
   // over tables, and what is computed of them. Whether some operand of `node` is known so.
   bool PinInputs(const Node& node) {
     bool found = false;
     for (const ValueId id : node.inputs) {
-      if (id == kNone || graph_.ConstantOf(id) != nullptr ||
-          !determined_[static_cast<size_t>(id)]) {
+      if (id == kNone || graph_.ConstantOf(id) != nullptr || !At(id).determined) {
         continue;
       }
       if (At(id).known.has_value() && !At(id).known->is_table()) continue;
@@ -169,10 +191,11 @@ class Reader {
       const std::optional<Tensor> tensor = TensorAt(*At(id).known, evaluator, kMostPinned);
       if (!tensor.has_value()) return false;
       PinAll(*At(id).known);
+      reading_.evaluated += static_cast<int64_t>(tensor->bytes());
       SetConstant(id, *tensor);
       return true;
     }
-    if (!determined_[static_cast<size_t>(id)] || graph_.value(id).producer == kNone) return false;
+    if (!At(id).determined || graph_.value(id).producer == kNone) return false;
     const Node node = graph_.node(graph_.value(id).producer);
     std::vector<std::optional<Tensor>> inputs;
     for (const ValueId input : node.inputs) {
@@ -180,8 +203,11 @@ class Reader {
       inputs.push_back(input == kNone ? std::nullopt
                                       : std::optional<Tensor>(*graph_.ConstantOf(input)));
     }
-    const auto results = Evaluate(node, inputs, kMostFoldedBytes);
+    const int64_t left = kMostPinnedBytes - reading_.evaluated;
+    const auto results = Evaluate(node, inputs, std::min(kMostFoldedBytes, left));
     if (!results.ok()) return false;
+    for (const Tensor& result : *results)
+      reading_.evaluated += static_cast<int64_t>(result.bytes());
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == id) SetConstant(id, (*results)[i]);
     }
@@ -199,11 +225,11 @@ class Reader {
     const OpRow* row = FindOp(node.op);
     bool determined = row != nullptr && !row->Has(kNoFold) && !node.inputs.empty();
     for (const ValueId id : node.inputs) {
-      determined = determined && (id == kNone || determined_[static_cast<size_t>(id)] ||
-                                  graph_.ConstantOf(id) != nullptr);
+      determined =
+          determined && (id == kNone || At(id).determined || graph_.ConstantOf(id) != nullptr);
     }
     for (const ValueId id : node.outputs) {
-      if (id != kNone) determined_[static_cast<size_t>(id)] = determined;
+      if (id != kNone) At(id).determined = determined;
     }
   }
 
@@ -246,7 +272,7 @@ class Reader {
       SetConstant(id, TensorOfElements(value.dtype, HintsOf(value.shape), numbers));
     } else {
       At(id).known = std::move(value);
-      determined_[static_cast<size_t>(id)] = true;
+      At(id).determined = true;
     }
   }
 
@@ -310,7 +336,6 @@ class Reader {
   SizeTable& table_;
   FoldAllowance allowance_;
   std::vector<bool> listed_;
-  std::vector<bool> determined_;  // one a value: follows from sizes
 };
 
 }  // namespace

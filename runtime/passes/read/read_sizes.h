@@ -33,10 +33,15 @@ struct SizeReading {
     std::optional<SizeList> shape;    // none: the walk does not come to it
     std::optional<Tensor> constant;   // the same everywhere in the region
     std::optional<KnownValue> known;  // or computed of sizes
+    bool determined = false;          // it follows from sizes, whether a term says how or not
   };
   std::unique_ptr<SizeTable> table;
   std::vector<Value> values;     // one a value of the symbolic graph
   std::vector<ValueId> outputs;  // the values that are the outputs of the graph in this region
+  // A Gather reads at a known place that its data does not have: x[:, 1] of one token. No shape
+  // tells.
+  bool reads_beyond = false;
+  int64_t evaluated = 0;  // bytes of tables, since a rule asked for what no term says
 };
 
 // Reads `symbolic` into `reading`, which has a table and nothing else; `axes`: the size of each

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/graph/graph.h"
@@ -180,6 +181,65 @@ TEST(ReadSizesTest, AMultipleThatAModelTakesIsAGuard) {
   EXPECT_EQ(read.ShapeOf("y"), "[batch, floor(sequence / 32), 32, 8]");
   EXPECT_THAT(read.Guards(),
               Contains("batch*sequence - 32*batch*floor(sequence / 32) == 0 by Reshape"));
+}
+
+// The ends of rows in a form of a model that knows them (passes/live).
+constexpr absl::string_view kLive = R"(graph {
+  input %x: f32[batch, sequence, 8]
+  input %live: bool[batch, sequence]
+  %shape: ? = Shape(%x) {end = 2, start = 1}
+  %extent: ? = reprise.LiveExtent(%live, %shape) {stride = 2}
+  %filled: ? = reprise.LiveFill(%x, %extent) {axis = 1}
+  %mask: ? = reprise.LiveMask(%extent, %shape) {rank = 3}
+  %share: ? = reprise.LiveShare(%extent, %shape) {axis = 1, kernel = 3, rank = 3, stride = 2}
+  %front: ? = reprise.LiveCompact(%x, %shape, %extent) {axis = 1, extents = [0], ranks = [1]}
+  output %filled
+  output %mask
+  output %share
+  output %front
+})";
+
+TEST(ReadSizesTest, TheEndsOfRowsFollowTheirSizes) {
+  const Read read(kLive, {{"batch", 3}, {"sequence", 7}});
+  EXPECT_EQ(read.ShapeOf("extent"), "[batch]");
+  EXPECT_EQ(read.ShapeOf("filled"), "[batch, sequence, 8]");
+  EXPECT_EQ(read.ShapeOf("mask"), "[batch, 1, sequence]");
+  EXPECT_EQ(read.ShapeOf("share"), "[batch, floor((sequence + 1) / 2) - 1, 1]");
+  EXPECT_EQ(read.ShapeOf("front"), "[batch, sequence, 8]");
+  EXPECT_EQ(Difference(kLive, Sizes("batch", "sequence"), 10), "");
+}
+
+// As many rows as a table says that no term does, after `steps` ops that make 4 MB each at 2^20.
+std::string RowsByATable(int steps) {
+  std::string text = R"(graph {
+  input %x: f32[sequence]
+  const %zero: i64[] = {0}
+  const %one: i64[] = {1}
+  const %front: i64[1] = {0}
+  %shape: ? = Shape(%x)
+  %size: ? = Squeeze(%shape, %front)
+  %places: ? = Range(%zero, %size, %one)
+  %floats: ? = Cast(%places) {to = 1}
+  %table0: ? = CumSum(%floats, %zero)
+)";
+  for (int i = 0; i < steps; ++i) {
+    absl::StrAppend(&text, "  %table", i + 1, ": ? = Abs(%table", i, ")\n");
+  }
+  absl::StrAppend(&text, "  %least: ? = ReduceMin(%table", steps, R"() {keepdims = 1}
+  %rows: ? = Cast(%least) {to = 7}
+  %y: ? = ConstantOfShape(%rows)
+  output %y
+})");
+  return text;
+}
+
+TEST(ReadSizesTest, WhatARuleAsksForIsEvaluatedWithinBoundsOfMemory) {
+  const Binding hint = {.axes = {{"sequence", int64_t{1} << 20}}};
+  const auto few = ReadSizes(MustRead(RowsByATable(5)), hint);
+  ASSERT_TRUE(few.ok()) << few.status();
+  EXPECT_EQ(few->values[static_cast<size_t>(few->outputs[0])].shape->front(), 0);
+  EXPECT_EQ(ReadSizes(MustRead(RowsByATable(80)), hint).status().code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(ReadSizesTest, SizesThatDoNotFitAreRefusedAsSpecialisingDoes) {
