@@ -145,7 +145,9 @@ absl::Status ReadTransformer(const fs::path& folder, TextPackage& package) {
     if (json.is_null()) continue;
     RETURN_IF_ERROR(CheckMembers("sentence_bert_config.json", name, json));
     if (package.tokenizer) package.tokenizer->lower_case = BoolMember(json, "do_lower_case", false);
-    if (const int64_t most = IntMember(json, "max_seq_length", 0); most > 0) {
+    // PyLate leaves there the length of the text that it saw last; each side has its own.
+    const bool has_sides = package.late && package.late->of_pylate;
+    if (const int64_t most = IntMember(json, "max_seq_length", 0); most > 0 && !has_sides) {
       package.max_tokens = most;
       package.max_tokens_from = name;
     }
