@@ -396,18 +396,20 @@ constexpr Parameter kParameters[] = {
        return absl::OkStatus();
      }},
     // Read by server/repository/model_loader.cc, for the rooms that know what they mean.
-    {"reprise.pooling", "", "cls|max|mean|mean_sqrt_len_tokens|weightedmean|lasttoken|none",
+    {"reprise.pooling", "",
+     "cls|max|mean|mean_sqrt_len_tokens|weightedmean|lasttoken|splade|tokens|none",
      "as the model's folder says, else mean",
-     "How the vectors of a text's tokens become one; none: texts are not taken, and the model's "
-     "own "
-     "outputs are answered",
+     "How the vectors of a text's tokens become one; splade: the scores of a masked language model "
+     "become weights of words; tokens: a vector a token is answered; none: texts are not taken, "
+     "and the model's own outputs are answered",
      [](absl::string_view, absl::string_view value, ModelSettings&) {
-       for (const char* known :
-            {"cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken", "none"}) {
+       for (const char* known : {"cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean",
+                                 "lasttoken", "splade", "tokens", "none"}) {
          if (value == known) return absl::OkStatus();
        }
        return absl::InvalidArgumentError(
-           "must be cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken or none");
+           "must be cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, splade, tokens "
+           "or none");
      }},
     {"reprise.max_text_bytes", "", "integer", "1048576", "Most bytes of one text",
      [](absl::string_view, absl::string_view value, ModelSettings&) {

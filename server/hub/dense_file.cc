@@ -71,7 +71,7 @@ absl::Status TakeBias(const std::map<std::string, Tensor>& tensors, const nlohma
 
 }  // namespace
 
-absl::StatusOr<DenseLayer> ReadDense(const fs::path& folder) {
+absl::StatusOr<DenseLayer> ReadDense(const fs::path& folder, const char* usual_input) {
   const std::string file = (folder / "config.json").string();
   ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonIfThere(file));
   RETURN_IF_ERROR(CheckMembers("Dense/config.json", file, json));
@@ -96,7 +96,7 @@ absl::StatusOr<DenseLayer> ReadDense(const fs::path& folder) {
                        ShapeToString(layer.weight.shape())));
     }
   }
-  layer.input = TextMember(json, "module_input_name", kTextVectors);
+  layer.input = TextMember(json, "module_input_name", usual_input);
   layer.output = TextMember(json, "module_output_name", layer.input);
   return layer;
 }

@@ -9,8 +9,9 @@
 namespace reprise {
 
 // Errors: INVALID_ARGUMENT where the weights and config.json of `folder` contradict each other,
-// UNIMPLEMENTED where the weights are not saved as safetensors.
-absl::StatusOr<DenseLayer> ReadDense(const std::filesystem::path& folder);
+// UNIMPLEMENTED where the weights are not saved as safetensors. `usual_input`: the vectors that a
+// layer reads where its file names none.
+absl::StatusOr<DenseLayer> ReadDense(const std::filesystem::path& folder, const char* usual_input);
 absl::StatusOr<LayerNormStep> ReadLayerNorm(const std::filesystem::path& folder);
 
 }  // namespace reprise

@@ -24,15 +24,15 @@ class HeadBuilder {
   explicit HeadBuilder(ImportedModel& model) : model_(model), graph_(model.graph) {}
 
   ValueId Pool(Pooling pooling, ValueId hidden) {
-    const ValueId mask = graph_.FindValue("attention_mask");
-    const bool masked = mask != kNone && graph_.value(mask).kind == Value::Kind::kInput;
+    const ValueId mask = Mask();
+    const bool masked = mask != kNone;
     switch (pooling) {
       case Pooling::kCls:
         return Add("Gather", {hidden, Constant(Tensor::Int64Scalar(0))}, {{"axis", int64_t{1}}});
       case Pooling::kMax:
         return Reduce("ReduceMax", masked ? MaskOut(hidden, mask) : hidden);
       case Pooling::kLastToken:
-        return LastToken(hidden, masked ? mask : kNone);
+        return LastToken(hidden, mask);
       case Pooling::kMean:
       case Pooling::kMeanSqrtLength:
       case Pooling::kWeightedMean:
@@ -72,6 +72,16 @@ class HeadBuilder {
         {{"axis", int64_t{-1}}, {"epsilon", kNormEpsilon}});
   }
 
+  // Returns the weights of words. The logarithm keeps the order, so that the largest is taken first
+  // and a text has one logarithm a word.
+  ValueId Splade(const SpladeStep& step, ValueId scores) {
+    if (!step.sums) return LogOf(step, Add("Relu", {Pool(Pooling::kMax, scores)}));
+    ValueId weights = LogOf(step, Add("Relu", {scores}));
+    const ValueId mask = Mask();
+    if (mask != kNone) weights = Add("Mul", {weights, Column(mask)});
+    return Reduce("ReduceSum", weights);
+  }
+
   ValueId Cut(ValueId x, int64_t width) {
     return Add("Slice", {x, Constant(Tensor::Int64s({0})), Constant(Tensor::Int64s({width})),
                          Constant(Tensor::Int64s({1}))});
@@ -82,6 +92,19 @@ class HeadBuilder {
   }
 
  private:
+  // Returns the input that tells tokens from padding; kNone: the model has none.
+  ValueId Mask() const {
+    const ValueId mask = graph_.FindValue("attention_mask");
+    const bool given = mask != kNone && graph_.value(mask).kind == Value::Kind::kInput;
+    return given ? mask : kNone;
+  }
+
+  ValueId LogOf(const SpladeStep& step, ValueId x) {
+    const ValueId one = Constant(Tensor::FloatScalar(1));
+    for (int i = 0; i < (step.log_twice ? 2 : 1); ++i) x = Add("Log", {Add("Add", {x, one})});
+    return x;
+  }
+
   ValueId Add(const char* op, std::vector<ValueId> inputs, Attributes attributes = {}) {
     const NodeId node = graph_.AddNode(op, std::move(inputs), std::move(attributes), 1,
                                        absl::StrCat("pooling/", op));
@@ -191,6 +214,8 @@ void AppendStep(const HeadStep& step, HeadBuilder& builder, Named& vectors) {
     vectors[dense->output] = builder.Dense(*dense, vectors.at(dense->input));
   } else if (const auto* norm = std::get_if<LayerNormStep>(&step)) {
     vectors[kTextVectors] = builder.LayerNorm(*norm, vectors.at(kTextVectors));
+  } else if (const auto* splade = std::get_if<SpladeStep>(&step)) {
+    vectors[kTextVectors] = builder.Splade(*splade, vectors.at(kTokenVectors));
   } else {
     const auto& normalize = std::get<NormalizeStep>(step);
     vectors[normalize.output] = builder.Normalize(vectors.at(normalize.input));
@@ -231,6 +256,7 @@ absl::Status AppendEmbeddingHead(const EmbeddingHead& head, ImportedModel& model
   }
   ModelIo io{.name = head.result, .dtype = DType::kFloat32};
   if (!dims.empty()) io.dims.push_back(dims.front());
+  if (head.result == kTokenVectors && dims.size() == 3) io.dims.push_back(dims[1]);
   io.dims.push_back(width > 0 ? Dim{.size = width} : Dim{.symbol = "embedding"});
   model.outputs.push_back(std::move(io));
   model.graph.AddOutput(result);

@@ -1,6 +1,6 @@
-// The steps after a transformer that make one vector, or scores, of a text, as nodes of the model's
-// own graph. They are part of every recipe, so that requests of different lengths share a replay
-// and only the vectors leave it.
+// The steps after a transformer that make one vector, scores, or a vector a token of a text, as
+// nodes of the model's own graph. They are part of every recipe, so that requests of different
+// lengths share a replay and only the vectors leave it.
 #pragma once
 
 #include <string>
@@ -22,9 +22,9 @@ struct EmbeddingHead {
   bool keep_outputs = false;          // the model's own outputs stay beside it
 };
 
-// Adds the output `result` [batch, width] to `model`. Where it has no input "attention_mask", every
-// token counts. Errors: INVALID_ARGUMENT where the output `source` is missing, or the name of the
-// result is taken.
+// Adds the output `result` [batch, width], of kTokenVectors [batch, tokens, width], to `model`.
+// Where it has no input "attention_mask", every token counts. Errors: INVALID_ARGUMENT where the
+// output `source` is missing, or the name of the result is taken.
 absl::Status AppendEmbeddingHead(const EmbeddingHead& head, ImportedModel& model);
 
 }  // namespace reprise

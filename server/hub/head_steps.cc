@@ -38,6 +38,10 @@ Ports PortsOf(const HeadStep& step, int64_t width) {
     const int64_t size = norm->weight.shape()[0];
     return {norm->folder, kTextVectors, kTextVectors, size, size};
   }
+  if (const auto* splade = std::get_if<SpladeStep>(&step)) {
+    return {splade->folder, kTokenVectors, kTextVectors, splade->width,
+            width > 0 ? width : splade->width};
+  }
   const auto& normalize = std::get<NormalizeStep>(step);
   return {normalize.folder, normalize.input, normalize.output, 0, width};
 }
@@ -111,6 +115,9 @@ bool EndsNormalized(const std::vector<HeadStep>& steps, const std::string& name)
 std::string PoolingNames(const std::vector<HeadStep>& steps, const char* between) {
   std::string names;
   for (const HeadStep& step : steps) {
+    if (std::holds_alternative<SpladeStep>(step)) {
+      absl::StrAppend(&names, names.empty() ? "" : between, "splade");
+    }
     const auto* pooling = std::get_if<PoolingStep>(&step);
     if (pooling == nullptr) continue;
     for (const Pooling each : pooling->poolings) {

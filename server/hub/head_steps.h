@@ -56,7 +56,16 @@ struct LayerNormStep {
   Tensor weight, bias;  // float32 [width]
 };
 
-using HeadStep = std::variant<PoolingStep, DenseLayer, NormalizeStep, LayerNormStep>;
+// kTokenVectors, which are scores of the vocabulary's words for each token, become kTextVectors: a
+// weight a word, of which most are 0.
+struct SpladeStep {
+  std::string folder;
+  bool sums = false;       // weights of tokens are added; false: the largest counts
+  bool log_twice = false;  // log(1 + log(1 + x)) in the place of log(1 + x)
+  int64_t width = 0;       // the number of words; 0: unknown
+};
+
+using HeadStep = std::variant<PoolingStep, DenseLayer, NormalizeStep, LayerNormStep, SpladeStep>;
 
 // The width of the vectors `result` after `steps`; 0: unknown. `first`: the name of the vectors
 // that the transformer writes, of `width` elements. Errors: INVALID_ARGUMENT for widths that

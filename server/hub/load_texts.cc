@@ -2,9 +2,11 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/importer.h"
+#include "server/hub/drop_caches.h"
 
 namespace reprise {
 
@@ -15,9 +17,20 @@ TextLoad::TextLoad(const std::string& model_file, const TextSettings& settings)
   if (package.ok()) {
     package_ = *std::move(package);
     if (settings.pooling) OverridePooling(*settings.pooling, package_);
+    if (settings.words) OverrideBySplade(package_);
+    if (settings.tokens) OverrideByTokens(package_);
   } else {
     damaged_ = package.status();
   }
+}
+
+// Whether a decoder is loaded for vectors, not for the tokens that it makes.
+bool TextLoad::IsEmbedder(const ImportedModel& model) const {
+  if (!HasCaches(model)) return false;
+  const auto named = [&](absl::string_view name) {
+    return absl::c_any_of(model.outputs, [&](const ModelIo& io) { return io.name == name; });
+  };
+  return package_.sentence_transformer || settings_.pooling || settings_.tokens || !named("logits");
 }
 
 void TextLoad::Refuse(const absl::Status& why) {
@@ -39,6 +52,10 @@ absl::Status TextLoad::Extend(ImportedModel& model) {
     return absl::OkStatus();
   }
   if (!package_.tokenizer.has_value()) return absl::OkStatus();
+  if (IsEmbedder(model) && HasVectors(model.outputs)) {
+    package_.is_decoder = true;
+    DropCaches(model);
+  }
   offer_ = DecideTextOffer(package_, model.inputs, model.outputs);
   if (offer_.task == TextTask::kNone) {
     note_ = absl::StrCat("texts are not taken: ", offer_.why);

@@ -16,6 +16,8 @@ struct ImportedModel;
 
 struct TextSettings {
   std::optional<Pooling> pooling;  // counts instead of the folder's
+  bool words = false;              // SPLADE counts instead of the folder's
+  bool tokens = false;             // a vector a token is answered
   bool off = false;                // texts are not taken, and the graph stays as it is
   bool keep_outputs = false;       // the model's own outputs stay beside the vector
   TextLimits limits;
@@ -43,6 +45,7 @@ class TextLoad {
 
  private:
   void Refuse(const absl::Status& why);
+  bool IsEmbedder(const ImportedModel& model) const;
 
   const TextSettings settings_;
   TextPackage package_;

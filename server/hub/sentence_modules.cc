@@ -32,6 +32,8 @@ constexpr std::pair<const char*, Similarity> kSimilarities[] = {
     {"manhattan", Similarity::kManhattan},
 };
 
+constexpr char kDenseOfPylate[] = "pylate.models.Dense.Dense";
+
 // "sentence_transformers.models.Pooling" is "Pooling".
 std::string LastName(const std::string& type) {
   const size_t dot = type.rfind('.');
@@ -88,11 +90,24 @@ absl::StatusOr<NormalizeStep> ReadNormalize(const fs::path& folder) {
   return step;
 }
 
+absl::StatusOr<SpladeStep> ReadSplade(const fs::path& folder) {
+  const std::string file = (folder / "config.json").string();
+  ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonIfThere(file));
+  RETURN_IF_ERROR(CheckMembers("SpladePooling/config.json", file, json));
+  return SpladeStep{.folder = folder.filename().string(),
+                    .sums = TextMember(json, "pooling_strategy", "max") == "sum",
+                    .log_twice = TextMember(json, "activation_function", "relu") == "log1p_relu",
+                    .width = IntMember(json, "embedding_dimension",
+                                       IntMember(json, "word_embedding_dimension", 0))};
+}
+
 // The output of the model that counts for texts, as `modality_config` says: {"text": {"method":
 // "forward", "method_output_name": "last_hidden_state"}}.
 absl::Status ReadModality(const nlohmann::json& json, const std::string& file,
                           TextPackage& package) {
-  const bool scores = TextMember(json, "transformer_task", "") == "sequence-classification";
+  const std::string task = TextMember(json, "transformer_task", "");
+  const bool scores = task == "sequence-classification";
+  if (task == "fill-mask") package.vectors_output = "logits";
   package.vectors_name = TextMember(json, "module_output_name", scores ? kScores : kTokenVectors);
   const auto modality = json.is_object() ? json.find("modality_config") : json.end();
   if (modality == json.end() || modality->is_null()) return absl::OkStatus();
@@ -130,10 +145,13 @@ absl::Status ReadTransformer(const fs::path& folder, TextPackage& package) {
     if (json.is_null()) continue;
     RETURN_IF_ERROR(CheckMembers("sentence_bert_config.json", name, json));
     if (package.tokenizer) package.tokenizer->lower_case = BoolMember(json, "do_lower_case", false);
-    if (const int64_t most = IntMember(json, "max_seq_length", 0); most > 0) {
+    // PyLate leaves there the length of the text that it saw last; each side has its own.
+    const bool has_sides = package.late && package.late->of_pylate;
+    if (const int64_t most = IntMember(json, "max_seq_length", 0); most > 0 && !has_sides) {
       package.max_tokens = most;
       package.max_tokens_from = name;
     }
+    RETURN_IF_ERROR(ReadLateTransformer(json, name, package));
     return ReadModality(json, name, package);
   }
   return absl::OkStatus();
@@ -174,9 +192,13 @@ absl::Status ReadSentenceConfig(const fs::path& folder, TextPackage& package) {
   if (const std::string type = TextMember(json, "model_type", ""); !type.empty()) {
     RETURN_IF_ERROR(CheckMembers(kFile, kFile, {{"model_type", type}}));
     package.cross_encoder = type == "CrossEncoder";
+    package.sparse = type == "SparseEncoder";
   }
+  if (package.sparse) package.similarity = Similarity::kDot;
   RETURN_IF_ERROR(CheckMembers(kFile, kFile, json));
   RETURN_IF_ERROR(ReadPrompts(json, package));
+  RETURN_IF_ERROR(ReadLateConfig(json, package));
+  package.most_words = IntMember(json, "max_active_dims", 0);
   const std::string similarity = TextMember(json, "similarity_fn_name", "");
   for (const auto& [name, value] : kSimilarities) {
     if (similarity == name) package.similarity = value;
@@ -198,25 +220,39 @@ absl::Status ReadModule(const nlohmann::json& module, const fs::path& folder,
   const std::string type = TextMember(module, "type", "");
   const fs::path path = folder / TextMember(module, "path", "");
   const std::string name = LastName(type);
+  // Files of late interaction may leave out that a layer reads the vectors of tokens.
+  const bool of_pylate = type == kDenseOfPylate;
+  if (of_pylate || (package.late && name == "Dense")) {
+    ASSIGN_OR_RETURN(package.steps.emplace_back(), ReadDense(path, kTokenVectors));
+    return absl::OkStatus();
+  }
   if (!absl::StartsWith(type, "sentence_transformers.")) {
     return absl::UnimplementedError(
         absl::StrCat("modules.json: the module \"", type,
                      "\" is not supported: it is none of sentence_transformers"));
   }
   if (name == "Transformer") return ReadTransformer(path, package);
+  if (name == "MLMTransformer") {
+    package.vectors_output = "logits";
+    return ReadTransformer(path, package);
+  }
+  if (name == "MultiVectorMask") return ReadVectorMask(path, package);
   if (name == "Pooling") {
     ASSIGN_OR_RETURN(package.steps.emplace_back(), ReadPooling(path));
   } else if (name == "Dense") {
-    ASSIGN_OR_RETURN(package.steps.emplace_back(), ReadDense(path));
+    ASSIGN_OR_RETURN(package.steps.emplace_back(), ReadDense(path, kTextVectors));
   } else if (name == "Normalize") {
     ASSIGN_OR_RETURN(package.steps.emplace_back(), ReadNormalize(path));
   } else if (name == "LayerNorm") {
     ASSIGN_OR_RETURN(package.steps.emplace_back(), ReadLayerNorm(path));
+  } else if (name == "SpladePooling") {
+    package.sparse = true;
+    ASSIGN_OR_RETURN(package.steps.emplace_back(), ReadSplade(path));
   } else if (name != "Dropout") {
     return absl::UnimplementedError(
         absl::StrCat("modules.json: the module \"", name,
-                     "\" is not supported (known: Transformer, Pooling, Dense, Normalize, "
-                     "LayerNorm, Dropout)"));
+                     "\" is not supported (known: Transformer, MLMTransformer, Pooling, "
+                     "SpladePooling, Dense, Normalize, LayerNorm, MultiVectorMask, Dropout)"));
   }
   return absl::OkStatus();
 }
@@ -244,6 +280,11 @@ absl::Status ReadSentenceModules(const fs::path& folder, TextPackage& package) {
   package.sentence_transformer = true;
   for (const nlohmann::json& module : modules) {
     RETURN_IF_ERROR(ReadModule(module, folder, package));
+  }
+  if (package.late && package.late->of_pylate) {
+    package.steps.emplace_back(NormalizeStep{.folder = "config_sentence_transformers.json",
+                                             .input = kTokenVectors,
+                                             .output = kTokenVectors});
   }
   if (package.steps.empty()) return absl::OkStatus();
   return WidthAfter(package.steps, package.vectors_name, 0, package.vectors_name).status();

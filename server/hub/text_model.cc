@@ -27,7 +27,11 @@ std::vector<int64_t> Positions(const TokenInput& input, const TextTokens& tokens
 std::vector<int64_t> RowValues(const TokenInput& input, const TextTokens& tokens) {
   if (input.name == "input_ids") return {tokens.ids.begin(), tokens.ids.end()};
   if (input.name == "position_ids") return Positions(input, tokens);
-  if (input.name == "attention_mask") return std::vector<int64_t>(tokens.ids.size(), 1);
+  if (input.name == "attention_mask") {
+    std::vector<int64_t> mask(tokens.ids.size(), 1);
+    std::fill(mask.end() - tokens.unattended, mask.end(), 0);
+    return mask;
+  }
   if (!input.types || tokens.type_ids.empty()) return std::vector<int64_t>(tokens.ids.size(), 0);
   return {tokens.type_ids.begin(), tokens.type_ids.end()};
 }
@@ -68,6 +72,10 @@ absl::StatusOr<std::shared_ptr<const TextModel>> TextModel::Make(TextPackage pac
                                                                  const TextLimits& limits) {
   std::shared_ptr<TextModel> model(new TextModel());
   ASSIGN_OR_RETURN(model->tokenizer_, Tokenizer::Load(*package.tokenizer));
+  if (package.late) {
+    model->package_.late = package.late;
+    RETURN_IF_ERROR(model->LoadSides(*package.tokenizer));
+  }
   package.tokenizer.emplace();  // its files are no longer needed
   model->LoadChats(package);
   if (package.speech.ok() && package.speech->has_value()) {
@@ -80,6 +88,25 @@ absl::StatusOr<std::shared_ptr<const TextModel>> TextModel::Make(TextPackage pac
     if (IsTokenInput(input)) model->inputs_.push_back(TokenInputOf(input, model->package_));
   }
   return model;
+}
+
+absl::Status TextModel::LoadSides(const TokenizerFiles& files) {
+  const LateFacts& facts = *package_.late;
+  ASSIGN_OR_RETURN(const std::string filler, FillerOf(facts, files, *tokenizer_));
+  ASSIGN_OR_RETURN(document_, SideTokens::Make(facts.document, filler, *tokenizer_));
+  ASSIGN_OR_RETURN(query_, SideTokens::Make(facts.query, filler, *tokenizer_));
+  return absl::OkStatus();
+}
+
+const SideTokens* TextModel::SideOf(const std::optional<TextSide>& side) const {
+  if (!side || !document_) return nullptr;
+  return *side == TextSide::kQuery ? &*query_ : &*document_;
+}
+
+int64_t TextModel::KeepRows(TextSide side, absl::Span<const uint32_t> ids,
+                            std::vector<float>& values) const {
+  const SideTokens* tokens = SideOf(side);
+  return tokens == nullptr ? static_cast<int64_t>(ids.size()) : tokens->KeepRows(ids, values);
 }
 
 void TextModel::LoadChats(const TextPackage& package) {
@@ -111,9 +138,10 @@ absl::StatusOr<const Grammars*> TextModel::GrammarsOf(const std::vector<int64_t>
 absl::Status TextModel::Offers(TextTask task) const {
   if (offer_.task == TextTask::kNone) return offer_.refusal;
   if (task == TextTask::kNone || task == offer_.task) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the model offers ", TextTaskName(offer_.task),
-                                                    ", not ", TextTaskName(task), ": ",
-                                                    offer_.why));
+  const bool could = offer_.task == TextTask::kEmbed && task == TextTask::kTokens;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the model offers ", TextTaskName(offer_.task), ", not ", TextTaskName(task), ": ",
+      offer_.why, could ? "; the parameter reprise.pooling, \"tokens\", answers these" : ""));
 }
 
 absl::StatusOr<TextTokens> TextModel::Encode(absl::string_view text,
@@ -121,6 +149,7 @@ absl::StatusOr<TextTokens> TextModel::Encode(absl::string_view text,
                                              const TextQuestion& question) const {
   ASSIGN_OR_RETURN(TextTokens tokens, tokenizer_->Encode(text, pair, OptionsOf(question)));
   if (tokens.ids.empty()) return absl::InvalidArgumentError("the text has no tokens");
+  if (const SideTokens* side = SideOf(question.side)) side->Complete(tokens);
   return tokens;
 }
 
@@ -137,13 +166,15 @@ absl::StatusOr<TextTokens> TextModel::EncodePair(const FirstTokens& first, absl:
 }
 
 EncodeOptions TextModel::OptionsOf(const TextQuestion& question) const {
-  return {.add_special = question.add_special,
-          .offsets = question.offsets,
-          .truncation = question.truncation,
-          .max_bytes = limits_.max_bytes,
-          .max_tokens = package_.max_tokens,
-          .most_tokens = limits_.most_tokens,
-          .go_on = question.go_on};
+  const SideTokens* side = SideOf(question.side);
+  return {
+      .add_special = question.add_special,
+      .offsets = question.offsets,
+      .truncation = question.truncation,
+      .max_bytes = limits_.max_bytes,
+      .max_tokens = side == nullptr ? package_.max_tokens : side->MostTokens(package_.max_tokens),
+      .most_tokens = limits_.most_tokens,
+      .go_on = question.go_on};
 }
 
 absl::StatusOr<TextTokens> TextModel::Take(std::vector<uint32_t> ids,

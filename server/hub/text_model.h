@@ -34,6 +34,7 @@ struct TextQuestion {
   Truncation truncation = Truncation::kNone;
   bool add_special = true;
   Offsets offsets = Offsets::kNone;
+  std::optional<TextSide> side;                   // adds tokens of late interaction; nullopt: none
   std::function<absl::Status()> go_on = nullptr;  // see EncodeOptions
 };
 
@@ -85,6 +86,9 @@ class TextModel {
   // Checks ids that a client sends in place of a text, and cuts them where it asks for that.
   absl::StatusOr<TextTokens> Take(std::vector<uint32_t> ids, const TextQuestion& question) const;
 
+  // Drops the vectors of tokens that `side` leaves out: see SideTokens::KeepRows.
+  int64_t KeepRows(TextSide side, absl::Span<const uint32_t> ids, std::vector<float>& values) const;
+
   // The values of `input` for the rows, each padded to `length`: ids, 1 or 0, types, positions.
   static std::string Values(const TokenInput& input, const std::vector<const TextTokens*>& rows,
                             int64_t length);
@@ -92,6 +96,9 @@ class TextModel {
  private:
   TextModel() = default;
   EncodeOptions OptionsOf(const TextQuestion& question) const;
+  // Null where the question's text has no tokens of a side.
+  const SideTokens* SideOf(const std::optional<TextSide>& side) const;
+  absl::Status LoadSides(const TokenizerFiles& files);
   void LoadChats(const TextPackage& package);
 
   // Constant after construction.
@@ -100,6 +107,7 @@ class TextModel {
   TextLimits limits_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::vector<TokenInput> inputs_;
+  std::optional<SideTokens> document_, query_;  // nullopt: not a model of late interaction
   absl::StatusOr<std::unique_ptr<ChatTemplate>> chat_, tool_chat_;
   // Guarded.
   mutable Mutex mutex_;

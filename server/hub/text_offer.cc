@@ -108,6 +108,9 @@ std::string DescribeSteps(const EmbeddingHead& head) {
                                     : absl::StrCat(pooled, " of \"", head.source, "\"");
   for (const HeadStep& step : head.steps) {
     if (std::holds_alternative<DenseLayer>(step)) text += ", dense";
+    if (const auto* splade = std::get_if<SpladeStep>(&step)) {
+      text += splade->sums ? ", the sum a word" : ", the largest a word";
+    }
     if (std::holds_alternative<LayerNormStep>(step)) text += ", layer norm";
     if (std::holds_alternative<NormalizeStep>(step)) text += ", normalised";
   }
@@ -129,10 +132,45 @@ absl::Status CheckSource(const TextPackage& package, const ModelIo& output) {
       pooling->width, ", the model's output \"", output.name, "\" has ", width.size));
 }
 
+// Whether a vector a token is answered: the folder says so, or no module makes one of a text.
+bool AnswersTokens(const TextPackage& package) {
+  if (package.late || package.token_vectors) return true;
+  return package.sentence_transformer && !package.cross_encoder &&
+         package.vectors_name == kTokenVectors && !Writes(package.steps, kTextVectors) &&
+         !Writes(package.steps, kScores);
+}
+
+// Returns the offer of a vector a token.
+TextOffer OfTokens(const TextPackage& package, const ModelIo& source) {
+  TextOffer offer{.task = TextTask::kTokens, .output = kTokenVectors, .append_head = true};
+  offer.head = {.source = source.name,
+                .source_name = kTokenVectors,
+                .steps = package.steps,
+                .result = kTokenVectors};
+  if (package.truncate_dim > 0) {
+    return RefuseBecause(absl::StrCat("config_sentence_transformers.json: truncate_dim is ",
+                                      package.truncate_dim, ", and vectors of tokens are not cut"));
+  }
+  if (Writes(package.steps, kTextVectors)) {
+    return RefuseBecause(
+        "modules.json makes one vector of a text, and the model is one of late "
+        "interaction");
+  }
+  const Dim& last = source.dims.back();
+  const auto width = WidthAfter(offer.head.steps, kTokenVectors, last.is_constant() ? last.size : 0,
+                                kTokenVectors);
+  if (!width.ok()) return RefuseBecause(width.status().message());
+  offer.why = absl::StrCat(package.token_vectors ? "reprise.pooling: " : "modules.json: ",
+                           DescribeSteps(offer.head), ", a vector a token");
+  return offer;
+}
+
 TextOffer OfSteps(const TextPackage& package, const ModelIo& source) {
+  if (AnswersTokens(package)) return OfTokens(package, source);
   if (const absl::Status fits = CheckSource(package, source); !fits.ok()) return Refuse(fits);
   const bool scores = package.cross_encoder;
-  TextOffer offer{.task = TextTask::kEmbed, .append_head = true};
+  TextOffer offer{.task = package.sparse ? TextTask::kSparse : TextTask::kEmbed,
+                  .append_head = true};
   offer.head = {.source = source.name,
                 .source_name = package.vectors_name,
                 .steps = package.steps,
@@ -140,20 +178,23 @@ TextOffer OfSteps(const TextPackage& package, const ModelIo& source) {
                 .truncate_dim = scores ? 0 : package.truncate_dim};
   offer.output = offer.head.result;
   const bool guessed = !package.sentence_transformer && package.steps.empty();
-  if (guessed) offer.head.steps = {PoolingStep{.poolings = {Pooling::kMean}}};
+  if (guessed) {
+    offer.head.steps = {
+        PoolingStep{.poolings = {package.is_decoder ? Pooling::kLastToken : Pooling::kMean}}};
+  }
   const Dim& last = source.dims.back();
   const auto width = WidthAfter(offer.head.steps, offer.head.source_name,
                                 last.is_constant() ? last.size : 0, offer.head.result);
   if (!width.ok()) {
-    return RefuseBecause(
-        scores || Writes(offer.head.steps, kTextVectors)
-            ? std::string(width.status().message())
-            : "modules.json has no Pooling: a vector a token (late interaction) is "
-              "not supported");
+    return RefuseBecause(width.status().message());
   }
   if (scores) offer.task = *width == 1 ? TextTask::kRank : TextTask::kClassify;
-  offer.why = guessed ? "no file says how tokens are pooled: their mean is taken"
-                      : absl::StrCat("modules.json: ", DescribeSteps(offer.head));
+  offer.why =
+      guessed ? package.is_decoder
+                    ? "no file says how tokens are pooled: the last one of a decoder counts"
+                    : "no file says how tokens are pooled: their mean is taken"
+              : absl::StrCat(package.sentence_transformer ? "modules.json: " : "reprise.pooling: ",
+                             DescribeSteps(offer.head));
   return offer;
 }
 
@@ -180,6 +221,11 @@ TextOffer OfModules(const TextPackage& package, const std::vector<ModelIo>& outp
         "sentence_bert_config.json reads its output \"", package.vectors_output,
         "\", and it has none of that name with ",
         package.vectors_name == kTokenVectors ? "a vector a token" : "a vector a text"));
+  }
+  if (absl::EndsWith(package.architecture, "ForMaskedLM")) {
+    return RefuseBecause(
+        "it is a masked language model, and no file says what its scores are for (parameter "
+        "reprise.pooling: splade makes weights of words of them)");
   }
   return RefuseBecause("none of its outputs is known to be a vector, or scores, of a text");
 }
@@ -210,8 +256,16 @@ const char* TextTaskName(TextTask task) {
       return "classification";
     case TextTask::kTag:
       return "token classification";
+    case TextTask::kSparse:
+      return "sparse embeddings";
+    case TextTask::kTokens:
+      return "token embeddings";
   }
   return "none";
+}
+
+bool HasVectors(const std::vector<ModelIo>& outputs) {
+  return FindOf(outputs, kHiddenOutputs, 3) != nullptr;
 }
 
 bool IsTokenInput(const ModelIo& input) {
@@ -227,9 +281,17 @@ TextOffer DecideTextOffer(const TextPackage& package, const std::vector<ModelIo>
   if (const std::string trouble = InputTrouble(inputs); !trouble.empty()) {
     return RefuseBecause(trouble);
   }
-  const ModelIo* vector = package.cross_encoder ? nullptr : FindOf(outputs, kVectorOutputs, 2);
+  const bool other =
+      package.cross_encoder || package.sparse || package.token_vectors || package.late.has_value();
+  const ModelIo* vector = other ? nullptr : FindOf(outputs, kVectorOutputs, 2);
+  if (package.late && package.late->query.filled_to > 0 && !package.late->query.attends &&
+      FindIo(inputs, "attention_mask") == nullptr) {
+    return RefuseBecause(
+        "tokens do not attend to those that fill queries up, and it has no input "
+        "\"attention_mask\"");
+  }
   if (vector != nullptr) return OfOwnVectors(package, *vector);
-  if (package.sentence_transformer || package.cross_encoder) return OfModules(package, outputs);
+  if (package.sentence_transformer || other) return OfModules(package, outputs);
   const bool tags = absl::EndsWith(package.architecture, "ForTokenClassification");
   const bool classifies = absl::EndsWith(package.architecture, "ForSequenceClassification");
   if (tags) {

@@ -17,6 +17,8 @@ enum class TextTask {
   kRank,      // a score for each pair of texts
   kClassify,  // a score for each label
   kTag,       // a score for each label and token
+  kSparse,    // a weight for each word of the vocabulary, most of them 0
+  kTokens,    // a vector for each token
 };
 
 const char* TextTaskName(TextTask task);  // "embeddings"
@@ -35,6 +37,9 @@ struct TextOffer {
 // Contradictions between the folder and the model are a refusal that names both.
 TextOffer DecideTextOffer(const TextPackage& package, const std::vector<ModelIo>& inputs,
                           const std::vector<ModelIo>& outputs);
+
+// Whether the model has an output of a vector a token, by the names that exporters give it.
+bool HasVectors(const std::vector<ModelIo>& outputs);
 
 // The inputs that are made from a text's tokens.
 bool IsTokenInput(const ModelIo& input);

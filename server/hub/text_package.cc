@@ -191,6 +191,27 @@ void OverridePooling(Pooling pooling, TextPackage& package) {
   package.steps.push_back(PoolingStep{.poolings = {pooling}, .folder = "reprise.pooling"});
 }
 
+void OverrideBySplade(TextPackage& package) {
+  package.sparse = true;
+  package.steps = {SpladeStep{.folder = "reprise.pooling"}};
+  package.vectors_name = kTokenVectors;
+  package.vectors_output = "logits";
+  package.truncate_dim = 0;
+}
+
+void OverrideByTokens(TextPackage& package) {
+  package.token_vectors = true;
+  package.cross_encoder = package.sparse = false;
+  package.truncate_dim = 0;
+  std::erase_if(package.steps, [](const HeadStep& step) {
+    const auto* dense = std::get_if<DenseLayer>(&step);
+    const auto* normalize = std::get_if<NormalizeStep>(&step);
+    const bool of_tokens = (dense != nullptr && dense->output == kTokenVectors) ||
+                           (normalize != nullptr && normalize->output == kTokenVectors);
+    return !of_tokens;
+  });
+}
+
 absl::StatusOr<TextPackage> ReadTextPackage(const fs::path& model_file) {
   if (GgufFile::IsOne(model_file.string())) return ReadGgufPackage(model_file);
   TextPackage package;

@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/hub/head_steps.h"
+#include "server/hub/late_interaction.h"
 #include "server/hub/speech_files.h"
 #include "server/text/tokenizer.h"
 
@@ -37,6 +38,10 @@ struct TextPackage {
 
   bool sentence_transformer = false;  // modules.json is there
   bool cross_encoder = false;         // scores are answered, not vectors
+  bool sparse = false;                // weights of words are answered
+  bool token_vectors = false;         // config.pbtxt wants a vector a token
+  int64_t most_words = 0;             // the largest weights that are answered; 0: all
+  std::optional<LateFacts> late;      // a vector a token is answered, of queries and documents
   std::string vectors_output;         // the model's output that modules read; empty: no file says
   std::string vectors_name = kTokenVectors;  // that modules read it by
   std::vector<HeadStep> steps;               // the modules after it
@@ -44,6 +49,8 @@ struct TextPackage {
   Similarity similarity = Similarity::kCosine;
   std::map<std::string, std::string> prompts;
   std::string default_prompt;  // its text
+
+  bool is_decoder = false;  // the model's file has inputs of cached keys and values
 
   std::string architecture;         // config.json: "BertForSequenceClassification"
   std::vector<std::string> labels;  // the id is the place; empty: no file says
@@ -66,6 +73,10 @@ struct TextPackage {
 
 // Makes `pooling` the package's only one, in the place of that of the folder.
 void OverridePooling(Pooling pooling, TextPackage& package);
+// Makes weights of words of the scores that a masked language model has.
+void OverrideBySplade(TextPackage& package);
+// Answers a vector a token: what modules make of a whole text is left out.
+void OverrideByTokens(TextPackage& package);
 
 // `model_file`: the path of model.onnx, or of a GGUF file, which says all of it itself. A folder
 // without any of these files is a package without a tokenizer.

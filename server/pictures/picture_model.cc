@@ -24,6 +24,10 @@ using images::Size;
 using images::Transform;
 using images::TransformKind;
 
+// Names of a vector of the whole picture, the first that is there counts: CLIP's, then those of
+// encoders without a projection (SigLIP, DINOv2).
+constexpr const char* kVectorOutputs[] = {"image_embeds", "image_embedding", "image_features",
+                                          "pooler_output"};
 constexpr int64_t kChannelCount = 3;
 constexpr int kUsualSide = 640;  // the side of a detector whose input says none
 // A decoder's own: a JPEG file in several scans is held as coefficients.
@@ -146,6 +150,15 @@ void PictureModel::TakeTask(const PictureSettings& settings, const std::string& 
     outputs_ = {logits->name, boxes->name};
     return;
   }
+  for (const char* name : kVectorOutputs) {
+    const ModelIo* vector = FindIo(outputs, name);
+    if (logits != nullptr || vector == nullptr || vector->dims.size() != 2 || !IsFloat(*vector)) {
+      continue;
+    }
+    task_ = PictureTask::kEmbed;
+    outputs_ = {vector->name};
+    return;
+  }
   const ModelIo& first = outputs[0];
   const bool declared = absl::StartsWith(settings.detector, "yolo");
   if (first.dims.size() == 3 && IsFloat(first) &&
@@ -163,8 +176,8 @@ void PictureModel::TakeTask(const PictureSettings& settings, const std::string& 
     return;
   }
   no_task_ =
-      "the model's outputs are neither scores of classes, FP32 [rows, classes], nor those of a "
-      "detector (parameter reprise.detector names one)";
+      "the model's outputs are neither scores of classes, FP32 [rows, classes], nor a vector "
+      "(image_embeds), nor those of a detector (parameter reprise.detector names one)";
 }
 
 absl::Status PictureModel::TakeTransforms(const PictureSettings& settings,
@@ -289,6 +302,7 @@ std::string PictureModel::Label(int64_t id) const {
 std::string PictureModel::Describe() const {
   std::string text = absl::StrCat("takes pictures by ", transforms_);
   if (task_ == PictureTask::kClassify) absl::StrAppend(&text, "; classifies them");
+  if (task_ == PictureTask::kEmbed) absl::StrAppend(&text, "; makes vectors of them");
   if (task_ == PictureTask::kDetect) {
     absl::StrAppend(&text, "; detects objects (",
                     head_is_known_ ? DetectorHeadName(head_) : absl::string_view("YOLO"), ", ",

@@ -24,7 +24,7 @@
 
 namespace reprise {
 
-enum class PictureTask { kNone, kClassify, kDetect };
+enum class PictureTask { kNone, kClassify, kDetect, kEmbed };
 
 // Settings that config.pbtxt has of pictures.
 struct PictureSettings {
@@ -71,7 +71,8 @@ class PictureModel {
   // Why the model offers no task beside its tensors.
   const std::string& no_task() const { return no_task_; }
   DetectorHead head() const { return head_; }
-  // Names of the outputs that the task reads: scores; the boxes of a YOLO; logits and boxes.
+  // Names of the outputs that the task reads: scores; the boxes of a YOLO; logits and boxes; a
+  // vector.
   const std::vector<std::string>& outputs() const { return outputs_; }
   const std::vector<std::string>& labels() const { return labels_; }
   // "a" or, without labels, "LABEL_3".

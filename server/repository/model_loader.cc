@@ -214,6 +214,8 @@ TextSettings TextSettingsOf(const ModelSettings& settings) {
   if (pooling != settings.config.parameters().end()) {
     texts.pooling = ParsePooling(pooling->second.string_value());
     texts.off = pooling->second.string_value() == "none";
+    texts.words = pooling->second.string_value() == "splade";
+    texts.tokens = pooling->second.string_value() == "tokens";
   }
   texts.limits.max_bytes = IntParameter(settings, "reprise.max_text_bytes", texts.limits.max_bytes);
   texts.limits.most_tokens = IntParameter(settings, "reprise.max_text_tokens", 0);

@@ -25,6 +25,8 @@ constexpr int64_t kItemBytes = 512;
 constexpr int64_t kBytesPerFirstToken = 192;
 // An answer's number as float32, and as the digits of its JSON.
 constexpr int64_t kBytesPerNumber = 16;
+// The JSON of a word's place and weight.
+constexpr int64_t kBytesPerWord = 48;
 
 int64_t BytesOf(const std::vector<TextItem>& items) {
   int64_t bytes = 0;
@@ -98,21 +100,7 @@ absl::Status TextCall::Begin() {
   const Servable& servable = *model_.servable;
   ASSIGN_OR_RETURN(text_, context_.models->Find(*servable.model));
   RETURN_IF_ERROR(text_->Offers(request_.task));
-  const TextPackage& package = text_->package();
-  prompt_ = package.default_prompt;
-  if (!request_.prompt_name.empty()) {
-    const auto prompt = package.prompts.find(request_.prompt_name);
-    if (prompt == package.prompts.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the model has no prompt \"", request_.prompt_name, "\"; it has ",
-          package.prompts.empty()
-              ? "none"
-              : absl::StrJoin(package.prompts, ", ", [](std::string* out, const auto& each) {
-                  absl::StrAppend(out, each.first);
-                })));
-    }
-    prompt_ = prompt->second;
-  }
+  RETURN_IF_ERROR(ChoosePrompt());
   const std::vector<ModelIo>& outputs = servable.signature.outputs;
   const auto output = std::find_if(outputs.begin(), outputs.end(), [&](const ModelIo& io) {
     return io.name == text_->offer().output;
@@ -126,6 +114,44 @@ absl::Status TextCall::Begin() {
   RETURN_IF_ERROR(Hold(BytesOf(request_.items)));
   answers_.resize(request_.items.size());
   return absl::OkStatus();
+}
+
+absl::Status TextCall::ChoosePrompt() {
+  const TextPackage& package = text_->package();
+  const auto named = [&](const std::string& name) -> std::string {
+    const auto found = package.prompts.find(name);
+    return found == package.prompts.end() ? "" : found->second;
+  };
+  prompt_ = package.default_prompt;
+  if (package.late) {
+    query_prompt_ = named("query");
+    if (prompt_.empty()) prompt_ = named("document");
+  }
+  const std::string& name = request_.prompt_name;
+  if (name.empty() || (package.late && (name == "query" || name == "document"))) {
+    return absl::OkStatus();
+  }
+  if (!package.prompts.contains(name)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model has no prompt \"", name, "\"; it has ",
+        package.prompts.empty()
+            ? "none"
+            : absl::StrJoin(package.prompts, ", ", [](std::string* out, const auto& each) {
+                absl::StrAppend(out, each.first);
+              })));
+  }
+  prompt_ = named(name);
+  return absl::OkStatus();
+}
+
+std::optional<TextSide> TextCall::SideOf(const TextItem& item) const {
+  if (!text_->package().late) return std::nullopt;
+  const bool queries = item.is_query || request_.prompt_name == "query";
+  return queries ? TextSide::kQuery : TextSide::kDocument;
+}
+
+absl::string_view TextCall::PromptOf(const TextItem& item) const {
+  return SideOf(item) == TextSide::kQuery ? query_prompt_ : prompt_;
 }
 
 absl::Status TextCall::Hold(int64_t bytes) {
@@ -220,7 +246,7 @@ absl::StatusOr<EncodedText> TextCall::Encode(size_t index) {
     first_text_ = item.text;
     source.first = &first_;
   }
-  ASSIGN_OR_RETURN(EncodedText encoded, EncodeItem(source));
+  ASSIGN_OR_RETURN(EncodedText encoded, EncodeItem(item, source));
   if (first_ == nullptr) return encoded;
   const int64_t bytes = kBytesPerFirstToken * Tokenizer::KeptTokens(first_);
   if (bytes > first_bytes_) {
@@ -230,14 +256,16 @@ absl::StatusOr<EncodedText> TextCall::Encode(size_t index) {
   return encoded;
 }
 
-absl::StatusOr<EncodedText> TextCall::EncodeItem(const TextSource& source) const {
+absl::StatusOr<EncodedText> TextCall::EncodeItem(const TextItem& item,
+                                                 const TextSource& source) const {
   return EncodeText({.model = *text_,
                      .threads = context_.threads,
                      .events = model_.version->events.get(),
                      .trace = request_.trace.get(),
-                     .prompt = prompt_,
+                     .prompt = PromptOf(item),
                      .question = {.truncation = request_.truncation,
                                   .offsets = request_.offsets ? Offsets::kChars : Offsets::kNone,
+                                  .side = SideOf(item),
                                   .go_on = [this] { return GoOn(); }}},
                     source);
 }
@@ -277,16 +305,29 @@ void TextCall::Send(size_t index) {
 void TextCall::OnAnswer(size_t index, InferResult result) {
   absl::Status status = result.status;
   if (status.ok()) {
-    status = WithinMemory([] { return "the answer"; },
-                          [&] {
-                            const ModelIo& io = model_.servable->signature.outputs[output_];
-                            std::vector<float>& values = answers_[index].values;
-                            values = FloatsOf(result.response.outputs[output_], io.dtype);
-                            return Hold(kBytesPerNumber * std::ssize(values));
-                          });
+    status = WithinMemory([] { return "the answer"; }, [&] { return TakeAnswer(index, result); });
   }
   if (!status.ok()) Fail(AtIndex(status, index, request_.items.size()));
   EndFlight();
+}
+
+absl::Status TextCall::TakeAnswer(size_t index, const InferResult& result) {
+  const ModelIo& io = model_.servable->signature.outputs[output_];
+  const TextTask task = text_->offer().task;
+  TextAnswer& answer = answers_[index];
+  answer.values = FloatsOf(result.response.outputs[output_], io.dtype);
+  if (task == TextTask::kTag) answer.rows = std::ssize(answer.tokens.ids);
+  if (task == TextTask::kTokens) {
+    const TextItem& item = request_.items[index];
+    answer.rows = text_->KeepRows(SideOf(item).value_or(TextSide::kDocument), answer.tokens.ids,
+                                  answer.values);
+  }
+  if (task != TextTask::kSparse) return Hold(kBytesPerNumber * std::ssize(answer.values));
+  // Most weights are 0 and are no part of an answer, but all of them are held.
+  const auto words = static_cast<int64_t>(
+      std::count_if(answer.values.begin(), answer.values.end(), [](float x) { return x != 0; }));
+  return Hold(std::ssize(answer.values) * static_cast<int64_t>(sizeof(float)) +
+              kBytesPerWord * words);
 }
 
 void TextCall::Fail(absl::Status status) {

@@ -55,6 +55,7 @@ struct TextItem {
   SharedText text;
   SharedText pair;            // null: there is none
   std::vector<uint32_t> ids;  // not empty: in place of the text
+  bool is_query = false;      // a query of late interaction, not a document
 };
 
 struct TextRequest {
@@ -63,8 +64,10 @@ struct TextRequest {
   TextTask task = TextTask::kNone;
   std::vector<TextItem> items;
   Truncation truncation = Truncation::kNone;
-  bool offsets = false;     // tokens' places, in characters
-  std::string prompt_name;  // that texts begin with; empty: the model's default
+  bool offsets = false;  // tokens' places, in characters
+  // Names what texts begin with; empty: the model's default. "query" makes all texts queries of
+  // late interaction; they are documents otherwise.
+  std::string prompt_name;
   int64_t deadline_ns = kNoDeadline;
   std::shared_ptr<KeyUse> key;          // the client's: all texts together are one request of it
   std::shared_ptr<RequestTrace> trace;  // null: it is not traced
@@ -73,7 +76,9 @@ struct TextRequest {
 // The model's answer to one text.
 struct TextAnswer {
   TextTokens tokens;
-  std::vector<float> values;  // a vector, or a score a label; of kTag a row of scores a token
+  // A vector, weights of words, or a score a label; of kTag and kTokens a row for each token.
+  std::vector<float> values;
+  int64_t rows = 0;  // 0 but for kTag and kTokens; tokens that are left out have none
 };
 
 struct TextResult {
@@ -101,17 +106,22 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
  private:
   TextCall(const TextContext& context, TextRequest request, Done done);
   absl::Status Begin();
+  absl::Status ChoosePrompt();
+  // The side of a text, where the model tells queries from documents.
+  std::optional<TextSide> SideOf(const TextItem& item) const;
+  absl::string_view PromptOf(const TextItem& item) const;
   void Work();
   // The text that may be sent now, which is in flight then.
   std::optional<size_t> NextToSend();
   void Send(size_t index);
   absl::StatusOr<EncodedText> Encode(size_t index);
-  absl::StatusOr<EncodedText> EncodeItem(const TextSource& source) const;
+  absl::StatusOr<EncodedText> EncodeItem(const TextItem& item, const TextSource& source) const;
   // Returns OK while the call's texts are still wanted.
   absl::Status GoOn() const;
   // Takes `bytes` more from the account, which get them back when the call is gone.
   absl::Status Hold(int64_t bytes);
   void OnAnswer(size_t index, InferResult result);
+  absl::Status TakeAnswer(size_t index, const InferResult& result);
   void Fail(absl::Status status);
   void EndFlight();
   void Schedule();
@@ -123,6 +133,7 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
   Repository::Found model_;
   std::shared_ptr<const TextModel> text_;
   std::string prompt_;
+  std::string query_prompt_;  // that queries of late interaction begin with
   KeyUse::Ticket ticket_;
   int output_ = 0;  // position of the output that answers
   // The tokens of the first text that pairs share, and which it is. By Work alone.

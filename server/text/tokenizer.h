@@ -66,6 +66,7 @@ struct TextTokens {
   std::vector<bool> special;                         // stands in no text
   std::vector<std::pair<int64_t, int64_t>> offsets;  // [begin, end) in the text; empty if unasked
   int64_t full_count = 0;  // tokens before truncation, as far as they had to be counted
+  int64_t unattended = 0;  // tokens at the end that have 0 in the attention mask
 
   bool truncated() const { return full_count > static_cast<int64_t>(ids.size()); }
 };

@@ -1,6 +1,7 @@
 #include "server/text_api/embeddings.h"
 
 #include <ctime>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "server/text_api/json_text.h"
+#include "server/text_api/picture_inputs.h"
 #include "server/text_api/vectors.h"
 
 namespace reprise {
@@ -50,7 +52,25 @@ absl::StatusOr<TextRequest> ReadRequest(const Fields& fields, const TextApiConte
   return request;
 }
 
-absl::StatusOr<std::string> WriteOpenAi(const TextResult& result, const VectorOptions& options,
+// The vector of picture number `index`.
+absl::StatusOr<std::vector<float>> VectorOf(const VisionResult& result, size_t index,
+                                            const VectorOptions& options) {
+  ASSIGN_OR_RETURN(std::vector<float> vector,
+                   CutVector(result.answers[index].values[0], options.dimensions, options.normalize,
+                             /*was_normal=*/false));
+  RETURN_IF_ERROR(CheckFinite(vector, index, result.model->outputs()[0]));
+  return vector;
+}
+
+std::string NameOf(const TextResult& result) {
+  return result.model.version == nullptr ? "" : result.model.version->name;
+}
+std::string NameOf(const VisionResult& result) { return result.name; }
+int64_t TokensOf(const TextResult& result) { return result.tokens; }
+int64_t TokensOf(const VisionResult&) { return 0; }
+
+template <typename Result>
+absl::StatusOr<std::string> WriteOpenAi(const Result& result, const VectorOptions& options,
                                         bool base64) {
   std::string json = "{\"object\":\"list\",\"data\":[";
   for (size_t i = 0; i < result.answers.size(); ++i) {
@@ -61,17 +81,30 @@ absl::StatusOr<std::string> WriteOpenAi(const TextResult& result, const VectorOp
     json += '}';
   }
   json += "],\"model\":";
-  AppendQuoted(result.model.version == nullptr ? "" : result.model.version->name, json);
-  absl::StrAppend(&json, ",\"usage\":{\"prompt_tokens\":", result.tokens,
-                  ",\"total_tokens\":", result.tokens, "}}");
+  AppendQuoted(NameOf(result), json);
+  const int64_t tokens = TokensOf(result);
+  absl::StrAppend(&json, ",\"usage\":{\"prompt_tokens\":", tokens, ",\"total_tokens\":", tokens,
+                  "}}");
   return json;
+}
+
+AskedPictures AskedOf(PictureInputs inputs,
+                      std::function<absl::StatusOr<std::string>(const VisionResult&)> write) {
+  return {.request = {.model = std::move(inputs.model), .files = std::move(inputs.files)},
+          .write = std::move(write)};
 }
 
 absl::StatusOr<AskedTexts> ReadOpenAi(const Fields& fields, const TextApiContext& context,
                                       const std::string& model) {
   AskedTexts asked;
-  ASSIGN_OR_RETURN(asked.request, ReadRequest(fields, context, model, "input"));
-  if (asked.request.items.empty()) return absl::InvalidArgumentError("\"input\" is an empty list");
+  ASSIGN_OR_RETURN(std::optional<PictureInputs> pictures,
+                   ReadPictures(fields, context, model, {"input"}));
+  if (!pictures) {
+    ASSIGN_OR_RETURN(asked.request, ReadRequest(fields, context, model, "input"));
+    if (asked.request.items.empty()) {
+      return absl::InvalidArgumentError("\"input\" is an empty list");
+    }
+  }
   ASSIGN_OR_RETURN(const std::string format, fields.Text("encoding_format", "float"));
   if (format != "float" && format != "base64") {
     return absl::OutOfRangeError(
@@ -80,9 +113,11 @@ absl::StatusOr<AskedTexts> ReadOpenAi(const Fields& fields, const TextApiContext
   VectorOptions options;
   ASSIGN_OR_RETURN(options.dimensions, Dimensions(fields));
   asked.is_dense = true;
-  asked.write = [options, base64 = format == "base64"](const TextResult& result) {
+  const auto write = [options, base64 = format == "base64"](const auto& result) {
     return WriteOpenAi(result, options, base64);
   };
+  asked.write = write;
+  if (pictures) asked.pictures = AskedOf(*std::move(pictures), write);
   return asked;
 }
 
@@ -219,8 +254,15 @@ std::string PromptOfInputType(const TextPackage& package, absl::string_view inpu
   return "";
 }
 
-absl::StatusOr<std::string> WriteCohereVectors(const TextResult& result,
-                                               const VectorOptions& options,
+std::string BilledUnits(const TextResult& result) {
+  return absl::StrCat("\"input_tokens\":", result.tokens);
+}
+std::string BilledUnits(const VisionResult& result) {
+  return absl::StrCat("\"images\":", result.answers.size());
+}
+
+template <typename Result>
+absl::StatusOr<std::string> WriteCohereVectors(const Result& result, const VectorOptions& options,
                                                const EmbeddingTypes& types,
                                                absl::Span<const SharedText> texts) {
   std::vector<std::vector<float>> vectors;
@@ -245,19 +287,31 @@ absl::StatusOr<std::string> WriteCohereVectors(const TextResult& result,
     AppendQuoted(*texts[i], json);
   }
   absl::StrAppend(&json, "],\"meta\":{\"api_version\":{\"version\":\"2\"},\"billed_units\":{",
-                  "\"input_tokens\":", result.tokens, "}}}");
+                  BilledUnits(result), "}}}");
   return json;
 }
 
 absl::StatusOr<AskedTexts> ReadCohereEmbed(const Fields& fields, const TextApiContext& context,
                                            const std::string& model) {
+  ASSIGN_OR_RETURN(std::optional<PictureInputs> pictures,
+                   ReadPictures(fields, context, model, {"images", "inputs"}));
+  VectorOptions options;
+  ASSIGN_OR_RETURN(options.dimensions, Dimensions(fields, "output_dimension"));
+  ASSIGN_OR_RETURN(const EmbeddingTypes types, EmbeddingTypesOf(fields));
+  AskedTexts asked{.request = {.task = TextTask::kEmbed}};
+  asked.is_dense = true;
+  if (pictures) {
+    asked.pictures = AskedOf(*std::move(pictures), [options, types](const VisionResult& result) {
+      return WriteCohereVectors(result, options, types, {});
+    });
+    return asked;
+  }
   for (const char* member : {"images", "inputs"}) {
     if (fields.Has(member) && !fields.Has("texts")) {
-      return absl::UnimplementedError(
-          absl::StrCat("\"", member, "\" is not supported: \"texts\" is"));
+      return absl::UnimplementedError(absl::StrCat(
+          "\"", member, "\" has no picture, and texts are supported in \"texts\" alone"));
     }
   }
-  AskedTexts asked{.request = {.task = TextTask::kEmbed}};
   TextRequest& request = asked.request;
   ASSIGN_OR_RETURN(request.model, ChooseModel(context, model, TextTask::kEmbed));
   ASSIGN_OR_RETURN(std::vector<std::string> texts, fields.WantTexts("texts"));
@@ -272,10 +326,6 @@ absl::StatusOr<AskedTexts> ReadCohereEmbed(const Fields& fields, const TextApiCo
   ASSIGN_OR_RETURN(const std::string input_type, fields.Text("input_type", ""));
   ASSIGN_OR_RETURN(const auto text, FindTextModel(context, request.model));
   request.prompt_name = PromptOfInputType(text->package(), input_type);
-  VectorOptions options;
-  ASSIGN_OR_RETURN(options.dimensions, Dimensions(fields, "output_dimension"));
-  ASSIGN_OR_RETURN(const EmbeddingTypes types, EmbeddingTypesOf(fields));
-  asked.is_dense = true;
   asked.write = [options, types, shared = std::move(shared)](const TextResult& result) {
     return WriteCohereVectors(result, options, types, shared);
   };

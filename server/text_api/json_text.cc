@@ -40,6 +40,17 @@ void AppendNumbers(absl::Span<const float> values, std::string& json) {
   json += ']';
 }
 
+void AppendRows(absl::Span<const float> values, int64_t rows, std::string& json) {
+  const auto count = static_cast<size_t>(rows);
+  const size_t width = count == 0 ? 0 : values.size() / count;
+  json += '[';
+  for (size_t row = 0; row < count; ++row) {
+    if (row > 0) json += ',';
+    AppendNumbers(values.subspan(row * width, width), json);
+  }
+  json += ']';
+}
+
 void AppendBase64(absl::Span<const float> values, std::string& json) {
   const absl::string_view bytes(reinterpret_cast<const char*>(values.data()),
                                 values.size() * sizeof(float));

@@ -18,6 +18,9 @@ void AppendNumber(float value, std::string& json);
 // "[0.5,1]"
 void AppendNumbers(absl::Span<const float> values, std::string& json);
 
+// "[[0.5,1],[2,3]]": `rows` of them, one after another in `values`.
+void AppendRows(absl::Span<const float> values, int64_t rows, std::string& json);
+
 // The little-endian bytes of the values as base64, quoted.
 void AppendBase64(absl::Span<const float> values, std::string& json);
 

@@ -50,6 +50,10 @@ std::string TypeObject(const TextModel& text) {
       return absl::StrCat("{\"embedding\":{\"pooling\":\"", pooling.empty() ? "model" : pooling,
                           "\"}}");
     }
+    case TextTask::kSparse:
+      return R"({"embedding":{"pooling":"splade"}})";
+    case TextTask::kTokens:
+      return R"({"embedding":{"pooling":"none"}})";
     case TextTask::kRank:
       return absl::StrCat("{\"reranker\":", LabelMaps(text), "}");
     case TextTask::kClassify:

@@ -32,7 +32,25 @@ absl::StatusOr<TextRequest> ReadPoolingInput(const Fields& fields, std::string m
   ASSIGN_OR_RETURN(request.items, fields.WantItems("input"));
   if (request.items.empty()) return absl::InvalidArgumentError("\"input\" is an empty list");
   ASSIGN_OR_RETURN(request.truncation, fields.TruncationAsked());
+  ASSIGN_OR_RETURN(request.prompt_name, fields.Text("prompt_name", ""));
   return request;
+}
+
+// The kind of pooling that a request of vLLM names must be the model's own. It may be left out.
+absl::Status CheckPoolingTask(const Fields& fields, const TextModel& text) {
+  ASSIGN_OR_RETURN(const std::string task, fields.Text("task", ""));
+  if (task.empty()) return absl::OkStatus();
+  constexpr std::pair<const char*, TextTask> kTasks[] = {{"embed", TextTask::kEmbed},
+                                                         {"classify", TextTask::kClassify},
+                                                         {"score", TextTask::kRank},
+                                                         {"token_embed", TextTask::kTokens},
+                                                         {"token_classify", TextTask::kTag}};
+  for (const auto& [name, known] : kTasks) {
+    if (task == name) return text.Offers(known);
+  }
+  return absl::OutOfRangeError(
+      absl::StrCat("\"task\" is \"", task,
+                   "\", it may be embed, classify, score, token_embed or token_classify"));
 }
 
 absl::StatusOr<std::string> WriteClasses(const TextResult& result) {
@@ -64,15 +82,12 @@ absl::StatusOr<AskedTexts> ReadClassify(const Fields& fields, const TextApiConte
 // The numbers of text number `index`: a vector, scores of labels, or a row of these a token.
 void AppendPooled(const TextResult& result, size_t index, bool base64, std::string& json) {
   const TextAnswer& answer = result.answers[index];
-  const size_t rows = result.text->offer().task == TextTask::kTag ? answer.tokens.ids.size() : 0;
+  const TextTask task = result.text->offer().task;
   if (base64) return AppendBase64(answer.values, json);
-  if (rows == 0) return AppendNumbers(answer.values, json);
-  const size_t width = answer.values.size() / rows;
-  for (size_t row = 0; row < rows; ++row) {
-    json += row > 0 ? ',' : '[';
-    AppendNumbers(absl::MakeConstSpan(answer.values).subspan(row * width, width), json);
+  if (task != TextTask::kTag && task != TextTask::kTokens) {
+    return AppendNumbers(answer.values, json);
   }
-  json += ']';
+  AppendRows(answer.values, answer.rows, json);
 }
 
 absl::StatusOr<AskedTexts> ReadPooling(const Fields& fields, const TextApiContext& context,
@@ -80,6 +95,7 @@ absl::StatusOr<AskedTexts> ReadPooling(const Fields& fields, const TextApiContex
   AskedTexts asked;
   ASSIGN_OR_RETURN(const std::string model, ChooseModel(context, named, TextTask::kNone));
   ASSIGN_OR_RETURN(const auto text, FindTextModel(context, model));
+  RETURN_IF_ERROR(CheckPoolingTask(fields, *text));
   ASSIGN_OR_RETURN(asked.request, ReadPoolingInput(fields, model, text->offer().task));
   ASSIGN_OR_RETURN(const std::string format, fields.Text("encoding_format", "float"));
   if (format != "float" && format != "base64") {

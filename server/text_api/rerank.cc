@@ -12,12 +12,21 @@
 namespace reprise {
 namespace {
 
-// A model of pairs where there is one, else one of vectors.
+// Whether the model compares texts by the vectors that it has of each.
+bool ComparesVectors(TextTask task) {
+  return task == TextTask::kEmbed || task == TextTask::kTokens || task == TextTask::kSparse;
+}
+
+// A model of pairs where there is one, else one of late interaction, of vectors, of weights of
+// words.
 absl::StatusOr<std::string> ChooseRanker(const TextApiContext& context, const std::string& named) {
   const auto ranker = ChooseModel(context, named, TextTask::kRank);
   if (ranker.ok() || !absl::IsFailedPrecondition(ranker.status())) return ranker;
-  const auto embedder = ChooseModel(context, named, TextTask::kEmbed);
-  return embedder.ok() ? embedder : ranker;
+  for (const TextTask task : {TextTask::kTokens, TextTask::kEmbed, TextTask::kSparse}) {
+    const auto other = ChooseModel(context, named, task);
+    if (other.ok()) return other;
+  }
+  return ranker;
 }
 
 using SharedTexts = std::vector<SharedText>;
@@ -36,10 +45,13 @@ absl::StatusOr<TextRequest> PairsRequest(const TextApiContext& context, const st
   TextRequest request;
   ASSIGN_OR_RETURN(request.model, ChooseRanker(context, model));
   ASSIGN_OR_RETURN(const auto text, FindTextModel(context, request.model));
-  request.task = text->offer().task == TextTask::kEmbed ? TextTask::kEmbed : TextTask::kRank;
+  const TextTask offered = text->offer().task;
+  request.task = ComparesVectors(offered) ? offered : TextTask::kRank;
   request.items.reserve(first.size() + second.size());
-  if (request.task == TextTask::kEmbed) {
-    for (const SharedText& each : first) request.items.push_back({.text = each});
+  if (request.task != TextTask::kRank) {
+    for (const SharedText& each : first) {
+      request.items.push_back({.text = each, .is_query = true});
+    }
     for (const SharedText& each : second) request.items.push_back({.text = each});
     return request;
   }
@@ -64,15 +76,24 @@ absl::StatusOr<Ranking> ReadRanking(const Fields& fields, const char* documents)
   return Ranking{.query = ShareText(std::move(query)), .documents = ShareAll(std::move(texts))};
 }
 
+float Score(const TextResult& result, const TextAnswer& first, const TextAnswer& second) {
+  const TextPackage& package = result.text->package();
+  if (result.text->offer().task != TextTask::kTokens) {
+    return Compare(package.similarity, first.values, second.values);
+  }
+  const int64_t width =
+      first.rows == 0 ? 0 : static_cast<int64_t>(first.values.size()) / first.rows;
+  return MaxSim(first.values, second.values, width, package.late && package.late->mean);
+}
+
 // A score for each of the second texts; `raw`: as the model's output has it.
 std::vector<float> PairScores(const TextResult& result, size_t first, bool raw) {
   std::vector<float> scores;
   const TextPackage& package = result.text->package();
-  if (result.text->offer().task == TextTask::kEmbed) {
+  if (ComparesVectors(result.text->offer().task)) {
     for (size_t i = first; i < result.answers.size(); ++i) {
       const size_t other = first == 1 ? 0 : i - first;
-      scores.push_back(
-          Compare(package.similarity, result.answers[other].values, result.answers[i].values));
+      scores.push_back(Score(result, result.answers[other], result.answers[i]));
     }
     return scores;
   }

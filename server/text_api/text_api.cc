@@ -13,6 +13,7 @@
 #include "server/text_api/pooling.h"
 #include "server/text_api/predict.h"
 #include "server/text_api/rerank.h"
+#include "server/text_api/sparse.h"
 #include "server/text_api/tokens.h"
 #include "server/text_api/transcriptions.h"
 
@@ -53,7 +54,14 @@ void Whatever(const TextApiContext& context, Exchange exchange, const std::strin
         [why = text.status()] { return TextErrorReply(ErrorForm::kInference, why); });
   }
   const bool pairs = absl::StrContains(exchange->request().body, "\"source_sentence\"");
-  if ((*text)->offer().task != TextTask::kEmbed) {
+  const TextTask task = (*text)->offer().task;
+  if (task == TextTask::kSparse) {
+    return Texts<SparseEmbeddings>(context, std::move(exchange), *chosen);
+  }
+  if (task == TextTask::kTokens) {
+    return Texts<TokenEmbeddings>(context, std::move(exchange), *chosen);
+  }
+  if (task != TextTask::kEmbed) {
     return Texts<HubPredictions>(context, std::move(exchange), *chosen);
   }
   pairs ? Texts<Similarities>(context, std::move(exchange), *chosen)
@@ -93,6 +101,14 @@ constexpr Route kRoutes[] = {
     {{"POST", "/embed", "Vectors of texts, as text-embeddings-inference has it", "EmbedRequest",
       "EmbedResponse"},
      Texts<PlainEmbeddings>,
+     true},
+    {{"POST", "/embed_sparse", "Weights of the words of texts, as text-embeddings-inference has it",
+      "EmbedSparseRequest", "EmbedSparseResponse"},
+     Texts<SparseEmbeddings>,
+     true},
+    {{"POST", "/embed_all", "A vector for each token of texts, as text-embeddings-inference has it",
+      "EmbedSparseRequest", "EmbedAllResponse"},
+     Texts<TokenEmbeddings>,
      true},
     {{"POST", "/similarity", "Cosines of a text and others", "SimilarityRequest", "Numbers"},
      Texts<Similarities>,

@@ -32,6 +32,61 @@ HttpReply ReplyOf(ErrorForm errors, const AskedTexts& asked, const TextResult& r
       .content_type = "application/json", .body = *std::move(body), .compress = !asked.is_dense};
 }
 
+// Calls `exchange` with what `reply` makes of the result, or with 503 where there is no memory for
+// it.
+template <typename Result, typename Reply>
+std::function<void(Result)> AnswerWith(std::shared_ptr<HttpExchange> exchange, Reply reply) {
+  return [exchange = std::move(exchange), reply = std::move(reply)](Result result) {
+    // Each of its texts or pictures has a line, as a request of the model.
+    if (result.status.ok()) exchange->SetTold();
+    std::function<HttpReply()> make;
+    WhereMemoryAllows([&] {
+      make = [reply, result = std::make_shared<const Result>(std::move(result))] {
+        return reply(*result);
+      };
+    });
+    if (make == nullptr) make = [] { return HttpReply{.status = 503}; };
+    exchange->Answer(std::move(make));
+  };
+}
+
+// Ends the call when the client goes away.
+template <typename Call>
+void CancelOnLeave(HttpExchange& exchange, const std::shared_ptr<Call>& call) {
+  if (call == nullptr) return;
+  WhereMemoryAllows([&] {
+    exchange.OnLeave([weak = std::weak_ptr<Call>(call)] {
+      if (const std::shared_ptr<Call> waiting = weak.lock()) waiting->Cancel();
+    });
+  });
+}
+
+void ServePictures(const TextApiContext& context, const std::shared_ptr<AskedTexts>& asked,
+                   const std::shared_ptr<HttpExchange>& exchange, ErrorForm errors) {
+  VisionCall::Done done;
+  const absl::Status kept = WithinMemory(
+      [] { return "the request"; },
+      [&] {
+        done = AnswerWith<VisionResult>(exchange, [errors, asked](const VisionResult& result) {
+          if (!result.status.ok()) return TextErrorReply(errors, result.status);
+          absl::StatusOr<std::string> body = asked->pictures->write(result);
+          if (!body.ok()) return TextErrorReply(errors, body.status());
+          return HttpReply{.content_type = "application/json", .body = *std::move(body)};
+        });
+        return absl::OkStatus();
+      });
+  if (!kept.ok()) {
+    return exchange->Answer([errors, kept] { return TextErrorReply(errors, kept); });
+  }
+  VisionRequest request = std::move(asked->pictures->request);
+  request.key = exchange->key();
+  request.trace = exchange->trace();
+  const VisionContext vision = {.repository = context.texts.repository,
+                                .inference = context.texts.inference,
+                                .clock = context.texts.clock};
+  CancelOnLeave(*exchange, VisionCall::Start(vision, std::move(request), std::move(done)));
+}
+
 }  // namespace
 
 void ServeTexts(const TextApiContext& context, const TextFace& face,
@@ -49,36 +104,21 @@ void ServeTexts(const TextApiContext& context, const TextFace& face,
                      return absl::OkStatus();
                    });
   if (!read.ok()) return refuse(read);
+  if (asked->pictures) return ServePictures(context, asked, exchange, errors);
   TextCall::Done done;
-  const absl::Status kept = WithinMemory(
-      [] { return "the request"; },
-      [&] {
-        done = [errors, asked, exchange](TextResult result) {
-          // Each of its texts has a line, as a request of the model.
-          if (result.status.ok()) exchange->SetTold();
-          std::function<HttpReply()> make;
-          WhereMemoryAllows([&] {
-            make = [errors, asked, result = std::make_shared<const TextResult>(std::move(result))] {
-              return ReplyOf(errors, *asked, *result);
-            };
-          });
-          if (make == nullptr) make = [] { return HttpReply{.status = 503}; };
-          exchange->Answer(std::move(make));
-        };
-        return absl::OkStatus();
-      });
+  const absl::Status kept = WithinMemory([] { return "the request"; },
+                                         [&] {
+                                           done = AnswerWith<TextResult>(
+                                               exchange, [errors, asked](const TextResult& result) {
+                                                 return ReplyOf(errors, *asked, result);
+                                               });
+                                           return absl::OkStatus();
+                                         });
   if (!kept.ok()) return refuse(kept);
   TextRequest request = std::move(asked->request);
   request.key = exchange->key();
   request.trace = exchange->trace();
-  const std::shared_ptr<TextCall> call =
-      TextCall::Start(context.texts, std::move(request), std::move(done));
-  if (call == nullptr) return;
-  WhereMemoryAllows([&] {
-    exchange->OnLeave([weak = std::weak_ptr<TextCall>(call)] {
-      if (const std::shared_ptr<TextCall> waiting = weak.lock()) waiting->Cancel();
-    });
-  });
+  CancelOnLeave(*exchange, TextCall::Start(context.texts, std::move(request), std::move(done)));
 }
 
 absl::StatusOr<std::string> ChooseModel(const TextApiContext& context, const std::string& named,

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -15,6 +16,7 @@
 #include "server/tasks/text_call.h"
 #include "server/text_api/error_form.h"
 #include "server/text_api/fields.h"
+#include "server/vision/vision_call.h"
 
 namespace reprise {
 
@@ -29,9 +31,16 @@ struct TextApiContext {
   std::string version;              // the server's
 };
 
+// Pictures in the place of texts, of a model that makes vectors of them.
+struct AskedPictures {
+  VisionRequest request;
+  std::function<absl::StatusOr<std::string>(const VisionResult& result)> write;
+};
+
 // A request that was read.
 struct AskedTexts {
   TextRequest request;
+  std::optional<AskedPictures> pictures;  // there are some: `request` and `write` do not count
   // The JSON of the answer; `result` is OK. Called once, on a thread of the server.
   std::function<absl::StatusOr<std::string>(const TextResult& result)> write;
   // The answer is digits of vectors: compression takes more time than a half of them saves.

@@ -9,7 +9,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -17,6 +16,7 @@
 #include "runtime/base/shown_text.h"
 #include "runtime/base/status_macros.h"
 #include "server/rest/json_document.h"
+#include "server/vision/picture_text.h"
 #include "server/wire/error_table.h"
 
 namespace reprise {
@@ -41,29 +41,11 @@ HttpReply Refusal(const RequestPath& path, const absl::Status& why) {
   return ErrorReply(path, ErrorRowOf(why.code()).http, ErrorMessage(why));
 }
 
-// "data:image/png;base64,..." or base64 alone.
 absl::StatusOr<std::string> FileOf(const element& value, const std::string& name) {
   std::string_view text;
-  if (value.get(text) != SUCCESS) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", name, "\" is no text: a picture is base64, or a data: address"));
-  }
-  absl::string_view base64(text.data(), text.size());
-  if (absl::StartsWith(base64, "http://") || absl::StartsWith(base64, "https://")) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "\"", name, "\" is an address: the server fetches no pictures, send its bytes"));
-  }
-  if (absl::StartsWith(base64, "data:")) {
-    const size_t comma = base64.find(',');
-    if (comma == absl::string_view::npos || !absl::EndsWith(base64.substr(0, comma), ";base64")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("\"", name, "\" is a data: address without base64"));
-    }
-    base64.remove_prefix(comma + 1);
-  }
-  std::string file;
-  if (absl::Base64Unescape(base64, &file)) return file;
-  return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no base64"));
+  if (value.get(text) == SUCCESS) return PictureFileOf({text.data(), text.size()}, name);
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", name, "\" is no text: a picture is base64, or a data: address"));
 }
 
 absl::Status TakeNumber(const element& value, const std::string& name, double most,
@@ -154,44 +136,6 @@ absl::StatusOr<Asked> Read(PictureTask task, const HttpRequest& http, const std:
         absl::StrCat("the request has more than ", kMostPictures, " pictures"));
   }
   return asked;
-}
-
-const char* TaskName(PictureTask task) {
-  return task == PictureTask::kDetect ? "detection of objects" : "classification of pictures";
-}
-
-// The model that is named, else the only one that offers the task.
-absl::Status ChooseModel(const Repository& repository, PictureTask task, std::string& model) {
-  if (!model.empty()) {
-    ASSIGN_OR_RETURN(const Repository::Found found, repository.Find(model, ""));
-    const std::shared_ptr<const PictureModel> pictures = found.servable->pictures;
-    if (pictures == nullptr) {
-      return absl::FailedPreconditionError(found.servable->pictures_refusal);
-    }
-    if (pictures->task() == task) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat(
-        "model ", QuotedText(model), " offers no ", TaskName(task), ": ",
-        pictures->task() == PictureTask::kNone ? pictures->no_task() : pictures->Describe()));
-  }
-  std::vector<std::string> names;
-  for (const Repository::Listed& listed : repository.List()) {
-    if (listed.state != ModelState::kReady || listed.servable == nullptr) continue;
-    const auto& pictures = listed.servable->pictures;
-    if (pictures == nullptr || pictures->task() != task) continue;
-    if (names.empty() || names.back() != listed.version->name)
-      names.push_back(listed.version->name);
-  }
-  if (names.size() == 1) {
-    model = names[0];
-    return absl::OkStatus();
-  }
-  if (names.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("no model that is ready offers ", TaskName(task)));
-  }
-  return absl::InvalidArgumentError(absl::StrCat("\"model\" is missing, and ", names.size(),
-                                                 " models offer ", TaskName(task), ": ",
-                                                 absl::StrJoin(names, ", ")));
 }
 
 // Pixels to a hundredth.
@@ -286,14 +230,14 @@ void Serve(const VisionContext& context, MemoryBudget& parsing, PictureTask task
   const RequestPath& path = exchange->request().path;
   const auto asked = std::make_shared<Asked>();
   std::vector<PicturePlace> places;
-  const absl::Status read =
-      WithinMemory([] { return "the request"; },
-                   [&]() -> absl::Status {
-                     ASSIGN_OR_RETURN(*asked, Read(task, exchange->request(), model, parsing));
-                     RETURN_IF_ERROR(ChooseModel(*context.repository, task, asked->request.model));
-                     ASSIGN_OR_RETURN(places, PlacesOf(*context.repository, asked->request));
-                     return absl::OkStatus();
-                   });
+  const absl::Status read = WithinMemory(
+      [] { return "the request"; },
+      [&]() -> absl::Status {
+        ASSIGN_OR_RETURN(*asked, Read(task, exchange->request(), model, parsing));
+        RETURN_IF_ERROR(ChoosePictureModel(*context.repository, task, asked->request.model));
+        ASSIGN_OR_RETURN(places, PlacesOf(*context.repository, asked->request));
+        return absl::OkStatus();
+      });
   if (!read.ok()) return exchange->Answer([path, read] { return Refusal(path, read); });
   VisionRequest request = std::move(asked->request);
   request.key = exchange->key();

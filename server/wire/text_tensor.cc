@@ -64,8 +64,8 @@ absl::Status EncodeTexts(const RequestTexts& texts, int64_t most, std::string& b
     ASSIGN_OR_RETURN(const absl::string_view text, TextAt(texts, bytes, i));
     total += kLengthBytes + text.size();
     if (total > static_cast<uint64_t>(most)) {
-      return absl::ResourceExhaustedError(absl::StrCat("its ", elements, " texts take more than ",
-                                                       most, " bytes; ask for fewer rows"));
+      return absl::InvalidArgumentError(absl::StrCat("its ", elements, " texts take more than ",
+                                                     most, " bytes; ask for fewer rows"));
     }
   }
   std::string encoded;

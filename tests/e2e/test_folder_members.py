@@ -297,7 +297,7 @@ def test_entities_are_grouped_by_words(tmp_path):
 
 REFUSED = {
     "sentence_bert_config.json": ({"transformer_task": "text-generation"}, "text-generation"),
-    "config_sentence_transformers.json": ({"model_type": "MultiVectorEncoder"}, "MultiVectorEncoder"),
+    "config_sentence_transformers.json": ({"model_type": "WordVectors"}, "WordVectors"),
     "1_Pooling/config.json": ({"pooling_mode": "mean", "odd": 1}, '"odd" is not known'),
     "2_Normalize/config.json": ({"p": 1}, '"p" is not known'),
     "tokenizer_config.json": ({"truncation_side": "middle"}, "middle"),
@@ -326,14 +326,3 @@ def test_a_router_of_queries_and_documents_is_refused_by_name(tmp_path):
         answer = post(daemon, "/v1/embeddings", model="m", input="a")
         assert answer.status_code == 501 and '"Router\\" is not supported' in answer.text
         assert daemon.client().is_model_ready("m")
-
-
-def test_late_interaction_is_refused_and_ids_are_served(tmp_path):
-    write_modules(Folder(tmp_path / "m"), [Dense(HIDDEN, 8, IDENTITY, reads="token_embeddings"),
-                                          Normalize("token_embeddings")])
-    with Daemon(tmp_path) as daemon:
-        answer = post(daemon, "/v1/embeddings", model="m", input="a")
-        assert answer.status_code == 400 and "late interaction" in answer.text
-        assert daemon.client().is_model_ready("m")
-        assert [output.name for output in daemon.client().get_model_metadata("m").outputs] == [
-            "last_hidden_state"]

@@ -2,11 +2,13 @@
 
 import contextlib
 import gzip
+import re
 import socket
 import time
 
 import numpy as np
 import pytest
+import requests
 from onnx import TensorProto, helper
 from tritonclient.utils import InferenceServerException
 
@@ -87,9 +89,22 @@ def test_limits_of_memory_refuse_by_name_what_does_not_fit(repository, rng):
         assert not client.is_model_ready("large")
         assert "reprise.max_parameter_mb allows 10485760" in daemon.log()
         infer(client, "small", text_inputs(NAMES, 1, 16, rng))
-        with pytest.raises(InferenceServerException, match="reprise.max_arena_mb allows 4194304"):
+        with pytest.raises(InferenceServerException, match="reprise.max_arena_mb allows 4194304") as error:
             infer(client, "small", text_inputs(NAMES, 8, 512, rng))
+        assert error.value.status() == "StatusCode.INVALID_ARGUMENT"
         infer(client, "small", text_inputs(NAMES, 1, 16, rng))
+
+
+@pytest.mark.parametrize("flags", [["--arena-memory-mb", "16"], []])
+def test_a_request_that_never_fits_is_no_reason_to_ask_again(flags, repository):
+    """400: clients send again what was answered by 429."""
+    repository.add("minilm", MINILM, config=None if flags else config(max_arena_mb=4))
+    large = {"inputs": [{"name": name, "shape": [8, 512], "datatype": "INT64",
+                         "data": np.ones((8, 512), np.int64).tolist()} for name in NAMES]}
+    with Daemon(repository, *flags) as daemon:
+        for _ in range(2):
+            refused = requests.post(f"{daemon.http_url}/v2/models/minilm/infer", json=large, timeout=120)
+            assert refused.status_code == 400 and re.search(r"\d{8,} bytes", refused.text), refused.text
 
 
 def test_model_that_thrashes_is_named(repository, rng):

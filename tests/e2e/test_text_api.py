@@ -30,7 +30,7 @@ CLOSE = dict(rtol=0, atol=2e-5)
 
 
 class Served:
-    """Five models of five kinds in one process, and a client of each protocol."""
+    """Seven models of seven kinds in one process, and a client of each protocol."""
 
     def __init__(self, root):
         hub = root / "hub"
@@ -42,6 +42,11 @@ class Served:
         self.ranker = Folder(hub / "ranker", seed=3, labels=["relevance"])
         self.moods = Folder(hub / "moods", seed=4, labels=LABELS)
         self.tagger = Folder(hub / "tagger", seed=6, labels=TAGS, of_tokens=True)
+        Folder(hub / "words", seed=7, labels=TAGS, of_tokens=True)
+        Folder(hub / "vectors", seed=8)
+        for name, pooling in (("words", "splade"), ("vectors", "tokens")):
+            (hub / name / "config.pbtxt").write_text(
+                f'parameters {{ key: "reprise.pooling" value {{ string_value: "{pooling}" }} }}\n')
         self.daemon = Daemon(hub, "--model", f"other={root / 'other'}")
 
     def url(self, model=None):
@@ -92,7 +97,7 @@ def test_openai_embeddings_take_ids_and_dimensions(served):
 
 def test_openai_lists_models_and_its_errors_are_its_own(served):
     names = {model.id for model in served.openai().models.list()}
-    assert names == {"sentences", "other", "ranker", "moods", "tagger"}
+    assert names == {"sentences", "other", "ranker", "moods", "tagger", "words", "vectors"}
     assert served.openai().models.retrieve("ranker").id == "ranker"
     with pytest.raises(openai.NotFoundError, match='no model \\\\?"nobody') as error:
         served.openai().embeddings.create(model="nobody", input="a")
@@ -239,7 +244,8 @@ def test_embeddings_in_the_shape_of_cohere(served):
         client.embed(model="sentences", texts=["dog " * 200], input_type="clustering", truncate="NONE")
     for body, status, words in (({"texts": []}, 422, "empty list"), ({"texts": ["a"], "embedding_types": ["int8"]}, 501, "int8"),
                                 ({"texts": ["a"], "embedding_types": ["x"]}, 400, "float, base64, binary or ubinary"),
-                                ({"images": ["x"]}, 501, "images")):
+                                ({"inputs": [{"content": "x"}]}, 501, "inputs"),
+                                ({"images": ["x"]}, 422, "takes no pictures")):
         refused = served.post("/v2/embed", {"model": "sentences", **body})
         assert refused.status_code == status and words in refused.json()["message"], refused.text
 
@@ -389,6 +395,8 @@ REQUESTS = {
     "/embed": [("sentences", {"inputs": TEXTS[:2], "prompt_name": "query"}),
                ("other", {"inputs": "a", "normalize": False, "truncate": True,
                           "truncation_direction": "Left"})],
+    "/embed_sparse": [("words", {"inputs": TEXTS[:2]}), ("words", {"inputs": "a", "truncate": True})],
+    "/embed_all": [("vectors", {"inputs": TEXTS[:2]}), ("vectors", {"inputs": [[2, 5, 7]]})],
     "/similarity": [("sentences", {"inputs": {"source_sentence": "a", "sentences": ["b", "c"]}})],
     "/rerank": [("ranker", {"query": "a", "texts": DOCUMENTS, "return_text": True}),
                 ("ranker", {"query": "a", "documents": DOCUMENTS, "top_n": 2}),
@@ -399,11 +407,13 @@ REQUESTS = {
     "/v2/embed": [("sentences", {"texts": TEXTS[:2], "input_type": "search_query", "embedding_types": ["float", "ubinary"]})],
     "/classify": [("moods", {"input": TEXTS[:2]}), ("moods", {"input": "a", "truncate": True})],
     "/pooling": [("sentences", {"input": TEXTS[:2]}), ("tagger", {"input": "a"}),
+                 ("vectors", {"input": "a", "task": "token_embed"}),
                  ("moods", {"input": "a", "encoding_format": "base64"})],
     "/tokenize": [("sentences", {"prompt": "a b", "return_token_strs": True}),
                   ("sentences", {"inputs": ["a", "b"], "add_special_tokens": False})],
     "/detokenize": [("sentences", {"tokens": [5, 6]}), ("sentences", {"ids": [[5, 6], [7]]})],
-    "/": [("sentences", {"inputs": TEXTS[:2]}), ("moods", {"inputs": "a"}),
+    "/": [("sentences", {"inputs": TEXTS[:2]}), ("words", {"inputs": "a"}), ("vectors", {"inputs": "a"}),
+          ("moods", {"inputs": "a"}),
           ("tagger", {"inputs": TEXTS[0]}),
           ("sentences", {"inputs": {"source_sentence": "a", "sentences": ["b"]}})],
 }

@@ -202,9 +202,16 @@ absl::Status BatchRun::FindRecipe() {
     recipe_ = resolution_.recipe;
     if (resolution_.outcome == CaptureOutcome::kLarger) target_ = plan_.TargetOf(*recipe_);
   }
-  RETURN_IF_ERROR(model_.CheckArena(*recipe_));
-  RETURN_IF_ERROR(
-      stream_.Reserve(*recipe_, model_.has_shape_inputs() ? SizedBy::kData : SizedBy::kShapes));
+  absl::Status fits = model_.CheckArena(*recipe_);
+  if (fits.ok()) {
+    fits = stream_.ReserveForRequest(*recipe_,
+                                     model_.has_shape_inputs() ? SizedBy::kData : SizedBy::kShapes);
+  }
+  // Each of several requests may fit by itself.
+  if (absl::IsInvalidArgument(fits) && requests_.size() > 1) {
+    return absl::ResourceExhaustedError(fits.message());
+  }
+  RETURN_IF_ERROR(fits);
   ParameterStore& parameters = model_.owner()->parameters();
   ASSIGN_OR_RETURN(parameters_, parameters.TableFor(recipe_));
   const std::vector<OwnValue>& own = plan_.shapes()[0].own_values;

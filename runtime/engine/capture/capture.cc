@@ -217,7 +217,7 @@ class CaptureWalk {
 
 absl::Status PrimeRecipe(const Recipe& recipe, const ParameterTable& parameters, Stream& stream,
                          const std::function<absl::Status()>& go_on) {
-  RETURN_IF_ERROR(stream.Reserve(recipe));
+  RETURN_IF_ERROR(stream.ReserveForRequest(recipe));
   IgnoreErrors errors;
   Frame frame = stream.MakeFrame(recipe, parameters.addresses(), &errors);
   std::byte* const inputs = stream.inputs();
@@ -242,15 +242,22 @@ absl::StatusOr<CaptureResult> CaptureRecipe(const EngineOptions& options, Recipe
                                             const Model& model, const CaptureTarget& target,
                                             Stream& stream) {
   std::optional<MissRecord> record;
-  ASSIGN_OR_RETURN(
-      RecipeCache::Result result, cache.GetOrCapture(target.key, model.owner(), target.exact, [&] {
-        return WithinMemory(
-            [&] {
-              return absl::StrCat("model '", model.id().name, "': capturing ", target.bucket, " (",
-                                  model.BindingText(target.key.binding), ")");
-            },
-            [&] { return CaptureWalk(options, cache, model, target, stream, record).Run(); });
-      }));
+  bool is_made = false;
+  auto found = cache.GetOrCapture(target.key, model.owner(), target.exact, [&] {
+    auto made = WithinMemory(
+        [&] {
+          return absl::StrCat("model '", model.id().name, "': capturing ", target.bucket, " (",
+                              model.BindingText(target.key.binding), ")");
+        },
+        [&] { return CaptureWalk(options, cache, model, target, stream, record).Run(); });
+    is_made = made.ok();
+    return made;
+  });
+  // The cache could never keep it.
+  if (is_made && absl::IsResourceExhausted(found.status())) {
+    return absl::InvalidArgumentError(found.status().message());
+  }
+  ASSIGN_OR_RETURN(RecipeCache::Result result, std::move(found));
   CaptureResult captured{.recipe = std::move(result.recipe), .outcome = result.outcome};
   if (result.outcome == RecipeCache::Outcome::kCaptured) captured.record = std::move(record);
   return captured;

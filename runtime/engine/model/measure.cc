@@ -149,8 +149,9 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
     }
     const absl::StatusOr<int64_t> counted = CheckedNumElements(tensor.shape);
     if (!counted.ok()) {
-      return WithMessage(counted.status(), absl::StrCat("input '", signature_->inputs[i].name,
-                                                        "': ", counted.status().message()));
+      // A shape that is too large never fits.
+      return absl::InvalidArgumentError(absl::StrCat("input '", signature_->inputs[i].name,
+                                                     "': ", counted.status().message()));
     }
     const int64_t elements = *counted;
     if (tensor.data == nullptr && elements > 0) {
@@ -168,7 +169,7 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
     }
   }
   if (empty_places > std::max(result.bytes, kMostEmptyPlaces)) {
-    return absl::ResourceExhaustedError(
+    return absl::InvalidArgumentError(
         absl::StrCat("input '", signature_->inputs[emptiest].name, "' of shape ",
                      ShapeToString(request.inputs[emptiest].shape), " has ", empty_places,
                      " rows or positions and no element; a request of ", result.bytes,
@@ -333,8 +334,8 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
     const auto axis_text = [&](std::string* out, const ModelAxis& axis) {
       absl::StrAppend(out, axis.label, " ", sizes.at(axis.symbol));
     };
-    return absl::ResourceExhaustedError(absl::StrCat("the request's sizes are too large: ",
-                                                     absl::StrJoin(proof_->axes, ", ", axis_text)));
+    return absl::InvalidArgumentError(absl::StrCat("the request's sizes are too large: ",
+                                                   absl::StrJoin(proof_->axes, ", ", axis_text)));
   }
   for (int position :
        result.overrides.empty() ? signature_->shape_inputs : program_->variants->shape_inputs()) {

@@ -193,13 +193,14 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(
   auto recipe = Compile(graph, key, compile);
   // It hangs on values of the request alone, and these are known: only size or time is in the way.
   if (absl::IsFailedPrecondition(recipe.status())) {
-    return absl::ResourceExhaustedError(absl::StrCat(
+    return absl::InvalidArgumentError(absl::StrCat(
         recipe.status().message(),
         ", and with these values making that data takes more than is done before a run"));
   }
   if (!absl::IsResourceExhausted(recipe.status())) return recipe;
-  return WithMessage(recipe.status(),
-                     absl::StrCat(recipe.status().message(), " (see reprise.max_request_mb)"));
+  // No later attempt with these values fits.
+  return absl::InvalidArgumentError(
+      absl::StrCat(recipe.status().message(), " (see reprise.max_request_mb)"));
 }
 
 absl::StatusOr<std::unique_ptr<Recipe>> Model::RebindAt(const CompiledPlan& plan,
@@ -235,14 +236,14 @@ absl::Status Model::CheckArena(const Recipe& recipe) const {
   const int64_t asked = options_.max_request_bytes;
   if (asked > 0 && !recipe.key.binding.shape_inputs.empty() &&
       static_cast<int64_t>(recipe.frame_bytes()) > asked) {
-    return absl::ResourceExhaustedError(
+    return absl::InvalidArgumentError(
         absl::StrCat("model '", id().name, "': a request with ", BindingText(recipe.key.binding),
                      " asks for ", recipe.frame_bytes(), " bytes", LargestResult(recipe),
                      "; the limit is ", asked, " (reprise.max_request_mb)"));
   }
   const int64_t most = options_.max_arena_bytes;
   if (most <= 0 || static_cast<int64_t>(recipe.frame_bytes()) <= most) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
+  return absl::InvalidArgumentError(
       absl::StrCat("model '", id().name, "' needs ", recipe.frame_bytes(), " bytes of arena at ",
                    BindingText(recipe.key.binding), "; reprise.max_arena_mb allows ", most,
                    " (a smaller reprise.max_batch_tokens makes smaller replays)"));

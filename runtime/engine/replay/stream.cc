@@ -228,6 +228,16 @@ absl::Status Stream::Reserve(const Recipe& recipe, SizedBy sized_by) {
       " are taken (see --arena-memory-mb)"));
 }
 
+absl::Status Stream::ReserveForRequest(const Recipe& recipe, SizedBy sized_by) {
+  const absl::Status reserved = Reserve(recipe, sized_by);
+  const size_t bytes = recipe.frame_bytes();
+  const auto all =
+      options_.memory == nullptr ? 0 : static_cast<size_t>(options_.memory->max_bytes());
+  const bool never = bytes > options_.max_arena_bytes || (all > 0 && bytes > all);
+  if (!absl::IsResourceExhausted(reserved) || !never) return reserved;
+  return absl::InvalidArgumentError(reserved.message());
+}
+
 void Stream::Touch(size_t bytes) {
   if (bytes <= arena_.limit_bytes() && Hold(bytes)) arena_.Touch(bytes);
 }

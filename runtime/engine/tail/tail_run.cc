@@ -195,8 +195,9 @@ absl::StatusOr<std::vector<Tensor>> TailRun::EvaluateWithin(
   if (!results.ok()) {
     absl::Status status = WithNames(results.status(), names);
     if (most == kMaxResultBytes || !absl::IsResourceExhausted(status)) return status;
-    return WithMessage(status, absl::StrCat(status.message(), "; that is what ",
-                                            context_.control.LimitName(), " leaves"));
+    return context_.control.RefuseBytes(
+        most + 1,
+        absl::StrCat(status.message(), "; that is what ", context_.control.LimitName(), " leaves"));
   }
   for (Tensor& result : *results) {
     ASSIGN_OR_RETURN(result, context_.control.Keep(std::move(result), NodeLabel(node)));
@@ -397,7 +398,7 @@ absl::Status TailRun::RunNodeByNode(const GraphSection& section) {
 
 absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::Choice& choice) {
   const std::shared_ptr<const Recipe>& recipe = choice.recipe;
-  RETURN_IF_ERROR(context_.stream.Reserve(*recipe, SizedBy::kData));
+  RETURN_IF_ERROR(context_.stream.ReserveForRequest(*recipe, SizedBy::kData));
   ParameterStore& store = context_.model.owner()->parameters();
   ASSIGN_OR_RETURN(auto parameters, store.TableFor(recipe));
   if (const auto& own = context_.shape.own_values; !own.empty()) {

@@ -16,9 +16,10 @@ absl::Status RunControl::Ended(absl::string_view label) const {
     return absl::CancelledError(absl::StrCat(label, ": nobody waits for the request any more"));
   }
   if (too_much_bytes_ > 0 && !IsOverdue()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        label, ": it needs ", too_much_bytes_.load(), " bytes beside its operands, and ",
-        BytesForOneNode(), " is what ", LimitName(), " leaves"));
+    return RefuseBytes(too_much_bytes_,
+                       absl::StrCat(label, ": it needs ", too_much_bytes_.load(),
+                                    " bytes beside its operands, and ", BytesForOneNode(),
+                                    " is what ", LimitName(), " leaves"));
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       label, ": the request has computed for ", taken_ns() / kMillisecond, " ms, the limit is ",
@@ -28,6 +29,14 @@ absl::Status RunControl::Ended(absl::string_view label) const {
 int64_t RunControl::BytesLeft(int64_t most) const {
   if (limits_.max_bytes > 0) most = std::clamp<int64_t>(limits_.max_bytes - *made_bytes_, 0, most);
   return limits_.all == nullptr ? most : std::min(most, limits_.all->left());
+}
+
+absl::Status RunControl::RefuseBytes(int64_t bytes, absl::string_view why) const {
+  const int64_t wanted = *made_bytes_ + bytes;
+  const bool never =
+      (limits_.max_bytes > 0 && wanted > limits_.max_bytes) ||
+      (limits_.all != nullptr && limits_.all->max_bytes() > 0 && wanted > limits_.all->max_bytes());
+  return never ? absl::InvalidArgumentError(why) : absl::ResourceExhaustedError(why);
 }
 
 const char* RunControl::LimitName() const {
@@ -49,12 +58,12 @@ absl::Status RunControl::Admit(int64_t bytes, absl::string_view what) const {
   const std::string taken = absl::StrCat(what, " takes ", bytes, " bytes beside ",
                                          made_bytes_->load(), " that the request has made, ");
   if (limits_.max_bytes > 0 && bytes > limits_.max_bytes - *made_bytes_) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(taken, "the limit is ", limits_.max_bytes, " (reprise.max_request_mb)"));
+    return RefuseBytes(bytes, absl::StrCat(taken, "the limit is ", limits_.max_bytes,
+                                           " (reprise.max_request_mb)"));
   }
-  return absl::ResourceExhaustedError(
-      absl::StrCat(taken, "all requests have made ", limits_.all->used(), ", their limit is ",
-                   limits_.all->max_bytes(), " (--data-memory-mb)"));
+  return RefuseBytes(
+      bytes, absl::StrCat(taken, "all requests have made ", limits_.all->used(),
+                          ", their limit is ", limits_.all->max_bytes(), " (--data-memory-mb)"));
 }
 
 absl::StatusOr<Tensor> RunControl::Keep(Tensor made, absl::string_view what) {

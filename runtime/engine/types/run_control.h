@@ -60,7 +60,10 @@ class RunControl {
   int64_t BytesLeft(int64_t most) const;
   // Those that a node may hold for itself while it runs, as the limit of a WorkWatch.
   int64_t BytesForOneNode() const;
-  // RESOURCE_EXHAUSTED where `what`, which takes `bytes`, is more than is left.
+  // Returns the error of `bytes` that are not left: INVALID_ARGUMENT where the run could never have
+  // them, else RESOURCE_EXHAUSTED.
+  absl::Status RefuseBytes(int64_t bytes, absl::string_view why) const;
+  // RefuseBytes where `what`, which takes `bytes`, is more than is left.
   absl::Status Admit(int64_t bytes, absl::string_view what) const;
   // `made` counts until its last copy is gone. RESOURCE_EXHAUSTED where other runs have taken
   // meanwhile what was left for `what`.

@@ -40,11 +40,11 @@ function sample(schema, depth = 0) {
   if (whole.enum !== undefined) return whole.enum[0];
   if (whole.const !== undefined) return whole.const;
   const some = whole.oneOf ?? whole.anyOf;
-  if (some !== undefined) return sample(some[0], depth + 1);
+  if (some !== undefined && whole.properties === undefined) return sample(some[0], depth + 1);
   const type = Array.isArray(whole.type) ? whole.type[0] : whole.type;
   if (type === "array") return [sample(whole.items, depth + 1)];
   if (type === "object" || whole.properties !== undefined) {
-    const needed = whole.required ?? Object.keys(whole.properties ?? {}).slice(0, 1);
+    const needed = whole.required ?? some?.[0].required ?? Object.keys(whole.properties ?? {}).slice(0, 1);
     return Object.fromEntries(needed.map((name) => [name, sample(whole.properties?.[name], depth + 1)]));
   }
   return { string: "text", integer: whole.minimum ?? 1, number: 0.5, boolean: true }[type] ?? {};

@@ -140,8 +140,10 @@ TEST_F(TextPackageTest, MembersOfEveryFileAreReadOrRefused) {
     const char* culprit;
   } cases[] = {
       {"sentence_bert_config.json", R"({"max_seq_length": "128"})", "max_seq_length is \"128\""},
-      {"sentence_bert_config.json", R"({"transformer_task": "fill-mask"})", "\"fill-mask\""},
-      {"sentence_bert_config.json", R"({"query_length": 32})", "query_length is 32"},
+      {"sentence_bert_config.json", R"({"transformer_task": "any-to-any"})", "\"any-to-any\""},
+      {"sentence_bert_config.json", R"({"query_length": 8})", "names no MultiVectorEncoder"},
+      {"config_sentence_transformers.json", R"({"model_type": "ColBERT", "query_length": 1})",
+       "query_length is 1"},
       {"sentence_bert_config.json", R"({"processing_kwargs": {"text": {"max_length": 8}}})",
        "processing_kwargs"},
       {"sentence_bert_config.json", R"({"modality_config": {"image": {}}})",
@@ -153,8 +155,8 @@ TEST_F(TextPackageTest, MembersOfEveryFileAreReadOrRefused) {
                                         "method_output_name": ["hidden_states", -2]}}})",
        "[\"hidden_states\",-2]"},
       {"sentence_bert_config.json", R"({"lower": true})", "the member \"lower\" is not known"},
-      {"config_sentence_transformers.json", R"({"model_type": "SparseEncoder", "x": 1})",
-       "model_type is \"SparseEncoder\""},
+      {"config_sentence_transformers.json", R"({"model_type": "WordEncoder", "x": 1})",
+       "model_type is \"WordEncoder\""},
       {"config_sentence_transformers.json", R"({"similarity_fn_name": "jaccard"})", "jaccard"},
       {"config_sentence_transformers.json", R"({"activation_fn": "my.Sigmoid"})",
        "activation_fn \"my.Sigmoid\""},
@@ -374,8 +376,22 @@ TEST(TextOfferTest, OutputsAndFilesDecideWhatIsOffered) {
 
 TEST(TextOfferTest, ModulesAndKindOfModelDecideWhatIsOffered) {
   TextPackage package{.tokenizer = TokenizerFiles(), .sentence_transformer = true};
+  EXPECT_EQ(DecideTextOffer(package, kInputs, Hidden(8)).task, TextTask::kTokens);
+  package.steps = {SpladeStep{.folder = "1_SpladePooling", .width = 9}};
+  package.sparse = true;
+  EXPECT_EQ(DecideTextOffer(package, kInputs, Hidden(9)).task, TextTask::kSparse);
   EXPECT_THAT(DecideTextOffer(package, kInputs, Hidden(8)).refusal.message(),
-              HasSubstr("late interaction"));
+              HasSubstr("1_SpladePooling takes vectors of 9 elements, the model makes 8"));
+  package.sparse = false;
+  package.steps.clear();
+  package.late = LateFacts();
+  package.late->query.filled_to = 32;
+  EXPECT_THAT(
+      DecideTextOffer(package, {{.name = "input_ids", .dtype = DType::kInt64, .dims = {{}, {}}}},
+                      Hidden(8))
+          .refusal.message(),
+      HasSubstr("attention_mask"));
+  package.late.reset();
   package.cross_encoder = true;
   EXPECT_EQ(DecideTextOffer(package, kInputs, Logits(1)).task, TextTask::kRank);
   EXPECT_EQ(DecideTextOffer(package, kInputs, Logits(3)).task, TextTask::kClassify);

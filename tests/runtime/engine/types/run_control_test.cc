@@ -58,7 +58,7 @@ TEST(RunControlTest, ANodeMayHoldWhatIsLeftForItself) {
   EXPECT_EQ(control.BytesForOneNode(), 40);
   control.NoteTooMuch(70);
   const absl::Status ended = control.Ended("DFT 'd'");
-  EXPECT_TRUE(absl::IsResourceExhausted(ended));
+  EXPECT_TRUE(absl::IsInvalidArgument(ended));
   EXPECT_EQ(ended.message(),
             "DFT 'd': it needs 70 bytes beside its operands, and 40 is what "
             "reprise.max_request_mb leaves");
@@ -86,7 +86,7 @@ TEST(RunControlTest, WhatIsMadeCountsUntilItsLastCopyIsGone) {
   one.reset();
   EXPECT_EQ(control->BytesLeft(1000), 40);
   const absl::Status much = control->Admit(41, "'big'");
-  EXPECT_TRUE(absl::IsResourceExhausted(much));
+  EXPECT_TRUE(absl::IsInvalidArgument(much));
   EXPECT_EQ(much.message(),
             "'big' takes 41 bytes beside 60 that the request has made, the limit is 100 "
             "(reprise.max_request_mb)");
@@ -117,6 +117,9 @@ TEST(RunControlTest, AllRunsTakeFromOneAccount) {
   EXPECT_EQ(much.message(),
             "'big' takes 41 bytes beside 0 that the request has made, all requests have made 60, "
             "their limit is 100 (--data-memory-mb)");
+  // More than all runs together may take never fits; what others hold now may fit later.
+  EXPECT_TRUE(absl::IsInvalidArgument(RunControl(clock, {.all = &all}).Admit(101, "'big'")));
+  EXPECT_TRUE(absl::IsResourceExhausted(RunControl(clock, {.all = &all}).Admit(100, "'big'")));
   // Another run has taken memory since it was admitted.
   EXPECT_EQ(other.Keep(Bytes(41), "'big'").status(), much);
   EXPECT_EQ(all.used(), 60);
