@@ -160,6 +160,7 @@ void PrintSlowRequests(const v1::ExplainModelResponse& model) {
 
 // The axes along which requests share recipes, and those along which each size has its own.
 std::string VerdictOf(const v1::ExplainModelResponse& model) {
+  if (!model.generation().empty()) return "it makes tokens, with keys and values in pages";
   std::vector<std::string> padded, exact;
   for (const auto& axis : model.axes()) {
     (axis.certified() ? padded : exact).push_back(axis.axis());
@@ -182,10 +183,18 @@ void PrintModel(const v1::ExplainModelResponse& model) {
               verdict.empty() ? "" : ": ", verdict.c_str());
   if (!model.precision().empty()) std::printf("precision: %s\n\n", model.precision().c_str());
   if (model.axes().empty()) std::printf("The model has no axis: there is one shape.\n\n");
+  if (!model.generation().empty()) {
+    std::printf("pages\n");
+    PrintLine("form", model.generation());
+    std::printf("\nrequests of tensors, which bring keys and values themselves:\n\n");
+  }
+  // Most of a decoder's requests meet no padding: its axes are no fault.
+  const char* const refused =
+      model.generation().empty() ? "NOT safe to pad" : "each size has a recipe of its own";
   for (const auto& axis : model.axes()) {
     std::printf("axis %s%s: %s\n", axis.axis().c_str(),
                 axis.symbol() == axis.axis() ? "" : absl::StrCat(" (", axis.symbol(), ")").c_str(),
-                axis.certified() ? "safe to pad" : "NOT safe to pad");
+                axis.certified() ? "safe to pad" : refused);
     PrintLine("because", axis.reason());
     PrintLine("so", axis.consequence());
     for (const auto& guard : axis.guards()) {

@@ -185,6 +185,13 @@ absl::Status AdminService::ExplainModel(const v1::ExplainModelRequest& request,
   const auto found = context_.repository->Find(request.model(), request.version());
   if (!found.ok()) return found.status();
   EncodeExplanation(*found->servable->model, response);
+  if (found->servable->generation != nullptr) {
+    const Generator& generator = found->servable->generation->generator();
+    const GeneratorStats stats = generator.Stats();
+    response.set_generation(absl::StrCat(
+        generator.Describe(), "; now ", stats.running, " sequences run, ", stats.waiting, " wait, ",
+        stats.pages_used, " pages are used, ", stats.pages_free, " are free"));
+  }
   for (const SlowRequest& slow :
        found->version->slow_requests.List(std::chrono::system_clock::now())) {
     EncodeSlowRequest(slow, *response.add_slow_requests());

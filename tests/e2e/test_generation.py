@@ -404,6 +404,15 @@ def test_a_batch_that_an_exporter_has_fixed_at_one_changes_nothing(tmp_path, rng
     assert out.split()[2] == ",".join(map(str, expected))
 
 
+def test_explain_of_a_decoder_begins_with_its_pages(served):
+    daemon, _ = served
+    lines = daemon.reprise("explain", "mha").splitlines()
+    assert lines[0] == "mha version 1: it makes tokens, with keys and values in pages"
+    text = "\n".join(lines)
+    assert text.index("caches in pages of") < text.index("requests of tensors") < text.index("axis ")
+    assert "pages are free" in text and "NOT safe to pad" not in text
+
+
 def test_reprise_check_says_whether_tokens_are_made(tmp_path):
     model = decoders.make("mha")
     path = tmp_path / "model.onnx"

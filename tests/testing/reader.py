@@ -24,7 +24,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-from testing import chats, decoders, encoder_decoders, hub, models
+from testing import chats, decoders, embedders, encoder_decoders, hub, models
 from testing.daemon import BUILD, SOURCE, free_ports
 from testing.docs import blocks
 from testing.leftovers import end_tree
@@ -207,6 +207,10 @@ class Reader:
         minilm(folder / "hub/sentence-transformers/all-MiniLM-L6-v2")
         hub.Folder(folder / "hub/cross-encoder/ms-marco-MiniLM-L6-v2", labels=["relevant"])
         onnx.save(yolo(), folder / "hub/yolov8n.onnx")
+        embedders.splade_modules(embedders.masked_model(folder / "splade", 50))
+        embedders.late(folder / "colbert", {"model_type": "ColBERT", "query_prefix": "[Q] ", "document_prefix": "[D] "},
+                       marks=("[Q] ", "[D] "))
+        embedders.clip(folder / "clip")
         minilm(folder / "home/.cache/reprise/demo/models/minilm")
         minilm(folder / "models/minilm/1")
         gguf = "SmolLM2-135M-Instruct.Q4_1.gguf"

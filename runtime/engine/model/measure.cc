@@ -150,8 +150,8 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
     const absl::StatusOr<int64_t> counted = CheckedNumElements(tensor.shape);
     if (!counted.ok()) {
       // A shape that is too large never fits.
-      return absl::InvalidArgumentError(absl::StrCat("input '", signature_->inputs[i].name,
-                                                     "': ", counted.status().message()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", signature_->inputs[i].name, "': ", counted.status().message()));
     }
     const int64_t elements = *counted;
     if (tensor.data == nullptr && elements > 0) {
