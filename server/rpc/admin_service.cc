@@ -40,6 +40,36 @@ std::string OpsOf(const Recipe& recipe) {
   return recipe.launches[0].node;
 }
 
+void EncodeShaped(DType dtype, const Shape& shape, v1::ShapedTensor& message) {
+  message.set_dtype(std::string(DTypeName(dtype)));
+  message.mutable_shape()->Add(shape.begin(), shape.end());
+}
+
+// Adds the model's weights that `expression` reads, each in the shape that the file has it in.
+void EncodeWeights(const ParameterExpr& expression, v1::RecipeInfo& message) {
+  if (expression.is_leaf()) {
+    v1::ShapedTensor& weight = *message.add_inputs();
+    EncodeShaped(expression.dtype(), expression.shape(), weight);
+    weight.set_weight(true);
+  }
+  for (const ParameterExprPtr& input : expression.inputs()) {
+    if (input != nullptr) EncodeWeights(*input, message);
+  }
+}
+
+// Says which op an eager run prepared, and for which shapes.
+void EncodeEager(const Recipe& recipe, v1::RecipeInfo& message) {
+  message.set_op(OpsOf(recipe));
+  for (const TensorSlot& slot : recipe.inputs) {
+    EncodeShaped(slot.dtype, slot.shape, *message.add_inputs());
+  }
+  for (const TensorSlot& slot : recipe.outputs) {
+    EncodeShaped(slot.dtype, slot.shape, *message.add_outputs());
+  }
+  if (recipe.launches.size() > 1) return;  // The list of a whole model's weights tells nothing.
+  for (const ParameterExprPtr& weight : recipe.parameters) EncodeWeights(*weight, message);
+}
+
 // The number that a recipe is listed by, however a person writes it.
 std::optional<uint64_t> ParseKey(const std::string& text) {
   const bool is_hex =
@@ -122,7 +152,7 @@ absl::Status AdminService::ListRecipes(const v1::ListRecipesRequest& request,
       }
       v1::RecipeInfo& info = *response.add_recipes();
       EncodeRecipeInfo(cached, info);
-      info.set_op(OpsOf(*cached.recipe));
+      EncodeEager(*cached.recipe, info);
     }
     return Report(response);
   }
