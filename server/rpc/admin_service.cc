@@ -22,6 +22,7 @@
 #include "server/rpc/explain_codec.h"
 #include "server/rpc/printable_message.h"
 #include "server/rpc/recipe_codec.h"
+#include "server/rpc/recompiles_codec.h"
 #include "server/rpc/stats_codec.h"
 
 namespace reprise {
@@ -121,6 +122,7 @@ void AdminService::AddTo(RpcRoutes& routes) {
   Add(routes, "GetStats", &AdminService::GetStats);
   Add(routes, "GetPorts", &AdminService::GetPorts);
   Add(routes, "ExplainMisses", &AdminService::ExplainMisses);
+  Add(routes, "GetRecompilations", &AdminService::GetRecompilations);
   Add(routes, "ExplainModel", &AdminService::ExplainModel);
   Add(routes, "GetDynamicity", &AdminService::GetDynamicity);
   Add(routes, "Warmup", &AdminService::Warmup);
@@ -206,6 +208,25 @@ absl::Status AdminService::ExplainMisses(const v1::ExplainMissesRequest& request
   for (const MissRecord& record : misses.Since(after)) {
     if (!Selects(request, record.model.name, absl::StrCat(record.model.version))) continue;
     EncodeMiss(record, *response.add_misses());
+  }
+  return Report(response);
+}
+
+absl::Status AdminService::GetRecompilations(const v1::GetRecompilationsRequest& request,
+                                             v1::GetRecompilationsResponse& response) {
+  const std::vector<MissRecord> misses = context_.engine->misses().Since(0);
+  if (!request.model().empty()) {
+    const auto found = context_.repository->Find(request.model(), request.version());
+    if (!found.ok()) return found.status();
+    EncodeRecompilations(*found->servable->model, misses, *response.add_models());
+    return Report(response);
+  }
+  for (const Repository::Listed& listed : context_.repository->List()) {
+    if (listed.servable == nullptr || listed.servable->model == nullptr ||
+        !Selects(request, listed.version->name, listed.version->version)) {
+      continue;
+    }
+    EncodeRecompilations(*listed.servable->model, misses, *response.add_models());
   }
   return Report(response);
 }
