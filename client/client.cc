@@ -319,6 +319,12 @@ absl::StatusOr<v1::ExplainMissesResponse> Client::ExplainMisses(absl::string_vie
   return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ExplainMisses, request);
 }
 
+absl::StatusOr<v1::GetRecompilationsResponse> Client::GetRecompilations(absl::string_view model,
+                                                                        absl::string_view version) {
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::GetRecompilations,
+                      About<v1::GetRecompilationsRequest>(model, version));
+}
+
 absl::StatusOr<v1::ExplainModelResponse> Client::ExplainModel(absl::string_view model,
                                                               absl::string_view version) {
   return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ExplainModel,

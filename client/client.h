@@ -187,6 +187,8 @@ class Client {
   absl::StatusOr<v1::ExplainMissesResponse> ExplainMisses(absl::string_view model,
                                                           absl::string_view version,
                                                           uint64_t after_sequence);
+  absl::StatusOr<v1::GetRecompilationsResponse> GetRecompilations(absl::string_view model = "",
+                                                                  absl::string_view version = "");
   absl::StatusOr<v1::ExplainModelResponse> ExplainModel(absl::string_view model,
                                                         absl::string_view version = "");
   absl::StatusOr<v1::GetDynamicityResponse> GetDynamicity(const v1::GetDynamicityRequest& request);

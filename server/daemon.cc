@@ -312,6 +312,11 @@ void Daemon::OnCapture(const MissRecord& record) {
   log_lines_.WriteEvent(LogLevel::kInfo, MissText(record), "captured",
                         CaptureFields(record, absl::StrCat(record.model.version)));
   if (metrics_file_ != nullptr) metrics_file_->OnCapture();
+  if (options_.fail_on_compile && record.reason != CompileReason::kWarmup &&
+      readiness_.Now().ready) {
+    ++late_compiles_;
+    log_(LogLevel::kError, absl::StrCat("--fail-on-compile: ", MissText(record)));
+  }
   // A frozen model is ready with its first recipe.
   if (record.behind) readiness_.Update();
 }

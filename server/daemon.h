@@ -70,6 +70,10 @@ class Daemon {
   // Options::exit_timeout_secs, and a few seconds where these give requests less.
   static std::chrono::seconds ExitTime(const Options& options);
 
+  // The recipes that were compiled for requests once the server was ready; counted with
+  // --fail-on-compile.
+  int64_t late_compiles() const { return late_compiles_; }
+
   // Drops what still waits; finishes the replays that run.
   ~Daemon();
 
@@ -172,6 +176,7 @@ class Daemon {
   std::unique_ptr<HttpServer> admin_;  // null where no port is its own
   std::unique_ptr<HttpServer> metrics_;
   std::atomic<bool> ports_are_open_{false};
+  std::atomic<int64_t> late_compiles_{0};
   std::function<void(const char* step)> on_step_ = [](const char*) {};
 };
 

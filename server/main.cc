@@ -33,6 +33,7 @@ namespace {
 
 constexpr int kExitFailed = 1;
 constexpr int kExitBadFlags = 2;
+constexpr int kExitCompiled = 3;
 // The collector of the log may take this time for the last lines.
 constexpr std::chrono::milliseconds kLastLinesTime(500);
 
@@ -152,6 +153,12 @@ int Main(int argc, char** argv) {
   // Without a thread for it the system ends the process.
   if (!bounded) alarm(static_cast<unsigned>(time.count()));
   (*daemon)->Drain([&step](const char* next) { step = next; });
+  if (const int64_t late = (*daemon)->late_compiles(); late > 0) {
+    log->Write(LogLevel::kError, absl::StrCat("--fail-on-compile: ", late,
+                                              late == 1 ? " recipe was" : " recipes were",
+                                              " compiled once the server was ready"));
+    code = kExitCompiled;
+  }
   daemon->reset();
   log->Write(LogLevel::kInfo, "stopped");
   return code;

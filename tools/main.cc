@@ -91,6 +91,7 @@ std::vector<CommandGroup> CommandGroups() {
         {AddRecompiles,
          "reprise recompiles minilm\n"
          "reprise recompiles detector.onnx --sizes 20,20,30,30"},
+        {AddMerge, "reprise merge encoder.onnx head.onnx --map features:x --out both.onnx"},
         {AddRewrite, "reprise rewrite detector.onnx static.onnx --static"},
         {AddDiff,
          "reprise diff v1/model.onnx v2/model.onnx\n"

@@ -22,11 +22,47 @@
 #include "server/hub/model_file.h"
 #include "tools/command.h"
 #include "tools/files/length_file.h"
-#include "tools/files/node_places.h"
 #include "tools/local_engine.h"
 
 namespace reprise::cli {
 namespace {
+
+void SortModules(std::vector<ModuleRow>& modules) {
+  std::stable_sort(modules.begin(), modules.end(), [](const ModuleRow& a, const ModuleRow& b) {
+    return a.recompilations > b.recompilations;
+  });
+}
+
+// The rows with their keys as names, the most recompiled first.
+std::vector<ModuleRow> Listed(const std::map<std::string, ModuleRow>& by_name) {
+  std::vector<ModuleRow> rows;
+  for (const auto& [name, row] : by_name) {
+    rows.push_back(row);
+    rows.back().module = name;
+  }
+  SortModules(rows);
+  return rows;
+}
+
+void AddModules(const std::vector<ModuleRow>& modules, const char* kind, size_t most_rows,
+                std::string& text) {
+  Table table({{kind}, {"recompilations", kRight}, {"at fault", kRight}});
+  for (size_t i = 0; i < std::min(most_rows, modules.size()); ++i) {
+    table.AddRow({Shorten(modules[i].module, 60), absl::StrCat(modules[i].recompilations),
+                  absl::StrCat(modules[i].at_fault)});
+  }
+  if (!table.empty()) absl::StrAppend(&text, "\n", table.Text());
+}
+
+nlohmann::ordered_json JsonOf(const std::vector<ModuleRow>& modules, const char* kind) {
+  auto json = nlohmann::ordered_json::array();
+  for (const ModuleRow& row : modules) {
+    json.push_back(
+        {{kind, row.module}, {"recompilations", row.recompilations}, {"at_fault", row.at_fault}});
+    if (!row.type.empty()) json.back()["class"] = row.type;
+  }
+  return json;
+}
 
 // Quoted where a comma or a quote is in it.
 std::string Cell(const std::string& text) {
@@ -40,16 +76,6 @@ std::string CsvLine(const std::vector<std::string>& cells) {
                                       absl::StrAppend(out, Cell(cell));
                                     }),
                       "\n");
-}
-
-// The cause in the words of this table of a reason in a server's record.
-std::string CauseOf(const v1::MissRecord& miss) {
-  if (!miss.section().empty()) return kCauseChild;
-  if (miss.reason() == "first_request") return kCauseFirst;
-  if (miss.reason() == "new_shape") return kCauseNewInput;
-  if (miss.reason() == "evicted") return kCauseEviction;
-  if (miss.reason() == "graph_changed") return kCauseConstants;
-  return miss.reason();
 }
 
 struct RecompilesFlags {
@@ -123,12 +149,15 @@ absl::Status RunRecompiles(const RecompilesFlags& flags) {
     ASSIGN_OR_RETURN(table, OfFile(flags));
   } else {
     ASSIGN_OR_RETURN(const auto client, flags.server.Connect());
-    ASSIGN_OR_RETURN(const auto record, client->ExplainMisses(flags.what, flags.version, 0));
+    ASSIGN_OR_RETURN(const auto record, client->GetRecompilations(flags.what, flags.version));
     table = RecompilationsOf(record);
   }
   if (!flags.csv.empty()) {
     for (const auto& [name, text] :
-         {std::pair{".steps.csv", StepsCsv(table)}, std::pair{".modules.csv", ModulesCsv(table)}}) {
+         {std::pair{".steps.csv", StepsCsv(table)},
+          std::pair{".modules.csv", ModulesCsv(table.modules, "module")},
+          std::pair{".classes.csv", ModulesCsv(ByClass(table), "class")},
+          std::pair{".sources.csv", ModulesCsv(BySource(table), "source")}}) {
       const auto path = std::filesystem::absolute(absl::StrCat(flags.csv, name));
       RETURN_IF_ERROR(
           WriteFileAtomically(path.parent_path().string(), path.filename().string(), text));
@@ -175,39 +204,56 @@ absl::StatusOr<std::vector<AxisSizes>> ParseSteps(const std::string& text,
   return steps;
 }
 
-Recompilations RecompilationsOf(const v1::ExplainMissesResponse& record) {
+Recompilations RecompilationsOf(const v1::GetRecompilationsResponse& record) {
   Recompilations table;
-  std::map<std::string, ModuleRow> modules;
-  for (const v1::MissRecord& miss : record.misses()) {
-    ++table.steps;
-    ++table.captured;
-    RecompileRow row = {.step = static_cast<int64_t>(miss.sequence()),
-                        .module = miss.section().empty()
-                                      ? absl::StrCat("(", miss.model(), ")")
-                                      : absl::StrCat("(", miss.model(), ") ", miss.section()),
-                        .new_in = absl::StrJoin(miss.inputs(), ", "),
-                        .new_out = absl::StrJoin(miss.outputs(), ", "),
-                        .cause = CauseOf(miss)};
-    std::vector<std::string> comment = {
-        absl::StrCat("recipe ", miss.recipe(), ", ", miss.bucket())};
-    if (!miss.cause().empty()) comment.push_back(miss.cause());
-    if (!miss.suggestion().empty())
-      comment.push_back(absl::StrCat("to avoid it: ", miss.suggestion()));
-    row.comment = absl::StrJoin(comment, "; ");
-    ModuleRow& module = modules[row.module];
-    module.module = row.module;
-    if (row.cause != kCauseFirst) {
-      ++table.recompiled;
-      ++module.recompilations;
-      ++module.at_fault;
+  for (const v1::ModelRecompilations& model : record.models()) {
+    const std::string prefix = record.models_size() > 1 ? absl::StrCat(model.model(), ": ") : "";
+    table.steps += static_cast<int64_t>(model.steps());
+    table.recompiled += static_cast<int64_t>(model.recompiled());
+    table.captured += static_cast<int64_t>(model.captured());
+    for (const v1::RecompileRow& row : model.rows()) {
+      table.rows.push_back({.step = static_cast<int64_t>(row.step()),
+                            .module = absl::StrCat(prefix, row.module()),
+                            .op = row.op(),
+                            .new_in = row.new_in(),
+                            .new_out = row.new_out(),
+                            .cause = row.cause(),
+                            .type = row.type(),
+                            .location = row.location(),
+                            .request = row.request_id(),
+                            .comment = row.comment()});
     }
-    table.rows.push_back(std::move(row));
+    for (const v1::RecompiledModule& module : model.modules()) {
+      table.modules.push_back({.module = absl::StrCat(prefix, module.module()),
+                               .type = module.type(),
+                               .recompilations = static_cast<int64_t>(module.recompilations()),
+                               .at_fault = static_cast<int64_t>(module.at_fault())});
+    }
   }
-  for (auto& [name, module] : modules) table.modules.push_back(std::move(module));
-  std::stable_sort(
-      table.modules.begin(), table.modules.end(),
-      [](const ModuleRow& a, const ModuleRow& b) { return a.recompilations > b.recompilations; });
+  SortModules(table.modules);
   return table;
+}
+
+std::vector<ModuleRow> ByClass(const Recompilations& table) {
+  std::map<std::string, ModuleRow> classes;
+  for (const ModuleRow& module : table.modules) {
+    if (module.type.empty()) continue;
+    ModuleRow& row = classes[module.type];
+    row.recompilations += module.recompilations;
+    row.at_fault += module.at_fault;
+  }
+  return Listed(classes);
+}
+
+std::vector<ModuleRow> BySource(const Recompilations& table) {
+  std::map<std::string, ModuleRow> sources;
+  for (const RecompileRow& row : table.rows) {
+    if (row.location.empty() || row.step == 1) continue;
+    ModuleRow& source = sources[row.location];
+    ++source.recompilations;
+    ++source.at_fault;
+  }
+  return Listed(sources);
 }
 
 std::string RecompilationsText(const Recompilations& table, size_t most_rows) {
@@ -215,6 +261,7 @@ std::string RecompilationsText(const Recompilations& table, size_t most_rows) {
                                   table.recompiled, " of them, Reprise captures ", table.captured,
                                   table.captured == 1 ? " recipe\n" : " recipes\n");
   Table steps({{"step", kRight},
+               {"request"},
                {"module"},
                {"op"},
                {"new in"},
@@ -224,37 +271,33 @@ std::string RecompilationsText(const Recompilations& table, size_t most_rows) {
                {"comment"}});
   for (size_t i = 0; i < std::min(most_rows, table.rows.size()); ++i) {
     const RecompileRow& row = table.rows[i];
-    steps.AddRow({absl::StrCat(row.step), Shorten(row.module, 40), Shorten(row.op, 40),
-                  Shorten(row.new_in, 48), Shorten(row.new_out, 48), row.cause, row.location,
-                  row.comment});
+    steps.AddRow({absl::StrCat(row.step), Shorten(row.request, 24), Shorten(row.module, 40),
+                  Shorten(row.op, 40), Shorten(row.new_in, 48), Shorten(row.new_out, 48), row.cause,
+                  row.location, row.comment});
   }
   if (!steps.empty()) absl::StrAppend(&text, "\n", steps.Text());
   if (table.rows.size() > most_rows) {
     absl::StrAppend(&text, "and ", table.rows.size() - most_rows,
                     " rows more (--csv writes all)\n");
   }
-  Table modules({{"module"}, {"recompilations", kRight}, {"at fault", kRight}});
-  for (size_t i = 0; i < std::min(most_rows, table.modules.size()); ++i) {
-    const ModuleRow& row = table.modules[i];
-    modules.AddRow(
-        {Shorten(row.module, 60), absl::StrCat(row.recompilations), absl::StrCat(row.at_fault)});
-  }
-  if (!modules.empty()) absl::StrAppend(&text, "\n", modules.Text());
+  AddModules(table.modules, "module", most_rows, text);
+  AddModules(ByClass(table), "class", most_rows, text);
+  AddModules(BySource(table), "source", most_rows, text);
   return text;
 }
 
 std::string StepsCsv(const Recompilations& table) {
-  std::string text = "step,module,op,new_in,new_out,cause,location,comment\n";
+  std::string text = "step,module,op,new_in,new_out,cause,location,comment,class,request\n";
   for (const RecompileRow& row : table.rows) {
     text += CsvLine({absl::StrCat(row.step), row.module, row.op, row.new_in, row.new_out, row.cause,
-                     row.location, row.comment});
+                     row.location, row.comment, row.type, row.request});
   }
   return text;
 }
 
-std::string ModulesCsv(const Recompilations& table) {
-  std::string text = "module,recompilations,at_fault\n";
-  for (const ModuleRow& row : table.modules) {
+std::string ModulesCsv(const std::vector<ModuleRow>& modules, const std::string& kind) {
+  std::string text = absl::StrCat(kind, ",recompilations,at_fault\n");
+  for (const ModuleRow& row : modules) {
     text += CsvLine({row.module, absl::StrCat(row.recompilations), absl::StrCat(row.at_fault)});
   }
   return text;
@@ -265,7 +308,9 @@ std::string RecompilationsJson(const Recompilations& table) {
                                  {"recompiled", table.recompiled},
                                  {"captured", table.captured},
                                  {"rows", nlohmann::ordered_json::array()},
-                                 {"modules", nlohmann::ordered_json::array()}};
+                                 {"modules", JsonOf(table.modules, "module")},
+                                 {"classes", JsonOf(ByClass(table), "class")},
+                                 {"sources", JsonOf(BySource(table), "source")}};
   for (const RecompileRow& row : table.rows) {
     json["rows"].push_back({{"step", row.step},
                             {"module", row.module},
@@ -274,12 +319,9 @@ std::string RecompilationsJson(const Recompilations& table) {
                             {"new_out", row.new_out},
                             {"cause", row.cause},
                             {"location", row.location},
-                            {"comment", row.comment}});
-  }
-  for (const ModuleRow& row : table.modules) {
-    json["modules"].push_back({{"module", row.module},
-                               {"recompilations", row.recompilations},
-                               {"at_fault", row.at_fault}});
+                            {"comment", row.comment},
+                            {"class", row.type},
+                            {"request", row.request}});
   }
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -291,9 +333,10 @@ void AddRecompiles(CLI::App& app, Action& action) {
   command->footer(
       "A model file is run once a step with made-up inputs, without a server. Without .onnx at "
       "its\n"
-      "end the name is a model of the server, and its captures are the steps. Only the module at\n"
-      "fault has a row. A module is a scope in the names of nodes; the location is that which the\n"
-      "exporter wrote down.");
+      "end the name is a model of the server, and the requests that it answered are the steps.\n"
+      "Only the module at fault has a row. A module is a scope in the names of nodes; its class "
+      "and\n"
+      "the location are those that the exporter wrote down.");
   flags->server.Add(*command);
   command
       ->add_option("what", flags->what,
@@ -313,7 +356,8 @@ void AddRecompiles(CLI::App& app, Action& action) {
   command->add_option("--axis", flags->axis, "The axis of --sizes, where the model has several")
       ->type_name("AXIS");
   command
-      ->add_option("--csv", flags->csv, "Write both tables: PREFIX.steps.csv, PREFIX.modules.csv")
+      ->add_option("--csv", flags->csv,
+                   "Write the tables: PREFIX.steps.csv, .modules.csv, .classes.csv, .sources.csv")
       ->type_name("PREFIX");
   command->add_option("--rows", flags->rows, "Rows of a table to print")
       ->capture_default_str()

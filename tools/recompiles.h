@@ -20,20 +20,16 @@ struct RecompileRow {
   std::string op;      // "NonZero 'find'"
   std::string new_in;  // the shapes that were new, "x: f32[30, 784]"; empty: none were
   std::string new_out;
-  std::string cause;     // see kCause*
-  std::string location;  // "model.py:25"
+  std::string cause;     // see kCause* of module_shapes.h
+  std::string type;      // the module's class; empty: the file does not say
+  std::string location;  // "model.py:25"; empty: the file does not say
+  std::string request;   // the id that the client gave; empty: none
   std::string comment;   // what Reprise does, what would help
 };
 
-inline constexpr char kCauseFirst[] = "first step";
-inline constexpr char kCauseNewInput[] = "new input shape";
-inline constexpr char kCauseData[] = "shapes that data decide inside";
-inline constexpr char kCauseChild[] = "a dynamic child";
-inline constexpr char kCauseEviction[] = "eviction";
-inline constexpr char kCauseConstants[] = "changed constants";
-
 struct ModuleRow {
-  std::string module;
+  std::string module;          // or a class, or a source file
+  std::string type;            // the module's class
   int64_t recompilations = 0;  // steps at which it would be compiled anew, without the first
   int64_t at_fault = 0;        // those with a row of their own
 };
@@ -50,12 +46,19 @@ struct Recompilations {
 absl::StatusOr<Recompilations> TraceRecompilations(const std::string& path,
                                                    const std::vector<AxisSizes>& steps);
 
-// The same as far as a server's record of captures tells it: a step is a capture.
-Recompilations RecompilationsOf(const v1::ExplainMissesResponse& record);
+// The same of the requests that a server answered, one a step. Modules of several models are named
+// after these too.
+Recompilations RecompilationsOf(const v1::GetRecompilationsResponse& record);
+
+// The modules' counts by class, and the rows at fault by source file; without those that the file
+// says nothing of.
+std::vector<ModuleRow> ByClass(const Recompilations& table);
+std::vector<ModuleRow> BySource(const Recompilations& table);
 
 std::string RecompilationsText(const Recompilations& table, size_t most_rows);
 std::string StepsCsv(const Recompilations& table);
-std::string ModulesCsv(const Recompilations& table);
+// `kind`: the name of the first column.
+std::string ModulesCsv(const std::vector<ModuleRow>& modules, const std::string& kind);
 std::string RecompilationsJson(const Recompilations& table);
 
 // "20,20,30,30" along the only axis of a model (or along `axis`, the others at 1), or

@@ -11,10 +11,10 @@
 #include "runtime/engine/model/tail.h"
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/file/onnx_proto.h"
+#include "runtime/onnx/module_shapes.h"
 #include "runtime/passes/specialize/specialize.h"
 #include "runtime/recipe/record_file.h"
 #include "tools/files/file_bytes.h"
-#include "tools/files/node_places.h"
 #include "tools/files/static_forms.h"
 #include "tools/local_engine.h"
 #include "tools/made_up_request.h"
@@ -23,58 +23,8 @@
 namespace reprise::cli {
 namespace {
 
-std::string ValueText(const Value& value) {
-  return absl::StrCat(value.name, ": ", DTypeName(value.dtype),
-                      value.shape.has_value() ? ShapeToString(*value.shape) : "[?]");
-}
-
 std::string SlotText(const std::string& name, const OutputTensor& tensor) {
   return absl::StrCat(name, ": ", ShapeToString(tensor.shape));
-}
-
-// The values that go into a module and come out of it at one step.
-struct ModuleShapes {
-  std::set<std::string> in, out;
-  std::string first_op;        // the first of its nodes that reads an input of the model
-  std::string first_location;  // and where that was made
-  std::set<std::string> model_inputs;
-
-  std::string In() const { return absl::StrJoin(in, ", "); }
-  std::string Out() const { return absl::StrJoin(out, ", "); }
-};
-
-std::map<std::string, ModuleShapes> ShapesOfModules(const Graph& graph, const NodePlaces& places) {
-  std::map<std::string, ModuleShapes> modules;
-  std::vector<std::string> module_of(graph.num_nodes());
-  for (const NodeId id : graph.NodeIds()) module_of[id] = places.Of(graph.node(id).name).module;
-  for (const NodeId id : graph.NodeIds()) {
-    const Node& node = graph.node(id);
-    ModuleShapes& module = modules[module_of[id]];
-    for (const ValueId input : node.inputs) {
-      if (input == kNone) continue;
-      const Value& value = graph.value(input);
-      if (value.kind == Value::Kind::kInput) {
-        module.in.insert(ValueText(value));
-        module.model_inputs.insert(value.name);
-        if (module.first_op.empty()) {
-          module.first_op = NodeLabel(node);
-          module.first_location = places.Of(node.name).location;
-        }
-      } else if (value.producer != kNone && module_of[value.producer] != module_of[id]) {
-        module.in.insert(ValueText(value));
-      }
-    }
-    for (const ValueId output : node.outputs) {
-      if (output == kNone) continue;
-      const Value& value = graph.value(output);
-      const bool leaves = graph.IsOutput(output) ||
-                          std::any_of(value.users.begin(), value.users.end(), [&](NodeId user) {
-                            return module_of[user] != module_of[id];
-                          });
-      if (leaves) module.out.insert(ValueText(value));
-    }
-  }
-  return modules;
 }
 
 // Positions in the model's outputs of what dynamic nodes make, by node.
@@ -103,7 +53,7 @@ class Tracer {
   // `shown`: the results of dynamic nodes are outputs behind these first ones, see ShowDynamic.
   Tracer(LocalEngine& local, const Model& model, NodePlaces places,
          const std::vector<StaticForm>& forms, const DynamicOutputs& shown)
-      : local_(local), model_(model), places_(std::move(places)), shown_(shown) {
+      : local_(local), model_(model), history_(std::move(places)), shown_(shown) {
     for (const StaticForm& form : forms) forms_[form.node] = form.words;
     if (model.tail() == nullptr) return;
     for (const CutGraph::Stage& stage : model.tail()->graph().stages) {
@@ -114,8 +64,11 @@ class Tracer {
   absl::StatusOr<Recompilations> Run(const std::vector<AxisSizes>& steps) {
     ASSIGN_OR_RETURN(stream_, Stream::Create({.cores = &local_.cores, .max_threads = 1}));
     for (const AxisSizes& sizes : steps) RETURN_IF_ERROR(Step(sizes));
-    for (const auto& [module, counts] : counts_) {
-      table_.modules.push_back({module, counts.first, counts.second});
+    for (const auto& [module, counts] : history_.counts()) {
+      table_.modules.push_back({.module = module,
+                                .type = counts.type,
+                                .recompilations = counts.recompilations,
+                                .at_fault = counts.at_fault});
     }
     std::stable_sort(
         table_.modules.begin(), table_.modules.end(),
@@ -170,29 +123,17 @@ class Tracer {
 
   // Whether a static graph would be compiled anew for the sizes of the inputs.
   bool Compare(const Graph& graph, int64_t step) {
-    bool is_new = false;
-    int64_t others = 0;
+    const ModuleHistory::Step seen = history_.Next(graph);
     std::vector<RecompileRow> rows;
-    for (auto& [name, module] : ShapesOfModules(graph, places_)) {
-      const bool new_in = seen_in_[name].insert(module.In()).second;
-      const bool new_out = seen_out_[name].insert(module.Out()).second;
-      counts_.try_emplace(name, 0, 0);
-      if (!new_in) continue;
-      is_new = true;
-      if (step == 1) continue;
-      ++counts_[name].first;
-      if (module.model_inputs.empty()) {
-        ++others;
-        continue;
-      }
-      ++counts_[name].second;
+    for (const ModuleAtFault& module : seen.at_fault) {
       rows.push_back({.step = step,
-                      .module = name,
-                      .op = module.first_op,
-                      .new_in = module.In(),
-                      .new_out = new_out ? module.Out() : "",
+                      .module = module.module,
+                      .op = module.op,
+                      .new_in = module.new_in,
+                      .new_out = module.new_out,
                       .cause = kCauseNewInput,
-                      .location = module.first_location});
+                      .type = module.place.type,
+                      .location = module.place.location});
     }
     if (step == 1) {
       std::vector<std::string> inputs;
@@ -206,9 +147,10 @@ class Tracer {
     for (RecompileRow& row : rows) {
       row.comment = absl::StrCat("here: ", served_);
       if (evicted_) row.cause = kCauseEviction;
-      if (others > 0 && step > 1) {
-        absl::StrAppend(&row.comment, "; ", others,
-                        others == 1 ? " module after it follows" : " modules after it follow");
+      if (seen.followers > 0) {
+        absl::StrAppend(
+            &row.comment, "; ", seen.followers,
+            seen.followers == 1 ? " module after it follows" : " modules after it follow");
       }
       table_.rows.push_back(std::move(row));
     }
@@ -219,7 +161,7 @@ class Tracer {
            .cause = kCauseEviction,
            .comment = absl::StrCat("here: ", served_, "; a larger reprise.max_exact keeps it")});
     }
-    return is_new;
+    return seen.is_new;
   }
 
   // The nodes behind which data decide the sizes: a static graph is compiled anew whenever these
@@ -228,23 +170,20 @@ class Tracer {
     if (model_.tail() == nullptr) return false;
     bool any_new = false;
     for (const Cut& cut : model_.tail()->cuts()) {
-      const NodePlace place = places_.Of(cut.node);
+      const NodePlace place = history_.places().Of(cut.node);
       // It is not known what control flow makes, only what comes out of the model.
       const auto inside = inside_.find(cut.node);
       const std::string& made = inside == inside_.end() ? outputs_ : inside->second;
-      auto& [recompilations, at_fault] = counts_[place.module];
       if (!seen_data_[cut.node].insert(made).second) continue;
       any_new = true;
-      if (step > 1) {
-        ++recompilations;
-        ++at_fault;
-      }
+      history_.CountInside(cut.node, step == 1);
       RecompileRow row = {
           .step = step,
           .module = place.module,
           .op = absl::StrCat(cut.op, " '", cut.node, "'"),
           .new_out = made,
           .cause = kCauseData,
+          .type = place.type,
           .location = place.location,
           .comment = absl::StrCat("would recompile in a static graph; here: cut, eager nodes ",
                                   eager_nodes_)};
@@ -257,15 +196,13 @@ class Tracer {
 
   LocalEngine& local_;
   const Model& model_;
-  const NodePlaces places_;
+  ModuleHistory history_;
   const DynamicOutputs shown_;
   std::map<std::string, std::string> forms_;  // words, by dynamic node
   int64_t eager_nodes_ = 0;
   std::unique_ptr<Stream> stream_;
   Recompilations table_;
-  std::map<std::string, std::set<std::string>> seen_in_, seen_out_;  // keyed by module
-  std::map<std::string, std::set<std::string>> seen_data_;           // keyed by node of a cut
-  std::map<std::string, std::pair<int64_t, int64_t>> counts_;        // recompilations, at fault
+  std::map<std::string, std::set<std::string>> seen_data_;  // keyed by node of a cut
   // The last step's.
   std::string served_, outputs_;
   std::map<std::string, std::string> inside_;  // what nodes of cuts made, keyed by node

@@ -1,8 +1,11 @@
 // reprise recipes: the recipes that are in memory.
 
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/command.h"
 #include "client/cli/table.h"
 #include "client/cli/timestamp.h"
@@ -19,6 +22,16 @@ struct RecipesFlags {
   bool eager = false;
 };
 
+// "f32[1,17,384] weight f32[384,1536]".
+std::string ShapesText(const google::protobuf::RepeatedPtrField<v1::ShapedTensor>& tensors) {
+  std::vector<std::string> parts;
+  for (const v1::ShapedTensor& tensor : tensors) {
+    parts.push_back(absl::StrCat(tensor.weight() ? "weight " : "", tensor.dtype(), "[",
+                                 absl::StrJoin(tensor.shape(), ","), "]"));
+  }
+  return absl::StrJoin(parts, " ");
+}
+
 // Lists what eager runs hold by op and shape, whichever model asked for it first.
 absl::Status RunEager(const RecipesFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
@@ -33,9 +46,10 @@ absl::Status RunEager(const RecipesFlags& flags) {
                {"hits", kRight},
                {"last used", kRight}});
   for (const auto& recipe : response.recipes()) {
-    table.AddRow({recipe.key(), recipe.op(), recipe.binding(), recipe.model(),
-                  absl::StrCat(recipe.launches()), Bytes(recipe.bytes()), Count(recipe.replays()),
-                  recipe.has_last_used() ? Ago(recipe.last_used()) : "-"});
+    table.AddRow({recipe.key(), recipe.op(),
+                  absl::StrCat(ShapesText(recipe.inputs()), " -> ", ShapesText(recipe.outputs())),
+                  recipe.model(), absl::StrCat(recipe.launches()), Bytes(recipe.bytes()),
+                  Count(recipe.replays()), recipe.has_last_used() ? Ago(recipe.last_used()) : "-"});
   }
   if (table.empty()) {
     std::printf("nothing yet: an op is prepared when an eager run meets it with enough data\n");

@@ -108,7 +108,7 @@ constexpr OpEntry kElementwiseRows[] = {
     {{PowOp::kName, 2, 2, 1, 1, kElementwise, 0, PowRule, PowKernel, ElementwiseAxis},
      {.sign = Sign::kOfPower, .positive = Positive::kOfFirst, .overflow = Overflow::kPower, .sizes = Sizes::kSmooth}},
     {{"PRelu", 2, 2, 1, 1, kElementwise, 0, PReluRule, PReluKernel, ElementwiseAxis},
-     {.marks = kShapeOfFirst}},
+     {.weights = 0b10, .marks = kShapeOfFirst}},
     {{EqualOp::kName, 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kAnyType>, EqualKernel, ElementwiseAxis, kBool},
      {.sign = Sign::kNeverNegative, .sizes = Sizes::kComparison, .text = 0b11, .marks = kComparison | kHangsOnLastBit | kBends | kCoarse}},
     {{LessOp::kName, 2, 2, 1, 1, kElementwise, 0, CompareRule<kNumbers>, LessKernel, ElementwiseAxis, kBool},

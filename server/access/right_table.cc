@@ -37,6 +37,7 @@ constexpr RpcRow kRpcRows[] = {
     {"/reprise.v1.Admin/ListRecipes", Right::kObserve},
     {"/reprise.v1.Admin/DumpRecipe", Right::kObserve},  // kAdmin with constants: see the service
     {"/reprise.v1.Admin/ExplainMisses", Right::kObserve},
+    {"/reprise.v1.Admin/GetRecompilations", Right::kObserve},
     {"/reprise.v1.Admin/ExplainModel", Right::kObserve},
     {"/reprise.v1.Admin/GetDynamicity", Right::kObserve},
     {"/reprise.v1.Admin/GetStats", Right::kObserve},

@@ -171,6 +171,13 @@ constexpr Flag kFlags[] = {
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddChoice<bool>(app, flag, options.exit_on_error, {{"true", true}, {"false", false}});
      }},
+    {"--fail-on-compile", "true|false", "false",
+     "true: for tests: serve as ever, and end with exit code 3 if anything was compiled for a "
+     "request once the server was ready; the log names each",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddChoice<bool>(app, flag, options.fail_on_compile,
+                              {{"true", true}, {"false", false}});
+     }},
     {"--allow-empty", "", "",
      "Report ready although no model can be served; --model-control-mode explicit does so anyway",
      [](CLI::App& app, const Flag& flag, Options& options) {

@@ -54,6 +54,16 @@ absl::Status WantBuckets(absl::string_view value, const std::string& axis,
   return absl::OkStatus();
 }
 
+// Adds the names of a list; one at least.
+absl::Status ReadNames(absl::string_view value, std::vector<std::string>& names) {
+  for (absl::string_view name : absl::StrSplit(value, ',')) {
+    name = absl::StripAsciiWhitespace(name);
+    if (name.empty()) return absl::InvalidArgumentError("must be a list of names");
+    names.emplace_back(name);
+  }
+  return absl::OkStatus();
+}
+
 struct Parameter {
   const char* name;  // a name that ends in '.' is a family: the rest is the axis or input
   const char* rest;
@@ -294,6 +304,18 @@ constexpr Parameter kParameters[] = {
          }
        }
        return absl::OkStatus();
+     }},
+    {"reprise.cut", "", "NODE,...", "nothing",
+     "Nodes that run by themselves, between recipes, by patterns of names with *, such as "
+     "`/encoder/layer.11/*`: the model is cut there, and what follows runs at each request's own "
+     "sizes",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return ReadNames(value, settings.cut.patterns);
+     }},
+    {"reprise.eager_ops", "", "OP,...", "nothing",
+     "Ops all nodes of which run by themselves, as those of reprise.cut do",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return ReadNames(value, settings.cut.ops);
      }},
     {"reprise.fusion", "", "auto|off", "auto",
      "off: compute each node of the file by one kernel, so that its bits depend on the node "

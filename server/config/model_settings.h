@@ -14,6 +14,7 @@
 #include "runtime/bucket/policy.h"
 #include "runtime/ops/attention/paged.h"
 #include "runtime/ops/kit/precision.h"
+#include "runtime/passes/kit/node_choice.h"
 #include "server/config/config_strictness.h"
 
 namespace reprise {
@@ -79,6 +80,7 @@ struct ModelSettings {
   std::vector<std::string> promote;     // constants that requests may send
   bool promote_found = false;           // and those that versions have differently
   std::string precision_ops;            // see PrecisionRules; files are in the model's folder
+  NodeChoice cut;                       // nodes that run by themselves
   bool fusion = true;                   // nodes are joined where that is faster
   std::set<std::string> padding_off;    // axis labels
   std::map<std::string, double> fills;  // keyed by input name

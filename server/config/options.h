@@ -97,6 +97,7 @@ struct Options {
   std::vector<std::string> op_libraries;  // files with ops that models may name
   bool strict_readiness = true;  // each model that was asked for is served, or this is not ready
   bool exit_on_error = false;    // a model of the start that cannot be loaded ends the process
+  bool fail_on_compile = false;  // the exit code says whether a request compiled anything
   bool allow_empty = false;      // a repository without a model that can be served is ready
   int drain_grace_secs = 2;      // requests are served for this time after the ending signal
   int exit_timeout_secs = 30;    // how long a drain may take

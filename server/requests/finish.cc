@@ -160,6 +160,10 @@ void Count(const RequestState& state, const InferResult& result, const PhaseTime
                                  std::chrono::system_clock::now());
   }
   state.model.servable->shapes->Record(state.columns, ServiceOf(result.response));
+  if (result.status.ok()) {
+    state.model.servable->model->owner()->new_shapes().OnRequest(state.columns, info.capture,
+                                                                 info.bucket, state.id);
+  }
 }
 
 }  // namespace

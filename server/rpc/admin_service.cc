@@ -22,6 +22,7 @@
 #include "server/rpc/explain_codec.h"
 #include "server/rpc/printable_message.h"
 #include "server/rpc/recipe_codec.h"
+#include "server/rpc/recompiles_codec.h"
 #include "server/rpc/stats_codec.h"
 
 namespace reprise {
@@ -38,6 +39,36 @@ std::string OpsOf(const Recipe& recipe) {
   if (recipe.launches.empty()) return "-";
   if (recipe.launches.size() > 1) return absl::StrCat(recipe.launches.size(), " launches");
   return recipe.launches[0].node;
+}
+
+void EncodeShaped(DType dtype, const Shape& shape, v1::ShapedTensor& message) {
+  message.set_dtype(std::string(DTypeName(dtype)));
+  message.mutable_shape()->Add(shape.begin(), shape.end());
+}
+
+// Adds the model's weights that `expression` reads, each in the shape that the file has it in.
+void EncodeWeights(const ParameterExpr& expression, v1::RecipeInfo& message) {
+  if (expression.is_leaf()) {
+    v1::ShapedTensor& weight = *message.add_inputs();
+    EncodeShaped(expression.dtype(), expression.shape(), weight);
+    weight.set_weight(true);
+  }
+  for (const ParameterExprPtr& input : expression.inputs()) {
+    if (input != nullptr) EncodeWeights(*input, message);
+  }
+}
+
+// Says which op an eager run prepared, and for which shapes.
+void EncodeEager(const Recipe& recipe, v1::RecipeInfo& message) {
+  message.set_op(OpsOf(recipe));
+  for (const TensorSlot& slot : recipe.inputs) {
+    EncodeShaped(slot.dtype, slot.shape, *message.add_inputs());
+  }
+  for (const TensorSlot& slot : recipe.outputs) {
+    EncodeShaped(slot.dtype, slot.shape, *message.add_outputs());
+  }
+  if (recipe.launches.size() > 1) return;  // The list of a whole model's weights tells nothing.
+  for (const ParameterExprPtr& weight : recipe.parameters) EncodeWeights(*weight, message);
 }
 
 // The number that a recipe is listed by, however a person writes it.
@@ -91,6 +122,7 @@ void AdminService::AddTo(RpcRoutes& routes) {
   Add(routes, "GetStats", &AdminService::GetStats);
   Add(routes, "GetPorts", &AdminService::GetPorts);
   Add(routes, "ExplainMisses", &AdminService::ExplainMisses);
+  Add(routes, "GetRecompilations", &AdminService::GetRecompilations);
   Add(routes, "ExplainModel", &AdminService::ExplainModel);
   Add(routes, "GetDynamicity", &AdminService::GetDynamicity);
   Add(routes, "Warmup", &AdminService::Warmup);
@@ -122,7 +154,7 @@ absl::Status AdminService::ListRecipes(const v1::ListRecipesRequest& request,
       }
       v1::RecipeInfo& info = *response.add_recipes();
       EncodeRecipeInfo(cached, info);
-      info.set_op(OpsOf(*cached.recipe));
+      EncodeEager(*cached.recipe, info);
     }
     return Report(response);
   }
@@ -176,6 +208,25 @@ absl::Status AdminService::ExplainMisses(const v1::ExplainMissesRequest& request
   for (const MissRecord& record : misses.Since(after)) {
     if (!Selects(request, record.model.name, absl::StrCat(record.model.version))) continue;
     EncodeMiss(record, *response.add_misses());
+  }
+  return Report(response);
+}
+
+absl::Status AdminService::GetRecompilations(const v1::GetRecompilationsRequest& request,
+                                             v1::GetRecompilationsResponse& response) {
+  const std::vector<MissRecord> misses = context_.engine->misses().Since(0);
+  if (!request.model().empty()) {
+    const auto found = context_.repository->Find(request.model(), request.version());
+    if (!found.ok()) return found.status();
+    EncodeRecompilations(*found->servable->model, misses, *response.add_models());
+    return Report(response);
+  }
+  for (const Repository::Listed& listed : context_.repository->List()) {
+    if (listed.servable == nullptr || listed.servable->model == nullptr ||
+        !Selects(request, listed.version->name, listed.version->version)) {
+      continue;
+    }
+    EncodeRecompilations(*listed.servable->model, misses, *response.add_models());
   }
   return Report(response);
 }

@@ -45,6 +45,8 @@ class AdminService {
   absl::Status DumpRecipe(const v1::DumpRecipeRequest& request, v1::DumpRecipeResponse& response);
   absl::Status GetStats(const v1::GetStatsRequest& request, v1::GetStatsResponse& response);
   absl::Status GetPorts(const v1::GetPortsRequest& request, v1::GetPortsResponse& response);
+  absl::Status GetRecompilations(const v1::GetRecompilationsRequest& request,
+                                 v1::GetRecompilationsResponse& response);
   absl::Status ExplainMisses(const v1::ExplainMissesRequest& request,
                              v1::ExplainMissesResponse& response);
   absl::Status ExplainModel(const v1::ExplainModelRequest& request,

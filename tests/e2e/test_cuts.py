@@ -7,7 +7,7 @@ from tritonclient.utils import InferenceServerException
 
 from testing import models
 from testing.clients import together
-from testing.daemon import reprise
+from testing.daemon import Daemon, reprise
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
 
@@ -246,3 +246,43 @@ def test_metadata_and_words_for_people(daemon, paths):
     for text in explained, checked, daemon.log():
         assert "NonZero 'find_tokens'" in text
         assert "the size of its result depends on the elements of 'attention_mask'" in text
+
+
+def parameter(name, value):
+    return f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}\n'
+
+
+def scoped():
+    """Two layers whose nodes have names."""
+    g, rng = models.Graph(17), np.random.default_rng(0)
+    hidden = g.node("Relu", g.node("MatMul", "x", g.const(rng.normal(0, 1, (16, 32)))))
+    g.rename(g.node("Tanh", g.node("MatMul", hidden, g.const(rng.normal(0, 1, (32, 4))))), "y")
+    for node, name in zip(g.nodes, ["/fc1/MatMul", "/fc1/Relu", "/fc2/MatMul", "/fc2/Tanh"]):
+        node.name = name
+    return g.model([("x", FLOAT, ["batch", 16])], [("y", FLOAT, ["batch", 4])])
+
+
+@pytest.mark.parametrize("config, ops", [
+    (parameter("reprise.cut", "/fc1/*"), {"MatMul": 1, "Relu": 1}),
+    (parameter("reprise.cut", "/fc2/MatMul, /fc2/Tanh"), {"MatMul": 1, "Tanh": 1}),
+    (parameter("reprise.eager_ops", "Relu"), {"Relu": 1}),
+    (parameter("reprise.cut", "/fc1/MatMul") + parameter("reprise.eager_ops", "Tanh"),
+     {"MatMul": 1, "Tanh": 1})])
+def test_nodes_that_the_config_names_run_by_themselves(repository, rng, config, ops):
+    path = repository.add("scoped", scoped(), config=config)
+    x = {"x": rng.normal(0, 1, (3, 16)).astype(np.float32)}
+    with Daemon(repository) as daemon:
+        assert_same_answer(infer(daemon.client(), "scoped", x).outputs, reference(path, x))
+        scrape = Scrape(daemon.metrics_url)
+        counted = {op: scrape.total("reprise_eager_nodes_total", model="scoped", op=op) for op in ops}
+        assert counted == ops
+        assert scrape.total("reprise_eager_nodes_total", model="scoped") == sum(ops.values())
+        assert "reprise.cut or reprise.eager_ops names it" in daemon.reprise("explain", "scoped")
+
+
+@pytest.mark.parametrize("name, value", [("reprise.cut", "/fc3/*"), ("reprise.eager_ops", "Rellu")])
+def test_a_name_that_no_node_has_fails_the_load_and_says_so(repository, name, value):
+    repository.add("scoped", scoped(), config=parameter(name, value))
+    with Daemon(repository) as daemon:
+        assert not daemon.client().is_model_ready("scoped")
+        assert f"is called '{value}'" in daemon.log() and "MatMul '/fc1/MatMul'" in daemon.log()

@@ -1,5 +1,6 @@
 """Ops from a library, models that run op by op, and precision by op, in the daemon."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -157,7 +158,12 @@ def test_op_by_op_agrees_with_captured_recipes_and_captures_nothing(repository, 
         assert "runs op by op" in daemon.log()
         held = daemon.reprise("recipes", "--eager").splitlines()
         assert held[0].split()[:3] == ["key", "op", "shapes"] and len(held) > 10
-        assert any("MatMul" in row for row in held)
+        assert any("MatMul" in row and "weight i8[384,384]" in row and " -> f32[1,5,384]" in row
+                   for row in held)
+        listed = json.loads(daemon.reprise("recipes", "--eager", "--json"))["recipes"]
+        product = next(recipe for recipe in listed if recipe["op"].startswith("MatMul "))
+        assert [tensor["dtype"] for tensor in product["inputs"]] == ["f32"] * 2
+        assert product["outputs"][0]["shape"][0] in (1, 2)
 
 
 def test_the_flag_eager_holds_for_every_model(repository, rng):

@@ -7,6 +7,7 @@ import pathlib
 import numpy as np
 import onnx
 import pytest
+import tritonclient.grpc as grpcclient
 from onnx import TensorProto, helper
 
 from testing import models
@@ -102,14 +103,86 @@ def test_data_that_decide_shapes_are_told_with_the_static_form(tmp_path):
     assert "static form: Where and ReduceSum" in cut[0]["comment"]
 
 
-def test_a_server_tells_its_record(repository):
-    repository.add("layers", two_layers())
+def ask(daemon, model, inputs, request_id):
+    sent = [grpcclient.InferInput(name, array.shape, "FP32") for name, array in inputs.items()]
+    for tensor, array in zip(sent, inputs.values()):
+        tensor.set_data_from_numpy(array)
+    daemon.client().infer(model, sent, request_id=request_id)
+
+
+def test_a_server_names_module_node_and_request_as_a_file_does(repository, tmp_path):
+    model = two_layers()
+    model.graph.node[0].metadata_props.add(
+        key="pkg.torch.onnx.stack_trace", value='File "/src/net.py", line 25, in forward')
+    path = repository.add("layers", model)
+    by_file = json.loads(reprise("recompiles", path, "--sizes", "2,9,2,3", "--json"))
     with Daemon(repository) as daemon:
-        for batch in (2, 9, 2):
-            infer(daemon.client(), "layers", {"x": np.ones((batch, 16), np.float32)})
+        for i, batch in enumerate((2, 9, 2, 3)):
+            ask(daemon, "layers", {"x": np.ones((batch, 16), np.float32)}, f"request-{i}")
         shown = json.loads(daemon.reprise("recompiles", "layers", "--json"))
-        assert [row["cause"] for row in shown["rows"]][0] == "first step"
-        assert shown["captured"] >= 1 and "x: f32[" in shown["rows"][0]["new_in"]
+        text = daemon.reprise("recompiles", "layers")
+    assert shown["steps"] == 4 and shown["recompiled"] == by_file["recompiled"] == 2
+    facts = [[(row["step"], row["module"], row["op"], row["new_in"], row["cause"], row["location"])
+              for row in table["rows"] if row["step"] > 1] for table in (shown, by_file)]
+    assert facts[0] == facts[1]
+    assert facts[0][0] == (2, "fc1", "MatMul '/fc1/MatMul'", "x: f32[9, 16]", "new input shape", "net.py:25")
+    assert [row["request"] for row in shown["rows"]] == ["request-0", "request-1", "request-3"]
+    assert shown["modules"] == by_file["modules"] and shown["sources"] == by_file["sources"]
+    assert shown["sources"] == [{"source": "net.py:25", "recompilations": 2, "at_fault": 2}]
+    assert "here: captured" in shown["rows"][0]["comment"] and "recipe " in shown["rows"][0]["comment"]
+    assert "request-1" in text and "4 steps; a static graph would recompile at 2 of them" in text
+
+
+def test_a_server_names_the_request_that_brought_sizes_that_data_decide(repository):
+    repository.add("selection", selection())
+    with Daemon(repository) as daemon:
+        for i, kept in enumerate((5, 5, 7)):
+            x = -np.ones((4, 3), np.float32)
+            x.reshape(-1)[:kept] = 1
+            ask(daemon, "selection", {"x": x}, f"keeps-{kept}-{i}")
+        shown = json.loads(daemon.reprise("recompiles", "selection", "--json"))
+    inside = [row for row in shown["rows"] if row["cause"] == "shapes that data decide inside"]
+    assert [(row["step"], row["op"], row["request"]) for row in inside] == [
+        (1, "NonZero 'find'", "keeps-5-0"), (3, "NonZero 'find'", "keeps-7-2")]
+    assert inside[1]["new_out"].endswith("[2, 7]") and shown["recompiled"] == 1
+
+
+# What exporters write: torch's newer one, the namespaces of its function graphs, and its older one
+# with verbose=True, whose stacks begin with the innermost frame.
+STACK = """/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py(134): forward
+/venv/lib/python3.11/site-packages/torch/nn/modules/module.py(1777): _slow_forward
+/src/net.py(25): forward
+"""
+EXPORTERS = {
+    "hierarchy": ({"pkg.torch.onnx.class_hierarchy":
+                   "['__main__.Net', 'torch.nn.modules.linear.Linear', 'aten.linear.default']",
+                   "pkg.torch.onnx.name_scopes": "['', 'fc1', 'linear']",
+                   "pkg.torch.onnx.stack_trace": 'File "/src/net.py", line 25, in forward'}, "",
+                  "torch.nn.modules.linear.Linear", "net.py:25"),
+    "namespace": ({"namespace": ": __main__.Net/fc1: torch.nn.modules.linear.Linear/linear: aten.linear.default"},
+                  "# /src/net.py:25:0", "torch.nn.modules.linear.Linear", "net.py:25"),
+    "doc_string": ({}, STACK, "torch.nn.modules.linear", "linear.py:134"),
+}
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+def test_classes_and_lines_of_source_are_read_from_any_exporter(tmp_path, exporter):
+    metadata, text, kind, location = EXPORTERS[exporter]
+    model = two_layers()
+    node = model.graph.node[0]
+    node.doc_string = text
+    if metadata:
+        node.name = "node_MatMul_1"
+    for key, value in metadata.items():
+        node.metadata_props.add(key=key, value=value)
+    path = save(tmp_path, model)
+    shown = json.loads(reprise("recompiles", path, "--sizes", "20,30", "--json", "--csv", tmp_path / "t"))
+    row = shown["rows"][1]
+    assert (row["module"], row["class"], row["location"]) == ("fc1", kind, location)
+    assert shown["classes"] == [{"class": kind, "recompilations": 1, "at_fault": 1}]
+    assert rows_of(tmp_path / "t.sources.csv") == [
+        {"source": location, "recompilations": "1", "at_fault": "1"}]
+    assert [row["class"] for row in rows_of(tmp_path / "t.classes.csv")] == [kind]
 
 
 @pytest.mark.parametrize("reduction", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin",

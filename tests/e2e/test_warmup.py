@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 
 import numpy as np
 import pytest
@@ -215,3 +216,21 @@ def test_a_frozen_model_that_nothing_can_serve_is_not_ready(repository):
         assert refused.returncode == 1
         daemon.reprise("warmup", "bert", "--buckets", "b1_s16")
         assert daemon.client().is_model_ready("bert") and daemon.client().is_server_ready()
+
+
+@pytest.mark.parametrize("length, code", [(8, 0), (100, 3)])
+def test_the_exit_code_says_whether_a_request_compiled_anything_after_the_warm_up(
+        repository, rng, length, code):
+    repository.add("bert", models.bert(), config=config(warmup="b1_s16", capture="inline"))
+    daemon = Daemon(repository, "--fail-on-compile", "true")
+    daemon.start()
+    try:
+        daemon.wait_ready()
+        infer(daemon.client(), "bert", text_inputs(NAMES, 1, length, rng, 200))
+        daemon.process.send_signal(signal.SIGTERM)
+        assert daemon.process.wait(60) == code, daemon.log()
+    finally:
+        daemon.kill()
+    told = [line for line in daemon.log().splitlines() if "--fail-on-compile" in line]
+    assert len(told) == (2 if code else 0)
+    assert not code or "model bert: captured b1_s128" in told[0] and "1 recipe was compiled" in told[1]

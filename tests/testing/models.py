@@ -76,7 +76,7 @@ class Graph:
 
 
 def bert(opset=11, hidden=32, heads=4, layers=2, vocabulary=200, positions=512, epsilon=1e-12,
-         seed=0, tanh_gelu=False, outputs=("last_hidden_state", "pooler_output")):
+         seed=0, tanh_gelu=False, outputs=("last_hidden_state", "pooler_output"), types=0):
     """[batch, sequence] ids and mask -> [batch, sequence, hidden] and, pooled, [batch, hidden]."""
     g = Graph(opset)
     rng = np.random.default_rng(seed)
@@ -129,7 +129,12 @@ def bert(opset=11, hidden=32, heads=4, layers=2, vocabulary=200, positions=512, 
     ids = g.node("Slice", all_ids, g.ints(0), g.dim("input_ids", 1), g.ints(1), g.ints(1))
     places = g.node("Gather", g.const(rng.normal(0, 0.3, (positions, hidden)), hint="positions"),
                     ids, axis=0)
-    x = layer_norm(g.node("Add", words, places))
+    sum_of_tables = g.node("Add", words, places)
+    if types:
+        kinds = g.node("Gather", g.const(rng.normal(0, 1, (types, hidden)), hint="types"),
+                       "token_type_ids", axis=0)
+        sum_of_tables = g.node("Add", sum_of_tables, kinds)
+    x = layer_norm(sum_of_tables)
 
     # 0 where attended, -10000 elsewhere: [batch, 1, 1, sequence].
     wide = g.unsqueeze(g.unsqueeze("attention_mask", 1), 2)
@@ -151,10 +156,9 @@ def bert(opset=11, hidden=32, heads=4, layers=2, vocabulary=200, positions=512, 
                                        alpha=1.0, beta=1.0, transB=1))
         g.rename(pooled, "pooler_output")
         declared.append(("pooler_output", TensorProto.FLOAT, ["batch", hidden]))
-    return g.model(
-        [("input_ids", TensorProto.INT64, ["batch", "sequence"]),
-         ("attention_mask", TensorProto.INT64, ["batch", "sequence"])],
-        declared, "bert")
+    names = ["input_ids", "attention_mask"] + ["token_type_ids"] * bool(types)
+    return g.model([(name, TensorProto.INT64, ["batch", "sequence"]) for name in names], declared,
+                   "bert")
 
 
 def elementwise(opset=13):

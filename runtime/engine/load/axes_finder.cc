@@ -226,8 +226,8 @@ absl::Status AxesFinder::Find(ModelDraft& model, Graph as_imported,
     const std::vector<ModelIo>& outputs = model.program->tail == nullptr
                                               ? model.signature->recipe_outputs
                                               : model.program->tail->outputs();
-    model.program->variants =
-        std::make_unique<ModelVariants>(std::move(as_imported), model.signature->inputs, outputs);
+    model.program->variants = std::make_unique<ModelVariants>(
+        std::move(as_imported), model.signature->inputs, outputs, model.options.cut);
   }
   for (ModelIo& output : model.signature->recipe_outputs) output.dims = merged.Apply(output.dims);
   for (const Axis& axis : merged.axes) {

@@ -102,6 +102,23 @@ bool MayDefer(const ModelDraft& model) {
   return FindDecoder(*model.program->graph, outputs).ok() && !LiveLoader::MayImprove(model);
 }
 
+// INVALID_ARGUMENT for an entry of ModelOptions::cut that names no node.
+absl::Status CheckNamedNodes(const ModelDraft& model) {
+  const Graph& graph = *model.program->graph;
+  const std::vector<NodeId> nodes = graph.NodeIds();
+  const std::vector<std::string> unused = model.options.cut.Unused(graph, nodes);
+  if (unused.empty()) return absl::OkStatus();
+  constexpr size_t kShown = 5;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < nodes.size() && names.size() < kShown; ++i) {
+    names.push_back(
+        absl::StrCat(SourceOp(graph.node(nodes[i])), " '", NameOf(graph, nodes[i]), "'"));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("reprise.cut and reprise.eager_ops: no node is called '", unused[0],
+                   "', nor any op; the first nodes are ", absl::StrJoin(names, ", ")));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
@@ -300,7 +317,8 @@ absl::Status ModelLoader::CheckCertificates(ModelDraft& model, const Graph& plai
   RETURN_IF_ERROR(RunLoadPasses(*other.program->graph));
   CutModel(*other.program->graph, other.signature->inputs, other.signature->shape_inputs,
            model.program->tail == nullptr ? other.signature->recipe_outputs
-                                          : model.program->tail->outputs());
+                                          : model.program->tail->outputs(),
+           {.chosen = model.options.cut});
   for (const ModelAxis& axis : axes) {
     other.proof->axes.push_back({.label = axis.label,
                                  .symbol = axis.symbol,
@@ -318,9 +336,11 @@ absl::Status ModelLoader::CheckCertificates(ModelDraft& model, const Graph& plai
 }
 
 absl::Status ModelLoader::CutAtData(ModelDraft& model) const {
-  const std::shared_ptr<const Tail> tail =
-      CutModel(*model.program->graph, model.signature->inputs, model.signature->shape_inputs,
-               model.signature->recipe_outputs, model.options.capture == CapturePolicy::kOff);
+  RETURN_IF_ERROR(CheckNamedNodes(model));
+  const std::shared_ptr<const Tail> tail = CutModel(
+      *model.program->graph, model.signature->inputs, model.signature->shape_inputs,
+      model.signature->recipe_outputs,
+      {.everywhere = model.options.capture == CapturePolicy::kOff, .chosen = model.options.cut});
   if (tail == nullptr) {
     // Where a request's values decide shapes, nothing is specialised before there is one.
     const std::vector<DType> types = ResultTypes(*model.program->graph);

@@ -15,6 +15,7 @@
 #include "runtime/engine/types/observer.h"
 #include "runtime/onnx/model_io.h"
 #include "runtime/ops/kit/precision.h"
+#include "runtime/passes/kit/node_choice.h"
 #include "runtime/passes/kit/precision_rules.h"
 
 namespace reprise {
@@ -77,6 +78,8 @@ struct ModelOptions {
   Precision precision = Precision::kExact;
   // Nodes that have another one.
   PrecisionRules precision_ops;
+  // Nodes that run by themselves, between recipes: the model is cut there.
+  NodeChoice cut;
   // False: each node is computed as the file has it, by the first kernel that its device offers, so
   // that a node's bits depend on the node alone. Slow: for looking at what joining nodes changes.
   bool fusion = true;

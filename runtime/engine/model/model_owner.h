@@ -13,6 +13,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/engine/parameters/parameter_store.h"
 #include "runtime/engine/traffic/exact_cache_admission.h"
+#include "runtime/engine/traffic/new_shapes.h"
 #include "runtime/engine/types/observer.h"
 #include "runtime/recipe/cache.h"
 
@@ -63,6 +64,7 @@ class ModelOwner final : public RecipeCache::Owner {
 
   ParameterStore& parameters() const { return *parameters_; }
   ModelObserver& observer() const { return *observer_; }
+  NewShapes& new_shapes() { return new_shapes_; }
 
   void OnEvicted(const Recipe& recipe, RecipeCache::Why why) override {
     parameters_->Forget(recipe);
@@ -91,6 +93,7 @@ class ModelOwner final : public RecipeCache::Owner {
   std::atomic<int64_t> thrash_told_ns_{kNeverTold};
   std::atomic<int64_t> capture_ns_{30'000'000};  // a guess until one was captured
   ExactCacheAdmission exact_admission_;
+  NewShapes new_shapes_;
   Mutex mutex_;
   HashSet<uint64_t> wanted_ GUARDED_BY(mutex_);
   std::deque<uint64_t> wanted_order_ GUARDED_BY(mutex_);

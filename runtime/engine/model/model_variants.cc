@@ -108,8 +108,11 @@ std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>&
 }
 
 ModelVariants::ModelVariants(Graph imported, std::vector<ModelIo> inputs,
-                             std::vector<ModelIo> outputs)
-    : imported_(std::move(imported)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
+                             std::vector<ModelIo> outputs, NodeChoice cut)
+    : imported_(std::move(imported)),
+      inputs_(std::move(inputs)),
+      outputs_(std::move(outputs)),
+      cut_(std::move(cut)) {
   std::vector<int> all;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].optional && inputs_[i].parameter < 0) all.push_back(i);
@@ -138,7 +141,7 @@ absl::StatusOr<std::shared_ptr<const ModelVariant>> ModelVariants::Get(
   auto variant = std::make_shared<ModelVariant>();
   variant->graph = WithInputs(overrides);
   RETURN_IF_ERROR(RunLoadPasses(*variant->graph));
-  variant->tail = CutModel(*variant->graph, inputs_, shape_inputs_, outputs_);
+  variant->tail = CutModel(*variant->graph, inputs_, shape_inputs_, outputs_, {.chosen = cut_});
   variant->fingerprint = FingerprintGraph(*variant->graph);
   for (ValueId id : variant->graph->inputs()) {
     for (size_t i = 0; i < inputs_.size(); ++i) {

@@ -17,6 +17,7 @@
 #include "runtime/graph/held_graph.h"
 #include "runtime/graph/node.h"
 #include "runtime/onnx/model_io.h"
+#include "runtime/passes/kit/node_choice.h"
 #include "runtime/recipe/key.h"
 
 namespace reprise {
@@ -37,7 +38,8 @@ class ModelVariants {
  public:
   // `imported`: the graph before any pass; `inputs`, `outputs`: the model's, with the symbols of
   // its axes.
-  ModelVariants(Graph imported, std::vector<ModelIo> inputs, std::vector<ModelIo> outputs);
+  ModelVariants(Graph imported, std::vector<ModelIo> inputs, std::vector<ModelIo> outputs,
+                NodeChoice cut);
 
   // Positions of the inputs whose values decide shapes in some variant: part of the binding then.
   const std::vector<int>& shape_inputs() const { return shape_inputs_; }
@@ -52,6 +54,7 @@ class ModelVariants {
   const HeldGraph imported_;
   const std::vector<ModelIo> inputs_;
   const std::vector<ModelIo> outputs_;
+  const NodeChoice cut_;  // see ModelOptions
   std::vector<int> shape_inputs_;
   // Guarded.
   Mutex mutex_;

@@ -53,10 +53,10 @@ std::vector<Tail::SectionWords> Tail::Sections() const {
 
 std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& inputs,
                                      const std::vector<int>& shape_inputs,
-                                     const std::vector<ModelIo>& outputs, bool everywhere) {
+                                     const std::vector<ModelIo>& outputs, const CutWishes& wishes) {
   std::set<std::string> names;
   for (const int position : shape_inputs) names.insert(inputs[position].name);
-  std::shared_ptr<const CutGraph> cut = CutAtData(graph, names, everywhere);
+  std::shared_ptr<const CutGraph> cut = CutAtData(graph, names, wishes);
   if (cut == nullptr) return nullptr;
   // After a cut no replay says it before there is data.
   const std::vector<DType> types = ResultTypes(graph);

@@ -77,12 +77,13 @@ class Tail {
   mutable std::map<const EagerNode*, std::unique_ptr<const GraphSection>> nodes_ GUARDED_BY(mutex_);
 };
 
-// Cuts `graph`, after the load passes, where data decides shapes: it becomes what comes before, and
-// the rest is returned. Null, and `graph` as it was, where there is no cut. `everywhere`: each node
-// is a cut, so that the model runs op by op.
+// Cuts `graph`, after the load passes, where data decides shapes, and where `wishes` say: it
+// becomes what comes before, and the rest is returned. Null, and `graph` as it was, where there is
+// no cut.
 std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& inputs,
                                      const std::vector<int>& shape_inputs,
-                                     const std::vector<ModelIo>& outputs, bool everywhere = false);
+                                     const std::vector<ModelIo>& outputs,
+                                     const CutWishes& wishes = {});
 
 // INVALID_ARGUMENT naming an output whose dtype the file does not declare and that does not follow
 // from those of the inputs: two branches may differ.

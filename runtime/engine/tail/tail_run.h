@@ -39,6 +39,8 @@ class TailRun {
   absl::StatusOr<Shape> TrueShape(const TensorSlot& slot, size_t output,
                                   const SectionRecipes::Choice& choice) const;
   absl::Status RunNode(const CutGraph& graph, const EagerNode& node);
+  // Records the shape of the first result of a node at a cut, which data decide.
+  void NoteShape(const EagerNode& node);
   // The results of `node`, which count as made by the request. `names`: those of its inputs.
   absl::StatusOr<std::vector<Tensor>> EvaluateWithin(
       const Node& node, const std::vector<std::optional<Tensor>>& inputs,

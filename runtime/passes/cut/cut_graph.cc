@@ -360,8 +360,8 @@ std::shared_ptr<const CutGraph> Split(const Graph& graph, const ShapeInputs& sha
 
 std::shared_ptr<const CutGraph> CutAtData(const Graph& graph,
                                           const std::set<std::string>& shape_inputs,
-                                          bool everywhere) {
-  CutAnalysis analysis = FindCuts(graph, shape_inputs, /*is_body=*/false, everywhere);
+                                          const CutWishes& wishes) {
+  CutAnalysis analysis = FindCuts(graph, shape_inputs, /*is_body=*/false, wishes);
   if (analysis.Cuts(graph).empty()) return nullptr;
   return Split(graph, shape_inputs, std::move(analysis), /*label=*/"");
 }

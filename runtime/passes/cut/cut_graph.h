@@ -83,6 +83,6 @@ struct CutGraph {
 // Null where `graph` has no cut. See FindCuts.
 std::shared_ptr<const CutGraph> CutAtData(const Graph& graph,
                                           const std::set<std::string>& shape_inputs,
-                                          bool everywhere = false);
+                                          const CutWishes& wishes = {});
 
 }  // namespace reprise

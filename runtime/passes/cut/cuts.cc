@@ -51,12 +51,13 @@ std::vector<std::set<int64_t>> LoopsAround(const Graph& graph) {
 class Analysis {
  public:
   Analysis(const Graph& graph, const std::set<std::string>& shape_inputs, bool is_body,
-           bool everywhere)
-      : graph_(graph), is_body_(is_body), everywhere_(everywhere) {
+           const CutWishes& wishes)
+      : graph_(graph), is_body_(is_body), wishes_(wishes) {
     result_.is_static.assign(graph.num_values(), false);
     result_.is_cut.assign(graph.num_nodes(), false);
     result_.level.assign(graph.num_values(), 0);
-    result_.is_everywhere = everywhere;
+    result_.is_everywhere = wishes.everywhere;
+    result_.is_chosen.assign(graph.num_nodes(), false);
     for (const std::set<int64_t>& loops : LoopsAround(graph)) {
       result_.is_in_body.push_back(!loops.empty());
     }
@@ -220,7 +221,10 @@ class Analysis {
                            (row->Has(kShapeOnly) || absl::c_all_of(node.inputs, is_known));
     // Bodies of loops and branches have their own graphs, which are cut as they are.
     const bool is_step = node.op == IfOp::kName || node.op == LoopStepOp::kName;
-    if (everywhere_ && !is_static && !is_step && !result_.is_in_body[id]) result_.is_cut[id] = true;
+    if (!is_static && !is_step && !result_.is_in_body[id]) {
+      result_.is_chosen[id] = !wishes_.chosen.empty() && wishes_.chosen.Holds(graph_, id);
+      if (wishes_.everywhere || result_.is_chosen[id]) result_.is_cut[id] = true;
+    }
     for (const ValueId output : node.outputs) {
       if (output != kNone) result_.is_static[output] = is_static;
     }
@@ -254,7 +258,7 @@ class Analysis {
 
   const Graph& graph_;
   const bool is_body_;
-  const bool everywhere_;
+  const CutWishes& wishes_;
   std::map<NodeId, std::vector<NodeId>> common_;  // keyed by a cut If: what both branches need
   CutAnalysis result_;
 };
@@ -293,8 +297,8 @@ std::vector<NodeId> CutAnalysis::Cuts(const Graph& graph) const {
 }
 
 CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs, bool is_body,
-                     bool everywhere) {
-  return Analysis(graph, shape_inputs, is_body, everywhere).Run();
+                     const CutWishes& wishes) {
+  return Analysis(graph, shape_inputs, is_body, wishes).Run();
 }
 
 BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
@@ -328,11 +332,9 @@ BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
 Cut DescribeCut(const Graph& graph, const CutAnalysis& analysis, NodeId id) {
   const Node& node = graph.node(id);
   const OpRow* row = FindOp(node.op);
-  Cut cut = {.op = SourceOp(node), .node = node.name};
+  Cut cut = {.op = SourceOp(node), .node = NameOf(graph, id)};
   for (const ValueId output : node.outputs) {
-    if (output == kNone) continue;
-    if (cut.node.empty()) cut.node = graph.value(output).name;
-    cut.level = analysis.level[output] - 1;
+    if (output != kNone) cut.level = analysis.level[output] - 1;
   }
   std::vector<std::string> reasons;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -347,6 +349,8 @@ Cut DescribeCut(const Graph& graph, const CutAnalysis& analysis, NodeId id) {
   } else if (analysis.is_everywhere && reasons.empty() && node.op != IfOp::kName &&
              node.op != LoopOp::kName) {
     cut.why = "the model runs op by op";
+  } else if (analysis.is_chosen[id] && reasons.empty()) {
+    cut.why = "reprise.cut or reprise.eager_ops names it";
   } else if (node.op == LoopOp::kName) {
     cut.why = "its body runs once for each iteration";
   } else if (IsLookup(graph, node)) {

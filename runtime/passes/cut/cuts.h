@@ -12,8 +12,15 @@
 #include <vector>
 
 #include "runtime/graph/node.h"
+#include "runtime/passes/kit/node_choice.h"
 
 namespace reprise {
+
+// Cuts where data decide nothing.
+struct CutWishes {
+  bool everywhere = false;  // each node that computes on data is a cut
+  NodeChoice chosen;        // and so are these
+};
 
 struct CutAnalysis {
   // By value: specialising knows its elements.
@@ -30,7 +37,8 @@ struct CutAnalysis {
   // hold.
   std::vector<int> level;
 
-  bool is_everywhere = false;  // cuts are all nodes that compute on data
+  std::vector<bool> is_chosen;  // a node that CutWishes::chosen names
+  bool is_everywhere = false;   // cuts are all nodes that compute on data
 
   // The needed cuts, in the order of the graph.
   std::vector<NodeId> Cuts(const Graph& graph) const;
@@ -38,10 +46,10 @@ struct CutAnalysis {
 
 // `shape_inputs`: names of the inputs whose values are part of a binding. `graph` is compact, and
 // its nodes are ops of the table. `is_body`: it is a Loop's body, where a Gather from an input is a
-// cut, too, so that no recipe needs a copy of a value that all iterations share. `everywhere`: each
-// node that computes on data is a cut.
+// cut, too, so that no recipe needs a copy of a value that all iterations share. `wishes`: nodes
+// in loops and branches that they name are cut with these.
 CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs,
-                     bool is_body = false, bool everywhere = false);
+                     bool is_body = false, const CutWishes& wishes = {});
 
 // The nodes that a branch of a cut If, or the body of a Loop, computes by itself, and the values
 // that it takes from around it; a body also takes those of its LoopStep.

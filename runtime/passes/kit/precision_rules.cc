@@ -11,6 +11,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/op_facts.h"
+#include "runtime/passes/kit/node_choice.h"
 
 namespace reprise {
 namespace {
@@ -20,38 +21,6 @@ constexpr size_t kMostRules = 4096;
 
 bool IsPattern(absl::string_view what) {
   return absl::StrContains(what, '*') || absl::StrContains(what, '/');
-}
-
-// Whether `name` is `pattern`, in which * stands for any text. Goes back to the last * only: linear
-// for the patterns that people write, and never worse than their product.
-bool Matches(absl::string_view pattern, absl::string_view name) {
-  size_t p = 0, n = 0;
-  size_t star = absl::string_view::npos, from = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      from = n;
-    } else if (p < pattern.size() && pattern[p] == name[n]) {
-      ++p;
-      ++n;
-    } else if (star != absl::string_view::npos) {
-      p = star + 1;
-      n = ++from;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
-absl::string_view WithoutDomain(absl::string_view op) {
-  const size_t dot = op.rfind('.');
-  return dot == absl::string_view::npos ? op : op.substr(dot + 1);
-}
-
-bool IsType(absl::string_view type, const std::string& op) {
-  return type == op || type == WithoutDomain(op);
 }
 
 absl::Status Add(Precision precision, absl::string_view entry,
@@ -121,8 +90,8 @@ std::optional<Precision> PrecisionRules::Of(const Node& node) const {
   std::optional<Precision> by_type, by_name;
   for (const Rule& rule : rules_) {
     if (rule.is_pattern) {
-      if (Matches(rule.what, node.name)) by_name = rule.precision;
-    } else if (IsType(rule.what, node.op) || IsType(rule.what, SourceOp(node))) {
+      if (MatchesPattern(rule.what, node.name)) by_name = rule.precision;
+    } else if (IsOpType(rule.what, node.op) || IsOpType(rule.what, SourceOp(node))) {
       by_type = rule.precision;
     }
   }

@@ -335,11 +335,11 @@ TEST(CutsTest, EverywhereEachNodeOnDataIsACutAndShapesAreNone) {
   output %e
   output %s
 })");
-  const CutAnalysis analysis = FindCuts(graph, {}, /*is_body=*/false, /*everywhere=*/true);
+  const CutAnalysis analysis = FindCuts(graph, {}, /*is_body=*/false, {.everywhere = true});
   std::vector<std::string> ops;
   for (const NodeId id : analysis.Cuts(graph)) ops.push_back(graph.node(id).op);
   EXPECT_THAT(ops, testing::ElementsAre("MatMul", "Relu"));
-  const auto cut = CutAtData(graph, {}, /*everywhere=*/true);
+  const auto cut = CutAtData(graph, {}, {.everywhere = true});
   ASSERT_NE(cut, nullptr);
   EXPECT_EQ(cut->cuts.size(), 2);
   EXPECT_EQ(cut->cuts[0].why, "the model runs op by op");

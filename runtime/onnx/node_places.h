@@ -1,8 +1,9 @@
 // NodePlaces: where in the model's source the nodes of an ONNX file come from.
 //
 // The module of a node is the scope in its name ("/encoder/layer.0/MatMul" is in
-// "encoder/layer.0"), or what the exporter says of it in `metadata_props` (torch's newer one:
-// scopes, and the stack of the line that made it).
+// "encoder/layer.0"), or the exporter's remark: `metadata_props` of torch's newer exporter have
+// scopes, classes and the stack of the line that made it, `doc_string` of its older one
+// (`verbose=True`) a stack, and other exporters a line, "model.py:25".
 #pragma once
 
 #include <map>
@@ -10,16 +11,19 @@
 
 #include "absl/status/statusor.h"
 
-namespace reprise::cli {
+namespace reprise {
 
 struct NodePlace {
-  std::string module;    // "(model)" outside of all scopes
+  std::string module;  // "(model)" outside of all scopes
+  std::string type;    // its class, "torch.nn.modules.linear.Linear"; empty: the file does not say
   std::string location;  // "model.py:25"; empty: the file does not say
 };
 
 class NodePlaces {
  public:
-  // Reads the model file at `path`. Errors: a file that is no model.
+  // Places of a model whose file says nothing.
+  NodePlaces() = default;
+  // Reads the model file at `path`, without its weights. Errors: a file that is no ONNX model.
   static absl::StatusOr<NodePlaces> Read(const std::string& path);
 
   // `node`: the name of a node, also of one that the file does not have.
@@ -32,4 +36,4 @@ class NodePlaces {
 // The scope in a name, "(model)" where there is none.
 std::string ScopeOf(const std::string& node);
 
-}  // namespace reprise::cli
+}  // namespace reprise
