@@ -11,7 +11,7 @@ import requests
 from PIL import Image
 
 from testing.daemon import Daemon, reprise
-from testing.embedders import clip, decoder, late, masked_model, splade_modules
+from testing.exported.embedders import clip, decoder, late, masked_model, splade_modules
 from testing.hub import Folder
 
 TEXTS = ["a", "The quick brown fox jumps over the lazy dog.", "Prices: 99% off; call, mail!"]

@@ -24,7 +24,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-from testing import chats, decoders, embedders, encoder_decoders, hub, models
+from testing import chats, decoders, encoder_decoders, hub, models
+from testing.exported import embedders
 from testing.daemon import BUILD, SOURCE, free_ports
 from testing.docs import blocks
 from testing.leftovers import end_tree
