@@ -45,9 +45,11 @@ class Fitter {
     RETURN_IF_ERROR(StartAtBase());
     std::vector<Line> lines;
     for (size_t axis = 0; axis < symbols_.size(); ++axis) {
+      regions_.AllowMore();  // An axis of too many regions refuses itself alone.
       lines.push_back(Walk(axis));
       FitAxis(axis, lines.back());
     }
+    regions_.AllowMore();
     for (size_t i = 0; multiplies_ && i < symbols_.size(); ++i) {
       for (size_t j = i + 1; j < symbols_.size(); ++j) FitProducts(i, j);
     }

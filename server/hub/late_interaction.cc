@@ -247,8 +247,8 @@ float MaxSim(absl::Span<const float> query, absl::Span<const float> document, in
     }
     sum += best;
   }
-  const double tokens = static_cast<double>(query.size() / size);
-  return static_cast<float>(mean ? sum / tokens : sum);
+  const size_t tokens = query.size() / size;
+  return static_cast<float>(mean ? sum / static_cast<double>(tokens) : sum);
 }
 
 }  // namespace reprise

@@ -20,10 +20,10 @@ bool ComparesVectors(TextTask task) {
 // A model of pairs where there is one, else one of late interaction, of vectors, of weights of
 // words.
 absl::StatusOr<std::string> ChooseRanker(const TextApiContext& context, const std::string& named) {
-  const auto ranker = ChooseModel(context, named, TextTask::kRank);
+  auto ranker = ChooseModel(context, named, TextTask::kRank);
   if (ranker.ok() || !absl::IsFailedPrecondition(ranker.status())) return ranker;
   for (const TextTask task : {TextTask::kTokens, TextTask::kEmbed, TextTask::kSparse}) {
-    const auto other = ChooseModel(context, named, task);
+    auto other = ChooseModel(context, named, task);
     if (other.ok()) return other;
   }
   return ranker;

@@ -410,7 +410,7 @@ def test_explain_of_a_decoder_begins_with_its_pages(served):
     assert lines[0] == "mha version 1: it makes tokens, with keys and values in pages"
     text = "\n".join(lines)
     assert text.index("caches in pages of") < text.index("requests of tensors") < text.index("axis ")
-    assert "pages are free" in text and "NOT safe to pad" not in text
+    assert "pages are used, " in text and "NOT safe to pad" not in text
 
 
 def test_reprise_check_says_whether_tokens_are_made(tmp_path):

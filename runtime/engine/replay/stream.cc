@@ -229,7 +229,7 @@ absl::Status Stream::Reserve(const Recipe& recipe, SizedBy sized_by) {
 }
 
 absl::Status Stream::ReserveForRequest(const Recipe& recipe, SizedBy sized_by) {
-  const absl::Status reserved = Reserve(recipe, sized_by);
+  absl::Status reserved = Reserve(recipe, sized_by);
   const size_t bytes = recipe.frame_bytes();
   const auto all =
       options_.memory == nullptr ? 0 : static_cast<size_t>(options_.memory->max_bytes());

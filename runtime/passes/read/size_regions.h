@@ -81,6 +81,12 @@ class SizeRegions {
   const std::vector<std::unique_ptr<Region>>& regions() const { return regions_; }
   bool has_too_many() const { return !too_many_.empty(); }
   const std::string& too_many() const { return too_many_; }
+  // Resets the counts that these limits bound.
+  void AllowMore() {
+    num_read_ = 0;
+    evaluated_ = 0;
+    too_many_.clear();
+  }
   const Graph& graph() const { return graph_; }
 
  private:

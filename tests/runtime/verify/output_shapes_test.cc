@@ -132,5 +132,32 @@ TEST(OutputShapesTest, TheSmallestSizeIsTheOneFromWhichOnAllAreTaken) {
       absl::StatusCode::kInvalidArgument);
 }
 
+TEST(OutputShapesTest, AnAxisOfTooManyGraphsIsRefusedAlone) {
+  // As many numbers as the largest of a table of a million that no term says.
+  auto graph = Parse(R"(graph {
+  input %x: f32[s]
+  input %z: f32[b, 4]
+  const %zero: i64[] = {0}
+  const %one: i64[] = {1}
+  const %many: i64[] = {1000000}
+  const %front: i64[1] = {0}
+  %shape: ? = Shape(%x)
+  %size: ? = Squeeze(%shape, %front)
+  %end: ? = Add(%size, %many)
+  %places: ? = Range(%size, %end, %one)
+  %most: ? = ReduceMax(%places) {keepdims = 1}
+  %y: ? = ConstantOfShape(%most)
+  %square: ? = Mul(%z, %z)
+  output %y
+  output %square
+})");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto fit = FitOutputShapes(*graph, {"s", "b"}, {.axes = {{"s", 2}, {"b", 2}}},
+                                   {{.largest = 16}, {.largest = 16}});
+  ASSERT_TRUE(fit.ok()) << fit.status();
+  EXPECT_THAT(fit->refusals[0], HasSubstr("large tables"));
+  EXPECT_EQ(fit->refusals[1], "");
+}
+
 }  // namespace
 }  // namespace reprise
