@@ -81,7 +81,9 @@ void SplitAxes::Learn(const MergedSymbols& found) {
       }
       // A dim that is accepted at 1 may broadcast with another size as well.
       const auto fixed = found.fixed.find(dim.symbol);
-      if (fixed != found.fixed.end() && fixed->second != 1) dim.fixed = fixed->second;
+      if (fixed != found.fixed.end() && fixed->second != 1 && !found.one_row.contains(dim.symbol)) {
+        dim.fixed = fixed->second;
+      }
     }
   }
 }

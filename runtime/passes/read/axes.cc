@@ -74,8 +74,8 @@ Symbols SymbolsOf(absl::Span<const std::vector<Dim>> inputs) {
 // A way in which sizes that a rule refused are equal.
 struct Choice {
   size_t symbol = 0;
-  SymbolSum sum;       // that it has to be
-  bool apart = false;  // it may be 1 as well
+  SymbolSum sum;        // that it has to be
+  bool or_one = false;  // it may be 1 as well
 };
 
 class Merger {
@@ -99,7 +99,7 @@ class Merger {
       for (const std::string& symbol : symbols_.names) classes.push_back({symbol});
     }
     MakeAxes(inputs_, symbols_.names, std::move(classes), result);
-    if (found && apart_.empty()) FindOneRow(result);
+    if (found) FindOneRow(result);
     return result;
   }
 
@@ -122,7 +122,7 @@ class Merger {
       would_fix_ = false;
       for (set_ = 0; set_ < kSizeSets; ++set_) {
         sums_.assign(num_symbols(), std::nullopt);
-        apart_.clear();
+        or_one_.clear();
         if (Solve(most_fixed)) return true;
         if (!MayRead()) return false;
       }
@@ -151,9 +151,9 @@ class Merger {
       }
       const std::vector<std::optional<SymbolSum>> before = sums_;
       SetSum(choice);
-      if (choice.apart) apart_.insert(choice.symbol);
+      if (choice.or_one) or_one_.insert(choice.symbol);
       if (Solve(most_fixed - (fixes ? 1 : 0))) return true;
-      apart_.erase(choice.symbol);
+      or_one_.erase(choice.symbol);
       sums_ = before;
     }
     return false;
@@ -229,7 +229,7 @@ class Merger {
       const bool may_be_one = absl::c_any_of(unlike, [&](const SizeTable::Pair& other) {
         return IsOne(other.second) && IsSymbol(other.first, choice->symbol);
       });
-      choice->apart = rank == 2 && may_be_one && symbols_.positions[choice->symbol] == 0;
+      choice->or_one = rank == 2 && may_be_one;
       ranked.push_back({rank, *std::move(choice)});
     }
     absl::c_stable_sort(ranked, [](const auto& x, const auto& y) { return x.rank < y.rank; });
@@ -283,6 +283,11 @@ class Merger {
     return best;
   }
 
+  // Whether a dim 0 broadcasts with a constant: neither of its sizes can be padded to the other.
+  bool IsApart(size_t symbol) const {
+    return or_one_.contains(symbol) && symbols_.positions[symbol] == 0;
+  }
+
   // The classes of symbols that are one; fills in those that are fixed or derived.
   std::vector<std::vector<std::string>> Classes(MergedSymbols& result) const {
     std::map<size_t, std::vector<std::string>> members;
@@ -292,10 +297,11 @@ class Merger {
       const std::string& name = symbols_.names[i];
       if (!sums_[i].has_value()) continue;
       const SymbolSum& sum = *sums_[i];
-      if (apart_.contains(i)) {
+      if (IsApart(i)) {
         classes.push_back({name});
       } else if (sum.factors.empty()) {
         result.fixed[name] = sum.constant;
+        if (or_one_.contains(i)) result.one_row.insert(name);
       } else if (const auto one = sum.IsSymbol(); one.has_value()) {
         members[*one].push_back(name);
       } else {
@@ -307,6 +313,9 @@ class Merger {
   }
 
   void FindOneRow(MergedSymbols& result) {
+    for (const size_t symbol : or_one_) {
+      if (IsApart(symbol)) return;
+    }
     if (result.axes.empty()) return;
     const Axis& batch = result.axes[0];
     if (!batch.is_batch || batch.symbols.size() < 2) return;
@@ -326,7 +335,7 @@ class Merger {
   int set_ = 0;                                 // the number of the set of sizes
   bool would_fix_ = false;                      // more symbols than may be
   std::vector<std::optional<SymbolSum>> sums_;  // sums of free symbols, where one is not free
-  std::set<size_t> apart_;                      // those of `sums_` that may be 1 as well
+  std::set<size_t> or_one_;                     // those of `sums_` that may be 1 as well
   absl::Status first_error_;
 };
 

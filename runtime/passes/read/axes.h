@@ -42,8 +42,8 @@ struct MergedSymbols {
   // Symbols that follow from others though the model does not say so, as sums of products of those:
   // the length of a mask over past and new tokens, "past + sequence". No axes.
   std::map<std::string, std::string> derived;
-  // Symbols of the batch axis, of which it has several, that are accepted at 1 beside more rows of
-  // the others: one row for all of them.
+  // Symbols that are accepted at 1 beside more rows of the others: of a batch axis that has several
+  // (one row for all of them), and those fixed at the size of a constant that they broadcast with.
   std::set<std::string> one_row;
   std::string note;  // empty, or why nothing was merged
   absl::Status
