@@ -105,13 +105,13 @@ absl::StatusOr<RecipeCache::Result> RecipeCache::GetOrCapture(
   };
   absl::StatusOr<std::shared_ptr<const Recipe>> result = capture();
   if (result.ok() && (*result)->memory_bytes() > max_bytes_) {
-    result = absl::ResourceExhaustedError(
+    result = absl::InvalidArgumentError(
         absl::StrCat("recipe ", key.hex(), " (", (*result)->SizesText(), ") takes ",
                      (*result)->memory_bytes(), " bytes; the recipe cache holds ", max_bytes_));
   }
   if (const int64_t most = owner->max_bytes();
       result.ok() && most > 0 && (*result)->memory_bytes() > most) {
-    result = absl::ResourceExhaustedError(
+    result = absl::InvalidArgumentError(
         absl::StrCat("recipe ", key.hex(), " (", (*result)->SizesText(), ") takes ",
                      (*result)->memory_bytes(), " bytes; reprise.max_recipe_mb allows ", most));
   }

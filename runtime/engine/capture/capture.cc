@@ -242,22 +242,15 @@ absl::StatusOr<CaptureResult> CaptureRecipe(const EngineOptions& options, Recipe
                                             const Model& model, const CaptureTarget& target,
                                             Stream& stream) {
   std::optional<MissRecord> record;
-  bool is_made = false;
-  auto found = cache.GetOrCapture(target.key, model.owner(), target.exact, [&] {
-    auto made = WithinMemory(
-        [&] {
-          return absl::StrCat("model '", model.id().name, "': capturing ", target.bucket, " (",
-                              model.BindingText(target.key.binding), ")");
-        },
-        [&] { return CaptureWalk(options, cache, model, target, stream, record).Run(); });
-    is_made = made.ok();
-    return made;
-  });
-  // The cache could never keep it.
-  if (is_made && absl::IsResourceExhausted(found.status())) {
-    return absl::InvalidArgumentError(found.status().message());
-  }
-  ASSIGN_OR_RETURN(RecipeCache::Result result, std::move(found));
+  ASSIGN_OR_RETURN(
+      RecipeCache::Result result, cache.GetOrCapture(target.key, model.owner(), target.exact, [&] {
+        return WithinMemory(
+            [&] {
+              return absl::StrCat("model '", model.id().name, "': capturing ", target.bucket, " (",
+                                  model.BindingText(target.key.binding), ")");
+            },
+            [&] { return CaptureWalk(options, cache, model, target, stream, record).Run(); });
+      }));
   CaptureResult captured{.recipe = std::move(result.recipe), .outcome = result.outcome};
   if (result.outcome == RecipeCache::Outcome::kCaptured) captured.record = std::move(record);
   return captured;

@@ -37,7 +37,7 @@ bool SizesDecideRanks(const Graph& graph) {
   });
 }
 
-// Whether a graph takes `sizes`; asks nothing once the time of the load is over.
+// Checks that a graph takes `sizes`; asks nothing once the time of the load is over.
 absl::Status TakesWithin(const LoadBudget& budget, SizeRegions& regions,
                          const std::map<std::string, int64_t>& sizes) {
   RETURN_IF_ERROR(budget.CheckTime("finding the axes"));

@@ -52,7 +52,7 @@ absl::StatusOr<std::shared_ptr<const Recipe>> EagerCache::GetOrPrepare(
   if (result.ok()) return result->recipe;
   // Too large to be kept: whoever prepared it has it for this run, who waited prepares another.
   if (prepared != nullptr) return prepared;
-  if (!asked && absl::IsResourceExhausted(result.status())) return within_memory();
+  if (!asked) return within_memory();
   return result.status();
 }
 

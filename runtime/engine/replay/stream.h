@@ -58,7 +58,7 @@ class Stream {
   // Before every replay: a Release in between counts again. Errors: RESOURCE_EXHAUSTED;
   // INVALID_ARGUMENT if the limit of memory that data decide is below the size of `recipe`.
   absl::Status Reserve(const Recipe& recipe, SizedBy sized_by = SizedBy::kShapes);
-  // The same for a request of a client, which is INVALID_ARGUMENT where no stream could ever hold
+  // Reserves for the request of a client. INVALID_ARGUMENT where no stream could ever hold
   // `recipe`: asking again is of no use.
   absl::Status ReserveForRequest(const Recipe& recipe, SizedBy sized_by = SizedBy::kShapes);
 

@@ -240,13 +240,13 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
 }
 
 void TailRun::NoteShape(const EagerNode& node) {
-  // Where nothing is captured every node is a cut, and its shapes are those of the request.
+  // Where nothing is captured every node is a cut, and the sizes of the request say all.
   if (context_.model.options().capture == CapturePolicy::kOff || context_.shape.rehearsal) return;
   if (node.outputs.empty() || node.outputs[0].empty()) return;
   const Tensor& made = values_.at(node.outputs[0]);
   context_.model.owner()->new_shapes().OnNode(
       SourceOp(node.node), node.node.name.empty() ? node.outputs[0] : node.node.name,
-      absl::StrCat(node.outputs[0], ": ", ShapeToString(made.shape())), context_.shape.id);
+      node.outputs[0], made.shape(), context_.shape.id);
 }
 
 absl::Status TailRun::RunBranch(const CutGraph& graph, const EagerNode& node) {

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/graph/shape.h"
 
 namespace reprise {
 
@@ -19,16 +21,16 @@ void NewShapes::OnRequest(absl::Span<const int64_t> sizes, CaptureOutcome outcom
         .bucket = std::string(bucket)});
 }
 
-void NewShapes::OnNode(absl::string_view op, absl::string_view node, absl::string_view made,
-                       absl::string_view request_id) {
-  const uint64_t hash = absl::HashOf(op, node, made);
+void NewShapes::OnNode(absl::string_view op, absl::string_view node, absl::string_view value,
+                       absl::Span<const int64_t> shape, absl::string_view request_id) {
+  const uint64_t hash = absl::HashOf(op, node, value, shape);
   MutexLock lock(mutex_);
   if (seen_.size() >= kMaxSeen || !seen_.insert(hash).second) return;
   Keep({.step = steps_ + 1,
         .request_id = std::string(request_id),
         .node = std::string(node),
         .op = std::string(op),
-        .made = std::string(made)});
+        .made = absl::StrCat(value, ": ", ShapeToString(shape))});
 }
 
 void NewShapes::Keep(NewShape shape) {

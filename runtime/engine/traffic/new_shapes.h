@@ -41,9 +41,9 @@ class NewShapes {
   // Counts a request that was answered. `sizes`: one an axis, then what decides shapes.
   void OnRequest(absl::Span<const int64_t> sizes, CaptureOutcome outcome, absl::string_view bucket,
                  absl::string_view request_id);
-  // A node at a cut made `made` for a request that is not answered yet.
-  void OnNode(absl::string_view op, absl::string_view node, absl::string_view made,
-              absl::string_view request_id);
+  // Notes that `node`, at a cut, made `value` in this shape for a request that is not answered yet.
+  void OnNode(absl::string_view op, absl::string_view node, absl::string_view value,
+              absl::Span<const int64_t> shape, absl::string_view request_id);
 
   struct Report {
     int64_t steps = 0;             // requests

@@ -76,7 +76,16 @@ struct Choice {
   size_t symbol = 0;
   SymbolSum sum;        // that it has to be
   bool or_one = false;  // it may be 1 as well
+  // Whether the symbol has to be a number.
+  bool fixes() const { return sum.factors.empty(); }
 };
+
+// Returns a smaller number for what is more likely meant: another symbol, a sum, a number, 1.
+int RankOf(const SymbolSum& sum) {
+  if (sum.IsSymbol().has_value()) return 0;
+  if (!sum.factors.empty()) return 1;
+  return sum.constant > 1 ? 2 : 3;
+}
 
 class Merger {
  public:
@@ -106,7 +115,7 @@ class Merger {
  private:
   size_t num_symbols() const { return symbols_.names.size(); }
 
-  // Those that depend on no other.
+  // Returns the symbols that depend on no other.
   std::vector<size_t> Free() const {
     std::vector<size_t> free;
     for (size_t i = 0; i < num_symbols(); ++i) {
@@ -144,15 +153,14 @@ class Merger {
     }
     if (taken) return true;
     for (const Choice& choice : ChoicesOf(*reading.table)) {
-      const bool fixes = choice.sum.factors.empty();
-      if (fixes && most_fixed == 0) {
+      if (choice.fixes() && most_fixed == 0) {
         would_fix_ = true;
         continue;
       }
       const std::vector<std::optional<SymbolSum>> before = sums_;
       SetSum(choice);
       if (choice.or_one) or_one_.insert(choice.symbol);
-      if (Solve(most_fixed - (fixes ? 1 : 0))) return true;
+      if (Solve(most_fixed - (choice.fixes() ? 1 : 0))) return true;
       or_one_.erase(choice.symbol);
       sums_ = before;
     }
@@ -197,39 +205,30 @@ class Merger {
     return status.ok();
   }
 
-  // The ways in which sizes that the last rule compared are equal, the best one first.
+  // Returns the ways in which sizes that the last rule compared are equal, the best one first.
   std::vector<Choice> ChoicesOf(const SizeTable& table) const {
     struct Ranked {
       int rank;
       Choice choice;
     };
     std::vector<Ranked> ranked;
-    std::set<size_t> compared;  // symbols that were compared with anything but 1
     const auto& unlike = table.unlike();
-    for (auto pair = unlike.rbegin(); pair != unlike.rend(); ++pair) {
-      const auto [a, b] = *pair;
-      for (const size_t symbol : SymbolsIn(a, b)) {
-        if (!IsOne(a) && !IsOne(b)) compared.insert(symbol);
-      }
-    }
     for (auto pair = unlike.rbegin(); pair != unlike.rend(); ++pair) {
       const auto [a, b] = *pair;
       std::optional<Choice> choice = Solved(a, b);
       if (!choice.has_value()) continue;
-      const SymbolSum& sum = choice->sum;
+      const size_t symbol = choice->symbol;
       // A size that broadcasts has to be equal to the other one, not to 1.
-      if (sum.factors.empty() && sum.constant == 1 && compared.contains(choice->symbol)) {
-        if (IsOne(a) || IsOne(b)) continue;
-      }
-      const int rank =
-          sum.factors.size() == 1 && sum.factors.begin()->second == 1 && sum.constant == 0 ? 0
-          : !sum.factors.empty()                                                           ? 1
-          : sum.constant > 1                                                               ? 2
-                                                                                           : 3;
-      const bool may_be_one = absl::c_any_of(unlike, [&](const SizeTable::Pair& other) {
-        return IsOne(other.second) && IsSymbol(other.first, choice->symbol);
-      });
-      choice->or_one = rank == 2 && may_be_one;
+      const bool broadcasts = (IsOne(a) || IsOne(b)) && absl::c_any_of(unlike, [&](auto& other) {
+                                return !IsOne(other.first) && !IsOne(other.second) &&
+                                       Decides(symbol, other.first, other.second);
+                              });
+      if (broadcasts && choice->fixes()) continue;
+      const int rank = RankOf(choice->sum);
+      choice->or_one =
+          choice->fixes() && choice->sum.constant > 1 && absl::c_any_of(unlike, [&](auto& other) {
+            return IsOne(other.second) && IsSymbol(other.first, symbol);
+          });
       ranked.push_back({rank, *std::move(choice)});
     }
     absl::c_stable_sort(ranked, [](const auto& x, const auto& y) { return x.rank < y.rank; });
@@ -253,17 +252,14 @@ class Merger {
     });
   }
 
-  // The symbols that decide whether `a` and `b` are equal: where that is no sum, any may.
-  std::set<size_t> SymbolsIn(Size a, Size b) const {
-    std::set<size_t> symbols;
+  // Returns whether `symbol` decides whether `a` and `b` are equal: any may where that is no sum.
+  bool Decides(size_t symbol, Size a, Size b) const {
     const std::optional<SymbolSum> difference = SumOf(a - b);
-    for (size_t i = 0; i < num_symbols(); ++i) {
-      if (!difference.has_value() || difference->factors.contains(i)) symbols.insert(i);
-    }
-    return symbols;
+    return !difference.has_value() || difference->factors.contains(symbol);
   }
 
-  // The last symbol that has to be a sum of others, or a number, for `a` and `b` to be equal.
+  // Returns the last symbol that has to be a sum of others, or a number, for `a` and `b` to be
+  // equal.
   std::optional<Choice> Solved(Size a, Size b) const {
     const std::optional<SymbolSum> difference = SumOf(a - b);
     if (!difference.has_value()) return std::nullopt;
@@ -283,12 +279,13 @@ class Merger {
     return best;
   }
 
-  // Whether a dim 0 broadcasts with a constant: neither of its sizes can be padded to the other.
+  // Returns whether a dim 0 broadcasts with a constant: neither of its sizes can be padded to the
+  // other.
   bool IsApart(size_t symbol) const {
     return or_one_.contains(symbol) && symbols_.positions[symbol] == 0;
   }
 
-  // The classes of symbols that are one; fills in those that are fixed or derived.
+  // Returns the classes of symbols that are one; fills in those that are fixed or derived.
   std::vector<std::vector<std::string>> Classes(MergedSymbols& result) const {
     std::map<size_t, std::vector<std::string>> members;
     for (const size_t symbol : Free()) members[symbol].push_back(symbols_.names[symbol]);
@@ -335,7 +332,7 @@ class Merger {
   int set_ = 0;                                 // the number of the set of sizes
   bool would_fix_ = false;                      // more symbols than may be
   std::vector<std::optional<SymbolSum>> sums_;  // sums of free symbols, where one is not free
-  std::set<size_t> or_one_;                     // those of `sums_` that may be 1 as well
+  std::set<size_t> or_one_;                     // symbols of `sums_` that may be 1 as well
   absl::Status first_error_;
 };
 

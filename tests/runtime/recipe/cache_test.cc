@@ -240,7 +240,7 @@ TEST(RecipeCacheTest, LimitOfAnOwnerEvictsItsOwnRecipesAlone) {
   EXPECT_TRUE(other->evicted.empty());
   small->most = one - 1;
   const auto refused = Get(cache, small, 5);
-  EXPECT_TRUE(absl::IsResourceExhausted(refused.status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
   EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("max_recipe_mb"));
 }
 
@@ -249,7 +249,7 @@ TEST(RecipeCacheTest, RecipeAboveTheLimitIsRefusedWithBothNumbers) {
   RecipeCache cache(10, clock);
   auto owner = std::make_shared<CountingOwner>();
   auto result = Get(cache, owner, 1);
-  EXPECT_TRUE(absl::IsResourceExhausted(result.status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(result.status()));
   EXPECT_THAT(std::string(result.status().message()), testing::HasSubstr("holds 10"));
 }
 

@@ -308,6 +308,7 @@ TEST(MergeSymbolsTest, ChannelsThatBroadcastHaveTheSizeOfTheirConstant) {
     %z: ? = Mul(%x, %w)
     output %z)");
   EXPECT_THAT(merged.fixed, ElementsAre(Pair("c", 5)));
+  EXPECT_THAT(merged.one_row, ElementsAre("c")) << "it may be 1 as well";
   EXPECT_THAT(Labels(merged), ElementsAre("batch=b", "sequence=h"));
 }
 

@@ -3,6 +3,7 @@
 
 #include "gtest/gtest.h"
 #include "runtime/base/load_budget.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/text.h"
 #include "runtime/passes/kit/fold.h"
@@ -56,6 +57,24 @@ TEST(FoldAllowanceTest, LongProductsAreLeftToRequests) {
   EXPECT_FALSE(IsFolded(graph, "b"));
   EXPECT_TRUE(IsFolded(graph, "d"));
 }
+
+// The allocator of a sanitizer ends the process.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// A node that is left to the graph's runs would be taken for one whose value no load can know.
+TEST(FoldAllowanceTest, TheLackOfMemoryIsNamedAndNotLeftToRequests) {
+  absl::StatusOr<Graph> graph = Parse(R"(graph {
+    const %zero: f32[1] = {0}
+    const %large: i64[1] = {70368744177664}
+    %a: ? = Expand(%zero, %large)
+    output %a
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const NodeId node = graph->value(graph->FindValue("a")).producer;
+  const auto folded = FoldNode(*graph, node, int64_t{1} << 60);
+  EXPECT_TRUE(IsNoMemory(folded.status())) << folded.status();
+  EXPECT_FALSE(*FoldNode(*graph, node, 1 << 20)) << "a limit of ours";
+}
+#endif
 
 TEST(FoldAllowanceTest, PassesEndWithTheTimeOfTheLoad) {
   absl::StatusOr<Graph> graph = Parse(R"(graph {
