@@ -70,7 +70,7 @@ class Daemon {
   // Options::exit_timeout_secs, and a few seconds where these give requests less.
   static std::chrono::seconds ExitTime(const Options& options);
 
-  // The recipes that were compiled for requests once the server was ready; counted with
+  // Returns the recipes that were compiled for requests once the server was ready; counted with
   // --fail-on-compile.
   int64_t late_compiles() const { return late_compiles_; }
 

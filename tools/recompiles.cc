@@ -33,7 +33,7 @@ void SortModules(std::vector<ModuleRow>& modules) {
   });
 }
 
-// The rows with their keys as names, the most recompiled first.
+// Returns the rows with their keys as names, the most recompiled first.
 std::vector<ModuleRow> Listed(const std::map<std::string, ModuleRow>& by_name) {
   std::vector<ModuleRow> rows;
   for (const auto& [name, row] : by_name) {

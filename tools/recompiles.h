@@ -46,12 +46,12 @@ struct Recompilations {
 absl::StatusOr<Recompilations> TraceRecompilations(const std::string& path,
                                                    const std::vector<AxisSizes>& steps);
 
-// The same of the requests that a server answered, one a step. Modules of several models are named
-// after these too.
+// Returns the same of the requests that a server answered, one a step. Modules of several models
+// are named after these too.
 Recompilations RecompilationsOf(const v1::GetRecompilationsResponse& record);
 
-// The modules' counts by class, and the rows at fault by source file; without those that the file
-// says nothing of.
+// Returns the modules' counts by class, and the rows at fault by source file; without those that
+// the file says nothing of.
 std::vector<ModuleRow> ByClass(const Recompilations& table);
 std::vector<ModuleRow> BySource(const Recompilations& table);
 

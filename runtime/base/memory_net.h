@@ -57,7 +57,7 @@ inline absl::Status NoMemoryStatus(absl::string_view who, size_t bytes) {
   return status;
 }
 
-// Whether the system had no memory, rather than that a limit of ours was reached.
+// Returns whether the system had no memory, rather than that a limit of ours was reached.
 inline bool IsNoMemory(const absl::Status& status) {
   return status.GetPayload(kNoMemoryPayload).has_value();
 }

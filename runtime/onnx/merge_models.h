@@ -22,10 +22,10 @@ struct ModelPart {
   std::map<std::string, std::string> inputs, outputs;
 };
 
-// The model that runs `parts` in their order. An input whose name an earlier part makes is that
-// output; one that an earlier part takes too is the same input of the model; all others are inputs
-// of the model. Outputs are `outputs`, by their names in the merged model; all that no later part
-// reads where there are none.
+// Returns the model that runs `parts` in their order. An input whose name an earlier part makes is
+// that output; one that an earlier part takes too is the same input of the model; all others are
+// inputs of the model. Outputs are `outputs`, by their names in the merged model; all that no later
+// part reads where there are none.
 //
 // INVALID_ARGUMENT naming parts and both sides: a name of `inputs` or `outputs` that the part does
 // not have, two types that differ, two parts that make one name, versions of one operator set or

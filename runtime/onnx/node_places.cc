@@ -57,7 +57,7 @@ absl::string_view DigitsOf(absl::string_view text) {
   return text.substr(0, text.find_first_not_of("0123456789"));
 }
 
-// The frames that a text names, in its order: `File "model.py", line 25, in forward`,
+// Returns the frames that a text names, in its order: `File "model.py", line 25, in forward`,
 // `model.py(25): forward` or `model.py:25`.
 std::vector<StackFrame> FramesOf(absl::string_view text) {
   std::vector<StackFrame> frames;

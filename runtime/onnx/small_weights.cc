@@ -48,7 +48,8 @@ bool IsMadeOfScores(const Graph& graph, ValueId id, int steps = kMostSteps) {
   });
 }
 
-// The node adds a line of numbers to products with weights, one to each of `columns`.
+// Returns whether the node adds a line of numbers to products with weights, one to each of
+// `columns`.
 bool AddsBias(const Graph& graph, const Node& node, int64_t columns, ValueId other) {
   const NodeId producer = graph.value(other).producer;
   if (node.op != AddOp::kName || producer == kNone) return false;
@@ -84,8 +85,8 @@ bool ScalesOrShifts(const Graph& graph, const Node& node, const Shape& shape, Va
   return !IsMadeOfScores(graph, other) && !MakesAngles(graph, node.outputs[0]);
 }
 
-// The value is made of products with weights, of looked up rows or of a norm: features, to which no
-// mask is added.
+// Returns whether the value is made of products with weights, of looked up rows or of a norm:
+// features, to which no mask is added.
 bool IsMadeOfFeatures(const Graph& graph, ValueId id, int steps = kMostSteps) {
   const NodeId producer = graph.value(id).producer;
   if (producer == kNone || steps == 0) return false;
@@ -106,14 +107,15 @@ bool IsMadeOfFeatures(const Graph& graph, ValueId id, int steps = kMostSteps) {
          });
 }
 
-// The node adds a table to features, rows of numbers for each position.
+// Returns whether the node adds a table to features, rows of numbers for each position.
 bool AddsTable(const Graph& graph, const Node& node, const Shape& shape, ValueId other) {
   return node.op == AddOp::kName && shape.size() >= 2 && shape.back() > 1 &&
          IsMadeOfFeatures(graph, other) && !IsMadeOfScores(graph, other) &&
          !MakesAngles(graph, node.outputs[0]);
 }
 
-// The value is an input of the model, or one that only known numbers were applied to: a picture.
+// Returns whether the value is an input of the model, or one that only known numbers were applied
+// to: a picture.
 bool IsOfInput(const Graph& graph, ValueId id, int steps = kMostSteps) {
   const Value& value = graph.value(id);
   constexpr size_t kPictureDims = 3;
@@ -128,13 +130,14 @@ bool IsOfInput(const Graph& graph, ValueId id, int steps = kMostSteps) {
   });
 }
 
-// The node takes mean or spread from the channels of a picture.
+// Returns whether the node takes mean or spread from the channels of a picture.
 bool NormalisesChannels(const Graph& graph, const Node& node, const Shape& shape, ValueId other) {
   const auto channels = absl::c_count_if(shape, [](int64_t size) { return size > 1; });
   return IsArithmetic(node) && shape.size() >= 3 && channels == 1 && IsOfInput(graph, other);
 }
 
-// A number follows that shifts or scales all of the value, or nothing but moves, up to outputs.
+// Returns whether a number follows that shifts or scales all of the value, or nothing but moves, up
+// to outputs.
 bool AreLogits(const Graph& graph, ValueId id, int steps = kMostSteps) {
   const Value& value = graph.value(id);
   if (value.users.empty()) return graph.IsOutput(id);
@@ -149,7 +152,7 @@ bool AreLogits(const Graph& graph, ValueId id, int steps = kMostSteps) {
          });
 }
 
-// The value is that of a layer, without more than a bias.
+// Returns whether a layer made the value, with a bias at most.
 bool IsOfLayer(const Graph& graph, ValueId id, int steps = 2) {
   const NodeId producer = graph.value(id).producer;
   if (producer == kNone || steps == 0) return false;
@@ -162,9 +165,9 @@ bool IsOfLayer(const Graph& graph, ValueId id, int steps = 2) {
          });
 }
 
-// A learnt number: the scale or shift of logits, the scale of a layer before it is added to what
-// came before, or the scale of weights beside that of rows quantised as they come. All other
-// numbers are what forms are made of.
+// Returns whether `node` takes a learnt number: the scale or shift of logits, the scale of a layer
+// before it is added to what came before, or the scale of weights, which multiplies the scale of
+// quantised rows. All other numbers are what forms are made of.
 bool IsLearntNumber(const Graph& graph, const Node& node, ValueId other) {
   if (!IsArithmetic(node)) return false;
   const NodeId producer = graph.value(other).producer;
@@ -180,8 +183,8 @@ bool IsLearntNumber(const Graph& graph, const Node& node, ValueId other) {
          });
 }
 
-// Every reader of the value takes it as a weight. `shape`: that of the initialiser, whose last dim
-// each move on the way has kept.
+// Returns whether every reader of the value takes it as a weight. `shape`: the initialiser's, whose
+// last dim each move on the way has kept.
 bool IsTakenAsWeight(const Graph& graph, ValueId id, const Shape& shape, int steps);
 
 // Rows of a table, another rank, or as many rows as a batch has: elements move, features stay last.
@@ -202,8 +205,8 @@ bool KeepsFeaturesLast(const Graph& graph, const Node& node, const Shape& shape)
          absl::c_all_of(*numbers, [&](int64_t axis) { return axis >= 0 && axis < last; });
 }
 
-// The node reads `value` as one of several things that stand beside each other: a class token
-// before those of patches, a mask token in the place of some.
+// Returns whether the node reads `value` as one of several things that stand beside each other: a
+// class token before the patches, a mask token in the place of some.
 bool JoinsFeatures(const Graph& graph, const Node& node, ValueId value, const Shape& shape) {
   if (shape.size() < 2 || shape.back() <= 1) return false;
   const bool is_concat = node.op == ConcatOp::kName;
@@ -231,7 +234,7 @@ bool IsWeightOf(const Graph& graph, const Node& node, ValueId value, const Shape
     }
   }
   if (JoinsFeatures(graph, node, value, shape)) return true;
-  // The scale of weights; those of data stay, since tables of bytes are made of them.
+  // The scale of weights; scales of data stay, since tables of bytes are made of them.
   if (node.op == DequantizeLinearOp::kName && node.inputs[1] == value) {
     return IsKnown(graph, node.inputs[0]);
   }

@@ -102,7 +102,7 @@ class SizeTable {
   // `size` with indices replaced: index `d` by `indices[d]`.
   Size Substitute(Size size, absl::Span<const Size> indices);
 
-  // The least size that `Symbol` was given for symbol number `symbol`.
+  // Returns the least size that `Symbol` was given for symbol number `symbol`.
   int64_t LeastOf(size_t symbol) const { return least_[symbol]; }
 
   // Bounds that hold in the region so far.

@@ -35,7 +35,7 @@ uint64_t DimsThatDiffer(absl::Span<const int64_t> shape, Same same) {
   return along;
 }
 
-// The dims whose indices are in `element`.
+// Returns the dims whose indices are in `element`.
 uint64_t IndicesOf(Size element, size_t rank) {
   uint64_t along = 0;
   std::vector<const Term*> left = {element.term()};
@@ -74,7 +74,7 @@ UnevenDims DimsOf(const Tensor& tensor) {
           })};
 }
 
-// A tensor of one number that it holds alone, whatever its shape, or itself.
+// Returns a tensor of one number that it holds alone, whatever its shape, or itself.
 Tensor OneNumber(const Tensor& tensor) {
   const size_t width = DTypeSize(tensor.dtype());
   const auto* const bytes = static_cast<const char*>(tensor.data());

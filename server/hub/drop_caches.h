@@ -6,7 +6,7 @@ namespace reprise {
 
 struct ImportedModel;
 
-// Whether the model has inputs of cached keys and values.
+// Returns whether the model has inputs of cached keys and values.
 bool HasCaches(const ImportedModel& model);
 
 // Makes a model without them: nothing is cached, and the mask is as long as the ids. Outputs of

@@ -56,7 +56,7 @@ bool IsOfPylate(const nlohmann::json& json) {
   });
 }
 
-// The id of a marker: PyLate keeps "[Q] " with its blank as one token, others have "[Q]".
+// Returns the id of a marker: PyLate keeps "[Q] " with its blank as one token, others have "[Q]".
 absl::StatusOr<uint32_t> MarkerId(const std::string& marker, const Tokenizer& tokenizer) {
   for (const absl::string_view each :
        {absl::string_view(marker), absl::StripTrailingAsciiWhitespace(marker)}) {
@@ -66,7 +66,7 @@ absl::StatusOr<uint32_t> MarkerId(const std::string& marker, const Tokenizer& to
       absl::StrCat(kSentenceConfig, ": the prefix \"", marker, "\" is no token of the vocabulary"));
 }
 
-// The token `name` of a file's JSON: a text, or an object with one.
+// Returns the token `name` of a file's JSON: a text, or an object with one.
 std::string TokenMember(const std::string& text, const char* name) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains(name)) return "";

@@ -53,8 +53,8 @@ class SideTokens {
   static absl::StatusOr<SideTokens> Make(const SideFacts& facts, const std::string& filler,
                                          const Tokenizer& tokenizer);
 
-  // The most tokens that a text may have before Complete, of a model that takes `most`; 0: no
-  // limit.
+  // Returns the most tokens that a text may have before Complete, of a model that takes `most`; 0:
+  // no limit.
   int64_t MostTokens(int64_t most) const;
   // Puts the marker in its place, and fills the text up.
   void Complete(TextTokens& tokens) const;
@@ -73,13 +73,13 @@ class SideTokens {
   HashSet<uint32_t> skipped_;
 };
 
-// The token that fills queries up: `wanted`, else the token of masks, of an end or of padding that
-// the tokenizer's files name. Errors: INVALID_ARGUMENT where there is none.
+// Returns the token that fills queries up: `wanted`, else the token of masks, of an end or of
+// padding that the tokenizer's files name. Errors: INVALID_ARGUMENT where there is none.
 absl::StatusOr<std::string> FillerOf(const LateFacts& facts, const TokenizerFiles& files,
                                      const Tokenizer& tokenizer);
 
-// The score of a query and a document, which have `width` numbers a token: for each token of the
-// query the largest product with one of the document, added up.
+// Returns the score of a query and a document, which have `width` numbers a token: for each token
+// of the query the largest product with one of the document, added up.
 float MaxSim(absl::Span<const float> query, absl::Span<const float> document, int64_t width,
              bool mean);
 

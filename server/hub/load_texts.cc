@@ -24,7 +24,7 @@ TextLoad::TextLoad(const std::string& model_file, const TextSettings& settings)
   }
 }
 
-// Whether a decoder is loaded for vectors, not for the tokens that it makes.
+// Returns whether a decoder is loaded for vectors, not for the tokens that it makes.
 bool TextLoad::IsEmbedder(const ImportedModel& model) const {
   if (!HasCaches(model)) return false;
   const auto named = [&](absl::string_view name) {

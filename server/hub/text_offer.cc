@@ -132,7 +132,8 @@ absl::Status CheckSource(const TextPackage& package, const ModelIo& output) {
       pooling->width, ", the model's output \"", output.name, "\" has ", width.size));
 }
 
-// Whether a vector a token is answered: the folder says so, or no module makes one of a text.
+// Returns whether a vector a token is answered: the folder says so, or no module makes one of a
+// text.
 bool AnswersTokens(const TextPackage& package) {
   if (package.late || package.token_vectors) return true;
   return package.sentence_transformer && !package.cross_encoder &&

@@ -38,7 +38,7 @@ struct TextOffer {
 TextOffer DecideTextOffer(const TextPackage& package, const std::vector<ModelIo>& inputs,
                           const std::vector<ModelIo>& outputs);
 
-// Whether the model has an output of a vector a token, by the names that exporters give it.
+// Returns whether the model has an output of a vector a token, by the names that exporters give it.
 bool HasVectors(const std::vector<ModelIo>& outputs);
 
 // The inputs that are made from a text's tokens.

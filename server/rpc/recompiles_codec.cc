@@ -18,7 +18,7 @@
 namespace reprise {
 namespace {
 
-// The cause of a capture that no new shape explains, in the words of the table.
+// Returns the cause of a capture that no new shape explains, in the words of the table.
 std::string CauseOf(const MissRecord& miss) {
   if (!miss.section.empty()) return kCauseChild;
   if (miss.reason == CompileReason::kEvicted) return kCauseEviction;
@@ -75,7 +75,7 @@ class RecompilationsEncoder {
     return row;
   }
 
-  // The inputs in the shapes that a request brought.
+  // Returns the inputs in the shapes that a request brought.
   std::string InputsText(const NewShape& shape) const {
     return absl::StrJoin(model_.inputs(), ", ", [&](std::string* out, const ModelIo& input) {
       absl::StrAppend(out, input.name, ": ", InputShapeText(model_, input, shape.sizes));

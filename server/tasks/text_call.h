@@ -107,7 +107,7 @@ class TextCall : public std::enable_shared_from_this<TextCall> {
   TextCall(const TextContext& context, TextRequest request, Done done);
   absl::Status Begin();
   absl::Status ChoosePrompt();
-  // The side of a text, where the model tells queries from documents.
+  // Returns the side of a text, where the model tells queries from documents.
   std::optional<TextSide> SideOf(const TextItem& item) const;
   absl::string_view PromptOf(const TextItem& item) const;
   void Work();

@@ -52,7 +52,7 @@ absl::StatusOr<TextRequest> ReadRequest(const Fields& fields, const TextApiConte
   return request;
 }
 
-// The vector of picture number `index`.
+// Returns the vector of picture number `index`.
 absl::StatusOr<std::vector<float>> VectorOf(const VisionResult& result, size_t index,
                                             const VectorOptions& options) {
   ASSIGN_OR_RETURN(std::vector<float> vector,

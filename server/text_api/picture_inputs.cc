@@ -64,7 +64,7 @@ void TakePart(const element& part, const std::string& name, Parts& parts) {
   }
 }
 
-// Whether there may be a picture in `member`: texts and ids are no objects.
+// Returns whether there may be a picture in `member`: texts and ids are no objects.
 bool HasObjects(const element& member) {
   if (member.is<object>()) return true;
   array list;
@@ -75,7 +75,7 @@ bool HasObjects(const element& member) {
   return false;
 }
 
-// Whether the model that is named makes vectors of pictures alone.
+// Returns whether the model that is named makes vectors of pictures alone.
 bool IsOfPictures(const TextApiContext& context, const std::string& model) {
   if (model.empty()) return false;
   const auto found = context.texts.repository->Find(model, "");

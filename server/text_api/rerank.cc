@@ -12,13 +12,13 @@
 namespace reprise {
 namespace {
 
-// Whether the model compares texts by the vectors that it has of each.
+// Returns whether the model compares texts by the vectors that it has of each.
 bool ComparesVectors(TextTask task) {
   return task == TextTask::kEmbed || task == TextTask::kTokens || task == TextTask::kSparse;
 }
 
-// A model of pairs where there is one, else one of late interaction, of vectors, of weights of
-// words.
+// Returns a model of pairs where there is one, else one of late interaction, of vectors, of weights
+// of words.
 absl::StatusOr<std::string> ChooseRanker(const TextApiContext& context, const std::string& named) {
   auto ranker = ChooseModel(context, named, TextTask::kRank);
   if (ranker.ok() || !absl::IsFailedPrecondition(ranker.status())) return ranker;

@@ -13,8 +13,8 @@
 namespace reprise {
 namespace {
 
-// The members of both, asked of a model that offers `task`. Errors: OUT_OF_RANGE for one that does
-// something else, which is no fault of a text.
+// Returns the members of both, asked of a model that offers `task`. Errors: OUT_OF_RANGE for one
+// that does something else, which is no fault of a text.
 absl::StatusOr<TextRequest> ReadInputs(const Fields& fields, const TextApiContext& context,
                                        const std::string& model, TextTask task) {
   TextRequest request{.task = task};
@@ -30,7 +30,7 @@ absl::StatusOr<TextRequest> ReadInputs(const Fields& fields, const TextApiContex
   return request;
 }
 
-// The places of weights that are not 0, in order; of more than `most`, the largest ones.
+// Returns the places of weights that are not 0, in order; of more than `most`, the largest ones.
 std::vector<size_t> WordsOf(absl::Span<const float> weights, int64_t most) {
   std::vector<size_t> words;
   for (size_t i = 0; i < weights.size(); ++i) {

@@ -26,7 +26,7 @@ struct MergeFlags {
   std::vector<std::string> outputs;  // the merged model's
 };
 
-// A file's name without its ending, or its folder's where every file is called alike.
+// Returns a file's name without its ending, or its folder's where every file is called alike.
 std::string LabelOf(const std::string& path, const std::map<std::string, int>& taken) {
   const std::filesystem::path file = std::filesystem::absolute(path);
   std::string label = file.stem().string();

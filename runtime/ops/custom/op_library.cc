@@ -177,7 +177,7 @@ class LibraryShape final : public SizeFunction {
   std::string key_;
 };
 
-// Asks the library for the sizes at hand. Where they follow from sizes of axes, those of the
+// Asks the library for the sizes at hand. Where they follow from sizes of axes, the sizes of the
 // results are its function of them.
 absl::Status RunShape(const reprise_op& op, InferContext& context) {
   RETURN_IF_ERROR(AskShape(op, context));

@@ -15,9 +15,9 @@
 
 namespace reprise {
 
-// Whether `name` is `pattern`, in which * stands for any text.
+// Returns whether `name` is `pattern`, in which * stands for any text.
 bool MatchesPattern(absl::string_view pattern, absl::string_view name);
-// Whether `op` is `type`, which may leave out the domain.
+// Returns whether `op` is `type`, which may leave out the domain.
 bool IsOpType(absl::string_view type, const std::string& op);
 
 struct NodeChoice {
@@ -26,11 +26,11 @@ struct NodeChoice {
 
   bool empty() const { return patterns.empty() && ops.empty(); }
   bool Holds(const Graph& graph, NodeId id) const;
-  // The entries that hold for no node of `nodes`.
+  // Returns the entries that hold for no node of `nodes`.
   std::vector<std::string> Unused(const Graph& graph, const std::vector<NodeId>& nodes) const;
 };
 
-// The name of the node, or of its first result.
+// Returns the name of the node, or of its first result.
 std::string NameOf(const Graph& graph, NodeId id);
 
 }  // namespace reprise

@@ -91,7 +91,7 @@ class SeveralTokens {
   const int64_t cached_;
 };
 
-// Whether an attention of new tokens over `keys`: cached ones and themselves.
+// Returns whether an attention of new tokens over `keys`: cached ones and themselves.
 bool ReadsOwnTokens(const Graph& graph, const Node& node, int64_t keys) {
   if (node.op != AttentionOp::kName) return false;
   const auto op = AttentionOp::From(node);
@@ -103,8 +103,8 @@ bool ReadsOwnTokens(const Graph& graph, const Node& node, int64_t keys) {
   return shape[op.k_by_head ? 2 : 1] == keys;
 }
 
-// Whether the file itself says that requests have one new token: its mask is one longer than the
-// past.
+// Returns whether the file itself says that requests have one new token: its mask is one longer
+// than the past.
 bool TakesOneToken(const Graph& symbolic, const Decoder& decoder) {
   const Dim& ids = symbolic.value(symbolic.FindValue(decoder.ids)).dims.back();
   if (ids.is_constant()) return ids.size == 1;

@@ -13,7 +13,7 @@ namespace {
 // Elements of a parameter that may decide what is added to scores, at most.
 constexpr int64_t kMostBiasElements = int64_t{1} << 16;
 
-// Whether all operands but the table are constants.
+// Returns whether all operands but the table are constants.
 bool PlacesAreKnown(const Graph& graph, const Node& node) {
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     if (node.inputs[i] != kNone && graph.ConstantOf(node.inputs[i]) == nullptr) return false;

@@ -148,7 +148,7 @@ class Reader {
     return inputs;
   }
 
-  // Whether a Gather reads at a known place that its data does not have.
+  // Notes whether a Gather reads at a known place that its data does not have.
   absl::Status CheckPlaces(const Node& node) {
     const SizeList& data = *At(node.inputs[GatherOp::kX]).shape;
     const SizeReading::Value& places = At(node.inputs[GatherOp::kPlaces]);

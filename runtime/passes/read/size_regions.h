@@ -67,8 +67,8 @@ class SizeRegions {
   // which has_too_many() says from then on, and too_many() in words.
   absl::StatusOr<std::vector<Shape>> ShapesAt(const std::map<std::string, int64_t>& axes);
 
-  // Whether the model takes `axes`, as Specialize without limits says it: it may read beyond its
-  // data. Regions beyond those that are remembered are read each time.
+  // Checks that the model takes `axes`, as Specialize without limits says it: it may read beyond
+  // its data. Regions beyond those that are remembered are read each time.
   absl::Status Takes(const std::map<std::string, int64_t>& axes);
 
   // Returns the next size of axis `symbol` after `size` to look at, so that every region up to
@@ -77,7 +77,7 @@ class SizeRegions {
   int64_t After(const std::string& symbol, int64_t size, int64_t largest, int64_t step = 1) const;
   static constexpr int64_t kMostWalked = 2048;
 
-  // The region that was met last is first.
+  // Returns the regions, the one that was met last first.
   const std::vector<std::unique_ptr<Region>>& regions() const { return regions_; }
   bool has_too_many() const { return !too_many_.empty(); }
   const std::string& too_many() const { return too_many_; }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostDepth = 8;
 
-// The operand that an extreme or a choice is at the hints; nullopt of other atoms.
+// Returns the operand that an extreme or a choice is at the hints; nullopt of other atoms.
 std::optional<Size> ChosenOperand(const Term& atom) {
   switch (atom.kind) {
     case TermKind::kLeast:

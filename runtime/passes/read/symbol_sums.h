@@ -20,7 +20,7 @@ struct SymbolSum {
   std::map<size_t, int64_t> factors;  // the multiple of each symbol; none is 0
   int64_t constant = 0;
 
-  // The symbol that this is, if it is one and nothing else.
+  // Returns the symbol that this is, if it is one and nothing else.
   std::optional<size_t> IsSymbol() const;
   void Scale(int64_t factor);
   void Add(const SymbolSum& other, int64_t factor);

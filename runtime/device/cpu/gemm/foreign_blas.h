@@ -80,7 +80,7 @@ class ForeignBlas {
   Gemm<double> dgemm_ = nullptr;
   std::string core_;
   std::string version_;
-  std::shared_ptr<Buffers> buffers_;  // those of the process
+  std::shared_ptr<Buffers> buffers_;  // shared by the process
 };
 
 }  // namespace reprise::cpu
