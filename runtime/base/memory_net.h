@@ -17,7 +17,9 @@
 // Threads: any.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -26,7 +28,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -45,21 +46,18 @@ class NoMemory : public std::bad_alloc {
   std::string part_;
 };
 
-inline constexpr char kNoMemoryPayload[] = "reprise/no_memory";
+// Counts how often this process had no memory. A step that is left out for that reason (a constant
+// that is not folded) looks like a property of the model: code that refuses a model compares the
+// number with the one at its beginning.
+inline std::atomic<int64_t> times_without_memory = 0;
 
 // RESOURCE_EXHAUSTED that names `who` asked, and for how much where that is known (else 0).
 inline absl::Status NoMemoryStatus(absl::string_view who, size_t bytes) {
-  absl::Status status = absl::ResourceExhaustedError(
+  ++times_without_memory;
+  return absl::ResourceExhaustedError(
       bytes == 0 ? absl::StrCat(who, ": the system has not the memory that it needs")
                  : absl::StrCat(who, ": it needs ", bytes,
                                 " bytes of memory at once, and the system has not so many left"));
-  status.SetPayload(kNoMemoryPayload, absl::Cord());
-  return status;
-}
-
-// Returns whether the system had no memory, rather than that a limit of ours was reached.
-inline bool IsNoMemory(const absl::Status& status) {
-  return status.GetPayload(kNoMemoryPayload).has_value();
 }
 
 // The status that `make()` returns; `code` without a message where there is no memory for that.

@@ -168,9 +168,13 @@ absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const 
                      LoadBesideEncoder(engine, path, servable, options.encoder));
     return Generator::Create(engine, std::move(decoder), std::move(options));
   };
+  const int64_t before = times_without_memory;
   absl::StatusOr<std::unique_ptr<Generator>> generator = make();
   if (!generator.ok()) {
-    if (IsNoMemory(generator.status())) return generator.status();
+    if (times_without_memory != before) {
+      return NoMemoryStatus(
+          absl::StrCat("the pages of a decoder (", generator.status().message(), ")"), 0);
+    }
     servable.generation_refusal = std::string(generator.status().message());
     // All of its requests are those of any model.
     if (servable.model->padding().awaits_request()) engine.ConfirmPadding(*servable.model);

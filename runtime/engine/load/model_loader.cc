@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/format_text.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/work_watch.h"
 #include "runtime/engine/load/axes_finder.h"
@@ -129,7 +130,10 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
     draft.options.packing = PackingMode::kOff;
   }
   const auto explain = [path = given.has_value() ? "" : draft.options.path,
-                        ranks = draft.options.ranks](const absl::Status& status) {
+                        ranks = draft.options.ranks,
+                        before = times_without_memory.load()](const absl::Status& status) {
+    const bool of_model = absl::IsFailedPrecondition(status) || absl::IsUnimplemented(status);
+    if (of_model && times_without_memory != before) return NoMemoryStatus(status.message(), 0);
     return path.empty() ? status : ExplainRefusal(path, ranks, status);
   };
   const int64_t start = context_.clock->NowNs();

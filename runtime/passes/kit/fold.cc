@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/work_watch.h"
 #include "runtime/graph/graph.h"
@@ -127,9 +126,7 @@ absl::StatusOr<bool> FoldNode(Graph& graph, NodeId id, int64_t max_bytes, double
   if (ended && work_left != nullptr) *work_left = 0;
   if (!outputs.ok()) {
     const absl::StatusCode code = outputs.status().code();
-    if (code == absl::StatusCode::kInvalidArgument || IsNoMemory(outputs.status())) {
-      return outputs.status();
-    }
+    if (code == absl::StatusCode::kInvalidArgument) return outputs.status();
     return false;  // Too large, or no kernel: it is computed when the graph runs.
   }
   const std::vector<ValueId> results = node.outputs;
