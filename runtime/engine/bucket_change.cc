@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-// "sequence 16,40,70,512"
+// Returns "sequence 16,40,70,512".
 std::string BoundariesText(const BucketLearner& learner, const BoundarySets& sets) {
   std::vector<std::string> axes;
   for (size_t i = 0; i < sets.size(); ++i) {
@@ -89,9 +89,9 @@ void BucketChange::Next() {
   if (wanted_.empty()) return Finish();
   const AxisSizes sizes = std::move(wanted_.front());
   wanted_.pop_front();
-  // Nobody waits for it, but a nice thread beside saturated ones would take a thousand requests
-  // over a set: one capture at a time at the process's own priority is over in some tenths of a
-  // second.
+  // No request waits for it, but a nice thread next to saturated ones would take a thousand
+  // requests over a set: one capture at a time at the process's own priority is over in some tenths
+  // of a second.
   engine_.CaptureAhead(
       *model_, sizes, CompileReason::kBucketChange, CaptureUrgency::kUrgent,
       [self = shared_from_this(), sizes](const absl::Status& status) {
@@ -117,7 +117,7 @@ void BucketChange::Finish() {
   engine_.RetireRecipes(*model_);
   std::string text = FormatText("buckets in force: %s; %d recipes ready",
                                 BoundariesText(learner, found_.advice.boundaries), captured_);
-  // Those that hold what none held before are there for that.
+  // Buckets for sizes that none held before are not there to save time.
   if (found_.advice.saving > 0) {
     AppendText(&text,
                ", expected to save %.1f%% of the computing time and to pay for the "

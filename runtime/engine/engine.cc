@@ -124,8 +124,8 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::LoadAs(ModelOptions options,
                    [&] { return loader.Load(std::move(options), std::move(imported)); }));
   // A file that changed while it was read may have been anything.
   RETURN_IF_ERROR(model->owner()->parameters().FilesIntact(options_.clock->NowNs()));
-  // When the last user lets go, the recipes that the model captured leave the cache; or they are
-  // those of its successor, a model of the same graph.
+  // When the last user lets go, the recipes that the model captured leave the cache; or they become
+  // its successor's, a model of the same graph.
   const std::shared_ptr<Model> loaded(model.release(), [this, has_past](Model* gone) {
     WhereMemoryAllows([&] { usage_.Save(*gone, UsageKeeper::When::kNow); });
     usage_.Forget(*gone);
@@ -245,7 +245,7 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
     RunTail(plan, run, *requests[i], i, stream, responses[i]);
   }
   if (run.replay_ns() == 0) return;
-  // The answers are there: what was learnt on the way is left out where there is no memory for it.
+  // The answers are there: the rest only learns from them, and is left out where memory runs out.
   WhereMemoryAllows([&] {
     if (first.in_new_slice) slices_.Await(plan.model(), first, CaptureUrgency::kBehind, nullptr);
     plan.model().owner()->CreditReplay(run.replay_ns());
@@ -328,7 +328,7 @@ const Graph& Engine::SymbolicGraph(const Model& model, bool packed) {
 
 namespace {
 
-// The bucket that recipes of `target` are of; "exact" where there is none of these sizes.
+// Returns the bucket that recipes of `target` are of; "exact" where there is none of these sizes.
 std::string LabelAt(const Model& model, const BatchTarget& target) {
   if (target.packed) return PackedLabel(target.sizes[0]);
   AxisSizes sizes;
@@ -484,11 +484,11 @@ RecipeGraphs Engine::GraphsOf(const Recipe& recipe) const {
           packed ? known->packing()->fingerprint() : known->fingerprint();
       if (print.digest != recipe.key.graph.digest) continue;
       model = known;
-      // The one that captured it calls its values by its own names.
+      // The model that captured it has its own names for the values.
       if (known->id().name == recipe.note.model) break;
     }
   }
-  // That of a section after a cut, or of a model that is gone, is in the key, without names.
+  // The graph of a section after a cut, or of a model that is gone, is in the key, without names.
   absl::StatusOr<Graph> symbolic =
       model == nullptr ? Parse(*recipe.key.graph.text) : SymbolicGraph(*model, packed);
   RecipeGraphs graphs = {.symbolic = symbolic.ok() ? Print(*symbolic) : *recipe.key.graph.text};

@@ -54,7 +54,7 @@ namespace reprise {
 
 struct ImportedModel;
 
-// A recipe in the cache, for people: recipe->note says who captured it and why.
+// A recipe in the cache, for people: recipe->note says which path captured it and why.
 struct CachedRecipe {
   std::shared_ptr<const Recipe> recipe;
   int64_t replays = 0;
@@ -74,102 +74,103 @@ class Engine {
   // Imports, analyses and certifies; takes tens to hundreds of milliseconds. Errors: NOT_FOUND for
   // a missing file, INVALID_ARGUMENT and UNIMPLEMENTED as the importer says.
   absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options);
-  // The same for a model that is in no file: one that was imported (ImportOnnxBytes), or a graph
-  // that the program has built (see ModelOfGraph). `options.path` is not looked at.
+  // Loads a model that is in no file: one that was imported (ImportOnnxBytes), or a graph that the
+  // program has built (see ModelOfGraph). `options.path` is not looked at.
   absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options, ImportedModel imported);
-  // The same for the bytes of an ONNX file, which are copied. Weights in other files are an error.
+  // Loads the bytes of an ONNX file, which are copied. Weights in other files are an error.
   absl::StatusOr<std::shared_ptr<Model>> LoadBytes(ModelOptions options, absl::string_view bytes);
 
-  // A session: one recipe of `model`, bound to memory that stays where it is, so that replaying it
-  // takes no argument. See session.h. Captures the recipe now where it is not ready.
+  // Makes a session: one recipe of `model`, bound to memory that stays where it is, so that
+  // replaying it takes no argument. See session.h. Captures the recipe now where it is not ready.
   absl::StatusOr<std::unique_ptr<Session>> Bind(std::shared_ptr<const Model> model,
                                                 const AxisSizes& sizes,
                                                 SessionOptions options = {});
 
-  // Measures what a Load with `confirm_padding_later` has left out: a few long replays on the
-  // caller's thread alone, while the model serves. Once a model; does nothing where nothing was
-  // left out. Where the proof fails, requests run exact from then on.
+  // Measures the proofs that a Load with `confirm_padding_later` has left out: a few long replays
+  // on the caller's thread alone, while the model serves. Once a model; does nothing where nothing
+  // was left out. Where the proof fails, requests run exact from then on.
   void ConfirmPadding(const Model& model) const;
 
   // Decides how `plan` will run. Null: Run will not wait for anything. Otherwise a recipe is being
   // captured on the capture threads, and `ready` is called once, on one of them, when it is in the
-  // cache or could not be made: plan again then, with the ticket as what the requests have waited
-  // for. So it is where padding is not proved yet at the size of the plan; `ready` comes from the
-  // thread that proves it. Never blocks.
+  // cache or could not be made: plan again then, with the ticket for which the requests have
+  // waited. The same holds where padding is not proved yet at the size of the plan; `ready` comes
+  // from the thread that proves it. Never blocks.
   std::shared_ptr<CaptureTicket> Prepare(BatchPlan& plan, std::function<void(absl::Status)> ready);
 
   // Captures the recipe of `sizes` (by axis label, one of Model::AllBuckets() of a packed model)
   // before a request needs it, for `reason`, if it is not ready; `done` is called once, on a
   // capture thread, or on this one where nothing is to be done. Works on frozen models too.
-  // `buckets`: of which `sizes` is one; null: those in force.
+  // `buckets`: of which `sizes` is one; null: the buckets in force.
   void CaptureAhead(const Model& model, const AxisSizes& sizes, CompileReason reason,
                     CaptureUrgency urgency, std::function<void(absl::Status)> done,
                     std::shared_ptr<const BucketPolicy> buckets = nullptr);
 
-  // Recipes that `model` captured for buckets that are not in force any more are the first to leave
-  // the cache, and leave it when the set changes again. Replays that hold them are not disturbed.
+  // Makes the recipes that `model` captured for buckets that are not in force any more the first to
+  // leave the cache; they leave it when the set changes again. Replays that hold them are not
+  // disturbed.
   void RetireRecipes(const Model& model);
 
   // Replays one batch, capturing the recipe first, on this thread, if `plan` was not prepared and
-  // nothing ready serves it. Responses are in the order of `requests`, which must be those of
-  // `plan`, in its order. One request's bad data fails that request alone. `stop`: told by others
-  // when nobody waits for any of the responses, which are CANCELLED then; what a request makes
-  // beyond the limits of its model is RESOURCE_EXHAUSTED.
+  // nothing ready serves it. Responses are in the order of `requests`, which must be the requests
+  // of `plan`, in its order. One request's bad data fails that request alone. `stop`: set by others
+  // when no client waits for any of the responses, which are CANCELLED then; a request that exceeds
+  // the limits of its model is RESOURCE_EXHAUSTED.
   std::vector<Response> Run(const BatchPlan& plan, absl::Span<const Request* const> requests,
                             Stream& stream, StopFlag* stop = nullptr);
 
-  // Measure, split by rows where needed, run, join. For callers without a scheduler.
+  // Measures, splits by rows where needed, runs, joins. For callers without a scheduler.
   Response RunOne(const Model& model, const Request& request, Stream& stream);
 
-  // The symbolic graph, after the load passes, that recipes are compiled from: of padded requests
-  // or of packed ones. That of a model which is cut ends at its cuts.
+  // Returns the symbolic graph, after the load passes, that recipes are compiled from: of padded
+  // requests or of packed ones. A model which is cut has a graph that ends at its cuts.
   static const Graph& SymbolicGraph(const Model& model, bool packed);
 
-  // The recipe of `request`'s exact shapes, compiled for the caller alone, and a frame of it on
-  // `stream` that holds the request. `packed`: the recipe of a packed replay that the request
+  // Returns the recipe of `request`'s exact shapes, compiled for the caller alone, and a frame of
+  // it on `stream` that holds the request. `packed`: the recipe of a packed replay that the request
   // fills. INVALID_ARGUMENT where the request overrides an initialiser, or is not packed.
   absl::StatusOr<FilledFrame> Fill(const Model& model, const Request& request, Stream& stream,
                                    bool packed = false) const;
-  // Times every launch of what Fill makes, on one thread.
+  // Times every launch of the frame that Fill makes, on one thread.
   absl::StatusOr<RecipeProfile> Profile(const Model& model, const Request& request, Stream& stream,
                                         int repeats, bool packed = false) const;
 
   // Compiles the recipe of `sizes` (by position in Model::axes(); `packed`: tokens and segments)
   // without keeping, preparing or running it: for people. Not for a model with shape inputs.
-  // Errors: what Compile says.
+  // Returns the errors of Compile.
   absl::StatusOr<std::unique_ptr<const Recipe>> CompileAt(const Model& model,
                                                           const std::vector<int64_t>& sizes,
                                                           bool packed = false) const;
 
   std::vector<CachedRecipe> ListRecipes() const;
 
-  // The graphs of a recipe, which keeps none: made again from its model. Where that is not loaded
-  // any more, and after a cut, they are made from its key, which has no names. For people.
+  // Returns the graphs of a recipe, which keeps none: made again from its model. Where that is not
+  // loaded any more, and after a cut, they are made from its key, which has no names. For people.
   RecipeGraphs GraphsOf(const Recipe& recipe) const;
 
   // Writes down how much the recipes of all models are used: see UsageKeeper.
   void SaveUsage(UsageKeeper::When when);
 
-  // Bytes that the cache counts for its recipes.
+  // Returns the bytes that the cache counts for its recipes.
   int64_t cache_bytes() const { return cache_.bytes(); }
-  // Bytes of the parameters of all models.
+  // Returns the bytes of the parameters of all models.
   int64_t parameter_bytes() const { return parameter_budget_->used(); }
   const MissReport& misses() const { return misses_; }
   // Writes EngineOptions::metrics_file now. FAILED_PRECONDITION where that is empty, UNAVAILABLE
   // where it cannot be written.
   absl::Status WriteMetrics() const;
   const EngineOptions& options() const { return options_; }
-  // The same of what eager runs have prepared.
+  // Returns the same for the preparations of eager runs.
   std::vector<CachedRecipe> ListEager() const;
 
  private:
-  // Run, without a net: what it throws is every request's error.
+  // Run, without a net: an exception is every request's error.
   void RunBatch(const BatchPlan& plan, absl::Span<const Request* const> requests, Stream& stream,
                 StopFlag* stop, std::vector<Response>& responses);
   // Runs the tail of the plan's model for request `i`, which had its replay.
   void RunTail(const BatchPlan& plan, const BatchRun& run, const Request& request, size_t i,
                Stream& stream, Response& response);
-  // Looks at the model's traffic, behind, when that is due: its buckets may change.
+  // Looks at the model's traffic, in the background, when that is due: its buckets may change.
   void FollowTraffic(const Model& model);
   LoaderContext MakeLoaderContext() const;
   std::unique_ptr<MetricsFile> MakeMetricsFile() const;
@@ -177,8 +178,8 @@ class Engine {
   absl::StatusOr<std::unique_ptr<Recipe>> CompileCounted(const Model& model,
                                                          const BatchTarget& target,
                                                          const RecipeKey& key) const;
-  // `has_past`: models of this name are versions of each other, so that a capture says in what this
-  // one differs from the last. Graphs that a program builds are not.
+  // `has_past`: models of this name are versions of each other, so that a capture says how this one
+  // differs from the last. Graphs that a program builds are not.
   absl::StatusOr<std::shared_ptr<Model>> LoadAs(ModelOptions options,
                                                 std::optional<ImportedModel> imported,
                                                 bool has_past);
@@ -198,18 +199,18 @@ class Engine {
   MissPolicy miss_policy_;
   UsageKeeper usage_;
   std::atomic<int64_t> next_batch_{1};
-  // Texts of the recipes in memory that were captured for the graph of `model`.
+  // Returns the texts of the recipes in memory that were captured for the graph of `model`.
   std::set<std::string> RecipesOf(const Model& model) const;
-  // The model that was loaded under `name` last, while it is there; null without one.
+  // Returns the model that was loaded under `name` last, while it is there; null without one.
   std::shared_ptr<const Model> LoadedBefore(const std::string& name) EXCLUDES(models_mutex_);
-  // The graph that was served under `name` last; nullopt where none is known.
+  // Returns the graph that was served under `name` last; nullopt where none is known.
   std::optional<Graph> GraphBefore(const std::string& name) EXCLUDES(models_mutex_);
-  // How `program` differs from what was loaded before it under `name`; null: in nothing, or there
-  // was nothing.
+  // Returns how `program` differs from the one that was loaded before it under `name`; null: not at
+  // all, or there was none.
   std::shared_ptr<const GraphChange> ChangeSince(const std::string& name,
                                                  const ModelProgram& program)
       EXCLUDES(models_mutex_);
-  // One of the loaded models that has the same graph; null: there is none.
+  // Returns one of the loaded models that has the same graph; null: there is none.
   std::shared_ptr<const Model> HeirOf(const Model& gone) EXCLUDES(models_mutex_);
 
   GraphHistory history_;

@@ -19,9 +19,9 @@
 
 namespace reprise {
 
-// `parameters`: the tensors that leaves of parameter expressions name by index. INVALID_ARGUMENT
-// for a graph with a cycle, without outputs, or whose inputs lack a dtype; UNIMPLEMENTED naming a
-// node of an op that there is none of.
+// Returns the model. `parameters`: the tensors that leaves of parameter expressions name by index.
+// INVALID_ARGUMENT for a graph with a cycle, without outputs, or whose inputs lack a dtype;
+// UNIMPLEMENTED naming a node whose op is unknown.
 absl::StatusOr<ImportedModel> ModelOfGraph(Graph graph, std::vector<Tensor> parameters = {});
 
 }  // namespace reprise

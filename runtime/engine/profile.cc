@@ -21,7 +21,7 @@ int64_t MedianOf(std::vector<int64_t>& values) {
   return *middle;
 }
 
-// "181.3 GF/s" or "20.1 GB/s", of what bounds the launch.
+// Returns "181.3 GF/s" or "20.1 GB/s", for the resource that bounds the launch.
 std::string RateText(const LaunchWork& work, const LaunchFloor& floor, double ns) {
   if (floor.compute_ns >= floor.memory_ns && work.flops > 0) {
     return FormatText("%.1f GF/s", work.flops / ns);
@@ -33,7 +33,7 @@ std::string ShareText(double floor, double ns) {
   return floor > 0 ? FormatText("%.0f %%", 100 * floor / ns) : "-";
 }
 
-// `ns` of `longest` as a bar: '#' for the part that the roofline takes, '.' for the rest.
+// Returns `ns` of `longest` as a bar: '#' for the part that the roofline takes, '.' for the rest.
 std::string Bar(double floor, double ns, double longest) {
   const auto length = [&](double value) {
     return static_cast<size_t>(kBarWidth * value / longest + 0.5);
@@ -43,7 +43,8 @@ std::string Bar(double floor, double ns, double longest) {
   return std::string(solid, '#') + std::string(whole - solid, '.');
 }
 
-// Runs one launch on this thread, with its operands as they are; the nanoseconds that it took.
+// Runs one launch on this thread, with its operands as they are; returns the nanoseconds that it
+// took.
 int64_t TimeLaunch(const Recipe& recipe, const Frame& frame, int index, const Clock& clock) {
   const Launch& launch = recipe.launches[static_cast<size_t>(index)];
   void* operands[kMaxOperands];
@@ -61,7 +62,7 @@ int64_t TimeLaunch(const Recipe& recipe, const Frame& frame, int index, const Cl
   return clock.NowNs() - start;
 }
 
-// The bytes of the launch's outputs, where they lie in `frame`.
+// Returns the bytes of the launch's outputs, where they lie in `frame`.
 std::vector<absl::Span<std::byte>> OutputsOf(const Recipe& recipe, const Frame& frame, int index) {
   const Launch& launch = recipe.launches[static_cast<size_t>(index)];
   const std::vector<OperandNote>& notes = recipe.operand_notes[static_cast<size_t>(index)];

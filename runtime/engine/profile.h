@@ -1,5 +1,5 @@
-// Profile: what each launch of a recipe takes, beside what it would take at the roofline of the
-// machine: the longer of computing at the best rate and of moving its bytes at the best bandwidth.
+// Profile: the time of each launch of a recipe, next to the time at the roofline of the machine:
+// the longer of computing at the best rate and of moving its bytes at the best bandwidth.
 //
 // Ownership: ProfileRecipe and RunLaunch borrow all. Threads: the frame's stream must be idle.
 #pragma once
@@ -22,8 +22,8 @@ namespace reprise {
 // A recipe and a frame that holds a request: all that running its launches one by one needs.
 struct FilledFrame {
   std::shared_ptr<const Recipe> recipe;
-  std::shared_ptr<const ParameterTable> parameters;  // that the frame points to
-  std::unique_ptr<FirstDataError> errors;            // that the frame reports to
+  std::shared_ptr<const ParameterTable> parameters;  // the frame points to it
+  std::unique_ptr<FirstDataError> errors;            // the frame reports to it
   Frame frame;                                       // it is a stream's, until that makes another
 };
 
@@ -44,13 +44,13 @@ struct LaunchRun {
   std::vector<std::string> outputs;
 };
 
-// Runs the launches before number `launch` once, so that its operands hold what they hold in a
-// replay, then the launch itself `repeats` times. Every run begins with the same operands, also
-// where the launch overwrites one of them. OUT_OF_RANGE where the recipe has no such launch.
+// Runs the launches before number `launch` once, so that its operands are the same as in a replay,
+// then the launch itself `repeats` times. Every run begins with the same operands, also where the
+// launch overwrites one of them. OUT_OF_RANGE where the recipe has no such launch.
 absl::StatusOr<LaunchRun> RunLaunch(const Recipe& recipe, const Frame& frame, int launch,
                                     int repeats, const Clock& clock);
 
-// The time of all launches at the roofline, in nanoseconds.
+// Returns the time of all launches at the roofline, in nanoseconds.
 double FloorNs(const Recipe& recipe, const Roofline& roofline);
 // The bytes that the bandwidths of a Roofline are to be measured at.
 struct RecipeBytes {
@@ -59,12 +59,12 @@ struct RecipeBytes {
 };
 RecipeBytes BytesOf(const Recipe& recipe);
 
-// A table for people: launch, kernel, shapes, time, rate, share of the roofline, and a bar of which
-// the solid part is the floor; then the kernels by what they lose.
+// Returns a table for people: launch, kernel, shapes, time, rate, share of the roofline, and a bar
+// of which the solid part is the floor; then the kernels by the time that they lose.
 std::string ProfileTable(const RecipeProfile& profile, const Roofline& roofline);
 
 class JsonWriter;
-// The members "launches" and "replay_us" of an object that `json` is in.
+// Writes the members "launches" and "replay_us" of an object that `json` is in.
 void WriteProfile(const RecipeProfile& profile, const Roofline& roofline, JsonWriter& json);
 
 }  // namespace reprise

@@ -17,7 +17,7 @@ namespace {
 
 // Streams reserve no less than this: addresses, not memory.
 constexpr size_t kLeastArena = size_t{64} << 10;
-// From this size on pages of 2 MiB are worth what they round up.
+// From this size on pages of 2 MiB are worth the bytes that rounding up costs.
 constexpr size_t kLargeArena = size_t{8} << 20;
 
 std::string NamesOf(const std::vector<Session::Place>& places) {
@@ -30,7 +30,7 @@ bool IsUsedInPlace(const Session::Place& place, const void* data) {
   return IsFloating(place.dtype) && reinterpret_cast<uintptr_t>(data) % DTypeSize(place.dtype) == 0;
 }
 
-// The size of an axis, which may be named by its label or by the model's own symbol.
+// Returns the size of an axis, which may be named by its label or by the model's own symbol.
 const int64_t* SizeOf(const AxisSizes& sizes, const ModelAxis& axis) {
   auto found = sizes.find(axis.label);
   if (found == sizes.end()) found = sizes.find(axis.symbol);
@@ -53,7 +53,7 @@ absl::Status CheckNames(const Model& model, const AxisSizes& sizes) {
   return absl::OkStatus();
 }
 
-// The values of shape inputs, as a request would bring them.
+// Returns the values of shape inputs, as a request would bring them.
 absl::StatusOr<RequestShape> ShapeOf(const Model& model, const SessionOptions& options) {
   RequestShape shape;
   for (const int position : model.signature().shape_inputs) {
@@ -202,7 +202,7 @@ absl::Status Session::PlaceInput(absl::string_view name, const void* data, size_
   const bool in_place = IsUsedInPlace(*found, data);
   stream_->PlaceInput(slot, in_place ? from : own);
   SetCopy(before_, {.slot = slot, .from = from, .to = own, .bytes = bytes}, !in_place);
-  // Read, never written: `input` hands out what the caller gave.
+  // Read, never written: `input` returns the caller's own memory.
   inputs_[slot].data = const_cast<std::byte*>(from);
   return absl::OkStatus();
 }

@@ -14,8 +14,7 @@
 // PlaceInput and PlaceOutput say. Sizes are those that the session was bound at, by axis label
 // (Model::axes()) or symbol; nothing is padded, so every element of an input is read.
 //
-// Ownership: a session keeps its model and recipe; the engine outlives it. What is placed belongs
-// to
+// Ownership: a session keeps its model and recipe; the engine outlives it. Placed memory belongs to
 //            the caller, and outlives the replays that use it.
 // Threads:   a session belongs to one caller at a time. Different sessions replay at once; one that
 //            needs another's result is kept apart by an Event (runtime/launch/event.h) or a join.
@@ -57,12 +56,12 @@ class Session {
     size_t bytes = 0;
   };
 
-  // Computes the outputs from what the inputs hold now.
+  // Computes the outputs from the present contents of the inputs.
   absl::Status Replay();
 
-  // The elements of an input, to be written, or of an output, to be read after a replay. Empty
-  // where there is none of that name, or its elements are no T: inputs() and outputs() have all of
-  // them.
+  // Returns the elements of an input, to be written, or of an output, to be read after a replay.
+  // Empty where there is none of that name, or its elements are no T: inputs() and outputs() have
+  // all of them.
   template <typename T>
   absl::Span<T> input(absl::string_view name) const {
     return Elements<T>(Find(inputs_, name));
@@ -71,18 +70,19 @@ class Session {
   absl::Span<const T> output(absl::string_view name) const {
     return Elements<T>(Find(outputs_, name));
   }
-  // The same as bytes, whatever the dtype.
+  // Returns the same as bytes, for any dtype.
   absl::Span<std::byte> input(absl::string_view name) const { return Bytes(Find(inputs_, name)); }
   absl::Span<const std::byte> output(absl::string_view name) const {
     return Bytes(Find(outputs_, name));
   }
-  // Those of the recipe, in the model's order: an input that decides shapes is not among them.
+  // Return the recipe's places, in the model's order: an input that decides shapes is not among
+  // them.
   const std::vector<Place>& inputs() const { return inputs_; }
   const std::vector<Place>& outputs() const { return outputs_; }
 
-  // From now on the input is read from, or the output written to, `data`, which holds `bytes`
-  // bytes, as many as it has. Floats at an address that is a multiple of their size are read and
-  // written there; other elements are copied at the beginning, or the end, of each replay.
+  // Makes the input be read from, or the output written to, `data` from now on. It holds `bytes`
+  // bytes, as many as the tensor has. Floats at an address that is a multiple of their size are
+  // read and written there; other elements are copied at the beginning, or the end, of each replay.
   // INVALID_ARGUMENT with both numbers where the sizes differ; NOT_FOUND for another name.
   absl::Status PlaceInput(absl::string_view name, const void* data, size_t bytes);
   absl::Status PlaceOutput(absl::string_view name, void* data, size_t bytes);
@@ -90,13 +90,13 @@ class Session {
   const Model& model() const { return *model_; }
   const Recipe& recipe() const { return *recipe_; }
   int64_t replays() const { return replays_; }
-  // Bytes of the session's own memory that replays may have made real.
+  // Returns the bytes of the session's own memory that replays may have made real.
   size_t held_bytes() const { return own_inputs_.size() + stream_->held_bytes(); }
 
-  // --- For Engine::Bind. ---
-  // The recipe of `model` at `sizes`. INVALID_ARGUMENT naming an axis that has no size, a size that
-  // has no axis, or an input that decides shapes and has no value; FAILED_PRECONDITION for a model
-  // that is cut, since what lies after a cut has no fixed place.
+  // --- For Engine::Bind. --- Returns the recipe of `model` at `sizes`. INVALID_ARGUMENT naming an
+  // axis that has no size, a size that has no axis, or an input that decides shapes and has no
+  // value; FAILED_PRECONDITION for a model that is cut, since values after a cut have no fixed
+  // place.
   static absl::StatusOr<CaptureTarget> TargetOf(const Model& model, const AxisSizes& sizes,
                                                 const SessionOptions& options);
   static absl::StatusOr<std::unique_ptr<Session>> Create(std::shared_ptr<const Model> model,

@@ -12,9 +12,9 @@ struct SessionOptions {
   // The values of inputs whose elements decide shapes, by name. They are part of the recipe: their
   // places in the session hold them, and writing others there changes nothing.
   std::map<std::string, Tensor> shape_inputs;
-  int max_threads = 0;  // that a replay may use; 0: all cores of the engine
-  // The memory of results and of what lies between goes back to the system after each replay. Each
-  // output must have been given a place then (Session::PlaceOutput), which keeps its values.
+  int max_threads = 0;  // the threads of a replay, at most; 0: all cores of the engine
+  // The memory of outputs and of intermediate results goes back to the system after each replay.
+  // Each output must have been given a place then (Session::PlaceOutput), which keeps its values.
   bool release_outputs = false;
 };
 

@@ -1,5 +1,5 @@
-// Observers that take no notice: for programs that do not ask what the engine did, and as a base of
-// those that ask for little.
+// Observers that ignore all events: for programs that need none of them, and as a base of observers
+// that need few.
 #pragma once
 
 #include <memory>

@@ -11,10 +11,11 @@
 namespace reprise {
 namespace {
 
-// Recipes that a start makes ready for what an earlier one used.
+// Recipes that a start makes ready because an earlier one used them.
 constexpr size_t kMostUsedBefore = 64;
 
-// The sizes with which Engine::CaptureAhead would capture the recipe; empty where it would not.
+// Returns the sizes with which Engine::CaptureAhead would capture the recipe; empty where it would
+// not.
 AxisSizes SizesOf(const Model& model, const RecipeKey& key) {
   if (key.packing == kPacked) return {{kTokensAxis, PackedSizesOf(key).tokens}};
   if (!key.binding.shape_inputs.empty() || model.packing() != nullptr) return {};
@@ -83,7 +84,7 @@ void UsageKeeper::Save(const Model& model, When when) {
   usage.learnt = model.learner().Learnt();
   // Little to hold and long to find out again: it goes last when the folder is full.
   constexpr int64_t kRebuildNs = int64_t{60} * 1'000'000'000;
-  // The store has noted what went wrong.
+  // The store has noted the error.
   options_.store
       ->Update(UsageNameOf(model.id(), model.fingerprint()), kRebuildNs,
                [&](const std::string& stored) {

@@ -22,7 +22,7 @@ class Model;
 class UsageKeeper {
  public:
   enum class When {
-    kNow,         // whatever is new
+    kNow,         // everything that is new
     kWorthwhile,  // a recipe that was not known, or twice as many uses as were written
   };
 
@@ -30,8 +30,8 @@ class UsageKeeper {
   UsageKeeper(const EngineOptions& options, const RecipeCache& cache)
       : options_(options), cache_(cache) {}
 
-  // Adds the uses since the last time to those in the store. Does nothing without one that can be
-  // written.
+  // Adds the uses since the last time to the uses in the store. Does nothing without one that can
+  // be written.
   void Save(const Model& model, When when);
   void Forget(const Model& model);
 
@@ -46,8 +46,8 @@ class UsageKeeper {
   std::map<const Model*, Uses> saved_ GUARDED_BY(mutex_);
 };
 
-// The sizes of the recipes that were used before this start and are buckets, or exact shapes, of
-// the model now: the most used first.
+// Returns the sizes of the recipes that were used before this start and are buckets, or exact
+// shapes, of the model now: the most used first.
 std::vector<AxisSizes> UsedBefore(const Model& model);
 
 }  // namespace reprise

@@ -1,4 +1,4 @@
-// Which of the requests that wait go into one plan: by what replays cost.
+// Which of the waiting requests go into one plan: by the cost of replays.
 #include <algorithm>
 
 #include "runtime/bucket/grouping.h"

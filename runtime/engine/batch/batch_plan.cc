@@ -13,9 +13,9 @@ namespace {
 // Sums of the same costs in another order may differ by this factor.
 constexpr double kRounding = 1 + 1e-9;
 
-// Packed requests join up to this many tokens. More are computed no faster a token (products are at
-// their rate long before, and what they write no longer lies in the cache), and each request waits
-// for all of them.
+// Packed requests join up to this many tokens. More are computed no faster a token (products reach
+// their full rate long before, and their results no longer lie in the cache), and each request
+// waits for all of them.
 constexpr int64_t kEnoughTokens = 512;
 
 }  // namespace
@@ -190,7 +190,7 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
     absl::StatusOr<BatchTarget> target =
         packed ? PackedTargetFor(sizes_) : TargetFor(sizes_, shape.exact);
     if (!target.ok() && shape.buckets != nullptr && shape.buckets != buckets_) {
-      // An admitted request stays so, whatever set of buckets has been learnt since.
+      // An admitted request stays so, although another set of buckets may have been learnt since.
       buckets_ = shape.buckets;
       target = packed ? PackedTargetFor(sizes_) : TargetFor(sizes_, shape.exact);
     }
@@ -211,7 +211,7 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
   absl::StatusOr<BatchTarget> together =
       target_.packed ? PackedTargetFor(*joint) : TargetFor(*joint, false);
   if (!together.ok()) return false;
-  // A request without a bucket has a recipe of its very sizes, and would pad others to them.
+  // A request without a bucket has a recipe of its exact sizes, and would pad others to them.
   if (!together->packed && !together->bucketed && !SameLengths(shapes_[0], shape)) return false;
   int64_t alone_tokens = alone_tokens_;
   if (!target_.packed) {

@@ -26,7 +26,7 @@ int64_t ReadNs(clockid_t clock) {
 }
 
 // The share of the time since it was made in which the calling thread ran: less than 1 where it
-// waited for a core, or others took it away. Asking the system twice takes some 800 ns.
+// waited for a core, or was preempted. Asking the system twice takes some 800 ns.
 class BusyMeter {
  public:
   BusyMeter() : real_ns_(ReadNs(CLOCK_MONOTONIC)), ran_ns_(ReadNs(CLOCK_THREAD_CPUTIME_ID)) {}
@@ -41,9 +41,9 @@ class BusyMeter {
   const int64_t ran_ns_;
 };
 
-// Replays that are expected to take that long are metered. Shorter ones lose nearly always nothing
-// to others, and ReplayCost bounds what the few make of its means that lose much, once it knows
-// these.
+// Replays that are expected to take at least this long are metered. Shorter ones hardly ever lose
+// time to others, and ReplayCost bounds the effect of the few that lose much, once it knows the
+// means.
 constexpr double kMeteredNs = 50e3;
 constexpr int64_t kKnownReplays = 64;
 
@@ -229,7 +229,7 @@ absl::Status BatchRun::Capture() {
   recipe_ = std::move(result.recipe);
   outcome_ = result.outcome;
   if (!result.record.has_value()) {
-    // The store had it: nobody captured, all waited.
+    // It came from the store: no thread captured, all waited.
     if (outcome_ == RecipeCache::Outcome::kCaptured) outcome_ = RecipeCache::Outcome::kWaited;
     return absl::OkStatus();
   }
@@ -244,7 +244,7 @@ CaptureOutcome BatchRun::OutcomeOf(size_t i, bool first) {
   const bool own_bucket = resolution_.outcome == CaptureOutcome::kReplayed;
   CaptureTicket* ticket = plan_.waited(i);
   if (ticket != nullptr && ticket->of_capture()) {
-    // Where there are many buckets, what was captured for it holds others as well.
+    // Where there are many buckets, a recipe that was captured for this one holds others as well.
     const bool its_own =
         own_bucket || (resolution_.outcome == CaptureOutcome::kLarger && model_.has_many_buckets());
     return its_own && ticket->Claim() ? CaptureOutcome::kCaptured : CaptureOutcome::kWaited;
@@ -376,7 +376,8 @@ void BatchRun::FailOffenders(FirstDataError& errors, const Frame& frame, const S
         return;
       }
       error = own.get();
-      // Where a launch failed nobody has an answer yet, and this replay has that of request `i`.
+      // Where a launch failed no request has an answer yet, and this replay has the answer of
+      // request `i`.
       if (error == nullptr && errors.failed()) scatter.Copy(frame, responses, i, i + 1);
     }
     if (error == nullptr) continue;

@@ -28,54 +28,57 @@ class BatchRun {
            const BatchPlan& plan, BatchPlan::Resolution resolution,
            absl::Span<const Request* const> requests, Stream& stream, StopFlag* stop);
 
-  // `batch`: the id of this replay. One response a request, in order.
+  // Runs the batch. `batch`: the id of this replay. Returns one response a request, in order.
   std::vector<Response> Run(int64_t batch);
 
-  // After Run: what it ran on, and for how long; 0 if nothing was replayed.
+  // Return, after Run, its target and its duration; 0 if nothing was replayed.
   const BatchTarget& target() const { return target_; }
   int64_t replay_ns() const { return replay_ns_; }
-  // The part that its responses still lack, or null: they hold the results of the recipe then.
+  // Returns the part that its responses still lack, or null: they hold the results of the recipe
+  // then.
   const Tail* tail() const;
   const Recipe& recipe() const { return *recipe_; }
 
  private:
-  // Finds what the batch runs on: as resolved, or captured now.
+  // Finds the recipe for the batch: as resolved, or captured now.
   absl::Status FindRecipe();
   absl::Status Capture();
-  // How request `i`, whose answer is OK, came by its recipe.
+  // Returns how request `i`, whose answer is OK, got its recipe.
   CaptureOutcome OutcomeOf(size_t i, bool first);
-  // From here on time counts, and others see that.
+  // Marks the point from which the time counts, and others see that.
   void BeginComputing();
-  // The responses of a batch whose replay ended within launch `launch`: why it did.
+  // Returns the responses of a batch whose replay ended within launch `launch`: why it did.
   std::vector<Response> Ended(int launch) const;
-  // Copies the requests to the stream's inputs, but for what a kernel can read where the request
-  // has it.
+  // Copies the requests to the stream's inputs, but for inputs that a kernel can read in the
+  // request's own memory.
   void Gather() const;
   // Copies request `i` alone, the others' rows being padding.
   void GatherOnly(size_t i) const;
-  // Copies what requests [first, last) have for input `slot` of the recipe; the rest is padding.
+  // Copies the bytes of requests [first, last) for input `slot` of the recipe; the rest is padding.
   void CopyIn(size_t slot, size_t first, size_t last) const;
-  // The same for a slot that says which positions belong to requests (ModelSignature::live_inputs).
+  // Does the same for a slot that says which positions belong to requests
+  // (ModelSignature::live_inputs).
   void WriteLive(size_t slot, size_t first, size_t last) const;
-  // The value that padding of the slot is filled with.
+  // Returns the value that padding of the slot is filled with.
   double PaddingOf(const TensorSlot& slot, int position) const;
   // Fails the requests whose data the kernels could not use. Which of several it was is found by
   // replaying each of them alone in its place: errors are rare, and a flattened or transposed index
-  // does not say whose it was. `errors`: of the replay of all of them.
+  // does not tell its request. `errors`: of the replay of all of them.
   void FailOffenders(FirstDataError& errors, const Frame& frame, const Scatter& scatter,
                      std::vector<Response>& responses);
   absl::Status ErrorFor(const DataError& error, const Request& request) const;
-  // Whether it is found out how long the replay waited for a core.
+  // Returns whether the time for which the replay waits for a core is measured.
   bool IsMetered() const;
-  // The replay counts the rows of its requests (Frame::live_rows).
+  // Returns whether the replay counts the rows of its requests (Frame::live_rows).
   bool HasRows() const;
   // Returns whether answer `i` names the target's bucket. Where some axis has no buckets, a request
-  // whose positions fill those of the others was served at its exact shape.
+  // whose positions fill the buckets of the others was served at its exact shape.
   bool SaysBucket(size_t i) const;
-  // `busy_ns`: of the replay, without what it waited for a core, if that was found out.
+  // Records the replay. `busy_ns`: its time, without the time that it waited for a core, if that
+  // was measured.
   void Observe(int64_t busy_ns) const;
   void RecordRequest(const RequestShape& shape) const;
-  // Where the rows of request `i` begin in the batch.
+  // Returns where the rows of request `i` begin in the batch.
   int64_t FirstRow(size_t i) const { return first_row_[i]; }
   const std::vector<int>& RecipeInputs() const;
 

@@ -15,11 +15,11 @@ namespace {
 
 // A batch that stays small pays this share of its replay again for each request left out.
 constexpr double kLossPerRequestLeftOut = 0.25;
-// Where there are many shapes, exact ones or buckets: one that was seen once is not captured
-// behind.
+// Where there are many shapes, exact ones or buckets: one that was seen once is not captured in the
+// background.
 constexpr int64_t kMinTimesOfMany = 2;
 
-// A request may get a larger recipe than that of its bucket.
+// Returns whether a request may get a larger recipe than its bucket's.
 bool TakesLarger(OnMiss on_miss, const ModelOptions& options, bool frozen) {
   if (on_miss == OnMiss::kPad) return true;
   if (on_miss != OnMiss::kDefault) return false;
@@ -95,7 +95,7 @@ BatchPlan::Resolution MissPolicy::Resolve(const BatchPlan& plan) {
     result.outcome = CaptureOutcome::kEager;
     return result;
   }
-  // Whoever may not begin a capture may still wait for one that is under way: see Prepare.
+  // A plan that may not begin a capture may still wait for one that is under way: see Prepare.
   result.decided = false;
   return result;
 }
@@ -137,8 +137,8 @@ void MissPolicy::BeginProof(const Model& model) const {
 
 std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
                                                    std::function<void(absl::Status)> ready) {
-  // A model whose initialisers a request overrides is built, and its exact recipe captured, on the
-  // stream that runs it.
+  // Where a request overrides initialisers, the model variant is built, and its exact recipe
+  // captured, on the stream that runs it.
   if (!plan.shapes()[0].overrides.empty()) return nullptr;
   const Model& model = plan.model();
   const RequestShape& shape = plan.shapes()[0];
@@ -172,14 +172,14 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
   const bool roomier_may_do = larger_will_do && model.has_many_buckets();
   Captures::Waiter waiter{.done = ready};
   for (const RequestShape& one : plan.shapes()) waiter.request_ids.push_back(one.id);
-  // A capture that is under way anyway (for a warm-up, say) is waited for, also by those that may
+  // A capture that is under way anyway (for a warm-up, say) is waited for, also by plans that may
   // not begin a capture.
   std::shared_ptr<CaptureTicket> ticket;
   if (shape.on_miss != OnMiss::kReject) {
     const std::set<std::string> none;
     Captures::Waiter joining = waiter;
     // A recipe that is captured for others as well may be refused where the plan's own recipe is
-    // not: whoever waited for it looks again.
+    // not: waiters resolve again.
     if (roomier_may_do) joining.done = [ready](absl::Status) { ready(absl::OkStatus()); };
     ticket = captures_.Join(key, larger_will_do ? plan.paddable() : none, std::move(joining));
   }
@@ -204,7 +204,7 @@ std::shared_ptr<CaptureTicket> MissPolicy::Prepare(BatchPlan& plan,
   }
   ticket = captures_.Begin(model.shared_from_this(), std::move(target), CaptureUrgency::kUrgent,
                            std::move(waiter));
-  // Nobody captures it: the stream that runs the plan does.
+  // No capture thread makes it: the stream that runs the plan does.
   if (ticket == nullptr) plan.Resolve(std::move(resolution));
   return ticket;
 }
@@ -280,7 +280,7 @@ void MissPolicy::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool
   const bool too_many = plan.target().exact && model.options().capture == CapturePolicy::kQuick &&
                         cache_.NumExact(*model.owner()) >= model.owner()->max_exact();
   if (eager && too_many) return;  // It makes room for itself, or does not.
-  // An eager run compiles as a capture does. What it keeps is not timed, nor there after a restart.
+  // An eager run compiles as a capture does. Its result is not timed, nor there after a restart.
   if (eager) return note(plan.target(), static_cast<double>(model.owner()->capture_ns()));
   const auto total_ns = static_cast<double>(replay_ns);
   if (used.sizes != plan.target().sizes && used.tokens > plan.target().tokens) {

@@ -36,13 +36,15 @@ class MissPolicy {
         slices_(slices),
         confirm_(std::move(confirm)) {}
 
-  // The recipe or the error that `plan` gets without a capture; undecided where it needs one.
+  // Returns the recipe or the error that `plan` gets without a capture; undecided where it needs
+  // one.
   BatchPlan::Resolution Resolve(const BatchPlan& plan);
   // See Engine::Prepare.
   std::shared_ptr<CaptureTicket> Prepare(BatchPlan& plan, std::function<void(absl::Status)> ready);
-  // A capture may begin for the requests of `plan`.
+  // Returns whether a capture may begin for the requests of `plan`.
   bool MayCaptureFor(const BatchPlan& plan) const;
-  // FAILED_PRECONDITION: what was missing, why it is not captured, and the nearest that is ready.
+  // Returns FAILED_PRECONDITION: the missing recipe, why it is not captured, and the nearest that
+  // is ready.
   absl::Status Refusal(const BatchPlan& plan) const;
 
   // See Engine::CaptureAhead.
@@ -50,14 +52,14 @@ class MissPolicy {
                     CaptureUrgency urgency, std::function<void(absl::Status)> done,
                     std::shared_ptr<const BucketPolicy> buckets);
 
-  // Adds up what a batch lost for want of a recipe, and captures it later once that pays.
+  // Adds up the losses of a batch for want of a recipe, and captures it later once that pays.
   void NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eager, int64_t replay_ns);
 
  private:
   void CaptureAhead(const Model& model, CaptureTarget target, CaptureUrgency urgency,
                     std::function<void(absl::Status)> done);
-  // Has the proof measured that waits for a request, if it does, on a capture thread; on this one
-  // where there is none.
+  // Starts the measurement of the proof that waits for a request, if one does, on a capture thread;
+  // on this one where there is none.
   void BeginProof(const Model& model) const;
 
   // Constant after construction.

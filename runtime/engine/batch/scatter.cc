@@ -15,14 +15,15 @@
 namespace reprise {
 namespace {
 
-// A place that has more than this many times the bytes of the answer would be kept with it.
+// An output buffer with more than this many times the bytes of the answer would be kept with it.
 constexpr size_t kMostRoom = 2;
 
 size_t BytesOf(const Shape& shape, DType dtype) {
   return static_cast<size_t>(NumElements(shape)) * DTypeSize(dtype);
 }
 
-// A block of `shape` at the origin of a tensor of `whole` is the beginning of its bytes.
+// Returns whether a block of `shape` at the origin of a tensor of `whole` is the beginning of its
+// bytes.
 bool IsBeginning(const Shape& shape, const Shape& whole) {
   return shape.size() == whole.size() &&
          (shape.empty() || std::equal(shape.begin() + 1, shape.end(), whole.begin() + 1));

@@ -1,4 +1,4 @@
-// Scatter: the answers of a batch, cut out of what its replay has written.
+// Scatter: the answers of a batch, cut out of the outputs of its replay.
 //
 // Ownership: borrows everything for the length of one call of BatchRun. Threads: the stream's
 // caller.
@@ -28,15 +28,17 @@ class Scatter {
     absl::Span<const Request* const> requests;
     absl::Span<const int64_t> first_row;  // where the rows of each request begin
     absl::Span<const PackedPart> packed;  // one per request of a packed plan
-    bool all_wanted = false;              // whatever a request says: nodes after a cut may need any
+    bool all_wanted = false;              // a request's choice is ignored: nodes after a cut may
+                                          // need any
     Stream& stream;
   };
   explicit Scatter(const Batch& batch) : batch_(batch), model_(batch.plan.model()) {}
 
-  // Lets kernels write the answer to a lone request where it is to be, as far as it is the
-  // beginning of what its recipe has.
+  // Lets kernels write the answer to a lone request to its final place, as far as it is the
+  // beginning of the recipe's output.
   void PlaceOutputs(Response& response) const;
-  // Copies what was not placed out of the frame for requests [first, last), and checks all of it.
+  // Copies the outputs that were not placed out of the frame for requests [first, last), and checks
+  // all of it.
   void Copy(const Frame& frame, std::vector<Response>& responses, size_t first, size_t last) const;
 
  private:
@@ -47,18 +49,19 @@ class Scatter {
   };
   bool IsWanted(const Request& request, size_t position) const;
   Block BlockOf(size_t position, size_t i) const;
-  // The shape that output `position` has for request `i`.
+  // Returns the shape that output `position` has for request `i`.
   Shape ShapeOf(size_t position, size_t i) const;
-  // The same where sizes are padded, or shared by several requests: that of its slot is `slot`.
+  // Returns the same where sizes are padded, or shared by several requests; its slot's shape is
+  // `slot`.
   Shape TrueShape(size_t position, size_t i, const Shape& slot) const;
-  // The recipe has the sizes of the one request, so that its slots are the answer.
+  // Returns whether the recipe has the sizes of the one request, so that its slots are the answer.
   bool IsUnpadded() const;
-  // The dim moves with an axis of whose step the request's size is no multiple, so that it is not
-  // known.
+  // Returns whether the dim moves with an axis of whose step the request's size is no multiple, so
+  // that it is not known.
   bool IsOffStep(const AffineDim& dim, const std::vector<int64_t>& sizes) const;
-  // The last net: INTERNAL where `block`, which is to be cut out of a slot for request `i`, has not
-  // the form that the model's other sizes promise at those of the request, or does not lie in the
-  // slot.
+  // The last check: returns INTERNAL where `block`, which is to be cut out of a slot for request
+  // `i`, does not have the form that the model's other sizes promise at the sizes of the request,
+  // or does not lie in the slot.
   absl::Status CheckForm(size_t position, size_t i, const Block& block) const;
   absl::Status CheckBytes(size_t position, const OutputTensor& output) const;
   absl::Status CopyOne(const Frame& frame, size_t position, size_t i, OutputTensor& output) const;

@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-// By axis: the largest bucket that is in force, or 0 where nothing is padded.
+// Returns, by axis, the largest bucket that is in force, or 0 where nothing is padded.
 std::vector<int64_t> LargestInForce(const Model& model) {
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   std::vector<int64_t> largest;

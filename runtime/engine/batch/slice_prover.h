@@ -1,5 +1,5 @@
-// SliceProver: has it found out, while a model serves, whether padding holds in a slice of its
-// sizes (size_slices.h) that nobody has asked for before, and tells those who wait for it.
+// SliceProver: measures, while a model serves, whether padding holds in a slice of its sizes
+// (size_slices.h) that no request had before, and tells the requests that wait for it.
 //
 // Ownership: borrows the options; the object outlives the jobs of options.captures. Threads: all
 // methods from any.

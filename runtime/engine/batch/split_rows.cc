@@ -7,8 +7,8 @@
 namespace reprise {
 namespace {
 
-// Output `index` of all parts, one after the other along dim `dim`; without such a dim every part
-// holds the same and the first is kept. What was joined is let go of.
+// Joins output `index` of all parts, one after the other along dim `dim`; without such a dim every
+// part holds the same and the first is kept. The joined parts are released.
 void JoinOutput(size_t index, int dim, std::vector<Response>& parts, OutputTensor& output) {
   const bool is_wanted = !output.shape.empty();
   if (dim < 0 || !is_wanted) return;
@@ -74,8 +74,8 @@ Response JoinRows(const Model& model, std::vector<Response> parts) {
   for (size_t i = 0; i < joined.outputs.size(); ++i) {
     JoinOutput(i, model.BatchDimOf(i), parts, joined.outputs[i]);
   }
-  // A request that was split says the least usual of what its parts say, and of its last replay;
-  // it is exact where every part is.
+  // A split request reports the most unusual outcome of its parts, and its last replay; it is exact
+  // where every part is.
   for (size_t p = 1; p < parts.size(); ++p) {
     ReplayInfo info = std::move(parts[p].info);
     info.capture = Harder(info.capture, joined.info.capture);

@@ -13,12 +13,12 @@ namespace reprise {
 
 struct RequestPart {
   Request request;
-  RequestShape shape;  // that of `request`
+  RequestShape shape;  // the shape of `request`
 };
 
 // Cuts a request that was measured as `shape`, with more rows than Model::MaxRows() allows in one
 // replay, into parts of at most `max_rows` rows each, without copying: dim 0 of every input is cut.
-// The shapes of the parts follow from that of the whole.
+// The shapes of the parts follow from the shape of the whole.
 std::vector<RequestPart> SplitRows(const Model& model, const Request& request,
                                    const RequestShape& shape, int64_t max_rows);
 

@@ -53,7 +53,7 @@ void TellReferenceKernels(const Recipe& recipe, ModelObserver& observer) {
   }
 }
 
-// One walk. `record` is that of a capture: it stays empty where the store had the recipe.
+// One walk. `record` is a capture's: it stays empty where the store had the recipe.
 class CaptureWalk {
  public:
   CaptureWalk(const EngineOptions& options, RecipeCache& cache, const Model& model,
@@ -98,7 +98,7 @@ class CaptureWalk {
     }
     record.compile_rss_bytes = ResidentBytes() - rss_before;
     ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, Publish(std::move(compiled)));
-    // Weights are packed once: what the next capture will take is without them.
+    // Weights are packed once: the estimate for the next capture leaves their time out.
     const int64_t work_ns = record.phases.total_ns() - record.phases.prepare_ns;
     if (target_.section.empty()) {
       model_.owner()->SetCaptureNs(work_ns);
@@ -137,7 +137,7 @@ class CaptureWalk {
     return first ? CompileReason::kFirstRequest : CompileReason::kNewShape;
   }
 
-  // In what the graph differs from the one that the recipe was there for.
+  // Returns how the graph differs from the one that the recipe was there for.
   std::string CauseOf(const std::optional<StoreMiss>& store_miss) const {
     if (store_miss == StoreMiss::kOtherGraph) {
       const std::vector<std::string> causes = StoredGraphCauses(options_, model_, target_);
@@ -146,7 +146,7 @@ class CaptureWalk {
     return model_.graph_change() == nullptr ? "" : FirstCause(model_.graph_change()->causes);
   }
 
-  // Prepares parameters and primes: what a recipe needs before anybody may see it.
+  // Prepares parameters and primes: both are done before the recipe is visible to others.
   absl::StatusOr<std::shared_ptr<const Recipe>> Publish(std::unique_ptr<Recipe> made) {
     ModelObserver& observer = model_.owner()->observer();
     made->note = {

@@ -1,7 +1,7 @@
 // CaptureRecipe: the walk of a capture on one thread: take from the recipe store or compile,
 // prepare parameters, prime, publish.
 //
-// A recipe is primed by one replay before the cache shows it to anybody.
+// A recipe is primed by one replay before the cache makes it visible.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@ class ParameterTable;
 struct CaptureResult {
   std::shared_ptr<const Recipe> recipe;
   RecipeCache::Outcome outcome = RecipeCache::Outcome::kHit;
-  // The record of the capture that made the recipe: complete but for those who waited. None where
-  // the recipe store had the recipe.
+  // The record of the capture that made the recipe: complete but for its waiters. None where the
+  // recipe store had the recipe.
   std::optional<MissRecord> record;
 };
 
@@ -34,9 +34,9 @@ absl::StatusOr<CaptureResult> CaptureRecipe(const EngineOptions& options, Recipe
                                             const Model& model, const CaptureTarget& target,
                                             Stream& stream);
 
-// One small replay of `recipe` on `stream`, with inputs that are in range, so that everything is
-// there when the first request comes. RESOURCE_EXHAUSTED where the stream's memory is too small.
-// `go_on`: as that of CaptureTarget.
+// Runs one small replay of `recipe` on `stream`, with inputs that are in range, so that everything
+// is there when the first request comes. RESOURCE_EXHAUSTED where the stream's memory is too small.
+// `go_on`: as CaptureTarget has it.
 absl::Status PrimeRecipe(const Recipe& recipe, const ParameterTable& parameters, Stream& stream,
                          const std::function<absl::Status()>& go_on = nullptr);
 

@@ -72,7 +72,7 @@ void CapturePool::Work(Lane& lane) {
         if (made.ok()) stream = *std::move(made);
       });
     }
-    // Who waits for a job is answered by it, whatever happens.
+    // The waiters of a job are answered by it, in every case.
     WhereMemoryAllows([&] { job(stream.get()); });
     MutexLock lock(mutex_);
     captures_running_ -= captures;

@@ -1,11 +1,11 @@
 // CapturePool: the threads that captures run on, so that no replay waits for one.
 //
-// Urgent jobs are those that a request waits for, and those of better buckets, one at a time, which
-// would otherwise take long to be in force; they run at the process's own priority. The others run
-// behind, on threads that are nicer than those of replays: under saturation they get a small share
-// of a core (nice 10 is about a tenth), and nothing while there is no job. Tuning has a thread of
-// its own, so that no capture waits for it; it holds itself back (see BackgroundThrottle), and
-// is less nice so that it gets the little that it takes.
+// Urgent jobs are captures that a request waits for, and captures for better buckets, one at a
+// time, which would otherwise take long to be in force; they run at the process's own priority. The
+// others run in the background, on threads that are nicer than the threads of replays: under
+// saturation they get a small share of a core (nice 10 is about a tenth), and nothing while there
+// is no job. Tuning has a thread of its own, so that no capture waits for it; it holds itself back
+// (see BackgroundThrottle), and is less nice so that it gets the little that it takes.
 //
 // Each thread has a stream of its own to prime recipes on, one thread wide and outside the core
 // pool: a nice thread must not hold a core that a replay waits for. Its memory goes back when the
@@ -50,15 +50,15 @@ class CapturePool {
   CapturePool(const CapturePool&) = delete;
   CapturePool& operator=(const CapturePool&) = delete;
 
-  // False, and the job is not kept, when the pool has stopped or too many are queued.
+  // Returns false, and the job is not kept, when the pool has stopped or too many are queued.
   bool Add(CaptureUrgency urgency, Job job);
   // Finishes the jobs that run, and calls those that wait with null. Once, from one thread.
   void Stop();
-  // Jobs that wait, without tuning.
+  // Returns the jobs that wait, without tuning.
   size_t queued() const;
-  // A job that takes its time asks now and then.
+  // Returns whether the pool has stopped; a long job polls it.
   bool stopped() const;
-  // A capture runs or waits: tuning holds itself back.
+  // Returns whether a capture runs or waits: tuning holds itself back.
   bool captures() const;
 
  private:

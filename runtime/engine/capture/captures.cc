@@ -25,8 +25,8 @@ std::shared_ptr<CaptureTicket> Captures::Begin(std::shared_ptr<const Model> mode
   flight->behind = urgency == CaptureUrgency::kBehind;
   flight->urgent = urgency == CaptureUrgency::kUrgent;
   AddWaiter(*flight, std::move(waiter));
-  // In this order: a flight whose job runs is one that others can join, and one that was not begun
-  // leaves nothing behind.
+  // In this order: others can join a flight whose job runs, and one that was not begun leaves
+  // nothing to undo.
   flights_.push_back(flight);
   absl::Cleanup forget = [&] { flights_.pop_back(); };
   if (!AddJob(flight, urgency)) return nullptr;
@@ -89,7 +89,7 @@ void Captures::Run(const FlightPtr& flight, Stream* stream) {
                         (absl::IsUnavailable(result.status()) && !pool_->stopped());
   if (given_up && BeginAnew(flight)) return;
   if (result.ok()) {
-    // From the store it was captured by nobody: all waited for it.
+    // With a recipe from the store no request captured: all waited.
     flight->ticket->captured = result->record.has_value();
     if (!flight->target.exact) {
       WhereMemoryAllows([&] { on_recipe_(*flight->model, *result->recipe); });
@@ -104,7 +104,7 @@ void Captures::Run(const FlightPtr& flight, Stream* stream) {
   if (result.ok() && result->record.has_value()) {
     WhereMemoryAllows([&] { Tell(*flight, *result->record, waiting); });
   }
-  // Nobody waits for ever because of what another one throws.
+  // One waiter's exception leaves no other waiter waiting for ever.
   for (Flight::Waiting& one : waiting) {
     if (one.waiter.done) WhereMemoryAllows([&] { one.waiter.done(result.status()); });
   }

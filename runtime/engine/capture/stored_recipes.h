@@ -17,10 +17,11 @@ namespace reprise {
 
 class Model;
 
-// The store has recipes of this target, or may get them: a variant of a model is not kept.
+// Returns whether the store has recipes of this target, or may get them: a variant of a model is
+// not kept.
 bool IsKept(const EngineOptions& options, const CaptureTarget& target);
 
-// Null where the store does not have the recipe, whatever is wrong with its file: `miss` then says
+// Reads a recipe. Null where the store does not have it, or its file is unusable: `miss` then says
 // why, and the log does. Not primed; without its note.
 struct RestoredRecipe {
   std::unique_ptr<Recipe> recipe;
@@ -29,21 +30,22 @@ struct RestoredRecipe {
 RestoredRecipe RestoreRecipe(const EngineOptions& options, const Model& model,
                              const CaptureTarget& target);
 
-// Reads what an eager run has prepared for `target` before, whichever graph that is of; null where
-// the store has nothing that can be used. Counts nothing: nobody waits for it.
+// Reads the preparations of an earlier eager run for `target`, of any graph; null where the store
+// has nothing that can be used. Counts nothing: no request waits for it.
 std::unique_ptr<Recipe> RestoreEager(const EngineOptions& options, const Model& model,
                                      const CaptureTarget& target);
 
-// Queues a captured recipe to be written. `capture_ns`: what making it again would take.
+// Queues a captured recipe to be written. `capture_ns`: the time that making it again would take.
 void KeepRecipe(const EngineOptions& options, const Model& model, const Recipe& recipe,
                 const CompiledPlan& plan, int64_t capture_ns);
 
-// The causes for which the store has `target` for another graph of the model alone: what is told of
-// a capture with the reason graph_changed. Empty where no record says.
+// Returns the causes for which the store has `target` for another graph of the model alone: they
+// are reported with a capture of the reason graph_changed. Empty where no record says.
 std::vector<std::string> StoredGraphCauses(const EngineOptions& options, const Model& model,
                                            const CaptureTarget& target);
 
-// The reason of a capture that a stored recipe would have spared, had it not been for `miss`.
+// Returns the reason of a capture that a stored recipe would have spared, had it not been for
+// `miss`.
 std::optional<CompileReason> ReasonOf(StoreMiss miss);
 
 }  // namespace reprise

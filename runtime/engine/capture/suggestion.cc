@@ -17,7 +17,7 @@ std::string Line(absl::string_view parameter, absl::string_view value) {
 
 int64_t Megabytes(int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
 
-// Twice as much room as there was.
+// Suggests twice as much room as there was.
 std::string RoomFor(const Model& model, RecipeCache::Why why, int64_t max_cache_bytes) {
   switch (why) {
     case RecipeCache::Why::kExactLimit:
@@ -34,14 +34,14 @@ std::string RoomFor(const Model& model, RecipeCache::Why why, int64_t max_cache_
   return Line("bucket_policy", "off");
 }
 
-// Whether the configuration warms `label` up.
+// Returns whether the configuration warms `label` up.
 bool IsWarmedUp(const Model& model, const std::string& label) {
   const std::vector<std::string>& labels = model.options().warmup;
   return std::any_of(labels.begin(), labels.end(),
                      [&](const std::string& one) { return one == "all" || one == label; });
 }
 
-// `label` beside what is warmed up already.
+// Returns `label` added to the labels that are warmed up already.
 std::string WarmupWith(const Model& model, const std::string& label) {
   if (IsWarmedUp(model, label)) return "none: reprise.warmup has it, and was not done with it";
   std::vector<std::string> labels = model.options().warmup;
@@ -54,8 +54,8 @@ std::string BucketsParameter(const ModelAxis& axis) {
                                                            : absl::StrCat("buckets.", axis.label);
 }
 
-// The bucket that would hold a shape whose axes may all be padded, where it is too large for those
-// that there are.
+// Returns the bucket that would hold a shape whose axes may all be padded, where it is too large
+// for the present buckets.
 std::string BucketFor(const Model& model, const CaptureTarget& target) {
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   std::vector<std::string> lines;

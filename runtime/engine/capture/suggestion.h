@@ -1,4 +1,4 @@
-// Suggestion: what a user can change so that a capture is not made for a request again.
+// Suggestion: a change that a user can make so that a capture is not made for a request again.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,9 @@ namespace reprise {
 
 class Model;
 
-// The lines of configuration or the flag that would have avoided the capture of `target`, as they
-// are to be written; "none: " and why where nothing would; empty where no request caused it.
+// Returns the lines of configuration or the flag that would have avoided the capture of `target`,
+// as they are to be written; "none: " and why where nothing would; empty where no request caused
+// it.
 // `eviction`: of a recipe of the same key.
 std::string SuggestionFor(const Model& model, const CaptureTarget& target, CompileReason reason,
                           const std::optional<RecipeCache::Eviction>& eviction,

@@ -28,7 +28,7 @@
 namespace reprise {
 namespace {
 
-// A Squeeze of whatever dims are 1.
+// Returns whether a Squeeze of all dims that are 1 decides ranks.
 bool SizesDecideRanks(const Graph& graph) {
   return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
     const Node& node = graph.node(id);
@@ -44,14 +44,14 @@ absl::Status TakesWithin(const LoadBudget& budget, SizeRegions& regions,
   return regions.Takes(sizes);
 }
 
-// Symbols of inputs up to which it is found out while loading which of them need not be equal.
+// Up to this many symbols of inputs, loading finds out which of them need not be equal.
 constexpr size_t kMostSymbolsApart = 16;
 
 // Names whose dims are tried apart, each by itself, while loading.
 constexpr size_t kMostNamesApart = 4;
 
-// Names that several dims of the inputs have, and that no expression over names reads: exporters
-// give one to dims that have nothing in common.
+// Returns names that several dims of the inputs have, and that no expression over names reads:
+// exporters give one to dims that have nothing in common.
 std::vector<std::string> SharedNames(const std::vector<ModelIo>& inputs) {
   std::map<std::string, int> dims_of;
   std::set<std::string> terms;
@@ -71,7 +71,8 @@ std::vector<std::string> SharedNames(const std::vector<ModelIo>& inputs) {
   return shared;
 }
 
-// `inputs` with a symbol of its own for every dim that has one of `names`, as unnamed dims have.
+// Returns `inputs` with a symbol of its own for every dim that has one of `names`, as unnamed dims
+// have.
 std::vector<ModelIo> WithoutNames(std::vector<ModelIo> inputs, const std::set<std::string>& names) {
   for (ModelIo& input : inputs) {
     if (input.optional) continue;
@@ -93,7 +94,7 @@ void SetInputs(std::vector<ModelIo> inputs, ModelDraft& model) {
   }
 }
 
-// Whether sizes of some dims must agree, or be a certain one, that the file leaves open.
+// Returns whether sizes of some dims must agree, or be a certain one, that the file leaves open.
 bool AskForSizes(const MergedSymbols& merged, const std::vector<ModelIo>& inputs) {
   if (!merged.fixed.empty() || !merged.derived.empty()) return true;
   std::set<std::string> seen;

@@ -20,8 +20,8 @@
 namespace reprise {
 namespace {
 
-// The model is packed, and there are masks with which it may not be padded, as a measurement has
-// it.
+// Returns whether the model is packed, and there are masks with which it may not be padded, as a
+// measurement shows.
 bool AsksOfMasks(const ModelProof& proof) {
   if (proof.packing == nullptr || !proof.packing->takes_any_mask()) return false;
   return absl::c_any_of(proof.axes, [](const ModelAxis& axis) {
@@ -42,7 +42,7 @@ void RefusePadding(ModelProof& proof) {
       pending.axes.empty() ? nullptr : std::make_shared<const PendingProof>(std::move(pending));
 }
 
-// Gives outputs whose shape the file leaves open the one that was found, if one was.
+// Gives outputs whose shape the file leaves open the shape that was found, if one was.
 void DeclareOutputs(ModelDraft& model) {
   if (model.proof->output_shapes.empty()) return;
   const std::vector<ModelAxis>& axes = model.proof->axes;
@@ -214,7 +214,7 @@ absl::Status Certifier::FindOut(ModelDraft& model, StoreLookup& lookup) const {
   const bool measured = !model.proof->axes.empty() && model.signature->shape_inputs.empty();
   if (!measured) {
     RETURN_IF_ERROR(Certify(model));
-    // Says why not.
+    // Sets the reason why not.
     ModelPacker(context_).Pack(model, PolicyMaker::BucketsByAxis(model.view()));
     return absl::OkStatus();
   }
@@ -318,7 +318,7 @@ ModelRunners::Options Certifier::RunnersOf(const ModelView& model, int threads) 
 
 absl::Status Certifier::Certify(ModelDraft& model) const {
   if (model.proof->axes.empty()) {
-    // Everything is known already, whatever the file declares.
+    // Everything is known already, without the file's declarations.
     return model.signature->shape_inputs.empty() ? DescribeOutputs(model) : absl::OkStatus();
   }
   if (!model.signature->shape_inputs.empty()) {
@@ -344,7 +344,7 @@ absl::Status Certifier::Measure(ModelDraft& model) const {
   if (!findings.pending.axes.empty()) {
     model.proof->pending = std::make_shared<const PendingProof>(std::move(findings.pending));
   }
-  if (subject.outputs.empty()) return absl::OkStatus();  // Nothing runs in front of the cuts.
+  if (subject.outputs.empty()) return absl::OkStatus();  // Nothing runs before the cuts.
   RETURN_IF_ERROR(Pack(model, std::move(findings), proof, runners));
   RefusePadding(*model.proof);
   return absl::OkStatus();

@@ -1,5 +1,6 @@
-// Certifier: what of a model only running it shows: how far its outputs follow its axes, and along
-// which of these padding changes nothing. Taken from the recipe store where it is known there.
+// Certifier: the facts about a model that only running it shows: how far its outputs follow its
+// axes, and along which of these padding changes nothing. Taken from the recipe store where it is
+// known there.
 //
 // Ownership: borrows the context. Threads: FindOut before the model is shared; Confirm once, and
 // Extend, from any thread, while the model serves.
@@ -25,15 +26,16 @@ class Certifier {
  public:
   explicit Certifier(const LoaderContext& context) : context_(context) {}
 
-  // The outcome of the question to the store.
+  // The result of the lookup in the store.
   struct StoreLookup {
     bool tried = false;
     bool found = false;
     StoreMiss miss = StoreMiss::kAbsent;  // where it was tried and not found
   };
-  // A failure leaves its axis uncertified. Errors: no memory for a stream.
+  // Measures the model. A failure leaves its axis uncertified. Errors: no memory for a stream.
   absl::Status FindOut(ModelDraft& model, StoreLookup& lookup) const;
-  // Fits the shapes of outputs, and leaves all else for Confirm; false where it cannot be left.
+  // Fits the shapes of outputs, and leaves all else for Confirm; returns false where it cannot be
+  // left.
   absl::StatusOr<bool> Defer(ModelDraft& model) const;
   // See Engine::ConfirmPadding. May throw where there is no memory, and has not ended the proof
   // then.
@@ -48,33 +50,34 @@ class Certifier {
   absl::Status DescribeOutputs(ModelDraft& model) const;
   // Measures the certificates.
   absl::Status Certify(ModelDraft& model) const;
-  // The same of a model that has axes and no shape inputs.
+  // Measures a model that has axes and no shape inputs.
   absl::Status Measure(ModelDraft& model) const;
   // Packs the model as `findings` say, or says why it is padded.
   absl::Status Pack(ModelDraft& model, PaddingProof::Findings findings, PaddingProof& proof,
                     ModelRunners& runners) const;
-  // Lines of proofs, with the model's name.
+  // Returns a log for lines of proofs, with the model's name.
   std::function<void(const std::string&)> LogOf(const ModelId& id) const;
-  // The runs of a model that go on side by side while it is loaded. None takes a core of the pool,
-  // which a request would have to wait for.
+  // Returns the number of the model's runs that go on side by side while it is loaded. None takes a
+  // core of the pool, which a request would have to wait for.
   int ThreadsOfLoad() const;
-  // Runs the model on `threads` threads.
+  // Returns the options for running the model on `threads` threads.
   ModelRunners::Options RunnersOf(const ModelView& model, int threads) const;
-  // The key of a model whose findings are worth keeping.
+  // Returns the key of a model whose findings are worth keeping.
   StoredModelKey KeyOf(const ModelView& model) const;
-  // The findings that a file of the store has for the model; errors as those of DecodeFindings.
+  // Returns the findings that a file of the store has for the model; errors as DecodeFindings
+  // returns them.
   static absl::StatusOr<ModelFindings> FindingsOf(const ModelView& model, absl::string_view payload,
                                                   const StoredModelKey& key);
   // Takes the findings from the store where it knows them.
   StoreLookup Restore(const StoredModelKey& key, ModelDraft& model) const;
-  // The certificates of what `pending` left, by position: as the store knows them, or measured; the
-  // latter are to be kept.
+  // The certificates of the axes that `pending` left, by axis index: as the store knows them, or
+  // measured; the latter are to be kept.
   struct Confirmed {
     std::map<size_t, AxisCertificate> certificates;
     bool measured = true;
   };
   absl::StatusOr<Confirmed> MeasureDeferred(const Model& model, ModelRunners& runners) const;
-  // Keeps what was measured in `measure_ns`; `confirmed` replaces certificates, by axis.
+  // Keeps the findings of `measure_ns`; `confirmed` replaces certificates, by axis.
   void Keep(const ModelView& model, const std::map<size_t, AxisCertificate>& confirmed,
             int64_t measure_ns) const;
 

@@ -28,7 +28,7 @@ absl::StatusOr<bool> Certifier::Defer(ModelDraft& model) const {
   if (!pending->axes.empty()) {
     model.proof->pending = std::make_shared<const PendingProof>(*std::move(pending));
   }
-  // Says why not.
+  // Sets the reason why not.
   ModelPacker(context_).Pack(model, PolicyMaker::BucketsByAxis(model.view()));
   return true;
 }
@@ -38,7 +38,7 @@ absl::StatusOr<Certifier::Confirmed> Certifier::MeasureDeferred(const Model& mod
   Confirmed confirmed;
   const auto take = [&](const auto& certificate_of) {
     for (const PendingProof::Axis& left : model.proof().pending->axes) {
-      // It may have been refused since, whatever a measurement says.
+      // It may have been refused since; a measurement does not change that.
       if (!model.proof().axes[left.position].certificate.certified) continue;
       confirmed.certificates[left.position] = certificate_of(left.position);
     }

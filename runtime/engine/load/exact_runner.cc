@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-// Takes the steps of what it watches from `left`, until none are.
+// Takes the steps of the watched work from `left`, until none are.
 class StepsWatch final : public WorkWatch {
  public:
   explicit StepsWatch(int64_t& left) : left_(left) {}

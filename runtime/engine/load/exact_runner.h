@@ -26,7 +26,7 @@ namespace reprise {
 // The recipes of one model that runners compiled, by shape. Threads: any.
 class ExactRecipes {
  public:
-  // Null: not yet.
+  // Returns null while there is none.
   std::shared_ptr<const Recipe> Find(const Binding& binding) const {
     MutexLock lock(mutex_);
     const auto it = recipes_.find(binding);
@@ -44,8 +44,8 @@ class ExactRecipes {
 
 class ExactRunner {
  public:
-  // All references must outlive the runner. `inputs` are those of the graph, in its order. Runners
-  // that share recipes have one precision and batch symbol: CompileOptions::batch_symbol.
+  // All references must outlive the runner. `inputs` are the graph's, in its order. Runners that
+  // share recipes have one precision and batch symbol: CompileOptions::batch_symbol.
   ExactRunner(const Graph& graph, const GraphFingerprint& fingerprint,
               const std::vector<ModelIo>& inputs, ParameterStore& parameters, const Device& device,
               const Clock& clock, Stream& stream, ExactRecipes& recipes,
@@ -61,23 +61,24 @@ class ExactRunner {
         precision_(precision),
         batch_symbol_(std::move(batch_symbol)) {}
 
-  // INVALID_ARGUMENT for shapes that do not fit and for data errors (with the range as a payload).
+  // Returns the outputs; INVALID_ARGUMENT for shapes that do not fit and for data errors (with the
+  // range as a payload).
   absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs);
 
-  // Run returns RESOURCE_EXHAUSTED for shapes at which a stream would have to hold more bytes, when
-  // the work of all runs together (Recipe::work) would exceed `most_work`, and when kernels that
-  // are plain loops, whose work a recipe does not tell, have taken `most_steps` in all runs.
+  // Makes Run return RESOURCE_EXHAUSTED for shapes at which a stream would have to hold more bytes,
+  // when the work of all runs together (Recipe::work) would exceed `most_work`, and when kernels
+  // that are plain loops, whose work a recipe does not tell, have taken `most_steps` in all runs.
   void Limit(int64_t most_frame_bytes, double most_work, int64_t most_steps) {
     most_frame_bytes_ = most_frame_bytes;
     most_work_ = work_left_ = most_work;
     steps_left_ = most_steps;
   }
-  // Replays `recipe` within what is left of the steps.
+  // Replays `recipe` within the rest of the steps.
   absl::Status Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end);
 
  private:
   absl::StatusOr<std::shared_ptr<const Recipe>> RecipeFor(const std::vector<Tensor>& inputs);
-  // The frame of `recipe` on the stream with `inputs` copied in.
+  // Returns the frame of `recipe` on the stream with `inputs` copied in.
   absl::StatusOr<Frame> FrameFor(const std::shared_ptr<const Recipe>& recipe,
                                  const std::vector<Tensor>& inputs, ReplayErrors& errors);
 

@@ -29,7 +29,7 @@ std::set<std::string> WithoutWindows(const ModelDraft& model, const std::vector<
   return symbols;
 }
 
-// The places that the live input `name` is about.
+// Returns the places that the live input `name` is about.
 ModelSignature::LivePlaces PlacesOf(absl::string_view name, const ModelDraft& draft) {
   ModelSignature::LivePlaces places;
   if (absl::ConsumePrefix(&name, kLiveLikeInput)) {
@@ -120,7 +120,7 @@ void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) cons
   // Once more where some of the axes gain nothing: the others have a form without them.
   for (int round = 0; round < 2 && !wanted.empty(); ++round) {
     absl::StatusOr<ModelDraft> draft = MakeDraft(model, wanted);
-    if (!draft.ok()) return;  // Windows are not what stands against padding.
+    if (!draft.ok()) return;  // Windows are not the obstacle to padding.
     Certifier::StoreLookup own_lookup;
     if (const absl::Status status = Certifier(context_).FindOut(*draft, own_lookup); !status.ok()) {
       context_.log(
@@ -160,7 +160,7 @@ bool LiveLoader::KeepsOthers(const ModelDraft& draft, const ModelDraft& model) {
   return true;
 }
 
-// A reader wants to know of an obstacle that is left once strides are none.
+// Tells why: a reader wants to know of an obstacle that is left once strides are none.
 void LiveLoader::TellWhy(const ModelDraft& draft, const std::vector<size_t>& refused,
                          ModelDraft& model) {
   for (const size_t i : refused) {

@@ -1,9 +1,9 @@
 // LiveLoader: a model that may not be padded as it is, in a form that may be.
 //
 // Where an axis has no certificate and windows slide along it (convolutions, pools), or numbers of
-// a request may reach those that hide its padding, the model is tried once more in its live form
-// (passes/live): certified as any model is, and taken if that gives an axis a certificate and takes
-// none away.
+// a request may reach the values that hide its padding, the model is tried once more in its live
+// form (passes/live): certified as any model is, and taken if that gives an axis a certificate and
+// takes none away.
 //
 // Ownership: borrows the context. Threads: one loader.
 #pragma once
@@ -22,23 +22,23 @@ class LiveLoader {
  public:
   explicit LiveLoader(const LoaderContext& context) : context_(context) {}
 
-  // `model` is certified as it is, and `lookup` says how that was found; both become those of the
-  // live form where that is taken.
+  // Tries the live form. `model` is certified as it is, and `lookup` says how that was found; both
+  // become the live form's where that is taken.
   void Improve(ModelDraft& model, Certifier::StoreLookup& lookup) const;
-  // There is a live form that might be padded along an axis that `model` may not, should all of its
-  // axes be refused.
+  // Returns whether there is a live form that might be padded along an axis that `model` may not,
+  // should all of its axes be refused.
   static bool MayImprove(const ModelDraft& model);
 
  private:
-  // Positions of the axes that are refused, and not because somebody asked for that.
+  // Returns the indices of the axes that are refused, and not because the user asked for that.
   static std::vector<size_t> Refused(const ModelDraft& model);
-  // The model in its live form, not certified yet; NOT_FOUND where there is none.
+  // Returns the model in its live form, not certified yet; NOT_FOUND where there is none.
   static absl::StatusOr<ModelDraft> MakeDraft(const ModelDraft& model,
                                               const std::vector<size_t>& refused);
 
-  // The axes that `model` may be padded along are axes of `draft` that may be too.
+  // Returns whether the axes that `model` may be padded along are axes of `draft` that may be too.
   static bool KeepsOthers(const ModelDraft& draft, const ModelDraft& model);
-  // Has the certificates of `model` say why even `draft` is not padded.
+  // Makes the certificates of `model` say why even `draft` is not padded.
   static void TellWhy(const ModelDraft& draft, const std::vector<size_t>& refused,
                       ModelDraft& model);
 

@@ -1,4 +1,4 @@
-// LoaderContext: what loading a model needs of its engine.
+// LoaderContext: the parts of its engine that loading a model needs.
 #pragma once
 
 #include <functional>
@@ -27,14 +27,14 @@ struct LoaderContext {
   HelperPool* cores = nullptr;
   MemoryBudget* parameter_budget = nullptr;
   RecipeStore* store = nullptr;  // null: everything is measured at each start
-  DebugLog* debug = nullptr;     // told of phases; null: nobody listens
+  DebugLog* debug = nullptr;     // receives the log of phases; null: no log
   std::function<void(const std::string&)> log;
-  // The recipes of a graph that are ready: whoever holds the index sees them come and go.
+  // Returns the recipes of a graph that are ready: the holder of the index sees them come and go.
   std::function<std::shared_ptr<const ReadyIndex>(const GraphFingerprint&)> index_of;
-  // How a program differs from what was served under the name before; null: in nothing.
+  // Returns how a program differs from the one served under the name before; null: not at all.
   std::function<std::shared_ptr<const GraphChange>(const std::string& name, const ModelProgram&)>
       change_since;
-  // The graph that was served under the name before, or is still; nullopt: none is known.
+  // Returns the graph that was served under the name before, or is still; nullopt: none is known.
   std::function<std::optional<Graph>(const std::string& name)> graph_before;
 };
 

@@ -21,7 +21,7 @@ namespace reprise {
 
 struct ModelDraft {
   ModelOptions options;
-  // Shared with what looks at the model behind the traffic, and outlives the draft so.
+  // Shared with code that looks at the model in the background, and so outlives the draft.
   std::shared_ptr<ModelSignature> signature = std::make_shared<ModelSignature>();
   std::shared_ptr<ModelProgram> program = std::make_shared<ModelProgram>();
   std::shared_ptr<ModelProof> proof = std::make_shared<ModelProof>();
@@ -29,14 +29,14 @@ struct ModelDraft {
 
   const ModelId& id() const { return options.id; }
   ModelView view() const { return {options, *signature, *program, *proof}; }
-  // The model, of which the draft holds nothing any more that could change it.
+  // Makes the model, of which the draft holds nothing any more that could change it.
   std::unique_ptr<Model> Finish(std::function<void(const std::string&)> log) && {
     return std::make_unique<Model>(std::move(options), std::move(signature), std::move(program),
                                    std::move(proof), std::move(traffic), std::move(log));
   }
 };
 
-// The model as proofs of its padding see it. `log` is told lines without the model's name.
+// Returns the model as proofs of its padding see it. `log` gets lines without the model's name.
 ProofSubject SubjectOf(const ModelView& model, std::function<void(const std::string&)> log);
 
 }  // namespace reprise

@@ -41,14 +41,14 @@
 namespace reprise {
 namespace {
 
-// 0 where it cannot be told: reading the file says why.
+// Returns 0 where it cannot be told: reading the file says why.
 int64_t FileBytesOf(const std::string& path) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
   return error ? 0 : static_cast<int64_t>(bytes);
 }
 
-// Watches what runs as a whole while a model is read.
+// Watches single long steps while a model is read.
 class LoadWatch final : public WorkWatch {
  public:
   explicit LoadWatch(const LoadBudget& budget) : budget_(budget) {}
@@ -58,7 +58,7 @@ class LoadWatch final : public WorkWatch {
   const LoadBudget& budget_;
 };
 
-// The status of `work()`, or that of `budget` where what runs as a whole was ended.
+// Returns the status of `work()`, or the status of `budget` where the watch ended a long step.
 template <typename Work>
 absl::Status WithinTime(const LoadBudget& budget, const Work& work) {
   LoadWatch watch(budget);
@@ -69,7 +69,7 @@ absl::Status WithinTime(const LoadBudget& budget, const Work& work) {
   }
 }
 
-// The facts that an observer is told of a model before its first replay.
+// Returns the facts that an observer is told of a model before its first replay.
 ModelObserverSpec SpecOf(const Model& model) {
   ModelObserverSpec spec = {.id = model.id(), .buckets = model.BucketLabels()};
   spec.buckets.push_back("exact");
@@ -88,9 +88,9 @@ ModelObserverSpec SpecOf(const Model& model) {
   return spec;
 }
 
-// Whether nothing but padding hangs on what a measurement would find of `model`, and its requests
-// hardly ever ask for padding: it is a decoder, it is not packed whatever is found, and it has no
-// other form that might be better padded.
+// Returns whether only padding depends on the measurements of `model`, and its requests hardly ever
+// need padding: it is a decoder, it is not packed in any case, and it has no other form that might
+// be better padded.
 bool MayDefer(const ModelDraft& model) {
   if (!model.options.defer_padding || !model.options.confirm_padding_later) return false;
   if (model.program->tail != nullptr || !model.signature->shape_inputs.empty()) return false;
@@ -103,7 +103,7 @@ bool MayDefer(const ModelDraft& model) {
   return FindDecoder(*model.program->graph, outputs).ok() && !LiveLoader::MayImprove(model);
 }
 
-// INVALID_ARGUMENT for an entry of ModelOptions::cut that names no node.
+// Returns INVALID_ARGUMENT for an entry of ModelOptions::cut that names no node.
 absl::Status CheckNamedNodes(const ModelDraft& model) {
   const Graph& graph = *model.program->graph;
   const std::vector<NodeId> nodes = graph.NodeIds();
@@ -223,7 +223,7 @@ absl::Status ModelLoader::Import(ModelDraft& model, std::optional<ImportedModel>
       return absl::OkStatus();
     }));
   }
-  // The model keeps its options, and whatever this points into goes when the load is over.
+  // The model keeps its options, and the objects that this points into go when the load is over.
   if (const auto extend = std::exchange(model.options.extend, nullptr)) {
     RETURN_IF_ERROR(extend(imported));
   }

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kBatchAndSequence = 2;
 constexpr int64_t kFewRows = 2;
 
-// Empty: none.
+// Returns the axis that prevents packing; empty: none.
 std::string AxisInTheWay(const std::vector<ModelAxis>& axes) {
   for (const ModelAxis& axis : axes) {
     if (axis.certificate.certified) continue;
@@ -26,8 +26,8 @@ std::string AxisInTheWay(const std::vector<ModelAxis>& axes) {
   return "";
 }
 
-// A mask of a request meets a table that hides keys, but none of a sequence as short as those that
-// are tried packed: what becomes of a query that sees no key was not seen.
+// Returns whether a mask of a request meets a table that hides keys, but none in sequences as short
+// as the ones that are tried packed: then the result of a query that sees no key was not tested.
 bool HidesBeyondTheCheck(const Graph& graph) {
   constexpr size_t kMask = SegmentAttentionOp::kMask, kTable = SegmentAttentionOp::kBias;
   constexpr double kHidden = -1e30;
@@ -125,7 +125,7 @@ absl::StatusOr<ModelPacker::PackingPtr> ModelPacker::Make(
   }
   PackOptions options = {.batch = model.proof.axes[model.signature.batch_axis].symbol,
                          .sequence = model.proof.axes[sequence].symbol};
-  // Buckets beyond what the model takes are dropped later; so here.
+  // Buckets beyond the sizes that the model takes are dropped later; so here.
   for (const int64_t length : buckets[sequence]) {
     const Binding binding = {.axes = {{options.batch, kFewRows}, {options.sequence, length}}};
     if (options.longest > 0 && !Specialize(*model.program.graph, binding).ok()) break;

@@ -1,7 +1,7 @@
 // ModelRunners: runs a model for the proofs of its padding, at exact shapes and packed.
 //
-// Ownership: borrows what its options point to; a packed form is shared. Threads: all methods from
-// any.
+// Ownership: borrows the objects that its options point to; a packed form is shared. Threads: all
+// methods from any.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ class ModelRunners final : public ProofRunners {
   struct Options {
     const Graph* graph = nullptr;  // as it is after the load passes
     const GraphFingerprint* fingerprint = nullptr;
-    std::vector<ModelIo> inputs;  // those of the graph, in its order
+    std::vector<ModelIo> inputs;  // the graph's, in its order
     ParameterStore* parameters = nullptr;
     const Device* device = nullptr;
     const Clock* clock = nullptr;
@@ -39,7 +39,7 @@ class ModelRunners final : public ProofRunners {
   absl::StatusOr<std::unique_ptr<ProofRunner>> NewRunner(const Graph& form) override;
   absl::StatusOr<PackedForm> Pack() override;
 
-  // The packed form that Pack made, or why there is none.
+  // Returns the packed form that Pack made, or why there is none.
   absl::StatusOr<std::shared_ptr<const Packing>> packing();
 
  private:

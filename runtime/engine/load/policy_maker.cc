@@ -17,11 +17,11 @@
 namespace reprise {
 namespace {
 
-// Requests before the first look at buckets: enough that what it finds stays.
+// Requests before the first look at buckets: enough that its result stays.
 constexpr int64_t kFirstLookAfter = 600;
 
-// Whether some input lies along the axis and another one together, as the mask of a decoder lies
-// along cached and new positions: it is called with one new position most of the time.
+// Returns whether some input lies along the axis and another one together, as the mask of a decoder
+// lies along cached and new positions: it is called with one new position most of the time.
 bool JoinsAnother(const std::vector<ModelIo>& inputs, const ModelAxis& axis) {
   return absl::c_any_of(inputs, [&](const ModelIo& input) {
     return absl::c_any_of(input.dims, [&](const Dim& dim) {
@@ -31,14 +31,15 @@ bool JoinsAnother(const std::vector<ModelIo>& inputs, const ModelAxis& axis) {
   });
 }
 
-// The bytes that one replay of a model of small rows may write: few beside caches and arenas.
+// The bytes that one replay of a model of small rows may write: few compared with caches and
+// arenas.
 constexpr int64_t kBytesOfSmallRows = int64_t{8} << 20;
-// And what its rows may take of the parameters, each all of them: some ten milliseconds of
-// products, which other requests may have to wait for.
+// And the limit on its rows times the bytes of the parameters: some ten milliseconds of products,
+// which other requests may have to wait for.
 constexpr int64_t kBytesTimesRows = int64_t{4} << 30;
 
-// Bytes of all that nodes make of a request of `rows` rows, and of its inputs; an error where the
-// model does not take that many rows.
+// Returns the bytes of all that nodes make of a request of `rows` rows, and of its inputs; an error
+// where the model does not take that many rows.
 absl::StatusOr<int64_t> BytesWritten(const Graph& symbolic, const std::string& batch,
                                      int64_t rows) {
   ASSIGN_OR_RETURN(const Graph graph, Specialize(symbolic, {.axes = {{batch, rows}}}));
@@ -55,9 +56,9 @@ absl::StatusOr<int64_t> BytesWritten(const Graph& symbolic, const std::string& b
   return bytes;
 }
 
-// The most rows of a replay where nothing is configured. A model whose only size is its rows is
-// asked with thousands of them, if they are small: one replay takes as many as are cheap to compute
-// and to keep room for.
+// Returns the most rows of a replay where nothing is configured. A model whose only size is its
+// rows may get thousands of them in a request, if they are small: one replay takes as many as are
+// cheap to compute and to hold in memory.
 int64_t MostRows(const ModelView& model) {
   constexpr int64_t kUsual = BucketPolicy::kDefaultMostRows;
   if (model.proof.axes.size() != 1 || !model.proof.axes[0].is_batch) return kUsual;
@@ -75,15 +76,15 @@ int64_t MostRows(const ModelView& model) {
   return std::max(most, kUsual);
 }
 
-// Buckets that the axis can have: rounded up to multiples of its step.
+// Returns the buckets that the axis can have: rounded up to multiples of its step.
 std::vector<int64_t> InSteps(std::vector<int64_t> sizes, int64_t step) {
   for (int64_t& size : sizes) size = RoundUpTo(size, step);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;
 }
 
-// An axis whose smallest size is larger than this counts samples of a recording, of which the model
-// makes one position of hundreds.
+// An axis whose smallest size is larger than this counts samples of a recording, hundreds of which
+// make one position.
 constexpr int64_t kMostPositions = 64;
 
 bool CountsSamples(const ModelView& model, const ModelAxis& axis) {
@@ -92,7 +93,8 @@ bool CountsSamples(const ModelView& model, const ModelAxis& axis) {
   return others == 1 && !axis.extents.empty() && axis.whole_from > kMostPositions;
 }
 
-// The samples that give as many positions behind all strides as other axes have in their buckets.
+// Returns the samples that give, after all strides, as many positions as other axes have in their
+// buckets.
 std::vector<int64_t> SamplesOfPositions(const ModelAxis& axis) {
   const auto coarser = [](const Extent& a, const Extent& b) { return a.stride < b.stride; };
   const Extent last = *absl::c_max_element(axis.extents, coarser);
@@ -105,7 +107,7 @@ std::vector<int64_t> SamplesOfPositions(const ModelAxis& axis) {
   return sizes;
 }
 
-// Whether padding may go as far as boundaries of an earlier run went.
+// Returns whether padding may go as far as boundaries of an earlier run went.
 bool Covers(const AdvisorOptions& advisor, const LearntBuckets& learnt) {
   for (size_t i = 0; i < std::min(advisor.axes.size(), learnt.boundaries.size()); ++i) {
     const std::vector<int64_t>& now = advisor.axes[i].start;
@@ -216,7 +218,8 @@ absl::Status PolicyMaker::TakesBucket(const Graph& graph, const std::vector<Mode
 
 std::function<bool(size_t, int64_t)> PolicyMaker::TakesLarger(
     const ModelDraft& model, std::vector<std::string> labels) const {
-  // Asked while the model serves: its values are there as long as it is, and its learner with them.
+  // Called while the model serves: its values are there as long as it is, and its learner with
+  // them.
   return [context = context_, options = model.options,
           signature = std::shared_ptr<const ModelSignature>(model.signature),
           program = std::shared_ptr<const ModelProgram>(model.program),
@@ -273,7 +276,7 @@ void PolicyMaker::MakeLearner(ModelDraft& model, BucketPolicy policy) const {
   model.traffic.learner = std::make_unique<BucketLearner>(std::move(learner));
 }
 
-// A model with 256 positions takes no bucket of 512.
+// Drops such buckets: a model with 256 positions takes no bucket of 512.
 void PolicyMaker::LimitBuckets(ModelDraft& model, BucketPolicy& policy) const {
   for (ModelAxis& axis : model.proof->axes) {
     if (!axis.certificate.certified) continue;

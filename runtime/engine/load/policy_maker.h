@@ -20,23 +20,23 @@ class PolicyMaker {
  public:
   explicit PolicyMaker(const LoaderContext& context) : context_(context) {}
 
-  // The sizes that the policy will have along an axis, as configured or by default.
+  // Returns the sizes that the policy will have along an axis, as configured or by default.
   static std::vector<int64_t> BucketSizes(const ModelView& model, const ModelAxis& axis);
   static std::vector<std::vector<int64_t>> BucketsByAxis(const ModelView& model);
-  // Small sizes that the model takes: of an axis that only takes larger ones the smallest.
+  // Returns small sizes that the model takes: of an axis that only takes larger ones the smallest.
   static Binding SmallSizes(const Graph& graph, const std::vector<ModelAxis>& axes);
-  // Whether the model can be specialised to a bucket of an axis.
+  // Returns whether the model can be specialised to a bucket of an axis.
   static absl::Status TakesBucket(const Graph& graph, const std::vector<ModelAxis>& axes,
                                   const std::string& label, int64_t size);
 
-  // INVALID_ARGUMENT for buckets of an axis that the model does not have.
+  // Sets the policy. INVALID_ARGUMENT for buckets of an axis that the model does not have.
   absl::Status SetPolicy(ModelDraft& model) const;
 
  private:
-  // `policy`: what is in force first.
+  // Makes the learner. `policy`: the one that is in force first.
   void MakeLearner(ModelDraft& model, BucketPolicy policy) const;
-  // Whether the model takes a size of one of the axes with these labels that is larger than its
-  // buckets, and padding to it is harmless.
+  // Returns whether the model takes a size of one of the axes with these labels that is larger than
+  // its buckets, and padding to it is harmless.
   std::function<bool(size_t axis, int64_t size)> TakesLarger(const ModelDraft& model,
                                                              std::vector<std::string> labels) const;
   // Drops buckets at which the model cannot be specialised.

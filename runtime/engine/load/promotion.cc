@@ -28,7 +28,8 @@ absl::Status Refused(const std::string& name, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("reprise.promote: constant '", name, "' ", why));
 }
 
-// The bytes of a constant, or of a parameter among `parameters` (null: its bytes are not known).
+// Returns the bytes of a constant, or of a parameter among `parameters` (null: its bytes are not
+// known).
 std::optional<Tensor> BytesOf(const Value& value, const std::vector<Tensor>* parameters) {
   if (value.kind == Value::Kind::kConstant) return value.constant;
   if (value.kind != Value::Kind::kParameter || parameters == nullptr) return std::nullopt;
@@ -45,7 +46,7 @@ std::vector<std::string> ConstantNames(const Graph& graph) {
   return names;
 }
 
-// The node whose shape depends on the value, or kNone.
+// Returns the node whose shape depends on the value, or kNone.
 NodeId DecidesShapeOf(const Graph& graph, ValueId from) {
   std::set<ValueId> seen = {from};
   std::vector<ValueId> open = {from};
@@ -68,7 +69,7 @@ NodeId DecidesShapeOf(const Graph& graph, ValueId from) {
   return kNone;
 }
 
-// A graph with `name` as a parameter, whose number does not matter.
+// Makes `name` of a graph a parameter, whose number does not matter.
 void MakeParameter(Graph& graph, ValueId id, int index) {
   Value& value = graph.value(id);
   value.overridable = false;
@@ -77,7 +78,8 @@ void MakeParameter(Graph& graph, ValueId id, int index) {
       id, ParameterExpr::Leaf(index, value.constant.dtype(), value.constant.shape()));
 }
 
-// `graph` at the sizes of `binding`, which becomes the first ones that it takes where it is empty.
+// Returns `graph` at the sizes of `binding`, which becomes the first ones that it takes where it is
+// empty.
 absl::StatusOr<Graph> SpecializeSomewhere(const Graph& graph, const std::vector<ModelIo>& inputs,
                                           Binding& binding) {
   absl::StatusOr<Graph> specialized = Specialize(graph, binding);
@@ -121,7 +123,7 @@ std::string CountsText(const Forms& forms) {
   });
 }
 
-// The ops that `a` has more of than `b`, and how many more.
+// Returns the ops that `a` has more of than `b`, and how many more.
 Forms MoreOf(const Forms& a, const Forms& b) {
   Forms more;
   for (const auto& [op, count] : a) {
@@ -138,7 +140,7 @@ int Total(const Forms& forms) {
   return all;
 }
 
-// Why the constant has no form of an input; OK where it has one.
+// Returns why the constant has no form of an input; OK where it has one.
 absl::Status CheckValue(const Graph& graph, const std::string& name) {
   const ValueId id = graph.FindValue(name);
   const bool known = id != kNone && (graph.value(id).kind == Value::Kind::kConstant ||
@@ -167,7 +169,7 @@ absl::Status CheckValue(const Graph& graph, const std::string& name) {
   return absl::OkStatus();
 }
 
-// Whether `value` of this version is something else in `other`, of the same name and type.
+// Returns whether `value` of this version is something else in `other`, of the same name and type.
 bool Differs(const Value& value, const ImportedModel* version, const Graph& other) {
   const ValueId id = other.FindValue(value.name);
   if (id == kNone) return false;

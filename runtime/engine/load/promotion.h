@@ -7,7 +7,7 @@
 // A constant is not promoted where its value decides a shape, where passes read it to join nodes,
 // or where the certificate of padding depends on it.
 //
-// Threads: one caller, that of the load.
+// Threads: one caller, the load.
 #pragma once
 
 #include <functional>
@@ -27,13 +27,14 @@ namespace reprise {
 // The most elements that a promoted constant may have: each request may send them.
 inline constexpr int64_t kMostPromoted = 1024;
 
-// Why `name` cannot be promoted in `imported`: INVALID_ARGUMENT. Looks at shapes and, at some size,
-// at what passes make of the graph.
+// Returns why `name` cannot be promoted in `imported`: INVALID_ARGUMENT. Looks at shapes and, at
+// some size, at the graph that passes make.
 absl::Status CheckPromotion(const ImportedModel& imported, const std::string& name);
 
-// The constants that `reprise.promote: auto` means: initialisers that the file lists as inputs, and
-// what differs from another version of the model or from `before`, the graph that was served under
-// its name. Those that cannot be promoted are left out, with a line to `log`.
+// Returns the constants that `reprise.promote: auto` means: initialisers that the file lists as
+// inputs, and constants that differ from another version of the model or from `before`, the graph
+// that was served under its name. Constants that cannot be promoted are left out, with a line to
+// `log`.
 std::vector<std::string> FindPromotable(const ImportedModel& imported, const ModelOptions& options,
                                         const Graph* before,
                                         const std::function<void(const std::string&)>& log);
@@ -42,8 +43,8 @@ std::vector<std::string> FindPromotable(const ImportedModel& imported, const Mod
 // the reason of the first that cannot be.
 absl::Status Promote(ImportedModel& imported, const std::vector<std::string>& names);
 
-// The first axis that may be padded in `without`, the same model with nothing promoted, and not in
-// `with`, and why. Empty where nothing is lost.
+// Returns the first axis that may be padded in `without`, the same model with nothing promoted, and
+// not in `with`, and why. Empty where nothing is lost.
 std::string CertificateLost(const ModelProof& without, const ModelProof& with);
 
 }  // namespace reprise

@@ -42,7 +42,8 @@ Walk WalkAt(const ExaminedModel& model, int64_t length) {
   return walk;
 }
 
-// A shape that does not fit at one length may fit at another.
+// Returns whether `why` depends on sizes: a shape that does not fit at one length may fit at
+// another.
 bool DependsOnSizes(const absl::Status& why) {
   return absl::IsInvalidArgument(why) || absl::IsResourceExhausted(why);
 }
@@ -62,14 +63,15 @@ Walk BestWalk(const ExaminedModel& model) {
   return *std::move(best);
 }
 
-// "com.microsoft.Gelu" -> {"com.microsoft", "Gelu"}.
+// Splits "com.microsoft.Gelu" into {"com.microsoft", "Gelu"}.
 std::pair<std::string, std::string> SplitDomain(const std::string& op) {
   const size_t dot = op.rfind('.');
   if (dot == std::string::npos) return {"", op};
   return {op.substr(0, dot), op.substr(dot + 1)};
 }
 
-// Messages of shape rules begin with the node; a reason says that already.
+// Returns `why` without its node: messages of shape rules begin with the node; a reason says that
+// already.
 std::string WithoutNode(const absl::Status& why) {
   const absl::string_view message = why.message();
   const size_t end = message.find("): ");

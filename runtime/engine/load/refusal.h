@@ -8,9 +8,10 @@
 
 namespace reprise {
 
-// `refusal`: what the load of `path` at `ranks` ended with, the first thing that it met. Looks for
-// the others: ops, forms and dtypes that we lack, node by node, and shapes that depend on data.
-// Returns `refusal` itself where it is about something else. ReasonsOf() takes the result apart.
+// Returns all reasons. `refusal`: the error that the load of `path` at `ranks` ended with, the
+// first that it met. Looks for the others: ops, forms and dtypes that we lack, node by node, and
+// shapes that depend on data. Returns `refusal` itself where it is about something else.
+// ReasonsOf() takes the result apart.
 absl::Status ExplainRefusal(const std::string& path, const InputRanks& ranks,
                             const absl::Status& refusal);
 

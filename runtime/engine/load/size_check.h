@@ -13,9 +13,9 @@
 namespace reprise {
 
 // `specialize(sizes)`: the status of specialising at these sizes of all symbols of `inputs`.
-// INVALID_ARGUMENT when it fails in a way that no sizes can change: by a rank, or by what is the
-// same whatever the sizes are. The message says which dims the file declares. OK for what merely
-// refused the few sizes that are tried here.
+// Returns INVALID_ARGUMENT when it fails in a way that no sizes can change: by a rank, or by a part
+// that does not depend on the sizes. The message says which dims the file declares. OK for failures
+// at the few sizes that are tried here alone.
 absl::Status CheckSomeSizes(
     absl::Span<const ModelIo> inputs,
     const std::function<absl::Status(const std::map<std::string, int64_t>&)>& specialize);

@@ -16,7 +16,7 @@
 
 namespace reprise {
 
-// Raised when the measurement changes in what it finds.
+// Raised when the findings of the measurement change.
 inline constexpr int kCertifyVersion = 16;
 
 struct StoredModelKey {
@@ -44,8 +44,8 @@ struct ModelFindings {
 std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
                            const ModelFindings& findings, int64_t measure_ns);
 
-// DATA_LOSS for bytes that are no findings, or none for a model of these axis labels and input
-// names; FAILED_PRECONDITION for those of another key.
+// Returns DATA_LOSS for bytes that are no findings, or none for a model of these axis labels and
+// input names; FAILED_PRECONDITION for findings of another key.
 absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const StoredModelKey& key,
                                              const std::vector<std::string>& axis_labels,
                                              const std::vector<std::string>& input_names,

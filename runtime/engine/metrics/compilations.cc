@@ -35,7 +35,7 @@ void WriteTexts(absl::string_view name, const std::vector<std::string>& texts, J
   });
 }
 
-// The memory of the steps up to `bind` is known of all of them together.
+// Writes the phases: for the steps up to `bind`, memory is known only of all of them together.
 void WritePhases(const MissRecord& record, JsonWriter& json) {
   const auto phase = [&](const char* name, int64_t ns, int64_t rss_bytes) {
     json.Object([&] {

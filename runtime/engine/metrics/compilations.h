@@ -1,5 +1,5 @@
-// The compile statistics of models as JSON: what GET /v2/models/M/compilations answers, and what
-// metrics files hold.
+// The compile statistics of models as JSON: the answer of GET /v2/models/M/compilations, and the
+// content of metrics files.
 //
 //   {"model": "minilm", "version": "1", "compiles": 3, "compile_seconds": 0.08,
 //    "compiles_by_reason": {"first_request": 1, ...}, "replays": 800,
@@ -9,7 +9,7 @@
 //    "captures": [{"sequence": 1, "time": ..., "recipe": KEY, "bucket": ..., "binding": ...,
 //                  "reason": ..., "phases": [{"name": "specialise", "ms": 0.1}, ...], ...}, ...]}
 //
-// Captures are those that a report of misses still has, the last 1,024 of all models.
+// The captures are the ones that a report of misses still has, the last 1,024 of all models.
 #pragma once
 
 #include <string>
@@ -21,15 +21,15 @@
 
 namespace reprise {
 
-// The object of one version of a model; of `captures` it takes those of that version.
+// Writes the object of one version of a model; it takes that version's records from `captures`.
 void WriteCompilations(const ModelCounts& counts, absl::Span<const MissRecord> captures,
                        JsonWriter& json);
 std::string CompilationsText(const ModelCounts& counts, absl::Span<const MissRecord> captures);
 
-// The members "time" and "models" of an object that `json` is in.
+// Writes the members "time" and "models" of an object that `json` is in.
 void WriteModels(absl::Span<const ModelCounts> models, absl::Span<const MissRecord> captures,
                  JsonWriter& json);
-// An object of these two alone.
+// Returns an object of these two alone.
 std::string ModelsText(absl::Span<const ModelCounts> models, absl::Span<const MissRecord> captures);
 
 }  // namespace reprise

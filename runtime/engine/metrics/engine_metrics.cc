@@ -48,7 +48,7 @@ class MeteredModel final : public ModelObserver {
     next_->OnStoreMiss(miss);
   }
   void OnCacheSize(int64_t recipes, int64_t bytes) override {
-    // While a version is loaded anew two have the same counts.
+    // While a version is loaded again two have the same counts.
     const int64_t more_recipes = recipes - recipes_.exchange(recipes);
     const int64_t more_bytes = bytes - bytes_.exchange(bytes);
     Count([&](ModelCounts& counts) {
@@ -93,7 +93,7 @@ class MeteredModel final : public ModelObserver {
   const std::shared_ptr<EngineMetrics::Tally> tally_;
   const std::vector<std::string> axes_;
   const std::unique_ptr<ModelObserver> next_;
-  std::atomic<int64_t> recipes_{0}, bytes_{0};  // that were told last
+  std::atomic<int64_t> recipes_{0}, bytes_{0};  // the numbers that were reported last
 };
 
 }  // namespace

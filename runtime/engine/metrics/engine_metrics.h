@@ -1,5 +1,5 @@
-// EngineMetrics: an observer that counts what the engine does, for programs that have no server.
-// All that it is told it passes on to another observer.
+// EngineMetrics: an observer that counts the engine's work, for programs that have no server. It
+// passes all calls on to another observer.
 //
 // A replay is counted after it, under a lock of its model that is held for a few additions.
 //
@@ -24,7 +24,7 @@ class EngineMetrics final : public Observer {
   explicit EngineMetrics(Observer& next) : next_(next) {}
 
   std::unique_ptr<ModelObserver> ForModel(const ModelObserverSpec& spec) override EXCLUDES(mutex_);
-  // The counts of every model version so far, in the order of their names.
+  // Returns the counts of every model version so far, in the order of their names.
   std::vector<ModelCounts> Counts() const EXCLUDES(mutex_);
 
   // The counts of one version, which stay when it is unloaded.

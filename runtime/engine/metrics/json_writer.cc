@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// Printable text needs no other escapes than those of quotes and backslashes.
+// Appends printable text, which needs no other escapes than for quotes and backslashes.
 void AppendPrintable(absl::string_view text, std::string& out) {
   for (const char c : IsPrintable(text) ? std::string(text) : Printable(text)) {
     if (c == '"' || c == '\\') out += '\\';

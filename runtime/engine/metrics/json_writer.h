@@ -8,7 +8,7 @@
 //   });
 //   std::string text = json.Take();
 //
-// Texts keep their lines, and are shown by Printable else: they are UTF-8 whatever they were.
+// Texts keep their lines, and are otherwise shown by Printable: the result is always UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +33,13 @@ class JsonWriter {
     elements();
     Close(']');
   }
-  // The name of the next value of an object.
+  // Writes the name of the next value of an object.
   void Key(absl::string_view name);
 
   void Value(absl::string_view text);
   void Value(const char* text) { Value(absl::string_view(text)); }
   void Value(bool value) { Put(value ? "true" : "false"); }
-  // Infinite numbers, and those that are none, are null.
+  // Writes the number; infinities and NaN as null.
   void Value(double value);
   template <typename T>
   requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) void Value(T value) {
@@ -52,7 +52,7 @@ class JsonWriter {
     Value(value);
   }
 
-  // The text, with an end of line.
+  // Returns the text, with an end of line.
   std::string Take();
 
  private:

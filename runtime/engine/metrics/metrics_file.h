@@ -1,7 +1,7 @@
 // MetricsFile: the metrics as a JSON file, written at the end, after captures, or every so often.
 //
-// The file is written beside its place and renamed, so that a reader never sees half of it. Writing
-// happens on a thread of its own: a capture only says that there is news.
+// The file is written under another name in its folder and renamed, so that a reader never sees
+// half of it. Writing happens on a thread of its own: a capture only says that there is news.
 //
 // Threads: all methods from any thread.
 #pragma once
@@ -19,14 +19,14 @@ namespace reprise {
 class MetricsFile {
  public:
   // Empty path: nothing is ever written. `make` makes the content, on the writer's thread; `warn`
-  // is told of what could not be written, once for each new failure.
+  // is called for failed writes, once for each new failure.
   MetricsFile(std::string path, MetricsTriggers triggers, std::function<std::string()> make,
               std::function<void(const std::string&)> warn);
   ~MetricsFile();
 
-  // Begins to write when it is due.
+  // Starts the thread that writes when it is due.
   void Start();
-  // Writes it now, whatever the triggers are. UNAVAILABLE where it cannot be written.
+  // Writes it now, without regard to the triggers. UNAVAILABLE where it cannot be written.
   absl::Status WriteNow() const;
   void OnCapture() EXCLUDES(mutex_);
   // Ends the thread, and writes for the last time where the end is a trigger or there is news.

@@ -1,4 +1,4 @@
-// ModelCounts: what one version of a model has done since it was loaded first, as numbers.
+// ModelCounts: the activity of one version of a model since it was loaded first, as numbers.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ struct ModelCounts {
   // Batches whose recipe was in memory, or was not; lookups in the recipe store.
   uint64_t hits = 0, misses = 0;
   uint64_t store_hits = 0, store_misses = 0;
-  // Elements of replays by axis: those that requests sent, and those beyond them.
+  // Elements of replays by axis: the ones that requests sent, and the padding beyond them.
   struct Padding {
     uint64_t valid = 0, padded = 0;
   };
   std::map<std::string, Padding> padding;
-  uint64_t recipes = 0, recipe_bytes = 0;  // those in memory now
+  uint64_t recipes = 0, recipe_bytes = 0;  // recipes in memory now
 };
 
 }  // namespace reprise
