@@ -50,7 +50,8 @@ absl::StatusOr<std::shared_ptr<const Recipe>> EagerCache::GetOrPrepare(
                                             return prepared;
                                           });
   if (result.ok()) return result->recipe;
-  // Too large to be kept: whoever prepared it has it for this run, who waited prepares another.
+  // Too large to be kept: the thread that prepared it has it for this run, a waiter prepares
+  // another.
   if (prepared != nullptr) return prepared;
   if (!asked) return within_memory();
   return result.status();

@@ -1,14 +1,14 @@
-// EagerCache: what eager runs prepare, by what it was prepared for, so that a shape that comes
-// again is prepared once.
+// EagerCache: the preparations of eager runs, by their keys, so that a shape that comes again is
+// prepared once.
 //
 // An eager run takes the device's fast kernels at exactly the shapes that arrive, as a capture
-// does, but nothing is primed, timed, stored or counted as a recipe. What is kept here: whole
-// models and sections after cuts that run without a capture, and single nodes at cuts, each under
-// the key that its recipe would have. The least recently used go first, beyond a byte limit that is
-// apart from that of the recipes: shapes that come once never drive out recipes.
+// does, but nothing is primed, timed, stored or counted as a recipe. It keeps whole models and
+// sections after cuts that run without a capture, and single nodes at cuts, each under the key that
+// its recipe would have. The least recently used go first, beyond a byte limit that is separate
+// from the recipes': shapes that come once never drive out recipes.
 //
-// Ownership: shared; what is evicted lives until its last run ends. Threads: all methods from any.
-// Errors: whatever `prepare` returns. What is larger than the limit runs, and is not kept.
+// Ownership: shared; an evicted entry lives until its last run ends. Threads: all methods from any.
+// Errors: any of `prepare`. An entry that is larger than the limit runs, and is not kept.
 #pragma once
 
 #include <atomic>
@@ -61,17 +61,17 @@ class EagerCache {
   // `clock` outlives the cache.
   EagerCache(int64_t max_bytes, const Clock& clock) : cache_(max_bytes, clock) {}
 
-  // The recipe that `key` names, prepared now if it is not there. When several threads ask for a
-  // key at once, one of them prepares it.
+  // Returns the recipe that `key` names, prepared now if it is not there. When several threads ask
+  // for a key at once, one of them prepares it.
   absl::StatusOr<std::shared_ptr<const Recipe>> GetOrPrepare(
       const RecipeKey& key, const std::shared_ptr<Share>& share,
       const std::function<absl::StatusOr<std::unique_ptr<Recipe>>()>& prepare);
 
-  // When the model is unloaded.
+  // Removes a share when its model is unloaded.
   void Remove(const std::shared_ptr<Share>& share) { cache_.RemoveOwner(share); }
 
   int64_t bytes() const { return cache_.bytes(); }
-  // The recipes that are kept now, for people.
+  // Returns the recipes that are kept now, for people.
   std::vector<RecipeCache::Entry> Entries() const { return cache_.Entries(); }
 
  private:

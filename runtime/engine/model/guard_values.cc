@@ -17,7 +17,7 @@
 namespace reprise {
 namespace {
 
-// All elements are within [lowest, highest]; no number is.
+// Returns whether all elements are within [lowest, highest]; NaN is not.
 template <typename T>
 bool AllWithin(const InputTensor& tensor, double lowest, double highest) {
   using C = ops::Compute<T>;
@@ -47,8 +47,8 @@ bool AllWithin(const InputTensor& tensor, double lowest, double highest) {
 template <typename T>
 struct Counting {
   const char* data;
-  std::optional<T> fill;  // the bits of what does not
-  bool masks = false;     // nor then a float so low that it is a mask, or no number
+  std::optional<T> fill;  // the bits of elements that do not count
+  bool masks = false;     // nor then a float so low that it is a mask, or NaN
 
   bool operator()(int64_t i) const {
     T value;
@@ -72,7 +72,7 @@ std::optional<T> BitsOf(std::optional<double> fill, DType dtype) {
   return value;
 }
 
-// Whether every line along `axis_dim` of what has `shape` counts at `places`.
+// Returns whether every line along `axis_dim` of a tensor of `shape` counts at `places`.
 template <class Counts>
 bool EveryLineCounts(CountingPlaces places, const Shape& shape, const Counts& counts,
                      size_t axis_dim) {

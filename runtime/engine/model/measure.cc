@@ -1,5 +1,4 @@
-// The measuring of a request by its model: what it brings, whether it may be padded, its size along
-// each axis.
+// The measuring of a request by its model: its sizes along each axis, and whether it may be padded.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -16,7 +15,7 @@
 namespace reprise {
 namespace {
 
-// The limit for one request: sums over all that wait stay far from the largest integer.
+// The limit for one request: sums over all waiting requests stay far from the largest integer.
 constexpr int64_t kMostElements = int64_t{1} << 50;
 // Rows, or other places along axes, of an input that has no elements: a client pays for them with
 // no byte, and each would be split off, packed or walked over. A request may have as many as it has
@@ -27,7 +26,8 @@ constexpr int64_t kMostOwnElements = 1024;
 // The limit for one input, when its row is repeated.
 constexpr int64_t kMostSpreadBytes = int64_t{64} << 20;
 
-// The places along axes of an input of shape `shape` that has no elements; INT64_MAX beyond that.
+// Returns the places along axes of an input of shape `shape` that has no elements; INT64_MAX beyond
+// that.
 int64_t EmptyPlaces(const ModelIo& input, const Shape& shape) {
   int64_t places = 1;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -43,7 +43,7 @@ int64_t EmptyPlaces(const ModelIo& input, const Shape& shape) {
 std::optional<RequestShape> Model::MeasureAgain(const RequestShape& shape) const {
   if (shape.exact && !shape.unproved && !shape.in_new_slice) return std::nullopt;
   if (shape.splits_axes()) return std::nullopt;
-  RequestShape now;  // what HoldBack looks at: most requests need no copy of the rest
+  RequestShape now;  // the fields that HoldBack reads: most requests need no copy of the rest
   if (proof_->slices == nullptr) {
     now.exact = now.unproved = BeyondProof(shape.sizes);
   } else {
@@ -84,7 +84,7 @@ const std::string& Model::InputWithAxis(const std::string& symbol) const {
 bool Model::MasksAllowPadding(const Request& request) const {
   for (const ModelAxis& axis : proof_->axes) {
     const AxisCertificate& certificate = axis.certificate;
-    int hiding = 0;  // how many hide, of those that do so together
+    int hiding = 0;  // how many inputs hide, of the ones that do so together
     for (size_t i = 0; i < signature_->inputs.size(); ++i) {
       const ModelIo& input = signature_->inputs[i];
       const auto counts = certificate.must_count.find(input.name);
@@ -198,7 +198,7 @@ absl::StatusOr<std::map<std::string, int64_t>> Model::MatchSizes(
   if (sizes.ok() || split == nullptr || !result.overrides.empty()) return sizes;
   std::optional<std::map<std::string, int64_t>> own = split->Match(shapes);
   if (!own.has_value()) {
-    // The axes of a file that calls every dim alike find the first two dims of two sizes.
+    // The axes of a file that gives every dim one name find the first two dims of two sizes.
     const std::string disagreement = split->Disagreement(shapes);
     return disagreement.empty() ? sizes : absl::InvalidArgumentError(disagreement);
   }
@@ -231,7 +231,7 @@ absl::Status Model::TakeSize(const ModelAxis& axis, int64_t size, RequestShape& 
   } else if (size < axis.smallest || size % axis.step != 0) {
     result.exact = true;
   } else if (proof_->certified.contains(axis.label)) {
-    // Refuses, as configured, what is longer than the largest bucket.
+    // Refuses, as configured, a size beyond the largest bucket.
     RETURN_IF_ERROR(result.buckets->FitBinding({{axis.label, size}}, {axis.label}).status());
   }
   return absl::OkStatus();
@@ -272,7 +272,7 @@ void Model::SpreadRows(Request& request) const {
     if (has_rows && !shape.empty()) rows = std::max(rows, shape[0]);
     sent = std::max(sent, CheckedNumElements(shape).value_or(0));
   }
-  // More than what was sent can have: Measure refuses them.
+  // More rows than the sent bytes can have: Measure refuses them.
   if (rows == 1 || rows > sent || RunsAsSent(request, rows)) return;
   std::vector<std::pair<InputTensor*, size_t>> repeatable;  // and the bytes of the one row
   for (const size_t i : signature_->one_row_inputs) {
@@ -345,7 +345,7 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
     result.exact = !packs_any_mask() || !Packs(result);
   }
   if (!result.exact && packs_only() && !Packs(result)) result.exact = true;
-  // Beyond the request's own end lies padding: at its exact sizes the op refuses what is no length.
+  // Beyond the request's own end lies padding: at its exact sizes the op refuses an invalid length.
   if (!result.exact) result.exact = !LengthsAreInside(request, result);
   if (!result.exact) HoldBack(result);
   // Its inputs of one row may stand for others, once that is known: see RunsAsSent.

@@ -61,7 +61,7 @@ int64_t Model::MaxRows(const RequestShape& shape) const {
   // Nodes after a cut see all rows of a request at once.
   if (program_->tail != nullptr || packs_whole_requests()) return kNoLimit;
   if (Packs(shape)) return MaxPackedRows(shape.sizes[proof_->packing->sequence_axis()]);
-  // The parts would have another number of rows, and the model decides something by that.
+  // The parts would have another number of rows, and that number decides something in the model.
   if (proof_->slices != nullptr && proof_->slices->Decides(signature_->batch_axis, shape.rows))
     return kNoLimit;
   for (const OutputShape& output : proof_->output_shapes) {
@@ -87,8 +87,8 @@ bool Model::Packs(const RequestShape& shape) const {
   const int64_t length = shape.sizes[proof_->packing->sequence_axis()];
   if (length > proof_->packing->longest()) return false;
   const bool whole = program_->tail != nullptr || packs_whole_requests();
-  // The packed form was made of what the model computes where no size decides anything, unless that
-  // was looked at by itself (RequestProof).
+  // The packed form was made from the model where no size decides anything, unless a RequestProof
+  // looked at it.
   if (!packs_whole_requests() && proof_->slices != nullptr &&
       proof_->slices->AnyDecides(shape.sizes)) {
     return false;
@@ -191,7 +191,8 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(
   // Values of a request decide sizes: each is known, and refused, before anything is made of it.
   compile.specialize.max_value_bytes = std::min(compile.specialize.max_value_bytes, most);
   auto recipe = Compile(graph, key, compile);
-  // It hangs on values of the request alone, and these are known: only size or time is in the way.
+  // It depends on values of the request alone, and these are known: only size or time is in the
+  // way.
   if (absl::IsFailedPrecondition(recipe.status())) {
     return absl::InvalidArgumentError(absl::StrCat(
         recipe.status().message(),
@@ -216,7 +217,7 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::RebindAt(const CompiledPlan& plan
 
 namespace {
 
-// The launch of `recipe` with the largest result, and that one's bytes: "node 'z' makes 8 bytes".
+// Returns the launch of `recipe` with the largest result, and its bytes: "node 'z' makes 8 bytes".
 std::string LargestResult(const Recipe& recipe) {
   const Launch* largest = nullptr;
   uint64_t most = 0;

@@ -1,10 +1,10 @@
-// Model: one loaded version, ready to be asked.
+// Model: one loaded version, ready for requests.
 //
 // Loading imports the file, finds the axes, measures the padding certificate and fixes the first
-// buckets; it makes four values of that (signature, program, proof, traffic), and a model of these.
+// buckets; it makes four values of them (signature, program, proof, traffic), and a model of these.
 // A model is immutable but for its prepared parameters, which appear as recipes ask for them, and
-// for the set of buckets in force, which is replaced as a whole: whoever plans holds the one that
-// it began with.
+// for the set of buckets in force, which is replaced as a whole: each plan holds the one that it
+// began with.
 //
 //   ASSIGN_OR_RETURN(auto model, engine.Load({.id = {"minilm", 1}, .path = path}));
 //   ASSIGN_OR_RETURN(RequestShape shape, model->Measure(request));
@@ -45,8 +45,8 @@ struct GraphChange;
 
 class Model : public std::enable_shared_from_this<Model> {
  public:
-  // A model is whole from its beginning: what loading has found out is there. `log` is told what
-  // the operator should know.
+  // A model is complete from its beginning: all findings of the load are there. `log` gets notes
+  // for the operator.
   Model(ModelOptions options, std::shared_ptr<const ModelSignature> signature,
         std::shared_ptr<const ModelProgram> program, std::shared_ptr<const ModelProof> proof,
         ModelTraffic traffic, std::function<void(const std::string&)> log);
@@ -61,108 +61,116 @@ class Model : public std::enable_shared_from_this<Model> {
   const ModelId& id() const { return options_.id; }
   const ModelOptions& options() const { return options_; }
   const GraphFingerprint& fingerprint() const { return program_->fingerprint; }
-  // It is unloaded: what is still made for it is for nobody. From any thread.
+  // Marks it as unloaded: results that are still made for it are not wanted. From any thread.
   void Abandon() const { abandoned_.Stop(); }
   bool abandoned() const { return abandoned_.stopped(); }
-  // Its use, as the recipe store knew it when it was loaded.
+  // Returns its use, as the recipe store knew it when it was loaded.
   const ModelUsage& usage() const { return traffic_.usage; }
-  // As a client sees them: symbols merged, -1 for an axis in metadata is the caller's business.
+  // Returns inputs as a client sees them: symbols merged, -1 for an axis in metadata is the
+  // caller's business.
   const std::vector<ModelIo>& inputs() const { return signature_->inputs; }
   const std::vector<ModelIo>& outputs() const;
-  // The texts of its file; never null.
+  // Returns the texts of its file; never null.
   const std::shared_ptr<const Vocabulary>& vocabulary() const { return signature_->vocabulary; }
-  // The results of a replay: outputs(), or of a model that is cut what comes before its cuts.
+  // Returns the results of a replay: outputs(), or of a model that is cut the values before its
+  // cuts.
   const std::vector<ModelIo>& recipe_outputs() const { return signature_->recipe_outputs; }
-  // The part that runs behind replays, request by request; null where the model is not cut at data.
+  // Returns the part that runs after replays, request by request; null where the model is not cut
+  // at data.
   const Tail* tail() const { return program_->tail.get(); }
   const std::vector<ModelAxis>& axes() const { return proof_->axes; }
-  // The value of an input decides a shape: every request runs at its exact sizes.
+  // Returns whether the value of an input decides a shape: every request runs at its exact sizes.
   bool has_shape_inputs() const { return !signature_->shape_inputs.empty(); }
-  // How far the certificates are proved: see Engine::ConfirmPadding.
+  // Returns how far the certificates are proved: see Engine::ConfirmPadding.
   PaddingProgress& padding() const { return padding_; }
-  // The sizes of other axes for which the certificates hold. Null where no size decides anything
-  // that matters to padding.
+  // Returns the sizes of other axes for which the certificates hold. Null where no size decides
+  // anything that matters to padding.
   SizeSlices* slices() const { return proof_->slices.get(); }
-  // The certificate of axis `axis` of axes() as it is known by now.
+  // Returns the certificate of axis `axis` of axes() as it is known by now.
   AxisCertificate CertificateOf(size_t axis) const;
-  // Position of the batch axis in axes(), or -1.
+  // Returns the index of the batch axis in axes(), or -1.
   int batch_axis() const { return signature_->batch_axis; }
-  // An input of one row beside others of more becomes that many rows, where the model's own
-  // broadcasting says so: a table of positions, a user beside the items to be ranked. Only where
-  // rows do not see each other. What is left as it is, is refused by Measure.
+  // Repeats an input of one row next to others of more rows, where the model's own broadcasting
+  // says so: a table of positions, a user with the items to be ranked. Only where rows do not see
+  // each other. Inputs that cannot be repeated are left for Measure to refuse.
   void SpreadRows(Request& request) const;
-  // The elements that requests are, over axes().
+  // Returns the elements that requests are, over axes().
   const SizeMeasure& measure() const { return signature_->measure; }
-  // Those at `sizes`, by axis, with `rows` rows.
+  // Returns the elements at `sizes`, by axis, with `rows` rows.
   int64_t Elements(absl::Span<const int64_t> sizes, int64_t rows) const;
-  // The most rows that a request of the other sizes of `shape` may have in one replay; one with
-  // more is split by rows (SplitRows). INT64_MAX where nothing is split: the batch axis is absent
-  // or not certified, or an output relates the rows of a request to each other (`[batch, batch]`),
-  // or they see each other (packs_whole_requests).
+  // Returns the most rows that a request of the other sizes of `shape` may have in one replay; one
+  // with more is split by rows (SplitRows). INT64_MAX where nothing is split: the batch axis is
+  // absent or not certified, or an output relates the rows of a request to each other (`[batch,
+  // batch]`), or they see each other (packs_whole_requests).
   int64_t MaxRows(const RequestShape& shape) const;
-  // Some replay takes a request of `shape`, which has at most MaxRows(). INVALID_ARGUMENT with the
-  // sizes and the bound where none does: a BatchPlan would not begin with it.
+  // Returns OK if some replay takes a request of `shape`, which has at most MaxRows().
+  // INVALID_ARGUMENT with the sizes and the bound where none does: a BatchPlan would not begin with
+  // it.
   absl::Status Admits(const RequestShape& shape) const;
-  // UNAVAILABLE once a file that its parameters lie in was changed or cut. Looks at the files.
+  // Returns UNAVAILABLE once a file that its parameters lie in was changed or cut. Looks at the
+  // files.
   absl::Status LookAtFiles() const;
-  // Requests may share a replay: there is a batch axis and its certificate holds, or they are
-  // packed.
+  // Returns whether requests may share a replay: there is a batch axis and its certificate holds,
+  // or they are packed.
   bool batches_requests() const;
-  // The largest number of rows of one replay; a larger request is split by rows where the batch
-  // axis is certified. 0 where the batch axis is not certified or absent.
+  // Returns the largest number of rows of one replay; a larger request is split by rows where the
+  // batch axis is certified. 0 where the batch axis is not certified or absent.
   int64_t max_batch() const;
-  // The buckets in force, of the certified axes by label. Never changed, only replaced: hold the
-  // pointer while you read.
+  // Returns the buckets in force, of the certified axes by label. Never changed, only replaced:
+  // hold the pointer while you read.
   std::shared_ptr<const BucketPolicy> buckets() const { return traffic_.learner->InForce(); }
-  // The learner that finds better ones.
+  // Returns the learner that finds better ones.
   BucketLearner& learner() const { return *traffic_.learner; }
-  // The certified axes, by label.
+  // Returns the certified axes, by label.
   const std::set<std::string>& certified() const { return proof_->certified; }
-  // Null where the model is padded; packing_refusal() says why.
+  // Returns null where the model is padded; packing_refusal() says why.
   const Packing* packing() const { return proof_->packing.get(); }
   const std::string& packing_refusal() const { return proof_->packing_refusal; }
-  // Why a model that may not be padded is packed; empty for others.
+  // Returns why a model that may not be padded is packed; empty for others.
   const std::string& packing_reason() const { return proof_->packing_reason; }
-  // Rows of a request may see each other, requests may not: no request is split.
+  // Returns whether rows of a request may see each other, but requests may not: then no request is
+  // split.
   bool packs_whole_requests() const { return !proof_->packing_reason.empty(); }
-  // The request lies beside others in a packed replay.
+  // Returns whether the request lies next to others in a packed replay.
   bool Packs(const RequestShape& shape) const;
-  // A request that does not lie so runs exact: an axis is certified for packing alone.
+  // Returns whether a request that is not packed runs exact: an axis is certified for packing
+  // alone.
   bool packs_only() const;
-  // So does one whose masks forbid padding: nothing is padded there.
+  // Returns whether a request whose masks forbid padding is packed as well: nothing is padded
+  // there.
   bool packs_any_mask() const;
-  // All buckets in force: sizes by axis label, of a packed model the number of tokens. nullopt
-  // where there are more than `most`: each axis multiplies their number.
+  // Returns all buckets in force: sizes by axis label, of a packed model the number of tokens.
+  // nullopt where there are more than `most`: each axis multiplies their number.
   std::optional<std::vector<AxisSizes>> AllBuckets(size_t most = BucketPolicy::kMostListed) const;
-  // The label of a bucket, the bucket of a label (nullopt: none in force), and the labels of all:
-  // empty where they are too many to be listed.
+  // Return the label of a bucket, the bucket of a label (nullopt: none in force), and the labels of
+  // all: empty where they are too many to be listed.
   std::string LabelOfBucket(const AxisSizes& bucket) const;
   std::optional<AxisSizes> FindBucket(absl::string_view label) const;
   std::vector<std::string> BucketLabels() const;
-  // Its buckets are too many to be captured one by one: most are needed once.
+  // Returns whether its buckets are too many to be captured one by one: most are needed once.
   bool has_many_buckets() const;
-  // Dim `dim` of output `position` is cut at a request's rows.
+  // Returns whether dim `dim` of output `position` is cut at a request's rows.
   bool MovesWithBatch(size_t position, size_t dim) const;
-  // The dim of output `position` that grows by one a row, or -1.
+  // Returns the dim of output `position` that grows by one a row, or -1.
   int BatchDimOf(size_t position) const;
   const std::shared_ptr<ModelOwner>& owner() const { return program_->owner; }
-  // The recipes that eager runs of it have prepared.
+  // Returns the recipes that eager runs of it have prepared.
   const std::shared_ptr<EagerCache::Share>& eager_share() const { return traffic_.eager_share; }
-  // The recipes of the model's own graph that are ready, or those of packed requests.
+  // Returns the ready recipes of the model's own graph, or of packed requests.
   const ReadyIndex& ready(bool packed) const {
     return packed ? *traffic_.packed_ready : *traffic_.ready;
   }
-  // Those of the buckets.
+  // Returns the ready recipes of the buckets.
   const ReadyIndex& ready() const { return ready(packing() != nullptr); }
-  // The name that users give the axis of `symbol`; the symbol itself where no axis has it.
+  // Returns the name that users give the axis of `symbol`; the symbol itself where no axis has it.
   const std::string& LabelOf(const std::string& symbol) const;
-  // The sizes of a binding, by what users call the axes: "batch=8,sequence=128".
+  // Returns the sizes of a binding, under the users' names of the axes: "batch=8,sequence=128".
   std::string BindingText(const Binding& binding) const;
-  // The key of the recipe of `target` for requests like `shape`. `variant`: of a request
+  // Returns the key of the recipe of `target` for requests like `shape`. `variant`: of a request
   // that needs one, else null.
   RecipeKey KeyAt(const BatchTarget& target, const RequestShape& shape,
                   const ModelVariant* variant) const;
-  // The fields that all its keys have in common beside the graph.
+  // Returns the fields that all its keys have in common besides the graph.
   KeyPolicy key_policy() const;
   // Compiles the model for `key`, which KeyAt made; the recipe is in no cache and not primed.
   // `plan`: filled where it is not null. `go_on`: see CompileOptions.
@@ -171,73 +179,76 @@ class Model : public std::enable_shared_from_this<Model> {
       CompiledPlan* plan = nullptr, std::function<absl::Status()> go_on = nullptr) const;
   // Returns the device that computes it.
   const Device& DeviceOf(const EngineOptions& options) const;
-  // How it is compiled for `key`.
+  // Returns how it is compiled for `key`.
   CompileOptions CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const;
-  // The same from a plan that was made for `key` before. DATA_LOSS where it cannot have been.
+  // Makes the recipe from a plan that was made for `key` before. DATA_LOSS where it cannot have
+  // been.
   absl::StatusOr<std::unique_ptr<Recipe>> RebindAt(const CompiledPlan& plan, const RecipeKey& key,
                                                    const EngineOptions& options,
                                                    const ModelVariant* variant = nullptr) const;
-  // RESOURCE_EXHAUSTED where a stream would have to hold more for the recipe than the model may.
+  // Returns RESOURCE_EXHAUSTED where a stream would have to hold more for the recipe than the model
+  // may.
   absl::Status CheckArena(const Recipe& recipe) const;
-  // How its graph differs from what was loaded before under its name; null: in nothing, or there
-  // was nothing before.
+  // Returns how its graph differs from the one that was loaded before under its name; null: not at
+  // all, or there was none before.
   const GraphChange* graph_change() const { return traffic_.graph_change.get(); }
-  // Tells the observer what the buckets are worth.
+  // Reports the state of the buckets to the observer.
   void ReportBuckets() const;
-  // A note for the operator, with the model's name.
+  // Writes a note for the operator, with the model's name.
   void Note(const std::string& text) const;
-  // Bytes of the model's own parameters, as stored in its file.
+  // Returns the bytes of the model's own parameters, as stored in its file.
   int64_t parameter_bytes() const;
 
   // Checks a request against the signature and sizes it. INVALID_ARGUMENT naming the input and both
   // values when shapes disagree. Reads the bytes of shape inputs, and of guards whose rows must not
   // be all zero.
   absl::StatusOr<RequestShape> Measure(const Request& request) const;
-  // `shape` as Measure would return it by now, if that is something else: padding may have been
-  // proved, or refuted, since.
+  // Returns `shape` as Measure would return it by now, if that is something else: padding may have
+  // been proved, or refuted, since.
   std::optional<RequestShape> MeasureAgain(const RequestShape& shape) const;
 
-  // Symbols of the axes along which any size may be padded by now.
+  // Returns the symbols of the axes along which any size may be padded by now.
   std::set<std::string> Paddable() const;
-  // Empty without a batch axis.
+  // Returns "" without a batch axis.
   const std::string& batch_symbol() const { return batch_symbol_; }
-  // The buckets that a request of `shape` gets: `current`, or where it has more rows than these
-  // take, those that its rows were counted with when it was measured.
+  // Returns the buckets that a request of `shape` gets: `current`, or where it has more rows than
+  // these take, the buckets that its rows were counted with when it was measured.
   std::shared_ptr<const BucketPolicy> BucketsFor(const RequestShape& shape,
                                                  std::shared_ptr<const BucketPolicy> current) const;
   AxisSizes SizesByLabel(const std::vector<int64_t>& sizes) const;
-  // The most rows of a batch bucket beside the other sizes of `sizes`, by axis.
+  // Returns the most rows of a batch bucket that goes with the other sizes of `sizes`, by axis.
   int64_t LargestBatchAt(const BucketPolicy& buckets, const std::vector<int64_t>& sizes) const;
 
  private:
   mutable StopFlag abandoned_;
 
-  // The most rows that a request of `length` tokens each may have in a packed replay.
+  // Returns the most rows that a request of `length` tokens each may have in a packed replay.
   int64_t MaxPackedRows(int64_t length) const;
 
-  // Marks a request that may not be padded, or not yet, whatever it holds.
+  // Marks a request that may not be padded, or not yet, in any case.
   void HoldBack(RequestShape& shape) const;
-  // Padding is not proved (yet) at the bucket of `sizes`.
+  // Returns whether padding is not proved (yet) at the bucket of `sizes`.
   bool BeyondProof(const std::vector<int64_t>& sizes) const;
-  // Its masks count where the certificates ask for that.
+  // Returns whether its masks count where the certificates ask for that.
   bool MasksAllowPadding(const Request& request) const;
-  // Its lengths of rows end where the request does.
+  // Returns whether its lengths of rows end where the request does.
   bool LengthsAreInside(const Request& request, const RequestShape& shape) const;
-  // Steps of Measure, which fill in `result`. The shapes of the inputs, null for those left out.
+  // Steps of Measure, which fill in `result`. Returns the shapes of the inputs, null for the left
+  // out ones.
   absl::StatusOr<std::vector<const Shape*>> TakeInputs(const Request& request,
                                                        RequestShape& result) const;
-  // The sizes of the axes. A request that has others, which the model may take, becomes one that
-  // needs SplitAxes.
+  // Returns the sizes of the axes. A request that has others, which the model may take, becomes one
+  // that needs SplitAxes.
   absl::StatusOr<std::map<std::string, int64_t>> MatchSizes(const std::vector<const Shape*>& shapes,
                                                             RequestShape& result) const;
-  // Inputs of one row stay what they are, since SplitAxes runs the request: its sizes do not fit
-  // the axes even with as many as `rows`.
+  // Returns whether inputs of one row stay unchanged, since SplitAxes runs the request: its sizes
+  // do not fit the axes even with as many as `rows`.
   bool RunsAsSent(const Request& request, int64_t rows) const;
   absl::Status TakeSize(const ModelAxis& axis, int64_t size, RequestShape& result) const;
   static void TakeOwnValue(const ModelIo& input, const InputTensor& tensor, RequestShape& result);
   absl::Status TakeShapeInput(const ModelIo& input, const InputTensor& tensor,
                               RequestShape& result) const;
-  // The name of the first input that has the axis.
+  // Returns the name of the first input that has the axis.
   const std::string& InputWithAxis(const std::string& symbol) const;
 
   // Constant.

@@ -34,7 +34,7 @@ absl::Status Model::Admits(const RequestShape& shape) const {
   const std::shared_ptr<const BucketPolicy> policy = BucketsFor(shape, buckets());
   absl::Status fits = policy->FitBinding(sizes, proof_->certified).status();
   if (!fits.ok() && shape.buckets != nullptr && shape.buckets != policy) {
-    // An admitted request stays so, whatever set of buckets has been learnt since.
+    // An admitted request stays so, although another set of buckets may have been learnt since.
     fits = shape.buckets->FitBinding(sizes, proof_->certified).status();
   }
   if (fits.ok()) return fits;

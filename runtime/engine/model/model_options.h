@@ -1,4 +1,4 @@
-// ModelOptions: which file a model is loaded from, and what its configuration says.
+// ModelOptions: which file a model is loaded from, and its configuration.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@
 
 namespace reprise {
 
-// Says what happens when no recipe of a request's bucket is ready.
+// Says how a request runs when no recipe of its bucket is ready.
 enum class CapturePolicy {
   kQuick,       // a larger ready recipe serves; else the request waits for a capture of its bucket
-  kInline,      // the request waits for a capture of its bucket, whatever else is ready
+  kInline,      // the request waits for a capture of its bucket, also when others are ready
   kBackground,  // no request waits: a larger ready recipe serves, else the request runs eagerly
   kOff,         // nothing is captured: every request runs op by op, at its own sizes
 };
 
 // Whether the kernels of captured recipes are timed during the traffic.
 enum class TuneMode {
-  kAuto,  // those that were not timed before, unless nothing may be captured
+  kAuto,  // kernels that were not timed before, unless nothing may be captured
   kOff,
 };
 
@@ -45,8 +45,8 @@ struct ImportedModel;
 struct ModelOptions {
   ModelId id;
   std::string path;  // the file model.onnx
-  // Ranks of inputs whose shape the file leaves open, by name. A model is one for each choice of
-  // them: what it is specialised to, certified and bucketed by depends on them.
+  // Ranks of inputs whose shape the file leaves open, by name. Each choice of them makes a model of
+  // its own: its specialisation, certificates and buckets depend on them.
   InputRanks ranks;
 
   // Buckets by axis label ("batch", "sequence", a symbol), which stay.
@@ -62,26 +62,26 @@ struct ModelOptions {
   int64_t max_batch_size = 0;
   BucketPolicy::Overflow overflow = BucketPolicy::Overflow::kExact;
   int64_t max_exact = 32;  // exact recipes kept at once
-  // Limits on memory in bytes; 0: those of all models together alone.
+  // Limits on memory in bytes; 0: only the limits of all models together.
   int64_t max_recipe_bytes = 0;     // limits its recipes in the cache
-  int64_t max_arena_bytes = 0;      // limits what a stream holds for one recipe
+  int64_t max_arena_bytes = 0;      // limits the bytes that a stream holds for one recipe
   int64_t max_parameter_bytes = 0;  // limits its parameters, as stored and as prepared
   // Limits of one request; 0: none.
   int64_t max_request_ns = 60'000'000'000;          // time to compute
-  int64_t max_request_bytes = int64_t{2048} << 20;  // where its data decide how many it makes
-  // Axis labels along which nothing is ever padded or batched, whatever the certificate says.
+  int64_t max_request_bytes = int64_t{2048} << 20;  // limits the bytes whose number data decide
+  // Axis labels along which nothing is ever padded or batched, in spite of any certificate.
   std::set<std::string> no_padding;
   PackingMode packing = PackingMode::kOff;
-  // The precision of its answers. The certificate and the packing are measured exactly, whatever it
-  // is: rounding acts on each element by itself, so that it opens no way from padding to an answer,
-  // and what is measured need not tell a way from a rounding that fell to the other side.
+  // The precision of its answers. The certificate and the packing are always measured exactly:
+  // rounding acts on each element by itself, so that it opens no path from padding to an answer,
+  // and the measurement need not tell such a path from a value that was rounded the other way.
   Precision precision = Precision::kExact;
   // Nodes that have another one.
   PrecisionRules precision_ops;
   // Nodes that run by themselves, between recipes: the model is cut there.
   NodeChoice cut;
   // False: each node is computed as the file has it, by the first kernel that its device offers, so
-  // that a node's bits depend on the node alone. Slow: for looking at what joining nodes changes.
+  // that a node's bits depend on the node alone. Slow: for testing the effect of joining nodes.
   bool fusion = true;
   // A row keeps its bits at any number of rows, timed or not (Device::one_order): tokens are made
   // of its answers.
@@ -98,20 +98,21 @@ struct ModelOptions {
   // then owes, at the large ones; until it has, requests of large buckets wait, or run exact.
   bool confirm_padding_later = false;
   // With it: where the model is a decoder, whose steps pad nothing, Engine::Load leaves all of the
-  // measurement to Engine::ConfirmPadding, which the first request begins that is none of a step.
+  // measurement to Engine::ConfirmPadding, which begins with the first request that is not a step.
   bool defer_padding = false;
   // Constants that requests may send, by name, see engine/load/promotion.h; `promote_found`: also
-  // those that other versions of the model, or what was served under its name, have otherwise.
+  // constants that differ in other versions of the model, or in the one that was served under its
+  // name.
   std::vector<std::string> promote;
   bool promote_found = false;
   std::vector<std::string> other_versions;  // their files
-  // Changes the model between its file and all that looks at it, for what its folder says beside
-  // the file; empty: nothing is changed. Engine::Load calls it once, on its own thread, and forgets
-  // it: what it did is part of every recipe.
+  // Changes the model between its file and all its readers, by the other files of its folder;
+  // empty: nothing is changed. Engine::Load calls it once, on its own thread, and forgets it: its
+  // changes are part of every recipe.
   std::function<absl::Status(ImportedModel& imported)> extend;
 };
 
-// Whether any product of the model may round.
+// Returns whether any product of the model may round.
 inline bool MayRound(const ModelOptions& options) {
   return options.precision != Precision::kExact || !options.precision_ops.empty();
 }

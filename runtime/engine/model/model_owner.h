@@ -1,4 +1,4 @@
-// ModelOwner: what outlives a request of a model: its parameters and whoever observes it.
+// ModelOwner: the parts that outlive a request of a model: its parameters and its observer.
 //
 // The recipe cache knows a model by its owner, so that it can tell of evictions.
 #pragma once
@@ -25,18 +25,18 @@ class ModelOwner final : public RecipeCache::Owner {
   ModelOwner(std::unique_ptr<ParameterStore> parameters, int64_t max_exact, int64_t max_bytes)
       : parameters_(std::move(parameters)), max_exact_(max_exact), max_bytes_(max_bytes) {}
 
-  // Once, before the first recipe is captured through this owner.
+  // Sets the observer, once, before the first recipe is captured through this owner.
   void SetObserver(std::unique_ptr<ModelObserver> observer) { observer_ = std::move(observer); }
 
-  // True for the first caller: the model has captured nothing yet.
+  // Returns true for the first caller: the model has captured nothing yet.
   bool BeginFirstCapture() { return !has_captured_.exchange(true); }
 
-  // The nanoseconds that a capture of the model takes once its weights are packed.
+  // Returns the nanoseconds that a capture of the model takes once its weights are packed.
   int64_t capture_ns() const { return capture_ns_; }
   void SetCaptureNs(int64_t ns) { capture_ns_ = ns; }
 
-  // A recipe was wanted again right after it was evicted. The number of such since it was last
-  // told, where that is a minute ago; else nothing is to be told.
+  // Counts a recipe that was wanted again right after it was evicted. Returns the number of these
+  // since it was last told, where that is a minute ago; else nothing is to be told.
   std::optional<int64_t> CountThrash(int64_t now_ns) {
     constexpr int64_t kTellEveryNs = int64_t{60} * 1'000'000'000;
     ++thrashed_;
@@ -46,7 +46,7 @@ class ModelOwner final : public RecipeCache::Owner {
     return thrashed_.exchange(0);
   }
 
-  // A recipe of this key was wanted before, as far back as is remembered.
+  // Returns whether a recipe of this key was wanted before, as far back as is remembered.
   bool WantedBefore(uint64_t key_hash) {
     MutexLock lock(mutex_);
     if (!wanted_.insert(key_hash).second) return true;
@@ -58,7 +58,7 @@ class ModelOwner final : public RecipeCache::Owner {
     return false;
   }
 
-  // An exact recipe may be captured in the place of another.
+  // Returns whether an exact recipe may be captured in the place of another.
   bool AdmitExactRecipe() { return exact_admission_.Spend(capture_ns_); }
   void CreditReplay(int64_t replay_ns) { exact_admission_.Earn(replay_ns, capture_ns_); }
 

@@ -1,4 +1,4 @@
-// ModelProgram: what recipes of a model are compiled from.
+// ModelProgram: the input of a model's captures.
 //
 // Constant once the model is loaded, but for its prepared parameters and its variants, which appear
 // as recipes and requests ask for them.

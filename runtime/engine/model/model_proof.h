@@ -1,4 +1,4 @@
-// ModelProof: what is proved, or measured, of padding and packing a model.
+// ModelProof: the proofs and measurements about padding and packing a model.
 //
 // Constant once the model is loaded, but for the slices of sizes that are looked at while it
 // serves.
@@ -23,7 +23,7 @@ struct ModelProof {
   std::vector<OutputShape> output_shapes;  // empty where no axis was fitted
   std::set<std::string> certified;         // labels of the certified axes
   std::shared_ptr<const Packing> packing;  // null where the model is padded
-  std::string packing_refusal;             // empty: packed, or nobody asked
+  std::string packing_refusal;             // empty: packed, or packing was not requested
   std::string packing_reason;              // empty: not packed, or as its axes may be padded
   // Packed answers were the same under masks that no padded request may have. Asked for where the
   // ops do not prove padding harmless.

@@ -1,4 +1,4 @@
-// ModelTraffic: what is known of the use of a model, before this start and since.
+// ModelTraffic: the facts about the use of a model, before this start and since.
 //
 // All that changes synchronises itself.
 #pragma once
@@ -14,12 +14,13 @@
 namespace reprise {
 
 struct ModelTraffic {
-  ModelUsage usage;                                // what the recipe store knew when it was loaded
+  ModelUsage usage;                                // the recipe store's record when it was loaded
   std::unique_ptr<BucketLearner> learner;          // the buckets in force
   std::shared_ptr<const ReadyIndex> ready;         // recipes of the model's own graph
   std::shared_ptr<const ReadyIndex> packed_ready;  // null where the model is padded
-  std::shared_ptr<EagerCache::Share> eager_share;  // what eager runs of it have prepared
-  // How its graph differs from the one that was served under its name before; null: in nothing, or
+  std::shared_ptr<EagerCache::Share> eager_share;  // the recipes that eager runs of it have
+                                                   // prepared
+  // How its graph differs from the one that was served under its name before; null: not at all, or
   // there was none.
   std::shared_ptr<const GraphChange> graph_change;
 };

@@ -15,7 +15,7 @@
 namespace reprise {
 namespace {
 
-// A client can choose 2^n sets of n initialisers; the list starts anew when it holds this many.
+// A client can choose 2^n sets of n initialisers; the list is cleared when it holds this many.
 constexpr size_t kMaxVariants = 16;
 
 bool Contains(const std::vector<int>& positions, size_t position) {
@@ -30,8 +30,8 @@ enum Way : uint8_t {
   kAsSize = 4,     // unreduced, and not as a condition alone
 };
 
-// By value: the ways in which it decides shapes. Where only a shape is read, or as many elements
-// are made as the data says, a way ends.
+// Returns, by value, the ways in which it decides shapes. Where only a shape is read, or as many
+// elements are made as the data says, a way ends.
 std::vector<uint8_t> WaysToShapes(const Graph& graph) {
   std::vector<uint8_t> ways(graph.num_values(), 0);
   std::vector<ValueId> changed;
@@ -71,11 +71,12 @@ bool IsCount(DType dtype) {
   return dtype == DType::kInt64 || dtype == DType::kInt32 || dtype == DType::kBool;
 }
 
-// Elements of a shape input of another dtype than those of counts: a bound of a Range, the depth of
-// a OneHot, the scales of a Resize.
+// Elements of a shape input of another dtype than a count's: a bound of a Range, the depth of a
+// OneHot, the scales of a Resize.
 constexpr int64_t kMaxMeasures = 8;
 
-// An operand that decides a shape is a number or a short list of them, of its own length.
+// Returns whether the input looks like a shape: an operand that decides a shape is a number or a
+// short list of them, of its own length.
 bool LooksLikeAShape(const ModelIo& input, const std::vector<ModelIo>& inputs) {
   if (input.dims.size() > 1 || input.text) return false;
   if (HasConstantDims(input)) {

@@ -1,9 +1,9 @@
 // ModelVariants: a model as it is when a request overrides some of its initialisers.
 //
-// Initialisers that are listed as inputs are constants to everybody who does not send them: they
-// fold away, and padding, batching and buckets are those of any model. A request that sends some is
+// Initialisers that are listed as inputs are constants for requests that do not send them: they
+// fold away, and padding, batching and buckets work as for any model. A request that sends some is
 // served by a variant of the model in which these are inputs. It is built when a stream first asks
-// for it, and runs at exact sizes, alone: nothing is certified about what such inputs do.
+// for it, and runs at exact sizes, alone: nothing is certified about the effect of such inputs.
 //
 // Ownership: a variant is shared and outlives its leaving the list. Threads: all methods from any.
 #pragma once
@@ -41,10 +41,11 @@ class ModelVariants {
   ModelVariants(Graph imported, std::vector<ModelIo> inputs, std::vector<ModelIo> outputs,
                 NodeChoice cut);
 
-  // Positions of the inputs whose values decide shapes in some variant: part of the binding then.
+  // Returns the indices of the inputs whose values decide shapes in some variant: part of the
+  // binding then.
   const std::vector<int>& shape_inputs() const { return shape_inputs_; }
 
-  // The variant with the optional inputs at `overrides`, in ascending order.
+  // Returns the variant with the optional inputs at `overrides`, in ascending order.
   absl::StatusOr<std::shared_ptr<const ModelVariant>> Get(const std::vector<int>& overrides);
 
  private:
@@ -61,9 +62,10 @@ class ModelVariants {
   std::map<std::vector<int>, std::shared_ptr<const ModelVariant>> built_ GUARDED_BY(mutex_);
 };
 
-// Positions of the inputs whose values reach an operand that decides a shape, and that look as if
-// they were sent for that: integers or bools of rank 0 or 1, few, and not one for each element of
-// another input. What else reaches such an operand is data, and the graph is cut there.
+// Returns the indices of the inputs whose values reach an operand that decides a shape, and that
+// look as if they were sent for that: integers or bools of rank 0 or 1, few, and not one for each
+// element of another input. Other values that reach such an operand are data, and the graph is cut
+// there.
 std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>& inputs);
 
 }  // namespace reprise

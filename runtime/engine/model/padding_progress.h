@@ -1,7 +1,7 @@
 // PaddingProgress: how far padding is proved along each axis, of a model that serves already.
 //
-// Loading proves small sizes; the rest may follow later (Engine::ConfirmPadding). Who needs more
-// than is proved waits for the end of the proof, as it would wait for a capture.
+// Loading proves small sizes; the rest may follow later (Engine::ConfirmPadding). A request that
+// needs more than is proved waits for the end of the proof, as it would wait for a capture.
 //
 // Threads: Defer before the model is shared, all others from any thread.
 #pragma once
@@ -23,34 +23,36 @@ class PaddingProgress {
  public:
   static constexpr int64_t kAnySize = std::numeric_limits<int64_t>::max();
 
-  // Everything that a certificate says holds at any size.
+  // Makes everything that a certificate says hold at any size.
   explicit PaddingProgress(size_t axes);
-  // Axis `axis` is proved to `size`; Finish will say more.
+  // Notes that axis `axis` is proved to `size`; Finish will say more.
   void Defer(size_t axis, int64_t size);
-  // Nobody works on what was deferred until a request asks.
+  // Notes that the deferred proof waits until a request needs it.
   void AwaitRequest() { awaits_request_ = true; }
 
-  // Nothing is padded along `axis` to more than this; 0 once its proof has failed.
+  // Returns the size beyond which nothing is padded along `axis`; 0 once its proof has failed.
   int64_t proved_to(size_t axis) const { return proved_to_[axis].load(std::memory_order_acquire); }
-  // Finish is still to come.
+  // Returns whether Finish is still to come.
   bool pending() const { return pending_.load(std::memory_order_acquire); }
-  // The proof waits until a request asks for it. TakeUp: true for one caller, who then owes Finish.
+  // Return whether the proof waits until a request asks for it. TakeUp: true for one caller, who
+  // then owes Finish.
   bool awaits_request() const { return awaits_request_.load(std::memory_order_acquire); }
   bool TakeUp() { return awaits_request_.exchange(false, std::memory_order_acq_rel); }
-  // Calls `done` once, on the thread that finishes the proof. False, and `done` is not called, when
-  // it is finished already.
+  // Calls `done` once, on the thread that finishes the proof. Returns false, and `done` is not
+  // called, when it is finished already.
   bool WhenDone(std::function<void()> done);
 
-  // The end of the proof: by axis, for those that were deferred, what is known now.
+  // Ends the proof: gives, by axis, the certificates of the deferred ones as they are known now.
   void Finish(std::map<size_t, AxisCertificate> certificates);
-  // The same where not even that could be found out: what is not proved to any size by then is not
-  // padded. Needs no memory.
+  // Ends the proof where not even that could be found out: an axis that is not proved to any size
+  // by then is not padded. Needs no memory.
   void GiveUp();
-  // The certificate that Finish gave `axis`; null before, and for an axis that was not deferred.
+  // Returns the certificate that Finish gave `axis`; null before, and for an axis that was not
+  // deferred.
   std::shared_ptr<const AxisCertificate> Finished(size_t axis) const;
 
  private:
-  // Nobody waits any more.
+  // Calls the waiters, and empties their list.
   void End();
 
   const size_t axes_;

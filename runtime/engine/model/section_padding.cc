@@ -18,7 +18,7 @@ constexpr int64_t kLargestLookedAt = 512;
 // Sizes of axes around which an output's growth is read: primes.
 constexpr int64_t kFitBase[] = {19, 29, 37, 43, 53, 61};
 
-// Counts of findings that are fixed while others are padded: the list starts anew when it is full.
+// Counts of findings that are fixed while others are padded: the list is cleared when it is full.
 constexpr int64_t kFree = -1;
 constexpr size_t kMostKnown = 1024;
 
@@ -64,7 +64,8 @@ void SectionPadding::Learn(const Binding& arrived) {
   Prove();
 }
 
-// One symbol an axis; what has not moved is a size like any other of the model.
+// Merges the symbols of each axis into one; a size that has not moved is a size like any other of
+// the model.
 Graph SectionPadding::Merged() const {
   std::map<std::string, std::string> renamed;
   for (const Axis& axis : axes_) {
@@ -120,7 +121,7 @@ void SectionPadding::Prove() {
     for (size_t i = 0; i < axes_.size(); ++i) axes_[i].smallest = fit->smallest[i];
     return;
   }
-  // The size that an answer would have is not known then, whatever was padded.
+  // The size that an answer would have is not known then, for any padding.
   for (Axis& axis : axes_) {
     if (axis.padded) axis.why_not = absl::StrCat("the sizes of its results: ", refusal);
     axis.padded = false;

@@ -1,15 +1,15 @@
 // SectionPadding: up to which sizes one section after a cut is padded, learnt from the sizes that
 // arrive.
 //
-// Which of its sizes follow what is found in the data nobody says: those do that differ between
-// two runs, and those that always agree are one axis. Along an axis that the ops prove safe to pad
+// Nothing declares which of its sizes depend on the data: sizes that differ between two runs do,
+// and sizes that always agree are one axis. Along an axis that the ops prove safe to pad
 // (certify/axis_flow.h; nothing here is measured) a size is rounded up to one of few buckets, so
 // that counts that come once do not each capture a recipe; along every other one it stays as it is.
-// Where the size of one that stays decides something (verify/size_slices.h), the others are
+// Where the size of an axis that stays decides something (verify/size_slices.h), the others are
 // proved once more for each of its sizes. Padding holds zeros.
 //
 // Ownership: value.
-// Threads:   all methods from any. Where sizes have told dims apart anew, `Fit` proves under its
+// Threads:   all methods from any. Where sizes have told more dims apart, `Fit` proves under its
 //            lock, which takes some milliseconds for each specialisation; others wait meanwhile.
 #pragma once
 
@@ -27,7 +27,8 @@
 
 namespace reprise {
 
-// The smallest bucket of at least `size`: powers of two from 16 on, and half way between them.
+// Returns the smallest bucket of at least `size`: powers of two from 16 on, and half way between
+// them.
 int64_t SectionBucket(int64_t size);
 
 class SectionPadding {
@@ -39,14 +40,14 @@ class SectionPadding {
   struct Fitted {
     Binding binding;
     std::set<std::string> padded;  // symbols
-    // By output, by dim: the size that an answer has; where absent, that of the recipe.
+    // By output, by dim: the size that an answer has; where absent, the recipe's.
     std::vector<std::vector<std::optional<int64_t>>> true_sizes;
   };
-  // Absent: exactly the sizes that arrived.
+  // Returns the sizes to run at. Absent: exactly the sizes that arrived.
   std::optional<Fitted> Fit(const Binding& arrived);
 
-  // By axis, what is known of it, for people: "dim 1 of 'where': padded, which the ops prove safe".
-  // Empty until sizes have differed.
+  // Returns the facts about each axis, for people: "dim 1 of 'where': padded, which the ops prove
+  // safe". Empty until sizes have differed.
   std::vector<std::string> Words() const;
 
  private:
@@ -58,10 +59,11 @@ class SectionPadding {
     int64_t smallest = 1;  // size that the section takes
     std::string why_not;
   };
-  // Sorts the symbols by the sizes that they had, and proves what can be.
+  // Sorts the symbols by the sizes that they had, and proves as much as it can.
   void Learn(const Binding& arrived) REQUIRES(mutex_);
   void Prove() REQUIRES(mutex_);
-  // Whether what is proved holds where `sizes`, by axis, are fixed, those of kFree are not.
+  // Returns whether the proofs hold where `sizes`, by axis, are fixed, but the ones of kFree are
+  // not.
   bool HoldsAt(const std::vector<int64_t>& sizes) REQUIRES(mutex_);
   bool ProveAt(const std::vector<int64_t>& sizes) const REQUIRES(mutex_);
   bool IsNew(const Binding& arrived) const REQUIRES(mutex_);
@@ -75,7 +77,7 @@ class SectionPadding {
   std::vector<std::map<std::string, int64_t>> witnesses_ GUARDED_BY(mutex_);
   std::vector<Axis> axes_ GUARDED_BY(mutex_);
   std::vector<OutputShape> outputs_ GUARDED_BY(mutex_);  // dims by position in axes_
-  // By the sizes that are fixed: what is proved holds there.
+  // By the sizes that are fixed: whether the proofs hold there.
   std::map<std::vector<int64_t>, bool> holds_at_ GUARDED_BY(mutex_);
 };
 

@@ -80,7 +80,7 @@ absl::Status CheckOutputTypes(const Tail& tail) {
 
 namespace {
 
-// Null as Tail::SectionOf says.
+// Makes the section, or null as Tail::SectionOf says.
 std::unique_ptr<const GraphSection> MakeSection(const CutGraph& graph, const EagerNode& node) {
   const OpRow* row = FindOp(node.node.op);
   if (row->Has(kDataDependent) || row->Has(kNoFold) || node.then_branch != nullptr) return nullptr;

@@ -1,7 +1,7 @@
-// Tail: what of a model lies after its first cut, where shapes depend on data.
+// Tail: the part of a model after its first cut, where shapes depend on data.
 //
-// The model's own graph is what comes before: it is padded, batched and bucketed like any other.
-// The tail runs request by request, on what the replay gave that request: nodes at cuts one by one,
+// The model's own graph is the part before: it is padded, batched and bucketed like any other. The
+// tail runs request by request, on the replay's results for that request: nodes at cuts one by one,
 // sections between them as recipes of the sizes that arrive, rounded up where the ops prove that
 // safe (see SectionPadding).
 //
@@ -32,11 +32,11 @@ class Tail {
   const CutGraph& graph() const { return *graph_; }
   const std::vector<ModelIo>& inputs() const { return inputs_; }
   const std::vector<ModelIo>& outputs() const { return outputs_; }
-  // The results of the model's own graph.
+  // Returns the results of the model's own graph.
   const std::vector<ModelIo>& front_outputs() const { return front_outputs_; }
   const std::vector<Cut>& cuts() const { return graph_->cuts; }
 
-  // A section as a graph that can be compiled, and what is known of its sizes.
+  // A section as a graph that can be compiled, and the facts about its sizes.
   struct TypedSection {
     explicit TypedSection(ModelVariant made)
         : variant(std::make_shared<const ModelVariant>(std::move(made))), padding(*variant) {}
@@ -44,8 +44,8 @@ class Tail {
     const std::shared_ptr<const ModelVariant> variant;
     mutable SectionPadding padding;  // synchronises itself
   };
-  // `section` of graph() for inputs of these dtypes and ranks (by position among its inputs). Every
-  // dim is a symbol, SymbolOf of the input and the dim.
+  // Returns `section` of graph() for inputs of these dtypes and ranks (by index among its inputs).
+  // Every dim is a symbol, SymbolOf of the input and the dim.
   std::shared_ptr<const TypedSection> SectionFor(
       const GraphSection& section, const std::vector<std::pair<DType, size_t>>& types) const;
   static std::string SymbolOf(const std::string& input, size_t dim);
@@ -57,8 +57,8 @@ class Tail {
   };
   std::vector<SectionWords> Sections() const;
 
-  // A node at a cut of `graph` as a section of its own, which can be compiled where data is at
-  // hand: operands that decide shapes are its shape inputs. Null where that never makes a kernel:
+  // Returns a node at a cut of `graph` as a section of its own, which can be compiled where data is
+  // known: operands that decide shapes are its shape inputs. Null where that never makes a kernel:
   // its elements, too, decide the shape of its result, or nothing but shapes goes in.
   const GraphSection* SectionOf(const CutGraph& graph, const EagerNode& node) const;
 
@@ -78,15 +78,15 @@ class Tail {
 };
 
 // Cuts `graph`, after the load passes, where data decides shapes, and where `wishes` say: it
-// becomes what comes before, and the rest is returned. Null, and `graph` as it was, where there is
-// no cut.
+// becomes the part before, and the rest is returned. Null, and `graph` unchanged, where there is no
+// cut.
 std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& inputs,
                                      const std::vector<int>& shape_inputs,
                                      const std::vector<ModelIo>& outputs,
                                      const CutWishes& wishes = {});
 
-// INVALID_ARGUMENT naming an output whose dtype the file does not declare and that does not follow
-// from those of the inputs: two branches may differ.
+// Returns INVALID_ARGUMENT naming an output whose dtype the file does not declare and that does not
+// follow from the inputs' dtypes: two branches may differ.
 absl::Status CheckOutputTypes(const Tail& tail);
 
 }  // namespace reprise

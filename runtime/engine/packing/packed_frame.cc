@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// Where a request begins, and what lies before it.
+// Returns where a request begins: the sizes of the ones before it.
 PackedSizes Before(absl::Span<const PackedPart> parts, size_t end) {
   PackedSizes sizes;
   for (const PackedPart& part : parts.subspan(0, end)) {
@@ -41,7 +41,7 @@ void WritePositions(absl::Span<const PackedPart> parts, int64_t capacity, int64_
 // The inputs of a packed recipe after the model's own, in their order.
 enum class Extra : size_t { kPositions, kSegments, kRequestTokens, kRequestRows };
 
-// Where each segment begins among the tokens, or each request among tokens or segments.
+// Writes where each segment begins among the tokens, or each request among tokens or segments.
 void WriteBegins(absl::Span<const PackedPart> parts, Extra which, int64_t capacity, int32_t* to) {
   int64_t at = 0, count = 0;
   for (const PackedPart& part : parts) {

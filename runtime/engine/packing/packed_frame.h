@@ -28,17 +28,17 @@ void GatherPacked(const Recipe& recipe, absl::Span<const int> positions,
                   absl::Span<const PackedPart> parts, std::optional<size_t> only,
                   std::byte* inputs);
 
-// The bounds of segments and requests again, as of `parts` alone: what was gathered after them
-// belongs to nobody.
+// Writes the bounds of segments and requests again, as of `parts` alone: tokens that were gathered
+// after them belong to no request.
 void WriteBounds(const Recipe& recipe, absl::Span<const PackedPart> parts, std::byte* inputs);
 
-// The shape of output `position` for one part: [rows, length, ...] or [rows, ...].
+// Returns the shape of output `position` for one part: [rows, length, ...] or [rows, ...].
 Shape PackedShape(const Recipe& recipe, size_t position, const PackedPart& part);
-// Part `part` of output `position`, which lies at `output`.
+// Returns part `part` of output `position`, which lies at `output`.
 OutputTensor ReadPacked(const Recipe& recipe, size_t position, absl::Span<const PackedPart> parts,
                         size_t part, const std::byte* output);
 
-// Inputs for priming: zeros, and one segment of `tokens`.
+// Writes inputs for priming: zeros, and one segment of `tokens`.
 void PrimePacked(const Recipe& recipe, int64_t tokens, std::byte* inputs);
 
 }  // namespace reprise

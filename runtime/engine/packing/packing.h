@@ -3,12 +3,12 @@
 // The model's graph becomes one over tokens and segments (passes/pack/pack_tokens.h). A recipe of
 // it is compiled for a number of tokens; the segments that it has room for follow from that. A
 // replay computes the tokens that requests brought and no others, so a larger recipe costs
-// addresses, not time. Requests with rows longer than `longest`, and those that must not be padded
-// (for the sake of their masks alone only where `takes_any_mask` is not so), run at their exact
-// sizes on the model's own graph.
+// addresses, not time. Requests with rows longer than `longest`, and requests that must not be
+// padded (for the sake of their masks alone only where `takes_any_mask` is not so), run at their
+// exact sizes on the model's own graph.
 //
-// A model may be packed that may not be padded: where a node looks at a whole request (the range
-// that DynamicQuantizeLinear takes its scale from), it looks at that of each request alone
+// A model that may not be padded may be packed: where a node looks at a whole request (the range
+// that DynamicQuantizeLinear takes its scale from), it then looks at each request alone
 // (passes/pack/request_scales.h). Such a request is not split by rows.
 #pragma once
 
@@ -41,8 +41,8 @@ struct PackingLimits {
 
 class Packing {
  public:
-  // UNIMPLEMENTED naming the node that cannot be packed; what the passes return. `sequence_axis`:
-  // the position of options.sequence in Model::axes().
+  // Returns UNIMPLEMENTED naming the node that cannot be packed, and the errors of the passes.
+  // `sequence_axis`: the index of options.sequence in Model::axes().
   static absl::StatusOr<Packing> Make(const Graph& symbolic, const PackOptions& options,
                                       int sequence_axis, const PackingLimits& limits);
 
@@ -50,18 +50,20 @@ class Packing {
   const GraphFingerprint& fingerprint() const { return fingerprint_; }
   int sequence_axis() const { return sequence_axis_; }
   int64_t longest() const { return longest_; }  // tokens of a segment
-  // Something is quantised by the range of its request, which rows of a request share.
+  // Returns whether something is quantised by the range of its request, which rows of a request
+  // share.
   bool has_request_scales() const { return has_request_scales_; }
-  // Its answers are those of the model whatever masks hold: a row may leave no key to a query.
+  // Returns whether its answers equal the model's under all masks: a row may leave no key to a
+  // query.
   bool takes_any_mask() const { return takes_any_mask_; }
   int64_t max_segments() const { return max_segments_; }
-  // Numbers of tokens that recipes are compiled for, ascending: powers of two, and the largest. The
-  // largest holds a segment of `longest`, and as many segments as there may be.
+  // Returns the numbers of tokens that recipes are compiled for, ascending: powers of two, and the
+  // largest. The largest holds a segment of `longest`, and as many segments as there may be.
   const std::vector<int64_t>& buckets() const { return buckets_; }
-  // Segments that a recipe of a bucket has room for: at most one for two tokens, so that a number
-  // of rows never looks like a number of tokens.
+  // Returns the segments that a recipe of a bucket has room for: at most one for two tokens, so
+  // that a number of rows never looks like a number of tokens.
   int64_t SegmentsOf(int64_t tokens) const;
-  // The smallest bucket that holds these sizes; nullopt where none does.
+  // Returns the smallest bucket that holds these sizes; nullopt where none does.
   std::optional<PackedSizes> Fit(const PackedSizes& sizes) const;
 
   RecipeKey KeyAt(const PackedSizes& sizes, const std::string& device, KeyPolicy policy = {}) const;
@@ -79,11 +81,11 @@ class Packing {
   std::vector<int64_t> buckets_;
 };
 
-// The sizes that a packed recipe has room for.
+// Returns the sizes that a packed recipe has room for.
 PackedSizes PackedSizesOf(const RecipeKey& key);
-// The axes that a packed recipe may be larger along.
+// Returns the axes that a packed recipe may be larger along.
 const std::set<std::string>& PackedAxes();
-// "t512"
+// Returns "t512".
 std::string PackedLabel(int64_t tokens);
 
 }  // namespace reprise

@@ -252,7 +252,7 @@ absl::Status ParameterStore::CheckFiles(bool looks) const {
   for (const FileBytes& bytes : options_.files) {
     if (!bytes.mapped()) continue;
     const absl::Status intact = looks ? bytes.file->LookAgain() : bytes.file->Intact();
-    // A parameter that was copied out of the file is as it was.
+    // A parameter that was copied out of the file has its bytes still.
     const bool used = !intact.ok() && std::any_of(leaves_.begin(), leaves_.end(), [&](auto& leaf) {
       const char* begin = bytes.bytes.data();
       const std::less_equal<> at_most;

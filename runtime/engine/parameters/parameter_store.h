@@ -1,8 +1,8 @@
 // ParameterStore: the parameters of one model version, as its recipes want them.
 //
 // Runs the prepare program: each distinct parameter expression is evaluated once, when the first
-// recipe asks for it, on idle cores as well, and kept while the model is loaded. What it holds, the
-// parameters as stored and as recipes want them, stays within a limit of the model's and one of all
+// recipe asks for it, on idle cores as well, and kept while the model is loaded. The held
+// parameters, as stored and as recipes want them, stay within a limit of the model's and one of all
 // models.
 //
 // Threads: any. A second asker of an expression under evaluation waits for it.
@@ -51,10 +51,11 @@ class ParameterStore {
     HelperPool* cores = nullptr;         // null: steps run on the caller's thread alone
     int64_t max_bytes = 0;               // limit of this store; 0: no limit
     MemoryBudget* all_stores = nullptr;  // null: no limit
-    std::vector<FileBytes> files;        // that parameters may point into
+    std::vector<FileBytes> files;        // files that parameters may point into
   };
 
-  // `parameters` by leaf index, at any address. What the options point to outlives the store.
+  // `parameters` by leaf index, at any address. The objects that the options point to outlive the
+  // store.
   ParameterStore(std::vector<Tensor> parameters, Options options)
       : leaves_(std::move(parameters)), options_(std::move(options)) {}
   ~ParameterStore();
@@ -65,50 +66,53 @@ class ParameterStore {
   // the numbers where they are more than a limit.
   absl::Status CountLeaves();
 
-  // The table of `recipe`; the prepare program runs for expressions not seen before. Cheap for a
-  // recipe seen before. Errors: what a step returns; RESOURCE_EXHAUSTED as above.
+  // Returns the table of `recipe`; the prepare program runs for expressions not seen before. Cheap
+  // for a recipe seen before. Errors: a step's; RESOURCE_EXHAUSTED as above.
   // `go_on` is asked between the steps, from several threads: an error ends the program with it.
   absl::StatusOr<std::shared_ptr<const ParameterTable>> TableFor(
       const std::shared_ptr<const Recipe>& recipe,
       const std::function<absl::Status()>& go_on = nullptr);
 
-  // `table`, that of `recipe`, with what depends on `own` made of these, for one replay.
+  // Returns `table`, the table of `recipe`, with the parameters that depend on `own` made of these,
+  // for one replay.
   absl::StatusOr<std::shared_ptr<const ParameterTable>> TableWith(
       const Recipe& recipe, const ParameterTable& table, absl::Span<const OwnValue> own) const;
 
-  // One parameter as a tensor, with what depends on `own` made of these; kept where nothing does.
+  // Returns one parameter as a tensor, made of `own` where it depends on that; kept where it does
+  // not.
   absl::StatusOr<Tensor> ValueWith(const ParameterExpr& expression, absl::Span<const OwnValue> own);
 
-  // One parameter as a tensor, kept like those of tables.
+  // Returns one parameter as a tensor, kept like the parameters of tables.
   absl::StatusOr<Tensor> ValueOf(const ParameterExpr& expression);
 
-  // The same, but kept only if it is so already: to look at, and to let go of.
+  // Returns the same, but keeps it only if it is kept already: to look at, and to release.
   absl::StatusOr<Tensor> Peek(const ParameterExpr& expression) const;
 
   // Takes room for a parameter in this form, which recipes hold in another one as well, until the
-  // store goes: second forms take at most a tenth of the parameters together. False: there is none.
+  // store goes: second forms take at most a tenth of the parameters together. Returns false where
+  // there is none.
   bool HoldSecond(const ParameterExpr& expression);
-  // Whether the parameter is held in this form, or room for it was taken.
+  // Returns whether the parameter is held in this form, or room for it was taken.
   bool Holds(const ParameterExpr& expression) const;
 
-  // The pages of files that were read, in place or into copies, leave memory until they are read
-  // again.
+  // Drops the pages of files that were read, in place or into copies, from memory until they are
+  // read again.
   void DropFilePages() const;
 
-  // UNAVAILABLE once a file that parameters may point into was changed or cut where it lies: what
-  // was computed from it may be wrong. Looks at the files at most every few milliseconds of
+  // Returns UNAVAILABLE once a file that parameters may point into was changed or cut in place:
+  // results computed from it may be wrong. Looks at the files at most every few milliseconds of
   // `now_ns`.
   absl::Status FilesIntact(int64_t now_ns) const;
-  // The same, and looks in any case.
+  // Returns the same, and looks in any case.
   absl::Status LookAtFiles() const { return CheckFiles(/*looks=*/true); }
 
   // Forgets the table (not the parameters) of a recipe that left the cache.
   void Forget(const Recipe& recipe);
 
-  // Lets go of the forms that no recipe wants any more: those of measurements at another precision.
+  // Drops the forms that no recipe wants any more: the ones of measurements at another precision.
   void DropUnused();
 
-  // A digest of dtypes, shapes and bytes of all parameters, in hex. Reads every weight.
+  // Returns a digest of dtypes, shapes and bytes of all parameters, in hex. Reads every weight.
   std::string Digest() const;
   int64_t leaf_bytes() const;
   int64_t prepared_bytes() const;
@@ -121,14 +125,14 @@ class ParameterStore {
   };
   absl::StatusOr<Tensor> Evaluate(const ParameterExpr& expression,
                                   absl::Span<const OwnValue> own = {}) const;
-  // Whether the parameter of a slot is the leaf, where it lies.
+  // Returns whether the parameter of a slot is the leaf, where it lies.
   bool ReadInPlace(const Recipe& recipe, size_t slot) const;
-  // A leaf was read, and the copy of it is what is needed from now on.
+  // Drops the pages of a leaf that was read: only its copy is needed from now on.
   void DropPagesOf(const Tensor& leaf) const;
-  // Evaluates those of the recipe's expressions that nobody asked for yet.
+  // Evaluates the recipe's expressions that were not requested before.
   absl::Status Prepare(const Recipe& recipe, const std::function<absl::Status()>& go_on)
       REQUIRES(mutex_);
-  // Keeps what an expression came to, within the limits.
+  // Keeps the value of an expression, within the limits.
   absl::Status Keep(const ParameterExpr& expression, Tensor value) REQUIRES(mutex_);
   // Takes `bytes` more from the limits.
   absl::Status Take(int64_t bytes) REQUIRES(mutex_);
@@ -142,7 +146,7 @@ class ParameterStore {
   mutable Mutex mutex_;
   HashMap<std::string, Tensor> prepared_ GUARDED_BY(mutex_);  // keyed by expression text
   HashMap<const Recipe*, KnownTable> tables_ GUARDED_BY(mutex_);
-  int64_t taken_ GUARDED_BY(mutex_) = 0;  // bytes: of leaves, and of these prepared ones
+  int64_t taken_ GUARDED_BY(mutex_) = 0;  // bytes: of leaves, and of these prepared parameters
   HashSet<std::string> counted_ GUARDED_BY(mutex_);
   HashSet<std::string> second_forms_ GUARDED_BY(mutex_);  // texts that HoldSecond let in
   int64_t second_bytes_ GUARDED_BY(mutex_) = 0;

@@ -12,8 +12,8 @@ namespace {
 // How often an idle helper looks whether it may stay awake.
 constexpr int kLookUs = 2;
 
-// How often the caller looks whether a helper has read what it was offered, which takes it some
-// nanoseconds unless it is stopped, before it goes without it.
+// How often the caller looks whether a helper has read its offer, which takes it some nanoseconds
+// unless it is stopped, before it goes without it.
 constexpr int kLooks = 50;
 
 }  // namespace

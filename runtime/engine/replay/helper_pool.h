@@ -2,16 +2,16 @@
 //
 // A lone replay borrows every idle core; under load each core runs a replay of its own. Each call
 // of Run() takes one core for the caller's thread and, as far as there are idle ones, more for
-// helper threads of the pool; never are more threads running than the pool has cores. What it gets
-// is decided when it begins: the pool's cores divided by the replays under way, and no more than
-// are free. A call that finds no core free waits for one. But a replay may take seconds and keeps
-// what it has to its end: where no core at all becomes free for a moment, who waits runs its thread
+// helper threads of the pool; never are more threads running than the pool has cores. Its share is
+// decided when it begins: the pool's cores divided by the replays under way, and no more than are
+// free. A call that finds no core free waits for one. But a replay may take seconds and keeps its
+// cores to its end: where no core at all becomes free for a moment, a waiting call runs its thread
 // all the same, as one too many, and the system shares out the CPUs.
 //
-// A core that the system gives to somebody else is not waited for: see LaunchWorkers. A helper that
-// has not come when the call ends is not needed any more. One that is there may still be parked or
-// on its way out: nothing is left for it to do, so the next call can have its core, and offer it
-// its parts, at once.
+// A core that the system gives to another process is not waited for: see LaunchWorkers. A helper
+// that has not come when the call ends is not needed any more. One that is there may still be
+// parked or on its way out: nothing is left for it to do, so the next call can have its core, and
+// offer it its parts, at once.
 //
 // Helpers keep off the CPU that the caller runs on. The system may put a thread that it wakes
 // after the one that wakes it, where the other CPUs are busy for just that moment, and leave it
@@ -43,7 +43,7 @@ class HelperPool {
   // Starts `cores` - 1 helper threads, or fewer where the system allows no more; cores() counts
   // those that were started and the caller, and is at least one. `clock`, borrowed, tells how long
   // a helper has been idle; null: the steady clock.
-  // `patience`: that moment.
+  // `patience`: how long a helper stays awake.
   explicit HelperPool(int cores, const Clock* clock = nullptr,
                       std::chrono::nanoseconds patience = std::chrono::milliseconds(5));
   // No call may be under way.
@@ -55,8 +55,8 @@ class HelperPool {
 
   // Runs `steps` steps one after another, each cut into as many parts as the call got cores, at
   // most `max_threads`; returns that number, which is for tests to see. `function(context, step,
-  // part, parts)` is called on the caller's thread and on those of helpers: for every part, or for
-  // part 0 of 1 where nobody helps.
+  // part, parts)` is called on the caller's thread and on helpers' threads: for every part, or for
+  // part 0 of 1 where no helper comes.
   int Run(int max_threads, int steps, LaunchWorkers::Function function, void* context);
 
   struct Activity {
@@ -67,9 +67,9 @@ class HelperPool {
   Activity activity() const;
 
  private:
-  // The thing that a helper finds to read. kIdle: nothing, though it may be busy with what it read;
-  // kOffered: a call; kReading: a call, and it is at it; kCallOver: the same for a call that is
-  // over.
+  // The state of a helper's offer. kIdle: none, though the helper may be busy with an earlier one;
+  // kOffered: a call; kReading: a call that the helper works on; kCallOver: the same for a call
+  // that is over.
   enum State : uint32_t { kIdle, kOffered, kReading, kCallOver, kStop };
 
   struct Offer {
@@ -81,7 +81,7 @@ class HelperPool {
     std::atomic<uint32_t> state{kIdle};
     Offer offer;             // written by a call while kIdle, read by the helper while kReading
     Helper* next = nullptr;  // the next in the free list, or in the list of a call
-    int kept_off = -1;       // the CPU; of whoever has the helper
+    int kept_off = -1;       // the CPU; owned by the holder of the helper
     std::atomic<bool> parked{false};  // or about to; it may have been offered something already
     std::thread thread;
   };
@@ -89,9 +89,10 @@ class HelperPool {
   void AwaitCore() REQUIRES(mutex_);
   void FreeCores(int count) REQUIRES(mutex_);
   void Work(Helper& helper);
-  // Waits awake for an offer while there is a core for that; false: the helper is to park.
+  // Waits awake for an offer while there is a core for that; returns false where the helper is to
+  // park.
   bool Linger(Helper& helper);
-  // Whether another call may have the helper now; if not, it gives itself back later.
+  // Returns whether another call may have the helper now; if not, it gives itself back later.
   static bool TakeBack(Helper& helper);
 
   // Constant after construction.
@@ -109,10 +110,10 @@ class HelperPool {
   // Guarded.
   mutable Mutex mutex_;
   CondVar core_freed_;
-  int calls_ GUARDED_BY(mutex_) = 0;  // those under way or waiting for a core
+  int calls_ GUARDED_BY(mutex_) = 0;  // calls under way or waiting for a core
   uint64_t begun_ GUARDED_BY(mutex_) = 0;
   uint64_t freed_ GUARDED_BY(mutex_) = 0;  // how often cores became free
-  // Nobody who found no core was given one in time; until one is free others need not try.
+  // A caller that found no core was given none in time; until one is free others need not try.
   bool kept_ GUARDED_BY(mutex_) = false;
   Helper* free_helpers_ GUARDED_BY(mutex_) = nullptr;
   std::vector<LaunchWorkers*> free_workers_ GUARDED_BY(mutex_);

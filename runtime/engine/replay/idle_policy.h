@@ -1,9 +1,9 @@
 // IdlePolicy: how long a helper that has nothing to do stays awake.
 //
 // Replays come in rows, and waking a thread takes as long as the next one may be away. But a helper
-// stays awake on a core that no call has, or runs beside one as a thread too many: where more
-// helpers linger than cores are free, it parks. It must see that twice in a row, because a call
-// takes cores a moment before it offers parts, and frees them a moment after its helpers are
+// stays awake on a core that no call has, or shares one with a call as a thread too many: where
+// more helpers linger than cores are free, it parks. It must see that twice in a row, because a
+// call takes cores a moment before it offers parts, and frees them a moment after its helpers are
 // through.
 //
 // Threads: one.
@@ -19,7 +19,8 @@ class IdlePolicy {
 
   explicit IdlePolicy(int64_t now_ns) : until_ns_(now_ns + kLongestNs) {}
 
-  // After a look around: whether the helper stays awake for another one. `lingering` counts itself.
+  // Returns, after a look around, whether the helper stays awake for another one. `lingering`
+  // counts itself.
   bool Stays(int lingering, int free_cores, int64_t now_ns) {
     crowded_ = lingering > free_cores ? crowded_ + 1 : 0;
     return crowded_ < 2 && now_ns < until_ns_;

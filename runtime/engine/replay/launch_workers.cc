@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kSpinUs = 50;
 
-// A whole step costs less than its parts one after another, but takes them all from those who come
-// meanwhile. So for this time after the start the leader goes part by part, whoever is there ...
+// A whole step costs less than its parts one after another, but leaves none of them to helpers that
+// come meanwhile. So for this time after the start the leader always goes part by part ...
 constexpr auto kPatience = std::chrono::microseconds(200);
 // ... and later while a helper has looked at one of this number of steps before.
 constexpr uint32_t kRecentSteps = 8;
@@ -34,7 +34,7 @@ LaunchWorkers::Sequence LaunchWorkers::Begin(Function function, void* context, i
                                              int parts) {
   REPRISE_CHECK(parts >= 1 && static_cast<size_t>(parts) <= claims_.size());
   const uint32_t first = done_.load(std::memory_order_relaxed);
-  // Nobody else writes claims now: those who are late have no step that could be taken.
+  // No other thread writes claims now: late ones have no step that could be taken.
   for (int part = 0; part < parts; ++part) {
     claims_[part].next.store(first, std::memory_order_relaxed);
   }
@@ -57,9 +57,9 @@ void LaunchWorkers::Appear(uint32_t step) {
 void LaunchWorkers::Finish(const Sequence& sequence, int parts, uint32_t step) {
   if (finished_.fetch_add(parts, std::memory_order_acq_rel) + parts < sequence.parts) return;
   finished_.store(0, std::memory_order_relaxed);
-  // notify_all may be a system call although nobody waits here: the library counts waiters of many
-  // addresses together. All four accesses, of here and of Await, are in one total order: either
-  // this thread sees who parks, or that one sees that the step is done.
+  // notify_all may be a system call although no thread waits here: the library counts waiters of
+  // many addresses together. All four accesses, of here and of Await, are in one total order:
+  // either this thread sees the parking one, or that one sees that the step is done.
   done_.store(step + 1, std::memory_order_seq_cst);
   if (parked_.load(std::memory_order_seq_cst) == 0) return;
   wakes_.fetch_add(1, std::memory_order_relaxed);

@@ -1,16 +1,16 @@
 // LaunchWorkers: threads that go through a sequence of steps together.
 //
 // Every step is cut into parts, one for each thread, and begins when the one before is done. Part p
-// is meant for thread p, so that what a step leaves in a core's cache is there for the next one.
+// is meant for thread p, so that the results of a step are in the core's cache for the next one.
 // But the system may have other plans for a core: a thread that is done with its own part takes
-// those that nobody has begun. So a thread that does not come, comes late or is stopped between two
-// parts costs nothing; one that is stopped within a part costs the time until it goes on.
+// parts that no thread has begun. So a thread that does not come, comes late or is stopped between
+// two parts costs nothing; one that is stopped within a part costs the time until it goes on.
 //
 // A thread touches the context of a sequence within parts only, and there is none left when Lead
-// returns: who comes after that, however late, finds nothing to do and leaves.
+// returns: a thread that comes after that, however late, finds nothing to do and leaves.
 //
-// Waits spin for up to 50 us, about what a parked thread needs to wake, and then park: a thread
-// that had to be woken must not find that the others have gone to sleep over it, step after step.
+// Waits spin for up to 50 us, about as long as a parked thread needs to wake, and then park: a
+// thread that had to be woken must not find that the others have parked meanwhile, step after step.
 // Spinning for 100 us gains nothing more, and takes more from others where CPUs are scarce.
 //
 // Ownership: borrows function and context of a sequence until Lead returns. Threads: one sequence
@@ -38,7 +38,7 @@ class LaunchWorkers {
 
   explicit LaunchWorkers(int max_parts) : claims_(static_cast<size_t>(max_parts)) {}
 
-  // The next sequence, to be given to Lead and Help. The one before has been led to its end.
+  // Makes the next sequence, to be given to Lead and Help. The one before has been led to its end.
   // `parts` in [1, max_parts].
   Sequence Begin(Function function, void* context, int steps, int parts);
   // Returns when all steps are done, if need be by this thread alone. Allocates nothing.
@@ -52,17 +52,18 @@ class LaunchWorkers {
 
  private:
   struct alignas(64) Claim {
-    std::atomic<uint32_t> next{0};  // the first step of which nobody has begun this part
+    std::atomic<uint32_t> next{0};  // the first step whose part of this number no thread has begun
   };
 
   bool Take(int part, uint32_t step);
   // Returns when `step` is done.
   void Await(uint32_t step);
-  // A helper looks at `step`.
+  // Notes that a helper looks at `step`.
   void Appear(uint32_t step);
   void Finish(const Sequence& sequence, int parts, uint32_t step);
   void RunParts(const Sequence& sequence, int thread, uint32_t step);
-  // The whole step at once; false if somebody else takes part, then perhaps a few of its parts.
+  // Runs the whole step at once; returns false if another thread takes part, then perhaps after a
+  // few of its parts.
   bool RunWhole(const Sequence& sequence, uint32_t step);
 
   // All self-synchronised; a step's results are published by done_.
@@ -76,7 +77,7 @@ class LaunchWorkers {
   alignas(64) std::atomic<uint32_t> seen_{0};
 };
 
-// Spins until `value` is no longer `old`, for at most `spin_us`; whether it has changed.
+// Spins until `value` is no longer `old`, for at most `spin_us`; returns whether it has changed.
 bool SpinWhile(const std::atomic<uint32_t>& value, uint32_t old, int spin_us);
 
 }  // namespace reprise

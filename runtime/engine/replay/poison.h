@@ -2,7 +2,7 @@
 //
 // Before each replay the stream's block is filled with a pattern, so are the places of answers, and
 // the padding of inputs that may hold anything holds another one. An answer in which either turns
-// up holds what was never computed: in service that is what other requests left in the memory.
+// up holds bytes that were never computed: in service these are remains of other requests.
 //
 // Switched on by StreamOptions::poison, or for a whole process, the daemon as well, by the
 // environment variable REPRISE_POISON_ARENAS=1.
@@ -17,12 +17,12 @@
 
 namespace reprise {
 
-// As a float it is no number, and what is computed with it is none; as an integer it is no index.
+// As a float it is NaN, and so are results computed with it; as an integer it is no valid index.
 inline constexpr uint32_t kPoison = 0x7fd2bada;
 // For padding whose contents must not matter: of common size, so that no type and no sum overflows.
 inline constexpr float kPoisonedPadding = 97.364944F;
 
-// REPRISE_POISON_ARENAS is set to something other than 0.
+// Returns whether REPRISE_POISON_ARENAS is set to something other than 0.
 bool PoisonIsWanted();
 
 void FillWithPoison(void* to, size_t bytes);

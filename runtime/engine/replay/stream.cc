@@ -31,11 +31,11 @@ constexpr double kPrimeParts = 1024;
 constexpr std::chrono::milliseconds kPrimeTime{50};
 // ... and holds no more for itself.
 constexpr int64_t kPrimeBytes = int64_t{256} << 20;
-// Phases of a launch of which a part primes it: those that come later do what these did.
+// Phases of a launch that prime it with a part of it: later ones repeat the work of these.
 constexpr int kPrimePhases = 6;
 
-// Parts into which a launch is cut so that one of them primes it. What may decide a place (an
-// integer) is computed whole: a later launch may rely on it.
+// Parts into which a launch is cut so that one of them primes it. A launch whose result may decide
+// a place (an integer) is computed whole: a later launch may rely on it.
 bool HasIntegerResult(const std::vector<OperandNote>& notes) {
   return absl::c_any_of(notes, [](const OperandNote& note) {
     return note.role == OperandNote::Role::kOutput && IsInteger(note.dtype);
@@ -46,7 +46,7 @@ int PartsToPrime(const Launch& launch, const std::vector<OperandNote>& notes) {
   return static_cast<int>(std::clamp(launch.work.in_flops() / kPrimeWork, 1.0, kPrimeParts));
 }
 
-// Watches a launch that primes, which computes nothing that anybody needs.
+// Watches a launch that primes, whose results are not needed.
 class PrimeWatch final : public WorkWatch {
  public:
   // `whole`: it is computed to its end, unless `ends` says otherwise.
@@ -70,13 +70,13 @@ constexpr double kWorkPerPiece = 7e9;
 struct ReplayCall {
   const Recipe* recipe;
   const Frame* frame;
-  const FirstDataError* end;  // nullptr, or what ends it
-  const RunControl* control;  // nullptr, or what may end it
+  const FirstDataError* end;  // nullptr, or the error that ends it
+  const RunControl* control;  // nullptr, or the control that may end it
   double share;               // part of the recipe's work that this replay has
-  // The first launch that threw, as those may that are marked `reference` or `foreign`: they ask
-  // for memory. Or in front of which, or within which, the replay was ended.
+  // The first launch that threw, as launches marked `reference` or `foreign` may: they ask for
+  // memory. Or the launch before or within which the replay was ended.
   std::atomic<int> left{-1};
-  std::exception_ptr thrown;  // what it threw; read when all parts are done
+  std::exception_ptr thrown;  // the exception; read when all parts are done
 
   void Leave(int launch) {
     int none = -1;
@@ -84,14 +84,14 @@ struct ReplayCall {
   }
 };
 
-// Whether the replay is to end in front of `launch`.
+// Returns whether the replay is to end before `launch`.
 bool Ends(const ReplayCall& call, const Launch& launch) {
   if (call.control->stopped()) return true;
   return call.recipe->has_long_launches && MayTakeLong(launch) && call.control->IsOverdue();
 }
 
-// Pieces that each of `parts` parts of a phase of `launch` is cut into, so that the replay can end
-// between them.
+// Returns the pieces that each of `parts` parts of a phase of `launch` is cut into, so that the
+// replay can end between them.
 int PiecesOf(const ReplayCall& call, const Launch& launch, int parts) {
   if (call.control == nullptr || !call.recipe->has_long_launches) return 1;
   if (launch.reference) return 1;  // It runs as a whole.
@@ -100,8 +100,8 @@ int PiecesOf(const ReplayCall& call, const Launch& launch, int parts) {
   return static_cast<int>(std::clamp(std::ceil(work / kWorkPerPiece), 1.0, kMostPieces));
 }
 
-// A launch that runs as a whole. False: it was ended before its end, by `control` or, where there
-// is none, by who watches the calling thread.
+// Runs a launch as a whole. Returns false if it was ended before its end, by `control` or, where
+// there is none, by the watch of the calling thread.
 bool RunWhole(const Launch& launch, const LaunchArgs& args, const RunControl* control) {
   try {
     if (!launch.reference || control == nullptr) {
@@ -116,8 +116,9 @@ bool RunWhole(const Launch& launch, const LaunchArgs& args, const RunControl* co
   }
 }
 
-// The part that `args` names, piece by piece. False: it was ended before its end. The pieces of a
-// part do not lie side by side: a kernel whose workspace is for few parts uses the first ones.
+// Runs the part that `args` names, piece by piece. Returns false if it was ended before its end.
+// The pieces of a part do not lie side by side: a kernel whose workspace is for few parts uses the
+// first ones.
 bool RunPieces(const Launch& launch, LaunchArgs args, int pieces, const RunControl& control) {
   const int parts = args.parts;
   args.parts *= pieces;
@@ -161,7 +162,7 @@ void RunStep(void* context, int index, int part, int parts) {
   }
 }
 
-// `thrown` by `launch`, with its name.
+// Throws `thrown`, which `launch` threw, with its name.
 [[noreturn]] void Rethrow(const Launch& launch, const std::exception_ptr& thrown) {
   const auto name = [&] { return absl::StrCat(launch.node, " (", launch.kernel, ")"); };
   try {

@@ -1,4 +1,4 @@
-// Stream: an execution lane: memory whose addresses never move, and a place on the cores.
+// Stream: an execution lane: memory whose addresses never move, and a share of the cores.
 //
 // The caller's thread leads a replay; idle cores of the pool help where the recipe has enough work
 // for them. One replay at a time.
@@ -33,16 +33,17 @@ namespace reprise {
 enum class SizedBy { kShapes, kData };
 
 struct StreamOptions {
-  HelperPool* cores = nullptr;  // null: replays run on the caller's thread alone, whatever is busy
+  HelperPool* cores = nullptr;  // null: replays run on the caller's thread alone, also on an idle
+                                // machine
   int max_threads = 1;          // limit for one replay; the pool gives fewer when it is busy
   size_t max_arena_bytes = size_t{16} << 30;
-  // See ArenaOptions; not for a stream that uses little of what it reserves.
+  // See ArenaOptions; not for a stream that uses little of the memory that it reserves.
   bool huge_pages = true;
-  // That several streams take what they hold from; null: none. Outlives the stream.
+  // The budget that several streams take their memory from; null: none. Outlives the stream.
   MemoryBudget* memory = nullptr;
   // The same for recipes that data decide; null: none.
   MemoryBudget* data_memory = nullptr;
-  // Called where a budget has not enough: others may give back what they do not use.
+  // Called where a budget has not enough: others may give back their unused memory.
   std::function<void()> make_room = [] {};
   // A test mode: see poison.h.
   bool poison = PoisonIsWanted();
@@ -51,7 +52,7 @@ struct StreamOptions {
 class Stream {
  public:
   ~Stream() { Release(); }
-  // RESOURCE_EXHAUSTED when no addresses can be reserved.
+  // Returns RESOURCE_EXHAUSTED when no addresses can be reserved.
   static absl::StatusOr<std::unique_ptr<Stream>> Create(const StreamOptions& options);
 
   // Makes room for `recipe`: inputs, outputs and arena lie one after another in the stream's block.
@@ -62,55 +63,57 @@ class Stream {
   // `recipe`: asking again is of no use.
   absl::Status ReserveForRequest(const Recipe& recipe, SizedBy sized_by = SizedBy::kShapes);
 
-  // The frame of `recipe` on this stream, after Reserve, until the next one is made. `parameters`
-  // is the recipe's slot table. Its inputs lie in `inputs()`, each at its slot's offset.
+  // Returns the frame of `recipe` on this stream, after Reserve, until the next one is made.
+  // `parameters` is the recipe's slot table. Its inputs lie in `inputs()`, each at its slot's
+  // offset.
   Frame MakeFrame(const Recipe& recipe, const void* const* parameters, ReplayErrors* errors);
   std::byte* inputs() const { return arena_.base(); }
-  // Whatever lies in the memory before a replay is poison: see poison.h.
+  // Returns whether the memory is filled with poison before a replay: see poison.h.
   bool poisons() const { return options_.poison; }
-  // Input or output `slot` of that frame lies at `data` instead, which outlives the frame's
+  // Places input or output `slot` of that frame at `data` instead, which outlives the frame's
   // replays.
   void PlaceInput(size_t slot, const std::byte* data) { inputs_[slot] = data; }
   void PlaceOutput(size_t slot, std::byte* data) { outputs_[slot] = data; }
 
-  // The block that Reserve made room for: where inputs, outputs and arena of `recipe` lie.
+  // Returns the block that Reserve made room for: where inputs, outputs and arena of `recipe` lie.
   absl::Span<std::byte> Block(const Recipe& recipe) const;
 
   // Runs every launch in order, phase by phase. Between the first and the last: no allocation, no
   // lock, no string, no map. With `end`, which is the frame's, phases that begin after a data error
-  // do nothing: for a run whose outputs nobody reads then. With `control` the replay ends where
+  // do nothing: for a run whose outputs are not read then. With `control` the replay ends where
   // that says so: between launches, and between the pieces of a long one. Returns the launch that
-  // it ended in front of or within, so that there are no outputs; -1: it ran to its end.
+  // it ended before or within, so that there are no outputs; -1: it ran to its end.
   int Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end = nullptr,
              const RunControl* control = nullptr);
 
   // Runs a small part of every launch of some size, so that code, weights and libraries are there
-  // when the first request comes. Takes a few milliseconds at most, whatever the recipe's size;
-  // what it leaves in the outputs means nothing. `frame` as for Replay. A launch that cannot be cut
-  // may take longer: `ends` is asked in front of each, and true ends it there, which returns false.
+  // when the first request comes. Takes a few milliseconds at most at any size of the recipe; the
+  // contents of the outputs mean nothing. `frame` as for Replay. A launch that cannot be cut may
+  // take longer: `ends` is asked before each, and true ends it there, which returns false.
   bool Prime(const Recipe& recipe, const Frame& frame,
              const std::function<bool()>& ends = nullptr) const;
 
   // Makes the pages of the first `bytes` of the block memory now, so that no replay waits for the
-  // system to clear them. From any thread, also during a replay. Does what it can.
+  // system to clear them. From any thread, also during a replay. Does as much as it can.
   void Touch(size_t bytes);
 
   // Gives the memory back to the system; addresses stay. Never during a replay.
   void Release();
 
-  // Bytes that replays may have made memory since the last Release. From any thread.
+  // Returns the bytes that replays may have made memory since the last Release. From any thread.
   size_t held_bytes() const { return held_; }
   // Returns the part of them that data have decided: see SizedBy.
   size_t data_bytes() const { return data_bytes_; }
-  // The most that a replay has needed since this was asked last.
+  // Returns the most that a replay has needed since the last call.
   size_t TakeNeededBytes() { return std::exchange(needed_, 0); }
-  // The same of replays whose size data have decided; 0: none of some size has run.
+  // Returns the same for replays whose size data have decided; 0: none of some size has run.
   size_t TakeNeededDataBytes() { return std::exchange(needed_data_, 0); }
 
  private:
-  // Takes from the budget the part of `bytes` that is not held yet; false: it has too little.
+  // Takes from the budget the part of `bytes` that is not held yet; returns false where it has too
+  // little.
   bool Hold(size_t bytes);
-  // Does the same for bytes that data decide; OK where it is little.
+  // Does the same for bytes that data decide; returns OK where it is little.
   absl::Status HoldData(const Recipe& recipe);
   Stream(Arena arena, const StreamOptions& options) : options_(options), arena_(std::move(arena)) {}
 

@@ -1,4 +1,4 @@
-// ScannedValues: what each iteration of a loop results in, until they are put together.
+// ScannedValues: the results of each iteration of a loop, until they are put together.
 //
 // Threads: one.
 #pragma once
@@ -19,14 +19,14 @@ class ScannedValues {
   ScannedValues(const std::string& label, const LoopBody::Scanned& declared)
       : label_(label), declared_(declared) {}
 
-  // INVALID_ARGUMENT where dtype or shape is not that of the iterations before; RESOURCE_EXHAUSTED
-  // beyond `max_bytes` in all.
+  // Returns INVALID_ARGUMENT where dtype or shape differs from the iterations before;
+  // RESOURCE_EXHAUSTED beyond `max_bytes` in all.
   absl::Status Add(Tensor value, int64_t max_bytes);
 
-  // All of them, one after the other along a dim of its own. Without iterations, a tensor as the
-  // file declares it, with 0 for sizes that it leaves open.
+  // Returns all of them, one after the other along a dim of its own. Without iterations, a tensor
+  // as the file declares it, with 0 for sizes that it leaves open.
   absl::StatusOr<Tensor> Join() const;
-  // Those of all elements.
+  // Returns the bytes of all elements.
   int64_t bytes() const { return bytes_; }
 
  private:

@@ -1,4 +1,4 @@
-// SectionRecipes: what the pieces of a tail run on, for one request.
+// SectionRecipes: the recipes that the pieces of a tail run on, for one request.
 //
 // A section with products or layers has recipes of the engine's cache, at the shapes that arrive,
 // rounded up where that is proved safe (SectionPadding). One that is missing is captured here, on
@@ -44,7 +44,8 @@ struct TailContext {
 
 class SectionRecipes {
  public:
-  // By name: what pieces hand each other. A name means one value, in whichever branch it is made.
+  // By name: the values that pieces hand each other. A name means one value, in whichever branch it
+  // is made.
   using Values = HashMap<std::string, Tensor>;
   using RecipePtr = std::shared_ptr<const Recipe>;
 
@@ -53,22 +54,22 @@ class SectionRecipes {
   // The recipe that `section` runs on for `values`.
   struct Choice {
     RecipePtr recipe;
-    // Where its sizes are those that arrived or more: what an answer's are. Absent: as in the
-    // recipe.
+    // The sizes of an answer, where the recipe has the sizes that arrived or larger ones. Absent:
+    // as in the recipe.
     std::optional<SectionPadding::Fitted> fitted;
   };
-  // From the cache, captured now, or prepared. FAILED_PRECONDITION where the request rejects what
-  // is not ready. `pad`: sizes may be rounded up.
+  // Returns a recipe from the cache, captured now, or prepared. FAILED_PRECONDITION where the
+  // request rejects a recipe that is not ready. `pad`: sizes may be rounded up.
   absl::StatusOr<Choice> Find(const GraphSection& section, const Values& values, bool pad = true);
 
-  // The same without a capture: what was prepared before, or is now.
+  // Returns one without a capture: prepared before, or now.
   absl::StatusOr<RecipePtr> Prepare(const GraphSection& section, const Values& values);
 
-  // How the request came by them, the least usual.
+  // Returns how the request came by them, the least usual.
   CaptureOutcome outcome() const { return outcome_; }
 
  private:
-  // The target for the sizes that arrived; `typed` receives what is known of the section.
+  // Returns the target for the sizes that arrived; `typed` receives the facts about the section.
   CaptureTarget TargetOf(const GraphSection& section, const Values& values,
                          std::shared_ptr<const Tail::TypedSection>* typed = nullptr) const;
   RecipePtr Larger(const CaptureTarget& target, const std::set<std::string>& padded);

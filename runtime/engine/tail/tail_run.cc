@@ -21,15 +21,15 @@
 namespace reprise {
 namespace {
 
-// Kernels read aligned elements; clients send what they like.
+// Kernels read aligned elements; clients send bytes at any address.
 constexpr uintptr_t kSizeAlignment = alignof(int64_t);
 
 // A node or a light section that reads no more than this runs by reference kernels at once: looking
 // up or preparing fast ones is left to where there is work for them.
 constexpr size_t kLittleBytes = 64 << 10;
 
-// A recipe that would need more is not run on the stream's memory, which is made for what requests
-// bring and not for what data may ask for.
+// A recipe that would need more is not run on the stream's memory, which is sized by requests'
+// bytes and not by requests' data.
 constexpr size_t kMaxPreparedBytes = size_t{1} << 30;
 
 // No loop of a request is longer: one whose condition never fails has to end.
@@ -45,14 +45,15 @@ Tensor Copied(DType dtype, const Shape& shape, const void* data) {
   });
 }
 
-// A tensor over bytes that outlive the run.
+// Returns a tensor over bytes that outlive the run.
 Tensor Borrowed(DType dtype, const Shape& shape, const void* data) {
   const bool usable = data != nullptr && reinterpret_cast<uintptr_t>(data) % kSizeAlignment == 0;
   if (!usable) return Copied(dtype, shape, data);
   return Tensor(dtype, shape, std::shared_ptr<const void>(data, [](const void*) {}));
 }
 
-// `value` at the beginning of the place of `slot`, whose sizes are no smaller; zeros after it.
+// Copies `value` to the beginning of the place of `slot`, whose sizes are no smaller; zeros after
+// it.
 void CopyIn(const Tensor& value, const TensorSlot& slot, std::byte* to) {
   if (value.bytes() == slot.bytes) {
     std::memcpy(to, value.data(), slot.bytes);
@@ -69,7 +70,7 @@ void CopyIn(const Tensor& value, const TensorSlot& slot, std::byte* to) {
             value.data(), to);
 }
 
-// The first elements of what lies at `from`, of the shape of `slot`: as many as `shape` has.
+// Copies the first elements at `from`, of the shape of `slot`: as many as `shape` has.
 Tensor CopiedOut(const TensorSlot& slot, const Shape& shape, const std::byte* from) {
   if (shape == slot.shape) return Copied(slot.dtype, shape, from);
   return Tensor::Make(slot.dtype, shape, [&](void* to) {
@@ -89,13 +90,13 @@ absl::Status InSection(const GraphSection& section, const absl::Status& status) 
   return absl::Status(status.code(), absl::StrCat(section.label, ": ", status.message()));
 }
 
-// The error of a node, which counts its inputs, with what the model calls these.
+// Returns the error of a node, which counts its inputs, with the model's names for these.
 absl::Status WithNames(const absl::Status& status, const std::vector<std::string>& inputs) {
   return WithMessage(status, absl::StrCat(status.message(), " (its inputs are '",
                                           absl::StrJoin(inputs, "', '"), "')"));
 }
 
-// The element of `value`, called `name`, that decides what `node` does next.
+// Returns the element of `value`, called `name`, that decides the next step of `node`.
 absl::StatusOr<int64_t> OneElement(const Node& node, const std::string& name, const Tensor& value,
                                    DType dtype) {
   if (value.dtype() != dtype || value.num_elements() != 1) {
@@ -372,7 +373,7 @@ bool TailRun::RunPrepared(const GraphSection& section) {
   if (!recipe.ok() || (*recipe)->frame_bytes() > kMaxPreparedBytes) return false;
   const auto is_reference = [](const Launch& launch) { return launch.reference; };
   if (absl::c_all_of((*recipe)->launches, is_reference)) return false;
-  // The reference kernels say more about what is wrong with the data.
+  // The reference kernels say more about the faults of the data.
   return Replay(section, {.recipe = *recipe}).ok();
 }
 

@@ -1,8 +1,9 @@
-// BucketLearner: the buckets of one model: the set in force, and what its traffic says of them.
+// BucketLearner: the buckets of one model: the set in force, and the evidence of its traffic.
 //
-// Requests and replays are recorded as they end. Once enough of them came, a look is due: whoever
-// is told so runs it on a thread that no request waits for (see BucketChange), and puts a better
-// set in force. A set is never changed, only replaced: plans hold the one that they began with.
+// Requests and replays are recorded as they end. Once enough of them came, a look is due: the
+// caller that is told so runs it on a thread that no request waits for (see BucketChange), and puts
+// a better set in force. A set is never changed, only replaced: plans hold the one that they began
+// with.
 //
 // Threads: all methods from any; none of them waits for a look.
 #pragma once
@@ -26,24 +27,24 @@ class BucketLearner {
  public:
   struct Options {
     BucketMode mode = BucketMode::kApply;
-    AdvisorOptions advisor;  // labels of its axes are those of `first`
+    AdvisorOptions advisor;  // labels of its axes are the labels of `first`
     BucketPolicy first;      // used until something better is known
     // The buckets of the same model before a restart; null: nothing is known.
     const LearntBuckets* learnt = nullptr;
   };
   explicit BucketLearner(Options options);
 
-  // The set in force. Hold the pointer while you read.
+  // Returns the set in force. Hold the pointer while you read.
   std::shared_ptr<const BucketPolicy> InForce() const;
-  // The cost of replays, as far as it is known; refreshed now and then, never changed.
+  // Returns the cost of replays, as far as it is known; refreshed now and then, never changed.
   std::shared_ptr<const ReplayCost> Cost() const;
-  // Positions of sizes in RecordRequest.
+  // Returns the order of sizes in RecordRequest.
   const std::vector<std::string>& axes() const { return axes_; }
 
-  // A request that may be padded, its sizes by axes(), its rows.
+  // Records a request that may be padded, its sizes by axes(), its rows.
   void RecordRequest(absl::Span<const int64_t> sizes, int64_t rows, int64_t now_ns);
   struct Replay {
-    int64_t rows = 1;  // that requests filled
+    int64_t rows = 1;  // rows that requests filled
     int64_t batch_bucket = 1;
     int64_t row_size = 1;  // padded elements of a row
     int64_t valid = 1;     // elements that clients sent
@@ -51,11 +52,11 @@ class BucketLearner {
   };
   void RecordReplay(const Replay& replay);
   void RecordCapture(int64_t ns);
-  // True the first time for sizes of a replay; false always once very many were seen.
+  // Returns true the first time for sizes of a replay; false always once very many were seen.
   bool IsNewShape(absl::Span<const int64_t> sizes);
 
-  // True for one caller, who owes EndLook: it is time for a look (of a set that stays: for a
-  // report), and nobody is at one.
+  // Returns true for one caller, who owes EndLook: it is time for a look (of a set that stays: for
+  // a report), and no other look is under way.
   bool BeginLook();
   struct Found {
     BucketAdvice advice;
@@ -63,17 +64,18 @@ class BucketLearner {
     bool apply = false;   // else it is only shown
     bool news = false;    // it was not shown before
   };
-  // Slow. What would be better, if anything pays.
+  // Looks for a better set, and returns it if a change pays. Slow.
   std::optional<Found> Look(int64_t now_ns);
-  // The set that was found is in force from now on.
+  // Puts the set that was found in force from now on.
   void Adopt(const Found& found);
-  // A look, or the change that it found, is under way.
+  // Returns whether a look, or the change that it found, is under way.
   bool looking() const;
-  // `failed`: a recipe that the set wanted could not be made; none is looked for in a long while.
+  // Ends the look. `failed`: a recipe that the set wanted could not be made; none is looked for in
+  // a long while.
   void EndLook(bool failed = false);
 
   BucketReport Report() const;
-  // The state that a restart would lose.
+  // Returns the state that a restart would lose.
   LearntBuckets Learnt() const;
 
  private:

@@ -1,8 +1,8 @@
 // ExactCacheAdmission: how often exact recipes of a model may take each other's place.
 //
 // A model whose shapes are more than reprise.max_exact, all of which come again, would capture one
-// for almost every request. What a capture gains over an eager run, which has the same kernels and
-// keeps what it prepared, is little and takes many replays to come back: captures that drive out
+// for almost every request. The gain of a capture over an eager run, which has the same kernels and
+// keeps its preparations, is little and takes many replays to come back: captures that drive out
 // others may take a small share of the time of replays, after some that are free.
 //
 // Threads: all methods from any.
@@ -18,15 +18,15 @@ namespace reprise {
 class ExactCacheAdmission {
  public:
   static constexpr int64_t kFree = 16;             // captures
-  static constexpr int64_t kReplayNsForNs = 1000;  // time of replays for that of captures
+  static constexpr int64_t kReplayNsForNs = 1000;  // time of replays for each ns of captures
 
-  // A replay took `replay_ns`.
+  // Notes that a replay took `replay_ns`.
   void Earn(int64_t replay_ns, int64_t capture_ns) {
     MutexLock lock(mutex_);
     earned_ns_ = std::min(earned_ns_ + replay_ns, kFree * capture_ns * kReplayNsForNs);
   }
 
-  // Whether one more may drive out another, which is then counted.
+  // Returns whether one more may drive out another, which is then counted.
   bool Spend(int64_t capture_ns) {
     MutexLock lock(mutex_);
     if (free_ > 0) {

@@ -1,10 +1,9 @@
-// MissedRecipeCosts: the recipes that requests did without, what that cost them, and whether a
-// capture pays.
+// MissedRecipeCosts: the recipes that requests did without, their cost, and whether a capture pays.
 //
 // A replay on a larger recipe loses time to padding; a batch that had to be kept small loses the
-// sharing. Each loss is added up by the key that would have avoided it. What happened so far is
-// taken to happen kExpectedRepeats times again: once that is worth a capture, it is asked for, one
-// time until it is granted.
+// sharing. Each loss is added up by the key that would have avoided it. The losses so far are taken
+// to happen kExpectedRepeats times again: once that is worth a capture, it is asked for, one time
+// until it is granted.
 //
 // Threads: all methods from any.
 #pragma once
@@ -21,10 +20,10 @@ class MissedRecipeCosts {
  public:
   static constexpr int64_t kExpectedRepeats = 32;
 
-  // Adds `lost_ns` to what the lack of `key` has cost, and says whether a capture that takes
+  // Adds `lost_ns` to the cost of lacking `key`, and returns whether a capture that takes
   // `capture_ns` should begin now. `min_times`: how often it must have been missed at least.
   bool Note(const RecipeKey& key, int64_t lost_ns, int64_t capture_ns, int64_t min_times);
-  // The capture has ended, or could not begin: the key may be asked for again.
+  // Notes that the capture has ended, or could not begin: the key may be asked for again.
   void Forget(const RecipeKey& key);
 
  private:

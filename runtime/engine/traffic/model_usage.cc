@@ -89,7 +89,7 @@ void ReadLearnt(const recipe::v1::Learnt& message, const std::string& device, Mo
 
 bool MoreUsed(const RecipeUse& a, const RecipeUse& b) { return a.uses > b.uses; }
 
-// Returns the usage in the record, if it can be used. The store is told of damage.
+// Returns the usage in the record, if it can be used. Reports damage to the store.
 std::optional<ModelUsage> ReadUsage(RecipeStore& store, const RecordName& name,
                                     const GraphFingerprint& graph, const std::string& device) {
   const RecipeStore::Found found = store.Read(name);

@@ -1,9 +1,10 @@
-// ModelUsage: how much the recipes of a model are used and what its traffic said of buckets, as a
-// record of the recipe store.
+// ModelUsage: how much the recipes of a model are used and the buckets that its traffic taught, as
+// a record of the recipe store.
 //
 // It holds for the model's graph: also on another device, and with another compiler (but for the
 // times of replays, which are a device's own). A name has a record of its own, since models of one
-// graph may have other traffic; a name without one, as after a rename, starts with those of others.
+// graph may have other traffic; a name without one, as after a rename, starts with the records of
+// others.
 #pragma once
 
 #include <cstdint>
@@ -37,17 +38,17 @@ struct ModelUsage {
 
 RecordName UsageNameOf(const ModelId& id, const GraphFingerprint& graph);
 
-// The bytes to write where `stored` is there now (empty: nothing, or nothing that can be used):
-// uses are added to those that are there.
+// Returns the bytes to write where `stored` is there now (empty: nothing, or nothing that can be
+// used): uses are added to the stored ones.
 std::string AddUsage(absl::string_view stored, const ModelId& id, const GraphFingerprint& graph,
                      const std::string& device, const ModelUsage& usage, int64_t now_unix_s);
 
-// Returns DATA_LOSS for bytes that are none; FAILED_PRECONDITION for those of another graph.
+// Returns DATA_LOSS for bytes that are none; FAILED_PRECONDITION for a record of another graph.
 absl::StatusOr<ModelUsage> DecodeUsage(absl::string_view bytes, const GraphFingerprint& graph,
                                        const std::string& device);
 
-// Returns what the store knows of the model: the record of its name, and the recipes that models of
-// other names used of the same graph and that the store has. What was learnt is the name's own,
+// Returns the store's facts about the model: the record of its name, and the recipes that models of
+// other names used of the same graph and that the store has. The learnt buckets are the name's own,
 // else the last writer's among the others.
 ModelUsage FindUsage(RecipeStore& store, const ModelId& id, const GraphFingerprint& graph,
                      const std::string& device);

@@ -38,7 +38,7 @@ class NewShapes {
   static constexpr size_t kMaxKept = 256;
   static constexpr size_t kMaxSeen = 65536;
 
-  // Counts a request that was answered. `sizes`: one an axis, then what decides shapes.
+  // Counts a request that was answered. `sizes`: one an axis, then the values that decide shapes.
   void OnRequest(absl::Span<const int64_t> sizes, CaptureOutcome outcome, absl::string_view bucket,
                  absl::string_view request_id);
   // Notes that `node`, at a cut, made `value` in this shape for a request that is not answered yet.
@@ -47,7 +47,7 @@ class NewShapes {
 
   struct Report {
     int64_t steps = 0;             // requests
-    int64_t recompiled = 0;        // those that brought a new shape, without the first
+    int64_t recompiled = 0;        // requests that brought a new shape, without the first
     std::vector<NewShape> shapes;  // the oldest first
   };
   Report Snapshot() const;
@@ -60,7 +60,7 @@ class NewShapes {
   HashSet<uint64_t> seen_ GUARDED_BY(mutex_);  // hashes
   std::vector<NewShape> kept_ GUARDED_BY(mutex_);
   int64_t recompiled_ GUARDED_BY(mutex_) = 0;
-  int64_t last_step_ GUARDED_BY(mutex_) = 0;  // that brought a new shape
+  int64_t last_step_ GUARDED_BY(mutex_) = 0;  // the last request that brought a new shape
 };
 
 }  // namespace reprise

@@ -1,11 +1,10 @@
-// BackgroundThrottle: lets work beside the traffic go on while no replay runs, and slowly while
-// they do.
+// BackgroundThrottle: lets background work go on while no replay runs, and slowly while replays do.
 //
 // Work is cut into slices of a few milliseconds. A slice begins at once while no replay has begun
 // for a moment; otherwise only as far as the work has had less than its share of a core since it
 // began: a twentieth, and more where it has waited for long. So it is always done at last, and
-// traffic pays for at most one slice at a time. Time that others have the core does not count: what
-// is measured is the thread's own.
+// traffic pays for at most one slice at a time. Time in which others have the core does not count:
+// the thread's own time is measured.
 //
 // Threads: one thread, the one that does the work.
 #pragma once
@@ -33,14 +32,14 @@ class BackgroundThrottle {
     int64_t asked_ns = 0;                            // when the work was asked for, by `clock`
     const Clock* thread_clock = nullptr;             // processor time of the calling thread
     std::function<HelperPool::Activity()> activity;  // counts replays, and captures as such
-    std::function<bool()> stopped;                   // nobody wants the work any more
+    std::function<bool()> stopped;                   // the work is not wanted any more
     std::function<void(int64_t ns)> sleep;
   };
   explicit BackgroundThrottle(Options options);
 
-  // Returns when a slice may run: true; or false when the work is to stop.
+  // Returns true when a slice may run, or false when the work is to stop.
   bool Wait();
-  // The processor time that the thread has spent since the beginning.
+  // Returns the processor time that the thread has spent since the beginning.
   int64_t spent_ns() const { return options_.thread_clock->NowNs() - start_cpu_ns_; }
 
  private:

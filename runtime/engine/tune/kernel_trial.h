@@ -1,8 +1,7 @@
 // KernelTrial: which of a few kernels is the fastest, from times that are taken in turns.
 //
-// Numbers only. A kernel counts with its best time: whatever disturbs a run makes it longer. The
-// first kernel is the one to beat: another is taken only where it gains clearly more than times
-// waver.
+// Numbers only. A kernel counts with its best time: every disturbance makes a run longer. The first
+// kernel is the one to beat: another is taken only where it gains clearly more than times waver.
 //
 // Threads: one caller at a time.
 #pragma once
@@ -24,20 +23,20 @@ class KernelTrial {
   // At least one contender.
   explicit KernelTrial(std::vector<std::string> kernels);
 
-  // The contender has to gain more than kWorthwhile.
+  // Makes the contender have to gain more than kWorthwhile.
   void Demand(size_t contender, double worthwhile) { runs_[contender].worthwhile = worthwhile; }
 
-  // The contender exists, and has not lost yet.
+  // Returns whether the contender exists, and has not lost yet.
   bool Wants(size_t contender) const;
   void Add(size_t contender, int64_t ns);
-  // Everyone had a turn.
+  // Ends the round: every contender had a turn.
   void EndRound();
 
-  // The one to take; the first where nothing was timed.
+  // Returns the one to take; the first where nothing was timed.
   size_t Best() const;
   size_t size() const { return kernels_.size(); }
   const std::string& kernel(size_t contender) const { return kernels_[contender]; }
-  // The best time so far; 0 without one.
+  // Returns the best time so far; 0 without one.
   int64_t NsOf(size_t contender) const { return runs_[contender].ns; }
 
  private:

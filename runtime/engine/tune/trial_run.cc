@@ -11,8 +11,8 @@
 namespace reprise {
 namespace {
 
-// Rounds stop after kMaxRounds, or when the time is up; the first is spoilt by what has to be
-// fetched from afar.
+// Rounds stop after kMaxRounds, or when the time is up; the first is distorted by bytes that have
+// to be fetched from far memory.
 constexpr int kMinRounds = 2;
 constexpr int kMaxRounds = 8;
 constexpr int64_t kBudgetNs = 60'000'000;
@@ -28,16 +28,16 @@ constexpr double kForeignWorthwhile = 1.2;
 // The value that operands are filled with.
 constexpr float kFill = 0.0625f;
 
-// The rows of a frame that a launch is timed with; 0: all.
+// Returns the rows of a frame that a launch is timed with; 0: all.
 int64_t LiveRows(const Recipe& recipe, const Launch& launch) {
   if (recipe.rows <= 1 || launch.work.flops <= kMaxFlops) return 0;
   const double rows = static_cast<double>(recipe.rows) * kMaxFlops / launch.work.flops;
   return std::max<int64_t>(1, static_cast<int64_t>(rows));
 }
 
-// The operands of a launch that is timed. Those that a replay writes or gathers lie side by side in
-// the stream's block, not where the recipe has them: a trial touches as much memory as one launch
-// does with the rows that it is timed with, not as much as all of them.
+// The operands of a launch that is timed. Operands that a replay writes or gathers lie side by side
+// in the stream's block, not where the recipe has them: a trial touches as much memory as one
+// launch does with the rows that it is timed with, not as much as all of them.
 class TrialOperands {
  public:
   TrialOperands(const Recipe& recipe, int launch, const Frame& frame, absl::Span<std::byte> block) {
@@ -75,7 +75,7 @@ void TrialRun::CollectQuestions(const CompiledPlan& plan, const KernelChoices& c
   for (size_t node = 0; node < plan.kernels.size(); ++node) {
     const CompiledPlan::Question& asked = plan.questions[node];
     if (asked.text.empty()) continue;
-    // An answer that is none of the kernels is none.
+    // An answer that names none of the kernels does not count.
     const std::optional<std::string> known = choices.Find(asked.text);
     if (known.has_value() && absl::c_linear_search(asked.kernels, *known)) continue;
     size_t at = 0;
@@ -135,7 +135,7 @@ void TrialRun::Time(const Turn& turn, size_t contender, const Sample& sample) {
   TrialOperands operands(recipe, sample.launch, frame, stream_.Block(recipe));
   for (size_t i = 0; i < launch.operands.size(); ++i) {
     const OperandNote& note = recipe.operand_notes[sample.launch][i];
-    // The fill stands for what the launch before would have left, in the cache as it would be.
+    // The fill stands for the output of the launch before, in the cache as it would be.
     if (note.role != OperandNote::Role::kInput || note.dtype != DType::kFloat32 ||
         !TrialOperands::IsMoved(launch.operands[i].space)) {
       continue;

@@ -2,8 +2,8 @@
 //
 // For each turn of each candidate there is a recipe, bound from the plan. Its launches run in the
 // order of a replay, a few for each question: so the weights of one have left the caches when the
-// next comes to it, as in a replay. Operands hold numbers of ordinary size; nobody reads the
-// results. One thread: under load each core has a replay of its own.
+// next comes to it, as in a replay. Operands hold numbers of ordinary size; the results are not
+// read. One thread: under load each core has a replay of its own.
 //
 // Large launches are timed on a part of their rows where the kernel takes live rows, so that no
 // slice of work is long.
@@ -41,8 +41,8 @@ class TrialRun {
         throttle_(throttle),
         thread_clock_(thread_clock) {}
 
-  // The answers to the questions of `plan` that `choices` does not know. `bind` makes the recipe of
-  // a plan. CANCELLED when the work was stopped.
+  // Returns the answers to the questions of `plan` that `choices` does not know. `bind` makes the
+  // recipe of a plan. CANCELLED when the work was stopped.
   absl::StatusOr<std::vector<TrialResult>> Run(
       const CompiledPlan& plan, const KernelChoices& choices,
       const std::function<absl::StatusOr<std::unique_ptr<Recipe>>(const CompiledPlan&)>& bind);
@@ -71,7 +71,7 @@ class TrialRun {
       size_t contender, const CompiledPlan& plan,
       const std::function<absl::StatusOr<std::unique_ptr<Recipe>>(const CompiledPlan&)>& bind);
   absl::Status Round();
-  // Whether `launch` is timed at `sample`, or the first one of its question is enough.
+  // Returns whether `launch` is timed at `sample`, or the first one of its question is enough.
   static bool IsTimed(const Launch& launch, const Sample& sample);
   void Time(const Turn& turn, size_t contender, const Sample& sample);
 

@@ -28,7 +28,7 @@ namespace {
 // The time that finding the choices took, as the value of their record: it goes last.
 constexpr int64_t kRebuildNs = int64_t{60} * 1'000'000'000;
 
-// "[128, 384] x [384, 1536] + bias: gemm_avx512/short, 1.08 times as fast as gemm_avx512".
+// Returns "[128, 384] x [384, 1536] + bias: gemm_avx512/short, 1.08 times as fast as gemm_avx512".
 std::string FindingText(const TrialResult& result, const std::string& first) {
   const KernelChoice& choice = result.choice;
   return FormatText("%s: %s, %.2f times as fast as %s", result.shapes, choice.kernel,
@@ -39,7 +39,7 @@ std::string Times(size_t count, absl::string_view what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
 }
 
-// The outcome of timing, for people.
+// Returns the outcome of timing, for people.
 std::string TuningText(const std::vector<TrialResult>& results, const CompiledPlan& plan) {
   if (results.empty()) return "by what was timed before";
   std::map<std::string, std::string> first;  // keyed by question
@@ -130,7 +130,7 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, in
          .sleep = [](int64_t ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }});
     const absl::StatusOr<bool> tuned = WithinMemory(
         [] { return "timing kernels"; }, [&] { return Tune(*model, recipe, *stream, throttle); });
-    // The allocator would keep what the trial took, which is more than recipes take: a millisecond.
+    // The allocator would keep the trial's memory, which is more than recipes take: a millisecond.
     ReturnFreedMemory();
     if (!tuned.ok()) {
       status = tuned.status();
@@ -186,11 +186,11 @@ absl::StatusOr<bool> Tuner::Tune(const Model& model, const std::shared_ptr<const
 void Tuner::KeepChoices() const {
   if (options_.store == nullptr || !options_.store->writable()) return;
   const std::string device = options_.device->fingerprint();
-  // The store has noted what went wrong.
+  // The store has noted the error.
   options_.store
       ->Update(ChoicesNameOf(device), kRebuildNs,
                [&](const std::string& stored) {
-                 // Others on this folder may have timed what this one did not.
+                 // Other daemons on this folder may have timed kernels that this one did not.
                  KernelChoices all;
                  const auto theirs = DecodeChoices(stored, device);
                  if (theirs.ok()) {

@@ -1,11 +1,11 @@
 // Tuner: after a quick capture, times the kernels that its recipe could have, and puts a recipe
 // with the fastest ones in its place.
 //
-// A capture takes kernels that are known or usual, so that nobody waits for a measurement. Where
-// some of them were never timed the recipe is queued here; on a thread of the CapturePool, held
-// back while replays run (BackgroundThrottle), the candidates of each open question are timed on
-// the recipe's own parameters and in scratch memory. The answers are remembered for all recipes and
-// models (KernelChoices) and written to the recipe store; then the recipe is compiled once more
+// A capture takes kernels that are known or usual, so that no request waits for a measurement.
+// Where some of them were never timed the recipe is queued here; on a thread of the CapturePool,
+// held back while replays run (BackgroundThrottle), the candidates of each open question are timed
+// on the recipe's own parameters and in scratch memory. The answers are remembered for all recipes
+// and models (KernelChoices) and written to the recipe store; then the recipe is compiled once more
 // with them, primed, and exchanged in the cache. Replays that hold the old one are not disturbed.
 //
 // Nothing is tuned that is frozen or that says so (ModelOptions::tune), and no section after a
@@ -36,18 +36,18 @@ class Tuner {
   Tuner(const EngineOptions& options, RecipeCache& cache, KernelChoices& choices)
       : options_(options), cache_(cache), choices_(choices) {}
 
-  // Reads from the recipe store what earlier starts have timed.
+  // Reads the choices that earlier starts have timed from the recipe store.
   void ReadChoices();
 
-  // `recipe`, which `model` captured or replays, has kernels that were never timed: queues it, if
-  // it is to be tuned and is not queued yet. Cheap where everything is known.
+  // Queues `recipe`, which `model` captured or replays and which has kernels that were never timed,
+  // if it is to be tuned and is not queued yet. Cheap where everything is known.
   void Want(const Model& model, const Recipe& recipe);
 
  private:
   bool MayTune(const Model& model, const Recipe& recipe) const;
   void Run(const std::weak_ptr<const Model>& model, const RecipeKey& key, int64_t asked_ns,
            Stream* stream);
-  // False where the recipe is gone or the work was stopped.
+  // Tunes it. Returns false where the recipe is gone or the work was stopped.
   absl::StatusOr<bool> Tune(const Model& model, const std::shared_ptr<const Recipe>& recipe,
                             Stream& stream, BackgroundThrottle& throttle);
   void KeepChoices() const;

@@ -1,7 +1,7 @@
 // TuningQueue: which recipes are to be tuned, and when: numbers only.
 //
-// An exact shape is worth it from its second replay on. What could not be tuned for want of memory
-// is tried again later; what failed otherwise is not, as long as that is remembered.
+// An exact shape is worth it from its second replay on. A recipe that could not be tuned for want
+// of memory is tried again later; one that failed otherwise is not, as long as that is remembered.
 //
 // Threads: all methods from any.
 #pragma once
@@ -23,10 +23,10 @@ class TuningQueue {
   // Recipes beyond these that do not wait for their tuning are not remembered.
   static constexpr size_t kMost = 4096;
 
-  // A recipe that could be better was captured or replayed. True where it is to be queued now;
-  // End must follow.
+  // Notes that a recipe that could be better was captured or replayed. Returns true where it is to
+  // be queued now; End must follow.
   bool Begin(uint64_t key_hash, bool exact, int64_t now_ns);
-  // Its turn has ended. OK: it was tuned, or there is nothing left to tune.
+  // Notes that its turn has ended. OK: it was tuned, or there is nothing left to tune.
   void End(uint64_t key_hash, const absl::Status& status, int64_t now_ns);
 
   size_t size() const;

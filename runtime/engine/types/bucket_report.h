@@ -1,4 +1,4 @@
-// BucketReport: what is told of a model's buckets, for people and for metrics.
+// BucketReport: a report on a model's buckets, for people and for metrics.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace reprise {
 
-// Says what becomes of better buckets that traffic shows.
+// Says how better buckets that traffic shows are used.
 enum class BucketMode { kOff, kSuggest, kApply };
 const char* BucketModeName(BucketMode mode);  // "off", "suggest", "apply"
 
@@ -17,8 +17,9 @@ const char* BucketModeName(BucketMode mode);  // "off", "suggest", "apply"
 struct BucketReport {
   BucketMode mode = BucketMode::kOff;
   BucketAdvisor::State state;
-  std::vector<std::string> axes;  // those of state.boundaries
-  double actual_waste = 0;        // padding in what was computed since the set is in force, fading
+  std::vector<std::string> axes;  // the axes of state.boundaries
+  double actual_waste = 0;        // padding in the computed elements since the set is in force,
+                                  // fading
   std::optional<BucketAdvice> suggestion;  // the last look's, not in force
   bool changing = false;                   // its recipes are being captured
 };

@@ -24,8 +24,8 @@ struct CaptureTarget {
   // Absent: found when it is captured (evicted, first_request, new_shape).
   std::optional<CompileReason> reason;
   std::string section = {};  // the section of a model that is cut, for people
-  // Asked between the steps of the capture, from several threads: an error ends it, and is what it
-  // results in. Null: it goes on to its end.
+  // Asked between the steps of the capture, from several threads: an error ends it, and is its
+  // result. Null: it goes on to its end.
   std::function<absl::Status()> go_on = {};
 };
 

@@ -24,10 +24,10 @@ struct DataError {
   absl::Status failure;  // not OK: a launch failed as a whole, and nothing above is set
 };
 
-// "value 99999 is out of range [-30522, 30521]"; of a launch that failed, why it did.
+// Returns "value 99999 is out of range [-30522, 30521]"; of a launch that failed, why it did.
 std::string RangeText(const DataError& error);
-// The status for a wrong value, which `what` sent: INVALID_ARGUMENT, or the status of the launch
-// that failed.
+// Returns the status for a wrong value, with `what` as its sender: INVALID_ARGUMENT, or the status
+// of the launch that failed.
 absl::Status ErrorOf(const DataError& error, absl::string_view what);
 
 class FirstDataError final : public ReplayErrors {
@@ -39,9 +39,9 @@ class FirstDataError final : public ReplayErrors {
   void Fail(int launch, const absl::Status& status) override;
 
   bool any() const { return taken_; }
-  // Whether a launch failed as a whole: no request has its answer then.
+  // Returns whether a launch failed as a whole: no request has its answer then.
   bool failed() const { return failed_; }
-  // nullptr when there was none. After the replay, by one thread.
+  // Returns nullptr when there was none. After the replay, by one thread.
   const DataError* get();
 
  private:

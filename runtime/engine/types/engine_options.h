@@ -1,4 +1,4 @@
-// EngineOptions: what an engine runs on, its limits, and whom it tells.
+// EngineOptions: the resources that an engine runs on, its limits, and its callbacks.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,15 @@ struct Recipe;
 
 // The graphs of a recipe as text.
 struct RecipeGraphs {
-  std::string symbolic;     // that of its model, after the load passes
-  std::string specialized;  // that its kernels were chosen for; empty: it cannot be made again
+  std::string symbolic;     // its model's, after the load passes
+  std::string specialized;  // the one that its kernels were chosen for; empty: it cannot be made
+                            // again
 };
 
 struct EngineOptions {
   const Device* device = nullptr;
   const Clock* clock = nullptr;
-  HelperPool* cores = nullptr;           // that replays run on
+  HelperPool* cores = nullptr;           // the cores that replays run on
   int64_t cache_bytes = 1 << 30;         // --recipe-cache-memory-mb
   int64_t eager_cache_bytes = 64 << 20;  // --eager-cache-memory-mb
   // Limits the parameters of all models, as stored and as kernels want them; 0: no limit.
@@ -37,25 +38,25 @@ struct EngineOptions {
   // The account of all requests for memory that data decide, and not shapes: values that a request
   // makes after a node whose sizes are data. Null: no account. It outlives the engine.
   MemoryBudget* data_memory = nullptr;
-  // Keeps what outlives a restart; null: nothing does. It outlives the engine.
+  // Keeps the results that outlive a restart; null: none. It outlives the engine.
   RecipeStore* store = nullptr;
-  // Where captures run; null: on the threads of those who ask. See Engine::Prepare.
+  // Where captures run; null: on the requesting threads. See Engine::Prepare.
   CapturePool* captures = nullptr;
   bool frozen = false;  // no model captures anything for a request
   bool eager = false;   // every model runs op by op: CapturePolicy::kOff
-  // Knows what timing has shown of kernels; the engine has its own.
+  // Holds the results of timing kernels; the engine has its own.
   const KernelChoices* choices = nullptr;
-  // Told of every recipe that is about to be published and whose size follows from shapes alone:
+  // Called for every recipe that is about to be published and whose size follows from shapes alone:
   // the streams it will run on can make room.
   std::function<void(const Recipe&)> on_primed = [](const Recipe&) {};
-  // Told of every capture, when those who waited for it are known.
+  // Called for every capture, when its waiters are known.
   std::function<void(const MissRecord&)> on_capture = [](const MissRecord&) {};
-  // Told of every graph that was compiled because of a capture, as text: before it got its sizes,
-  // and behind the passes. Null: nobody keeps them.
+  // Called for every graph that was compiled because of a capture, as text: before it got its
+  // sizes, and after the passes. Null: they are not kept.
   std::function<void(const Recipe&, const RecipeGraphs&)> on_graphs;
-  DebugLog* debug = nullptr;  // told of phases and choices; null: nobody listens
-  // JSON of what the engine has compiled and replayed (runtime/engine/metrics/compilations.h),
-  // written when the triggers say, at the latest when the engine ends. Empty: nothing is counted.
+  DebugLog* debug = nullptr;  // receives the log of phases and choices; null: no log
+  // JSON of the engine's compilations and replays (runtime/engine/metrics/compilations.h), written
+  // when the triggers say, at the latest when the engine ends. Empty: nothing is counted.
   std::string metrics_file;
   MetricsTriggers metrics_triggers = {.at_exit = true};
   // Warnings and notes for the operator ("model minilm: axis sequence is not certified: …").

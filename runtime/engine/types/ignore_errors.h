@@ -1,4 +1,4 @@
-// IgnoreErrors: for replays whose inputs nobody sent.
+// IgnoreErrors: for replays whose inputs no client sent.
 #pragma once
 
 #include "runtime/device/launch.h"

@@ -12,7 +12,8 @@
 namespace reprise {
 namespace {
 
-// A dim that is computed from others ("past + 1"): all of its symbols are dims of required inputs.
+// Returns whether a dim is computed from others ("past + 1"): all of its symbols are dims of
+// required inputs.
 bool IsDerived(const Dim& dim, const std::vector<ModelIo>& inputs) {
   const std::vector<std::string> symbols = ExpressionSymbols(dim.symbol);
   const auto is_dim = [&](const std::string& symbol) {

@@ -22,14 +22,14 @@ class InputSignature {
   // Borrows `inputs`: they stay where and as they are, also for copies.
   explicit InputSignature(const std::vector<ModelIo>& inputs);
 
-  // The size of every symbol that the dims of the inputs name, such that `shapes` (by input; a
-  // nullptr is left out) agree with them. INVALID_ARGUMENT naming the input, what it should be and
-  // what it is: a wrong rank, a negative size, a constant dim that differs, a symbol with two
-  // sizes, an expression that does not come out.
+  // Returns the size of every symbol that the dims of the inputs name, such that `shapes` (by
+  // input; a nullptr is left out) agree with them. INVALID_ARGUMENT naming the input, its expected
+  // and its actual shape: a wrong rank, a negative size, a constant dim that differs, a symbol with
+  // two sizes, an expression that does not come out.
   absl::StatusOr<std::map<std::string, int64_t>> Match(absl::Span<const Shape* const> shapes) const;
 
-  // Dims of input `input` that are `symbol`, or follow from it, as that of a mask over cached and
-  // new positions does.
+  // Returns the dims of input `input` that are `symbol`, or follow from it, as the length of a mask
+  // over cached and new positions does.
   absl::InlinedVector<size_t, 4> DimsAlong(size_t input, absl::string_view symbol) const;
 
  private:
@@ -40,17 +40,17 @@ class InputSignature {
     size_t index = 0;                // position in symbols_, or in derived_
     std::vector<std::string> parts;  // symbols of the expression that it is, if it is one
   };
-  // Every dim that is computed from others has the size that `sizes` give it.
+  // Checks that every dim that is computed from others has the size that `sizes` give it.
   absl::Status MatchDerived(absl::Span<const Shape* const> shapes,
                             const std::map<std::string, int64_t>& sizes) const;
 
   const std::vector<ModelIo>* inputs_ = nullptr;
   std::vector<std::vector<Rule>> rules_;  // indexed by input and dim
-  std::vector<std::string> symbols_;      // that dims are, ascending
+  std::vector<std::string> symbols_;      // the symbols that are dims, ascending
   std::vector<Dim> derived_;              // each once
 };
 
-// "[batch, sequence, 384]".
+// Returns "[batch, sequence, 384]".
 std::string DimsToString(const std::vector<Dim>& dims);
 
 }  // namespace reprise

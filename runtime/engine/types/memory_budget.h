@@ -15,14 +15,14 @@ class MemoryBudget {
   // 0: no limit, only counted.
   explicit MemoryBudget(int64_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // False, and nothing is taken, where less is left.
+  // Returns false, and takes nothing, where less is left.
   bool Take(int64_t bytes) {
     const int64_t now = used_.fetch_add(bytes) + bytes;
     if (max_bytes_ <= 0 || now <= max_bytes_) return true;
     used_.fetch_sub(bytes);
     return false;
   }
-  // Takes them whatever is left.
+  // Takes them without regard to the limit.
   void Add(int64_t bytes) { used_.fetch_add(bytes); }
   void Give(int64_t bytes) { used_.fetch_sub(bytes); }
 

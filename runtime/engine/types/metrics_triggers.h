@@ -14,7 +14,7 @@ struct MetricsTriggers {
   bool at_capture = false;
   std::chrono::seconds interval{0};  // 0: never
 
-  // INVALID_ARGUMENT names what is none.
+  // Parses the text; INVALID_ARGUMENT names an unknown trigger.
   static absl::StatusOr<MetricsTriggers> Parse(absl::string_view text);
 };
 

@@ -15,7 +15,7 @@ namespace {
 // A difference in anything but a size is further than any size.
 constexpr double kOtherField = 100;
 
-// How far apart two keys are; once that is `least` or more, something that is.
+// Returns how far apart two keys are; once that is `least` or more, something that is.
 double Distance(const RecipeKey& want, const RecipeKey& have, double least) {
   double distance = 0;
   auto it = have.binding.axes.begin();

@@ -1,7 +1,8 @@
-// MissReport: what was captured while the server served, why, what it cost and who waited for it.
+// MissReport: the recipes that were captured while the server served, why, their cost and their
+// waiters.
 //
-// The last records are kept, each with a number that only grows, so that a reader can ask for what
-// is new since the last one it saw.
+// The last records are kept, each with a number that only grows, so that a reader can ask for the
+// records since the last one it saw.
 //
 // Threads: all methods from any.
 #pragma once
@@ -42,7 +43,7 @@ struct MissRecord {
   std::string section;  // which section of a model cut at data; empty: the part before the cuts
   CompileReason reason = CompileReason::kNewShape;
   std::string cause;    // the difference of the graph, where that has changed; may be empty
-  bool behind = false;  // nobody waited when it began
+  bool behind = false;  // no request waited when it began
 
   std::vector<std::string> inputs, outputs;  // the recipe's: "x: f32[8, 128]"
   std::string nearest;                       // bucket or binding of it; empty: there was none
@@ -53,8 +54,8 @@ struct MissRecord {
   int64_t compile_rss_bytes = 0;
   int64_t prepare_rss_bytes = 0;
   int64_t prime_rss_bytes = 0;
-  int64_t recipe_bytes = 0;  // that the cache counts for it
-  int64_t frame_bytes = 0;   // that a stream must hold to replay it
+  int64_t recipe_bytes = 0;  // bytes that the cache counts for it
+  int64_t frame_bytes = 0;   // bytes that a stream must hold to replay it
 
   std::vector<CaptureWaiter> waiters;  // the first kMaxWaiters
   int64_t num_waiters = 0;
@@ -65,16 +66,16 @@ struct MissRecord {
   void AddWaiter(std::string request_id, int64_t waited_ns);
 };
 
-// Sets what a record says of the recipe itself: its tensors and its memory.
+// Fills in the part of a record about the recipe itself: its tensors and its memory.
 void DescribeRecipe(const Recipe& recipe, MissRecord& record);
 
-// One line for the log: "captured b1_s128 of minilm (new_shape) in 31.2 ms; ...".
+// Returns one line for the log: "captured b1_s128 of minilm (new_shape) in 31.2 ms; ...".
 std::string MissText(const MissRecord& record);
 
-// The recipe of `ready` that is most like `want`, by the factors between the sizes; null if there
-// is none.
+// Returns the recipe of `ready` that is most like `want`, by the factors between the sizes; null if
+// there is none.
 std::shared_ptr<const Recipe> NearestRecipe(const RecipeList& ready, const RecipeKey& want);
-// `label_of`: what users call the axis of a symbol.
+// `label_of`: the users' name of the axis of a symbol.
 std::vector<KeyDifference> DifferencesOf(
     const RecipeKey& want, const RecipeKey& have,
     const std::function<std::string(const std::string& symbol)>& label_of);
@@ -85,7 +86,8 @@ class MissReport {
 
   // Returns the record's number.
   int64_t Add(MissRecord record);
-  // Records with a number above `after`, oldest first, of one model or of all (`model` empty).
+  // Returns records with a number above `after`, oldest first, of one model or of all (`model`
+  // empty).
   std::vector<MissRecord> Since(int64_t after, const std::string& model = "") const;
   int64_t last_sequence() const;
 

@@ -1,4 +1,4 @@
-// Observer: how the engine tells what it did. The server implements it with metrics.
+// Observer: how the engine reports its work. The server implements it with metrics.
 //
 // Threads: all methods from any thread; they must not block. Strings are only valid in the call.
 #pragma once
@@ -105,36 +105,38 @@ class ModelObserver {
   virtual ~ModelObserver() = default;
   virtual void OnCompile(const CompileRecord& record) = 0;
   virtual void OnReplay(const ReplayRecord& record) = 0;
-  // A request of a batch with its sizes by axis, before bucketing.
+  // Called for a request of a batch with its sizes by axis, before bucketing.
   virtual void OnRequestLengths(absl::Span<const int64_t> sizes) = 0;
   virtual void OnCacheRequest(bool hit) = 0;
-  // The certificate of the model, or a recipe, was looked up in the recipe store.
+  // Called when the certificate of the model, or a recipe, was looked up in the recipe store.
   virtual void OnStoreHit() {}
   virtual void OnStoreMiss(StoreMiss miss) {}
-  // The cache now holds `recipes` recipes of `bytes` that this model captured.
+  // Called when the cache holds `recipes` recipes of `bytes` that this model captured.
   virtual void OnCacheSize(int64_t recipes, int64_t bytes) = 0;
   virtual void OnEviction(EvictionReason reason) = 0;
-  // A recipe of this bucket has given way to one whose kernels were chosen by timing.
+  // Called when a recipe of this bucket has given way to one whose kernels were chosen by timing.
   virtual void OnTune(absl::string_view bucket) {}
-  // A recipe of this bucket is made again within a minute of its eviction.
+  // Called when a recipe of this bucket is made again within a minute of its eviction.
   virtual void OnThrash(absl::string_view bucket) {}
   virtual void OnProbe(int64_t duration_ns) = 0;
-  // The certificate of an axis (position in ModelObserverSpec::axes) did not hold at long sizes.
+  // Called when the certificate of an axis (index in ModelObserverSpec::axes) did not hold at long
+  // sizes.
   virtual void OnAxisRefused(size_t axis) {}
-  // These tell about a model that is cut where data decides shapes: a node at a cut ran, a section
-  // behind one did.
+  // Called for a model that is cut where data decides shapes: when a node at a cut, or a section
+  // after one, ran.
   virtual void OnEagerNode(absl::string_view op, int64_t duration_ns) {}
   virtual void OnSection(int64_t duration_ns) {}
-  // An eager run looked for what an earlier one has prepared; what is kept of such now; one of them
-  // went because room was needed. See EagerCache.
+  // Called when an eager run looked for preparations of an earlier one; with the number of kept
+  // ones; when one of them went because room was needed. See EagerCache.
   virtual void OnEagerCacheRequest(bool hit) {}
   virtual void OnEagerCacheSize(int64_t ops, int64_t bytes) {}
   virtual void OnEagerEviction() {}
-  // A node of a captured recipe runs by its reference kernel.
+  // Called when a node of a captured recipe runs by its reference kernel.
   virtual void OnReferenceKernel(absl::string_view op, absl::string_view node) = 0;
-  // An answer was not sent, since it had not the form that the request's sizes promise: a bug.
+  // Called when an answer was not sent, since it did not have the form that the request's sizes
+  // promise: a bug.
   virtual void OnWithheldAnswer() {}
-  // After each look at the traffic, and when another set of buckets is in force. `labels`:
+  // Called after each look at the traffic, and when another set of buckets is in force. `labels`:
   // Model::BucketLabels() now.
   virtual void OnBuckets(const BucketReport& report, const std::vector<std::string>& labels) {}
 };

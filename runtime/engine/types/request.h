@@ -1,4 +1,4 @@
-// Request and Response: what the engine is asked and what it answers. No transport in sight.
+// Request and Response: the input and the output of the engine. No transport in sight.
 #pragma once
 
 #include <cstdint>
@@ -28,18 +28,18 @@ struct Request {
   std::vector<bool> wanted_outputs;  // ordered like Model::outputs(); empty: all
   // The texts that places in inputs stand for, and their memory; null where the caller has none.
   std::shared_ptr<const RequestTexts> texts;
-  // Set when nobody waits for the answer any more: it may be any then. Null: somebody always does.
+  // Set when no client waits for the answer any more: it may be any then. Null: one always does.
   const StopFlag* gone = nullptr;
   // The memory of inputs that Model::SpreadRows has repeated.
   std::vector<std::shared_ptr<const std::string>> spread;
 };
 
-// Says what a request wants when no recipe of its own bucket is ready (`reprise.on_miss`).
+// Says how a request runs when no recipe of its own bucket is ready (`reprise.on_miss`).
 enum class OnMiss {
   kDefault,  // as the model's capture policy says
   kPad,      // a larger recipe that is ready, else an error
   kWait,     // its own bucket, captured now
-  kEager,    // no recipe: what is prepared for it is kept apart from recipes, see EagerCache
+  kEager,    // no recipe: its preparations are kept apart from recipes, see EagerCache
   kReject,   // an error
 };
 
@@ -51,39 +51,39 @@ struct RequestShape {
   int64_t bytes = 0;           // all inputs together
   std::map<std::string, Tensor> shape_inputs;
   std::vector<int> overrides;  // positions of the initialisers that the request has values for
-  // How its sizes differ from what the axes expect, though the model may take them (see SplitAxes):
-  // `sizes` has the largest of each axis. Empty: they fit.
+  // How its sizes differ from the sizes that the axes expect, though the model may take them (see
+  // SplitAxes): `sizes` has the largest of each axis. Empty: they fit.
   std::string misfit;
   // The sizes of the variant that the request needs, by symbol.
   std::map<std::string, int64_t> own_sizes;
-  std::vector<OwnValue> own_values;  // those of promoted constants: the same in all of a batch
-  bool exact = false;  // must not be padded, whatever the certificates say: see must_count
-  // In force when it was measured: what it was admitted under holds for it.
+  std::vector<OwnValue> own_values;  // values of promoted constants: the same in all of a batch
+  bool exact = false;  // must not be padded, in spite of all certificates: see must_count
+  // In force when it was measured: the buckets under which it was admitted hold for it.
   std::shared_ptr<const BucketPolicy> buckets;
   bool unproved = false;  // exact only because padding at its sizes is not proved (yet)
-  // Exact only because nobody has looked yet at what its sizes decide: see SizeSlices.
+  // Exact only because the decisions of its sizes have not been examined yet: see SizeSlices.
   bool in_new_slice = false;
   // Set by the caller.
   OnMiss on_miss = OnMiss::kDefault;
   std::string id;  // the client's, for reports
-  // Made up before requests come, so that what they will need is captured: it is not counted, and
-  // captures for it also where the model is frozen.
+  // Made up before requests come, so that the recipes that they will need are captured: it is not
+  // counted, and captures for it also where the model is frozen.
   bool rehearsal = false;
 
-  // It is served by a variant of the model, not by the model itself.
+  // Returns whether it is served by a variant of the model, not by the model itself.
   bool needs_variant() const { return splits_axes() || !overrides.empty(); }
   bool splits_axes() const { return !misfit.empty(); }
 };
 
 struct OutputTensor {
   Shape shape;
-  std::string bytes;  // row-major; shape and bytes are empty for an output nobody wanted
+  std::string bytes;  // row-major; shape and bytes are empty for an output that was not requested
 };
 
 // How a request came by its recipe.
 enum class CaptureOutcome { kReplayed, kCaptured, kWaited, kLarger, kEager };
 absl::string_view CaptureOutcomeName(CaptureOutcome outcome);  // "replayed", "captured", ...
-// The outcome that cost more, where two parts of one answer have two.
+// Returns the outcome that cost more, where two parts of one answer have two.
 CaptureOutcome Harder(CaptureOutcome a, CaptureOutcome b);
 
 struct ReplayInfo {

@@ -80,7 +80,7 @@ absl::StatusOr<Tensor> RunControl::Keep(Tensor made, absl::string_view what) {
   Shape shape = made.shape();
   *made_bytes_ += bytes;
   most_bytes_ = std::max<int64_t>(most_bytes_, *made_bytes_);
-  // Where there is no memory for it, the pointer calls this at once.
+  // Where memory runs out, the pointer calls this at once.
   const auto give_back = [account = made_bytes_, all = limits_.all, bytes,
                           kept = std::move(made)](const void*) {
     *account -= bytes;
