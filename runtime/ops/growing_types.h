@@ -11,9 +11,9 @@ namespace reprise {
 // Threads: one at a time.
 class GrowingTypes {
  public:
-  // The dtypes, indexed by value, of `graph` as it is now (see ResultTypes). Each call passes the
-  // same graph, which only grew by nodes and values behind those that they use; the dtypes of
-  // inputs and constants stay. Valid until the next call.
+  // Returns the dtypes, indexed by value, of `graph` as it is now (see ResultTypes). Each call
+  // passes the same graph, to which only nodes and values were appended since; the dtypes of inputs
+  // and constants stay. Valid until the next call.
   const std::vector<DType>& Of(const Graph& graph);
 
  private:

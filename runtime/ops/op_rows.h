@@ -1,9 +1,8 @@
-// The rows of the op table, in four lists by what their ops are for; op_table.cc joins them.
+// The rows of the op table, in four lists by the purpose of their ops; op_table.cc joins them.
 //
 // A row: name, inputs min and max, outputs min and max (-1: any number), traits, value inputs,
 // shape rule, reference kernel, axis rule, rule of dtypes where that is not TypeLikeFirst (op.h).
-// Below it what batching, packing, padding and folding know of the op, where that is anything
-// (op_facts.h).
+// Below it the facts for batching, packing, padding and folding, where there are any (op_facts.h).
 #pragma once
 
 #include "absl/types/span.h"

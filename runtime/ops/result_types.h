@@ -1,4 +1,4 @@
-// ResultTypes: the dtypes of a graph's values while shapes are not known, for example behind a node
+// ResultTypes: the dtypes of a graph's values while shapes are not known, for example after a node
 // whose sizes depend on data; and the rules that op_table.cc names for it. The shape rules give the
 // same dtypes once shapes are known (InferNode).
 #pragma once
@@ -10,19 +10,19 @@
 
 namespace reprise {
 
-// The dtypes, indexed by value; kUndefined where one cannot be known: behind an input without a
-// dtype, or an If whose branches differ. `graph` is compact.
+// Returns the dtypes, indexed by value; kUndefined where one cannot be known: after an input
+// without a dtype, or an If whose branches differ. `graph` is compact.
 std::vector<DType> ResultTypes(const Graph& graph);
 
 namespace ops {
 
-// All results like operand `i`.
+// Makes all results like operand `i`.
 template <size_t i>
 DType TypeLike(const Node&, size_t, absl::Span<const DType> operands) {
   return i < operands.size() ? operands[i] : DType::kUndefined;
 }
 
-// All results like operand `i`, or `dtype` where it is left out.
+// Makes all results like operand `i`, or `dtype` where it is left out.
 template <size_t i, DType dtype>
 DType TypeLikeOr(const Node& node, size_t, absl::Span<const DType> operands) {
   return node.input(i) == kNone ? dtype : operands[i];
@@ -44,14 +44,14 @@ DType TypeOfEach(const Node& node, size_t result, absl::Span<const DType> operan
 DType CastTypes(const Node& node, size_t result, absl::Span<const DType> operands);
 DType ConstantOfShapeTypes(const Node& node, size_t result, absl::Span<const DType> operands);
 DType QuantizeLinearTypes(const Node& node, size_t result, absl::Span<const DType> operands);
-// The dtype that attribute `dtype` says; without it float32, or that of operand 0.
+// Returns the dtype that attribute `dtype` says; without it float32, or operand 0's.
 DType RandomTypes(const Node& node, size_t result, absl::Span<const DType> operands);
 DType DTypeOrLikeTypes(const Node& node, size_t result, absl::Span<const DType> operands);
-// The dtype that attribute `double` says.
+// Returns the dtype that attribute `double` says.
 DType ClassScoresTypes(const Node& node, size_t result, absl::Span<const DType> operands);
-// The dtype that attribute `stash_type` says.
+// Returns the dtype that attribute `stash_type` says.
 DType StashTypes(const Node& node, size_t result, absl::Span<const DType> operands);
-// Types of ops whose bodies lie beside a graph: see branch.h and loop.h.
+// Return the types of ops whose bodies are part of the graph around them: see branch.h and loop.h.
 DType IfTypes(const Node& node, size_t result, absl::Span<const DType> operands);
 DType LoopTypes(const Node& node, size_t result, absl::Span<const DType> operands);
 DType LoopStepTypes(const Node& node, size_t result, absl::Span<const DType> operands);

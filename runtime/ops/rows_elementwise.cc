@@ -1,4 +1,4 @@
-// Rows of the op table: what is computed element by element.
+// Rows of the op table: ops that compute element by element.
 #include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/elementwise/activation_op.h"
 #include "runtime/ops/elementwise/arithmetic_op.h"

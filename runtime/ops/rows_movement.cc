@@ -1,4 +1,4 @@
-// Rows of the op table: shapes, random numbers, branches and loops, and what moves elements.
+// Rows of the op table: shapes, random numbers, branches and loops, and ops that move elements.
 #include "runtime/ops/axis/axis_rules.h"
 #include "runtime/ops/control/branch.h"
 #include "runtime/ops/control/control_op.h"

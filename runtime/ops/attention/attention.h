@@ -16,9 +16,10 @@ namespace reprise::ops {
 Rule AttentionRule;
 Kernel AttentionKernel;
 
-// Inputs 0 to 2 of this op and of its form over segments are float32 and there as packed_qkv says.
+// Checks that inputs 0 to 2 of this op and of its form over segments are float32 and given as
+// packed_qkv says.
 absl::Status CheckAttentionInputs(InferContext& context);
-// Input `input`, where there is one, is a float32 for each of `heads`.
+// Checks that input `input`, where there is one, is a float32 for each of `heads`.
 absl::Status CheckSinks(InferContext& context, size_t input, Size heads);
 
 // A [batch, heads, rows, columns] operand somewhere in memory, by element strides; columns dense.
@@ -42,7 +43,7 @@ struct AttentionProblem {
   bool nan_to_zero = false;  // a fully masked row gives zeros instead of NaN
   // Added to the capped scores; [batch, heads, queries, keys], empty: none.
   std::vector<float> bias;
-  // A score for each head that the softmax has beside those of keys; null: none.
+  // A score for each head that the softmax has besides the scores of keys; null: none.
   const float* sinks = nullptr;
   // When wanted, the scores after which step: 0 = scaled, 1 = capped, 2 = + bias, 3 = softmax.
   float* scores_out = nullptr;
@@ -53,7 +54,8 @@ struct AttentionProblem {
 void ComputeAttention(const AttentionProblem& problem, float* out, int64_t batch_stride,
                       int64_t head_stride, int64_t row_stride);
 
-// The mask as an additive [batch, heads, queries, keys] bias: float32 as it is, bools as 0 / -inf.
+// Returns the mask as an additive [batch, heads, queries, keys] bias: float32 as it is, bools as 0
+// / -inf.
 std::vector<float> SpreadMask(const TensorView& mask, const Shape& scores);
 
 }  // namespace reprise::ops

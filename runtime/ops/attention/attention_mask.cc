@@ -42,7 +42,7 @@ absl::Status CheckPaddingMask(const InferContext& context, size_t input, const S
   }
   const std::string what =
       absl::StrCat("a mask of shape ", ShapeToString(mask), " for scores ", ShapeToString(scores));
-  // Other sizes of its rows may do.
+  // Other sizes of its rows may fit.
   if (mask.size() == 2 || mask.size() == 3) {
     return absl::InvalidArgumentError(absl::StrCat(what, ": it does not cover them"));
   }

@@ -7,8 +7,8 @@
 
 namespace reprise::ops {
 
-// Sets the lowest float, whatever other masks said, where a key comes after its query; queries
-// start `past` keys after the first.
+// Sets the lowest float, over all other masks, where a key comes after its query; queries start
+// `past` keys after the first.
 void MaskFuture(const Shape& scores, int64_t past, std::vector<float>& bias);
 
 // onnxruntime's integer masks: [batch] lengths, [2 * batch] ends and starts, [batch, keys] or
@@ -17,12 +17,12 @@ absl::Status CheckPaddingMask(const InferContext& context, size_t input, const S
 void AddPaddingMask(const KernelContext& context, size_t input, const Shape& scores, float value,
                     std::vector<float>& bias);
 
-// A float operand that broadcasts to the scores.
+// Checks a float operand that broadcasts to the scores.
 absl::Status CheckAttentionBias(const InferContext& context, size_t input, const SizeList& scores);
 void AddAttentionBias(const KernelContext& context, size_t input, const Shape& scores,
                       std::vector<float>& bias);
 
-// Attribute `scale`, where 0 or nothing means 1 / sqrt(size).
+// Returns attribute `scale`, where 0 or nothing means 1 / sqrt(size).
 float ScaleOf(const Attributes& attributes, int64_t size);
 
 }  // namespace reprise::ops

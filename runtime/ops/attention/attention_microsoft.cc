@@ -34,7 +34,7 @@ absl::StatusOr<Widths> WidthsOf(const Node& node, int64_t columns) {
   return Widths{heads, sizes[0], sizes[2]};
 }
 
-// Checks what Attention and QAttention share, and sets output 0.
+// Does the checks that Attention and QAttention share, and sets output 0.
 absl::Status CheckProjection(InferContext& context, size_t bias, size_t mask, size_t past,
                              size_t attention_bias) {
   RETURN_IF_ERROR(CheckRank(context, 0, 3));
@@ -68,7 +68,7 @@ absl::Status CheckProjection(InferContext& context, size_t bias, size_t mask, si
   return absl::OkStatus();
 }
 
-// Attention over the projected rows [batch * length, widths.all()].
+// Computes attention over the projected rows [batch * length, widths.all()].
 absl::Status Attend(const KernelContext& context, const Widths& widths,
                     const std::vector<float>& qkv, size_t mask, size_t attention_bias) {
   const Shape& x = context.inputs[0].shape;

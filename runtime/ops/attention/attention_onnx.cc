@@ -48,7 +48,7 @@ struct Problem {
 };
 
 // `shape(i)` is the shape of input i, `has(i)` whether it is given.
-// The length of the past that inputs `at` and the next one are; 0 where they are left out.
+// Returns the length of the past that inputs `at` and the next one are; 0 where they are left out.
 template <typename Number, typename F, typename G>
 absl::StatusOr<Number> PastOf(const Problem<Number>& p, size_t at, F shape, G has) {
   if (has(at) != has(at + 1)) {
@@ -83,8 +83,8 @@ absl::StatusOr<Problem<Number>> ProblemOf(const Node& node, F shape, G has) {
   return p;
 }
 
-// [batch, heads, past + length, size], dense: input `past`, if there is a past, and `rows` behind
-// it.
+// Returns [batch, heads, past + length, size], dense: input `past`, if there is a past, and then
+// `rows`.
 std::vector<float> Present(const KernelContext& context, const HeadView& rows, size_t past,
                            const Heads<int64_t>& h, int64_t past_length) {
   const std::vector<float> before =
@@ -125,7 +125,7 @@ struct Visible {
   }
 };
 
-// Adds what positions, windows and the counts of keys forbid.
+// Adds the limits that positions, windows and the counts of keys set.
 void MaskPositions(const KernelContext& context, const Problem<int64_t>& p, const Shape& scores,
                    std::vector<float>& bias) {
   const std::vector<int64_t> counts =
@@ -136,7 +136,7 @@ void MaskPositions(const KernelContext& context, const Problem<int64_t>& p, cons
   float* row = bias.data();
   for (int64_t b = 0; b < scores[0]; ++b) {
     const int64_t count = counts.empty() ? scores[3] : counts[b];
-    // The keys before this block of queries: those of the past, or of a cache kept outside.
+    // The keys before this block of queries: the past's, or a cache's that is kept outside.
     const int64_t before = counts.empty() ? p.past : count - p.q.length;
     for (int64_t i = 0; i < scores[1] * scores[2]; ++i, row += scores[3]) {
       const int64_t position = i % scores[2] + before;

@@ -1,4 +1,4 @@
-// Ops of decoders whose keys and values lie in pages; see paged.h.
+// Ops of decoders with keys and values in pages; see paged.h.
 // See typed_op.h.
 #pragma once
 

@@ -21,7 +21,7 @@ struct RelativeDims {
   int64_t batch, length, heads, size, size_v;
   int64_t queries;     // rows of q, of each of `batch`
   bool packed;         // rows are tokens of segments
-  bool one_a_segment;  // those of q are segments
+  bool one_a_segment;  // the rows of q are segments
 };
 
 // Which rows of q are computed, and where the first of them stands among the keys.
@@ -115,8 +115,8 @@ absl::Status CheckPlaces(const InferContext& context, const RelativeDims& dims) 
                    dims.queries, " queries are not one for each of ", segments, " segments"));
 }
 
-// Adds what the vectors of `rows` find in the table of input `table`: query i, the first of which
-// stands at `place`, and key j meet at distance i - j, or j - i where the rows are keys.
+// Adds the products of the vectors of `rows` with the table of input `table`: query i, the first of
+// which is at `place`, and key j meet at distance i - j, or j - i where the rows are keys.
 void AddTable(const KernelContext& context, size_t table, const AttentionProblem& p, int64_t place,
               const HeadView& rows, bool of_keys, std::vector<float>& bias) {
   if (!HasInput(context, table)) return;
@@ -137,7 +137,7 @@ void AddTable(const KernelContext& context, size_t table, const AttentionProblem
   }
 }
 
-// The masks of the segment that begins at `begin`, and of the queries that begin at `query`.
+// Adds the masks of the segment that begins at `begin`, and of the queries that begin at `query`.
 void AddSegmentMasks(const KernelContext& context, const AttentionProblem& p, int64_t begin,
                      int64_t query, std::vector<float>& bias) {
   const float lowest = RelativeAttentionOp::From(context.node.attributes).lowest;

@@ -1,4 +1,4 @@
-// Attention whose scores hang on how far apart two positions are, by what query and key hold.
+// Attention whose scores depend on the distance of two positions, by the contents of query and key.
 #pragma once
 
 #include "runtime/ops/kit/infer.h"

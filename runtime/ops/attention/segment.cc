@@ -21,7 +21,7 @@ absl::Status CheckHasRows(const InferContext& context, size_t input) {
   return absl::InvalidArgumentError(absl::StrCat("input ", input, " has no dim of rows"));
 }
 
-// The elements of one row.
+// Returns the elements of one row.
 int64_t RowElements(const Shape& shape) {
   return NumElements(absl::MakeConstSpan(shape).subspan(1));
 }
@@ -39,7 +39,7 @@ absl::StatusOr<Reduction> ReductionOf(const Node& node) {
   return absl::InvalidArgumentError(absl::StrCat("there is no reduction '", name, "'"));
 }
 
-// One token as it is, of any type.
+// Returns whether the result is one token unchanged, of any type.
 bool IsMove(Reduction reduction) {
   return reduction == Reduction::kFirst || reduction == Reduction::kLast;
 }
@@ -59,7 +59,7 @@ void MoveTokens(const TensorView& in, const int32_t* segments, bool first,
   }
 }
 
-// Reduces `size` >= 1 elements, `step` apart. `reduction` is none that only moves elements.
+// Reduces `size` >= 1 elements, `step` apart. `reduction` is not one that only moves elements.
 template <typename T>
 T ReduceOne(Reduction reduction, const T* x, int64_t size, int64_t step) {
   if (reduction == Reduction::kMax || reduction == Reduction::kMin) {
@@ -88,7 +88,7 @@ T ReduceOne(Reduction reduction, const T* x, int64_t size, int64_t step) {
 constexpr size_t kMask = 3, kBias = 4, kSegments = 5, kPlaces = 6;
 
 struct SegmentAttentionDims {
-  int64_t tokens, rows, heads, size, size_v;  // rows: those of queries
+  int64_t tokens, rows, heads, size, size_v;  // rows: of queries
   bool packed;
 };
 
@@ -138,7 +138,7 @@ struct SegmentQueries {
   int64_t first, count;
 };
 
-// The mask and bias of one segment, as an additive [heads, queries, tokens].
+// Returns the mask and bias of one segment, as an additive [heads, queries, tokens].
 std::vector<float> SegmentBias(const KernelContext& context, const SegmentRange& segment,
                                const SegmentQueries& queries, int64_t heads) {
   const bool has_mask = HasInput(context, kMask), has_bias = HasInput(context, kBias);

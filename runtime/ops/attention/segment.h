@@ -1,9 +1,9 @@
 // Ops over packed tokens: the rows of requests lie one after another, without padding.
 //
 // `segments` i32 [N + 1] says where each of N segments begins; the last entry is the number of
-// tokens that there are. A segment may be empty. Tokens behind the last entry belong to no segment
+// tokens that there are. A segment may be empty. Tokens after the last entry belong to no segment
 // and are neither read nor, in a result, set to anything in particular. Entries out of range or out
-// of order are taken as the nearest that is not.
+// of order are read as the nearest valid one.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,8 @@ namespace reprise::ops {
 // v [T, H*Dv], or all of them in q with packed_qkv = 1. mask [T]: of each key, added (float32) or
 // kept where true (bool). bias [H or 1, P, P] float32: added to the score of query i and key j of a
 // segment; beyond P the last row and column hold. With `lowest` (float32) the sum of an added mask
-// and a bias is no lower than that, so that what both hide is as low as what one of them hides.
+// and a bias is no lower than that, so that a score that both hide is as low as one that either
+// hides.
 //
 // With places i64 [N], where each segment's only query stands among its tokens, q is [N, H*D] and
 // so is the result, 0 for an empty segment; packed_qkv is 0.
@@ -29,13 +30,13 @@ Kernel SegmentAttentionKernel;
 Rule SegmentReduceRule;
 Kernel SegmentReduceKernel;
 
-// reprise.SegmentSpread(x, segments, tokens): x [N, ...], tokens [T, ...] -> [T, ...]: to every
-// token what its segment has. Only the size of dim 0 of `tokens` is read.
+// reprise.SegmentSpread(x, segments, tokens): x [N, ...], tokens [T, ...] -> [T, ...]: gives every
+// token the row of its segment. Only the size of dim 0 of `tokens` is read.
 Rule SegmentSpreadRule;
 Kernel SegmentSpreadKernel;
 
-// reprise.SegmentCumSum(x, segments) {exclusive, reverse}: CumSum along dim 0, begun anew in every
-// segment; 0 behind the last one, since positions are counted with it and looked up.
+// reprise.SegmentCumSum(x, segments) {exclusive, reverse}: CumSum along dim 0, restarted in every
+// segment; 0 after the last one, since positions are counted with it and looked up.
 Rule SegmentCumSumRule;
 Kernel SegmentCumSumKernel;
 
@@ -48,11 +49,11 @@ Kernel SegmentPlaceKernel;
 // reprise.SegmentPick(x, places, segments): x [T, rest...], places i64 [N, picks...] -> [N,
 // picks..., rest...]: the tokens of each segment that its places name. Negative places count from
 // the segment's own end; one beyond it is reported and its first token taken. An empty segment
-// gives 0, whatever its places.
+// gives 0 for all places.
 Rule SegmentPickRule;
 Kernel SegmentPickKernel;
 
-// Operand `input` says where segments begin: i32 [N + 1].
+// Checks operand `input`, which says where segments begin: i32 [N + 1].
 absl::Status CheckSegments(const InferContext& context, size_t input);
 
 struct SegmentRange {
@@ -61,7 +62,7 @@ struct SegmentRange {
   int64_t size() const { return end - begin; }
 };
 
-// Segment `s` of `tokens` tokens, whatever `segments` holds.
+// Returns segment `s` of `tokens` tokens, valid for any contents of `segments`.
 inline SegmentRange SegmentAt(const int32_t* segments, int64_t s, int64_t tokens) {
   const int64_t begin = std::clamp<int64_t>(segments[s], 0, tokens);
   return {begin, std::clamp<int64_t>(segments[s + 1], begin, tokens)};

@@ -20,12 +20,12 @@
 
 namespace reprise::ops {
 
-// Orders numbers; behind them comes what is none.
+// Orders numbers; NaN comes after them.
 template <typename T>
 bool KeyIsBefore(T a, T b) {
   return a < b || (a == a && b != b);
 }
-// The places of `keys` in that order, of equal ones the first first.
+// Returns the indices of `keys` in that order, of equal ones the first first.
 template <typename T>
 std::vector<int64_t> KeyOrder(absl::Span<const T> keys) {
   std::vector<int64_t> order(keys.size());

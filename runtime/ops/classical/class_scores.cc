@@ -9,8 +9,8 @@
 namespace reprise::ops {
 namespace {
 
-// The quantile of a normal distribution by the usual approximation of the inverse error function,
-// with the constants that onnxruntime takes.
+// Returns the quantile of a normal distribution by the usual approximation of the inverse error
+// function, with the constants that onnxruntime takes.
 template <typename T>
 T Probit(T p) {
   const float x = static_cast<float>(2 * p - 1);
@@ -36,8 +36,8 @@ void Softmax(T* scores, int64_t count, bool keep_zeros) {
   for (int64_t i = 0; i < count; ++i) scores[i] /= sum;
 }
 
-// Whether `post` is left for TransformScores of many rows: for two scores made from one, and for
-// forests of two classes, whose rows differ in that, the logistic function alone is left.
+// Returns whether `post` is left for TransformScores of many rows: for two scores made from one,
+// and for forests of two classes, whose rows differ in this, the logistic function alone is left.
 bool IsLeftForAll(const ScoreRules& rules, int64_t classes) {
   if (rules.rule == ScoreRule::kOneLine || rules.rule == ScoreRule::kTwoTrees) {
     return rules.post == PostTransform::kLogistic;
@@ -45,7 +45,7 @@ bool IsLeftForAll(const ScoreRules& rules, int64_t classes) {
   return classes != 1;
 }
 
-// One score, of the second of two classes, becomes two; the logistic function is left for all.
+// Makes one score, of the second of two classes, two; the logistic function is left for all.
 template <typename To>
 void Spread(const ScoreRules& rules, To score, bool probability, To* scores) {
   switch (rules.post) {
@@ -69,7 +69,7 @@ struct Score {
   bool present;
 };
 
-// Two classes of a forest; the label's number.
+// Scores two classes of a forest; returns the label's number.
 template <typename To>
 int64_t TwoTrees(const ScoreRules& rules, Score<To> first, Score<To> second, To* scores) {
   const auto base = [&](size_t i) { return static_cast<To>(rules.base[i]); };
@@ -138,7 +138,7 @@ void TransformScores(PostTransform post, T* scores, int64_t columns, int64_t row
   }
 }
 
-// The number of the largest of `count` sums, which are the scores as they are.
+// Returns the index of the largest of `count` sums, which are the scores as they are.
 template <typename T>
 int64_t TakeAll(const T* sums, int64_t count, T* scores) {
   T most = scores[0] = sums[0];
@@ -172,7 +172,7 @@ void ScoreRows(const ScoreRules& rules, const From* sums, int64_t chunks, int64_
         }
         const bool present = sum == sum;
         double value = present ? sum / static_cast<double>(rules.divisor) : 0.0;
-        // With several targets, one that no leaf gave anything to stays 0.
+        // With several targets, one that got nothing from any leaf stays 0.
         const bool of_several = rules.rule == ScoreRule::kValues && classes > 1;
         if (with_base && (present || !of_several)) value += base_of(i);
         return {static_cast<To>(value),

@@ -1,10 +1,10 @@
 // The answers of ai.onnx.ml models: scores and, from classifiers, a label a row.
 //
 // reprise.ClassScores: input [rows, classes], or [rows, chunks, classes] f64 from a forest, whose
-// chunks are put together in order (what is no number there is absent). Outputs: scores
-// [rows, columns], f32 or with `double` f64, and labels [rows] i64, left out by regressors.
-// Attributes are the fields of ScoreRules. Where the specification leaves a case open it is decided
-// as onnxruntime decides it; where both of two classes have weights, the larger one's label wins.
+// chunks are put together in order (NaN means absent there). Outputs: scores [rows, columns], f32
+// or with `double` f64, and labels [rows] i64, left out by regressors. Attributes are the fields of
+// ScoreRules. Where the specification leaves a case open it is decided as onnxruntime decides it;
+// where both of two classes have weights, the larger one's label wins.
 #pragma once
 
 #include <cmath>
@@ -24,7 +24,7 @@ enum class ScoreRule : int64_t {
   kValues,    // scores alone
   kLargest,   // the label of the largest score
   kTwoTrees,  // a forest of two classes, which may have given scores to one of them
-  kOneLine,   // one score, that of the second of two classes
+  kOneLine,   // one score, of the second of two classes
 };
 
 struct ScoreRules {
@@ -32,8 +32,8 @@ struct ScoreRules {
   PostTransform post = PostTransform::kNone;
   LeafSum sum = LeafSum::kSum;  // how chunks are put together
   int64_t divisor = 1;          // divides the sums
-  std::vector<double> base;     // added behind it; fewer than classes: to the first ones; kValues:
-                                // not to one of several that got nothing
+  std::vector<double> base;     // added to the sums; fewer than classes: to the first ones;
+                                // kValues: not to one of several that got nothing
   std::vector<int64_t> labels;
   bool one_class = false;  // kTwoTrees: weights name one class alone
   bool positive = false;   // and none is below 0: the scores are probabilities
@@ -41,7 +41,7 @@ struct ScoreRules {
 
   Attributes ToAttributes() const;
   static ScoreRules From(const Attributes& attributes);
-  // Columns of the result, given the number of classes.
+  // Returns the columns of the result, given the number of classes.
   int64_t columns(int64_t classes) const { return rule == ScoreRule::kOneLine ? 2 : classes; }
 };
 
@@ -51,8 +51,8 @@ struct ScoreMath {
   void (*softmax)(const float* x, float* y, int64_t size, int64_t row_begin, int64_t row_end);
 };
 
-// Rows [begin, end): `sums` is [rows, chunks, classes] of From; `labels` may be null. Without
-// `math` exponentials are computed one by one, as for doubles. Allocates nothing.
+// Scores rows [begin, end): `sums` is [rows, chunks, classes] of From; `labels` may be null.
+// Without `math` exponentials are computed one by one, as for doubles. Allocates nothing.
 template <typename From, typename To>
 void ScoreRows(const ScoreRules& rules, const From* sums, int64_t chunks, int64_t classes,
                int64_t begin, int64_t end, To* scores, int64_t* labels,
@@ -63,7 +63,7 @@ template <typename T>
 void TransformScores(PostTransform post, T* scores, int64_t columns, int64_t rows,
                      const ScoreMath* math);
 
-// 1 / (1 + e^-x), each sign by the exponential that does not overflow.
+// Returns 1 / (1 + e^-x), each sign by the exponential that does not overflow.
 template <typename T>
 T Logistic(T x) {
   const T v = 1 / (1 + std::exp(-std::abs(x)));

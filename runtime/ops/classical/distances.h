@@ -15,7 +15,7 @@ Rule DistancesRule;
 Kernel DistancesKernel;
 
 inline constexpr int64_t kMostPower = 16;
-// The attribute.
+// Returns the attribute.
 int64_t PowerOfDistances(const Attributes& attributes);
 
 }  // namespace reprise::ops

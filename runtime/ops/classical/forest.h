@@ -2,15 +2,15 @@
 //
 // reprise.TreeEnsemble: inputs X [rows, columns] (f32 or f64) and the forest, bytes in the layout
 // below; the result is [rows, chunks, targets] f64: the sums that the trees of each chunk give to
-// each target. Chunks are fixed with the model, so that sums are added in one order whatever the
-// threads and batch-mates. A target that no leaf gave anything to is NaN (unless `complete`).
+// each target. Chunks are fixed with the model, so that sums are added in one order for any threads
+// and batch-mates. A target that no leaf gave anything to is NaN (unless `complete`).
 //
 // A node is one question: is its column at most its threshold? If so its first child is next, else
-// the second one, which lies behind the first. NaN goes to the second child. Other questions of a
-// file are rewritten when it is read: x < t is x <= the float before t; a question that sends
-// missing numbers the other way asks the mirrored column, -x. The columns are the first `features`
-// of X, then the same with the sign turned if `mirrored`, then one that is NaN: questions of it
-// lead on to one place, in a leaf to itself.
+// the second one, which follows the first. NaN goes to the second child. Other questions of a file
+// are rewritten when it is read: x < t is x <= the float before t; a question that sends missing
+// numbers the other way asks the mirrored column, -x. The columns are the first `features` of X,
+// then the same negated if `mirrored`, then one that is NaN: questions about it always have the
+// same answer, in a leaf the leaf itself.
 //
 //   next = node + delta + (column <= threshold ? 0 : 1)
 //
@@ -31,7 +31,7 @@ namespace reprise::ops {
 enum class LeafKind : int64_t {
   kScalar,  // one number, all leaves of a tree to the same target; every chunk has all targets
   kDense,   // a number to each target: weights [leaves, targets]
-  kSparse,  // weights [entries] with their targets; those of leaf i begin at first[i]
+  kSparse,  // weights [entries] with their targets; leaf i has the entries from first[i] on
 };
 
 enum class LeafSum : int64_t { kSum, kMin, kMax };
@@ -47,13 +47,13 @@ struct ForestShape {
   LeafKind kind = LeafKind::kScalar;
   LeafSum sum = LeafSum::kSum;
   bool complete = true;  // all leaves give something to every target, be it 0: sums begin with 0
-  // How a node stores its column: in the low 8, 12 or 16 bits of a word whose others are delta, of
-  // forests of f32; 32: in a word of its own.
+  // How a node stores its column: in the low 8, 12 or 16 bits of a word whose other bits are delta,
+  // of forests of f32; 32: in a word of its own.
   int64_t feature_bits = 32;
   int64_t deepest = 0;  // steps from a root to a leaf, at most
 
   int64_t columns() const { return features * (mirrored ? 2 : 1) + 1; }
-  int64_t nothing() const { return columns() - 1; }  // the column that is no number
+  int64_t nothing() const { return columns() - 1; }  // the column that is NaN
 
   Attributes ToAttributes() const;
   static ForestShape From(const Attributes& attributes);
@@ -116,7 +116,7 @@ struct ForestView {
   }
 };
 
-// The number of a leaf, as its threshold holds it.
+// Returns the number of a leaf, as its threshold holds it.
 inline uint32_t LeafNumber(float threshold) {
   uint32_t number;
   std::memcpy(&number, &threshold, sizeof(number));
@@ -128,7 +128,7 @@ inline uint64_t LeafNumber(double threshold) {
   return number;
 }
 
-// The sum of a target before any leaf, and the sum with `weight` of one more leaf.
+// Return the sum of a target before any leaf, and the sum with `weight` of one more leaf.
 inline double NoSum() { return std::numeric_limits<double>::quiet_NaN(); }
 inline double AddLeaf(LeafSum how, double sum, double weight) {
   if (!(sum == sum)) return weight;

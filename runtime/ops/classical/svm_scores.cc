@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kLeastProbability = 1e-7f;
 constexpr int kMostRounds = 100;
-constexpr int64_t kFewPairs = 6;  // whose exponentials one by one are as fast as a call
+constexpr int64_t kFewPairs = 6;  // fewer are as fast one by one as in a call
 
 // Makes one probability a class of r[i, j], the probability of i where it is i or j.
 void Couple(int64_t classes, const float* r, float* q, float* qp, float* p) {
@@ -49,7 +49,7 @@ void Couple(int64_t classes, const float* r, float* q, float* qp, float* p) {
   }
 }
 
-// Scores of two classes without probabilities: the second one's score, as two columns.
+// Writes scores of two classes without probabilities: the second one's score, as two columns.
 void TwoSided(PostTransform post, float first, float* scores) {
   switch (post) {
     case PostTransform::kNone:

@@ -3,12 +3,12 @@
 //   Loop(trip count?, condition?, carried..., the body's results: condition, carried...,
 //   scanned...) reprise.LoopStep() -> iteration, condition, carried...
 //
-// The importer puts the nodes of the body around it, as those of an If's branches; they take from
-// LoopStep what each iteration begins with. The two have the attribute `loop` in common, `carried`
-// of Loop is the number of carried values. Results of Loop: the carried values behind the last
-// iteration, then the scanned ones of all iterations, stacked along the dim that `axes` says (0),
-// the last iteration first where `directions` says 1. `dtypes` (ONNX's numbers) and, where
-// the file declares them, `dims0`, `dims1`, ... are those of one iteration's.
+// The importer puts the nodes of the body around it, as around an If for its branches; they take
+// the values that each iteration begins with from LoopStep. The two have the attribute `loop` in
+// common, `carried` of Loop is the number of carried values. Results of Loop: the carried values
+// after the last iteration, then the scanned ones of all iterations, stacked along the dim that
+// `axes` says (0), the last iteration first where `directions` says 1. `dtypes` (ONNX's numbers)
+// and, where the file declares them, `dims0`, `dims1`, ... describe one iteration's results.
 //
 // No recipe holds these ops: a graph is cut at each Loop, whose body runs iteration by iteration
 // (engine/tail/tail_run.h), on recipes of its own.
@@ -25,7 +25,7 @@ Kernel LoopKernel, LoopStepKernel;
 
 namespace reprise {
 
-// Where a Loop has what among its operands and results.
+// The layout of the operands and results of a Loop.
 struct LoopParts {
   explicit LoopParts(const Node& loop);
 
@@ -37,13 +37,13 @@ struct LoopParts {
   size_t first_result;  // the body's first among the Loop's operands: the condition
 };
 
-// The number that a Loop and its LoopStep share.
+// Returns the number that a Loop and its LoopStep share.
 int64_t LoopNumber(const Node& node);
 
-// The results of the Loop's body, in that order.
+// Returns the results of the Loop's body, in that order.
 std::vector<ValueId> BodyResults(const Node& loop);
 
-// The LoopStep of this Loop; kNone where no node takes anything from it.
+// Returns the LoopStep of this Loop; kNone where no node takes anything from it.
 NodeId StepOf(const Graph& graph, const Node& loop);
 
 }  // namespace reprise

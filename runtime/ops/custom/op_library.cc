@@ -27,7 +27,7 @@ struct reprise_op_call {
 namespace reprise {
 namespace {
 
-// A shape rule may ask for this many dims: those that results may have are checked behind it.
+// A shape rule may ask for this many dims: the dims of results are checked afterwards.
 constexpr int32_t kMostDims = 64;
 
 template <typename T>
@@ -177,7 +177,7 @@ class LibraryShape final : public SizeFunction {
   std::string key_;
 };
 
-// Asks the library for the sizes at hand. Where they follow from sizes of axes, the sizes of the
+// Asks the library for the present sizes. Where they follow from sizes of axes, the sizes of the
 // results are its function of them.
 absl::Status RunShape(const reprise_op& op, InferContext& context) {
   RETURN_IF_ERROR(AskShape(op, context));

@@ -2,8 +2,8 @@
 //
 //   ASSIGN_OR_RETURN(const std::vector<std::string> ops, LoadOpLibrary("/opt/acme/libops.so"));
 //
-// A library is trusted code: load what the operator of the process names, never what a model or a
-// request does. It stays loaded for the life of the process.
+// A library is trusted code: load libraries that the operator of the process names, never one that
+// a model or a request names. It stays loaded for the life of the process.
 //
 // Threads: any. Errors: NOT_FOUND for a file that cannot be loaded, with the reason of the system;
 // INVALID_ARGUMENT for one without the function or with ops that RegisterOp refuses;
@@ -17,7 +17,7 @@
 
 namespace reprise {
 
-// The names that were registered: "acme.Clamp01".
+// Loads the library. Returns the names that were registered: "acme.Clamp01".
 absl::StatusOr<std::vector<std::string>> LoadOpLibrary(const std::string& path);
 
 }  // namespace reprise

@@ -17,14 +17,14 @@ namespace reprise {
 namespace {
 
 struct Entry {
-  std::string name;  // that the row refers to
+  std::string name;  // the row refers to it
   RegisteredOp op;
   OpRow row;
   OpFacts facts;
 };
 
 // By name. A lookup reads the map that is in force, without a lock; each registration puts a larger
-// one in its place, and the one before stays, since somebody may be reading it.
+// one in its place, and the one before stays, since another thread may be reading it.
 using Entries = std::map<std::string, std::shared_ptr<const Entry>, std::less<>>;
 
 struct Registry {
@@ -32,7 +32,8 @@ struct Registry {
   std::atomic<const Entries*> entries{nullptr};
 };
 
-// The rows belong to the process, as those of the op table do: a graph names ops, and nothing else.
+// Returns the registry. Its rows belong to the process, as the rows of the op table do: a graph
+// names ops, and nothing else.
 Registry& TheRegistry() {
   static auto* const registry = new Registry;
   return *registry;
@@ -45,7 +46,7 @@ const Entry* Find(absl::string_view name) {
   return found == entries->end() ? nullptr : found->second.get();
 }
 
-// Calls what came from outside; what it throws becomes an error.
+// Calls foreign code; an exception becomes an error.
 template <typename Call>
 absl::Status Guarded(const std::string& name, Call call) {
   try {

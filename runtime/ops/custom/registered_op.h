@@ -16,15 +16,15 @@
 // Register before the first model that names the op is loaded. A model names it by its domain,
 // which it imports as any operator set, and a program as "acme.Clamp01".
 //
-// Where it runs: on the host, between recipes. A model is cut at the op: what lies before it and
-// behind it is captured, and nothing is padded or batched through it. With `elementwise` it stays
-// inside recipes, padded and batched as an Add is.
+// Where it runs: on the host, between recipes. A model is cut at the op: the parts before and after
+// it are captured, and nothing is padded or batched through it. With `elementwise` it stays inside
+// recipes, padded and batched as an Add is.
 //
-// Ownership: what is registered stays for the life of the process, since recipes refer to it.
+// Ownership: a registered op stays for the life of the process, since recipes refer to it.
 // Threads:   all functions from any thread; a kernel is called from several threads at once.
-// Errors:    what a shape rule returns refuses the model or the request, with the node's name; what
-// a
-//            kernel returns is the answer of that request. Nothing ends a kernel that does not end.
+// Errors:    an error of a shape rule refuses the model or the request, with the node's name; an
+//            error of a kernel is the answer of that request. Nothing stops a kernel that does
+//            not end.
 #pragma once
 
 #include <functional>
@@ -45,22 +45,22 @@ struct RegisteredOp {
   int min_outputs = 1;
   int max_outputs = 1;
   // Element i of every output depends on the elements i of the inputs alone (as numpy broadcasts
-  // them), and the op takes inputs of any shape. What is said here is believed.
+  // them), and the op takes inputs of any shape. The flag is trusted, not checked.
   bool elementwise = false;
   // Sets dtype and shape of every output: InferContext::SetOutput. Called with the true shapes.
   std::function<absl::Status(InferContext&)> shape;
-  // Computes the outputs, whose memory is there and which overlap no input.
+  // Computes the outputs; their memory is allocated and overlaps no input.
   std::function<absl::Status(const KernelContext&)> kernel;
 };
 
-// INVALID_ARGUMENT for an op without name, shape rule or kernel; ALREADY_EXISTS where the op table
-// or an earlier call has the name.
+// Registers the op. INVALID_ARGUMENT for an op without name, shape rule or kernel; ALREADY_EXISTS
+// where the op table or an earlier call has the name.
 absl::Status RegisterOp(RegisteredOp op);
 
-// The names of all that were registered, as graphs hold them: "acme.Clamp01".
+// Returns the names of all registered ops, as graphs hold them: "acme.Clamp01".
 std::vector<std::string> RegisteredOps();
 
-// A shape rule: one output of the dtype and shape of input 0.
+// Sets one output of the dtype and shape of input 0: a shape rule.
 absl::Status SameShapeAsFirst(InferContext& context);
 
 }  // namespace reprise

@@ -46,7 +46,7 @@ struct GeluOp {
   }
   static GeluOp From(const Node& node) { return From(node.attributes); }
 
-  // Its name among the activations of products and convolutions.
+  // Returns its name among the activations of products and convolutions.
   std::string ActivationName() const {
     const std::string name = approximate == "tanh" ? "gelu_tanh" : "gelu";
     return doubled ? name + "_doubled" : name;

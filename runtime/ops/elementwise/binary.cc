@@ -15,7 +15,7 @@
 namespace reprise::ops {
 namespace {
 
-// out = f(a, b) for the dtypes of `List`, with a result of the operands' dtype.
+// Computes out = f(a, b) for the dtypes of `List`, with a result of the operands' dtype.
 template <typename List, typename F>
 absl::Status Apply(const KernelContext& context, F f) {
   const TensorView& a = context.inputs[0];
@@ -100,7 +100,7 @@ T Div(T a, T b) {
     return a / b;
   }
 }
-// The remainder with the divisor's sign (Python's), or with the dividend's when `c_like`.
+// Returns the remainder with the divisor's sign (Python's), or with the dividend's when `c_like`.
 template <typename T>
 T Mod(T a, T b, bool c_like) {
   T rest;
@@ -134,9 +134,9 @@ T IntegerPower(T base, int64_t exponent) {
   return result;
 }
 
-// `base` to the power `exponent`. A power that signed integers of 32 and 64 bits do not hold, which
-// ONNX leaves open, is their least number, as in onnxruntime; its squares and cubes, like powers of
-// the other types, keep their low bits.
+// Returns `base` to the power `exponent`. A power that signed integers of 32 and 64 bits do not
+// hold, which ONNX leaves open, is their least number, as in onnxruntime; its squares and cubes,
+// like powers of the other types, keep their low bits.
 template <typename T>
 T PowerOf(T base, double exponent, bool integers, bool short_product) {
   const double power = std::pow(static_cast<double>(base), exponent);

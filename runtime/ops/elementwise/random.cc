@@ -29,10 +29,10 @@ class Generator {
     }
   }
 
-  // A number in [0, 1) with 53 random bits.
+  // Returns a number in [0, 1) with 53 random bits.
   double Uniform() { return static_cast<double>(Mix(state_ += kStep) >> 11) * 0x1p-53; }
 
-  // Box and Muller's: two at a time, of which the second is kept.
+  // Returns a normal number by Box and Muller's method: two at a time, of which the second is kept.
   double Normal() {
     if (has_second_) {
       has_second_ = false;
@@ -73,7 +73,7 @@ absl::Status Fill(const KernelContext& context, Draw draw) {
   });
 }
 
-// The `dtype` of the node, or `otherwise`.
+// Returns the `dtype` of the node, or `otherwise`.
 absl::StatusOr<DType> ResultType(const Node& node, DType otherwise, uint32_t types) {
   DType dtype = otherwise;
   if (const int64_t* number = node.attributes.Get<int64_t>("dtype"); number != nullptr) {

@@ -50,7 +50,7 @@ absl::Status ClipRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kNumbers));
   for (size_t i : {1, 2}) {
     if (!context.has_input(i)) continue;
-    // Before opset 11 bounds were float attributes, whatever the float type of the input.
+    // Before opset 11 bounds were float attributes, at any float type of the input.
     const bool float_bound = IsFloating(context.dtype(0)) && context.dtype(i) == DType::kFloat32;
     if (!float_bound) RETURN_IF_ERROR(CheckSameType(context, 0, i));
     if (NumElements(context.shape(i)) != 1) {

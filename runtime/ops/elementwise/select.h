@@ -6,7 +6,8 @@
 
 namespace reprise::ops {
 
-// The largest number of float16 or bfloat16: a bound of a Clip of that dtype that is left out.
+// Returns the largest number of float16 or bfloat16: a bound of a Clip of that dtype that is left
+// out.
 inline float LargestHalf(DType dtype) { return dtype == DType::kFloat16 ? 65504.0f : 0x1.fep127f; }
 
 Rule WhereRule, ClipRule, CastRule, CastLikeRule, DropoutRule;

@@ -8,7 +8,7 @@
 namespace reprise::ops {
 namespace {
 
-// out[i] = f(in[i]) for the dtypes of `List`; f computes in Compute<T>.
+// Computes out[i] = f(in[i]) for the dtypes of `List`; f computes in Compute<T>.
 template <typename List, typename F>
 absl::Status Map(const KernelContext& context, F f) {
   const TensorView& in = context.inputs[0];
@@ -52,8 +52,8 @@ T Logistic(T x) {
   return 1 / (1 + std::exp(-x));
 }
 
-// 1 + t of the two forms of Gelu, without the digits that the sum loses where t is near -1: there
-// the results are small numbers below zero, as those of the fast kernels are.
+// Returns 1 + t of the two forms of Gelu, without the digits that the sum loses where t is near -1:
+// there the results are small numbers below zero, as in the fast kernels.
 template <typename T>
 T TanhFactor(T x) {
   return 2 / (1 + std::exp(T(-1.5957691216057308) * (x + T(0.044715) * x * x * x)));
@@ -64,7 +64,8 @@ T ErfFactor(T x) {
   return std::erfc(x * T(-0.7071067811865476));
 }
 
-// 0.5 x (1 + t); halved last where `doubled`, which ends above half of the largest number.
+// Returns 0.5 x (1 + t); halved last where `doubled`, which overflows above half of the largest
+// number.
 template <typename T>
 T GeluOf(T x, T factor, bool doubled) {
   return doubled ? T(x * factor) * T(0.5) : T(0.5) * x * factor;

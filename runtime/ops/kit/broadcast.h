@@ -23,13 +23,13 @@ template <size_t N>
 class StridedWalk {
  public:
   // Visits a row of `count` elements: `position` counts elements walked before it, `offsets` tell
-  // where it begins in each operand. Called through a pointer, so that what walks is compiled once.
+  // where it begins in each operand. Called through a pointer, so that the walk is compiled once.
   using Row = absl::FunctionRef<void(int64_t position, const std::array<int64_t, N>& offsets,
                                      int64_t count)>;
 
   StridedWalk(absl::Span<const int64_t> sizes, const std::array<Shape, N>& strides);
 
-  // Strides along the innermost row.
+  // Returns the stride along the innermost row.
   int64_t inner_stride(size_t n) const { return strides_[n].back(); }
 
   void ForEachRow(Row row) const;
@@ -40,7 +40,7 @@ class StridedWalk {
   std::array<Shape, N> strides_;
 };
 
-// out (dense, `sizes`) = in read at `strides`.
+// Computes out (dense, `sizes`) = in read at `strides`.
 template <typename T>
 void CopyStrided(absl::Span<const int64_t> sizes, const T* in, const Shape& strides, T* out) {
   StridedWalk<1> walk(sizes, {strides});
@@ -56,7 +56,8 @@ void CopyStrided(absl::Span<const int64_t> sizes, const T* in, const Shape& stri
   });
 }
 
-// out[i] = f(a[i]) with `a` repeated as broadcasting says; `out` is dense with `out_shape`.
+// Computes out[i] = f(a[i]) with `a` repeated as broadcasting says; `out` is dense with
+// `out_shape`.
 template <typename Out, typename A, typename F>
 void BroadcastApply(absl::Span<const int64_t> out_shape, Out* out, const A* a,
                     absl::Span<const int64_t> a_shape, F f) {
@@ -73,7 +74,7 @@ void BroadcastApply(absl::Span<const int64_t> out_shape, Out* out, const A* a,
   });
 }
 
-// out[i] = f(a[i], b[i]), both repeated as broadcasting says.
+// Computes out[i] = f(a[i], b[i]), both repeated as broadcasting says.
 template <typename Out, typename A, typename B, typename F>
 void BroadcastApply(absl::Span<const int64_t> out_shape, Out* out, const A* a,
                     absl::Span<const int64_t> a_shape, const B* b,

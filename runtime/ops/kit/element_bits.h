@@ -1,4 +1,4 @@
-// Elements of a tensor as int64, whatever their dtype: integers by value, all others by their bits.
+// Elements of a tensor as int64, for any dtype: integers by value, all others by their bits.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ inline int64_t ElementBits(DType dtype, const void* data, int64_t index) {
   }
 }
 
-// The tensor whose elements these are.
+// Returns the tensor of these elements.
 inline Tensor TensorOfElements(DType dtype, Shape shape, absl::Span<const int64_t> elements) {
   return Tensor::Make(dtype, std::move(shape), [&](void* data) {
     auto* bytes = static_cast<char*>(data);

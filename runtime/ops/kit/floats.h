@@ -1,4 +1,4 @@
-// Whole operands as float and back, for kernels that compute in float whatever they store.
+// Whole operands as float and back, for kernels that compute in float at any storage type.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace reprise::ops {
 
-// The elements of a floating-point operand.
+// Returns the elements of a floating-point operand.
 inline std::vector<float> FloatsOf(const TensorView& view) {
   std::vector<float> values(view.num_elements());
   (void)Dispatch(FloatList{}, view.dtype, [&]<typename T>() {

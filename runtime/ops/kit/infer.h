@@ -26,27 +26,28 @@ inline constexpr uint32_t kNumbers = kFloats | kInts;
 inline constexpr uint32_t kAnyType = kNumbers | kBools;
 inline constexpr uint32_t kIndices = TypeBit(DType::kInt32) | TypeBit(DType::kInt64);
 
-// UNIMPLEMENTED naming the input and its dtype unless it is in `types`: no other shape will do.
+// Returns UNIMPLEMENTED naming the input and its dtype unless it is in `types`: no other shape
+// would help.
 absl::Status CheckType(const InferContext& context, size_t input, uint32_t types);
-// UNIMPLEMENTED unless inputs `a` and `b` are of one dtype.
+// Returns UNIMPLEMENTED unless inputs `a` and `b` are of one dtype.
 absl::Status CheckSameType(const InferContext& context, size_t a, size_t b);
-// INVALID_ARGUMENT unless the rank of `input` is `rank`.
+// Returns INVALID_ARGUMENT unless the rank of `input` is `rank`.
 absl::Status CheckRank(const InferContext& context, size_t input, int64_t rank);
 
-// The axis attribute `name`, mapped to [0, rank).
+// Returns the axis attribute `name`, mapped to [0, rank).
 absl::StatusOr<int64_t> AxisAttribute(const Node& node, absl::string_view name, int64_t fallback,
                                       int64_t rank);
-// The axes, each mapped to [0, rank), sorted; INVALID_ARGUMENT when one occurs twice.
+// Returns the axes, each mapped to [0, rank), sorted; INVALID_ARGUMENT when one occurs twice.
 absl::StatusOr<std::vector<int64_t>> NormalizeAxes(absl::Span<const int64_t> axes, int64_t rank);
 
-// INVALID_ARGUMENT unless `value`, which an input or attribute called `what` holds, is in
+// Returns INVALID_ARGUMENT unless `value`, which an input or attribute called `what` holds, is in
 // [low, high].
 absl::Status CheckRange(absl::string_view what, int64_t value, int64_t low, int64_t high);
 
-// The broadcast of all inputs' shapes.
+// Returns the broadcast of all inputs' shapes.
 absl::StatusOr<SizeList> BroadcastInputs(const InferContext& context);
 
-// Output 0 is like input 0, which is of one of `types`.
+// Makes output 0 like input 0, which is of one of `types`.
 template <uint32_t types>
 absl::Status SameRule(InferContext& context) {
   if (absl::Status status = CheckType(context, 0, types); !status.ok()) return status;
@@ -54,7 +55,7 @@ absl::Status SameRule(InferContext& context) {
   return absl::OkStatus();
 }
 
-// All inputs are of one dtype out of `types` and broadcast.
+// Checks that all inputs are of one dtype out of `types` and broadcast.
 absl::Status BroadcastRule(InferContext& context, uint32_t types, DType result);
 template <uint32_t types>
 absl::Status BroadcastRule(InferContext& context) {
@@ -73,11 +74,11 @@ inline bool HasOutput(const KernelContext& context, size_t i) {
   return i < context.outputs.size() && context.outputs[i].dtype != DType::kUndefined;
 }
 
-// The elements of an integer (or bool) operand; none if it is left out.
+// Returns the elements of an integer (or bool) operand; none if it is left out.
 std::vector<int64_t> Int64sOf(const KernelContext& context, size_t i);
 
-// `value`, which is element `element` of input `input`. Outside [low, high], which holds 0, it is
-// reported, and 0 takes its place.
+// Returns `value`, which is element `element` of input `input`. Outside [low, high], which holds 0,
+// it is reported, and 0 takes its place.
 int64_t CheckedValue(const KernelContext& context, int input, int64_t element, int64_t value,
                      int64_t low, int64_t high);
 

@@ -8,10 +8,10 @@
 
 namespace reprise::ops {
 
-// The dtype behind ONNX's number for it (TensorProto.DataType); UNIMPLEMENTED, naming it, for those
-// that we lack.
+// Returns the dtype for ONNX's number of it (TensorProto.DataType); UNIMPLEMENTED, naming it, for
+// dtypes that we lack.
 absl::StatusOr<DType> DTypeFromOnnx(int64_t number);
-// The number of `dtype`, which is not kUndefined.
+// Returns the number of `dtype`, which is not kUndefined.
 int64_t OnnxNumber(DType dtype);
 
 // Numbers of dtypes that this library does not have.

@@ -18,7 +18,7 @@
 namespace reprise {
 namespace {
 
-// "(f32[2, 3], _, i64[1])": the operands as messages show them.
+// Returns "(f32[2, 3], _, i64[1])": the operands as messages show them.
 std::string OperandsText(absl::Span<const InferContext::Input> inputs) {
   return absl::StrCat("(",
                       absl::StrJoin(inputs, ", ",
@@ -39,7 +39,7 @@ absl::Status Annotate(const absl::Status& status, const Node& node,
                      absl::StrCat(NodeLabel(node), OperandsText(inputs), ": ", status.message()));
 }
 
-// Dims of a result: as many as numpy has. What kernels and passes do a dim is never much then.
+// Dims of a result: as many as numpy has. This bounds the work of kernels and passes for each dim.
 constexpr size_t kMaxRank = 64;
 
 absl::Status CheckCount(absl::string_view what, size_t count, int min, int max) {
@@ -113,7 +113,7 @@ class FirstDataError : public DataErrors {
   int64_t high_ = 0;
 };
 
-// Whether no result has an element, so that there is nothing to compute.
+// Returns whether no result has an element, so that there is nothing to compute.
 bool MakesNothing(absl::Span<const MutableTensorView> outputs) {
   return absl::c_all_of(outputs, [](const MutableTensorView& output) {
     return output.dtype == DType::kUndefined || output.num_elements() == 0;
@@ -210,7 +210,7 @@ void InferContext::SetOutput(size_t i, DType dtype, SizeList shape) {
 }
 
 const OpRow* FindOp(absl::string_view name) {
-  // The table is sorted by nobody: a handful of hundred rows, found through an index made once.
+  // The table is not sorted: a few hundred rows, found through an index made once.
   static const auto* const index = [] {
     auto* rows = new absl::flat_hash_map<absl::string_view, const OpRow*>();
     for (const OpRow& row : AllOps()) REPRISE_CHECK(rows->emplace(row.name, &row).second);

@@ -3,7 +3,7 @@
 //
 // Rows are listed in op_table.cc and nowhere else. The importer asks whether an op exists, the
 // passes ask for traits and shapes, folding and the reference device run the reference kernel, the
-// fast device compares itself with it. Ops of ONNX are named as in ONNX, those of other domains
+// fast device compares itself with it. Ops of ONNX are named as in ONNX, ops of other domains
 // "com.microsoft.Gelu", and ours "reprise.Attention" (internal: no model file may name them).
 //
 // Every row defines the newest form of its op up to opset 28: the importer rewrites older forms
@@ -27,8 +27,8 @@ namespace reprise {
 // The operands that a shape rule sees and the results that it sets.
 //
 // Rules are written once, over sizes: at a capture all of these are constants; when a model is read
-// (passes/read), they may say where they come from, and what a rule asks of them becomes a guard
-// (shapes/size.h).
+// (passes/read), they may say where they come from, and a rule's question about them becomes a
+// guard (shapes/size.h).
 class InferContext {
  public:
   struct Input {
@@ -49,16 +49,17 @@ class InferContext {
   }
   DType dtype(size_t i) const { return inputs_[i].dtype; }
   const SizeList& shape(size_t i) const { return inputs_[i].shape; }
-  // The shape as numbers, for rules of ops that capture alone makes, or that decide by code of
-  // others: each size is pinned (Size::Pinned).
+  // Returns the shape as numbers, for rules of ops that capture alone makes, or that decide by code
+  // of others: each size is pinned (Size::Pinned).
   const Shape& pinned_shape(size_t i) const;
   int64_t rank(size_t i) const { return static_cast<int64_t>(inputs_[i].shape.size()); }
-  // The value, or nullptr where it is not known. One that is known by its sizes is pinned.
+  // Returns the value, or nullptr where it is not known. One that is known by its sizes is pinned.
   const Tensor* constant(size_t i) const;
 
-  // The integers of input `i`. FAILED_PRECONDITION, "depends on data", when they are not known yet.
+  // Returns the integers of input `i`. FAILED_PRECONDITION, "depends on data", when they are not
+  // known yet.
   absl::StatusOr<std::vector<Size>> RequireSizes(size_t i) const;
-  // The same, each pinned: axes, and other numbers that are no sizes.
+  // Returns the same, each pinned: axes, and other numbers that are no sizes.
   absl::StatusOr<std::vector<int64_t>> RequireInt64s(size_t i) const;
 
   void SetOutput(size_t i, DType dtype, SizeList shape);
@@ -78,12 +79,13 @@ class InferContext {
 };
 
 // Where a kernel reports data it cannot use, such as an index out of range. It then goes on with
-// index 0, so that batch-mates are answered; whoever runs the kernel decides what the report means.
+// index 0, so that batch-mates are answered; the caller of the kernel decides how to treat the
+// report.
 class DataErrors {
  public:
   virtual ~DataErrors() = default;
-  // Element number `element` of input `input` holds `value`, outside [low, high]. Allocates
-  // nothing.
+  // Reports that element number `element` of input `input` holds `value`, outside [low, high].
+  // Allocates nothing.
   virtual void Report(int input, int64_t element, int64_t value, int64_t low, int64_t high) = 0;
 };
 
@@ -104,9 +106,9 @@ using ReferenceKernel = absl::Status (*)(const KernelContext&);
 class AxisContext;
 using AxisRule = void (*)(AxisContext&);
 
-// The dtype of result `result`, from those of the operands, while shapes are not known; kUndefined
-// where it cannot be said. `operands`: one entry an input, kUndefined where that is left out or not
-// known. The shape rule gives the same dtype once shapes are known. See result_types.h.
+// Returns the dtype of result `result`, from the operands' dtypes, while shapes are not known;
+// kUndefined where it cannot be told. `operands`: one entry an input, kUndefined where that is left
+// out or not known. The shape rule gives the same dtype once shapes are known. See result_types.h.
 using TypeRule = DType (*)(const Node& node, size_t result, absl::Span<const DType> operands);
 inline DType TypeLikeFirst(const Node&, size_t, absl::Span<const DType> operands) {
   return operands.empty() ? DType::kUndefined : operands[0];
@@ -139,7 +141,7 @@ struct OpRow {
   bool IsValueInput(size_t i) const { return i < 32 && ((value_inputs >> i) & 1) != 0; }
 };
 
-// The row, or nullptr. Threads: any.
+// Returns the row, or nullptr. Threads: any.
 const OpRow* FindOp(absl::string_view name);
 absl::Span<const OpRow> AllOps();
 
@@ -149,7 +151,7 @@ absl::Span<const OpRow> AllOps();
 // of its results. Checks arity. Errors name the node, the op and the operands' types.
 absl::Status InferNode(Graph& graph, NodeId node);
 
-// The same for operands that are given, and maybe sizes with terms.
+// Does the same for operands that are given, and maybe sizes with terms.
 absl::StatusOr<std::vector<InferContext::Output>> InferOutputs(
     const Node& node, absl::Span<const InferContext::Input> inputs);
 

@@ -1,11 +1,11 @@
-// OpFacts: what batching, packing, padding and folding know of an op, as columns of its row.
+// OpFacts: the facts about an op for batching, packing, padding and folding, as columns of its row.
 //
 // A fact that is left out is always right, and may be slow: nothing is known then. Passes, certify,
 // recipe and the importer interpret the facts; none of them lists ops by name. `reprise check
-// --ops` prints the matrix of ops by facts and what is missing.
+// --ops` prints the matrix of ops by facts and the gaps in it.
 //
-// The facts stand in the row of the op (op_table.cc), and in a header of their own, so that those
-// who only run ops need not be compiled again when a fact is added.
+// The facts stand in the row of the op (op_table.cc), and in a header of their own, so that code
+// that only runs ops need not be compiled again when a fact is added.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ enum OpMark : uint32_t {
   kHangsOnLastBit = 1u << 1,    // operands that are a bit apart change its answer
   kNeverFalls = 1u << 2,        // a larger operand never makes a smaller result
   kBends = 1u << 3,             // makes steps, corners or waves of a straight line
-  kKeepsApart = 1u << 4,        // what a mask made low stays lower than what a table made low
-  kSettled = 1u << 5,           // padding follows from that of operands
+  kKeepsApart = 1u << 4,        // a value that a mask lowered stays below one that a table lowered
+  kSettled = 1u << 5,           // padding follows from the operands' padding
   kSettledByWeights = 1u << 6,  // the same where one operand at most is data
-  kCarriesMasks = 1u << 7,      // masks that act on what results are made of act on the results
+  kCarriesMasks = 1u << 7,      // masks that act on the operands of results act on the results
   kStaysInPlace = 1u << 8,      // elements stay where they are in the rows of operands
-  kTakesSizes = 1u << 9,        // what decides its shape is a shape, or counts repeats
-  kLooksUp = 1u << 10,          // an operand behind the first chooses rows
+  kTakesSizes = 1u << 9,        // operands that decide its shape are shapes, or count repeats
+  kLooksUp = 1u << 10,          // an operand after the first chooses rows
   kShapeOfFirst = 1u << 11,     // results have the shape of operand 0, which is no broadcast
-  kKnowsRows = 1u << 12,        // how many rows there are stands in an operand, or in its errors
+  kKnowsRows = 1u << 12,        // the number of rows is in an operand, or in its errors
   kMovesBytes = 1u << 13,       // worth moving bytes in place of the floats that they stand for
   kReduces = 1u << 14,          // elements have a say as the sum, the largest or the like of them
   kMultipliesWeights = 1u << 15,
@@ -55,33 +55,34 @@ struct OpFacts {
   PositionRule positions = PositionRule::kNone;
   Rounding rounding = Rounding::kNone;
   Border border = Border::kNone;
-  int8_t axis = 0;        // what attribute `axis` is where it is left out
+  int8_t axis = 0;        // the value of attribute `axis` where it is left out
   uint32_t choosers = 0;  // bit i: operand i says which elements are taken, and is none of them
-  uint32_t text = 0;      // bit i: operand i may be text, beside those that results are made of
+  uint32_t text = 0;      // bit i: operand i may be text, besides the operands that results are
+                          // made of
   uint32_t weights = 0;   // bit i: operand i is a weight, whose numbers no pass reads
   uint32_t marks = 0;     // OpMark
   absl::string_view of_segment;  // the reduction of SegmentReduce that does the same to tokens
-  // The op, or the first of those, that passes make of it where it is worth it: what it lacks
-  // itself is that one's.
+  // The op, or the first of the ops, that passes make of it where it is worth it: that one's facts
+  // fill its own gaps.
   absl::string_view becomes;
 
   bool Is(OpMark mark) const { return (marks & mark) != 0; }
   bool Chooses(size_t i) const { return i < 32 && ((choosers >> i) & 1) != 0; }
   bool IsWeight(size_t i) const { return i < 32 && ((weights >> i) & 1) != 0; }
-  // Its windows slide over the dims of operand 0 behind batch and channel.
+  // Returns whether its windows slide over the dims of operand 0 after batch and channel.
   bool SlidesWindows() const {
     return border >= Border::kWindow && border <= Border::kLargestWindow;
   }
-  // Results hold elements of operand 0 and no others.
+  // Returns whether results hold elements of operand 0 and no others.
   bool HoldsFirst() const { return elements >= Elements::kSame && elements <= Elements::kPart; }
-  // Results hold elements of operands, whatever any element is.
+  // Returns whether results hold elements of operands, for any values of the elements.
   bool OnlyMoves() const { return HoldsFirst() || elements == Elements::kJoined; }
   bool HoldsAllOfFirst() const {
     return elements >= Elements::kSame && elements <= Elements::kMoved;
   }
 };
 
-// The facts of a row of the table; those of an op by name, nothing known where it has no row.
+// Return the facts of a row of the table, or of an op by name; nothing known where it has no row.
 const OpFacts& FactsOf(const OpRow& row);
 const OpFacts& FactsOf(absl::string_view op);
 

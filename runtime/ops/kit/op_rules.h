@@ -1,6 +1,6 @@
 // The rules that a row of the op table may name. Each list is interpreted in one place: `Sign`,
 // `Positive` and `Overflow` by ops/axis, `Sizes` and `Growth` by certify, `RowRule` by recipe, the
-// others by passes. The first one of each is what holds where a row says nothing.
+// others by passes. The first one of each holds where a row says nothing.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ enum class Sign : uint8_t {
   kOfLargest,    // not where any operand is not negative
   kOfBounds,     // not where the lower bound, operand 1, is not negative
   kOfLogarithm,  // not where operand 0 is at least one
-  kOfRemainder,  // that of the divisor; with `fmod`, of the dividend
-  kPlacesAlone,  // results behind the first are places
+  kOfRemainder,  // the divisor's sign; with `fmod`, the dividend's
+  kPlacesAlone,  // results after the first are indices
 };
 
 // Which operands being above zero makes every result above zero.
@@ -32,12 +32,12 @@ enum class Positive : uint8_t {
   kOfSum,    // any, where no other one is negative
 };
 
-// Which finite operands make something infinite, or no number.
+// Which finite operands make something infinite, or NaN.
 enum class Overflow : uint8_t {
   kNever,
   kAlways,       // some that models compute with
   kExponential,  // large ones
-  kLogarithm,    // those near zero and below
+  kLogarithm,    // numbers near zero and below
   kRoot,         // negative ones
   kInverse,      // zero
   kQuotient,     // a divisor of zero
@@ -47,11 +47,11 @@ enum class Overflow : uint8_t {
 // Where the elements of results come from, if the op looks at none of them.
 enum class Elements : uint8_t {
   kMade,      // they are computed
-  kSame,      // those of operand 0, each once, in their order
-  kRepeated,  // those of operand 0, each at least once
-  kMoved,     // those of operand 0, each once, elsewhere
+  kSame,      // elements of operand 0, each once, in their order
+  kRepeated,  // elements of operand 0, each at least once
+  kMoved,     // elements of operand 0, each once, elsewhere
   kPart,      // some of operand 0
-  kJoined,    // those of all operands
+  kJoined,    // elements of all operands
   kChosen,    // operand 1 or 2, as operand 0 says
 };
 
@@ -70,9 +70,9 @@ enum class Sizes : uint8_t {
   kReduceProduct,
   kCopy,     // every element of operand 0
   kView,     // them, under another shape
-  kLookup,   // those at the places in operand 1
-  kCut,      // those between bounds
-  kJoin,     // those of all operands
+  kLookup,   // elements at the indices in operand 1
+  kCut,      // elements between bounds
+  kJoin,     // elements of all operands
   kExtreme,  // the smaller or the larger of two
   kBounded,  // no less than operand 1, no more than operand 2
   kQuotient,
@@ -91,7 +91,7 @@ enum class Growth : uint8_t {
   kContraction,
   kResizes,
   kCumulates,
-  kFindsOnes,  // the places of what is not zero
+  kFindsOnes,  // the indices of elements that are not zero
 };
 
 // How the op keeps rows of a batch apart, for recipe/row_rules. Views and elementwise ops do.
@@ -150,7 +150,7 @@ enum class PackRule : uint8_t {
   kTranspose,
 };
 
-// Which of its operands hang on the position alone, for passes/match/position_operands.
+// Which of its operands depend on the position alone, for passes/match/position_operands.
 enum class PositionRule : uint8_t {
   kNone,
   kAlongAxis,

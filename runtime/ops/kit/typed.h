@@ -29,7 +29,7 @@ struct BFloat16 {
   operator float() const { return BFloat16ToFloat(bits); }
 };
 
-// A byte of a bool tensor; any value but 0 is true, whatever a client sent.
+// A byte of a bool tensor; any value but 0 is true, as sent by clients.
 struct Bool {
   uint8_t bits;
   Bool() = default;
@@ -107,8 +107,8 @@ void DispatchSize(DType dtype, F&& f) {
   }
 }
 
-// The integer that NaN becomes: the least number of signed types of 32 and 64 bits, as on x86 and
-// in numpy, so that a missing category is not taken for category 0.
+// Returns the integer that NaN becomes: the least number of signed types of 32 and 64 bits, as on
+// x86 and in numpy, so that a missing category is not taken for category 0.
 template <typename To>
 inline constexpr To kOfNan = std::is_signed_v<To> && sizeof(To) >= 4
                                  ? std::numeric_limits<To>::min()
@@ -138,7 +138,8 @@ To ConvertTo(From from) {
   }
 }
 
-// `x` without its fraction as an integer; a value that To cannot hold becomes its least number.
+// Returns `x` without its fraction as an integer; a value that To cannot hold becomes its least
+// number.
 template <typename To, typename F>
 To Truncated(F x) {
   static_assert(std::is_signed_v<To> && sizeof(To) >= 4);
@@ -150,8 +151,8 @@ To Truncated(F x) {
 }
 
 // Converts as ONNX's Cast does. Values that an integer cannot hold, which ONNX leaves open, become
-// what onnxruntime makes of them on x86: the least number of the signed types of 32 and 64 bits,
-// and the low bits of such a number in other types.
+// the same as with onnxruntime on x86: the least number of the signed types of 32 and 64 bits, and
+// the low bits of such a number in other types.
 template <typename To, typename From>
 To CastTo(From from) {
   using C = Compute<From>;

@@ -1,4 +1,5 @@
-// The rows that a decoder's attention reads: those of a cache and, where a sequence ends, new ones.
+// The rows that a decoder's attention reads: the rows of a cache and, where a sequence ends, new
+// ones.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +9,9 @@
 namespace reprise::ops {
 
 // reprise.AppendRows(past [B, H, P, D], rows [B, H, S, D], at i64 [B], length i64 [1])
-//   -> [B, H, max(P, length), D]: of sequence b the first at[b] rows of the past, the new ones
-// behind them, then zeros. Where at[b] + S exceeds the room, or at[b] the rows of the past, the
-// element of `at` is reported and clamped to what fits.
+//   -> [B, H, max(P, length), D]: of sequence b the first at[b] rows of the past, then the
+// new ones, then zeros. Where at[b] + S exceeds the room, or at[b] the rows of the past, the
+// element of `at` is reported and clamped into the range.
 Rule AppendRowsRule;
 Kernel AppendRowsKernel;
 

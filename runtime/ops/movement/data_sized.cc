@@ -26,7 +26,7 @@ struct Items {
   int64_t At(int64_t block, int64_t item) const { return (block * count + item) * inner; }
 };
 
-// The items: slices along the attribute `axis`, or without it the elements themselves.
+// Returns the items: slices along the attribute `axis`, or without it the elements themselves.
 absl::StatusOr<Items> ItemsOf(const Node& node, const Shape& shape) {
   Items items;
   const int64_t* given = node.attributes.Get<int64_t>("axis");
@@ -42,7 +42,7 @@ absl::StatusOr<Items> ItemsOf(const Node& node, const Shape& shape) {
   return items;
 }
 
-// `shape` with `count` items along the attribute `axis`; without it [count].
+// Returns `shape` with `count` items along the attribute `axis`; without it [count].
 Shape WithItems(const Node& node, const Shape& shape, int64_t count) {
   const int64_t* axis = node.attributes.Get<int64_t>("axis");
   if (axis == nullptr) return {count};
@@ -51,7 +51,7 @@ Shape WithItems(const Node& node, const Shape& shape, int64_t count) {
   return result;
 }
 
-// The items of `from` at `positions`, in that order.
+// Copies the items of `from` at `positions`, in that order.
 void TakeItems(const TensorView& from, const Items& items, const std::vector<int64_t>& positions,
                const MutableTensorView& to) {
   DispatchSize(from.dtype, [&]<typename T>() {
@@ -64,7 +64,7 @@ void TakeItems(const TensorView& from, const Items& items, const std::vector<int
   });
 }
 
-// The positions that a Compress keeps: conditions beyond the last item count for nothing.
+// Returns the positions that a Compress keeps: conditions beyond the last item count for nothing.
 std::vector<int64_t> KeptPositions(const TensorView& condition, int64_t items) {
   std::vector<int64_t> positions;
   const int64_t count = std::min(items, condition.num_elements());
@@ -81,7 +81,7 @@ struct Groups {
   std::vector<int64_t> group_of;  // each item's group
 };
 
-// -1, 0 or 1; NaN comes last and equals itself.
+// Returns -1, 0 or 1; NaN comes last and equals itself.
 template <typename T>
 int Compare(T left, T right) {
   const auto a = static_cast<Compute<T>>(left), b = static_cast<Compute<T>>(right);

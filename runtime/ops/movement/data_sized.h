@@ -1,5 +1,5 @@
 // Ops whose results have as many elements as the data says. Their shape rules need the elements:
-// FAILED_PRECONDITION, "depends on data", without them (see passes/cut/cuts.h for what becomes of
+// FAILED_PRECONDITION, "depends on data", without them (see passes/cut/cuts.h for the handling of
 // such nodes).
 #pragma once
 

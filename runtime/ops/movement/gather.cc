@@ -13,8 +13,8 @@
 namespace reprise::ops {
 namespace {
 
-// The indices of input `i` as int64, negative ones mapped; ones outside [-size, size) reported and
-// replaced by 0. `size_of(element)` is the size that the element indexes.
+// Returns the indices of input `i` as int64, negative ones mapped; ones outside [-size, size)
+// reported and replaced by 0. `size_of(element)` is the size that the element indexes.
 template <typename F>
 std::vector<int64_t> CheckedIndices(const KernelContext& context, int i, F size_of) {
   std::vector<int64_t> indices = Int64sOf(context, i);

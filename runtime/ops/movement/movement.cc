@@ -31,7 +31,8 @@ absl::StatusOr<std::vector<int64_t>> Permutation(const Node& node, int64_t rank)
   return perm;
 }
 
-// out[i, j] = in[j, i] over [rows, columns] of the output, in tiles that stay in the cache.
+// Computes out[i, j] = in[j, i] over [rows, columns] of the output, in tiles that stay in the
+// cache.
 template <typename T>
 void TransposeTiles(const T* in, int64_t in_row, T* out, int64_t out_row, int64_t rows,
                     int64_t columns) {
@@ -71,7 +72,7 @@ void TransposeTyped(const Shape& sizes, const Shape& strides, const T* in, T* ou
   });
 }
 
-// The sizes of `count` parts of a dim; the last ones may be smaller.
+// Returns the sizes of `count` parts of a dim; the last ones may be smaller.
 template <typename Number>
 std::vector<Number> EvenParts(Number size, int64_t count) {
   const Number part = (size + count - 1) / count;
@@ -285,7 +286,7 @@ absl::Status TriluKernel(const KernelContext& context) {
     const T* from = in.as<T>();
     T* to = context.outputs[0].as<T>();
     for (int64_t line = 0; line < lines; ++line, from += columns, to += columns) {
-      // An upper triangle has zeros in front of this place, a lower one from it on.
+      // An upper triangle has zeros before this index, a lower one from it on.
       const int64_t at = std::clamp<int64_t>(line % rows + k + (upper ? 0 : 1), 0, columns);
       std::fill_n(upper ? to : to + at, upper ? at : columns - at, T(0));
       std::copy_n(upper ? from + at : from, upper ? columns - at : at, upper ? to + at : to);

@@ -17,7 +17,8 @@ struct Corners {
   float area() const { return (y2 - y1) * (x2 - x1); }
 };
 
-// `box` is four numbers: two opposite corners in any order, or a centre with width and height.
+// Returns the corners of `box`, which is four numbers: two opposite corners in any order, or a
+// centre with width and height.
 Corners CornersOf(const float* box, bool center) {
   if (center) {
     const float x = box[0], y = box[1], half_width = box[2] / 2, half_height = box[3] / 2;
@@ -41,7 +42,7 @@ class KeptBoxes {
     x2_.push_back(box.x2);
     areas_.push_back(box.area());
   }
-  // Whether `box` and one of them have more than the share `most` of their union in common.
+  // Returns whether `box` and one of them have more than the share `most` of their union in common.
   bool Overlap(const Corners& box, float most) const {
     constexpr size_t kBlock = 32;
     const float area = box.area();
@@ -93,7 +94,7 @@ Selected Select(const TensorView& boxes, const TensorView& scores, const Limits&
       const float* score = scores.as<float>() + (batch * classes + one) * count;
       order.clear();
       for (int64_t i = 0; i < count; ++i) {
-        // A score that is no number is never the best.
+        // A score that is NaN is never the best.
         if (score[i] == score[i] && (!limits.has_score || score[i] > limits.score)) {
           order.push_back(i);
         }

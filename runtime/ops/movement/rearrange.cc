@@ -19,7 +19,7 @@ absl::StatusOr<int64_t> BlockSize(const InferContext& context) {
   return block;
 }
 
-// Whether the blocks of one depth lie `depth` apart (DCR) or beside each other (CRD).
+// Returns whether the blocks of one depth lie `depth` apart (DCR) or next to each other (CRD).
 absl::StatusOr<bool> DepthFirst(const Attributes& attributes) {
   const std::string mode = attributes.String("mode", "DCR");
   if (mode == "DCR" || mode == "CRD") return mode == "DCR";

@@ -1,4 +1,4 @@
-// Sizes, and what is made of them.
+// Sizes, and values made of them.
 // See typed_op.h.
 #pragma once
 

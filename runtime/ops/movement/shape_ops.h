@@ -9,7 +9,7 @@ namespace reprise::ops {
 Rule ShapeRule, SizeRule;
 Kernel ShapeKernel, SizeKernel;
 
-// The dims that a Shape reports of an operand of `rank`: [start, end).
+// Returns the dims that a Shape reports of an operand of `rank`: [start, end).
 std::pair<int64_t, int64_t> ShapeRange(const Node& node, int64_t rank);
 
 Rule ReshapeRule, SqueezeRule, UnsqueezeRule, FlattenRule;

@@ -153,7 +153,7 @@ absl::Status PadRule(InferContext& context) {
     ASSIGN_OR_RETURN(axes, context.RequireInt64s(3));
   }
   if (context.has_input(2)) {
-    // Before opset 11 the value was a float attribute, whatever the float type of the input.
+    // Before opset 11 the value was a float attribute, at any float type of the input.
     const bool float_value = IsFloating(context.dtype(0)) && context.dtype(2) == DType::kFloat32;
     if (!float_value) RETURN_IF_ERROR(CheckSameType(context, 0, 2));
   }

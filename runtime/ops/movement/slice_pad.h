@@ -9,7 +9,7 @@ namespace reprise::ops {
 Rule SliceRule, PadRule;
 Kernel SliceKernel, PadKernel;
 
-// Where a Slice takes what it takes. `Number`: int64_t in the kernel, Size in the rule.
+// The elements that a Slice takes. `Number`: int64_t in the kernel, Size in the rule.
 template <typename Number>
 struct SliceSpec {
   absl::InlinedVector<Number, 6> sizes;
@@ -18,11 +18,12 @@ struct SliceSpec {
 };
 absl::StatusOr<SliceSpec<Size>> ResolvedSlice(const InferContext& context);
 
-// A dim of `size` and what Pad adds at either end of it, or cuts off where that is negative.
+// A dim of `size` and the elements that Pad adds at either end of it, or cuts off where negative.
 struct PaddedDim {
   int64_t size = 0, begin = 0, end = 0;
 
-  // Where the element at `at` of the result comes from; -1: it is the constant, or nothing is left.
+  // Returns where the element at `at` of the result comes from; -1: it is the constant, or nothing
+  // is left.
   int64_t Source(absl::string_view mode, int64_t at) const;
 };
 

@@ -6,7 +6,7 @@
 
 namespace reprise {
 
-// Without `perm` the dims are turned around.
+// Without `perm` the dims are reversed.
 struct TransposeOp {
   static constexpr char kName[] = "Transpose";
   enum Input : size_t { kX };

@@ -24,7 +24,7 @@ double Determinant(double* m, int64_t n) {
     }
     const double* const top = m + k * n;
     result *= top[k];
-    // A column of zeros ends it; what is no number runs through.
+    // A column of zeros ends it; NaN runs through.
     if (top[k] == 0) return result;
     for (int64_t row = k + 1; row < n; ++row) {
       WatchWork(n - k);
@@ -66,7 +66,7 @@ absl::Status DetKernel(const KernelContext& context) {
   });
 }
 
-// Each matrix by itself, made of all of its elements.
+// Keeps each matrix by itself, made of all of its elements.
 void DetAxis(AxisContext& context) {
   AxisFlowValue flow;
   for (const Positions& positions : context.input(0).along) {

@@ -7,12 +7,12 @@
 namespace reprise::ops {
 
 // Det(x [.., n, n]) is [..]. Sums are double. The determinant of a matrix without elements is 1,
-// and one that holds what is no number has none.
+// and of one that holds NaN is NaN.
 Rule DetRule;
 Kernel DetKernel;
 void DetAxis(AxisContext& context);
 
-// The determinant of `n` rows of `n`, by elimination with partial pivoting; `m` is used up.
+// Returns the determinant of `n` rows of `n`, by elimination with partial pivoting; `m` is used up.
 double Determinant(double* m, int64_t n);
 
 }  // namespace reprise::ops

@@ -28,8 +28,8 @@ struct Equation {
   std::array<Number, kMaxLabels> sizes;
 };
 
-// The labels of one term, for an operand of `rank`; for the output, `rank` is -1 and the ellipsis
-// stands for `ellipsis` dims.
+// Returns the labels of one term, for an operand of `rank`; for the output, `rank` is -1 and the
+// ellipsis stands for `ellipsis` dims.
 absl::StatusOr<std::vector<int>> ParseTerm(absl::string_view term, int64_t rank,
                                            int64_t& ellipsis) {
   std::vector<int> labels;
@@ -118,7 +118,8 @@ absl::StatusOr<Equation<Number>> ParseEquation(const Node& node, size_t count, F
   return equation;
 }
 
-// Moves `index` on by one over `labels`, and each operand's offset with it. False after the last.
+// Moves `index` on by one over `labels`, and each operand's offset with it. Returns false after the
+// last.
 bool Advance(const std::vector<int>& labels, const Equation<int64_t>& equation,
              const std::vector<std::array<int64_t, kMaxLabels>>& strides, Shape& index,
              std::vector<int64_t>& offsets) {

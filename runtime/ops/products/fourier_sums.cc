@@ -14,7 +14,7 @@ using Complex = FourierSums::Complex;
 // A sine and a cosine cost as much as this many steps of a plain loop.
 constexpr int64_t kStepsOfWave = 32;
 
-// e^(-2 pi i turns / of).
+// Returns e^(-2 pi i turns / of).
 Complex Wave(int64_t turns, int64_t of) {
   return std::polar(1.0,
                     -2 * std::numbers::pi * static_cast<double>(turns) / static_cast<double>(of));
@@ -72,7 +72,7 @@ void FourierSums::Run(std::vector<Complex>& x) {
   work_.assign(wide_, 0);
   for (int64_t i = 0; i < size_; ++i) work_[i] = x[i] * chirp_[i];
   power_.Run(work_);
-  // Back by a forward transform of the conjugate.
+  // The inverse is a forward transform of the conjugate.
   for (int64_t i = 0; i < wide_; ++i) work_[i] = std::conj(work_[i] * kernel_[i]);
   power_.Run(work_);
   for (int64_t i = 0; i < size_; ++i) {

@@ -10,7 +10,7 @@ namespace reprise::ops {
 // x becomes X with X[k] = the sum of x[n] e^(-2 pi i k n / size). A size that is no power of two is
 // a convolution with a chirp (Bluestein 1970): k n is (k^2 + n^2 - (k - n)^2) / 2.
 //
-// Threads: one caller. Memory: made for one size, whose waves it holds.
+// Threads: one caller. Memory: made for one size, and holds its waves.
 class FourierSums {
  public:
   using Complex = std::complex<double>;

@@ -1,4 +1,4 @@
-// reprise.Linear: rows by weights, with what follows them.
+// reprise.Linear: rows by weights, with the steps that follow.
 // See typed_op.h.
 #pragma once
 

@@ -61,7 +61,7 @@ void Multiply(const T* a, const T* b, T* c, int64_t m, int64_t k, int64_t n) {
   }
 }
 
-// A [rows, columns] matrix transposed into a vector.
+// Returns a [rows, columns] matrix transposed into a vector.
 template <typename T>
 std::vector<T> Transposed(const T* in, int64_t rows, int64_t columns) {
   std::vector<T> out(rows * columns);
@@ -75,7 +75,7 @@ std::vector<T> Transposed(const T* in, int64_t rows, int64_t columns) {
 struct MatMulPlan {
   int64_t m, k, n;
   Shape batch;
-  Shape a_batch, b_batch;  // those dims that precede the matrix
+  Shape a_batch, b_batch;  // the dims that precede the matrix
 };
 
 MatMulPlan PlanMatMul(Shape a, Shape b) {
@@ -91,7 +91,7 @@ MatMulPlan PlanMatMul(Shape a, Shape b) {
   return plan;
 }
 
-// f(index of a's matrix, index of b's matrix, index of the result's) for each product.
+// Calls f(index of a's matrix, index of b's matrix, index of the result's) for each product.
 template <typename F>
 void ForEachProduct(const MatMulPlan& plan, F f) {
   StridedWalk<2> walk(plan.batch, {BroadcastStrides(plan.a_batch, plan.batch),
@@ -265,8 +265,8 @@ absl::Status MatMulIntegerRule(InferContext& context) {
 
 namespace {
 
-// Operand `i` minus its zero points, as int32: one, or one a row of each matrix of a or for all of
-// its rows, or one a column of b.
+// Returns operand `i` minus its zero points, as int32: one, or one a row of each matrix of a or for
+// all of its rows, or one a column of b.
 std::vector<int32_t> WithoutZeroPoint(const KernelContext& context, size_t i) {
   const TensorView& in = context.inputs[i];
   const std::vector<int64_t> points = Int64sOf(context, i + 2);

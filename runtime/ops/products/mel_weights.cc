@@ -23,7 +23,7 @@ absl::StatusOr<DType> ResultType(const Node& node) {
 double Mel(double hertz) { return 2595 * std::log10(1 + hertz / 700); }
 double Hertz(double mel) { return 700 * (std::pow(10, mel / 2595) - 1); }
 
-// The number that operand `i` holds.
+// Returns the number that operand `i` holds.
 double NumberOf(const KernelContext& context, size_t i) {
   double number = 0;
   (void)Dispatch(NumericList{}, context.inputs[i].dtype, [&]<typename T>() {
@@ -32,8 +32,8 @@ double NumberOf(const KernelContext& context, size_t i) {
   return number;
 }
 
-// The corners of the filters, as numbers of frequencies of the spectrum, at most 2^40 to either
-// side of its beginning.
+// Returns the corners of the filters, as numbers of frequencies of the spectrum, at most 2^40 to
+// either side of its beginning.
 std::vector<int64_t> Corners(int64_t bins, double length, double rate, double lower, double upper) {
   constexpr double kFar = int64_t{1} << 40;
   const double low = Mel(lower);

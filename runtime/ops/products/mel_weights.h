@@ -11,7 +11,7 @@ namespace reprise::ops {
 // there. mel(f) = 2595 log10(1 + f / 700).
 Rule MelWeightMatrixRule;
 Kernel MelWeightMatrixKernel;
-// The dtype that attribute `output_datatype` names.
+// Returns the dtype that attribute `output_datatype` names.
 DType MelWeightMatrixTypes(const Node& node, size_t result, absl::Span<const DType> operands);
 
 }  // namespace reprise::ops

@@ -111,8 +111,8 @@ absl::Status StftKernel(const KernelContext& context) {
   });
 }
 
-// Each row of the batch by itself. A frame that reaches behind the samples of a request is none of
-// its own.
+// Keeps each row of the batch by itself. A frame that reaches past the samples of a request is none
+// of its own.
 void StftAxis(AxisContext& context) {
   AxisFlowValue flow;
   if (!context.input(kWindow).along.empty()) {

@@ -9,7 +9,7 @@ namespace reprise::ops {
 // STFT(signal [batch, samples], [batch, samples, 1] or, of complex numbers, [batch, samples, 2],
 // frame_step, window? [size], frame_length?) is [batch, frames, bins, 2]: as many frames as fit
 // into the samples, the lower half of the frequencies with onesided = 1 (the default; of real
-// signals). A frame has frame_length samples, by default those of the window, else all of the
+// signals). A frame has frame_length samples, by default as many as the window, else all of the
 // signal. A shorter window lies at the beginning of a frame, whose rest is zeros; of a longer one
 // the rest is left out.
 //

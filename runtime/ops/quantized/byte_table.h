@@ -7,7 +7,7 @@ namespace reprise::ops {
 
 // Inputs:
 //   0 x      u8 or s8
-//   1 table  u8 or s8 [256]: the results, in the order of x's bits (of -1 behind that of 127)
+//   1 table  u8 or s8 [256]: the results, in the order of x's bits (-1 follows 127)
 // Output of table's dtype and x's shape: y[i] = table[bits of x[i]].
 Rule ByteTableRule;
 Kernel ByteTableKernel;

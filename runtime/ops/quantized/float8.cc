@@ -16,8 +16,8 @@ namespace {
 
 constexpr uint8_t kSign = 0x80;
 
-// The layout of a form: bits of the fraction, what is added to an exponent, and the bits of its
-// largest number, of infinity (0: there is none) and of no number.
+// The layout of a form: bits of the fraction, the bias of an exponent, and the bits of its largest
+// number, of infinity (0: there is none) and of NaN.
 struct Layout {
   absl::string_view name;
   int fraction, bias;
@@ -53,7 +53,7 @@ absl::Status CheckScale(InferContext& context) {
   return CheckGranularity(context.node(), context.shape(0), context.shape(1));
 }
 
-// Output 0 is `dtype` in the shape of input 0, which is `from`.
+// Makes output 0 `dtype` in the shape of input 0, which is `from`.
 absl::Status Converted(InferContext& context, DType from, DType dtype) {
   RETURN_IF_ERROR(FormOf(context.node()).status());
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(from)));
@@ -99,7 +99,7 @@ uint8_t ToFloat8(Float8 form, float value, bool saturate) {
   const int least = 1 - layout.bias;
   exponent = size == 0 ? least : std::max(exponent - 1, least);
   const auto steps = static_cast<int>(std::nearbyint(std::ldexp(size, layout.fraction - exponent)));
-  // Numbers of a binade follow those of the one before, so that a carry is right as it is.
+  // Numbers of a binade follow the numbers of the one before, so that a carry is right as it is.
   const int bits = steps + ((exponent - least) << layout.fraction);
   if (bits > layout.largest) return beyond;
   if (bits == 0 && !layout.signed_zero) return 0;

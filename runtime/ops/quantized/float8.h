@@ -14,12 +14,12 @@ namespace reprise::ops {
 // The forms, numbered as ONNX numbers the dtypes, which attribute `form` of the ops below is.
 enum class Float8 : int64_t { kE4M3FN = 17, kE4M3FNUZ = 18, kE5M2 = 19, kE5M2FNUZ = 20 };
 inline bool IsFloat8(int64_t onnx_number) { return onnx_number >= 17 && onnx_number <= 20; }
-// "float8e4m3fn".
+// Returns "float8e4m3fn".
 absl::string_view Float8Name(int64_t onnx_number);
 
 float FromFloat8(Float8 form, uint8_t bits);
-// The nearest, of two the even one. What is larger than all of the form is the largest with
-// `saturate`, else infinity or, where the form has none, no number.
+// Returns the nearest, of two the even one. A value beyond the form's numbers becomes the largest
+// with `saturate`, else infinity or, where the form has none, NaN.
 uint8_t ToFloat8(Float8 form, float value, bool saturate);
 
 // reprise.FromFloat8(x u8) is float32; attribute form.

@@ -26,8 +26,8 @@ struct BasicGranularity {
 };
 using Granularity = BasicGranularity<int64_t>;
 
-// The granularity that attributes `axis` (1) and `block_size` of `node` say. INVALID_ARGUMENT where
-// a scale of shape `scale` does not fit elements of shape `data`.
+// Returns the granularity that attributes `axis` (1) and `block_size` of `node` say.
+// INVALID_ARGUMENT where a scale of shape `scale` does not fit elements of shape `data`.
 absl::StatusOr<Granularity> GranularityOf(const Node& node, const Shape& data, const Shape& scale);
 absl::Status CheckGranularity(const Node& node, absl::Span<const Size> data,
                               absl::Span<const Size> scale);

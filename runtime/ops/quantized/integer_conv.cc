@@ -14,8 +14,8 @@
 namespace reprise::ops {
 namespace {
 
-// Elements of input `i` less its zero points, input `points`; where there are several points, each
-// holds for `inner` neighbouring elements.
+// Returns elements of input `i` less its zero points, input `points`; where there are several
+// points, each holds for `inner` neighbouring elements.
 std::vector<double> Centered(const KernelContext& context, size_t i, size_t points, int64_t inner) {
   const std::vector<int64_t> zeros = Int64sOf(context, points);
   const TensorView& in = context.inputs[i];

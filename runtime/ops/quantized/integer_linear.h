@@ -1,5 +1,5 @@
 // reprise.IntegerLinear: the product of quantised activations and quantised weights as floats, with
-// what follows it.
+// the steps that follow.
 #pragma once
 
 #include "runtime/ops/kit/infer.h"

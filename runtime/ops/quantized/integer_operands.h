@@ -32,8 +32,8 @@ inline absl::Status CheckOne(const InferContext& context, size_t input) {
   return OperandMismatch(input, context.shape(input), "one element");
 }
 
-// Checks the scale of a result, input `scale`, and the zero point behind it: there are both or
-// none. Returns the dtype of the result: that of the zero point, else float32.
+// Checks the scale of a result, input `scale`, and the zero point after it: there are both or none.
+// Returns the dtype of the result: the zero point's, else float32.
 inline absl::StatusOr<DType> ResultType(const InferContext& context, size_t scale) {
   const size_t zero = scale + 1;
   if (context.has_input(scale) != context.has_input(zero)) {

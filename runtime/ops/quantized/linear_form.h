@@ -21,7 +21,7 @@ inline constexpr LinearForm kLinearForms[] = {
     {LinearOp::kName, LinearOp::kBias, LinearOp::kResidual},
     {IntegerLinearOp::kName, IntegerLinearOp::kBias, IntegerLinearOp::kResidual}};
 
-// The form of `op`; nullptr for any other op.
+// Returns the form of `op`; nullptr for any other op.
 inline const LinearForm* LinearFormOf(absl::string_view op) {
   for (const LinearForm& form : kLinearForms) {
     if (form.op == op) return &form;

@@ -26,7 +26,7 @@ constexpr uint32_t kScales =
 template <typename T>
 T Quantize(float x, float scale, int64_t zero_point) {
   const double value = std::nearbyint(x / scale) + static_cast<double>(zero_point);
-  // ONNX leaves open what no number becomes; onnxruntime has the least.
+  // ONNX leaves open how NaN is quantised; onnxruntime has the least.
   if (!(value == value)) return std::numeric_limits<T>::min();
   return static_cast<T>(
       std::clamp<double>(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
@@ -179,8 +179,8 @@ DynamicScale DynamicScaleOf(const float* x, int64_t count) {
 DynamicScale DynamicScaleOfRange(float low, float high) {
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
   const float point = std::nearbyint(0 - low / scale);
-  // No number where the range is infinite, or below what 255 steps can divide: ONNX leaves open
-  // what it becomes then, and onnxruntime has the largest.
+  // NaN where the range is infinite, or below the range that 255 steps can divide: ONNX leaves the
+  // result open, and onnxruntime has the largest.
   if (!(point == point)) return {scale, 255};
   return {scale, static_cast<uint8_t>(std::clamp(point, 0.0f, 255.0f))};
 }

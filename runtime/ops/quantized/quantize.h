@@ -5,7 +5,7 @@
 
 namespace reprise::ops {
 
-// Whether products of quantised numbers multiply this dtype.
+// Returns whether products of quantised numbers multiply this dtype.
 inline bool IsByte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
 
 Rule DequantizeLinearRule, QuantizeLinearRule, DynamicQuantizeLinearRule, QLinearMatMulRule;
@@ -17,8 +17,8 @@ Kernel DequantizeLinearKernel, QuantizeLinearKernel, DynamicQuantizeLinearKernel
 Rule FakeQuantizeRule;
 Kernel FakeQuantizeKernel;
 
-// The dtype that QuantizeLinear, or reprise.FakeQuantize, quantises to; `zero_point`: that of its
-// zero point, kUndefined: it has none.
+// Returns the dtype that QuantizeLinear, or reprise.FakeQuantize, quantises to; `zero_point`: the
+// dtype of its zero point, kUndefined: it has none.
 absl::StatusOr<DType> QuantizedTypeOf(const Node& node, DType zero_point);
 
 // The scale that DynamicQuantizeLinear makes for a range: 255 steps over all of it and 0.
@@ -26,9 +26,9 @@ struct DynamicScale {
   float scale = 1;
   uint8_t zero_point = 0;
 };
-// The scale for the range of `x` and 0; NaN is in no range.
+// Returns the scale for the range of `x` and 0; NaN is in no range.
 DynamicScale DynamicScaleOf(const float* x, int64_t count);
-// `low` <= 0 <= `high`.
+// Returns the scale for `low` <= 0 <= `high`.
 DynamicScale DynamicScaleOfRange(float low, float high);
 void QuantizeBytes(const float* x, int64_t count, const DynamicScale& scale, uint8_t* y);
 // Quantises all of `y`, which is of bytes, as QuantizeLinear does, with one scale and zero point.

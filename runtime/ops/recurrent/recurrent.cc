@@ -52,7 +52,7 @@ absl::StatusOr<Layer<Number>> LayerOf(const Node& node, int64_t gates, absl::Spa
   return layer;
 }
 
-// The shape of a state.
+// Returns the shape of a state.
 SizeList StateShape(const Layer<Size>& l) {
   return l.batch_first ? SizeList{l.batch, l.directions, l.hidden}
                        : SizeList{l.directions, l.batch, l.hidden};
@@ -94,7 +94,7 @@ absl::Status LayerRule(InferContext& context, int64_t gates,
   return absl::OkStatus();
 }
 
-// Elements [begin, begin + count) of an operand; zeros when it is left out.
+// Returns elements [begin, begin + count) of an operand; zeros when it is left out.
 template <typename T>
 std::vector<Compute<T>> Part(const KernelContext& context, size_t i, int64_t begin, int64_t count) {
   std::vector<Compute<T>> part(count);
@@ -123,7 +123,7 @@ std::vector<C> Turn(const std::vector<C>& matrix, int64_t rows, int64_t columns)
   return turned;
 }
 
-// to[0, count) += sum over k of x[k] * matrix[k * stride + [0, count)].
+// Computes to[0, count) += sum over k of x[k] * matrix[k * stride + [0, count)].
 template <typename C>
 void AddProduct(const C* x, int64_t length, const C* matrix, int64_t stride, int64_t count, C* to) {
   WatchWork(length * count);
@@ -132,7 +132,8 @@ void AddProduct(const C* x, int64_t length, const C* matrix, int64_t stride, int
   }
 }
 
-// One row's step: `gates` holds W x + input_bias and is used up; `h` and `c` are the states.
+// Computes one row's step: `gates` holds W x + input_bias and is used up; `h` and `c` are the
+// states.
 template <typename C>
 using Cell = void (*)(const Layer<int64_t>&, const Weights<C>&, bool flag, C* gates, C* scratch,
                       C* h, C* c);
@@ -193,7 +194,7 @@ void LstmStep(const Layer<int64_t>& l, const Weights<C>& w, bool input_forget, C
   }
 }
 
-// A length outside [0, sequence] is reported and read as 0.
+// Returns the lengths; one outside [0, sequence] is reported and read as 0.
 std::vector<int64_t> LengthsOf(const KernelContext& context, const Layer<int64_t>& l) {
   if (!HasInput(context, kLengths)) return std::vector<int64_t>(l.batch, l.sequence);
   std::vector<int64_t> lengths = Int64sOf(context, kLengths);
@@ -228,7 +229,7 @@ void Store(const KernelContext& context, size_t output, int64_t begin,
   for (size_t i = 0; i < values.size(); ++i) to[i] = static_cast<T>(values[i]);
 }
 
-// Row `row` of the batch in one direction, from its first step to its last.
+// Computes row `row` of the batch in one direction, from its first step to its last.
 template <typename T>
 void RunRow(const KernelContext& context, const Layer<int64_t>& l,
             const Weights<Compute<T>>& weights, Cell<Compute<T>> cell, bool flag, int64_t direction,

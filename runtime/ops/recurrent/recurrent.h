@@ -6,7 +6,7 @@
 // initial_c? and the peepholes P? [D, 3 * hidden]. Outputs Y [sequence, D, batch, hidden],
 // Y_h [D, batch, hidden], Y_c. Layout 1 has the batch first, in x, Y and the states.
 //
-// Behind the end of a row (sequence_lens) Y is 0; the states are those at the end, where a reversed
+// Past the end of a row (sequence_lens) Y is 0; the states are taken at the end, where a reversed
 // direction starts. A row of length 0 has zeros for states, as in onnxruntime.
 #pragma once
 

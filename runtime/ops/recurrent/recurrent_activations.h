@@ -34,7 +34,7 @@ struct Activation {
 extern template float Activation::operator()(float) const;
 extern template double Activation::operator()(double) const;
 
-// `per_direction` activations for each of `directions`, from the attributes activations,
+// Returns `per_direction` activations for each of `directions`, from the attributes activations,
 // activation_alpha and activation_beta; `defaults` when they are left out. The lists of numbers are
 // used up by the activations that take one, in order. UNIMPLEMENTED for a name that we lack.
 absl::StatusOr<std::vector<Activation>> ActivationsOf(const Node& node, int64_t directions,

@@ -1,4 +1,4 @@
-// LRN: each element divided by a power of what lies around it along the channels.
+// LRN: each element divided by a power of its neighbourhood along the channels.
 #pragma once
 
 #include "runtime/ops/kit/infer.h"

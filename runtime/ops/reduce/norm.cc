@@ -14,7 +14,8 @@
 namespace reprise::ops {
 namespace {
 
-// f(x, y) on each line along the axis, x the elements as double-width floats, y where to write.
+// Calls f(x, y) on each line along the axis, x the elements as double-width floats, y where to
+// write.
 template <typename F>
 absl::Status AlongAxis(const KernelContext& context, F f) {
   const TensorView& in = context.inputs[0];
@@ -231,7 +232,7 @@ namespace {
 
 constexpr uint32_t kFloat32Only = TypeBit(DType::kFloat32);
 
-// normalised = norm(x + skip + bias); the sum goes to `sum` where that is wanted.
+// Computes normalised = norm(x + skip + bias); the sum goes to `sum` where that is wanted.
 absl::Status AddAndNormalize(const KernelContext& context, int gamma, int beta, int bias,
                              size_t sum_output, double epsilon, bool centred) {
   const TensorView& x = context.inputs[0];

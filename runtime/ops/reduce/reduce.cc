@@ -21,7 +21,7 @@
 namespace reprise::ops {
 namespace {
 
-// The axes that a Reduce node reduces, given the values of its input 1.
+// Returns the axes that a Reduce node reduces, given the values of its input 1.
 absl::StatusOr<std::vector<int64_t>> ReducedAxes(const Node& node,
                                                  const std::vector<int64_t>& given, int64_t rank) {
   if (!given.empty()) return NormalizeAxes(given, rank);
@@ -57,7 +57,7 @@ absl::Status ReduceRuleFor(InferContext& context, uint32_t types) {
 using RowReduction = void (*)(const void* row, int64_t count, void* out);
 
 // Calls `reduction` for each element of the output, with the elements that are reduced into it.
-// Elements of `kBytes` bytes are only moved here, whatever their dtype is.
+// Elements of `kBytes` bytes are only moved here, at any dtype.
 template <size_t kBytes>
 void ReduceRows(const TensorView& in, const std::vector<int64_t>& axes,
                 const MutableTensorView& out, RowReduction reduction) {
@@ -95,7 +95,8 @@ void ReduceRows(const TensorView& in, const std::vector<int64_t>& axes,
   });
 }
 
-// out = F()(the elements that are reduced into it, as a span of T), for the dtypes T of `List`.
+// Computes out = F()(the elements that are reduced into it, as a span of T), for the dtypes T of
+// `List`.
 template <typename List, typename F>
 absl::Status Reduce(const KernelContext& context, F) {
   const TensorView& in = context.inputs[0];

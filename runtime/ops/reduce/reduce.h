@@ -15,8 +15,8 @@ Kernel ReduceSumKernel, ReduceMeanKernel, ReduceMaxKernel, ReduceMinKernel, Redu
 Rule ArgRule, TopKRule, CumSumRule;
 Kernel ArgMaxKernel, ArgMinKernel, TopKKernel, CumSumKernel, CumProdKernel;
 
-// The place of the largest (smallest) of `size` elements, `step` apart: the first or last of
-// equals. NaN is passed over unless it is the first; 0 of no elements.
+// Returns the index of the largest (smallest) of `size` elements, `step` apart: the first or last
+// of equals. NaN is passed over unless it is the first; 0 of no elements.
 template <typename T>
 int64_t PlaceOfBest(const T* x, int64_t size, int64_t step, bool largest, bool last) {
   int64_t best = 0;

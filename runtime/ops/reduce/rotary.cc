@@ -72,7 +72,7 @@ absl::Status Rotate(const KernelContext& context, const Layout<int64_t>& l,
   return StoreFloats(y, context.outputs[0]);
 }
 
-// Position ids, those outside [0, rows) reported and replaced by 0.
+// Returns position ids, the ones outside [0, rows) reported and replaced by 0.
 std::vector<int64_t> Positions(const KernelContext& context, int input, int64_t rows) {
   std::vector<int64_t> ids = Int64sOf(context, input);
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -142,7 +142,7 @@ absl::Status MicrosoftRotaryEmbeddingRule(InferContext& context) {
     return absl::InvalidArgumentError("the position ids do not match batch and length");
   }
   if (context.shape(2)[0] == 0) return absl::InvalidArgumentError("the caches are empty");
-  // One behind the other: padding must not go beyond the caches either.
+  // One after the other: padding must not go beyond the caches either.
   if (ids == SizeList{1} && l.length > context.shape(2)[0]) {
     return absl::InvalidArgumentError(
         absl::StrCat(l.length, " positions for caches of ", context.shape(2)[0], " rows"));

@@ -1,5 +1,5 @@
-// Rotary position embeddings: RotaryEmbedding (opset 23), com.microsoft.RotaryEmbedding, and what
-// exporters make of them.
+// Rotary position embeddings: RotaryEmbedding (opset 23), com.microsoft.RotaryEmbedding, and the
+// forms that exporters make of them.
 #pragma once
 
 #include "runtime/ops/kit/infer.h"

@@ -17,7 +17,7 @@ float HalfAt(const uint8_t* bytes) {
   return HalfToFloat(half);
 }
 
-// Bytes hold number i in their low and number i + 16 in their high bits.
+// Reads bytes that hold number i in their low and number i + 16 in their high bits.
 void TakeNibbles(const uint8_t* bytes, int less, int8_t* numbers) {
   for (int i = 0; i < kSmall / 2; ++i) {
     numbers[i] = static_cast<int8_t>((bytes[i] & 15) - less);
@@ -25,7 +25,7 @@ void TakeNibbles(const uint8_t* bytes, int less, int8_t* numbers) {
   }
 }
 
-// The same with a fifth bit for each, in order, in the four bytes `high`.
+// Reads the same with a fifth bit for each, in order, in the four bytes `high`.
 void TakeFiveBits(const uint8_t* high, const uint8_t* bytes, int less, int8_t* numbers) {
   uint32_t fifth;
   std::memcpy(&fifth, high, sizeof(fifth));

@@ -2,7 +2,7 @@
 //
 // A row of a matrix is a whole number of blocks, each of a fixed number of bytes: the factors of
 // the block, mostly float16, and its numbers, of four to eight bits. Each number stands for number
-// * scale + offset, where formats without offsets leave that out. The layouts are those of ggml's
+// * scale + offset, where formats without offsets leave that out. The layouts are defined in ggml's
 // `ggml-common.h`; the products of a number and its scale are exact in float32 in all of them, so
 // that each value is rounded once at most.
 //
@@ -27,10 +27,10 @@ struct BlockParts {
 struct BlockFormat {
   absl::string_view name;  // as ggml calls it: "Q4_K"
   int64_t type;            // its number in files
-  int64_t numbers;         // a block has that many
-  int64_t bytes;           // a block takes these
+  int64_t numbers;         // numbers of a block
+  int64_t bytes;           // bytes of a block
   int64_t group;           // numbers that share a scale
-  int kept_bits;           // that kernels keep a number in, 4 or 8
+  int kept_bits;           // bits that kernels keep a number in, 4 or 8
   int middle;              // added to a number, it fits into unsigned `kept_bits` bits
   bool offsets;
   void (*take_apart)(const uint8_t* block, BlockParts& parts);
@@ -38,7 +38,7 @@ struct BlockFormat {
   int64_t groups() const { return numbers / group; }
 };
 
-// All formats that are read.
+// Returns all formats that are read.
 absl::Span<const BlockFormat> BlockFormats();
 // Return nullptr where there is no such format.
 const BlockFormat* FindBlockFormat(absl::string_view name);

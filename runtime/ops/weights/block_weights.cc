@@ -46,13 +46,13 @@ absl::StatusOr<BlockLayout> LayoutOf(const Node& node, const Shape& scales) {
   return l;
 }
 
-// Value number `i` of those packed from `bytes` on.
+// Returns value number `i` of the values packed from `bytes` on.
 int Unpack(const uint8_t* bytes, int64_t i, int64_t bits) {
   const int64_t at = i * bits;
   return bytes[at / 8] >> (at % 8) & ((1 << bits) - 1);
 }
 
-// The zero point of each block.
+// Returns the zero point of each block.
 std::vector<float> ZeroPoints(const KernelContext& context, const BlockLayout& l) {
   if (!HasInput(context, 2)) {
     return std::vector<float>(l.rows * l.blocks, static_cast<float>(1 << (l.bits - 1)));

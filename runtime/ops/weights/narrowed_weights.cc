@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kWorthIt = 1 << 14;       // elements
 constexpr char kExact[] = "reprise.exact";  // no attribute of a file
 
-// Whether each of `count` floats, which may lie at any address, is one of bfloat16.
+// Returns whether each of `count` floats, which may lie at any address, is one of bfloat16.
 bool AreBFloat16(const char* floats, int64_t count) {
   constexpr uint64_t kLost = 0x0000FFFF0000FFFF;
   uint64_t bits = 0;
@@ -27,7 +27,7 @@ bool AreBFloat16(const char* floats, int64_t count) {
   return (bits & kLost) == 0;
 }
 
-// The same for float16. They must be normal numbers that lose no mantissa bit in float16.
+// Returns the same for float16. They must be normal numbers that lose no mantissa bit in float16.
 bool AreFloat16(const char* floats, int64_t count) {
   constexpr uint32_t kLost = (1 << 13) - 1;
   constexpr uint32_t kLeast = 113u << 23, kMost = (142u << 23 | 0x7FFFFF);  // 2^-14, below 2^16

@@ -15,8 +15,8 @@ bool IsByteMatrix(const ParameterExprPtr& expr) {
   return IsMatrix(expr, DType::kInt8) || IsMatrix(expr, DType::kUInt8);
 }
 
-// `factors` as [columns] or [1], where it has one element for each column of `shape`, or one for
-// all.
+// Returns `factors` as [columns] or [1], where it has one element for each column of `shape`, or
+// one for all.
 ParameterExprPtr AsColumns(const ParameterExprPtr& factors, const Shape& shape, int64_t axis) {
   if (factors == nullptr || factors->shape().size() > 2) return nullptr;
   const int64_t elements = NumElements(factors->shape());

@@ -16,8 +16,8 @@ struct QuantizedWeights {
   ParameterExprPtr points;  // same dtype as the values, [columns] or [1]; null: 0
 };
 
-// `weights` [rows, columns], float32, in these parts; the columns are dim `axis`, 0 or 1. Nothing
-// where it is made in another way, or its factors belong to rows.
+// Returns `weights` [rows, columns], float32, in these parts; the columns are dim `axis`, 0 or 1.
+// Nothing where it is made in another way, or its factors belong to rows.
 std::optional<QuantizedWeights> SplitQuantized(const ParameterExprPtr& weights, int64_t axis);
 
 }  // namespace reprise::ops

@@ -19,7 +19,7 @@ absl::StatusOr<const BlockFormat*> FormatOf(const std::string& name) {
       })));
 }
 
-// The blocks of a row of input 0.
+// Returns the blocks of a row of input 0.
 absl::StatusOr<Size> BlocksOfRow(const InferContext& context, const BlockFormat& format) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kUInt8)));
   if (context.rank(0) == 0) return absl::InvalidArgumentError("input 0 is a scalar");

@@ -20,7 +20,7 @@ struct StoredFloatsOp {
   static StoredFloatsOp From(const Node& node) { return From(node.attributes); }
 };
 
-// reprise.StoredPart: what kernels take of blocks.
+// reprise.StoredPart: the part of blocks that kernels read.
 struct StoredPartOp {
   static constexpr char kName[] = "reprise.StoredPart";
   static constexpr char kNumbers[] = "numbers", kScales[] = "scales", kOffsets[] = "offsets";

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kTheta = 0, kSize = 1;
 constexpr int64_t kMostDims = 3;
 
-// The place of element `i` of `size`.
+// Returns the place of element `i` of `size`.
 double PlaceOf(int64_t i, int64_t size, bool align_corners) {
   const auto at = static_cast<double>(i), count = static_cast<double>(size);
   // A lone element lies in the first corner, as ONNX has it.
@@ -73,7 +73,7 @@ absl::Status AffineGridKernel(const KernelContext& context) {
   });
 }
 
-// One map a row of the batch. An image that is longer has other places.
+// Keeps one map a row of the batch. A longer image has other places.
 void AffineGridAxis(AxisContext& context) {
   AxisFlowValue flow;
   const auto size = context.integers(kSize), larger = context.larger_integers(kSize);

@@ -94,7 +94,7 @@ absl::Status Col2ImKernel(const KernelContext& context) {
   });
 }
 
-// Each row of the batch by itself.
+// Keeps each row of the batch by itself.
 void Col2ImAxis(AxisContext& context) {
   AxisFlowValue flow;
   for (const Positions& positions : context.input(kColumns).along) {

@@ -7,8 +7,8 @@
 namespace reprise::ops {
 
 // Col2Im(x [batch, channels * elements of a block, blocks], image_shape [dims], block_shape [dims])
-// is [batch, channels, image dims...]: the sum of all blocks, each where a window of attributes
-// `dilations`, `pads` and `strides` lies. What lies on the padding is left out.
+// is [batch, channels, image dims...]: the sum of all blocks, each at its window by attributes
+// `dilations`, `pads` and `strides`. Elements on the padding are left out.
 Rule Col2ImRule;
 Kernel Col2ImKernel;
 void Col2ImAxis(AxisContext& context);

@@ -17,8 +17,8 @@ absl::StatusOr<TransposedWindows> WindowsOfNode(const Node& node, const Shape& x
   return TransposedWindowsOf(node, x, std::vector<int64_t>(weight.begin() + 2, weight.end()));
 }
 
-// Adds `weight` times the elements of one plane to what tap `tap` of their windows is in the
-// result. Each sum is added up in the order of channels and taps.
+// Adds `weight` times the elements of one plane to the result's elements that tap `tap` of their
+// windows reaches. Each sum is added up in the order of channels and taps.
 template <typename T, typename C>
 void SpreadTap(const TransposedWindows& t, const T* x, int64_t tap, C weight, C* sums) {
   const Windows& w = t.windows;
@@ -31,7 +31,7 @@ void SpreadTap(const TransposedWindows& t, const T* x, int64_t tap, C weight, C*
   });
 }
 
-// The result's shape for an operand of shape `x`, whose channels are behind the batch.
+// Returns the result's shape for an operand of shape `x`, whose channels come after the batch.
 absl::StatusOr<SizeList> ShapeOfResult(InferContext& context, const SizeList& x) {
   const SizeList& weight = context.shape(1);
   const int64_t group = ConvTransposeOp::From(context.attributes()).group;

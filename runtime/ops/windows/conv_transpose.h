@@ -1,4 +1,4 @@
-// Convolution turned around: each element of the operand is spread over a window of the result.
+// Transposed convolution: each element of the operand is spread over a window of the result.
 #pragma once
 
 #include "runtime/ops/kit/infer.h"
@@ -10,8 +10,8 @@ namespace reprise::ops {
 Rule ConvTransposeRule;
 Kernel ConvTransposeKernel;
 
-// reprise.ConvTranspose(x, weight, bias?): activation(ConvTranspose), float32. Attributes are those
-// of ConvTranspose, and the activation's and the layout of reprise.Conv.
+// reprise.ConvTranspose(x, weight, bias?): activation(ConvTranspose), float32. Attributes are
+// ConvTranspose's, and the activation's and the layout of reprise.Conv.
 Rule FusedConvTransposeRule;
 Kernel FusedConvTransposeKernel;
 

@@ -14,7 +14,7 @@
 namespace reprise::ops {
 namespace {
 
-// Finding what a tap reads costs as much as this many steps of a plain loop.
+// Finding the elements that a tap reads costs as much as this many steps of a plain loop.
 constexpr int64_t kStepsOfRead = 64;
 
 // The elements of a plane that one tap of a window reads, and their weights.
@@ -23,8 +23,8 @@ struct Reads {
   std::vector<double> weight;
 };
 
-// Reads between the elements around `place`; those beyond the plane, and those without a weight,
-// are left out.
+// Reads between the elements around `place`; elements beyond the plane, and without a weight, are
+// left out.
 void ReadAt(const std::vector<double>& place, absl::Span<const int64_t> spatial, double mask,
             Reads& reads) {
   reads.at.assign(1, 0);
@@ -32,7 +32,7 @@ void ReadAt(const std::vector<double>& place, absl::Span<const int64_t> spatial,
   for (size_t d = 0; d < spatial.size(); ++d) {
     const auto size = static_cast<double>(spatial[d]);
     const size_t count = reads.at.size();
-    const bool near = place[d] > -1 && place[d] < size;  // and a number
+    const bool near = place[d] > -1 && place[d] < size;  // and not NaN
     const double floor = near ? std::floor(place[d]) : 0, share = near ? place[d] - floor : 0;
     size_t kept = 0;
     std::vector<int64_t> at;
@@ -259,7 +259,7 @@ absl::Status DeformColumnsKernel(const KernelContext& context) {
 
 namespace {
 
-// Rows of the batch by themselves; `rows`: the operands that have one for each.
+// Keeps rows of the batch by themselves; `rows`: the operands that have one for each.
 void BatchAlone(AxisContext& context, std::initializer_list<size_t> rows) {
   AxisFlowValue flow;
   for (size_t i = 0; i < context.num_inputs(); ++i) {

@@ -1,4 +1,4 @@
-// DeformConv: a convolution whose windows read wherever an operand says.
+// DeformConv: a convolution whose windows read at places that an operand gives.
 #pragma once
 
 #include "runtime/ops/axis/axis_rule.h"
@@ -16,9 +16,9 @@ Rule DeformConvRule;
 Kernel DeformConvKernel;
 void DeformConvAxis(AxisContext& context);
 
-// reprise.DeformColumns(x, offset, mask?): what its windows read, as the left side of the product
-// that a DeformConv of `group` = 1 is: [batch, windows, channels * taps]. Attributes are those of
-// DeformConv, and kernel_shape is there.
+// reprise.DeformColumns(x, offset, mask?): the elements that its windows read, as the left side of
+// the product that a DeformConv of `group` = 1 is: [batch, windows, channels * taps]. Attributes
+// are DeformConv's, and kernel_shape is given.
 Rule DeformColumnsRule;
 Kernel DeformColumnsKernel;
 void DeformColumnsAxis(AxisContext& context);
@@ -32,8 +32,8 @@ struct BasicDeformWindows {
 };
 using DeformWindows = BasicDeformWindows<int64_t>;
 
-// The windows of `node` over operands of these shapes; `mask`: null where it is left out.
-// INVALID_ARGUMENT naming what does not fit.
+// Returns the windows of `node` over operands of these shapes; `mask`: null where it is left out.
+// INVALID_ARGUMENT naming the operand that does not fit.
 absl::StatusOr<DeformWindows> DeformWindowsOf(const Node& node, const Shape& x,
                                               std::vector<int64_t> kernel, const Shape& offset,
                                               const Shape* mask);

@@ -55,7 +55,7 @@ absl::StatusOr<GridSampling> SamplingOf(const Node& node, int64_t dims) {
   return sampling;
 }
 
-// `x` reflected at `low` and `high` until it is between them.
+// Returns `x` reflected at `low` and `high` until it is between them.
 double Reflect(double x, double low, double high) {
   const double range = high - low;
   if (range <= 0) return low;
@@ -73,7 +73,7 @@ struct GridTaps {
 };
 
 int64_t IndexInside(const GridSampling& sampling, double position, int64_t size) {
-  if (!(std::abs(position) < 1e15)) return -1;  // Neither infinite nor no number.
+  if (!(std::abs(position) < 1e15)) return -1;  // Neither infinite nor NaN.
   if (position >= 0 && position < static_cast<double>(size)) return static_cast<int64_t>(position);
   if (sampling.outside == Outside::kZeros) return -1;
   const double last = static_cast<double>(size - 1);
@@ -85,7 +85,7 @@ int64_t IndexInside(const GridSampling& sampling, double position, int64_t size)
   return static_cast<int64_t>(std::clamp(position, 0.0, last));
 }
 
-// At position `x`, which may lie anywhere.
+// Returns the taps at position `x`, which may lie anywhere.
 GridTaps TapsAt(const GridSampling& sampling, double x, int64_t size) {
   const double last = static_cast<double>(size - 1);
   // ONNX leaves NaN, and reflected infinity, open; onnxruntime takes the first border there.
@@ -197,7 +197,7 @@ absl::Status GridSampleKernel(const KernelContext& context) {
         const T* x = in.as<T>() + (element * channels + channel) * plane;
         double sum = 0;
         for (int64_t corner = 0; corner < corners; ++corner) {
-          // An element outside counts as zero, even beside an infinite element.
+          // An element outside counts as zero, even next to an infinite element.
           if (weights[corner] == 0) continue;
           sum += weights[corner] * static_cast<double>(static_cast<C>(x[offsets[corner]]));
         }

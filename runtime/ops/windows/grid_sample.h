@@ -11,8 +11,8 @@ namespace reprise::ops {
 // [batch, channels, out dims...]. A place has its coordinates from the last dim to the first, -1 to
 // 1 from one side to the other. Attributes: mode (linear, nearest, cubic), padding_mode (zeros,
 // border, reflection), align_corners.
-// The position along a dim of `size` of a place. The dtype of the grid decides how it is rounded,
-// and so which of two elements is the nearest, as in ONNX's reference and in onnxruntime.
+// Returns the position along a dim of `size` of a place. The dtype of the grid decides how it is
+// rounded, and so which of two elements is the nearest, as in ONNX's reference and in onnxruntime.
 template <typename T>
 T GridPosition(T place, int64_t size, bool align_corners) {
   const auto all = static_cast<T>(size);

@@ -77,7 +77,7 @@ void MergedDims::Compact(const int32_t* const* of_rows, int64_t row, int64_t byt
       for (int d = first; d <= last; ++d) place = place * sizes[d] + at[d];
       std::memcpy(to, from + place * bytes, static_cast<size_t>(live[last] * bytes));
       to += live[last] * bytes;
-      // The next line of the last dim.
+      // Moves on to the next line of the last dim.
       int d = last - 1;
       while (d >= first && ++at[d] == live[d]) at[d--] = 0;
       any = d >= first;

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kPooled = 0, kPlaces = 1, kOutputShape = 2;
 constexpr int64_t kMostOfWindow = 1 << 24;
 
-// The shape of what was pooled, as far as windows cover it.
+// Returns the shape of the pooled operand, as far as windows cover it.
 absl::StatusOr<SizeList> PooledShape(const Node& node, const SizeList& x) {
   if (x.size() < 3) return RankError("its operand has no dims after batch and channel");
   const size_t dims = x.size() - 2;
@@ -85,7 +85,7 @@ absl::Status MaxUnpoolKernel(const KernelContext& context) {
   const int64_t count = NumElements(pooled);
   const bool same = pooled == out.shape;
   const Shape strides = Strides(out.shape);
-  // The element of the result that is number `place` of what was pooled.
+  // The element of the result that is number `place` of the pooled operand.
   const auto at = [&](int64_t place) {
     if (same) return place;
     int64_t offset = 0;
@@ -109,8 +109,8 @@ absl::Status MaxUnpoolKernel(const KernelContext& context) {
   return absl::OkStatus();
 }
 
-// Places say where an element goes, in the result of all rows: whether those of a row
-// are its own is for the measurement to see.
+// Indices say where an element goes, in the result of all rows; the measurement shows whether a
+// row's indices are its own.
 void MaxUnpoolAxis(AxisContext& context) {
   if (context.AnyPositions()) context.Doubt("puts elements wherever numbers say over");
 }

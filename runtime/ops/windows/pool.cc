@@ -24,7 +24,7 @@ absl::Status PoolRule(InferContext& context, uint32_t types) {
   return absl::OkStatus();
 }
 
-// The smallest value of T: -infinity where there is one.
+// Returns the smallest value of T: -infinity where there is one.
 template <typename T>
 Compute<T> Lowest() {
   using C = Compute<T>;
@@ -32,7 +32,7 @@ Compute<T> Lowest() {
   return std::numeric_limits<C>::lowest();
 }
 
-// The number of element `offset` of a plane when the first dim is the fastest.
+// Returns the number of element `offset` of a plane when the first dim is the fastest.
 int64_t ByColumns(int64_t offset, const Shape& spatial) {
   int64_t result = 0;
   for (size_t d = spatial.size(); d-- > 0;) {

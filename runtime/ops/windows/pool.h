@@ -13,7 +13,7 @@ Kernel AveragePoolKernel;
 Rule MaxPoolRule;
 Kernel MaxPoolKernel;
 
-// The p-norm of the elements of a window; those that are not there count as 0.
+// The p-norm of the elements of a window; missing ones count as 0.
 Rule LpPoolRule;
 Kernel LpPoolKernel;
 

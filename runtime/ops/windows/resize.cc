@@ -17,7 +17,7 @@
 namespace reprise::ops {
 namespace {
 
-// Torch writes an empty list for an operand that is left out.
+// Returns whether it is given: Torch writes an empty list for an operand that is left out.
 bool IsGiven(const std::vector<double>& values) { return !values.empty(); }
 
 struct Request {
@@ -31,7 +31,8 @@ struct DimSampling {
   float roi_start = 0, roi_end = 1;
 };
 
-// The sizes of all dims where `sizes` asks for those of `axes`, under the policy for the ratio.
+// Returns the scales of all dims where `sizes` asks for the sizes of `axes`, under the policy for
+// the ratio.
 std::vector<double> ScalesOf(const Shape& in, const std::vector<int64_t>& axes,
                              const std::vector<double>& sizes, absl::string_view policy) {
   std::vector<double> scales;
@@ -139,19 +140,19 @@ float Nearest(absl::string_view mode, float x) {
 
 using Tap = ResizeTap;
 
-// A dim that stays as it is costs nothing.
+// Returns whether the dim stays as it is, which costs nothing.
 bool StaysAsItIs(const DimSampling& s, Coordinate coordinate) {
   return s.in == s.out && s.scale == 1 && coordinate != CropAndResize;
 }
 
-// The four weights of cubic convolution at a distance of `t` behind the second.
+// Returns the four weights of cubic convolution at a distance of `t` past the second.
 std::array<float, 4> CubicWeights(float a, float t) {
   const auto near = [a](float x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
   const auto far = [a](float x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
   return {far(1 + t), near(t), near(1 - t), far(2 - t)};
 }
 
-// `outside`: positions of a crop that are beyond the operand.
+// Returns the taps. `outside`: positions of a crop that are beyond the operand.
 ResizeTaps TapsOf(const Node& node, const DimSampling& s, Coordinate coordinate,
                   std::vector<bool>& outside) {
   const std::string mode = node.attributes.String("mode", "nearest");
@@ -168,7 +169,7 @@ ResizeTaps TapsOf(const Node& node, const DimSampling& s, Coordinate coordinate,
     const auto add = [&](float at, float weight) {
       const float last = static_cast<float>(s.in - 1);
       if (exclude && mode == "cubic" && (at < 0 || at > last)) return;
-      // The first element stands for what is no number.
+      // The first element stands for NaN.
       taps[i].push_back({static_cast<int64_t>(at > 0 ? std::min(at, last) : 0.0f), weight});
     };
     const float before = std::floor(x);
@@ -201,7 +202,7 @@ T AsElement(C value, float half) {
   }
 }
 
-// Dim `d` of `values`, whose dims are `shape`, sampled by `taps`.
+// Returns dim `d` of `values`, whose dims are `shape`, sampled by `taps`.
 template <typename C>
 std::vector<C> SampleDim(const std::vector<C>& values, Shape& shape, size_t d,
                          const ResizeTaps& taps, bool copy) {
@@ -256,8 +257,8 @@ std::vector<C> SampleDim(const std::vector<C>& values, Shape& shape, size_t d,
   return result;
 }
 
-// The dims, those that shrink most first: what lies between is never larger than both operand and
-// result.
+// Returns the dims, the ones that shrink most first: intermediate results are never larger than
+// both operand and result.
 std::vector<size_t> BySize(const std::vector<DimSampling>& samplings) {
   std::vector<size_t> dims(samplings.size());
   std::iota(dims.begin(), dims.end(), 0);
@@ -294,8 +295,8 @@ std::vector<double> GivenValues(const KernelContext& context, size_t i) {
 
 namespace {
 
-// floor(scale * size) as float arithmetic has it. A scale of few digits, as 2 and 0.5 are, makes no
-// rounding error over sizes that are not huge; others hold for one size.
+// Returns floor(scale * size) as float arithmetic has it. A scale of few digits, as 2 and 0.5 are,
+// makes no rounding error over sizes that are not huge; others hold for one size.
 Size ScaledSize(float scale, Size size) {
   constexpr int kDigits = 16;
   constexpr int64_t kMostExact = int64_t{1} << 23;
@@ -312,7 +313,7 @@ Size ScaledSize(float scale, Size size) {
   return static_cast<int64_t>(std::floor(scale * static_cast<float>(size.Pinned())));
 }
 
-// The shape of the result; `samplings` holds for the hints. `wanted`: the sizes that are asked for.
+// Returns the shape of the result; `samplings` holds for the hints. `wanted`: the requested sizes.
 SizeList SampledShape(const InferContext& context, const std::vector<DimSampling>& samplings,
                       const std::vector<Size>& wanted) {
   SizeList shape = context.shape(ResizeOp::Input::kX);

@@ -22,9 +22,9 @@ struct ResizeTap {
 // The taps of each position, in the order of the sum. Empty: the dim stays as it is.
 using ResizeTaps = std::vector<std::vector<ResizeTap>>;
 
-// How a Resize of an operand of shape `in` samples each of its dims. `scales` and `sizes` are the
-// operands of that name, empty where they are left out. UNIMPLEMENTED for samples of a crop, some
-// of which are of no element.
+// Returns how a Resize of an operand of shape `in` samples each of its dims. `scales` and `sizes`
+// are the operands of that name, empty where they are left out. UNIMPLEMENTED for samples of a
+// crop, some of which are of no element.
 absl::StatusOr<std::vector<ResizeTaps>> ResizeTapsOf(const Node& node, const Shape& in,
                                                      const std::vector<double>& scales,
                                                      const std::vector<double>& sizes);

@@ -6,7 +6,7 @@
 namespace reprise::ops {
 namespace {
 
-// The weight of an element at a distance of `x`: a triangle, or a cubic convolution.
+// Returns the weight of an element at a distance of `x`: a triangle, or a cubic convolution.
 float FilterAt(bool cubic, float a, float x) {
   x = std::abs(x);
   if (!cubic) return std::max(0.0f, 1 - x);

@@ -11,7 +11,7 @@
 namespace reprise::ops {
 namespace {
 
-// Element i of a result is found by i and the scale alone, whatever the sizes are.
+// Returns whether element i of a result is found by i and the scale alone, at any size.
 bool FindsByPlace(const Attributes& attributes) {
   const std::string places = attributes.String("coordinate_transformation_mode", "half_pixel");
   return attributes.String("mode", "nearest") == "nearest" &&
@@ -20,8 +20,8 @@ bool FindsByPlace(const Attributes& attributes) {
          attributes.Int("antialias", 0) == 0;
 }
 
-// Whether a Resize makes `copies` elements in a row of each one along `dim` of an operand of shape
-// `in`. `scales`, `sizes`: its operands, null where they are left out.
+// Returns whether a Resize makes `copies` elements in a row of each one along `dim` of an operand
+// of shape `in`. `scales`, `sizes`: its operands, null where they are left out.
 bool Repeats(const Node& node, const Shape& in, int64_t dim, int64_t copies, const Tensor* scales,
              const Tensor* sizes) {
   const auto values = [](const Tensor* tensor) {
@@ -45,8 +45,8 @@ bool Repeats(const Node& node, const Shape& in, int64_t dim, int64_t copies, con
   return static_cast<int64_t>(along.size()) == copies * in[dim];
 }
 
-// How many elements in a row each position along `dim` becomes, whatever their number is; nullopt
-// where it is something else.
+// Returns how many elements in a row each position along `dim` becomes, at any number of positions;
+// nullopt where it is something else.
 std::optional<int64_t> CopiesAlong(const AxisContext& context, int64_t dim) {
   const int64_t size = context.shape(0)[dim], larger = context.larger_shape(0)[dim];
   const int64_t copies = size > 0 ? context.output_shape()[dim] / size : 0;
@@ -91,7 +91,7 @@ void ResizeAxis(AxisContext& context) {
       out.extent = *extent;
       continue;
     }
-    // Whatever the coordinates: of more samples than positions the last lie behind the last
+    // For all coordinates: with more samples than positions the last ones lie past the last
     // position, where its own value would be continued.
     if (context.output_shape()[dim] > context.shape(0)[dim] &&
         context.attributes().String("mode", "nearest") != "nearest") {

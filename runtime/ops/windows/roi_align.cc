@@ -93,15 +93,15 @@ Line LineOf(const Form& form, double begin, double end, int64_t places, int64_t 
   return line;
 }
 
-// `samples`, which go in one direction, without those outside at both ends.
+// Returns `samples`, which go in one direction, without the ones outside at both ends.
 absl::Span<const RoiSample> TrimOutside(absl::Span<const RoiSample> samples) {
   while (!samples.empty() && !samples.front().inside) samples.remove_prefix(1);
   while (!samples.empty() && !samples.back().inside) samples.remove_suffix(1);
   return samples;
 }
 
-// The mean of the samples of one place, or the largest of their weighted elements. A sample outside
-// counts as 0.
+// Returns the mean of the samples of one place, or the largest of their weighted elements. A sample
+// outside counts as 0.
 template <typename T>
 double Pool(const T* x, int64_t width, absl::Span<const RoiSample> rows,
             absl::Span<const RoiSample> columns, bool largest) {

@@ -1,6 +1,7 @@
-// Windows of 3 x 3 that are computed by tiles: four neighbours share 16 products of forms of what
-// they see and of their weights, where one by one they take 36 (Winograd's F(2x2, 3x3)). Which
-// convolutions are worth it: for who makes them, and for who chooses layouts by what they cost.
+// Windows of 3 x 3 that are computed by tiles: four neighbours share 16 products of transformed
+// inputs and weights, where one by one they take 36 (Winograd's F(2x2, 3x3)). Decides which
+// convolutions are worth it, for the pass that makes them and the pass that chooses layouts by
+// cost.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +20,9 @@ struct WindowTiles {
   int64_t count() const { return rows * columns; }
 };
 
-// The tiles of a convolution of one group, by the last two dims of `windows`; nullopt where it has
-// other windows, or too few channels, maps or tiles to pay for the forms. `slices`: planes that
-// share the forms of the weights at a time.
+// Returns the tiles of a convolution of one group, by the last two dims of `windows`; nullopt where
+// it has other windows, or too few channels, maps or tiles to pay for the forms. `slices`: planes
+// that share the forms of the weights at a time.
 inline std::optional<WindowTiles> TilesOf(const Windows& windows, int64_t channels, int64_t maps,
                                           int64_t slices = 1) {
   // Fewer channels and maps do not pay for making the forms. Weights have 16 forms where they had 9
@@ -42,7 +43,7 @@ inline std::optional<WindowTiles> TilesOf(const Windows& windows, int64_t channe
   return tiles;
 }
 
-// Channels and maps that lie last have to fill the vectors of any CPU.
+// Returns whether channels and maps that lie last fill the vectors of any CPU.
 inline bool FillVectors(int64_t channels, int64_t maps) {
   constexpr int64_t kVector = 16;
   return channels % kVector == 0 && maps % kVector == 0;

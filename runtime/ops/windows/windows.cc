@@ -17,7 +17,7 @@ constexpr int64_t kLimit = 1 << 24;
 
 bool InRange(int64_t value, int64_t low) { return value >= low && value <= kLimit; }
 
-// The values that the attributes give. `windows` has no `out`.
+// Reads the values that the attributes give. `windows` has no `out`.
 template <typename Number>
 struct Given {
   BasicWindows<Number> windows;
@@ -68,7 +68,7 @@ int64_t KernelExtent(const BasicWindows<Number>& w, size_t d) {
   return (w.kernel[d] - 1) * w.dilations[d] + 1;
 }
 
-// The padding of dim `d`: `total`, the odd one at the end or at the beginning.
+// Sets the padding of dim `d`: `total`, the odd one at the end or at the beginning.
 template <typename Number>
 void PadBy(Number total, absl::string_view auto_pad, size_t d, BasicWindows<Number>& w) {
   w.pad_begin[d] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
@@ -78,7 +78,7 @@ void PadBy(Number total, absl::string_view auto_pad, size_t d, BasicWindows<Numb
 template <typename Number>
 absl::StatusOr<BasicWindows<Number>> WindowsOver(const Node& node, absl::Span<const Number> shape,
                                                  std::vector<int64_t> kernel) {
-  // Pools have windows that reach behind all that there is; convolutions have none.
+  // Pools have windows that reach past all elements; convolutions have none.
   const bool pools = kernel.empty();
   ASSIGN_OR_RETURN(Given<Number> given, GivenBy<Number>(node, shape.size(), std::move(kernel)));
   BasicWindows<Number>& w = given.windows;

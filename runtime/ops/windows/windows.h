@@ -26,8 +26,8 @@ using Windows = BasicWindows<int64_t>;
 // place of ceil_mode. They add no window where the other pads leave no room for one.
 inline constexpr char kRoundingPads[] = "reprise.rounding_pads";
 
-// The windows of `node` over an operand of `shape` [batch, channel, dims...], from the attributes
-// kernel_shape, strides, dilations, pads, auto_pad and ceil_mode. `kernel` stands for a
+// Returns the windows of `node` over an operand of `shape` [batch, channel, dims...], from the
+// attributes kernel_shape, strides, dilations, pads, auto_pad and ceil_mode. `kernel` stands for a
 // kernel_shape that is left out; without it the node is a pool. INVALID_ARGUMENT for attributes
 // that do not fit, or a window larger than a dim (of a pool: by two strides).
 absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
@@ -45,8 +45,9 @@ struct BasicTransposedWindows {
 };
 using TransposedWindows = BasicTransposedWindows<int64_t>;
 
-// The same for a ConvTranspose, by the attributes of WindowsOf but ceil_mode, and by output_padding
-// and output_shape. INVALID_ARGUMENT for attributes that do not fit, or an empty result.
+// Returns the same for a ConvTranspose, by the attributes of WindowsOf but ceil_mode, and by
+// output_padding and output_shape. INVALID_ARGUMENT for attributes that do not fit, or an empty
+// result.
 absl::StatusOr<TransposedWindows> TransposedWindowsOf(const Node& node, const Shape& shape,
                                                       std::vector<int64_t> kernel);
 absl::StatusOr<BasicTransposedWindows<Size>> TransposedWindowsOf(const Node& node,
