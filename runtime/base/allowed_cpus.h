@@ -12,12 +12,12 @@ namespace reprise {
 
 class AllowedCpus {
  public:
-  // From now on the system runs `thread` on all CPUs that the process's first thread may have at
-  // the time, but `cpu`. False where that leaves none or the system refuses; where it forbids to
-  // ask it is not asked again.
+  // Makes the system run `thread` from now on on all CPUs that the process's first thread may have
+  // at the time, but `cpu`. Returns false where that leaves none or the system refuses; where it
+  // forbids to ask it is not asked again.
   bool KeepOff(pthread_t thread, int cpu) const;
 
-  // The one that the calling thread runs on; by the time it is read it may be another one.
+  // Returns the CPU that the calling thread runs on; by the time it is read it may be another one.
   static int Current() { return sched_getcpu(); }
 
  private:

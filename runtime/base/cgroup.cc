@@ -26,7 +26,7 @@ std::string ReadFirstLine(const std::string& path) {
   return line;
 }
 
-// The path of this process in a hierarchy; `controller` is empty for version 2.
+// Returns the path of this process in a hierarchy; `controller` is empty for version 2.
 std::string PathIn(const CgroupFiles& files, absl::string_view controller) {
   std::ifstream file(files.membership);
   for (std::string line; std::getline(file, line);) {
@@ -47,7 +47,8 @@ void ForGroups(const CgroupFiles& files, absl::FunctionRef<void(const std::strin
   }
 }
 
-// The same for the group of version 1 and the root, at which a container's own group is mounted.
+// Does the same for the group of version 1 and the root, at which a container's own group is
+// mounted.
 void ForOldGroups(const CgroupFiles& files, absl::string_view controller,
                   absl::FunctionRef<void(const std::string&)> read) {
   for (const std::string& path : {PathIn(files, controller), std::string("/")}) {

@@ -1,7 +1,8 @@
-// The limits that the control group of this process sets. The files are those of the Linux kernel's
-// admin-guide/cgroup-v2.rst and admin-guide/cgroup-v1; a container sees its own group as the root.
+// The limits that the control group of this process sets. The files are described in the Linux
+// kernel's admin-guide/cgroup-v2.rst and admin-guide/cgroup-v1; a container sees its own group as
+// the root.
 //
-// Threads: any. Read anew at each call: limits of a running container may change.
+// Threads: any. Read again at each call: limits of a running container may change.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,13 @@ struct CgroupFiles {
   std::string root = "/sys/fs/cgroup";
 };
 
-// CPUs of the quota; infinity where there is none.
+// Returns the CPUs of the quota; infinity where there is none.
 double CgroupCpus(const CgroupFiles& files = {});
 
-// Bytes of memory; the largest int64 where there is no limit.
+// Returns bytes of memory; the largest int64 where there is no limit.
 int64_t CgroupMemoryBytes(const CgroupFiles& files = {});
 
-// Bytes of memory of the machine, cut to the limit of the group and to those of the process
+// Returns the bytes of memory of the machine, cut to the limits of the group and of the process
 // (`ulimit -d` and `-v`).
 int64_t AvailableMemoryBytes();
 

@@ -6,10 +6,10 @@
 namespace reprise {
 
 // Raises the limit as far as the system lets any process, and returns it; where it cannot be
-// raised, what it is. Once, before there are threads.
+// raised, returns the present limit. Call it once, before there are threads.
 int64_t RaiseDescriptorLimit();
 
-// The limit as it is.
+// Returns the present limit.
 int64_t DescriptorLimit();
 
 }  // namespace reprise

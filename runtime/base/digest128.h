@@ -17,9 +17,9 @@ class Digest128 {
   Digest128& operator=(const Digest128&) = delete;
 
   void Add(absl::string_view bytes);
-  // Sixteen bytes, most significant first. More may be added afterwards.
+  // Returns sixteen bytes, most significant first. More may be added afterwards.
   std::string Bytes() const;
-  // The same as 32 lower-case hex digits.
+  // Returns the same as 32 lower-case hex digits.
   std::string Hex() const;
 
  private:
@@ -27,7 +27,7 @@ class Digest128 {
   const std::unique_ptr<State> state_;
 };
 
-// The digest of one piece, in hex.
+// Returns the digest of one piece, in hex.
 std::string HexDigest128(absl::string_view bytes);
 
 }  // namespace reprise

@@ -26,13 +26,14 @@ void OnFault(int signal, siginfo_t* info, void* context) {
     if (address < slot.begin || address >= slot.end) continue;
     slot.lost = true;
     const uintptr_t page = address / page_bytes * page_bytes;
-    // A system call, and nothing else: what it returns to reads the page again.
+    // A system call, and nothing else: the instruction to which it returns reads the page again.
     if (mmap(reinterpret_cast<void*>(page), page_bytes, PROT_READ,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
       return;
     }
   }
-  // Not ours: who returns from here meets it again, and ends.
+  // The fault is not ours: the instruction to which this returns meets it again, and ends the
+  // process.
   sigaction(signal, &before, nullptr);
 }
 
@@ -46,7 +47,7 @@ void CatchFileFaults() {
   sigemptyset(&action.sa_mask);
   struct sigaction old = {};
   sigaction(SIGBUS, &action, &old);
-  // Called again: what was there before is known.
+  // Called again: the handler from before is known.
   if ((old.sa_flags & SA_SIGINFO) == 0 || old.sa_sigaction != OnFault) before = old;
 }
 

@@ -1,6 +1,6 @@
 // GoesOn: long work asks whether it is still wanted.
 //
-// Threads: whoever hands in the question says from which it may be asked.
+// Threads: the one that hands in the question says from which threads it may be asked.
 #pragma once
 
 #include <functional>

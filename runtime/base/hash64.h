@@ -11,7 +11,7 @@ namespace reprise {
 
 uint64_t Hash64(absl::string_view bytes, uint64_t seed = 0);
 
-// Sixteen lower-case hex digits: how a key is shown to people.
+// Returns sixteen lower-case hex digits: how a key is shown to people.
 std::string HexKey(uint64_t hash);
 
 }  // namespace reprise

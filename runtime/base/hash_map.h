@@ -1,4 +1,4 @@
-// HashMap, HashSet: those of the standard library, with Abseil's hash.
+// HashMap, HashSet: the containers of the standard library, with Abseil's hash.
 //
 // Where there is no memory to grow, they throw and stay as they were. Abseil's own are left broken
 // then, and end the process when they are destroyed. Keys that are strings are found by views too.

@@ -1,4 +1,4 @@
-// The heap's way with memory that nobody uses, and with blocks that are too large for it.
+// How the heap treats unused memory, and blocks that are too large for it.
 //
 // Threads: any.
 #pragma once
@@ -16,8 +16,8 @@ namespace reprise {
 // Blocks from here on are mapped for themselves.
 inline constexpr size_t kMappedBytes = size_t{32} << 20;
 
-// Gives what the heap holds and nobody uses back to the system. Nothing under a sanitizer, whose
-// heap is not that of the C library.
+// Returns the heap's unused memory to the system. Does nothing under a sanitizer, which does not
+// use the C library's heap.
 inline void ReturnFreedMemory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   malloc_trim(0);

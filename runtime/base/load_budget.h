@@ -1,10 +1,10 @@
-// LoadBudget: how much loading one model may make and take, whatever its file asks for.
+// LoadBudget: limits on the objects and the time of loading one model, for any file.
 //
 // A file of a kilobyte can ask for a billion nodes (functions that call functions twice), for
-// gigabytes of constants, or for hours. What a load makes is counted where it is made, before it is
-// allocated, and the time is that of the loading thread alone, so that traffic beside it does not
-// shorten it. Whoever exceeds the budget gets RESOURCE_EXHAUSTED with what was made, what it was
-// for, and the limit; the limits grow with the file.
+// gigabytes of constants, or for hours. Everything that a load makes is counted before it is
+// allocated, and the time is the processor time of the loading thread alone, so that concurrent
+// traffic does not shorten it. A load that exceeds the budget fails with RESOURCE_EXHAUSTED, which
+// names the amount, its purpose, and the limit; the limits grow with the file.
 //
 // Threads: one, that which made it.
 #pragma once
@@ -26,7 +26,7 @@ class LoadBudget {
     int64_t bytes = 0;   // nodes and constants that are made; the file's own bytes do not count
     int64_t cpu_ns = 0;  // import, passes and axes together
   };
-  // The limits for a file of `file_bytes`, weights included.
+  // Returns the limits for a file of `file_bytes`, weights included.
   static Limits LimitsFor(int64_t file_bytes) {
     constexpr int64_t kMegabyte = 1 << 20, kSecond = 1'000'000'000;
     // No node of a file takes fewer bytes than these.
@@ -41,10 +41,10 @@ class LoadBudget {
   explicit LoadBudget(int64_t file_bytes) : LoadBudget(LimitsFor(file_bytes), file_bytes) {}
 
   const Limits& limits() const { return limits_; }
-  // The bytes that may still be made.
+  // Returns the bytes that may still be made.
   int64_t bytes_left() const { return std::max<int64_t>(limits_.bytes - bytes_, 0); }
 
-  // `who` makes a node of that many bytes. Looks at the time as well.
+  // Counts a node of that many bytes, made by `who`. Checks the time as well.
   absl::Status TakeNode(int64_t bytes, absl::string_view who) {
     if (++nodes_ > limits_.nodes) return Exceeded(who, "nodes", nodes_, limits_.nodes);
     return TakeBytes(bytes, who);

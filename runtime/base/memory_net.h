@@ -2,14 +2,14 @@
 // WhereMemoryAllows: work that is left out where there is none.
 //
 // Sizes that a file or a request decides are checked against limits before anything is allocated by
-// them; the limits do not know how much the system has left. What is thrown then, by `new`, by a
-// container or by buffers of ours, ends at the nearest net: the work that asked fails with
+// them; the limits do not know how much the system has left. An exception then, from `new`, a
+// container or buffers of ours, ends at the nearest net: the work that asked fails with
 // RESOURCE_EXHAUSTED, and the process goes on.
 //
-// Nets stand around what one model or one request makes happen: loading, a capture, tuning, a
-// replay and what follows it, a step of the prepare program, a node that is folded or run eagerly.
-// Threads that work on behalf of others hand what was thrown back to who asked. Whoever owes
-// somebody an answer gives it with what needs no memory: a status without a message is one.
+// Nets stand around the work that one model or one request causes: loading, a capture, tuning, a
+// replay and the steps after it, a step of the prepare program, a node that is folded or run
+// eagerly. Threads that work on behalf of others hand the exception back to the caller. Code that
+// owes an answer gives one that needs no memory: a status without a message does not.
 //
 // Anything else that is thrown is a bug of ours or of a library: INTERNAL with its words, and the
 // process goes on as well.
@@ -51,7 +51,7 @@ class NoMemory : public std::bad_alloc {
 // number with the one at its beginning.
 inline std::atomic<int64_t> times_without_memory = 0;
 
-// RESOURCE_EXHAUSTED that names `who` asked, and for how much where that is known (else 0).
+// Returns RESOURCE_EXHAUSTED that names `who` asked, and for how much where that is known (else 0).
 inline absl::Status NoMemoryStatus(absl::string_view who, size_t bytes) {
   ++times_without_memory;
   return absl::ResourceExhaustedError(
@@ -60,7 +60,8 @@ inline absl::Status NoMemoryStatus(absl::string_view who, size_t bytes) {
                                 " bytes of memory at once, and the system has not so many left"));
 }
 
-// The status that `make()` returns; `code` without a message where there is no memory for that.
+// Returns the status that `make()` returns; `code` without a message where there is no memory for
+// that.
 template <typename Make>
 absl::Status StatusWithoutFail(absl::StatusCode code, const Make& make) noexcept {
   try {
@@ -70,7 +71,7 @@ absl::Status StatusWithoutFail(absl::StatusCode code, const Make& make) noexcept
   }
 }
 
-// The status for the exception that is being handled, in the name of `who()`.
+// Returns the status for the exception that is being handled, in the name of `who()`.
 template <typename Who>
 absl::Status StatusOfThrown(const Who& who) noexcept {
   const auto no_memory = [&](size_t bytes, absl::string_view part) {
@@ -106,7 +107,7 @@ absl::Status StatusOfThrown(const Who& who) noexcept {
 }
 
 // Returns the result of `work()`, an absl::Status or a StatusOr; RESOURCE_EXHAUSTED in the name of
-// `who()`, which is called only then, if `work` asked for memory that there is not.
+// `who()`, which is called only then, if `work` ran out of memory.
 template <typename Who, typename Work>
 std::invoke_result_t<Work> WithinMemory(const Who& who, Work&& work) {
   try {
@@ -116,7 +117,8 @@ std::invoke_result_t<Work> WithinMemory(const Who& who, Work&& work) {
   }
 }
 
-// For what nobody waits for: a metric, a note in the log, a wish. False: it was left out.
+// Runs optional work whose result no caller waits for: a metric, a note in the log, a request for a
+// recipe. Returns false where it was left out for want of memory.
 template <typename Work>
 bool WhereMemoryAllows(Work&& work) noexcept {
   try {

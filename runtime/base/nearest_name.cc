@@ -11,7 +11,7 @@ namespace {
 // Names that are longer are no slips of the hand.
 constexpr size_t kMostBytes = 128;
 
-// The optimal string alignment distance.
+// Returns the optimal string alignment distance.
 size_t Distance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) last[j] = j;

@@ -1,4 +1,4 @@
-// NearestName: which of the known names somebody has probably meant.
+// NearestName: the known name that a user has probably meant.
 //
 // Threads: pure.
 #pragma once
@@ -10,12 +10,12 @@
 
 namespace reprise {
 
-// The name of `known` that takes the fewest changes of one character (one more, one less, another
-// one, two swapped) from `name`, where these are at most a third of its length; "" where none is so
-// near, and where `name` is known.
+// Returns the name of `known` that takes the fewest changes of one character (one more, one less,
+// another one, two swapped) from `name`, where these are at most a third of its length; "" where
+// none is so near, and where `name` is known.
 std::string NearestName(absl::string_view name, absl::Span<const std::string> known);
 
-// "; did you mean NEAREST?", or "" where there is none.
+// Returns "; did you mean NEAREST?", or "" where there is none.
 std::string DidYouMean(absl::string_view name, absl::Span<const std::string> known);
 
 }  // namespace reprise

@@ -1,7 +1,7 @@
 // ParallelFor: one piece of work on a few threads that live as long as it does.
 //
-// For what must not take a core of the HelperPool for its whole time, as loading a model beside
-// traffic: a thread here holds a core only while it replays.
+// For work that must not take a core of the HelperPool for its whole time, such as loading a model
+// during traffic: a thread here holds a core only while it replays.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,8 @@
 namespace reprise {
 
 // Calls `work(lane)` for every lane of [0, lanes), lane 0 on the caller's thread; returns when all
-// have returned. Where the system gives no more threads there are fewer lanes: the lanes claim what
-// is to be done from each other. What a lane throws, the first to do so, is thrown again here when
-// all have ended.
+// have returned. Where the system gives no more threads there are fewer lanes: the lanes share the
+// work by claiming pieces. The first exception of a lane is thrown again here when all have ended.
 void ParallelFor(int lanes, const std::function<void(int lane)>& work);
 
 }  // namespace reprise

@@ -11,8 +11,8 @@
 namespace reprise {
 namespace {
 
-// Whether the loader wrote into segments that are not writable: their pages then differ from the
-// file's.
+// Returns whether the loader wrote into segments that are not writable: their pages then differ
+// from the file's.
 bool HasTextRelocations(const dl_phdr_info& object) {
   for (int i = 0; i < object.dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object.dlpi_phdr[i];

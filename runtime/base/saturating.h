@@ -7,13 +7,13 @@
 
 namespace reprise {
 
-// a * b for a, b >= 0.
+// Returns a * b for a, b >= 0.
 inline int64_t SaturatingProduct(int64_t a, int64_t b) {
   int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
 }
 
-// a + b for a, b >= 0.
+// Returns a + b for a, b >= 0.
 inline int64_t SaturatingSum(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;

@@ -1,8 +1,8 @@
 // MakeSharedBytes: bytes that tensors share, at a multiple of 64, not initialised.
 //
-// Large ones have pages of their own, which go back to the system with the last owner: what loading
-// and tuning a model needs for a moment, several times its largest weight, would otherwise stay
-// with the heap of the thread that freed it.
+// Large ones have pages of their own, which go back to the system with the last owner: the
+// temporary memory of loading and tuning a model, several times its largest weight, would otherwise
+// stay with the heap of the thread that freed it.
 //
 // Threads: any.
 #pragma once

@@ -13,8 +13,8 @@ struct Character {
   size_t bytes = 0;  // 0: the text does not begin with UTF-8
 };
 
-// The first character of `text`, which is not empty. Overlong forms, surrogates and numbers above
-// 0x10ffff are no characters.
+// Returns the first character of `text`, which is not empty. Overlong forms, surrogates and numbers
+// above 0x10ffff are no characters.
 Character FirstCharacter(absl::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -31,7 +31,8 @@ Character FirstCharacter(absl::string_view text) {
   return {code, bytes};
 }
 
-// Control characters, line and paragraph separators, and marks that reorder or hide text.
+// Returns whether it is a control character, a line or paragraph separator, or a mark that reorders
+// or hides text.
 bool IsHidden(uint32_t code) {
   constexpr struct {
     uint32_t first, last;
@@ -63,7 +64,7 @@ void AppendEscaped(uint32_t code, std::string& out) {
   }
 }
 
-// Where the character that byte `at` belongs to begins.
+// Returns where the character that byte `at` belongs to begins.
 size_t CharacterStart(absl::string_view text, size_t at) {
   size_t start = at;
   while (start > 0 && at - start < 3 && (static_cast<unsigned char>(text[start]) & 0xc0) == 0x80) {

@@ -1,6 +1,6 @@
 // How text that comes from outside (from clients, from files) is shown to people: in the log, in
-// reports, on the status page and in error messages. Nobody can forge a line, move a terminal's
-// cursor or turn a line around with it, and nobody can fill a page.
+// reports, on the status page and in error messages. Such text can neither forge a line, move a
+// terminal's cursor, reverse a line nor fill a page.
 //
 // Threads: pure.
 #pragma once
@@ -16,19 +16,20 @@ namespace reprise {
 inline constexpr size_t kShownIdBytes = 128;    // ids that clients give their requests
 inline constexpr size_t kShownNameBytes = 256;  // names of models, inputs and nodes
 
-// `text` as it is where every character is printable. In all other texts a control character is
-// `\n`, `\t`, `\r` or `\x1b`, one that changes lines or directions unseen is `\u{202e}`, and a byte
-// that is no UTF-8 is `\xff`. What it returned is printable: a second call changes nothing.
+// Returns `text` as it is where every character is printable. In all other texts a control
+// character is `\n`, `\t`, `\r` or `\x1b`, one that changes lines or directions unseen is
+// `\u{202e}`, and a byte that is no UTF-8 is `\xff`. The result is printable: a second call changes
+// nothing.
 std::string Printable(absl::string_view text);
 
-// Whether Printable would return `text` as it is.
+// Returns whether Printable would return `text` as it is.
 bool IsPrintable(absl::string_view text);
 
-// The printable text, cut where `text` has more than `most_bytes`, between two characters. It then
-// ends in its length: "aaaa… (70000 bytes)".
+// Returns the printable text, cut where `text` has more than `most_bytes`, between two characters.
+// It then ends in its length: "aaaa… (70000 bytes)".
 std::string ShownText(absl::string_view text, size_t most_bytes = kShownNameBytes);
 
-// The same between quotes, with a backslash in front of quotes and backslashes.
+// Returns the same between quotes, with a backslash before quotes and backslashes.
 std::string QuotedText(absl::string_view text, size_t most_bytes = kShownNameBytes);
 
 }  // namespace reprise

@@ -1,7 +1,7 @@
-// StopFlag: tells work that runs that it is to end, and others since when it computes.
+// StopFlag: tells running work to end, and tells others since when the work computes.
 //
-// The work looks now and then, at the cost of one relaxed load, and ends where it is: what it has
-// made until then is thrown away. Telling it twice does nothing.
+// The work polls it, at the cost of one relaxed load, and ends where it is: its results until then
+// are discarded. Setting it twice does nothing.
 //
 // Threads: all methods from any.
 #pragma once
@@ -16,9 +16,9 @@ class StopFlag {
   void Stop() { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
-  // By the work, when it has what it needs and begins to compute. `now_ns` is not 0.
+  // Called by the work when it has its resources and begins to compute. `now_ns` is not 0.
   void BeginComputing(int64_t now_ns) { since_ns_.store(now_ns, std::memory_order_relaxed); }
-  // 0: it has not begun.
+  // Returns 0 until the work has begun.
   int64_t computing_since_ns() const { return since_ns_.load(std::memory_order_relaxed); }
 
  private:

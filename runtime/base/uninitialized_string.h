@@ -1,4 +1,4 @@
-// ResizeUninitialized: room in a string for what is written next.
+// ResizeUninitialized: makes room in a string for bytes that are written next.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 
 namespace reprise {
 
-// `text` has `size` bytes; those that it had not before hold anything, also what was freed
-// elsewhere: whoever hands them out has written each. Much memory lies in huge pages. That bytes
-// may be left as they are is a promise of libstdc++, not of C++23.
+// Makes `text` have `size` bytes; the added ones hold anything, also bytes that were freed
+// elsewhere: write each of them before the text leaves the process. Much memory lies in huge pages.
+// That bytes may be left as they are is a promise of libstdc++, not of C++23.
 void ResizeUninitialized(std::string& text, size_t size);
 
 }  // namespace reprise

@@ -1,10 +1,10 @@
-// WeightedShare: the use that one of several has had of what they share by their weights.
-// SharedUse: that use, as those that are served compare it.
+// WeightedShare: how much one of several users has had of a resource that they share by their
+// weights. SharedUse: that use, in a form in which the users are compared.
 //
-// The one that has had the least, by its weight, is next. One that comes back begins with the use
-// of the one that was served last, so that idle ones save up nothing.
+// The user with the least use, by its weight, is next. One that comes back begins with the use of
+// the one that was served last, so that idle ones save up nothing.
 //
-// Threads: not safe; whoever serves guards them.
+// Threads: not safe; the server's mutex guards them.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct WeightedShare {
 
 class SharedUse {
  public:
-  // Something of `share` comes to wait.
+  // Notes that an item of `share` begins to wait.
   void Enter(WeightedShare& share) {
     if (share.present++ == 0) share.had = std::max(share.had, served_);
   }

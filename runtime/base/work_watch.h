@@ -1,18 +1,18 @@
-// WorkWatch: how long the work of a thread goes on, and how much memory it takes for itself.
+// WorkWatch: how long the work of a thread runs, and how much memory it allocates.
 //
-// A kernel that is written as plain loops runs as a whole: nobody can cut it from outside. Its
-// outer loops say how much they are about to do (WatchWork), and where a watch is set on the thread
-// it is asked, every few milliseconds, whether anybody still wants the result. Large blocks that
-// the work allocates by `new` are counted as well, in front of the allocation: copies and tables
-// that a kernel needs beside its operands. Who counts them is the program's `new`: that of the
-// daemon does (server/watched_heap.cc). Where no watch is set, nothing is asked or counted.
+// A kernel that is written as plain loops runs as a whole: it cannot be interrupted from outside.
+// Its outer loops say how much they are about to do (WatchWork), and where a watch is set on the
+// thread it is asked, every few milliseconds, whether the result is still wanted. Large blocks that
+// the work allocates by `new` are counted as well, before the allocation: copies and tables that a
+// kernel needs besides its operands. The program's `new` counts them, as the daemon's does
+// (server/watched_heap.cc). Where no watch is set, nothing is asked or counted.
 //
 //   class UntilStopped : public WorkWatch {
 //     bool Ends() const override { return flag.stopped(); }
 //   };
 //   try { UntilStopped watch; Kernel(...); } catch (const WorkEnded&) { ... }
 //
-// Threads: one, that which made it; it watches until its end, in place of the one before it.
+// Threads: only the thread that made it; it watches until its end, in place of the one before it.
 #pragma once
 
 #include <algorithm>
@@ -43,26 +43,26 @@ class WorkWatch {
   WorkWatch(const WorkWatch&) = delete;
   WorkWatch& operator=(const WorkWatch&) = delete;
 
-  // That of the calling thread; null: there is none.
+  // Returns the calling thread's watch; null: there is none.
   static WorkWatch* current() { return current_; }
 
-  // Whether the work is to end now.
+  // Returns whether the work is to end now.
   virtual bool Ends() const = 0;
-  // Whether WorkEnded was thrown.
+  // Returns whether WorkEnded was thrown.
   bool ended() const { return ended_; }
 
-  // In front of `steps` steps. Throws WorkEnded.
+  // Counts `steps` steps before they run. Throws WorkEnded.
   void Take(int64_t steps) {
     left_ -= steps;
     if (left_ <= 0) [[unlikely]]
       Look();
   }
-  // By `new` and `delete`, of blocks of kCountedBytes and more. TakeBytes throws WorkEnded.
+  // Called by `new` and `delete`, for blocks of kCountedBytes and more. TakeBytes throws WorkEnded.
   void TakeBytes(size_t bytes);
   void GiveBytes(size_t bytes) noexcept;
 
  protected:
-  // The work wants to hold `bytes`, more than it may, and is ended.
+  // Called when the work wants to hold `bytes`, more than it may, and is ended.
   virtual void OnTooMuch(int64_t /*bytes*/) {}
 
  private:
@@ -100,7 +100,7 @@ inline void WorkWatch::GiveBytes(size_t bytes) noexcept {
   bytes_ = std::max<int64_t>(bytes_ - static_cast<int64_t>(bytes), 0);
 }
 
-// By a loop in front of `steps` steps of it, at most some millions at a time.
+// Called by a loop before `steps` steps of it, at most some millions at a time.
 inline void WatchWork(int64_t steps) {
   if (WorkWatch* const watch = WorkWatch::current(); watch != nullptr) watch->Take(steps);
 }

@@ -1,10 +1,10 @@
 // DrainRate: how many tokens leave a queue in a second while requests wait in it.
 //
-// Two measurements. While something always waits, the time from one batch that is taken to the next
-// is what its tokens took, whatever else the streams do: other models, captures, rejects. Before
-// that ever happened, the time that batches took on their streams stands for it.
+// Two measurements. While something always waits, the time from one taken batch to the next is the
+// time that its tokens took, including other work of the streams: other models, captures, rejects.
+// Before that ever happened, the time that batches took on their streams is used instead.
 //
-// Threads: not safe; whoever owns it guards it.
+// Threads: not safe; its owner guards it.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace reprise {
 
 class DrainRate {
  public:
-  // A batch of `tokens` was taken; `more_wait`: others wait on.
+  // Notes that a batch of `tokens` was taken; `more_wait`: others still wait.
   void OnTake(int64_t now_ns, int64_t tokens, bool more_wait);
-  // Nothing waits any more that could be taken.
+  // Notes that no item waits any more that could be taken.
   void OnEmpty() { backlogged_ = false; }
-  // A batch has run for `run_ns` on one of `streams` that may run at the same time.
+  // Notes that a batch has run for `run_ns` on one of `streams` that may run at the same time.
   void OnFinished(int64_t tokens, int64_t run_ns, int64_t streams);
 
-  // 0: nothing is known yet.
+  // Returns 0 while nothing is known yet.
   double tokens_per_second() const;
 
  private:

@@ -1,4 +1,4 @@
-// Lane: the items of one share in one queue. Shares: those of all queues, by tokens.
+// Lane: the items of one share in one queue. Shares: the shares of all queues, by tokens.
 //
 // The lane whose share has had the least, by its weight, is next: see WeightedShare.
 //
@@ -18,13 +18,13 @@ namespace reprise {
 
 class Shares {
  public:
-  // Stays where it is.
+  // Returns the share `id`, at an address that stays.
   WeightedShare& Of(uint64_t id, double weight) {
     WeightedShare& share = shares_[id];
     share.weight = weight;
     return share;
   }
-  // Numbers the batches that were taken.
+  // Returns the number of the next batch that is taken.
   int64_t NextTurn() { return ++turns_; }
   SharedUse& use() { return use_; }
 
@@ -42,7 +42,7 @@ struct Lane {
   std::map<uint64_t, int64_t> tokens_by_priority;  // held ones among them
   int64_t tokens = 0, bytes = 0;                   // held ones among them
   int64_t held = 0, held_tokens = 0;
-  int64_t turn = 0;           // when it began a batch, last
+  int64_t turn = 0;           // when it last began a batch
   int64_t look_again_ns = 0;  // the next time to look for items that have waited for long
 
   int64_t depth() const { return static_cast<int64_t>(items.size()) + held; }

@@ -15,7 +15,7 @@ namespace reprise {
 
 // How many waiting items are looked at for one batch: bounds the time under the scheduler's lock.
 inline constexpr size_t kBatchWindow = 256;
-// An item that has waited this long goes before all others of its lane, whatever its priority.
+// An item that has waited this long goes before all others of its lane, at any priority.
 inline constexpr int64_t kLongQueueWaitNs = 5'000'000'000;
 
 template <typename Item>
@@ -98,7 +98,7 @@ absl::Status ModelQueue<Item>::Push(absl::Span<const ItemPointer> items, int64_t
   RETURN_IF_ERROR(CheckLimit("bytes", lane, bytes_, lane.bytes, bytes, options_.max_bytes));
   RETURN_IF_ERROR(CheckWait(lane, priority));
 
-  // All or none, also where there is no memory: from here on nothing is asked of it.
+  // All or none, also when memory runs out: from here on nothing is allocated.
   std::list<ItemPointer> added(items.begin(), items.end());
   lane.tokens_by_priority.try_emplace(priority, 0);
   if (empty()) rate_.OnEmpty();

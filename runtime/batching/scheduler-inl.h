@@ -271,7 +271,7 @@ std::list<StuckRun> Scheduler<Item>::NewlyStuckLocked(int64_t now_ns) {
   std::list<StuckRun> stuck;
   for (RunningBatch<Item>& run : runs_) {
     if (run.reported || !run.IsStuck(now_ns)) continue;
-    // A run that nobody waits for has no item left that would know its queue.
+    // A run whose items have all left has no item that would know its queue.
     WhereMemoryAllows([&] { stuck.push_back({run.stream, run.name, run.stopped_ns}); });
     run.reported = true;
   }
@@ -307,7 +307,7 @@ void Scheduler<Item>::ExpireUntilShutdown() {
     std::list<StuckRun> stuck;
     {
       MutexLock lock(mutex_);
-      // A run that is stuck is told of, also while the others end.
+      // Stuck runs are reported during the shutdown, too.
       if (shut_down_ && runs_.empty()) return;
       const int64_t now_ns = clock_.NowNs();
       const int64_t next_ns = ExpireLocked(now_ns, dropped);

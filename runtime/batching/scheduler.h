@@ -1,10 +1,10 @@
 // Scheduler: gives streams their next batch, fairly across models.
 //
-// A stream that asks takes what is queued at once; a delay is waited only by a stream that has
+// A stream that asks takes the queued items at once; a delay is waited only by a stream that has
 // nothing else to do. Shares are served by their weights (see Lane); the models of a share that
 // have work take turns. Cancelled and expired requests leave before any work is spent on them;
-// those that a stream runs already are answered at once, and the stream is told to stop when nobody
-// waits for its batch any more (see RunningBatch).
+// requests that a stream runs already are answered at once, and the stream is told to stop when no
+// item waits for its batch any more (see RunningBatch).
 //
 // A batch whose recipe is being captured is held back meanwhile: its items still wait, expire and
 // can be cancelled, and no stream waits for it.
@@ -13,8 +13,8 @@
 //
 // Ownership: queues are shared: a removed one lives until its last batch has finished.
 // Threads:   all methods are safe from any thread. Items are dropped with no lock held.
-//            What a builder's Start began must have called back, or never will, when the
-//            scheduler goes.
+//            All callbacks of a builder's Start must be over when the scheduler
+//            goes.
 // Memory:    where there is none, Submit may throw, having queued nothing. All else throws nothing:
 //            a batch that cannot be made drops its first item.
 #pragma once
@@ -49,7 +49,7 @@ class Scheduler {
     int64_t taken_ns = 0;
     RunningBatch<Item>* run = nullptr;  // Finish ends it
   };
-  // Told of a run that is stuck, and of one that was and has ended. Called with no lock held.
+  // Called for a run that is stuck, and for one that was and has ended. Called with no lock held.
   struct StuckEvents {
     std::function<void(const StuckRun& run)> on_stuck;
     std::function<void(const StuckRun& run)> on_end;
@@ -59,8 +59,8 @@ class Scheduler {
   explicit Scheduler(const Clock& clock, StuckEvents events = {})
       : clock_(clock), events_(std::move(events)) {}
 
-  // The queue takes part until the last user lets go of what is returned, which items that wait or
-  // run must not outlive; the scheduler outlives it.
+  // Adds a queue, which takes part until the last user releases the result; waiting and running
+  // items must not outlive it, and the scheduler outlives it.
   std::shared_ptr<Queue> AddModel(QueueOptions<Item> options);
 
   // Queues all items or none. Errors: RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE after
@@ -70,26 +70,26 @@ class Scheduler {
   // Drops the item with CANCELLED if it waits or runs; otherwise does nothing.
   void Cancel(const std::shared_ptr<Item>& item);
 
-  // The next batch, if one should start now. Otherwise nullopt, and `wake_ns` (if not null) is the
-  // time at which to ask again, kNoDeadline if only a Submit can change that.
+  // Returns the next batch, if one should start now. Otherwise nullopt, and `wake_ns` (if not null)
+  // is the time at which to ask again, kNoDeadline if only a Submit can change that.
   std::optional<Batch> TryTake(int64_t* wake_ns = nullptr);
   // Waits for the next batch, to be run by `stream`; nullopt once the scheduler was shut down.
   std::optional<Batch> Take(int stream = -1);
   // Must be called once for every batch taken.
   void Finish(const Batch& batch);
 
-  // Drops what has expired, whether it waits or runs, and returns the next deadline.
+  // Drops the expired items, waiting or running, and returns the next deadline.
   int64_t Expire();
   // Drops each request when its deadline comes, until Shutdown: the body of a thread.
   void ExpireUntilShutdown();
 
-  // Submit answers `why` from now on; items that wait are still executed.
+  // Makes Submit answer `why` from now on; items that wait are still executed.
   void StopAccepting(const absl::Status& why);
   // Waits until nothing waits and nothing runs; false if `timeout` came first.
   bool WaitUntilIdle(std::chrono::nanoseconds timeout);
-  // Drops what waits with `why` and lets every Take return.
+  // Drops the waiting items with `why` and lets every Take return.
   void Shutdown(const absl::Status& why);
-  // Drops what runs with `why`, and tells the runs to stop.
+  // Drops the running items with `why`, and tells the runs to stop.
   void StopRuns(const absl::Status& why);
 
   int64_t Depth(const Queue& queue) const;
@@ -106,22 +106,22 @@ class Scheduler {
   using Dropped = typename Queue::Dropped;
   std::optional<Batch> TakeLocked(int64_t now_ns, int64_t& wake_ns, Dropped& dropped)
       REQUIRES(mutex_);
-  // The queue to ask next in this round, whose next share has had the least; of equal ones the one
-  // whose turn it is. The end: there is none.
+  // Returns the queue to ask next in this round: its next share has had the least; of equal ones
+  // the one whose turn it is. The end: there is none.
   typename std::list<std::shared_ptr<Queue>>::iterator NextQueueLocked() REQUIRES(mutex_);
-  // The items that `queue` holds back under `number` may be tried again, or have failed.
+  // Notes that the items that `queue` holds back under `number` may be tried again, or have failed.
   void PutBack(const std::shared_ptr<Queue>& queue, int64_t number, const absl::Status& status);
   int64_t ExpireLocked(int64_t now_ns, Dropped& dropped) REQUIRES(mutex_);
   int64_t ExpireRunLocked(RunningBatch<Item>& run, int64_t now_ns, Dropped& dropped)
       REQUIRES(mutex_);
   // Moves an item of a run to `dropped`; the run is to stop when it was the last one.
   void LeaveLocked(Item& item, int64_t now_ns, Dropped& dropped) REQUIRES(mutex_);
-  // Moves those that became stuck since the last call; the list is empty nearly always.
+  // Moves the runs that became stuck since the last call; the list is empty nearly always.
   std::list<StuckRun> NewlyStuckLocked(int64_t now_ns) REQUIRES(mutex_);
   void Tell(const std::function<void(const StuckRun&)>& event, const std::list<StuckRun>& runs);
   bool IdleLocked() const REQUIRES(mutex_);
   static void Drop(const Dropped& dropped);
-  // Counts the batch in or out of what runs.
+  // Adds the batch to the counts of running work, or removes it.
   void CountRunning(const Batch& batch, int64_t now_ns, int sign) REQUIRES(mutex_);
 
   // Constant after construction.

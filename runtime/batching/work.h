@@ -1,8 +1,8 @@
-// WorkItem: the base of what waits for a stream: one request, or one part of a request split by
-// rows.
+// WorkItem: the base of an item that waits for a stream: one request, or one part of a request
+// split by rows.
 //
-// The scheduler is a template over the items, so that whoever runs them gets back what was queued.
-// It knows no more of an item than this base and two members, `Builder` and `Drop`:
+// The scheduler is a template over the items, so that the code that runs them gets back the queued
+// type. It knows no more of an item than this base and two members, `Builder` and `Drop`:
 //
 //   class Part : public WorkItem<Part> {
 //    public:
@@ -12,8 +12,8 @@
 //
 // Drop ends the item without an answer of work: it was cancelled or has expired, the server stops,
 // or its stream found no memory to begin or to go on. It is called with no lock held, and may come
-// while a stream runs the item: the item is answered by whichever of the two is first, and what the
-// other one says does nothing. It throws nothing: other items wait for their turn.
+// while a stream runs the item: the first of the two answers the item, and the second answer does
+// nothing. It throws nothing: other items wait for their turn.
 #pragma once
 
 #include <cstdint>
@@ -44,17 +44,17 @@ struct WorkLoad {
 struct WorkShape {
   int64_t rows = 1;    // size along the batch axis; 1 if there is none
   int64_t tokens = 1;  // rows times the sizes of the other axes
-  int64_t bytes = 0;   // those of the inputs
+  int64_t bytes = 0;   // bytes of the inputs
   // Times on the scheduler's clock: when it must have been started, and when it must be answered.
   int64_t deadline_ns = kNoDeadline;
   int64_t end_ns = kNoDeadline;
-  uint64_t priority = 0;  // lower goes first among those of its share
-  // Whose request it is: what waits of several is taken by their weights.
+  uint64_t priority = 0;  // within its share, lower goes first
+  // The share that the request belongs to: waiting shares are served by their weights.
   uint64_t share = 0;
   double weight = 1;  // above 0
 };
 
-// Ownership: items are shared by the queue and by whoever may cancel them.
+// Ownership: items are shared by the queue and by the callers that may cancel them.
 template <typename Item>
 class WorkItem {
  public:
@@ -64,7 +64,8 @@ class WorkItem {
   // item.
   struct Place {
     ModelQueue<Item>* queue = nullptr;  // null: in no queue
-    RunningBatch<Item>* run = nullptr;  // null: no stream runs it, or nobody waits for it any more
+    RunningBatch<Item>* run = nullptr;  // null: no stream runs it, or its result is not wanted any
+                                        // more
     Lane<Item>* lane = nullptr;         // one of that queue
     typename std::list<std::shared_ptr<Item>>::iterator position;
     int64_t enqueued_ns = 0;

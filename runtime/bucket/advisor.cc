@@ -8,41 +8,41 @@
 namespace reprise {
 namespace {
 
-// Requests that stand for the present: what the past is compared with.
+// The number of the latest requests, with which the past is compared.
 constexpr size_t kRecent = 256;
-// A drift is a distance above this many times what chance does. (At 1.63 chance exceeds it once in
-// a hundred looks, at 2.2 once in ten thousand.)
+// A drift is a distance above this many times the distance by chance. (At 1.63 chance exceeds it
+// once in a hundred looks, at 2.2 once in ten thousand.)
 constexpr double kDriftFactor = 2.2;
 constexpr double kLeastSaving = 0.02;
 constexpr double kLeastErrors = 4;
-// The share that counts for a bucket that nothing seen falls into.
+// The share that counts for a bucket into which no seen request falls.
 constexpr double kUnseenShare = 1e-3;
 // A larger bucket of rows with a smaller share of the replays runs on the largest that is allowed.
 constexpr double kLeastBatchShare = 0.01;
 constexpr double kBatchDecay = 1 - 1.0 / 1024;
-// So many requests beyond the largest bucket are enough to look whether it should grow.
+// This many requests beyond the largest bucket are enough to look whether it should grow.
 constexpr int64_t kFewBeyond = 64;
-// While it learns it looks at short intervals. Once it has seen most of what there is to see, it
-// looks where the requests are others than those that the set was solved for, and when twice the
-// number were seen, at most kMostApart later.
+// While it learns it looks at short intervals. Once it has learnt enough, it looks where the
+// distribution of requests differs from the one that the set was solved for, and when the number of
+// requests has doubled, at most kMostApart later.
 constexpr int64_t kLearning = 768;
 constexpr int64_t kFirstDoubling = 2048;
 constexpr int64_t kMostApart = 16384;
 constexpr double kNsPerSecond = 1e9;
 
-// The half that request `i` belongs to: scattered, so that no rhythm of clients follows it.
+// Returns the half that request `i` belongs to: scattered, so that no rhythm of clients follows it.
 int HalfOf(int64_t i) {
   return static_cast<int>((static_cast<uint64_t>(i) * 0x9E3779B97F4A7C15u) >> 63);
 }
 
-// The distance that chance alone may put between `kRecent` requests of `mean_rows` rows each and
-// others of the same kind, which are `weight` rows.
+// Returns the distance that chance alone may put between `kRecent` requests of `mean_rows` rows
+// each and others of the same kind, which are `weight` rows.
 double Chance(double mean_rows, double weight) {
   const double requests = std::max(weight / mean_rows, 1.0);
   return kDriftFactor * std::sqrt(1.0 / kRecent + 1.0 / requests);
 }
 
-// The looks that are due until `requests` were seen, beyond those while it learns.
+// Returns the looks that are due until `requests` were seen, beyond the looks while it learns.
 int64_t LooksUntil(int64_t requests) {
   int64_t looks = 0;
   for (int64_t at = kFirstDoubling; at <= requests; at += std::min(at, kMostApart)) ++looks;
@@ -82,7 +82,7 @@ void BucketAdvisor::Remember(const Seen& seen) {
 void BucketAdvisor::RecordRequest(absl::Span<const int64_t> sizes, int64_t rows, int64_t now_ns) {
   if (sizes.size() != options_.axes.size()) return;
   ++seen_;
-  // Requests that are longer than any bucket may ever be run exact, whatever the buckets are.
+  // Requests that are longer than any bucket may ever be run exact with all buckets.
   if (!learns_ || !Counts(sizes)) return;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] <= boundaries_[i].back()) continue;
@@ -111,7 +111,7 @@ bool BucketAdvisor::Sound(const BoundarySets& boundaries) const {
     }
     const auto off_step = [&](int64_t size) { return size % axis.step != 0; };
     if (std::any_of(sizes.begin(), sizes.end(), off_step)) return false;
-    // The largest may be there beside those of the rule.
+    // The rule's sizes, and the largest besides.
     if (sizes.empty() || sizes.size() > static_cast<size_t>(axis.rule.most) + 1 ||
         sizes.front() < 1 || sizes.back() < axis.start.back() || sizes.back() > kLargestSize ||
         (sizes.back() > axis.start.back() && !MayGrow(i)) ||
@@ -218,7 +218,7 @@ std::vector<WantedRecipe> BucketAdvisor::Captures(absl::Span<const WeightedSizes
     cells.Add(cell, one.weight);
     total += one.weight;
   }
-  // Sizes that no one has sent yet, but that would otherwise be captured once someone does.
+  // Sizes that no request has yet, but that would otherwise be captured at the first one.
   std::vector<int64_t> largest;
   for (const auto& set : sets) largest.push_back(set.empty() ? 1 : set.back());
   cells.Add(largest, kUnseenShare);
@@ -277,8 +277,8 @@ std::optional<BucketAdvice> BucketAdvisor::Advise(int64_t now_ns) const {
   const double saving = (gains[0].share + gains[1].share) / 2;
   const bool saves = std::min(gains[0].share, gains[1].share) >= kLeastSaving / 2 &&
                      saving >= std::max(kLeastSaving, kLeastErrors * error);
-  // Boundaries that are asked for by their rule, or by requests that none holds: not for what they
-  // save.
+  // Boundaries that their rule asks for, or requests that no bucket holds: not for the time that
+  // they save.
   const std::vector<WeightedSizes> all = Remembered();
   bool asked = choice.SomeShouldGrow(all);
   for (const AdvisorAxis& axis : options_.axes) {
@@ -299,7 +299,7 @@ std::optional<BucketAdvice> BucketAdvisor::Advise(int64_t now_ns) const {
   const auto captures =
       std::count_if(advice.captures.begin(), advice.captures.end(),
                     [](const auto& one) { return one.batch != WantedRecipe::kMostRows; });
-  // Each of them, and one for the most rows beside it.
+  // Each of them, and one for the most rows with it.
   advice.payback_s = saved_ns_per_s > 0
                          ? 2 * static_cast<double>(captures) * cost_.CaptureNs() / saved_ns_per_s
                          : 1e18;

@@ -1,18 +1,18 @@
 // BucketAdvisor: watches the lengths of one model's requests and says which buckets would serve
-// them cheaper, once a change pays.
+// them at less cost, once a change pays.
 //
 // The traffic that it has seen fades, and is forgotten at once when the distribution turns out to
 // be another one. A change is advised only where three things hold, so that noise moves nothing:
 // - it saves at least 2% of the time of requests that it was not solved on: boundaries found on one
-//   half of what was seen are judged on the other half, both ways;
+//   half of the requests are judged on the other half, both ways;
 // - that saving is four times its standard error;
 // - at the present rate of requests the captures are paid back within the time that is set.
-// The largest bucket of an axis stays: what the model took before, it takes after a change. It is
-// one of the K of `auto:K` that requests fall into; where they are all held by a smaller default,
-// and with percentiles, it waits beside the K. It grows where more than one request in a hundred is
+// The largest bucket of an axis stays: the model takes the same sizes before and after a change. It
+// is one of the K of `auto:K` that requests fall into; where a smaller default holds all of them,
+// and with percentiles, it is added to the K. It grows where more than one request in a hundred is
 // larger, and the model takes that: images and sounds have sizes that no default foresees.
 //
-// Numbers only; the caller says what the time is. Threads: not safe; the caller guards it.
+// Numbers only; the caller gives the time. Threads: not safe; the caller guards it.
 #pragma once
 
 #include <cstdint>
@@ -52,17 +52,17 @@ struct BucketAdvice {
   double saving = 0;          // share of the computing time, on requests it was not solved on
   double expected_waste = 0;  // share of the computed elements that will be padding
   double payback_s = 0;       // time that pays the captures back
-  // The most wanted first; then, of buckets that stay, those that serve any number of rows: most of
-  // them are there already.
+  // The most wanted first; then, of buckets that stay, the ones that serve any number of rows: most
+  // of them are there already.
   std::vector<WantedRecipe> captures;
 };
 
 // The knowledge of an advisor as numbers, which a restart would lose.
 struct LearntBuckets {
-  BoundarySets start;       // that the rules began with
-  BoundarySets boundaries;  // those in force
+  BoundarySets start;       // the rules' first sets
+  BoundarySets boundaries;  // sets in force
   double expected_waste = 0;
-  std::vector<WeightedSizes> halves[2];             // what is remembered of requests
+  std::vector<WeightedSizes> halves[2];             // remembered requests
   std::vector<std::pair<int64_t, double>> batches;  // replays by bucket of rows
   std::vector<ReplayCost::Sample> costs;
 };
@@ -71,43 +71,43 @@ class BucketAdvisor {
  public:
   explicit BucketAdvisor(AdvisorOptions options);
 
-  // Some axis learns: otherwise nothing is ever advised.
+  // Returns whether some axis learns: otherwise nothing is ever advised.
   bool learns() const { return learns_; }
   const std::vector<AdvisorAxis>& axes() const { return options_.axes; }
   int64_t seen() const { return seen_; }  // requests
 
-  // A request, with its sizes by axis and its rows.
+  // Records a request, with its sizes by axis and its rows.
   void RecordRequest(absl::Span<const int64_t> sizes, int64_t rows, int64_t now_ns);
-  // A replay: rows of requests, bucket of rows, padded elements of a row.
+  // Records a replay: rows of requests, bucket of rows, padded elements of a row.
   void RecordReplay(int64_t rows, int64_t batch_bucket, int64_t row_size, int64_t ns);
   void RecordCapture(int64_t ns) { cost_.RecordCapture(ns); }
 
-  // Enough was seen since the last look that another one may find something.
+  // Returns whether enough was seen since the last look that another one may find something.
   bool due() const { return learns_ && seen_ >= next_look_; }
-  // A look: what would be better, if anything pays. In two halves, so that the slow one may run on
-  // a copy while the original goes on recording.
+  // Looks for a better set, and returns it if a change pays. In two halves, so that the slow one
+  // may run on a copy while the original goes on recording.
   std::optional<BucketAdvice> Consider(int64_t now_ns) {
     return BeginLook() ? Advise(now_ns) : std::nullopt;
   }
-  // The quick half: what of the past is to be forgotten. False: the traffic is changing, and advice
-  // must wait until it has.
+  // The quick half: decides how much of the past is to be forgotten. False: the traffic is
+  // changing, and advice must wait until it has.
   bool BeginLook();
   // The slow half: up to some tens of milliseconds.
   std::optional<BucketAdvice> Advise(int64_t now_ns) const;
-  // The set is in force from now on.
+  // Notes that the set is in force from now on.
   void Adopt(const BoundarySets& boundaries);
 
-  // The knowledge so far, and the way back, for an advisor that has seen nothing yet. Boundaries
-  // are taken over where the options are the same and they could have been solved for.
+  // Returns the knowledge so far, and restores it in an advisor that has seen nothing yet.
+  // Boundaries are taken over where the options are the same and they could have been solved for.
   LearntBuckets Learnt() const;
   void Restore(const LearntBuckets& learnt);
 
   // The state of its knowledge, for people.
   struct State {
-    BoundarySets boundaries;    // those in force
+    BoundarySets boundaries;    // sets in force
     double expected_waste = 0;  // the waste when they came into force; of the first ones: so far
     double current_waste = 0;   // the waste on the requests that are remembered now
-    double best_waste = 0;      // that the solver reaches on it
+    double best_waste = 0;      // the waste that the solver reaches on it
     double drift = 0;           // distance to the distribution that the set was solved for
     int64_t requests = 0;       // seen since the start
     int64_t changes = 0;
@@ -115,11 +115,11 @@ class BucketAdvisor {
   };
   State Look() const;
   const ReplayCost& cost() const { return cost_; }
-  // Distance of the last requests to the distribution that the set in force was solved for; until
-  // one was solved, 0. Recomputed at each look.
+  // Returns the distance of the last requests to the distribution that the set in force was solved
+  // for; until one was solved, 0. Recomputed at each look.
   double drift() const { return drift_; }
   double expected_waste() const { return expected_waste_; }
-  // Requests by their sizes, what is remembered of them.
+  // Returns the remembered requests by their sizes.
   std::vector<WeightedSizes> Remembered() const;
 
  private:
@@ -128,15 +128,15 @@ class BucketAdvisor {
     int64_t rows;
     int64_t at_ns;
   };
-  // Whether the cost of larger sizes, or of buckets for them, is of interest.
+  // Returns whether the cost of larger sizes, or of buckets for them, is of interest.
   bool MayGrow(size_t axis) const;
-  // Sizes that buckets hold, or may hold one day.
+  // Returns whether buckets hold these sizes, or may hold them one day.
   bool Counts(absl::Span<const int64_t> sizes) const;
-  // Boundaries that this advisor could have solved for.
+  // Returns whether this advisor could have solved for these boundaries.
   bool Sound(const BoundarySets& boundaries) const;
   void Remember(const Seen& seen);
   void ForgetAllButRecent();
-  // The distribution changed, or did and is being waited for.
+  // Returns whether the distribution changed, or did and is being waited for.
   bool Drifting();
   BoundaryChoice Choice() const {
     return {options_.axes, options_.takes, cost_, boundaries_, options_.measure};
@@ -151,7 +151,7 @@ class BucketAdvisor {
 
   BoundarySets boundaries_;
   ReplayCost cost_;
-  // Each request in one of them, so that what is found in one half can be judged on the other.
+  // Each request is in one of them, so that the result of one half can be judged on the other.
   // Weights are rows.
   SizeHistogram halves_[2];
   std::deque<Seen> recent_;

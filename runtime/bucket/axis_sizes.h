@@ -7,7 +7,8 @@
 
 namespace reprise {
 
-// INVALID_ARGUMENT names what is no AXIS=SIZE, and an axis that has two sizes. Sizes are from 1 on.
+// Returns the sizes. INVALID_ARGUMENT names any text that is no AXIS=SIZE, and an axis that has two
+// sizes. Sizes are from 1 on.
 absl::StatusOr<AxisSizes> ParseAxisSizes(absl::string_view text);
 
 }  // namespace reprise

@@ -11,17 +11,18 @@
 namespace reprise {
 namespace {
 
-// The weight of sizes that the solver must hold beside those seen, though they cost nothing.
+// The weight of sizes that the solver must hold in addition to the seen ones, though they cost
+// nothing.
 constexpr double kUnseenWeight = 1e-6;
 // The next request that is longer than all before: boundaries are solved for as if one had come.
 constexpr double kNextWeight = 1;
 // The cost of a row, for the choice of boundaries, is this share in proportion to its size and the
-// rest as measured: the first under which the boundaries found pad hardly more than those of least
-// padding. Half at least: next to other work the times of short replays are mostly noise.
+// rest as measured: the first under which the boundaries found pad hardly more than the boundaries
+// of least padding. Half at least: next to other work the times of short replays are mostly noise.
 constexpr double kElementShares[] = {0.5, 0.75, 1};
 constexpr double kMostElements = 1.005;
-// The largest bucket grows when more than this share of what was seen is larger, and holds all but
-// this share afterwards.
+// The largest bucket grows when more than this share of the requests is larger; the new one holds
+// all but this share.
 constexpr double kMostBeyond = 0.01;
 // Several axes at once are solved over at most about this many sizes of each.
 constexpr size_t kMostGridSizes = 96;
@@ -29,7 +30,7 @@ constexpr size_t kMostGridSizes = 96;
 // number, not by its square, and the time of a replay is seldom the product of more sizes.
 constexpr size_t kMostTogether = 3;
 
-// Computed, padding included.
+// Returns the computed elements, padding included.
 double ComputedElements(const SeenRows& rows, const BoundarySets& sets) {
   double computed = 0;
   for (const WeightedSizes& one : rows.seen) {
@@ -64,9 +65,9 @@ class RowCost {
   double ns_per_element_ = 0;
 };
 
-// The boundaries of one axis. The last one is `ceiling`, which holds everything seen. It is one of
-// those that the rule allows; or beside them, where it only waits for what nobody sends: all that
-// came is held by a smaller one of those in force at first.
+// Returns the boundaries of one axis. The last one is `ceiling`, which holds everything seen. It is
+// one of the boundaries that the rule allows; or an extra one, where no request needs it yet: a
+// smaller one of the boundaries in force at first holds all requests.
 std::vector<int64_t> SolveLine(std::vector<WeightedSize> seen, const AdvisorAxis& axis,
                                int64_t ceiling, const BoundaryCost& cost) {
   if (seen.empty()) return {ceiling};
@@ -83,7 +84,7 @@ std::vector<int64_t> SolveLine(std::vector<WeightedSize> seen, const AdvisorAxis
   return sizes;
 }
 
-// Sizes rounded up so far that few enough of them differ along each axis.
+// Returns the sizes rounded up so far that few enough of them differ along each axis.
 std::vector<WeightedSizes> Coarse(absl::Span<const WeightedSizes> seen) {
   std::vector<WeightedSizes> coarse(seen.begin(), seen.end());
   for (size_t axis = 0; !coarse.empty() && axis < coarse[0].sizes.size(); ++axis) {
@@ -220,7 +221,7 @@ BoundarySets BoundaryChoice::SolveFor(absl::Span<const WeightedSizes> seen,
   for (size_t axis = 0; axis < sets.size(); ++axis) {
     const AdvisorAxis& own = axes_[axis];
     if (own.start.empty() || own.rule.kind != BoundaryRule::Kind::kPercentile) continue;
-    // As the rule says, and what holds the lengths that did not come yet.
+    // The rule's boundaries, and one that holds the lengths that did not come yet.
     const int64_t ceiling = sets[axis].back();
     sets[axis] = PercentileBoundaries(AlongAxis(within, axis), own.rule.most);
     if (sets[axis].empty() || sets[axis].back() < ceiling) sets[axis].push_back(ceiling);

@@ -1,9 +1,9 @@
 // Which boundaries the requests of one model should have, on any number of axes: the least time
-// among those that pad hardly more than need be. And what boundaries cost on requests: elements,
-// padding, time.
+// among the boundaries that pad hardly more than need be. Also the cost of boundaries on requests:
+// elements, padding, time.
 //
-// A look at one moment: it holds references to what it is asked about. Numbers only. Threads: none
-// of its own; the caller guards what it refers to.
+// A short-lived object: it holds references to its arguments. Numbers only. Threads: none of its
+// own; the caller guards the referenced objects.
 #pragma once
 
 #include <cstddef>
@@ -31,22 +31,22 @@ struct AdvisorAxis {
   int64_t step = 1;            // all buckets are multiples of it
 };
 
-// Whether the model takes a bucket of this size along an axis (position). Null: the largest bucket
-// of each axis stays as it is.
+// Returns whether the model takes a bucket of this size along an axis (index). Null: the largest
+// bucket of each axis stays as it is.
 using TakesSize = std::function<bool(size_t axis, int64_t size)>;
 
-// The smallest boundary that holds `size`; `size` itself where none does: it runs exact.
+// Returns the smallest boundary that holds `size`; `size` itself where none does: it runs exact.
 int64_t Holding(absl::Span<const int64_t> boundaries, int64_t size);
-// Rows that requests brought, by their sizes, and how many elements those are.
+// Rows of requests, by their sizes, and how many elements they are.
 struct SeenRows {
   absl::Span<const WeightedSizes> seen;  // weights are rows
   const SizeMeasure& measure;            // elements of a row
 };
 
-// The elements of a row of `sizes` in its bucket.
+// Returns the elements of a row of `sizes` in its bucket.
 int64_t PaddedElements(absl::Span<const int64_t> sizes, const BoundarySets& sets,
                        const SizeMeasure& measure);
-// The share of the computed elements that is padding.
+// Returns the share of the computed elements that is padding.
 double PaddingShare(const SeenRows& rows, const BoundarySets& sets);
 
 // How much cheaper one set is than another on some requests.
@@ -56,7 +56,7 @@ struct BoundaryGain {
 };
 BoundaryGain GainOf(const SeenRows& rows, const BoundarySets& before, const BoundarySets& after,
                     const ReplayCost& cost);
-// The time of a row in the mean.
+// Returns the mean time of a row.
 double MeanRowNs(const SeenRows& rows, const BoundarySets& sets, const ReplayCost& cost);
 
 class BoundaryChoice {
@@ -66,18 +66,18 @@ class BoundaryChoice {
                  const ReplayCost& cost, const BoundarySets& in_force, const SizeMeasure& measure)
       : axes_(axes), takes_(takes), cost_(cost), in_force_(in_force), measure_(measure) {}
 
-  // The sets to put in the place of those in force. Axes that do not learn keep theirs.
+  // Returns the sets that should replace the ones in force. Axes that do not learn keep theirs.
   BoundarySets Solve(absl::Span<const WeightedSizes> seen) const;
 
-  // Requests on some axis that learns are larger than its largest bucket so often that it should
-  // grow.
+  // Returns whether requests on some axis that learns are larger than its largest bucket so often
+  // that it should grow.
   bool SomeShouldGrow(absl::Span<const WeightedSizes> seen) const;
 
  private:
-  // The largest bucket that an axis should have.
+  // Returns the largest bucket that an axis should have.
   int64_t Ceiling(absl::Span<const WeightedSize> seen, size_t axis) const;
   BoundarySets SolveFor(absl::Span<const WeightedSizes> seen, const BoundaryCost& row_ns) const;
-  // Several axes: those in `automatic`, beside the others of `sets`.
+  // Solves several axes: the ones in `automatic`, given the others of `sets`.
   void SolveTogether(absl::Span<const WeightedSizes> seen, absl::Span<const size_t> automatic,
                      const BoundaryCost& row_ns, BoundarySets& sets) const;
 

@@ -6,9 +6,9 @@
 namespace reprise {
 namespace {
 
-// The sums of a row size are those of about its last 500 replays.
+// The sums of a row size cover about its last 500 replays.
 constexpr double kDecay = 1 - 1.0 / 500;
-// A replay that took this many times what is known is noise of the machine, and counts as that.
+// A replay that took this many times the known time is noise of the machine, and counts as that.
 constexpr double kOutlier = 3;
 constexpr double kKnownReplays = 8;
 // Replays that the line through all sizes counts as, at each size.
@@ -37,7 +37,7 @@ void ReplayCost::Record(int64_t rows, int64_t row_size, int64_t ns) {
   double took = static_cast<double>(ns);
   const double r = static_cast<double>(rows);
   if (sums.weight >= kKnownReplays) {
-    // The time that is known for these rows at this size.
+    // The known time for these rows at this size.
     const double known = std::max(sums.mean_ns() * r * sums.weight / sums.rows, sums.mean_ns());
     took = std::min(took, kOutlier * known);
   }
@@ -94,8 +94,8 @@ void ReplayCost::Fit() {
     it = sums.weight < kForgottenWeight ? sums_.erase(it) : std::next(it);
   }
   since_fit_ = 0;
-  // Least squares of ns = overhead + rows * g(size) with a g of its own for each size: what the
-  // replays of one size with more and fewer rows say of the overhead, relative to their time.
+  // Least squares of ns = overhead + rows * g(size) with a g of its own for each size: the overhead
+  // that the replays of one size with more and fewer rows suggest, relative to their time.
   double said = 0, weight = 0, least_ns = 0;
   for (const auto& [size, sums] : sums_) {
     const double mean = std::max(sums.mean_ns(), 1.0);
@@ -106,7 +106,7 @@ void ReplayCost::Fit() {
   }
   const bool rows_vary = weight * least_ns * least_ns > kPriorReplays / 100;
   overhead_ns_ = rows_vary ? std::clamp(said / weight, 0.0, kMostOverhead * least_ns) : 0;
-  // g on a line through the origin: what sizes with few replays lean on.
+  // g on a line through the origin: a prior for sizes with few replays.
   double numerator = 0, denominator = 0;
   const auto row_ns = [&](const Sums& sums) {
     return std::max(0.0, sums.rows_ns - overhead_ns_ * sums.rows) / sums.rows2;
@@ -154,7 +154,7 @@ double ReplayCost::RowNs(int64_t row_size) const {
       std::lower_bound(curve_.begin(), curve_.end(), row_size,
                        [](const Point& point, int64_t size) { return point.row_size < size; });
   const auto at = [](const Point& point) { return static_cast<double>(point.row_size); };
-  // Outside of what was measured time is in proportion to size.
+  // Outside of the measured sizes time is in proportion to size.
   if (after == curve_.begin()) return after->row_ns * x / at(*after);
   if (after == curve_.end()) return curve_.back().row_ns * x / at(curve_.back());
   const Point& low = *std::prev(after);

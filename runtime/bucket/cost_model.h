@@ -1,10 +1,10 @@
-// ReplayCost: what a replay takes, learnt from replays.
+// ReplayCost: the time that a replay takes, learnt from replays.
 //
 // A replay of `rows` rows at a row size of x (the product of the padded sizes of the other axes)
 // takes about overhead + rows * g(x): kernels compute live rows only. g is measured at the sizes of
 // the buckets that ran and interpolated between them; it never falls. Until something was measured
 // an element costs the same everywhere, which makes the cheapest boundaries those with least
-// padding, and a replay costs as much as some elements more. What few replays say counts less than
+// padding, and a replay costs as much as some elements more. Few replays of a size count less than
 // the line through all of them.
 //
 //   ReplayCost cost;
@@ -22,19 +22,19 @@ namespace reprise {
 
 class ReplayCost {
  public:
-  // One replay: rows that clients sent, padded elements of a row, time.
+  // Records one replay: rows that clients sent, padded elements of a row, time.
   void Record(int64_t rows, int64_t row_size, int64_t ns);
-  // One capture, from the miss to the published recipe.
+  // Records one capture, from the miss to the published recipe.
   void RecordCapture(int64_t ns);
 
-  // Expected time of a replay.
+  // Returns the expected time of a replay.
   double Ns(int64_t rows, int64_t row_size) const;
-  // The cost of a row beyond the overhead.
+  // Returns the cost of a row beyond the overhead.
   double RowNs(int64_t row_size) const;
   double overhead_ns() const;
-  // Replays measured, faded or not.
+  // Returns the number of replays measured, faded or not.
   int64_t replays() const { return replays_; }
-  // Expected cost of one more recipe.
+  // Returns the expected cost of one more recipe.
   double CaptureNs() const;
 
   struct Point {
@@ -42,7 +42,7 @@ class ReplayCost {
     double row_ns = 0;
     double replays = 0;  // weight after it
   };
-  // The curve g at the sizes measured, ascending.
+  // Returns the curve g at the sizes measured, ascending.
   std::vector<Point> Curve() const;
 
   // The measurements, to be kept: decayed sums over the replays of one row size.
@@ -51,8 +51,8 @@ class ReplayCost {
     double weight = 0, rows = 0, rows2 = 0, ns = 0, rows_ns = 0;
   };
   std::vector<Sample> Samples() const;
-  // Replaces what was measured by what an earlier one did; samples that no replays can have given
-  // are left out.
+  // Replaces the measurements by an earlier model's; samples that no replays can have given are
+  // left out.
   void Restore(const std::vector<Sample>& samples);
 
  private:

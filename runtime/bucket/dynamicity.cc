@@ -15,7 +15,7 @@ constexpr int64_t kLeastWindow = 64;
 constexpr double kGrowth = 1.25;
 // Entropies are sums of rounded terms: limits hold with this much room.
 constexpr double kRoom = 1e-6;
-// A distance above this many times what chance does: it exceeds that once in ten thousand.
+// A distance above this many times the distance by chance, which exceeds that once in ten thousand.
 constexpr double kMoveFactor = 2.2;
 
 using Weight = std::function<int64_t(const ShapeRow&)>;

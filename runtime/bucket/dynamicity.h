@@ -5,7 +5,7 @@
 // hardly counts. The verdict:
 //
 //   little  at most 4 shapes count: a recipe of each would do
-//   some    at most 32 (what `reprise.max_exact` keeps); or fewer, but more than 5% of the requests
+//   some    at most 32 (as `reprise.max_exact` keeps); or fewer, but more than 5% of the requests
 //           found no ready recipe that could serve them
 //   a lot   more: only buckets bound the number of recipes; or more than 15% of the requests found
 //           none, of more than 4 shapes
@@ -30,7 +30,7 @@ enum class DynamicityTrend {
   kSteady,     // none of the others
   kGrowing,    // a quarter more shapes count
   kShrinking,  // a fifth fewer
-  kMoving,     // equally many, but others: sizes along an axis are farther apart than by chance
+  kMoving,     // equally many, but others: sizes along an axis differ by more than chance explains
 };
 const char* DynamicityTrendName(DynamicityTrend trend);  // "steady", "growing", ...
 
@@ -50,7 +50,7 @@ struct Dynamicity {
   DynamicityVerdict verdict = DynamicityVerdict::kLittle;
   DynamicityTrend trend = DynamicityTrend::kUnknown;
   std::vector<AxisDynamicity> axes;  // one a column
-  int cause = -1;                    // the column whose sizes vary most; -1: none does
+  int cause = -1;                    // the column whose sizes vary most; -1: none varies
 };
 
 inline constexpr double kLittleShapes = 4;
@@ -58,7 +58,7 @@ inline constexpr double kSomeShapes = 32;
 inline constexpr double kOutsideShare = 0.05;
 inline constexpr double kMuchOutsideShare = 0.15;
 
-// `recent`: of the recent requests; otherwise of all since the start.
+// Judges the shapes. `recent`: of the recent requests; otherwise of all since the start.
 Dynamicity JudgeShapes(const ShapeTable& table, bool recent);
 
 }  // namespace reprise

@@ -1,7 +1,7 @@
-// FillDynamicity: what was judged of shapes, as the message of the admin protocol.
+// FillDynamicity: the judgement of shapes, as the message of the admin protocol.
 //
-// A server tells it of what came, the command line of a file. The message is a template parameter,
-// so that numbers go without the protocol.
+// A server reports its requests, the command line the shapes of a file. The message is a template
+// parameter, so that the numbers can be used without the protocol.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace reprise {
 
 // `recent`: as `judged` was. `columns`: their names. `most_shapes`: listed, 0: all of the table.
-// `inputs_of(row)`: the shape of each input, as text. Left to the caller are whose shapes they are,
-// what may be padded, and advice.
+// `inputs_of(row)`: the shape of each input, as text. The caller fills in the model's name, the
+// axes that may be padded, and advice.
 template <typename Message, typename InputsOf>
 void FillDynamicity(const ShapeTable& table, const Dynamicity& judged, bool recent,
                     absl::Span<const std::string> columns, size_t most_shapes,

@@ -39,7 +39,7 @@ class GridSolver {
     const int b = options_.batch_axis;
     const int64_t most = MostRows(binding, sets[b]);
     if (sizes[b] <= most) return cost_(sizes, binding);
-    // Several replays, as large as the limit allows, and one of what is left.
+    // Several replays, as large as the limit allows, and one of the rest.
     std::vector<int64_t> part = sizes;
     double total = 0;
     binding[b] = most;
@@ -65,8 +65,8 @@ class GridSolver {
     for (size_t a = 0; a < axes_; ++a) {
       if (a >= options_.fixed.size() || options_.fixed[a].empty()) open.push_back(a);
     }
-    // Splitting a batch depends on all of its boundaries: the batch axis is never the last, whose
-    // boundaries are found segment by segment.
+    // Splitting a batch depends on all of its boundaries: the batch axis is never the last axis,
+    // which is solved segment by segment.
     std::stable_sort(open.begin(), open.end(), [&](size_t x, size_t y) {
       const bool x_batch = IsSplit(x), y_batch = IsSplit(y);
       if (x_batch != y_batch) return x_batch;
@@ -102,7 +102,7 @@ class GridSolver {
     return count;
   }
 
-  // The most rows beside the other sizes of `binding`.
+  // Returns the most rows that go with the other sizes of `binding`.
   int64_t MostRows(const std::vector<int64_t>& binding, const std::vector<int64_t>& rows) const {
     double others = 1;
     for (size_t a = 0; a < axes_; ++a) {
@@ -117,7 +117,7 @@ class GridSolver {
     return most;
   }
 
-  // The number of sets of at most `most` candidates that hold the largest one.
+  // Returns the number of sets of at most `most` candidates that hold the largest one.
   double Subsets(size_t axis) const {
     const int n = static_cast<int>(candidates_[axis].size()) - 1;
     double sum = 0, ways = 1;
@@ -128,7 +128,7 @@ class GridSolver {
     return sum;
   }
 
-  // How many boundaries the axis may have beside the sets of the others.
+  // Returns how many boundaries the axis may have, given the sets of the others.
   int Allowed(size_t axis, const Sets& sets) const {
     const int most = options_.most[axis];
     if (options_.most_buckets <= 0) return most;
@@ -160,7 +160,7 @@ class GridSolver {
     sets[axis] = before;
   }
 
-  // Every set of candidates from `next` on, with the largest always in it.
+  // Tries every set of candidates from `next` on, with the largest always in it.
   void TrySubsets(const std::vector<size_t>& open, size_t at, size_t next,
                   std::vector<int64_t>& chosen, Sets& sets) {
     const size_t axis = open[at];
@@ -188,7 +188,8 @@ class GridSolver {
     }
   }
 
-  // Combinations of the axes after `at`, whose sets are not chosen yet and can shrink to one.
+  // Returns the combinations of the axes after `at`, whose sets are not chosen yet and can shrink
+  // to one.
   static double OpenBuckets(const std::vector<size_t>& open, size_t at, const Sets& sets) {
     double count = 1;
     for (size_t i = at + 1; i < open.size(); ++i) {
@@ -197,8 +198,8 @@ class GridSolver {
     return count;
   }
 
-  // The best boundaries of one axis that is not split, those of the others given: cost adds up over
-  // segments of its sizes.
+  // Finds the best boundaries of one axis that is not split, given the boundaries of the others:
+  // cost adds up over segments of its sizes.
   void SolveAxis(size_t axis, Sets& sets) const {
     const std::vector<int64_t>& values = candidates_[axis];
     const int n = static_cast<int>(values.size());
@@ -213,7 +214,7 @@ class GridSolver {
       value_of[s] = static_cast<int>(
           std::lower_bound(values.begin(), values.end(), seen_[s].sizes[axis]) - values.begin());
     }
-    // below[j][i]: what the observations of the first i values cost at boundary j.
+    // below[j][i]: the cost of the observations of the first i values at boundary j.
     std::vector<std::vector<double>> below(n);
     Sets one = sets;
     for (int j = 0; j < n; ++j) {
@@ -255,7 +256,7 @@ class GridSolver {
     sets[axis] = std::move(solved);
   }
 
-  // The split axis: boundaries are added and taken away one by one while that pays.
+  // Solves the split axis: boundaries are added and taken away one by one while that pays.
   void ImproveSplitAxis(size_t axis, Sets& sets) const {
     double cost = Cost(sets);
     for (bool better = true; better;) {

@@ -13,7 +13,7 @@ void Widen(std::vector<int64_t>& sizes, absl::Span<const int64_t> other) {
   for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = std::max(sizes[i], other[i]);
 }
 
-// The prices that groups of the same sizes share, asked once for each sizes.
+// The prices that groups of the same sizes share, computed once for each of them.
 class Prices {
  public:
   struct Price {
@@ -30,11 +30,11 @@ class Prices {
     }
     return it->second;
   }
-  // Elements of a request alone.
+  // Returns the elements of a request alone.
   double Alone(const WaitingRequest& one) {
     return static_cast<double>(one.rows) * Of(one.sizes).row_size;
   }
-  // Several requests of so many rows may share a replay of that price.
+  // Returns whether several requests of that many rows may share a replay of that price.
   bool Allows(int64_t rows, const Price& price, double alone) const {
     return rows <= price.most_rows &&
            PadsLittle(alone, static_cast<double>(rows) * price.row_size, limits_.most_padding);

@@ -40,7 +40,7 @@ void SizeHistogram::Add(absl::Span<const int64_t> sizes, double weight) {
 }
 
 void SizeHistogram::Coarsen() {
-  Rescale();  // what has faded makes room first
+  Rescale();  // faded ones make room first
   while (weights_.size() > kMaxDistinct * 3 / 4 && bits_ > 1) {
     bits_ = std::min(bits_ - 1, kFirstCoarseBits);
     std::map<std::vector<int64_t>, double> coarse;

@@ -1,9 +1,9 @@
 // SizeHistogram: how often each size was seen, the past fading.
 //
-// An observation is one size an axis (one axis or several: what was seen together stays together).
-// Its weight halves with every `half_life` observations after it. Up to 4096 distinct ones are kept
-// as they are; beyond that sizes are rounded up to fewer significant bits, so that memory stays
-// bounded and a boundary taken from the histogram still holds what was seen.
+// An observation is one size an axis (one axis or several: sizes seen together stay together). Its
+// weight halves with every `half_life` observations after it. Up to 4096 distinct ones are kept as
+// they are; beyond that sizes are rounded up to fewer significant bits, so that memory stays
+// bounded and a boundary taken from the histogram still holds every seen size.
 //
 // Threads: not safe; the caller guards it.
 #pragma once
@@ -41,12 +41,13 @@ class SizeHistogram {
 
   bool empty() const { return weights_.empty(); }
   size_t distinct() const { return weights_.size(); }
-  // In units of the newest observation: n without decay, about 1.44 half-lives at most with it.
+  // Returns the weight in units of the newest observation: n without decay, about 1.44 half-lives
+  // at most with it.
   double total_weight() const;
-  // Observations since the last Clear(), faded or not.
+  // Returns the observations since the last Clear(), faded or not.
   int64_t observations() const { return observations_; }
 
-  // The sizes seen with their weights, in ascending order.
+  // Returns the sizes seen with their weights, in ascending order.
   std::vector<WeightedSizes> Snapshot() const;
 
  private:
@@ -54,7 +55,7 @@ class SizeHistogram {
   void Rescale();
   void RoundUp(std::vector<int64_t>& sizes) const;
 
-  const double growth_;  // the weight of an observation, over that of the one before
+  const double growth_;  // the weight of an observation, over the weight of the one before
   double unit_ = 1;      // weight of the newest observation
   double total_ = 0;
   int64_t observations_ = 0;
@@ -62,13 +63,13 @@ class SizeHistogram {
   std::map<std::vector<int64_t>, double> weights_;
 };
 
-// The weights of one axis alone, in ascending order of its sizes.
+// Returns the weights of one axis alone, in ascending order of its sizes.
 std::vector<WeightedSize> AlongAxis(absl::Span<const WeightedSizes> seen, size_t axis);
 
 // Counts each size of a list.
 std::vector<WeightedSize> CountSizes(absl::Span<const int64_t> sizes);
 
-// The largest difference between the cumulative shares of two distributions, in [0, 1]: the
+// Returns the largest difference between the cumulative shares of two distributions, in [0, 1]: the
 // distance of Kolmogorov and Smirnov. 0 where one of them is empty.
 double DistributionDistance(absl::Span<const WeightedSize> a, absl::Span<const WeightedSize> b);
 

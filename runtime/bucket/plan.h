@@ -1,4 +1,4 @@
-// Plan: what strategies of bucketing would cost on lengths that were seen.
+// Plan: the cost of bucketing strategies on recorded lengths.
 //
 // For each number of buckets k: pad to the maximum, powers of two, multiples of 128, percentiles,
 // and the solver's optimum. A batch of several rows is padded to its longest, then to the bucket.
@@ -30,28 +30,29 @@ struct PlannedLengths {
   size_t distinct() const { return longest.size(); }
 };
 
-// Lengths in the order in which they come, `batch` of them padded together to the longest; the last
-// batch may be smaller. The sizes must be at least 1 and `batch` too.
+// Returns lengths in the order in which they come, `batch` of them padded together to the longest;
+// the last batch may be smaller. The sizes must be at least 1 and `batch` too.
 PlannedLengths PlanLengths(absl::Span<const int64_t> lengths, int64_t batch);
-// Lengths whose order is not known: each alone.
+// Returns lengths whose order is not known: each alone.
 PlannedLengths PlanCounts(absl::Span<const WeightedSize> lengths);
 
 enum class Strategy { kMaximum, kPowersOfTwo, kLinear, kPercentile, kSolver };
 inline constexpr int kNumStrategies = 5;
-absl::string_view StrategyName(Strategy strategy);  // "pad to maximum", "solver", ...
+absl::string_view StrategyName(Strategy strategy);  // Returns "pad to maximum", "solver", ...
 
 struct Judgement {
   std::vector<int64_t> boundaries;
-  double padded = 0;         // computed elements that no one sent
+  double padded = 0;         // computed elements that no client sent
   double waste = 0;          // their share of all computed elements, in [0, 1]
   double time = 0;           // measured in units of the cost
-  double time_ratio = 1;     // the time over that of replays at the exact longest length
-  int64_t captures = 0;      // buckets that something falls into, and exact lengths beyond the last
+  double time_ratio = 1;     // time relative to replays at the exact longest length
+  int64_t captures = 0;      // buckets that some length falls into, and exact lengths beyond the
+                             // last
   double held_elements = 0;  // rows times length of all recipes, with which memory grows
   double beyond = 0;         // share of rows longer than the last bucket
 };
 
-// `cost` is of one row at a length.
+// Judges the boundaries. `cost` is of one row at a length.
 Judgement Judge(const PlannedLengths& lengths, absl::Span<const int64_t> boundaries,
                 const BoundaryCost& cost);
 

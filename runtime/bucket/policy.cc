@@ -183,7 +183,8 @@ bool BucketPolicy::IsBucket(const AxisSizes& sizes, const std::set<std::string>&
 std::optional<std::vector<AxisSizes>> BucketPolicy::AllBuckets(size_t most) const {
   std::vector<AxisSizes> buckets;
   if (axes.empty()) return buckets;
-  // Axes that are not chosen yet stand at their smallest: what is over the limit then stays so.
+  // Axes that are not chosen yet have their smallest size: a binding over the limit then stays over
+  // it.
   AxisSizes sizes;
   for (const AxisBuckets& axis : axes) sizes[axis.axis] = axis.sizes.front();
   const auto choose = [&](auto& self, size_t at) -> bool {
@@ -226,7 +227,7 @@ std::optional<AxisSizes> BucketPolicy::FindBucket(absl::string_view label) const
     left.remove_prefix(digits);
     if (Fit(part.axis, size) != size) return std::nullopt;
   }
-  // One text for one bucket: no leading zeros.
+  // One text for each bucket: no leading zeros.
   if (!left.empty() || !WithinLimit(sizes) || BucketLabel(sizes, batch_axis) != label) {
     return std::nullopt;
   }

@@ -41,23 +41,23 @@ struct BucketPolicy {
   std::string batch_axis;           // empty: none
   int64_t max_batch_tokens = 4096;  // limit on the elements of a binding
   // How many elements a binding is, over the axes `measured` (labels); without any the axes of a
-  // binding lie together.
+  // binding multiply.
   SizeMeasure measure;
   std::vector<std::string> measured;
   Overflow overflow = Overflow::kExact;
 
-  // The default sizes of an axis that counts rows are {1, 2, 4, ...} up to `most`, at least 1;
-  // those of one that counts positions are {16, 32, 64, 128, 256, 512}.
+  // The default sizes of an axis that counts rows are {1, 2, 4, ...} up to `most`, at least 1; of
+  // an axis that counts positions, {16, 32, 64, 128, 256, 512}.
   static constexpr int64_t kDefaultMostRows = 32;
   static std::vector<int64_t> DefaultRows(int64_t most = kDefaultMostRows);
   static std::vector<int64_t> DefaultPositions();
 
-  // `batch_axis` (may be empty) with rows, every other axis with positions.
+  // Returns the policy of `batch_axis` (may be empty) with rows, every other axis with positions.
   static BucketPolicy Default(absl::string_view batch_axis,
                               const std::vector<std::string>& sequence_axes);
 
-  // INVALID_ARGUMENT naming axis and value: sizes empty, not positive, not ascending; an axis
-  // twice; a batch axis without buckets; a limit below 1.
+  // Returns INVALID_ARGUMENT naming axis and value: sizes empty, not positive, not ascending; an
+  // axis twice; a batch axis without buckets; a limit below 1.
   absl::Status Validate() const;
 
   // Drops the largest buckets of `axis` that `accepts` refuses (a model may know no position beyond
@@ -65,28 +65,29 @@ struct BucketPolicy {
   std::vector<int64_t> DropRefused(absl::string_view axis,
                                    const std::function<bool(int64_t)>& accepts);
 
-  // The smallest bucket of `axis` that holds `size`; nullopt when none does or it has no buckets.
+  // Returns the smallest bucket of `axis` that holds `size`; nullopt when none does or it has no
+  // buckets.
   std::optional<int64_t> Fit(absl::string_view axis, int64_t size) const;
   std::optional<int64_t> Largest(absl::string_view axis) const;
 
-  // The elements of a binding. Axes that it does not have count as 1.
+  // Returns the elements of a binding. Axes that it does not have count as 1.
   int64_t Elements(const AxisSizes& sizes) const;
 
-  // True when the elements of `sizes` are within the limit or the batch is the smallest bucket (or
-  // there is no batch among `sizes`).
+  // Returns true when the elements of `sizes` are within the limit or the batch is the smallest
+  // bucket (or there is no batch among `sizes`).
   bool WithinLimit(const AxisSizes& sizes) const;
 
-  // The sizes to run a request at: for each axis in `certified` that has buckets the smallest
-  // bucket that holds it, the exact size for the others. When a size is above its largest bucket,
-  // or the binding above the limit, nothing is bucketed: kExact returns `sizes` as they are
+  // Returns the sizes to run a request at: for each axis in `certified` that has buckets the
+  // smallest bucket that holds it, the exact size for the others. When a size is above its largest
+  // bucket, or the binding above the limit, nothing is bucketed: kExact returns `sizes` as they are
   // (caller: an exact recipe; see IsBucket), kReject is INVALID_ARGUMENT naming axis, size and
   // largest bucket. The limit binds only where the batch axis is in `certified`: split by rows with
   // LargestBatch first. INVALID_ARGUMENT naming the axis for a size below 1 on a certified axis.
   absl::StatusOr<AxisSizes> FitBinding(const AxisSizes& sizes,
                                        const std::set<std::string>& certified) const;
 
-  // True when every axis of `sizes` that is in `certified` and has buckets is at one, within the
-  // limit, and there is at least one such axis.
+  // Returns true when every axis of `sizes` that is in `certified` and has buckets is at one,
+  // within the limit, and there is at least one such axis.
   bool IsBucket(const AxisSizes& sizes, const std::set<std::string>& certified) const;
 
   // How many buckets are listed one by one for metrics and reports. Each axis multiplies their
@@ -94,30 +95,32 @@ struct BucketPolicy {
   // request comes.
   static constexpr size_t kMostListed = 256;
 
-  // Every allowed binding of all axes, in ascending order of axis and size; empty without axes,
-  // nullopt where there are more than `most`. Takes time and memory by what it returns.
+  // Returns every allowed binding of all axes, in ascending order of axis and size; empty without
+  // axes, nullopt where there are more than `most`. Takes time and memory in proportion to the
+  // result.
   std::optional<std::vector<AxisSizes>> AllBuckets(size_t most = kMostListed) const;
 
-  // An upper bound on the number of buckets: the product over the axes, whatever the limit drops.
+  // Returns an upper bound on the number of buckets: the product over the axes, before the limit
+  // drops any.
   double MostBuckets() const;
 
-  // The bucket whose BucketLabel is `label`; nullopt when there is none.
+  // Returns the bucket whose BucketLabel is `label`; nullopt when there is none.
   std::optional<AxisSizes> FindBucket(absl::string_view label) const;
 
-  // The largest batch bucket that is allowed with these sizes of the other axes (`others` may hold
-  // a batch, it is ignored): the most rows of one replay. 1 without a batch axis.
+  // Returns the largest batch bucket that is allowed with these sizes of the other axes (`others`
+  // may hold a batch, it is ignored): the most rows of one replay. 1 without a batch axis.
   int64_t LargestBatch(const AxisSizes& others) const;
 };
 
-// The text of the `bucket` label for the bucketed axes of a binding: `b8_s128`; an axis alone `b8`,
-// `s128`; with several sequence-like axes their names, `b8_past_64_sequence_16`. "exact" when
-// `bucketed` is empty.
+// Returns the text of the `bucket` label for the bucketed axes of a binding: `b8_s128`; an axis
+// alone `b8`, `s128`; with several sequence-like axes their names, `b8_past_64_sequence_16`.
+// "exact" when `bucketed` is empty.
 std::string BucketLabel(const AxisSizes& bucketed, absl::string_view batch_axis);
 
-// The label of a recipe of a model with `num_axes` axes of which those of `bucketed` stand at a
-// bucket: that of these axes, whatever sizes the others have. "exact" where no position is padded:
-// rows of a batch that no request fills are skipped, so that a batch alone, beside other axes, is
-// no bucket.
+// Returns the label of a recipe of a model with `num_axes` axes of which the ones in `bucketed`
+// have a bucket: the label of these axes, for all sizes of the others. "exact" where no position is
+// padded: rows of a batch that no request fills are skipped, so that a batch alone, among other
+// axes, is no bucket.
 std::string RecipeLabel(const AxisSizes& bucketed, size_t num_axes, absl::string_view batch_axis);
 
 }  // namespace reprise

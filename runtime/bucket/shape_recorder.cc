@@ -49,7 +49,7 @@ void ShapeRecorder::Roll() {
   }
 }
 
-// A quarter leaves at once, so that not every new shape costs a walk through the table.
+// Drops a quarter at once, so that not every new shape costs a walk through the table.
 void ShapeRecorder::Shrink() {
   using Weight = std::tuple<int64_t, int64_t, int64_t>;
   const auto weight_of = [](const Entry& entry) {

@@ -1,9 +1,9 @@
 // ShapeRecorder: which shapes arrive, how often, and how that changes.
 //
-// A shape is a list of numbers, one a column; what the columns mean the caller knows. Counts are
-// kept since the start and in windows of equal length: the one that fills, the last full one and
-// the one before it. What is recent is the first two; the trend is the last two against each
-// other. The table holds 4096 shapes; when more come, those that are seen least of late leave it.
+// A shape is a list of numbers, one a column; the caller knows the meaning of the columns. Counts
+// are kept since the start and in windows of equal length: the one that fills, the last full one
+// and the one before it. The first two count as recent; the trend compares the last two. The table
+// holds 4096 shapes; when more come, the least recently seen ones leave it.
 //
 // Threads: all methods from any.
 #pragma once
@@ -30,7 +30,7 @@ struct ShapeTally {
   int64_t requests = 0;
   int64_t larger = 0;
   int64_t outside = 0;
-  int64_t fresh = 0;  // that brought a shape never seen before
+  int64_t fresh = 0;  // requests that brought a shape never seen before
 };
 
 struct ShapeRow {
@@ -44,7 +44,7 @@ struct ShapeTable {
   ShapeTally all, recent, last, before;
   int64_t distinct = 0;        // shapes seen
   bool distinct_more = false;  // there are more, which are not told apart any more
-  // Requests of shapes that have left the table.
+  // Returns the requests of shapes that have left the table.
   int64_t unlisted() const;
 };
 
@@ -56,7 +56,7 @@ class ShapeRecorder {
   // `window` in requests.
   explicit ShapeRecorder(int64_t window = 1024) : window_(window) {}
 
-  // `requests` of one shape; they come into one window together.
+  // Records `requests` of one shape; they come into one window together.
   void Record(absl::Span<const int64_t> sizes, ShapeService service, int64_t requests = 1);
 
   ShapeTable Snapshot() const;

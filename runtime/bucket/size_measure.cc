@@ -15,7 +15,7 @@ SizeMeasure::SizeMeasure(size_t num_axes, const std::vector<std::vector<size_t>>
     std::sort(input.begin(), input.end());
     input.erase(std::unique(input.begin(), input.end()), input.end());
   }
-  // Those of most axes first: what lies within another then comes after it.
+  // Inputs with the most axes first: an input within another one then comes after it.
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return a.size() != b.size() ? a.size() > b.size() : a < b;
   });

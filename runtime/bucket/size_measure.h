@@ -1,8 +1,8 @@
 // SizeMeasure: how many elements requests, bindings and buckets are, by the sizes of their axes.
 //
 // Axes of one input multiply: rows and length, height and width. Inputs of different axes add up: a
-// question and a passage, what is translated and what it becomes, the lists of a recommender. An
-// input whose axes are all among those of another one does not count.
+// question and a passage, a text and its translation, the lists of a recommender. An input whose
+// axes are all among the axes of another one does not count.
 //
 // Numbers only. Threads: constant after construction.
 #pragma once
@@ -16,23 +16,23 @@ namespace reprise {
 
 class SizeMeasure {
  public:
-  // All axes lie together.
+  // All axes multiply.
   SizeMeasure() = default;
-  // `inputs`: of each input the positions of its axes, below `num_axes`, in any order. An axis that
-  // no input has is one of its own.
+  // Takes `inputs`: of each input the indices of its axes, below `num_axes`, in any order. An axis
+  // that no input has is one of its own.
   SizeMeasure(size_t num_axes, const std::vector<std::vector<size_t>>& inputs);
 
-  // The elements at `sizes`, by position; a size below 1 counts as 1. At the largest integer where
-  // they would exceed it.
+  // Returns the elements at `sizes`, by index; a size below 1 counts as 1. The largest integer
+  // where they would exceed it.
   int64_t Elements(absl::Span<const int64_t> sizes) const;
 
-  // The measure of the axes at these positions alone, in their order: the others have size 1.
+  // Returns the measure of the axes at these indices alone, in their order: the others have size 1.
   SizeMeasure Of(absl::Span<const size_t> positions) const;
 
   friend bool operator==(const SizeMeasure&, const SizeMeasure&) = default;
 
  private:
-  // Ascending positions each, none within another; empty: all axes lie together.
+  // Ascending indices each, none within another; empty: all axes multiply.
   std::vector<std::vector<size_t>> inputs_;
 };
 

@@ -27,7 +27,7 @@ class LowerHull {
 
   bool empty() const { return lines_.empty(); }
 
-  // Along the hull the value at x first falls, then grows.
+  // Returns the lowest line at x: along the hull its value first falls, then grows.
   const Line& LowestAt(double x) const {
     size_t low = 0, high = lines_.size() - 1;
     while (low < high) {
@@ -42,7 +42,7 @@ class LowerHull {
   }
 
  private:
-  // Where `before` meets `after`, `middle` is no lower than they are.
+  // Returns whether `middle` is no lower than `before` and `after` where they meet.
   static bool Hides(const Line& before, const Line& middle, const Line& after) {
     return (after.offset - before.offset) * (before.slope - middle.slope) <=
            (middle.offset - before.offset) * (before.slope - after.slope);

@@ -29,13 +29,13 @@ class Attributes {
   void Set(absl::string_view name, Attribute value) { map_[std::string(name)] = std::move(value); }
   void Erase(absl::string_view name) { map_.erase(std::string(name)); }
 
-  // nullptr when absent or of another type.
+  // Returns nullptr when absent or of another type.
   template <typename T>
   const T* Get(absl::string_view name) const {
     const Attribute* attribute = Find(name);
     return attribute == nullptr ? nullptr : std::get_if<T>(attribute);
   }
-  // The value, or `fallback` when absent.
+  // Returns the value, or `fallback` when absent.
   int64_t Int(absl::string_view name, int64_t fallback) const {
     const int64_t* value = Get<int64_t>(name);
     return value == nullptr ? fallback : *value;

@@ -26,10 +26,11 @@ enum class DType : uint8_t {
   kBool,
 };
 
-// Bytes of one element; 0 for kUndefined.
+// Returns the bytes of one element; 0 for kUndefined.
 size_t DTypeSize(DType dtype);
 
-// "f32", "f64", "f16", "bf16", "i8", "u8", ..., "bool": the spelling of the graph text form.
+// Returns "f32", "f64", "f16", "bf16", "i8", "u8", ..., "bool": the spelling of the graph text
+// form.
 absl::string_view DTypeName(DType dtype);
 std::optional<DType> ParseDType(absl::string_view name);
 

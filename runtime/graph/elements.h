@@ -1,7 +1,7 @@
 // AllElements: a question about every element of a tensor, asked in place.
 //
-// Tensor::ToDoubles copies a tensor into one of twice its size or more. Whoever only wants to know
-// whether something holds for all elements asks here, and mostly stops at the first one.
+// Tensor::ToDoubles copies a tensor into one of twice its size or more. Code that only needs to
+// know whether something holds for all elements asks here, and mostly stops at the first one.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-// Whether `holds(double)` for every element of `tensor`, each as Tensor::ToDoubles has it.
+// Returns whether `holds(double)` for every element of `tensor`, each as Tensor::ToDoubles has it.
 template <typename Predicate>
 bool AllElements(const Tensor& tensor, Predicate holds) {
   const auto all = [&]<typename T>(T) {

@@ -27,32 +27,32 @@ struct Extent {
     const int64_t all = size + offset;
     return all >= 0 ? all / stride : -((stride - 1 - all) / stride);
   }
-  // The extent floor((this + added) / by).
+  // Returns the extent floor((this + added) / by).
   Extent Through(int64_t added, int64_t by) const {
     return {.offset = offset + stride * added, .stride = stride * by};
   }
-  // One form for all extents that are equal at every multiple of `step`: a stride that divides the
-  // step leaves no rest.
+  // Returns one form for all extents that are equal at every multiple of `step`: a stride that
+  // divides the step leaves no rest.
   Extent AtMultiplesOf(int64_t step) const {
     return step % stride == 0 ? Extent{.offset = At(0) * stride, .stride = stride} : *this;
   }
-  // The extent of the copies where each position is copied `by` times, at multiples of `step`.
-  // nullopt: there is none.
+  // Returns the extent of the copies where each position is copied `by` times, at multiples of
+  // `step`. nullopt: there is none.
   std::optional<Extent> Times(int64_t by, int64_t step) const {
     if (by < 1 || step % stride != 0 || stride % by != 0) return std::nullopt;
     return Extent{.offset = At(0) * stride, .stride = stride / by}.AtMultiplesOf(step);
   }
-  // Every position of the axis is one of these.
+  // Returns whether every position of the axis is one of these.
   bool is_whole() const { return offset == 0 && stride == 1; }
 
   friend bool operator==(const Extent&, const Extent&) = default;
   friend auto operator<=>(const Extent&, const Extent&) = default;
 };
 
-// The smallest multiple of `step` that is no less than `size`.
+// Returns the smallest multiple of `step` that is no less than `size`.
 inline int64_t RoundUpTo(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
-// "floor((sequence + 1) / 2)".
+// Returns "floor((sequence + 1) / 2)".
 inline std::string ExtentText(const Extent& extent, const std::string& axis) {
   if (extent.is_whole()) return axis;
   const char* const sign = extent.offset < 0 ? " - " : " + ";

@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// The nodes that an output depends on.
+// Returns the nodes that an output depends on.
 std::vector<bool> NeededNodes(const std::vector<Value>& values, const std::vector<Node>& nodes,
                               std::vector<ValueId> stack) {
   std::vector<bool> needed(nodes.size(), false);
@@ -26,7 +26,7 @@ std::vector<bool> NeededNodes(const std::vector<Value>& values, const std::vecto
   return needed;
 }
 
-// They in topological order, the lowest id first where there is a choice; fewer on a cycle.
+// Returns them in topological order, the lowest id first where there is a choice; fewer on a cycle.
 std::vector<NodeId> Sorted(const std::vector<Value>& values, const std::vector<Node>& nodes,
                            const std::vector<bool>& needed) {
   std::vector<NodeId> order;

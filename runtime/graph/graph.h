@@ -63,20 +63,20 @@ class Graph {
   // topological by Compact() alone, so that a pass may add nodes anywhere.
   NodeId AddNode(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {},
                  size_t num_outputs = 1, absl::string_view name = "");
-  // The same with the outputs named; an empty name leaves that optional output out.
+  // Does the same with the outputs named; an empty name leaves that optional output out.
   NodeId AddNodeWithOutputs(absl::string_view op, std::vector<ValueId> inputs,
                             Attributes attributes, const std::vector<std::string>& output_names,
                             absl::string_view name);
-  // Makes `node` a step of the model's node `name`, whose op is `op`.
+  // Records that `node` is a step of the model's node `name`, whose op is `op`.
   void SetSource(NodeId node, absl::string_view op, absl::string_view name);
   void AddOutput(ValueId value) { outputs_.push_back(value); }
   void ClearOutputs() { outputs_.clear(); }
-  // Output number `index` becomes `value`; the other outputs stay.
+  // Makes output number `index` be `value`; the other outputs stay.
   void SetOutput(size_t index, ValueId value) { outputs_[index] = value; }
 
   // --- Changing. ---
   void SetInput(NodeId node, size_t index, ValueId value);
-  // Every use of `from`, outputs of the graph included, becomes a use of `to`. When `from` is an
+  // Makes every use of `from`, outputs of the graph included, a use of `to`. When `from` is an
   // output of the graph, nothing but the position is kept: output names live in the model.
   void ReplaceAllUses(ValueId from, ValueId to);
   // Removes the node and its result values, which must have no uses left.
@@ -102,18 +102,18 @@ class Graph {
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<ValueId>& outputs() const { return outputs_; }
   bool IsOutput(ValueId id) const;
-  // Ids of nodes that are not removed, in id order (topological after Compact()).
+  // Returns the ids of nodes that are not removed, in id order (topological after Compact()).
   std::vector<NodeId> NodeIds() const;
   ValueId FindValue(absl::string_view name) const;  // kNone when there is none
 
-  // The producer of `value` if it is a result of op `op`, else nullptr.
+  // Returns the producer of `value` if it is a result of op `op`, else nullptr.
   const Node* ProducerIf(ValueId value, absl::string_view op) const;
-  // The constant's bytes, or nullptr when `value` is kNone or not a constant.
+  // Returns the constant's bytes, or nullptr when `value` is kNone or not a constant.
   const Tensor* ConstantOf(ValueId value) const;
-  // True when the only use of `value` is one node input (and not as a graph output).
+  // Returns true when the only use of `value` is one node input (and not as a graph output).
   bool HasOneUse(ValueId value) const;
 
-  // Every live value has a dtype and a constant shape.
+  // Returns whether every live value has a dtype and a constant shape.
   bool is_specialized() const;
 
  private:

@@ -19,7 +19,7 @@ namespace {
 // differs.
 constexpr int64_t kMostElements = 8;
 
-// "0.5" of a scalar or of one element, else "{1, 2}"; without the type.
+// Returns "0.5" of a scalar or of one element, else "{1, 2}"; without the type.
 std::string Elements(const Tensor& tensor) {
   const std::string text = PrintTensor(tensor);
   const size_t brace = text.find('{');
@@ -39,7 +39,7 @@ std::string TypeOf(DType dtype, const Shape& shape) {
   return absl::StrCat(DTypeName(dtype), ShapeToString(shape));
 }
 
-// "0.5, was 0.7", or "f32[2], was f32[]", or "element 37 of i64[64]: 5, was 7 (12 differ)".
+// Returns "0.5, was 0.7", or "f32[2], was f32[]", or "element 37 of i64[64]: 5, was 7 (12 differ)".
 std::string ConstantWords(const Tensor& was, const Tensor& now) {
   if (was.dtype() != now.dtype() || was.shape() != now.shape()) {
     return absl::StrCat(": ", TypeOf(now.dtype(), now.shape()), ", was ",
@@ -62,7 +62,7 @@ std::string ConstantWords(const Tensor& was, const Tensor& now) {
                       " (", differ, differ == 1 ? " differs)" : " differ)");
 }
 
-// The ops that make a parameter, without the number of the initialiser: "Transpose(…)".
+// Returns the ops that make a parameter, without the number of the initialiser: "Transpose(…)".
 std::string MadeBy(const ParameterExpr& expression) {
   if (expression.is_leaf()) return "p";
   if (expression.is_constant()) return expression.text();
@@ -74,7 +74,7 @@ std::string MadeBy(const ParameterExpr& expression) {
                       ")");
 }
 
-// The type of a result or an input, as far as it is known.
+// Returns the type of a result or an input, as far as it is known.
 std::string TypeText(const Value& value) {
   if (value.shape.has_value()) return TypeOf(value.dtype, *value.shape);
   std::vector<std::string> dims;
@@ -234,8 +234,8 @@ class Differ {
         TypeOf(was_value.dtype, before));
   }
 
-  // Whether both values come from the same place: the same input, or the same result of nodes that
-  // stand for each other.
+  // Returns whether both values come from the same place: the same input, or the same result of
+  // nodes that stand for each other.
   bool SameOrigin(ValueId before, ValueId after) const {
     const Value& a = was_.value(before);
     const Value& b = now_.value(after);
@@ -267,7 +267,7 @@ class Differ {
     return std::find(outputs.begin(), outputs.end(), id) - outputs.begin();
   }
 
-  // A value in words.
+  // Returns a value in words.
   static std::string Origin(const Graph& graph, ValueId id) {
     const Value& value = graph.value(id);
     switch (value.kind) {

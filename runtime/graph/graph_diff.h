@@ -1,4 +1,4 @@
-// DiffGraphs: in what two graphs differ, in words, the first cause first.
+// DiffGraphs: the differences of two graphs, in words, the first cause first.
 //
 //   constant 1 of Clip 'clip': 0.5, was 0.7
 //   MatMul 'fc' has 33 columns, was 32
@@ -6,8 +6,9 @@
 //   Relu 'act' is new, behind Conv 'conv1'
 //   input 'x': f32[batch, 33], was f32[batch, 32]
 //
-// A cause comes before what follows from it: inputs of the graph, then nodes in their order, then
-// outputs. The names of values are no difference, and which initialiser a parameter is is none.
+// A cause comes before its consequences: inputs of the graph, then nodes in their order, then
+// outputs. The names of values do not count as differences, nor does the number of a parameter's
+// initialiser.
 #pragma once
 
 #include <string>
@@ -26,8 +27,8 @@ struct GraphDiff {
 
 GraphDiff DiffGraphs(const Graph& was, const Graph& now);
 
-// The first of `causes` and how many more there are, for one line of a log; empty where there is
-// none.
+// Returns the first of `causes` and how many more there are, for one line of a log; empty where
+// there is none.
 std::string FirstCause(const std::vector<std::string>& causes);
 
 }  // namespace reprise

@@ -7,11 +7,12 @@
 
 namespace reprise {
 
-// `text`, a graph as Print writes it, with {N bytes} in place of each hex"…": whoever may see what
-// a graph does need not see its numbers. It cannot be parsed any more where it had such.
+// Returns `text`, a graph as Print writes it, with {N bytes} in place of each hex"…": readers of a
+// graph's structure need not see its numbers. It cannot be parsed any more where it had such.
 std::string HideBytes(absl::string_view text);
 
-// A text that HideBytes made, with zeros in place of what was hidden: it can be parsed again.
+// Returns a text that HideBytes made, with zeros in place of the hidden bytes: it can be parsed
+// again.
 std::string ZeroHiddenBytes(absl::string_view text);
 
 }  // namespace reprise

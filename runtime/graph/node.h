@@ -1,5 +1,5 @@
-// Node: an op applied to values of a graph. Whoever looks at nodes alone (the meaning of an op, its
-// attributes) needs no more of a graph than this.
+// Node: an op applied to values of a graph. Code that looks at nodes alone (the meaning of an op,
+// its attributes) needs no more of a graph than this.
 //
 // Threads: const methods from any thread; no concurrent change.
 #pragma once
@@ -34,10 +34,10 @@ struct Node {
   ValueId output(size_t i) const { return i < outputs.size() ? outputs[i] : kNone; }
 };
 
-// The op of the model's node that `node` is, or is a step of.
+// Returns the op of the model's node that `node` is, or is a step of.
 const std::string& SourceOp(const Node& node);
-// "Reshape '/encoder/Reshape_3'", "QLinearConv 'conv', step Conv": how messages name a node; and
-// the same without the step.
+// Returns "Reshape '/encoder/Reshape_3'", "QLinearConv 'conv', step Conv": how messages name a
+// node; and the same without the step.
 std::string NodeLabel(const Node& node);
 std::string SourceLabel(const Node& node);
 

@@ -15,7 +15,7 @@ namespace {
 // The most pairs of nodes of a stretch that are compared one with another.
 constexpr size_t kMostCompared = size_t{1} << 18;
 
-// Everything that makes a node but its names and what its results are named.
+// Returns everything that makes a node but its names and the names of its results.
 uint64_t FormOf(const Graph& graph, const Node& node) {
   std::string form = absl::StrCat(node.op, "\n", PrintAttributes(node.attributes));
   for (const ValueId id : node.inputs) {
@@ -80,7 +80,7 @@ class Matcher {
     for (size_t i = 0; i < same_ends; ++i) Add(at.was_end + i, at.now_end + i);
   }
 
-  // Both ends differ.
+  // Matches a stretch both ends of which differ.
   void MatchBetween(const Stretch& at) {
     const std::vector<std::pair<size_t, size_t>> anchors = Anchors(at);
     if (anchors.empty()) return PairUp(at);
@@ -98,7 +98,8 @@ class Matcher {
     Match(part);
   }
 
-  // Positions of nodes whose form is there once on either side, as many as keep their order.
+  // Returns the indices of nodes whose form is there once on either side, as many as keep their
+  // order.
   std::vector<std::pair<size_t, size_t>> Anchors(const Stretch& at) const {
     struct Places {
       int was = 0, now = 0;
@@ -142,7 +143,7 @@ class Matcher {
     return anchors;
   }
 
-  // How alike two nodes are; 0: neither stands for the other.
+  // Returns how alike two nodes are; 0: neither stands for the other.
   int Likeness(size_t was, size_t now) const {
     if (was_.forms[was] == now_.forms[now]) return 4;
     const Node& a = was_.graph->node(was_.nodes[was]);
@@ -152,7 +153,7 @@ class Matcher {
     return same_name ? 1 : 0;
   }
 
-  // No form tells its nodes apart: the pairing that is the most alike in all.
+  // Pairs nodes that no form tells apart: the pairing that is the most alike in all.
   void PairUp(const Stretch& at) {
     const size_t rows = at.was_end - at.was, columns = at.now_end - at.now;
     if (rows * columns > kMostCompared) return PairInTurn(at);
@@ -178,7 +179,7 @@ class Matcher {
     }
   }
 
-  // A stretch too long to compare: node by node, where they are alike.
+  // Pairs a stretch too long to compare: node by node, where they are alike.
   void PairInTurn(const Stretch& at) {
     size_t i = at.was, j = at.now;
     while (i < at.was_end || j < at.now_end) {

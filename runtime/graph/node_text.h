@@ -11,7 +11,7 @@ namespace reprise {
 // line is not parsed. Negative: all elements are told.
 inline constexpr int64_t kAllElements = -1;
 
-// The line of a node, or of an input, parameter or constant, as Print has it: without its
+// Returns the line of a node, or of an input, parameter or constant, as Print has it: without its
 // indentation, of more than one line where an attribute is a graph.
 std::string PrintNode(const Graph& graph, NodeId node, int64_t most_elements = kAllElements);
 std::string PrintValue(const Graph& graph, ValueId value, int64_t most_elements = kAllElements);

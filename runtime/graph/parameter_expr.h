@@ -21,12 +21,12 @@ using ParameterExprPtr = std::shared_ptr<const ParameterExpr>;
 
 class ParameterExpr {
  public:
-  // The model's parameter number `index`.
+  // Returns the model's parameter number `index`.
   static ParameterExprPtr Leaf(int index, DType dtype, Shape shape);
-  // A constant that a prepare op reads (an axis list, a scale).
+  // Returns a constant that a prepare op reads (an axis list, a scale).
   static ParameterExprPtr Constant(Tensor value);
-  // `op` over `inputs` (an input may be nullptr where an optional one is left out). `dtype` and
-  // `shape` are those of the op's only output. Ops of a device (packing) have opaque layouts:
+  // Returns `op` over `inputs` (an input may be nullptr where an optional one is left out). `dtype`
+  // and `shape` describe the op's only output. Ops of a device (packing) have opaque layouts:
   // dtype kUInt8 and the shape [bytes].
   static ParameterExprPtr Apply(std::string op, Attributes attributes,
                                 std::vector<ParameterExprPtr> inputs, DType dtype, Shape shape);
@@ -41,7 +41,8 @@ class ParameterExpr {
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
 
-  // Canonical text, `Transpose{perm=[1, 0]}(p3)`: equal exactly when the expressions are equal.
+  // Returns canonical text, `Transpose{perm=[1, 0]}(p3)`: equal exactly when the expressions are
+  // equal.
   const std::string& text() const { return text_; }
 
  private:

@@ -10,7 +10,7 @@ namespace reprise {
 absl::Status RankError(absl::string_view message);
 bool IsRankError(const absl::Status& status);
 
-// `status` with another message; it stays a rank error if it is one.
+// Returns `status` with another message; it stays a rank error if it is one.
 absl::Status WithMessage(const absl::Status& status, absl::string_view message);
 
 }  // namespace reprise

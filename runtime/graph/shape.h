@@ -13,22 +13,22 @@ namespace reprise {
 // Row-major sizes, outermost first; empty for a scalar; a size may be 0.
 using Shape = absl::InlinedVector<int64_t, 6>;
 
-// The most that the sizes of a shape without elements may come to, its zeros left out: kernels may
-// walk over rows of nothing, and these cost whoever asks for them no bytes.
+// The largest product of the non-zero sizes of a shape without elements: kernels may walk over
+// empty rows, and a request for these takes no bytes.
 inline constexpr int64_t kMostOfNothing = int64_t{1} << 31;
 
-// The product of the sizes (1 for a scalar), or RESOURCE_EXHAUSTED on int64 overflow and beyond
-// kMostOfNothing, INVALID_ARGUMENT on a negative size. Products of some of the sizes, and those of
+// Returns the product of the sizes (1 for a scalar), or RESOURCE_EXHAUSTED on int64 overflow and
+// beyond kMostOfNothing, INVALID_ARGUMENT on a negative size. Products of some of the sizes, and of
 // all but the zeros, are safe then.
 absl::StatusOr<int64_t> CheckedNumElements(absl::Span<const int64_t> shape);
 
-// The product, for shapes already checked.
+// Returns the product, for shapes already checked.
 int64_t NumElements(absl::Span<const int64_t> shape);
 
-// Row-major strides in elements.
+// Returns row-major strides in elements.
 Shape Strides(absl::Span<const int64_t> shape);
 
-// "[2, 128, 384]".
+// Returns "[2, 128, 384]".
 std::string ShapeToString(absl::Span<const int64_t> shape);
 
 // Maps a possibly negative axis to [0, rank); INVALID_ARGUMENT when out of range. With

@@ -1,7 +1,7 @@
 // Tensor: dtype, shape and shared immutable bytes.
 //
 // Copying a Tensor shares its bytes. The bytes may belong to a mapped model file: a Tensor keeps
-// whatever owns them alive. Row-major, densely packed, little-endian.
+// their owner alive. Row-major, densely packed, little-endian.
 #pragma once
 
 #include <algorithm>
@@ -51,13 +51,14 @@ struct MutableTensorView {
 class Tensor {
  public:
   Tensor() = default;
-  // `data` keeps alive at least NumElements(shape) * DTypeSize(dtype) bytes at `data.get()`.
+  // Takes bytes that `data` keeps alive: at least NumElements(shape) * DTypeSize(dtype) at
+  // `data.get()`.
   Tensor(DType dtype, Shape shape, std::shared_ptr<const void> data)
       : dtype_(dtype), shape_(std::move(shape)), data_(std::move(data)) {}
 
-  // Bytes of a new 64-byte aligned tensor are written by `fill(void*)` before anyone can see it.
+  // Returns a new 64-byte aligned tensor; `fill(void*)` writes its bytes before anyone can see it.
   static Tensor Make(DType dtype, Shape shape, const std::function<void(void*)>& fill);
-  // A copy of `values` with `shape` (which must hold values.size() elements).
+  // Returns a copy of `values` with `shape` (which must hold values.size() elements).
   template <typename T>
   static Tensor FromVector(DType dtype, Shape shape, const std::vector<T>& values) {
     REPRISE_CHECK(DTypeSize(dtype) == sizeof(T));
@@ -86,22 +87,23 @@ class Tensor {
   size_t bytes() const { return num_elements() * DTypeSize(dtype_); }
   TensorView view() const { return {dtype_, shape_, data_.get()}; }
 
-  // Whether its elements may be read as numbers: one that lies in a file may begin anywhere.
+  // Returns whether its elements may be read as numbers: one that lies in a file may begin
+  // anywhere.
   bool aligned() const {
     return reinterpret_cast<uintptr_t>(data_.get()) % std::max<size_t>(DTypeSize(dtype_), 1) == 0;
   }
-  // Itself if it is aligned, else a copy that is.
+  // Returns itself if it is aligned, else a copy that is.
   Tensor Aligned() const;
 
-  // The elements as int64; INVALID_ARGUMENT unless the dtype is an integer or bool.
+  // Returns the elements as int64; INVALID_ARGUMENT unless the dtype is an integer or bool.
   absl::StatusOr<std::vector<int64_t>> ToInt64s() const;
-  // The elements as double, any dtype.
+  // Returns the elements as double, any dtype.
   std::vector<double> ToDoubles() const;
 
-  // Same bytes under another shape with the same number of elements.
+  // Returns the same bytes under another shape with the same number of elements.
   Tensor Reshaped(Shape shape) const;
 
-  // Equal dtype, shape and bytes (so NaN equals itself, -0 differs from 0).
+  // Returns whether dtype, shape and bytes are equal (so NaN equals itself, -0 differs from 0).
   friend bool operator==(const Tensor& a, const Tensor& b);
 
  private:

@@ -24,8 +24,8 @@ std::string IdentifierOrQuoted(absl::string_view text) {
   return IsTextIdentifier(text) ? std::string(text) : Quote(text);
 }
 
-// The shortest decimal that parses back to `value`. `bits` are the element's own bits, `quiet_nan`
-// those of the NaN that "nan" stands for; any other NaN prints with its bits.
+// Returns the shortest decimal that parses back to `value`. `bits` are the element's own bits,
+// `quiet_nan` the bits of the NaN that "nan" stands for; any other NaN prints with its bits.
 template <typename T>
 std::string PrintFloat(T value, uint64_t bits, uint64_t quiet_nan) {
   if (std::isnan(value)) {
@@ -47,7 +47,7 @@ std::string JoinElements(const Tensor& tensor) {
   return absl::StrJoin(tensor.span<T>(), ", ");
 }
 
-// Elements as text; empty when they do not fit plain text (a bool that is neither 0 nor 1).
+// Returns elements as text; empty when they do not fit plain text (a bool that is neither 0 nor 1).
 std::string PrintElements(const Tensor& tensor) {
   switch (tensor.dtype()) {
     case DType::kFloat32:
@@ -120,7 +120,7 @@ class Printer {
     return out;
   }
 
-  // The line of an input, a parameter or a constant; of a result its declaration alone.
+  // Returns the line of an input, a parameter or a constant; of a result its declaration alone.
   std::string ValueText(ValueId id) const {
     const Value& value = graph_.value(id);
     const absl::string_view suffix = value.overridable ? " overridable" : "";
@@ -162,7 +162,7 @@ class Printer {
     absl::StrAppend(&out, std::string(indent_ + 2, ' '), parts..., "\n");
   }
 
-  // Inputs, then parameters and constants, then results as nodes define them.
+  // Numbers inputs, then parameters and constants, then results as nodes define them.
   void NumberValues() {
     numbers_.assign(graph_.num_values(), -1);
     int next = 0;

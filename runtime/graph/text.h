@@ -1,4 +1,4 @@
-// The text form of a graph: what golden tests read, what `dump` prints, what keys are made of.
+// The text form of a graph: golden tests read it, `dump` prints it, and keys are made of it.
 //
 //   graph {
 //     input %input_ids: i64[batch, sequence]
@@ -40,7 +40,8 @@ std::string Print(const Graph& graph, const PrintOptions& options = {});
 std::string PrintAttributes(const Attributes& attributes);  // "{axis = 1}", "" when empty
 std::string PrintTensor(const Tensor& tensor);              // "f32[2]{1, 2}"
 
-// Parse(Print(g)) prints as g does. INVALID_ARGUMENT with line and column otherwise.
+// Parses a graph; Parse(Print(g)) prints as g does. INVALID_ARGUMENT with line and column
+// otherwise.
 absl::StatusOr<Graph> Parse(absl::string_view text);
 
 }  // namespace reprise

@@ -13,8 +13,8 @@
 
 namespace reprise {
 
-// Letters, digits, `_` and `.`, beginning with a letter or `_`, and not `_` alone: such a text
-// needs no quotes.
+// Returns whether `text` consists of letters, digits, `_` and `.`, begins with a letter or `_`, and
+// is not `_` alone: such a text needs no quotes.
 bool IsTextIdentifier(absl::string_view text);
 
 class TextLexer {
@@ -29,15 +29,15 @@ class TextLexer {
   absl::Status Expect(char c);
   bool TryWord(absl::string_view word);  // consumes the identifier `word` if it is next
 
-  // A word of letters, digits, `_` and `.` (digits may come first), or a quoted string.
+  // Reads a word of letters, digits, `_` and `.` (digits may come first), or a quoted string.
   absl::StatusOr<std::string> Name();
   absl::StatusOr<std::string> Quoted();
-  // The characters of a number or of inf, -inf, nan, nan(0x...).
+  // Reads the characters of a number or of inf, -inf, nan, nan(0x...).
   absl::StatusOr<std::string> Number();
 
-  // INVALID_ARGUMENT "line 3, column 7: <message>" for the place of the next character.
+  // Returns INVALID_ARGUMENT "line 3, column 7: <message>" for the place of the next character.
   absl::Status Error(absl::string_view message);
-  // The same for the character at `position`, which is next then.
+  // Returns the same for the character at `position`, which is next then.
   absl::Status ErrorAt(size_t position, absl::string_view message);
 
   size_t position() const { return position_; }

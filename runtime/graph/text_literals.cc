@@ -27,7 +27,7 @@ bool ParsePlain(absl::string_view text, T* value) {
   return result.ec == std::errc() && result.ptr == text.data() + text.size();
 }
 
-// The bits X of "nan(0xX)".
+// Reads the bits X of "nan(0xX)".
 bool ParseNanBits(absl::string_view text, uint64_t* bits) {
   if (!absl::StartsWith(text, "nan(0x")) return false;
   text.remove_prefix(6);

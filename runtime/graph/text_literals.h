@@ -16,15 +16,15 @@ namespace reprise {
 
 absl::StatusOr<int64_t> ReadInteger(TextLexer& lexer);
 
-// The number that `text`, read at `position`, stands for: a float where it has a point, an
+// Returns the number that `text`, read at `position`, stands for: a float where it has a point, an
 // exponent, inf or nan, else an int.
 absl::StatusOr<Attribute> ToNumber(TextLexer& lexer, const std::string& text, size_t position);
 
-// "[1, 2]" (ints), "[1, 2.5]" (floats) or ["a", "b"] (strings); not empty.
+// Reads "[1, 2]" (ints), "[1, 2.5]" (floats) or ["a", "b"] (strings); not empty.
 absl::StatusOr<Attribute> ReadList(TextLexer& lexer);
 
-// "{1, 2, 3}", each in the dtype's own range, or hex "0a0b" with the bytes as they lie in memory:
-// as many as `shape` has.
+// Reads "{1, 2, 3}", each in the dtype's own range, or hex "0a0b" with the bytes as they lie in
+// memory: as many as `shape` has.
 absl::StatusOr<Tensor> ReadTensorBody(TextLexer& lexer, DType dtype, Shape shape);
 
 }  // namespace reprise

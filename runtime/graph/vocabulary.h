@@ -1,8 +1,9 @@
-// Text as numbers: a value that is text in the file is int64 behind the importer and holds places.
+// Text as numbers: a value that is text in the file is int64 after import and holds indices
+// (places).
 //
 // Vocabulary: the distinct texts that a model's file has. RequestTexts: the further texts of one
-// request, whose places lie behind the vocabulary's. So equal texts have equal places within a
-// request; a text that the model does not know equals none of those it does.
+// request, whose places follow the vocabulary's. So equal texts have equal places within a request;
+// a text that the model does not know equals none of its texts.
 //
 // Threads: a vocabulary is constant once its model is loaded, a request's texts once it is
 // admitted; until then one caller.
@@ -29,10 +30,10 @@ class Vocabulary {
   Vocabulary(const Vocabulary&) = delete;
   Vocabulary& operator=(const Vocabulary&) = delete;
 
-  // The place of `text`, at the end if it is new.
+  // Returns the place of `text`, at the end if it is new.
   int64_t Add(absl::string_view text);
   std::optional<int64_t> Find(absl::string_view text) const;
-  // The number of places; text() takes those below it. The text of kNoText is empty.
+  // Returns the number of places; text() takes those below it. The text of kNoText is empty.
   int64_t size() const { return static_cast<int64_t>(texts_.size()); }
   absl::string_view text(int64_t place) const { return texts_[static_cast<size_t>(place)]; }
 
@@ -46,11 +47,11 @@ class RequestTexts {
   explicit RequestTexts(std::shared_ptr<const Vocabulary> vocabulary)
       : vocabulary_(std::move(vocabulary)) {}
 
-  // The place of `text`, whose bytes the caller keeps as long as this.
+  // Returns the place of `text`, whose bytes the caller keeps as long as this.
   int64_t Place(absl::string_view text);
-  // nullopt for what is no place of the vocabulary's or of the request's texts.
+  // Returns nullopt for a number that is no place of the vocabulary's or of the request's texts.
   std::optional<absl::string_view> Text(int64_t place) const;
-  // Room for the places of one more input; stays where it is.
+  // Returns room for the places of one more input, which stays where it is.
   std::vector<int64_t>& AddPlaces() { return places_.emplace_back(); }
 
  private:
@@ -60,7 +61,7 @@ class RequestTexts {
   std::deque<std::vector<int64_t>> places_;
 };
 
-// `text` in quotes for a message: cut where it is long, bytes that do not print escaped.
+// Returns `text` in quotes for a message: cut where it is long, bytes that do not print escaped.
 std::string TextForMessage(absl::string_view text);
 
 }  // namespace reprise

@@ -3,7 +3,7 @@
 //   Event packed;
 //   first.Replay(*encoder);
 //   first.Record(packed);     // reached when the replay before it has ended
-//   second.Wait(packed);      // what `second` is given from here on begins after that
+//   second.Wait(packed);      // later work on `second` begins after that
 //   second.Replay(*decoder);
 //
 // An event that is recorded again stands for the later place; a Wait means the record that was
@@ -26,7 +26,7 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  // Whether all that was recorded by now was reached; true where nothing was.
+  // Returns whether all records so far were reached; true where there were none.
   bool reached() const {
     MutexLock lock(mutex_);
     return reached_ >= recorded_;
@@ -37,7 +37,7 @@ class Event {
     const int64_t number = recorded_;
     while (reached_ < number) changed_.Wait(mutex_);
   }
-  // The time at which the last record was reached, on the steady clock; 0: none was.
+  // Returns the time at which the last record was reached, on the steady clock; 0: none was.
   int64_t reached_at_ns() const {
     MutexLock lock(mutex_);
     return reached_at_ns_;

@@ -22,12 +22,12 @@ namespace reprise {
 
 class Future {
  public:
-  // Whether the answer is there.
+  // Returns whether the answer is there.
   bool ready() const {
     MutexLock lock(state_->mutex);
     return state_->there;
   }
-  // Waits until it is there, at most for `time`; whether it is.
+  // Waits until it is there, at most for `time`; returns whether it is.
   bool WaitFor(std::chrono::nanoseconds time) const {
     const auto end = std::chrono::steady_clock::now() + time;
     MutexLock lock(state_->mutex);

@@ -1,8 +1,8 @@
 // LaunchItem: a request, or some of its rows, from Submit to its answer. The item of the scheduler.
 //
-// Ownership: the queue or a stream holds items; those of one request share its call.
+// Ownership: the queue or a stream holds items; the items of one request share its call.
 // Threads:   any. An item that waits is dropped; one that a stream has taken is answered by that
-//            stream alone, since the replay reads the caller's bytes until it ends: whoever drops
+//            stream alone, since the replay reads the caller's bytes until it ends: dropping
 //            it then only makes the replay stop.
 #pragma once
 
@@ -21,20 +21,20 @@ namespace reprise {
 
 class LaunchPlan;
 
-// One request: its answer is there when those of all its parts are.
+// One request: its answer is there when the answers of all its parts are.
 class LaunchCall {
  public:
   using Done = std::function<void(Response)>;
   LaunchCall(std::shared_ptr<const Model> model, size_t parts, Done done)
       : model_(std::move(model)), responses_(parts), left_(parts), done_(std::move(done)) {}
 
-  // From any thread, each part once; the last one calls `done`.
+  // Called from any thread, once for each part; the last call calls `done`.
   void Finish(size_t part, Response response);
   const Model& model() const { return *model_; }
 
  private:
   const std::shared_ptr<const Model> model_;
-  std::vector<Response> responses_;  // each written by who finishes its part
+  std::vector<Response> responses_;  // each written by the thread that finishes its part
   std::atomic<size_t> left_;
   const Done done_;
 };
@@ -59,7 +59,7 @@ class LaunchItem final : public WorkItem<LaunchItem> {
   const RequestShape measured;
   // The capture that it was held back for. Guarded by the scheduler's mutex.
   mutable std::shared_ptr<CaptureTicket> waited_for;
-  // A stream runs it. Set under the scheduler's mutex, before anybody can find it running.
+  // A stream runs it. Set under the scheduler's mutex, before another thread can find it running.
   mutable std::atomic<bool> taken{false};
 
  private:

@@ -5,15 +5,15 @@
 //   launcher.Submit(model, other, [](Response response) { ... });   // from a thread of the
 //   launcher Response response = answer.Get();
 //
-// Requests wait in a queue of their model. A stream that is free takes what waits at once,
-// and forms a batch of what may share a replay and is worth it; models take turns. With capture
-// threads (EngineOptions::captures) nobody waits for the capture of another bucket.
+// Requests wait in a queue of their model. A free stream takes the waiting ones at once, and forms
+// a batch of requests that may share a replay and are worth it; models take turns. With capture
+// threads (EngineOptions::captures) no request waits for the capture of another bucket.
 //
 // Ownership: borrows the engine, which outlives it. The bytes of a request's inputs belong to the
 //            caller, and stay until its answer is there; models are kept by the requests that wait.
-// Threads:   all methods from any. A callback runs on a thread of the launcher, which serves nobody
-//            meanwhile: be quick, and never wait in it for another answer of the launcher.
-// Errors:    in the answer: what Model::Measure and Engine::Run say; RESOURCE_EXHAUSTED for a full
+// Threads:   all methods from any. A callback runs on a thread of the launcher, which serves no
+//            request meanwhile: be quick, and never wait in it for another answer of the launcher.
+// Errors:    in the answer: those of Model::Measure and Engine::Run; RESOURCE_EXHAUSTED for a full
 //            queue, DEADLINE_EXCEEDED, CANCELLED; UNAVAILABLE once the launcher goes.
 #pragma once
 
@@ -44,7 +44,7 @@ struct LauncherOptions {
 struct SubmitOptions {
   std::chrono::nanoseconds timeout{0};  // it must begin within this; 0: any time
   uint64_t priority = 0;                // lower goes first
-  OnMiss on_miss = OnMiss::kDefault;    // what is wanted where no recipe is ready
+  OnMiss on_miss = OnMiss::kDefault;    // fallback where no recipe is ready
   std::string id;                       // names it in reports
 };
 
@@ -67,7 +67,7 @@ class Launcher {
 
   // Waits until nothing waits and nothing runs; false if `timeout` came first.
   bool WaitUntilIdle(std::chrono::nanoseconds timeout);
-  // Requests that wait or run.
+  // Returns the requests that wait or run.
   LaunchScheduler::Load load() const { return scheduler_.GetLoad(); }
 
  private:
@@ -77,7 +77,7 @@ class Launcher {
     std::shared_ptr<Queue> queue;
   };
   std::shared_ptr<Queue> QueueOf(const std::shared_ptr<const Model>& model);
-  // The items of the request; empty where `done` was called already.
+  // Returns the items of the request; empty where `done` was called already.
   std::vector<std::shared_ptr<LaunchItem>> Start(std::shared_ptr<const Model> model,
                                                  Request request, Done done,
                                                  const SubmitOptions& options);

@@ -78,7 +78,7 @@ void WorkStream::Run() {
     if (!skip) {
       status = WithinMemory([] { return "work of a stream"; }, [&] { return step.work(); });
     }
-    step.work = nullptr;  // Its captures go before anybody hears that it has ended.
+    step.work = nullptr;  // Its captures are destroyed before a waiter learns that it has ended.
     MutexLock lock(mutex_);
     if (error_.ok()) error_ = std::move(status);
     ++ended_;

@@ -1,16 +1,16 @@
-// WorkStream: a thread that does what it is given, one after another, while its caller goes on.
+// WorkStream: a thread that runs its work items, one after another, while its caller goes on.
 //
 //   WorkStream stream;
 //   stream.Replay(*session);                    // returns at once
 //   stream.Call([&] { return Use(*session); });
 //   RETURN_IF_ERROR(stream.Synchronize());      // all of it is done
 //
-// Two streams run side by side; what one needs of the other is said by events (event.h). After an
-// error what follows on the stream is left out, but for records of events, until Synchronize has
-// told it.
+// Two streams run side by side; events order the work between them (event.h). After an error the
+// later work on the stream is skipped, but for records of events, until Synchronize has returned
+// the error.
 //
-// Ownership: what is given to a stream outlives its Synchronize(), or the stream.
-// Threads:   all methods from any; what one thread gives stays in its order.
+// Ownership: objects given to a stream outlive its Synchronize(), or the stream.
+// Threads:   all methods from any; work from one thread stays in its order.
 // Errors:    the constructor throws std::system_error where the system has no thread.
 #pragma once
 
@@ -28,21 +28,22 @@ namespace reprise {
 class WorkStream {
  public:
   WorkStream();
-  // Waits for what it was given.
+  // Waits for the work that it was given.
   ~WorkStream();
   WorkStream(const WorkStream&) = delete;
   WorkStream& operator=(const WorkStream&) = delete;
 
   void Replay(Session& session);
   void Call(std::function<absl::Status()> work);
-  // `event` is reached when all that was given before has been done.
+  // Makes `event` reached when all work that was given before has been done.
   void Record(Event& event);
-  // All that is given from now on begins when the last record of `event` so far was reached.
+  // Makes all later work begin only when the last record of `event` so far was reached.
   void Wait(const Event& event);
 
-  // Waits for all that was given by now. The first error since the last call, which is over then.
+  // Waits for all work that was given so far. Returns the first error since the last call, which is
+  // over then.
   absl::Status Synchronize();
-  // Whether nothing is left to do.
+  // Returns whether nothing is left to do.
   bool idle() const;
 
  private:

@@ -16,14 +16,14 @@ struct CapturedState {
   absl::Status status = absl::FailedPreconditionError("nothing was captured");
   std::shared_ptr<StreamState> stream;
   std::unique_ptr<Session> session;
-  std::vector<TracedValuePtr> inputs;  // whose memory the session reads
-  // The tensors that read outputs, by position: what is placed elsewhere is read there.
+  std::vector<TracedValuePtr> inputs;  // the session reads their memory
+  // The tensors that read outputs, by index: they read an output that is placed elsewhere there.
   std::vector<std::weak_ptr<TracedValue>> outputs;
 };
 
 namespace {
 
-// The outputs of the graph: those that were named, then all others that the program still has.
+// Returns the outputs of the graph: the named ones, then all others that the program still has.
 std::vector<TracedValuePtr> WantedOf(const std::vector<TracedValuePtr>& recorded,
                                      const std::vector<TracedValuePtr>& named) {
   std::vector<TracedValuePtr> wanted = named;
@@ -34,7 +34,7 @@ std::vector<TracedValuePtr> WantedOf(const std::vector<TracedValuePtr>& recorded
   return wanted;
 }
 
-// The names of the outputs, each once.
+// Returns the names of the outputs, each once.
 std::vector<std::string> NamesOf(const std::vector<TracedValuePtr>& wanted,
                                  const std::vector<std::string>& given) {
   std::vector<std::string> names;
@@ -64,7 +64,7 @@ const Session* CapturedGraph::session() const {
 
 absl::Status CapturedGraph::Replay() {
   RETURN_IF_ERROR(status());
-  // Pending ops may read outputs, and mean those of before.
+  // Pending ops may read outputs, and mean the values before the replay.
   RETURN_IF_ERROR(state_->stream->ComputePending());
   RETURN_IF_ERROR(state_->session->Replay());
   ++state_->stream->programs().replays;
@@ -159,7 +159,7 @@ absl::Status Capture::End() {
     for (size_t i = 0; i < wanted.size(); ++i) {
       state->outputs.push_back(wanted[i]);
       if (!wanted[i]->is_result || wanted[i]->has_bytes()) continue;
-      // The session lives as long as whoever reads what it wrote.
+      // The session lives as long as any reader of its outputs.
       wanted[i]->bytes = std::shared_ptr<std::byte>(state, state->session->outputs()[i].data);
       wanted[i]->made_by = nullptr;
     }

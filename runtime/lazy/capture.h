@@ -14,13 +14,13 @@
 //   in[0] = 10;
 //   RETURN_IF_ERROR(graph.Replay());                           // out[0] == 22
 //
-// While a capture lasts ops are recorded and not computed, whatever the stream's mode is. Tensors
-// of before that the ops read are the inputs; those that Output names, and those that are still
+// While a capture lasts ops are recorded and not computed, in all modes of the stream. Earlier
+// tensors that the ops read are the inputs; tensors that Output names, and tensors that are still
 // alive when the capture ends, are the outputs. All lie at addresses that stay, so Replay takes no
 // argument; it allocates nothing.
 //
-// An op that cannot be recorded fails at its line: the op's result has a status that says what,
-// where and what to do instead, the stream's on_error is called, and the graph has that status.
+// An op that cannot be recorded fails at its line: the op's result has a status that says the
+// cause, the place and the remedy, the stream's on_error is called, and the graph has that status.
 #pragma once
 
 #include <memory>
@@ -44,9 +44,10 @@ class CapturedGraph {
   CapturedGraph(CapturedGraph&&) noexcept;
   CapturedGraph& operator=(CapturedGraph&&) noexcept;
 
-  // OK when a capture has ended in it; else why not.
+  // Returns OK when a capture has ended in it; else why not.
   absl::Status status() const;
-  // Computes the outputs from what the inputs hold now. Errors: those of Session::Replay.
+  // Computes the outputs from the present bytes of the inputs. Returns the errors of
+  // Session::Replay.
   absl::Status Replay();
 
   // As Session's: inputs are the memory of the tensors that were read, of their names or "input_0",
@@ -62,11 +63,11 @@ class CapturedGraph {
   }
   std::vector<std::string> input_names() const;
   std::vector<std::string> output_names() const;
-  // From now on the output is written to `data`: see Session::PlaceOutput. The tensors that the
-  // capture made of it read it there.
+  // Makes the output be written to `data` from now on: see Session::PlaceOutput. The tensors that
+  // the capture made of it read it there.
   absl::Status PlaceOutput(absl::string_view name, void* data, size_t bytes);
 
-  // The session that replays it; null before a capture has ended.
+  // Returns the session that replays it; null before a capture has ended.
   const Session* session() const;
 
  private:
@@ -82,7 +83,7 @@ struct CaptureOptions {
 
 class Capture {
  public:
-  // Computes what was pending, and begins. One capture of a stream at a time.
+  // Computes all pending ops, and begins. One capture of a stream at a time.
   Capture(OpStream& stream, CapturedGraph& graph, const CaptureOptions& options = {},
           SourceLocation at = SourceLocation::current());
   // Ends it, where End has not.
@@ -90,9 +91,9 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  // `tensor` is an output of the graph, named `name`.
+  // Makes `tensor` an output of the graph, named `name`.
   void Output(absl::string_view name, const Tensor& tensor);
-  // Captures what was recorded. What CapturedGraph::status() says then.
+  // Captures the recorded ops. Returns the same as CapturedGraph::status() does then.
   absl::Status End();
 
  private:

@@ -6,12 +6,12 @@
 //   absl::StatusOr<std::vector<Tensor>> out = layer({x, bias});
 //
 // kEager  the body is called, and each op of it computed.
-// kLazy   the body is called, and what it accumulated computed after it.
+// kLazy   the body is called, and the ops that it accumulated are computed after it.
 // kGraph  the body is called once for each set of dtypes and shapes of its operands, inside a
 //         capture; later calls replay that, and call nothing.
 //
-// So in kGraph the body must do the same for all operands of equal shapes: what it decides by
-// looking at values cannot be captured, and says so. Results have memory of their own in all modes.
+// So in kGraph the body must do the same for all operands of equal shapes: decisions that depend on
+// values cannot be captured, and end with an error. Results have memory of their own in all modes.
 #pragma once
 
 #include <functional>
@@ -33,13 +33,13 @@ class Function {
 
   absl::StatusOr<std::vector<Tensor>> operator()(const std::vector<Tensor>& operands);
 
-  // Graphs that were captured so far.
+  // Returns the number of graphs that were captured so far.
   size_t num_graphs() const { return graphs_.size(); }
 
  private:
   struct Captured {
     CapturedGraph graph;
-    std::vector<Tensor> operands;  // whose memory the graph reads
+    std::vector<Tensor> operands;  // the graph reads their memory
     std::vector<std::string> outputs;
   };
   absl::Status CaptureFor(const std::vector<Tensor>& operands, Captured& captured);

@@ -1,4 +1,4 @@
-// OpStream: what ops are given to, and how they run.
+// OpStream: the stream that ops are recorded on, and how they run.
 //
 //   OpStream stream(engine, {.mode = Mode::kLazy});
 //   Tensor x = stream.FromVector<float>({1, 4}, {1, 2, 3, 4});
@@ -7,8 +7,9 @@
 //   RETURN_IF_ERROR(stream.MarkStep());         // y, and all else that is alive, is computed
 //
 // kEager  each op is computed when it is called, on a cached recipe of its own.
-// kLazy   ops accumulate until a value is asked for, or MarkStep(): then what the living tensors
-//         need is one graph. It is captured the first time, and replayed whenever it comes again.
+// kLazy   ops accumulate until a value is asked for, or MarkStep(): then the ops that the
+//         living tensors need are one graph. It is
+//         captured the first time, and replayed whenever it comes again.
 // kGraph  as kLazy, and a Function (function.h) is captured whole, once for its shapes.
 //
 // Lazy and graph give the same bits for the same ops. Eager agrees within the bound of exact
@@ -43,9 +44,9 @@ struct OpStreamOptions {
   std::function<void(const absl::Status&)> on_error;
 };
 
-// Counts of what a stream has done so far.
+// Counts of a stream's work so far.
 struct OpStreamStats {
-  int64_t ops = 0;        // that were called
+  int64_t ops = 0;        // ops that were called
   int64_t captures = 0;   // graphs that were new
   int64_t replays = 0;    // graphs that ran
   int64_t evictions = 0;  // graphs that went for want of room
@@ -60,25 +61,25 @@ class OpStream {
   OpStream(const OpStream&) = delete;
   OpStream& operator=(const OpStream&) = delete;
 
-  // A tensor of the program's, copied. `values` has as many elements as `shape`.
+  // Returns a tensor of the program's, copied. `values` has as many elements as `shape`.
   template <typename T>
   Tensor FromVector(const Shape& shape, const std::vector<T>& values) {
     return FromBytes(kElementDType<T>, shape, values.data(), values.size() * sizeof(T));
   }
   Tensor FromBytes(DType dtype, const Shape& shape, const void* data, size_t bytes);
-  // Zeros.
+  // Returns zeros.
   Tensor Zeros(DType dtype, const Shape& shape);
-  // A tensor whose elements never change, as a model's weights: kernels get it in the form that
-  // they want, made once. It is no input of captured graphs.
+  // Returns a tensor whose elements never change, such as a model's weights: kernels get it in the
+  // form that they want, made once. It is no input of captured graphs.
   Tensor Parameter(reprise::Tensor value);
   template <typename T>
   Tensor Parameter(const Shape& shape, const std::vector<T>& values) {
     return Parameter(reprise::Tensor::FromVector<T>(kElementDType<T>, shape, values));
   }
 
-  // Computes all that was recorded and is still wanted. The first error.
+  // Computes all that was recorded and is still wanted. Returns the first error.
   absl::Status MarkStep();
-  // The first error since the last call, which is forgotten then.
+  // Returns the first error since the last call, which is forgotten then.
   absl::Status TakeError();
 
   Mode mode() const;

@@ -19,7 +19,7 @@ Tensor Op(absl::string_view op, const std::vector<Arg>& operands, Attributes att
 
 namespace {
 
-// An op whose operands say where it stands.
+// Returns the result of an op whose operands give its place in the source.
 Tensor At(absl::string_view op, const std::vector<Arg>& operands, Attributes attributes = {}) {
   return Op(op, operands, std::move(attributes), operands[0].at());
 }

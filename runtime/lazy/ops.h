@@ -14,7 +14,7 @@
 
 namespace reprise::lazy {
 
-// Result 0 of an op, or all of `results`. Attributes are those of ONNX.
+// Returns result 0 of an op, or all of `results`. Attributes are named as in ONNX.
 Tensor Op(absl::string_view op, const std::vector<Arg>& operands, Attributes attributes = {},
           SourceLocation at = SourceLocation::current());
 std::vector<Tensor> Ops(absl::string_view op, const std::vector<Arg>& operands, size_t results,
@@ -44,25 +44,25 @@ Tensor Sigmoid(const Arg& x);
 Tensor Tanh(const Arg& x);
 Tensor Cast(const Arg& x, DType dtype);
 
-// [..., m, k] times [..., k, n].
+// Returns [..., m, k] times [..., k, n].
 Tensor MatMul(const Arg& a, const Arg& b);
 Tensor Softmax(const Arg& x, int64_t axis = -1);
-// Over the last dim.
+// Normalises over the last dim.
 Tensor LayerNorm(const Arg& x, const Arg& scale, const Arg& bias, float epsilon = 1e-5f);
-// [batch, channels, height, width] with weights [out, in, height, width].
+// Convolves [batch, channels, height, width] with weights [out, in, height, width].
 Tensor Conv2d(const Arg& x, const Arg& weights, const Arg& bias,
               const std::vector<int64_t>& strides = {1, 1},
               const std::vector<int64_t>& pads = {0, 0, 0, 0});
 
-// Over `axes`; over all dims where there are none.
+// Sums over `axes`; over all dims where there are none.
 Tensor Sum(const Arg& x, std::vector<int64_t> axes = {}, bool keep_dims = true);
 Tensor Mean(const Arg& x, std::vector<int64_t> axes = {}, bool keep_dims = true);
 
-// A size of -1 is what is left.
+// A size of -1 is the rest.
 Tensor Reshape(const Arg& x, std::vector<int64_t> shape);
 Tensor Transpose(const Arg& x, std::vector<int64_t> perm);
 Tensor Concat(const std::vector<Arg>& parts, int64_t axis);
-// [starts, ends) along `axes`.
+// Returns [starts, ends) along `axes`.
 Tensor Slice(const Arg& x, std::vector<int64_t> starts, std::vector<int64_t> ends,
              std::vector<int64_t> axes);
 Tensor Gather(const Arg& x, const Arg& indices, int64_t axis = 0);

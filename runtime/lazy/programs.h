@@ -2,7 +2,7 @@
 //
 // A graph is known by its canonical text and by the parameters that it reads; the same ops over the
 // same shapes are one program, wherever in a program they stand. Recipes are the engine's: they are
-// shared with whatever else has the same graph, and kept by its recipe store.
+// shared with all others that have the same graph, and kept by its recipe store.
 //
 // Threads: one at a time.
 #pragma once
@@ -27,9 +27,9 @@ class Programs {
   // `options` outlives the programs.
   Programs(Engine& engine, const OpStreamOptions& options) : engine_(engine), options_(options) {}
 
-  // The session of a graph equal to `traced`, which is bound now where there is none.
+  // Returns the session of a graph equal to `traced`, which is bound now where there is none.
   absl::StatusOr<Session*> Find(TracedGraph& traced);
-  // A session of its own.
+  // Returns a session of its own.
   absl::StatusOr<std::unique_ptr<Session>> Bind(TracedGraph& traced, SessionOptions options);
 
   int64_t captures() const { return captures_; }

@@ -37,15 +37,15 @@ class Tensor {
  public:
   Tensor() = default;  // no value: its status says so
 
-  // OK, or why there is no value and will be none.
+  // Returns OK, or why there is no value and will be none.
   absl::Status status() const;
   DType dtype() const;
   const Shape& shape() const;
   int64_t num_elements() const { return NumElements(shape()); }
 
-  // The elements, computed now if they were not. INVALID_ARGUMENT where they are no T;
+  // Returns the elements, computed now if they were not. INVALID_ARGUMENT where they are no T;
   // FAILED_PRECONDITION inside a capture that has recorded the tensor. Valid while the tensor is
-  // there; those of a captured graph's output are what its last replay left.
+  // there; the elements of a captured graph's output are the ones that its last replay wrote.
   template <typename T>
   absl::StatusOr<absl::Span<const T>> data(SourceLocation at = SourceLocation::current()) const {
     absl::StatusOr<TensorView> view = View(kElementDType<T>, at);
@@ -58,15 +58,15 @@ class Tensor {
     if (!values.ok()) return values.status();
     return std::vector<T>(values->begin(), values->end());
   }
-  // The elements of a tensor that the program has made, to be written: graphs that read it see
-  // the new ones when they replay. Empty for the result of an op, and where they are no T.
+  // Returns the elements of a tensor that the program has made, to be written: graphs that read it
+  // see the new ones when they replay. Empty for the result of an op, and where they are no T.
   template <typename T>
   absl::Span<T> mutable_data() const {
     absl::Span<std::byte> bytes = MutableBytes(kElementDType<T>);
     return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
 
-  // The name of it in a captured graph, and in messages.
+  // Sets its name in a captured graph, and in messages.
   Tensor& SetName(absl::string_view name);
 
  private:
@@ -92,7 +92,7 @@ class Arg {
   Arg(std::vector<int64_t> numbers,  // NOLINT
       SourceLocation at = SourceLocation::current())
       : numbers_(std::move(numbers)), kind_(Kind::kNumbers), at_(at) {}
-  // An optional operand that is left out.
+  // Returns an optional operand that is left out.
   static Arg None(SourceLocation at = SourceLocation::current()) {
     Arg arg(0.0, at);
     arg.kind_ = Kind::kNone;

@@ -37,7 +37,7 @@ reprise::Tensor TensorOf(const TracedValue& value) {
   return reprise::Tensor(value.dtype, value.shape, value.bytes);
 }
 
-// The number as one element of `dtype`.
+// Returns the number as one element of `dtype`.
 reprise::Tensor ScalarOf(double number, DType dtype) {
   return reprise::Tensor::Make(dtype, {}, [&](void* to) {
     const auto set = [&]<typename T>(T value) { std::memcpy(to, &value, sizeof(value)); };
@@ -84,7 +84,7 @@ std::vector<Dim> DimsOf(const Shape& shape) {
   return dims;
 }
 
-// Dtypes and shapes of the results, by the op's rule.
+// Returns dtypes and shapes of the results, by the op's rule.
 absl::StatusOr<std::vector<std::pair<DType, Shape>>> Infer(const TracedOp& op, size_t results) {
   const OpRow* row = FindOp(op.op);
   Graph graph;
@@ -166,7 +166,7 @@ TracedGraph GraphOf(const std::vector<TracedValuePtr>& wanted, bool names) {
     if (value == nullptr) return kNone;
     Graph& graph = traced.graph;
     if (value->is_constant) return graph.AddConstant("", TensorOf(*value));
-    // The elements of now: the program may write others.
+    // The present elements: the program may write others later.
     if (as_constant && value->has_bytes()) return graph.AddConstant("", Copied(TensorOf(*value)));
     const auto [it, added] = ids.emplace(value.get(), kNone);
     if (!added) return it->second;
@@ -249,7 +249,7 @@ std::vector<Tensor> StreamState::Call(absl::string_view op, const std::vector<Ar
     const std::shared_ptr<StreamState>& stream = TensorHandle::Of(operand.tensor())->stream;
     return stream->CallHere(op, operands, results, std::move(attributes), at);
   }
-  // There is no tensor, so nobody to tell: what comes out says that it is none.
+  // Without a tensor there is no stream to report to: the result says that it has no value.
   return std::vector<Tensor>(std::max<size_t>(results, 1));
 }
 
@@ -268,7 +268,7 @@ std::vector<Tensor> StreamState::CallHere(absl::string_view op, const std::vecto
     for (const TracedValuePtr& value : *made) tensors.push_back(TensorHandle::Wrap(value));
     return tensors;
   }
-  // An error that came with an operand was told at its own line.
+  // An error that came with an operand was reported at its own line.
   const bool inherited = std::any_of(operands.begin(), operands.end(), [](const Arg& arg) {
     return arg.handle() != nullptr && !arg.handle()->value->status.ok();
   });
@@ -332,7 +332,9 @@ absl::StatusOr<std::vector<TracedValuePtr>> StreamState::Record(absl::string_vie
   for (const Arg& arg : operands) {
     if (arg.kind() != Arg::Kind::kTensor || arg.handle() == nullptr) continue;
     number_dtype = arg.tensor().dtype();
-    if (number_dtype != DType::kBool) break;  // a condition says nothing of what it chooses from
+    if (number_dtype != DType::kBool)
+      break;  // a condition does not decide the dtype of the values
+              // that it selects
   }
   auto traced = std::make_shared<TracedOp>();
   traced->op = std::string(op);
@@ -359,7 +361,7 @@ absl::StatusOr<std::vector<TracedValuePtr>> StreamState::Record(absl::string_vie
     }
     RETURN_IF_ERROR(Compute());
     if (operand->has_bytes()) continue;
-    RETURN_IF_ERROR(Run({operand}));  // nobody has a handle on it
+    RETURN_IF_ERROR(Run({operand}));  // it has no handle
   }
   if (on_host && capturing()) {
     return NotDuringCapture(op, at,
@@ -401,7 +403,7 @@ absl::StatusOr<std::vector<TracedValuePtr>> StreamState::Record(absl::string_vie
     const absl::Status status = Run(values);
     if (!status.ok()) return Located(status, op, at);
   } else if (static_cast<int64_t>(pending_.size()) >= options_.max_pending_ops) {
-    // The results have no handles yet: they stay pending, and hold what they need.
+    // The results have no handles yet: they stay pending, and hold their operands.
     RETURN_IF_ERROR(Compute());
     for (const TracedValuePtr& value : values) pending_.push_back(value);
   }

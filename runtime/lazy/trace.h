@@ -1,7 +1,8 @@
-// Trace: what was recorded, and what of it has values. The inside of streams and tensors.
+// Trace: the recorded ops, and which of their results have values. The inside of streams and
+// tensors.
 //
-// Ownership: a value keeps the op that makes it, an op the values that it reads: what nobody can
-//            reach any more is gone, and is never computed. A handle is there while a tensor of the
+// Ownership: a value keeps the op that makes it, an op the values that it reads: an unreachable
+//            value is gone, and is never computed. A handle is there while a tensor of the
 //            program's is: values without one are computed on the way, and kept nowhere.
 // Threads:   one at a time.
 #pragma once
@@ -67,7 +68,7 @@ struct TracedOp {
   SourceLocation at;
 };
 
-// A graph of what `wanted` needs, and the values that it reads, in the order of its inputs.
+// A graph of the ops that `wanted` needs, and the values that it reads, in the order of its inputs.
 struct TracedGraph {
   Graph graph;
   std::vector<TracedValuePtr> inputs;
@@ -75,7 +76,8 @@ struct TracedGraph {
   std::vector<TracedValuePtr> parameters;  // indexed by leaf
   std::vector<std::string> output_names;   // empty: by number
 };
-// `names`: inputs and outputs are called as the program calls them, else by number.
+// Returns the graph. `names`: inputs and outputs are called as the program calls them, else by
+// number.
 TracedGraph GraphOf(const std::vector<TracedValuePtr>& wanted, bool names);
 
 class StreamState : public std::enable_shared_from_this<StreamState> {
@@ -83,19 +85,20 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   StreamState(Engine& engine, OpStreamOptions options)
       : options_(std::move(options)), programs_(engine, options_) {}
 
-  // An op of this stream, or of that of its operands. Its results; those that cannot be have a
-  // status.
+  // Records an op of this stream, or of its operands' stream. Returns its results; failed ones have
+  // a status.
   static std::vector<Tensor> Call(absl::string_view op, const std::vector<Arg>& operands,
                                   size_t results, Attributes attributes, SourceLocation at);
 
   Tensor AddLeaf(DType dtype, const Shape& shape, const void* data);
   Tensor AddParameter(reprise::Tensor value);
-  // A tensor without a value, for the reason that `status` gives, which the program is told.
+  // Returns a tensor without a value, for the reason that `status` gives, which the program is
+  // told.
   Tensor Refused(const absl::Status& status);
 
   // Computes every value that is pending and has a handle.
   absl::Status Compute();
-  // The same, where anything is: allocates nothing else.
+  // Computes the same, where anything is pending: allocates nothing else.
   absl::Status ComputePending() { return pending_.empty() ? absl::OkStatus() : Compute(); }
   // Computes `value` now, and all else that is pending. Errors are told at `at`.
   absl::Status Materialize(const TracedValuePtr& value, SourceLocation at);
@@ -103,11 +106,11 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   // --- Captures. ---
   bool capturing() const { return capture_ != 0; }
   int64_t BeginCapture();
-  // The values that were recorded since and may be reached, in order; or the first error.
+  // Returns the values that were recorded since and may be reached, in order; or the first error.
   absl::StatusOr<std::vector<TracedValuePtr>> EndCapture();
   void FailCapture(const absl::Status& status);
 
-  // A tensor that has no value, and why: tells the program.
+  // Reports to the program that a tensor has no value, and why.
   absl::Status Report(const absl::Status& status);
 
   Programs& programs() { return programs_; }
@@ -124,7 +127,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
                                                      size_t results, Attributes attributes,
                                                      SourceLocation at);
   absl::StatusOr<TracedValuePtr> OperandOf(const Arg& arg, DType number_dtype);
-  // An op that no recipe holds: its result's shape depends on data, or it runs on the host.
+  // Runs an op that no recipe holds: its result's shape depends on data, or it runs on the host.
   absl::Status RunOnHost(const TracedOp& op, const std::vector<TracedValuePtr>& results);
   absl::Status Run(const std::vector<TracedValuePtr>& wanted);
 
@@ -140,9 +143,10 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   absl::Status error_;
 };
 
-// "at main.cc:42".
+// Returns "at main.cc:42".
 std::string PlaceText(const SourceLocation& at);
-// Bytes of a new tensor, aligned, with room after them for kernels that load whole vectors.
+// Returns the bytes of a new tensor, aligned, with room after them for kernels that load whole
+// vectors.
 std::shared_ptr<std::byte> NewBytes(size_t bytes);
 
 }  // namespace reprise::lazy

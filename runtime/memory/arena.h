@@ -20,9 +20,9 @@
 namespace reprise {
 
 struct ArenaOptions {
-  // Addresses reserved, rounded up to pages. Under a limit on address space no more than an eighth
-  // of what is left, for other arenas, threads, weights and files need some; and where the system
-  // does not grant that, half as often as it takes, down to 8 MiB.
+  // Addresses reserved, rounded up to pages. Under a limit on address space at most an eighth of
+  // the rest, since other arenas, threads, weights and files need some; where the system does not
+  // grant that, the amount is halved until it does, down to 8 MiB.
   size_t limit_bytes = size_t{64} << 30;
   // Ask for 2 MiB pages: fewer TLB misses, memory in steps of 2 MiB.
   bool huge_pages = true;
@@ -30,7 +30,7 @@ struct ArenaOptions {
 
 class Arena {
  public:
-  // RESOURCE_EXHAUSTED when not even the least range can be reserved.
+  // Reserves addresses. RESOURCE_EXHAUSTED when not even the least range can be reserved.
   static absl::StatusOr<Arena> Reserve(const ArenaOptions& options = {});
 
   Arena() = default;  // holds nothing; every Ensure above 0 is RESOURCE_EXHAUSTED
@@ -38,11 +38,11 @@ class Arena {
   Arena& operator=(Arena&& other) noexcept;
   ~Arena();
 
-  // Makes the first `bytes` usable; never shrinks, never moves what is there. New bytes are zero.
-  // RESOURCE_EXHAUSTED, naming both numbers, beyond the limit or when memory is out.
+  // Makes the first `bytes` usable; never shrinks, never moves bytes that are there. New bytes are
+  // zero. RESOURCE_EXHAUSTED, naming both numbers, beyond the limit or when memory is out.
   absl::Status Ensure(size_t bytes);
 
-  // Makes the first `bytes` usable, and their pages memory now. What they hold stays. Does as much
+  // Makes the first `bytes` usable, and their pages memory now. Their contents stay. Does as much
   // as the system allows: a page that is left out becomes memory when it is first written.
   void Touch(size_t bytes);
 
@@ -58,8 +58,8 @@ class Arena {
   std::atomic<size_t> bytes_{0};
   Mutex growing_;  // held to change bytes_
   size_t limit_bytes_ = 0;
-  size_t step_bytes_ = 0;    // it grows by multiples of this
-  void* mapping_ = nullptr;  // what munmap takes back; base_ is its first aligned address
+  size_t step_bytes_ = 0;    // bytes_ grows by multiples of this
+  void* mapping_ = nullptr;  // the whole mapping, for munmap; base_ is its first aligned address
   size_t mapping_bytes_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // AnalyzeLifetimes: which values of a graph share a buffer, where it lives, and for how long.
 //
 // A view's output is its input's bytes. An output of the graph is written where the scatter reads
-// it, in the output space. A node may write its result over an input that nobody reads afterwards.
+// it, in the output space. A node may write its result over an input that no node reads afterwards.
 // Everything else gets a buffer of its own in the arena, for the planner to place.
 //
 //   ASSIGN_OR_RETURN(Lifetimes lifetimes, AnalyzeLifetimes(graph, node_memory));
@@ -52,9 +52,9 @@ struct Lifetimes {
 // after this node, used by it through this one operand, large enough, and the result is not in the
 // output space.
 //
-// Errors: INTERNAL, naming the value, where passes left what has no place: an output of the graph
-// that is a view of an input, constant or parameter, or two outputs that share bytes (an Identity
-// belongs there).
+// Errors: INTERNAL, naming the value, where passes left a value that has no place: an output of the
+// graph that is a view of an input, constant or parameter, or two outputs that share bytes (an
+// Identity belongs there).
 absl::StatusOr<Lifetimes> AnalyzeLifetimes(const Graph& graph, absl::Span<const NodeMemory> nodes);
 
 }  // namespace reprise

@@ -14,12 +14,12 @@ bool LiveTogether(const BufferRequest& a, const BufferRequest& b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
-// The offset of the smallest gap between those of `placed` (ascending offsets) that are live
-// together with `request` and which holds it; after all of them when there is none.
+// Returns the offset of the smallest gap that holds `request` between the buffers of `placed`
+// (ascending offsets) that are live together with it; after all of them when there is none.
 size_t BestFit(const BufferRequest& request, absl::Span<const BufferRequest> requests,
                const std::vector<size_t>& placed, const std::vector<size_t>& offsets) {
   const size_t bytes = AlignUp(request.bytes);
-  size_t end = 0;  // the top of what is taken so far, walking up
+  size_t end = 0;  // the top of the taken bytes so far, walking up
   size_t best = 0;
   size_t best_gap = std::numeric_limits<size_t>::max();
   for (size_t other : placed) {

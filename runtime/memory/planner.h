@@ -24,10 +24,12 @@ struct MemoryPlan {
   size_t bytes = 0;             // the whole, a multiple of 64
 };
 
-// Deterministic: equal requests give equal plans, so that equal recipes have equal layouts.
+// Returns offsets and their total. Deterministic: equal requests give equal plans, so that equal
+// recipes have equal layouts.
 MemoryPlan PlanMemory(absl::Span<const BufferRequest> requests);
 
-// No plan can be smaller: the most bytes (each request rounded up to 64) live at one launch.
+// Returns a bound below which no plan can be: the most bytes (each request rounded up to 64) live
+// at one launch.
 size_t MemoryLowerBound(absl::Span<const BufferRequest> requests);
 
 }  // namespace reprise

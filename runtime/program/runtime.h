@@ -3,7 +3,7 @@
 //   ASSIGN_OR_RETURN(auto runtime, Runtime::Create());
 //   ASSIGN_OR_RETURN(auto model, runtime->Load("model.onnx"));
 //
-//   // Once a request, batched with what else waits:
+//   // Once a request, batched with other waiting requests:
 //   Future answer = runtime->Submit(model, request);
 //   // One shape, again and again, in memory that stays:
 //   ASSIGN_OR_RETURN(auto session, runtime->Bind(model, {{"batch", 1}, {"sequence", 128}}));
@@ -31,12 +31,12 @@
 namespace reprise {
 
 struct RuntimeOptions {
-  int cores = 0;                  // that replays run on; 0: all that the process may use
+  int cores = 0;                  // cores that replays run on; 0: all that the process may use
   Isa max_isa = kEveryIsa;        // see CpuDeviceOptions
   int64_t cache_bytes = 1 << 30;  // limit for recipes in memory
   std::string recipe_store;       // a folder that keeps recipes for the next start; empty: none
-  // Recipes that requests wait for are captured on a thread of their own, and kernels are timed
-  // behind the requests, as in the daemon. False: whoever asks first captures, nothing is timed.
+  // Recipes that requests wait for are captured on a thread of their own, and kernels are timed in
+  // the background, as in the daemon. False: the first requester captures, nothing is timed.
   bool background = true;
   LauncherOptions launcher;
   std::function<void(const std::string&)> log = [](const std::string&) {};
@@ -44,13 +44,14 @@ struct RuntimeOptions {
 
 class Runtime {
  public:
-  // Errors: what RecipeStore::Open says; RESOURCE_EXHAUSTED where the system has no threads.
+  // Errors: those that RecipeStore::Open returns; RESOURCE_EXHAUSTED where the system has no
+  // threads.
   static absl::StatusOr<std::unique_ptr<Runtime>> Create(const RuntimeOptions& options = {});
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  // A model from a file, from the bytes of one, or from a graph (see ModelOfGraph).
+  // Loads a model from a file, from the bytes of one, or from a graph (see ModelOfGraph).
   absl::StatusOr<std::shared_ptr<Model>> Load(const std::string& path);
   absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options);
   absl::StatusOr<std::shared_ptr<Model>> LoadBytes(absl::string_view bytes,

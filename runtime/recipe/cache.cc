@@ -63,7 +63,7 @@ bool RecipeCache::Replace(const Recipe& recipe, std::shared_ptr<const Recipe> be
     owner = entry.owner;
     entry.recipe.swap(better);
   }
-  // Told without the lock; `better` is now the old one, which lives until here.
+  // Called without the lock; `better` is now the old one, which lives until here.
   owner->OnReplaced(*better);
   Tell({}, owner);
   return true;
@@ -96,7 +96,8 @@ absl::StatusOr<RecipeCache::Result> RecipeCache::GetOrCapture(
     flights_[key] = flight;
   }
 
-  // Runs however the capture ends: an exception goes on to the captor, and nobody waits for ever.
+  // Runs however the capture ends: an exception propagates to the capturing thread, and no thread
+  // waits for ever.
   absl::Cleanup land = [&] {
     MutexLock lock(mutex_);
     flight->landed = true;

@@ -6,7 +6,7 @@
 //
 // Ownership: recipes are shared; evicting one leaves it alive until its last replay ends.
 // Threads:   all methods are safe from any thread; callbacks run without the lock.
-// Errors:    whatever `capture` returns; RESOURCE_EXHAUSTED if one recipe exceeds a byte limit.
+// Errors:    those of `capture`; RESOURCE_EXHAUSTED if one recipe exceeds a byte limit.
 #pragma once
 
 #include <chrono>
@@ -29,23 +29,23 @@ namespace reprise {
 
 class RecipeCache {
  public:
-  // Why a recipe leaves: room is needed, of all owners or of its own; its owner has too many exact
-  // ones; nobody wants it.
+  // Why a recipe leaves: room is needed, in the whole cache or within its owner's limit; its owner
+  // has too many exact ones; it is not wanted any more.
   enum class Why { kMemory, kOwnMemory, kExactLimit, kRetired, kUnload };
   struct Eviction {
     int64_t at_ns = 0;  // time on the cache's clock
     Why why = Why::kMemory;
   };
-  // The owner captured a recipe: it is told of evictions and sizes. Compared by address.
+  // The owner of a captured recipe: its callbacks report evictions and sizes. Compared by address.
   class Owner {
    public:
     virtual ~Owner() = default;
     virtual void OnEvicted(const Recipe& recipe, Why why) = 0;
     virtual void OnCacheSize(int64_t recipes, int64_t bytes) = 0;
-    // Another recipe of the same key has its place.
+    // Tells that another recipe of the same key has its place.
     virtual void OnReplaced(const Recipe& recipe) {}
     virtual int64_t max_exact() const = 0;
-    // The limit on its recipes together; 0: no limit of its own.
+    // Returns the limit on its recipes together; 0: no limit of its own.
     virtual int64_t max_bytes() const { return 0; }
   };
 
@@ -58,41 +58,43 @@ class RecipeCache {
   // `clock` outlives the cache.
   RecipeCache(int64_t max_bytes, const Clock& clock) : max_bytes_(max_bytes), clock_(clock) {}
 
-  // The recipe if it is ready; marks it as used.
+  // Returns the recipe if it is ready; marks it as used.
   std::shared_ptr<const Recipe> Find(const RecipeKey& key);
 
-  // The recipe is ready. Does not mark it as used.
+  // Returns whether the recipe is ready. Does not mark it as used.
   bool Contains(const RecipeKey& key) const;
 
-  // `exact`: counts against the owner's max_exact, beyond which its least recently used goes.
+  // Returns the recipe, or captures it. `exact`: counts against the owner's max_exact, beyond which
+  // its least recently used goes.
   absl::StatusOr<Result> GetOrCapture(
       const RecipeKey& key, const std::shared_ptr<Owner>& owner, bool exact,
       const std::function<absl::StatusOr<std::shared_ptr<const Recipe>>()>& capture);
 
-  // The recipe if it is ready. Does not mark it as used.
+  // Returns the recipe if it is ready. Does not mark it as used.
   std::shared_ptr<const Recipe> Peek(const RecipeKey& key) const;
 
-  // Puts `better` in the place of `recipe`, which has the same key: whoever looks it up from now on
-  // gets that one, and replays that hold the other go on with it. False, and nothing changes, where
-  // `recipe` is not in the cache (any more), or `better` would not fit into the memory.
+  // Puts `better` in the place of `recipe`, which has the same key: later lookups get that one, and
+  // replays that hold the other go on with it. Returns false, and changes nothing, where `recipe`
+  // is not in the cache (any more), or `better` would not fit into the memory.
   bool Replace(const Recipe& recipe, std::shared_ptr<const Recipe> better);
 
-  // Exact recipes of `owner` that are in memory.
+  // Returns the number of exact recipes of `owner` that are in memory.
   int64_t NumExact(const Owner& owner) const;
 
-  // The last eviction of a recipe of this key, if there was one (remembered for the last 4096).
+  // Returns the last eviction of a recipe of this key, if there was one (remembered for the last
+  // 4096).
   std::optional<Eviction> EvictionOf(const RecipeKey& key) const;
 
-  // The recipes of a graph that are in memory, whoever captured them. Lives as long as it is held.
+  // Returns the recipes of a graph that are in memory, for all owners. Lives as long as it is held.
   std::shared_ptr<const ReadyIndex> IndexOf(const GraphFingerprint& graph);
 
-  // Recipes of `owner` that `wanted` denies are the first to go when room is needed. Recipes that
-  // it denied at the last call already, and that nobody used since, go now.
+  // Makes recipes of `owner` that `wanted` denies the first to go when room is needed. Recipes that
+  // it denied at the last call already, and that were not used since, go now.
   void Retire(const std::shared_ptr<Owner>& owner,
               const std::function<bool(const Recipe&)>& wanted);
 
-  // Forgets the owner. Its recipes go to `heir`, who wants the same ones; with it where that is
-  // null.
+  // Forgets the owner. Its recipes go to its successor `heir`, which wants the same ones; they are
+  // removed where that is null.
   void RemoveOwner(const std::shared_ptr<Owner>& owner,
                    const std::shared_ptr<Owner>& heir = nullptr);
 
@@ -118,18 +120,19 @@ class RecipeCache {
   };
   using Lru = std::list<Entry>;  // most recently used first
 
-  // An entry that left the cache, whose owner is told without the lock.
+  // An entry that left the cache; its owner is told without the lock.
   struct Gone {
     Entry entry;
     Why why;
   };
   ReadyIndex& IndexLocked(uint64_t graph_hash) REQUIRES(mutex_);
-  // Forgets the indexes of graphs of which nothing is left, and that nobody holds.
+  // Forgets the indexes of graphs of which no recipe is left, and which have no holder.
   void DropUnusedIndexes() REQUIRES(mutex_);
   // Makes it the most recently used.
   void Touch(Lru::iterator it) REQUIRES(mutex_);
   void Insert(Entry entry, std::vector<Gone>& gone) REQUIRES(mutex_);
-  // The one that goes when room is needed, of `owner` or of anybody where it is null; there is one.
+  // Returns the entry that goes when room is needed, of `owner` or of all owners where it is null;
+  // there is one.
   Lru::iterator Victim(const Owner* owner) REQUIRES(mutex_);
   int64_t BytesOf(const Owner& owner) const REQUIRES(mutex_);
   void Remove(Lru::iterator it, Why why, std::vector<Gone>& gone) REQUIRES(mutex_);

@@ -30,7 +30,7 @@ constexpr size_t kMostSymbolicText = size_t{1} << 20;
 
 class Compilation {
  public:
-  // `kernels`: chosen before, by node; null: they are to be chosen.
+  // `kernels`: chosen before, by node; null: they are still to be chosen.
   Compilation(const Graph& graph, const CompileOptions& options,
               const std::vector<std::string>* kernels, Recipe& recipe)
       : graph_(graph),
@@ -75,7 +75,7 @@ class Compilation {
     return absl::OkStatus();
   }
 
-  // Kernels, indexed by node; empty for a view.
+  // Returns kernels, indexed by node; empty for a view.
   std::vector<std::string> Kernels() const {
     std::vector<std::string> kernels;
     for (NodeId id : graph_.NodeIds()) {
@@ -113,7 +113,7 @@ class Compilation {
     return absl::OkStatus();
   }
 
-  // One slot for each distinct expression.
+  // Returns the operand of `expression`: one slot for each distinct expression.
   Operand ParameterPlace(const ParameterExprPtr& expression, bool unaligned = false) {
     auto [it, added] = slot_by_text_.try_emplace(expression->text(), recipe_.parameters.size());
     if (added) {
@@ -132,7 +132,7 @@ class Compilation {
     return ParameterPlace(ops::WithoutNarrowing(graph_.value(parameter).parameter));
   }
 
-  // All nodes of a walk for row 0, for row 1, and so on.
+  // Binds all nodes of a walk for row 0, for row 1, and so on.
   absl::Status BindWalk(const RowWalk& walk) {
     std::vector<BoundNode> nodes;
     for (NodeId id = walk.first; id <= walk.last; ++id) {
@@ -180,7 +180,7 @@ class Compilation {
       launch.operands.push_back(workspace->place);
     }
     result.notes = Notes(id, launch.operands);
-    static_assert(kMostPieces + 4 <= kMaxOperands);  // and what else such a node has
+    static_assert(kMostPieces + 4 <= kMaxOperands);  // and the other operands of such a node
     if (launch.operands.size() > kMaxOperands) {
       return absl::UnimplementedError(absl::StrCat(NodeLabel(node), " has ", launch.operands.size(),
                                                    " operands; at most ", kMaxOperands,
@@ -205,7 +205,8 @@ class Compilation {
     return result;
   }
 
-  // One for each of `operands`: the node's inputs, its outputs, a workspace if it has one.
+  // Returns one note for each of `operands`: the node's inputs, its outputs, a workspace if it has
+  // one.
   std::vector<OperandNote> Notes(NodeId node_id, const std::vector<Operand>& operands) const {
     const Graph& graph = walks_.GraphOf(node_id);
     const Node& node = graph.node(node_id);
@@ -253,7 +254,8 @@ class Compilation {
   HashMap<std::string, uint64_t> slot_by_text_;
 };
 
-// Choose, plan, bind: from a graph that the passes have rewritten. `recipe->times` gets these two.
+// Chooses, plans and binds, from a graph that the passes have rewritten. `recipe->times` gets these
+// two.
 absl::Status Finish(Graph& graph, const std::vector<std::string>* kernels,
                     const CompileOptions& options, Recipe& recipe) {
   const int64_t start = options.clock->NowNs();
@@ -280,22 +282,23 @@ absl::Status Finish(Graph& graph, const std::vector<std::string>* kernels,
   return absl::OkStatus();
 }
 
-// The graph of `symbolic` at `binding`; how long it took is in the log.
+// Returns the graph of `symbolic` at `binding`; how long it took is in the log.
 absl::StatusOr<Graph> SpecializeLogged(const Graph& symbolic, const Binding& binding,
                                        const CompileOptions& options) {
   const Phase phase(options.debug, LogModule::kCapture, [] { return "phase specialise"; });
   return Specialize(symbolic, binding, options.specialize);
 }
 
-// `status` of a graph in which inputs that decide shapes have become constants: a node may refuse
-// such a value under a name of its own, so that this says what was sent, and as which input.
+// Returns `status` of a graph in which inputs that decide shapes have become constants, with their
+// values: a node may refuse such a value under a name of its own, so this adds the value that was
+// sent, and as which input.
 absl::Status WithValues(const absl::Status& status, const Binding& binding) {
   if (binding.shape_inputs.empty()) return status;
   const Binding values = {.shape_inputs = binding.shape_inputs};
   return WithMessage(status, absl::StrCat(status.message(), " (where ", values.ToString(), ")"));
 }
 
-// The graph of `plan`, if it can be one of `symbolic`.
+// Returns the graph of `plan`, if it can be one of `symbolic`.
 absl::StatusOr<Graph> GraphOf(const CompiledPlan& plan, const Graph& symbolic) {
   absl::StatusOr<Graph> graph = Parse(plan.graph);
   absl::Status status = graph.ok() ? Verify(*graph, /*specialized=*/true) : graph.status();

@@ -41,7 +41,7 @@ struct CompiledPlan {
 struct CompileOptions {
   const Device* device = nullptr;
   const Clock* clock = nullptr;
-  PipelineOptions passes;  // precision is that of the key
+  PipelineOptions passes;  // precision is the key's
   // The nodes that round; null: those that the key's precision rounds.
   const NodePrecisions* nodes = nullptr;
   SpecializeOptions specialize;
@@ -53,18 +53,19 @@ struct CompileOptions {
   std::string segments_symbol;
   // The answers that timing gave so far; null: none. A node without one gets its first option.
   const KernelChoices* choices = nullptr;
-  DebugLog* debug = nullptr;  // told of phases, passes and kernels
-  // Takes room for a parameter in this form, beside that of a node's first option; asked only where
-  // Compile takes an answer that wants it. False: there is no room, and the first option it is.
+  DebugLog* debug = nullptr;  // receives the log of phases, passes and kernels
+  // Takes room for a parameter in this form, next to the form for the node's first option; asked
+  // only where Compile takes an answer that wants it. Returns false where there is no room: then
+  // the first option is taken.
   // Null: there always is.
   std::function<bool(const ParameterExpr&)> hold_second;
-  // Whether there is room taken already: all that Rebind asks, whose kernels are decided. Null:
-  // yes.
+  // Returns whether that room is taken already: Rebind asks nothing else, as its kernels are
+  // decided. Null: yes.
   std::function<bool(const ParameterExpr&)> holds;
   // Filled where it is not null.
   CompiledPlan* plan = nullptr;
-  // Asked between the stages, and between the nodes of those that take long: an error ends the
-  // compilation, and is what it returns. Null: it goes on to its end.
+  // Asked between the stages, and between the nodes of long stages: an error ends the compilation,
+  // which returns it. Null: it runs to its end.
   std::function<absl::Status()> go_on;
 };
 
@@ -77,7 +78,7 @@ struct Rewritten {
 // The first half of Compile: specialises and runs the passes. Depends on no other recipe.
 absl::StatusOr<Rewritten> Rewrite(const Graph& symbolic, const RecipeKey& key,
                                   const CompileOptions& options);
-// The second one: kernels, which may depend on those that recipes before have chosen, places,
+// The second half: kernels, which may depend on the ones that earlier recipes have chosen, places,
 // launches.
 absl::StatusOr<std::unique_ptr<Recipe>> Assemble(Rewritten rewritten, RecipeKey key,
                                                  const CompileOptions& options);
@@ -88,8 +89,8 @@ absl::StatusOr<std::unique_ptr<Recipe>> Assemble(Rewritten rewritten, RecipeKey 
 absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey key,
                                                 const CompileOptions& options);
 
-// The recipe of a plan that Compile made for the same key on the same device. DATA_LOSS where the
-// plan is none of `symbolic`'s, or names a kernel that the device does not have.
+// Returns the recipe of a plan that Compile made for the same key on the same device. DATA_LOSS
+// where the plan is none of `symbolic`'s, or names a kernel that the device does not have.
 absl::StatusOr<std::unique_ptr<Recipe>> Rebind(const CompiledPlan& plan, const Graph& symbolic,
                                                RecipeKey key, const CompileOptions& options);
 

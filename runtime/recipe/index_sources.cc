@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-// The graph input that `value` is computed from, when it is one alone.
+// Returns the graph input that `value` is computed from, when it is one alone.
 ValueId DataRoot(const Graph& graph, ValueId value) {
   ValueId root = kNone;
   std::vector<ValueId> left = {value};

@@ -1,8 +1,8 @@
 // KernelChoices: which of several kernels of a product is the fastest on this machine, as timed.
 //
-// Questions are those of KernelOption: text with everything that an answer depends on. All models
-// share them: a product of the same sizes has the same answer. A question without an answer here
-// gets the first option.
+// Questions are KernelOption's: text with everything that an answer depends on. All models share
+// them: a product of the same sizes has the same answer. A question without an answer here gets the
+// first option.
 //
 // Threads: all methods from any. Bounded: beyond kMost the oldest answers are forgotten.
 #pragma once
@@ -34,11 +34,11 @@ class KernelChoices {
  public:
   static constexpr size_t kMost = 4096;
 
-  // The kernel that is the answer, if it is known.
+  // Returns the kernel that is the answer, if it is known.
   std::optional<std::string> Find(const std::string& question) const;
   // Replaces an earlier answer.
   void Set(KernelChoice choice);
-  // The oldest first.
+  // Returns the choices, the oldest first.
   std::vector<KernelChoice> All() const;
 
  private:
@@ -52,14 +52,14 @@ class KernelChoices {
   std::deque<std::string> order_ GUARDED_BY(mutex_);
 };
 
-// The record of a recipe store that holds what was timed on `device` with the kernels of this
-// build.
+// Returns the name of the recipe store's record of the choices timed on `device` with the kernels
+// of this build.
 RecordName ChoicesNameOf(const std::string& device);
 
 std::string EncodeChoices(const std::string& device, const std::vector<KernelChoice>& choices);
 
-// DATA_LOSS for bytes that are no choices; FAILED_PRECONDITION for those of another device or
-// build.
+// Returns DATA_LOSS for bytes that are no choices; FAILED_PRECONDITION for choices of another
+// device or build.
 absl::StatusOr<std::vector<KernelChoice>> DecodeChoices(absl::string_view bytes,
                                                         const std::string& device);
 

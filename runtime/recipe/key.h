@@ -17,8 +17,9 @@ namespace reprise {
 // Raised whenever the same fields would compile to different launches.
 inline constexpr int kCompilerVersion = 1;
 
-// The compiler's identity, which must be equal on disk: the version, and a digest of the compiler's
-// own source, so that an old plan is not taken for a new one when nobody raised the version.
+// Returns the compiler's identity, which must be equal on disk: the version, and a digest of the
+// compiler's own source, so that an old plan is not taken for a new one when the version was not
+// raised.
 std::string CompilerId();
 
 // The canonical text of a symbolic graph and its hash, computed once a model.
@@ -42,7 +43,7 @@ struct RecipeKey {
   friend bool operator==(const RecipeKey& a, const RecipeKey& b);
 };
 
-// How a graph is run, beside its sizes.
+// How a graph is run, besides its sizes.
 struct KeyPolicy {
   std::string packing = "padded";
   Precision precision = Precision::kExact;
@@ -50,7 +51,8 @@ struct KeyPolicy {
   bool fusion = true;   // see FusionPassNames
 };
 
-// "bf16", "exact, by node 0b5c...", "exact, unfused"; and what stands at its beginning.
+// Returns "bf16", "exact, by node 0b5c...", "exact, unfused"; PrecisionOfText reads the first word
+// of it.
 std::string PrecisionText(const KeyPolicy& policy);
 Precision PrecisionOfText(const std::string& text);
 

@@ -30,12 +30,14 @@ class MemoryLayout {
   size_t arena_bytes() const { return arena_bytes_; }
   AlignedBuffer TakeConstants() { return std::move(constants_); }
 
-  // The parameter whose bytes `value` is, perhaps under another shape; kNone where it is none.
+  // Returns the parameter whose bytes `value` is, perhaps under another shape; kNone where it is
+  // none.
   ValueId ParameterAt(ValueId value) const;
-  // The place of a value that is no parameter; where a walk goes through it, that of the first row.
+  // Returns the place of a value that is no parameter; where a walk goes through it, the place of
+  // its first row.
   Operand PlaceOf(ValueId value) const;
-  // Asked of a node of a walk: the bytes from the place of `value` for one row to that for the
-  // next; 0 where a walk sees all of it, or keeps one row alone.
+  // Returns, for a node of a walk, the bytes from the place of `value` for one row to its place for
+  // the next; 0 where a walk sees all of it, or keeps one row alone.
   uint64_t RowStride(ValueId value) const;
 
   struct Workspace {
@@ -45,17 +47,18 @@ class MemoryLayout {
   std::optional<Workspace> WorkspaceOf(NodeId node) const;
 
  private:
-  // In a walk, only a result as large as the operand may lie where the same row's operand lay.
+  // Returns the input that the result may overwrite: in a walk, only a result as large as the
+  // operand may lie where the same row's operand lay.
   int InPlace(NodeId id, const KernelOption& option) const;
-  // A buffer within one walk holds one row; a buffer that others write or read holds all rows, from
-  // the first row that the walk looks at to the last.
+  // Makes a buffer within one walk hold one row; a buffer that others write or read holds all rows,
+  // from the first row that the walk looks at to the last.
   void FitBuffersToWalks();
-  // Bytes of a row of `value`; 0 where a walk sees all of it.
+  // Returns the bytes of a row of `value`; 0 where a walk sees all of it.
   uint64_t RowBytes(ValueId value) const;
-  // All but workspaces.
+  // Places all but workspaces.
   void PlaceBuffers();
-  // Workspaces have room for more threads than most machines have, and are never needed two at a
-  // time: they lie after all else, where what nobody uses is no memory.
+  // Places workspaces, which have room for more threads than most machines have, and are never
+  // needed two at a time: they lie after all else, where the unused part never becomes memory.
   void PlaceWorkspaces();
   void FillConstants();
 
@@ -63,7 +66,7 @@ class MemoryLayout {
   const RowWalks& walks_;
   Lifetimes lifetimes_;
   std::vector<bool> of_one_row_;  // one a buffer, where there are walks
-  std::vector<Operand> places_;   // one a buffer; not those of parameters
+  std::vector<Operand> places_;   // one a buffer, but for buffers of parameters
   size_t arena_bytes_ = 0;
   AlignedBuffer constants_;
 };

@@ -25,7 +25,8 @@ CompiledPlan::Question QuestionOf(const std::vector<KernelOption>& options) {
   return question;
 }
 
-// The forms in which `option` wants parameters are those of `first`, or have room beside them.
+// Returns whether `option` wants parameters in the same forms as `first`, or other forms have room
+// as well.
 bool HasRoom(const Graph& graph, const Node& node, const KernelOption& first,
              const KernelOption& option,
              const std::function<bool(const ParameterExpr&)>& has_room) {
@@ -40,7 +41,8 @@ bool HasRoom(const Graph& graph, const Node& node, const KernelOption& first,
   return true;
 }
 
-// The one of `offers` that timing has shown to be the fastest, if it has and it may be used.
+// Returns the one of `offers` that timing has shown to be the fastest, if it has and it may be
+// used.
 // `chosen_before`: the plan is bound again.
 const std::string* AnswerFor(const Graph& graph, const Node& node,
                              const std::vector<KernelOption>& offers, const CompileOptions& options,
@@ -50,14 +52,14 @@ const std::string* AnswerFor(const Graph& graph, const Node& node,
   if (!known.has_value()) return nullptr;
   for (const KernelOption& offer : offers) {
     if (offer.kernel != *known) continue;
-    // A plan that is bound again takes no room: its kernels are what they are.
+    // A plan that is bound again takes no new room: its kernels are fixed.
     const auto& has_room = chosen_before ? options.holds : options.hold_second;
     return HasRoom(graph, node, offers[0], offer, has_room) ? &offer.kernel : &offers[0].kernel;
   }
   return nullptr;
 }
 
-// Which kernel `node` got, and which others there were.
+// Logs which kernel `node` got, and which others there were.
 void LogChoice(const Node& node, const std::string& kernel, const std::vector<KernelOption>& offers,
                bool timed, DebugLog& debug) {
   std::string text = absl::StrCat("kernel of ", NodeLabel(node), ": ", kernel);
@@ -78,14 +80,15 @@ void LogChoice(const Node& node, const std::string& kernel, const std::vector<Ke
   debug.Say(LogModule::kKernel, text);
 }
 
-// Whether no result of `node` has an element.
+// Returns whether no result of `node` has an element.
 bool MakesNothing(const Graph& graph, const Node& node) {
   return absl::c_all_of(node.outputs, [&](ValueId output) {
     return output == kNone || NumElements(*graph.value(output).shape) == 0;
   });
 }
 
-// The one of `offers` that is called `kernel`; none without a launch, and for a reference kernel.
+// Takes the one of `offers` that is called `kernel`; none without a launch, and for a reference
+// kernel.
 absl::Status Take(const Node& node, const std::string& kernel, std::vector<KernelOption>& offers,
                   NodeKernel& chosen) {
   if (kernel.empty() || kernel == KernelOf(node, chosen)) return absl::OkStatus();

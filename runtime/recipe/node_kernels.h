@@ -1,7 +1,7 @@
 // NodeKernels: the kernel that each node of a graph runs on, chosen among the device's options.
 //
 // The first option of a node is taken, unless timing has shown another to be faster whose form of
-// the weights has room; or those that an earlier compilation chose are taken again.
+// the weights has room; a plan that is bound again takes the kernels that its compilation chose.
 //
 // Threads: pure, but for the callbacks of CompileOptions.
 #pragma once
@@ -36,18 +36,18 @@ struct NodeKernels {
   int untimed = 0;
 };
 
-// `kernels`: the names of those chosen before, by node; null: they are to be chosen. `graph` holds
-// known operators alone; nodes of `walks` get kernels for one row. DATA_LOSS where the device has
-// no kernel of such a name for its node.
+// Chooses kernels. `kernels`: the names of the ones chosen before, by node; null: they are still to
+// be chosen. `graph` holds known operators alone; nodes of `walks` get kernels for one row.
+// DATA_LOSS where the device has no kernel of such a name for its node.
 absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const RowWalks& walks,
                                           const CompileOptions& options,
                                           const std::vector<std::string>* kernels);
 
-// The name of the kernel; empty for a view.
+// Returns the name of the kernel; empty for a view.
 std::string KernelOf(const Node& node, const NodeKernel& chosen);
 
-// Input `i` of `node` as `option` (null: the reference kernel) wants it; null where it is no
-// parameter.
+// Returns input `i` of `node` in the form that `option` (null: the reference kernel) wants; null
+// where it is no parameter.
 ParameterExprPtr ParameterFor(const Graph& graph, const Node& node, size_t i,
                               const KernelOption* option);
 

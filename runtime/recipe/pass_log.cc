@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-// How many nodes a graph has of each op.
+// Returns how many nodes a graph has of each op.
 std::map<std::string, int> OpsOf(const Graph& graph) {
   std::map<std::string, int> ops;
   for (const NodeId id : graph.NodeIds()) {
@@ -20,7 +20,7 @@ std::map<std::string, int> OpsOf(const Graph& graph) {
   return ops;
 }
 
-// "Add -4, MatMul -4, reprise.Linear +4"; empty where no op has more nodes or fewer.
+// Returns "Add -4, MatMul -4, reprise.Linear +4"; empty where no op has more nodes or fewer.
 std::string OpChanges(const std::map<std::string, int>& was,
                       const std::map<std::string, int>& now) {
   std::map<std::string, int> more = now;

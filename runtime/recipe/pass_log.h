@@ -8,8 +8,8 @@
 
 namespace reprise {
 
-// RunCapturePasses as a phase. Where `debug` (null: nobody listens) wants lines of passes, each
-// says how many nodes it left, how long it took, and of which ops there are more or fewer now.
+// Runs RunCapturePasses as a phase. Where `debug` (null: no log) wants lines of passes, each says
+// how many nodes it left, how long it took, and of which ops there are more or fewer now.
 absl::Status RunPassesLogged(Graph& graph, PipelineOptions passes, DebugLog* debug);
 
 }  // namespace reprise

@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// Elements along the axes that cost time, and along the batch.
+// Returns the elements along the axes that cost time, and along the batch.
 std::pair<double, int64_t> CostOf(const Binding& binding, const std::string& batch_symbol) {
   double product = 1;
   int64_t batch = 1;

@@ -1,7 +1,7 @@
 // ReadyIndex: the recipes of one graph that are in memory, for the question that a miss asks: is
 // one of them large enough to serve it?
 //
-// The cache keeps it; whoever plans batches reads a snapshot, which later changes do not touch.
+// The cache keeps it; the planning of batches reads a snapshot, which later changes do not touch.
 //
 // Ownership: shared by the cache and by the models of the graph. Threads: all methods from any.
 #pragma once
@@ -34,13 +34,13 @@ class ReadyIndex {
   std::shared_ptr<const RecipeList> recipes_ GUARDED_BY(mutex_) = std::make_shared<RecipeList>();
 };
 
-// Whether a recipe of `have` gives the answers that `want` asks for: the keys are equal but for the
-// sizes of the axes in `paddable` (symbols), which are at least those of `want`.
+// Returns whether a recipe of `have` gives the answers that `want` asks for: the keys are equal but
+// for the sizes of the axes in `paddable` (symbols), which are at least the sizes of `want`.
 bool CanServe(const RecipeKey& have, const RecipeKey& want, const std::set<std::string>& paddable);
 
-// The recipe of a bucket in `ready` that can serve `want` and, among those, computes the fewest
-// elements: the smallest product of all axes but `batch_symbol` (rows that no request fills cost
-// nothing), then the smallest batch. Null if there is none. Recipes of exact shapes beyond the
+// Returns the recipe of a bucket in `ready` that can serve `want` and, among those, computes the
+// fewest elements: the smallest product of all axes but `batch_symbol` (rows that no request fills
+// cost nothing), then the smallest batch. Null if there is none. Recipes of exact shapes beyond the
 // buckets are left out: padding was not checked at their sizes.
 std::shared_ptr<const Recipe> SmallestThatServes(const RecipeList& ready, const RecipeKey& want,
                                                  const std::set<std::string>& paddable,

@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-// "arena[4096+98304]": space, offset, bytes; a parameter has its slot instead of an offset.
+// Returns "arena[4096+98304]": space, offset, bytes; a parameter has its slot instead of an offset.
 std::string OperandText(const Recipe& recipe, const Operand& operand, const OperandNote& note) {
   if (operand.space == Space::kNone) return "_";
   return absl::StrCat(SpaceName(operand.space), "[", recipe.OffsetOf(operand),
@@ -37,7 +37,7 @@ void AppendSlots(std::string& text, absl::string_view title, const std::vector<T
 }  // namespace
 
 int64_t Recipe::memory_bytes() const {
-  // Parameter blocks are opaque; a cache line times four is what kernels use.
+  // Parameter blocks are opaque; kernels use up to four cache lines.
   constexpr int64_t kParamsBytes = 256;
   int64_t bytes = sizeof(Recipe) + constants.size();
   for (const Launch& launch : launches) {

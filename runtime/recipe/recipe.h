@@ -26,7 +26,7 @@ struct TensorSlot {
   size_t bytes = 0;
 };
 
-// Describes an operand of a launch to people: places alone do not say what it is.
+// Describes an operand of a launch to people: its place alone does not identify it.
 struct OperandNote {
   enum class Role : uint8_t { kInput, kOutput, kWorkspace };
   Role role = Role::kInput;
@@ -47,19 +47,19 @@ struct CompileTimes {
   int64_t bind_ns = 0;
 };
 
-// Who captured the recipe, and why: for people.
+// Which path captured the recipe, and why: for people.
 struct CaptureNote {
   std::string model;
   int64_t version = 0;
   std::string bucket;     // "b8_s128", "exact"
-  std::string binding;    // its sizes, each by what users call the axis
-  bool bucketed = false;  // some axis has a bucket, whatever the others have
+  std::string binding;    // its sizes, each under the user's name of the axis
+  bool bucketed = false;  // some axis has a bucket, with any sizes of the others
   std::string reason;     // "first_request"
   int64_t total_ns = 0;
   std::string tuning;  // how its kernels were chosen by timing; empty: they were not
 };
 
-// Whether `launch` may take longer than some 10 us: a replay looks at the clock in front of it.
+// Returns whether `launch` may take longer than some 10 us: a replay looks at the clock before it.
 inline bool MayTakeLong(const Launch& launch) {
   constexpr double kMuchWork = 3e6;
   return launch.reference || launch.foreign || launch.work.flops + launch.work.bytes > kMuchWork;
@@ -84,15 +84,15 @@ struct Recipe {
   size_t output_bytes = 0;
   size_t arena_bytes = 0;
   double work = 0;       // sum over all launches: LaunchWork::in_flops
-  int64_t rows = 0;      // that Frame::live_rows counts, all of them; 0: it does not count
+  int64_t rows = 0;      // rows that Frame::live_rows counts, all of them; 0: it does not count
   int64_t segments = 0;  // the same of Frame::live_segments
-  // `timeable`: launches whose kernel can be chosen by timing. `untimed`: those of them that have
-  // not been timed, or for which timing chose another kernel than the recipe has.
+  // `timeable`: launches whose kernel can be chosen by timing. `untimed`: the ones among them that
+  // have not been timed, or for which timing chose another kernel than the recipe has.
   int timeable = 0;
   int untimed = 0;
   CompileTimes times;
 
-  // Its sizes by what users call the axes, where whoever captured it said so.
+  // Returns its sizes under the user's names of the axes, where the capture gave them.
   std::string SizesText() const {
     return note.binding.empty() ? key.binding.ToString() : note.binding;
   }
@@ -105,7 +105,7 @@ struct Recipe {
   // Makes the steps from the launches, when all are there.
   void SetSteps();
 
-  // Where `operand` lies in its space, in bytes from the base; for a parameter, its slot.
+  // Returns where `operand` lies in its space, in bytes from the base; for a parameter, its slot.
   uint64_t OffsetOf(const Operand& operand) const {
     switch (operand.space) {
       case Space::kInput:
@@ -116,11 +116,11 @@ struct Recipe {
         return operand.offset;
     }
   }
-  // Bytes that keeping this recipe costs.
+  // Returns the bytes that keeping this recipe costs.
   int64_t memory_bytes() const;
-  // All that a stream must hold: inputs, outputs, arena.
+  // Returns the bytes of all that a stream must hold: inputs, outputs, arena.
   size_t frame_bytes() const { return input_bytes + output_bytes + arena_bytes; }
-  // Text for people: a line a launch, with kernel, shapes, operands and bytes.
+  // Returns text for people: a line a launch, with kernel, shapes, operands and bytes.
   std::string Dump() const;
 };
 

@@ -1,4 +1,4 @@
-// The facts that a record of a recipe store states: for people, and for whoever moves records
+// The facts that a record of a recipe store states: for people, and for tools that move records
 // between machines.
 #pragma once
 
@@ -16,20 +16,21 @@ namespace reprise {
 
 struct RecordFacts {
   RecordKind kind = RecordKind::kRecipe;
-  std::string model;  // that had it stored
+  std::string model;  // the model that had it stored
   int64_t version = 0;
-  std::string bucket;    // a recipe's
+  std::string bucket;    // a recipe's bucket
   std::string device;    // the one it holds for; empty: any
   std::string compiler;  // the one that made it; empty: any
   int64_t rebuild_ns = 0;
   int64_t created_unix_s = 0;
 };
 
-// The facts of a file's bytes. DATA_LOSS or FAILED_PRECONDITION as DecodeRecord says, DATA_LOSS too
-// where the payload is no message of its kind or the file has the name of another record.
+// Returns the facts of a file's bytes. DATA_LOSS or FAILED_PRECONDITION as DecodeRecord says,
+// DATA_LOSS too where the payload is no message of its kind or the file has the name of another
+// record.
 absl::StatusOr<RecordFacts> FactsOf(absl::string_view bytes, const RecordName& name);
 
-// Why a record cannot be used on `device` by the compiler of this build; OK if it can.
+// Returns why a record cannot be used on `device` by the compiler of this build; OK if it can.
 absl::Status UsableOn(const RecordFacts& facts, const std::string& device);
 
 // Records in one file, checksummed as a whole, to be carried to another machine.
@@ -38,7 +39,7 @@ struct BundledRecord {
   std::string bytes;  // the whole file
 };
 std::string EncodeBundle(const std::vector<BundledRecord>& records);
-// DATA_LOSS or FAILED_PRECONDITION where the bytes are no intact bundle of this format.
+// Returns DATA_LOSS or FAILED_PRECONDITION where the bytes are no intact bundle of this format.
 absl::StatusOr<std::vector<BundledRecord>> DecodeBundle(absl::string_view bytes);
 
 }  // namespace reprise

@@ -29,10 +29,10 @@ inline constexpr size_t kRecordHeaderBytes = 48;
 
 // A bundle holds other records, and is in no store.
 enum class RecordKind : uint32_t { kRecipe = 1, kModel = 2, kUsage = 3, kBundle = 4, kChoices = 5 };
-// "recipe", "model", "usage", "bundle", "choices".
+// Returns "recipe", "model", "usage", "bundle", "choices".
 absl::string_view RecordKindName(RecordKind kind);
 
-// Why the store did not give what was asked for.
+// Why the store did not return the record.
 enum class StoreMiss {
   kAbsent,          // no such file
   kCorrupt,         // truncated, altered, or no record at all
@@ -56,13 +56,13 @@ struct Record {
 
 std::string EncodeRecord(const Record& record);
 
-// DATA_LOSS where the bytes are no intact record, FAILED_PRECONDITION where they are one of another
-// format version; RecordMissOf tells them apart.
+// Returns DATA_LOSS where the bytes are no intact record, FAILED_PRECONDITION where they are one of
+// another format version; RecordMissOf tells them apart.
 absl::StatusOr<Record> DecodeRecord(absl::string_view bytes);
 StoreMiss RecordMissOf(const absl::Status& status);
 
-// The bytes of a file of at most `max_bytes`. NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE (other
-// errors of the system) or DATA_LOSS (larger than that), naming the path.
+// Returns the bytes of a file of at most `max_bytes`. NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE
+// (other errors of the system) or DATA_LOSS (larger than that), naming the path.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes);
 
 // Makes `folder`/`name` hold `bytes`, all of them or none: written to a temporary name, synced,

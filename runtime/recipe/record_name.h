@@ -2,13 +2,13 @@
 //
 //   recipe-KEY-GRAPH-SUBJECT-DEVICE-ORIGIN-COMPILER.rps
 //
-// All in capitals are 64-bit hashes in hex. KEY is that of all the fields of the record's key: of a
-// recipe the key by which all commands, logs and answers call it. The others tell why a record is
+// The words in capitals are 64-bit hashes in hex. KEY covers all the fields of the record's key: a
+// recipe's KEY is its name in all commands, logs and answers. The others tell why a record is
 // absent, from a listing of the folder alone: one with the same graph and subject but another
 // device was stored for another device.
 //
-// ORIGIN tells whose graph has changed, and nothing else: a record is the same whichever model had
-// it stored, so that a renamed model and a twin find it.
+// ORIGIN tells which model's graph has changed, and nothing else: a record is the same whichever
+// model had it stored, so that a renamed model and a twin find it.
 #pragma once
 
 #include <cstdint>

@@ -255,7 +255,7 @@ bool RowRules::DimZeroStays(const Node& node, const Shape& out) const {
   return FirstAlone(node, out) && in.size() == out.size() && in[0] == out[0];
 }
 
-// Leading dims are as they were, each element of them made of what lies after it.
+// Leading dims stay as they were; each of their elements is made of its own trailing elements.
 bool RowRules::LastDims(const Node& node, const Shape& out) const {
   const Shape& in = ShapeOf(node, 0);
   return FirstAlone(node, out) && !out.empty() && in.size() > out.size() && in[0] == out[0];
@@ -274,7 +274,7 @@ bool RowRules::Resize(const Node& node, const Shape& out) const {
   return scales != nullptr && scales->num_elements() > 0 && scales->ToDoubles()[0] == 1;
 }
 
-// A step may turn the dims that are named around.
+// A step may reverse the dims that are named.
 bool RowRules::Slice(const Node& node, const Shape& out) const {
   constexpr size_t kAxes = SliceOp::kAxes;
   return DimZeroStays(node, out) && AxesAreInside(node, kAxes);

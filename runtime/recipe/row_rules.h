@@ -19,11 +19,11 @@ class RowRules {
   // `graph`: specialised. `rows`: the size of the batch axis.
   RowRules(const Graph& graph, int64_t rows) : graph_(graph), rows_(rows) {}
 
-  // Whether the results of `node` are one block a row, given the marks of its inputs. An op without
-  // a rule mixes rows.
+  // Returns whether the results of `node` are one block a row, given the marks of its inputs. An op
+  // without a rule mixes rows.
   bool KeepsRowsApart(const Node& node) const;
 
-  // Whether `node` reads nothing of rows that no request has, whatever comes out for them.
+  // Returns whether `node` reads nothing of rows that no request has, with any results for them.
   static bool ReadsLiveRowsAlone(const Node& node);
 
  private:
@@ -37,12 +37,12 @@ class RowRules {
   bool IsMarked(const Node& node, size_t i) const {
     return Has(node, i) && graph_.value(node.input(i)).batch_rows == rows_;
   }
-  // Operand i is left out, or marked along dim 0 of a result of shape `out`, or the same for every
-  // element of that dim.
+  // Returns whether operand i is left out, or marked along dim 0 of a result of shape `out`, or the
+  // same for every element of that dim.
   bool Follows(const Node& node, size_t i, const Shape& out) const;
-  // Attribute `axis` names another dim than dim 0 of input 0.
+  // Returns whether attribute `axis` names another dim than dim 0 of input 0.
   bool AxisIsInside(const Node& node) const;
-  // Input i names axes, none of them dim 0.
+  // Returns whether input i names axes, none of them dim 0.
   bool AxesAreInside(const Node& node, size_t i) const;
 
   // The rules that rows of the op table name (RowRule); `out` is the shape of the first result.

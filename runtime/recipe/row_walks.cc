@@ -63,7 +63,7 @@ class Finder {
   }
 
  private:
-  // The traffic of a node that can be run for one row after the other.
+  // Returns the traffic of a node that can be run for one row after the other.
   std::optional<Traffic> TrafficOf(const Node& node) const {
     const OpRow* row = FindOp(node.op);
     if (row == nullptr || row->Has(kView) || FactsOf(*row).Is(kKnowsRows)) {

@@ -21,16 +21,17 @@ struct RowWalk {
 class RowWalks {
  public:
   RowWalks() = default;
-  // The walks of a specialised, compacted and marked (MarkBatchRows) graph, which they borrow.
+  // Finds the walks of a specialised, compacted and marked (MarkBatchRows) graph, which they
+  // borrow.
   RowWalks(const Graph& graph, int64_t rows);
 
   const std::vector<RowWalk>& walks() const { return walks_; }
   int64_t rows() const { return rows_; }
-  // The walk that `node` is in; -1: none.
+  // Returns the walk that `node` is in; -1: none.
   int Of(NodeId node) const { return walks_.empty() ? -1 : of_node_[node]; }
-  // The graph that `node` is compiled in: in a walk that of one row.
+  // Returns the graph that `node` is compiled in: in a walk, the graph of one row.
   const Graph& GraphOf(NodeId node) const { return Of(node) < 0 ? *graph_ : *one_row_; }
-  // `value` has a part for each row; node ids of a walk see its part alone.
+  // Returns whether `value` has a part for each row; node ids of a walk see its part alone.
   bool HasRows(ValueId value) const;
 
  private:

@@ -10,7 +10,8 @@
 
 namespace reprise {
 
-// Inputs, outputs and the arena up to the workspaces, of Recipe::frame_bytes().
+// Returns the bytes of inputs, outputs and the arena up to the workspaces, of
+// Recipe::frame_bytes().
 size_t BytesInFrontOfScratch(const Recipe& recipe);
 
 }  // namespace reprise

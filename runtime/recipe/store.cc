@@ -26,7 +26,8 @@ constexpr char kLockName[] = ".lock";
 // At most this many records wait to be written; beyond it the oldest is given up.
 constexpr size_t kMaxPending = 4096;
 
-// Held by who deletes, or reads to write: one at a time among all daemons. Ends with the process.
+// Held to delete, or to read and then write: by one at a time among all daemons. Ends with the
+// process.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder) {
@@ -198,7 +199,7 @@ void RecipeStore::WritePending() {
       next = std::move(pending_.front());
       pending_.pop_front();
     }
-    // A record that there is no memory for is captured anew after a restart.
+    // A record for whose write memory runs out is captured again after a restart.
     WhereMemoryAllows([&] { NoteWrite(Write(next.name, next.rebuild_ns, next.payload)); });
   }
 }

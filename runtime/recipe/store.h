@@ -1,15 +1,15 @@
 // RecipeStore: a folder of results that are expensive to compute, shared by any number of daemons.
 //
 // One file a record (record_file.h), named after its key (record_name.h), and found whichever model
-// had it stored. Whatever is wrong with a file is a miss with a reason, never an error: the caller
-// then finds out again, and the file is replaced. Files appear and vanish whole, so that daemons
-// need no agreement to read; writers that delete hold a lock in the folder.
+// had it stored. Any fault of a file is a miss with a reason, never an error: the caller then
+// computes the result again, and the file is replaced. Files appear and vanish whole, so that
+// daemons need no agreement to read; writers that delete hold a lock in the folder.
 //
-// A folder that cannot be written still serves. When the files take more than `max_bytes`, those of
-// the least value (cost of making it again x uses / bytes) go.
+// A folder that cannot be written still serves. When the files take more than `max_bytes`, the
+// files of the least value (cost of making it again x uses / bytes) go.
 //
-// Writes wait in a queue, off the path of requests: somebody runs RunWriter() on a thread of their
-// own, or calls WritePending(). Those that wait are written before the object is gone.
+// Writes wait in a queue, off the path of requests: the owner runs RunWriter() on a thread of its
+// own, or calls WritePending(). Pending writes are finished before the object is gone.
 //
 //   ASSIGN_OR_RETURN(auto store, RecipeStore::Open({.folder = folder}));
 //   const RecipeStore::Found found = store->Read(name);
@@ -41,7 +41,7 @@ struct RecipeStoreOptions {
   std::string folder;  // made when it is absent
   int64_t max_bytes = int64_t{1} << 30;
   bool read_only = false;     // as if the folder could not be written
-  DebugLog* debug = nullptr;  // told of writes; null: nobody listens
+  DebugLog* debug = nullptr;  // logs writes; null: no log
   // Notes and warnings for the operator.
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
@@ -60,7 +60,7 @@ class RecipeStore {
   struct Found {
     std::optional<std::string> payload;
     StoreMiss miss = StoreMiss::kAbsent;  // where there is no payload
-    std::string detail;                   // tells people what is wrong with the file
+    std::string detail;                   // describes the fault of the file for people
   };
   // Reads the payload of the record. The caller compares the full fields of its key.
   Found Read(const RecordName& name);
@@ -72,9 +72,9 @@ class RecipeStore {
   // Queues a record; nothing where the folder is read-only. A record of the same name that still
   // waits is replaced.
   void WriteLater(const RecordName& name, int64_t rebuild_ns, std::string payload);
-  // Writes what waits, on this thread.
+  // Writes the queued records, on this thread.
   void WritePending();
-  // Writes what is queued, as it comes, until StopWriter(); calls `tick` about every `every`.
+  // Writes queued records, as they come, until StopWriter(); calls `tick` about every `every`.
   void RunWriter(
       std::chrono::nanoseconds every = std::chrono::hours(1),
       const std::function<void()>& tick = [] {});
@@ -95,9 +95,9 @@ class RecipeStore {
     int64_t bytes = 0;
     int64_t modified_unix_s = 0;
   };
-  // The files of the folder that are, or claim to be, records; by name.
+  // Returns the files of the folder that are, or claim to be, records; by name.
   std::vector<Entry> List() const;
-  // How often each recipe was used, by key of its record.
+  // Returns how often each recipe was used, by key of its record.
   std::map<uint64_t, uint64_t> Uses() const { return UsesByKey(List()); }
 
   // Removes records of the least value until at most `max_bytes` are left, and the damaged ones.
@@ -132,9 +132,8 @@ class RecipeStore {
 
   std::string PathOf(const std::string& file) const;
   struct Lookup {
-    std::optional<std::string> file;  // its name in the folder
-    StoreMiss why =
-        StoreMiss::kAbsent;  // where there is none, by the names of those that are there
+    std::optional<std::string> file;     // its name in the folder
+    StoreMiss why = StoreMiss::kAbsent;  // where there is none, from the names of the present files
   };
   Lookup Look(const RecordName& name) const;
   // Returns the file that a record is written to: the one that it has, else the one of this name.

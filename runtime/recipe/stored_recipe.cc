@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-// The fields of a key that are compared: all of them, in an order that does not change.
+// Returns the fields of a key that are compared: all of them, in an order that does not change.
 recipe::v1::Key KeyMessage(const RecipeKey& key) {
   recipe::v1::Key message;
   message.set_hash(key.hash);

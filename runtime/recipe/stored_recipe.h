@@ -21,20 +21,20 @@ RecordName RecordNameOf(const RecipeKey& key, absl::string_view origin);
 
 std::string EncodeRecipe(const Recipe& recipe, const CompiledPlan& plan);
 
-// DATA_LOSS for bytes that are no recipe, FAILED_PRECONDITION for those of another key.
+// Returns DATA_LOSS for bytes that are no recipe, FAILED_PRECONDITION for a recipe of another key.
 absl::StatusOr<CompiledPlan> DecodeRecipe(absl::string_view bytes, const RecipeKey& key);
 
-// A record as its bytes alone tell it. Nobody can compare its key, for which the model is needed:
-// so it is for people who look at a recipe, and never for one that answers requests.
+// A record as read from its bytes alone. Its key cannot be compared, since that needs the model: so
+// it is for people who look at a recipe, and never answers requests.
 struct DetachedRecipe {
   CompiledPlan plan;
   RecipeKey key;  // lacks the text of its graph
   std::string model;
   int64_t version = 0;
   std::string bucket;
-  std::string binding;  // its sizes, each by what users call the axis
+  std::string binding;  // its sizes, each under the user's name of the axis
 };
-// DATA_LOSS for bytes that are no recipe.
+// Returns DATA_LOSS for bytes that are no recipe.
 absl::StatusOr<DetachedRecipe> DetachRecipe(absl::string_view bytes);
 
 }  // namespace reprise

@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-// Whether kernels of exactly the vectors of `isa` were compiled; products of bytes, of bfloat16 and
-// of tiles come with those of AVX2 and AVX-512.
+// Returns whether kernels for exactly the vectors of `isa` were compiled; products of bytes, of
+// bfloat16 and of tiles come with AVX2 and AVX-512.
 bool HasCodeFor(Isa isa);
 
 // Returns `isa`, or the baseline where its vectors were not compiled.

@@ -1,4 +1,4 @@
-// An x86-64 CPU, as CPUID describes it. Another architecture has a file of its own beside this.
+// An x86-64 CPU, as CPUID describes it. Another architecture has a file of its own next to this.
 #if defined(__x86_64__)
 
 #include <cpuid.h>
@@ -14,7 +14,8 @@
 namespace reprise {
 namespace {
 
-// Whether this process may use the tile unit: its registers are so large that a process has to ask.
+// Returns whether this process may use the tile unit: its registers are so large that a process has
+// to ask.
 bool MayUseTiles() {
   constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
@@ -31,7 +32,8 @@ bool HasAvxVnni() {
   return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & (1u << 4)) != 0;
 }
 
-// AVX2 is taken for there where what goes with it is; then each set that the CPU has whole.
+// AVX2 counts as present only with the features that accompany it; then follows each set that the
+// CPU has whole.
 Isa FindIsa() {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return Isa::kBaseline;

@@ -1,9 +1,9 @@
 // Isa: the features of an architecture that kernels may use, as a set.
 //
-// A kernel that wants a feature asks for it (`Has`); nothing hangs on an order of CPUs. Features
-// are those of one architecture, that of the build: another one adds its own here, a file beside
-// cpu_x86.cc that detects them, and kernels that ask for them. The empty set, the baseline, is what
-// every architecture has: reference kernels, and those that Highway compiles for it.
+// A kernel that needs a feature asks for it (`Has`); nothing depends on an order of CPUs. Features
+// belong to one architecture, the build's: another one adds its own here, a file next to cpu_x86.cc
+// that detects them, and kernels that ask for them. Every architecture has the empty set, the
+// baseline: reference kernels, and the kernels that Highway compiles for it.
 //
 // Threads: pure.
 #pragma once
@@ -37,11 +37,11 @@ class Isa {
   constexpr bool Has(CpuFeature feature) const {
     return (features_ & static_cast<uint32_t>(feature)) != 0;
   }
-  // All features of `other` are there.
+  // Returns whether all features of `other` are there.
   constexpr bool Covers(Isa other) const {
     return (features_ & other.features_) == other.features_;
   }
-  // The features that both have.
+  // Returns the features that both have.
   constexpr Isa Within(Isa cap) const { return Isa(features_ & cap.features_); }
   constexpr Isa With(CpuFeature feature) const {
     return Isa(features_ | static_cast<uint32_t>(feature));
@@ -79,16 +79,17 @@ inline constexpr std::array<NamedIsa, 7> kIsas = {{{"baseline", Isa::kBaseline},
                                                    {"avx512_bf16", Isa::kAvx512Bf16},
                                                    {"amx", Isa::kAmx}}};
 
-// The last of kIsas that `isa` covers.
+// Returns the last of kIsas that `isa` covers.
 absl::string_view IsaName(Isa isa);
-// The cap of a name: its features, and those of all names before it.
+// Returns the cap that a name stands for: its features, and the features of all names before it.
 std::optional<Isa> ParseIsa(absl::string_view name);
 
-// The features of `isa` that code for floats uses: products of bytes and of bfloat16 are all that
-// others add.
+// Returns the features of `isa` that code for floats uses: products of bytes and of bfloat16 are
+// all that others add.
 constexpr Isa FloatTier(Isa isa) { return isa.Within(Isa::kAvx512); }
 
-// The features whose code multiplies bytes: products of bfloat16 and tiles add nothing there.
+// Returns the features whose code multiplies bytes: products of bfloat16 and tiles add nothing
+// there.
 constexpr Isa ByteTier(Isa isa) {
   if (isa.Covers(Isa::kAvx512)) return isa.Within(Isa::kAvx512Vnni);
   return isa.Within(Isa::kAvx2Vnni);
