@@ -55,9 +55,8 @@ inline std::atomic<int64_t> times_without_memory = 0;
 inline absl::Status NoMemoryStatus(absl::string_view who, size_t bytes) {
   ++times_without_memory;
   return absl::ResourceExhaustedError(
-      bytes == 0 ? absl::StrCat(who, ": the system has not the memory that it needs")
-                 : absl::StrCat(who, ": it needs ", bytes,
-                                " bytes of memory at once, and the system has not so many left"));
+      bytes == 0 ? absl::StrCat(who, ": out of memory")
+                 : absl::StrCat(who, ": allocation of ", bytes, " bytes failed: out of memory"));
 }
 
 // Returns the status that `make()` returns; `code` without a message where there is no memory for

@@ -26,7 +26,7 @@ namespace reprise {
 // Thrown out of work that is to end. Work that `new` may end has to live with this one, too.
 class WorkEnded : public std::bad_alloc {
  public:
-  const char* what() const noexcept override { return "the work was ended by who watches it"; }
+  const char* what() const noexcept override { return "the work was ended by its watch"; }
 };
 
 class WorkWatch {

@@ -18,7 +18,7 @@ absl::StatusOr<AxisSizes> ParseAxisSizes(absl::string_view text) {
     const std::string axis(absl::StripAsciiWhitespace(sides[0]));
     int64_t size = 0;
     if (axis.empty() || sides.size() < 2 || !absl::SimpleAtoi(sides[1], &size) || size < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("'", part, "' is no AXIS=SIZE"));
+      return absl::InvalidArgumentError(absl::StrCat("'", part, "' is not of the form AXIS=SIZE"));
     }
     if (!sizes.emplace(axis, size).second) {
       return absl::InvalidArgumentError(absl::StrCat("'", text, "' has two sizes for ", axis));

@@ -19,7 +19,7 @@ absl::StatusOr<int64_t> ParseSize(absl::string_view text) {
   int64_t size = 0;
   if (!absl::SimpleAtoi(text, &size) || size < 1 || size > kLargestSize) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is no size from 1 to ", kLargestSize));
+        absl::StrCat("'", text, "' is not a size from 1 to ", kLargestSize));
   }
   return size;
 }
@@ -46,7 +46,7 @@ absl::StatusOr<int> ParseCount(absl::string_view text) {
   if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &count) || count < 1 ||
       count > kMostBoundaries) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is no number of buckets from 1 to ", kMostBoundaries));
+        absl::StrCat("'", text, "' is not a number of buckets from 1 to ", kMostBoundaries));
   }
   return count;
 }
@@ -162,7 +162,7 @@ absl::StatusOr<BoundaryRule> ParseBoundaryRule(absl::string_view text) {
     ASSIGN_OR_RETURN(const Formula formula, ParseFormula(rest, "FIRST,FACTOR,LAST"));
     double factor = 0;
     if (!absl::SimpleAtod(formula.middle, &factor) || !std::isfinite(factor)) {
-      return absl::InvalidArgumentError(absl::StrCat("'", formula.middle, "' is no factor"));
+      return absl::InvalidArgumentError(absl::StrCat("'", formula.middle, "' is not a factor"));
     }
     ASSIGN_OR_RETURN(rule.sizes, ExponentialBoundaries(formula.first, factor, formula.last));
   } else {
@@ -171,7 +171,7 @@ absl::StatusOr<BoundaryRule> ParseBoundaryRule(absl::string_view text) {
     if (!is_list) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", text,
-                       "' is no list of sizes, linear:FIRST,STEP,LAST, "
+                       "' is not a list of sizes, linear:FIRST,STEP,LAST, "
                        "exponential:FIRST,FACTOR,LAST, percentile:K, auto or auto:K"));
     }
     ASSIGN_OR_RETURN(rule.sizes, ParseSizes(text));

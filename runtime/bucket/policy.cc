@@ -165,7 +165,7 @@ absl::StatusOr<AxisSizes> BucketPolicy::FitBinding(const AxisSizes& sizes,
   if (overflow == Overflow::kExact) return sizes;
   return absl::InvalidArgumentError(
       absl::StrCat("axis '", batch_axis, "' has size ", sizes.at(batch_axis),
-                   ", the largest bucket beside the other axes is ", LargestBatch(fitted), " (",
+                   ", the largest bucket with the other axes is ", LargestBatch(fitted), " (",
                    Elements(fitted), " elements against max_batch_tokens ", max_batch_tokens, ")"));
 }
 

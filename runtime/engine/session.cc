@@ -83,7 +83,7 @@ absl::StatusOr<CaptureTarget> Session::TargetOf(const Model& model, const AxisSi
     return absl::FailedPreconditionError(
         absl::StrCat("model '", model.id().name, "' cannot be bound: it is cut at ", cuts[0].op,
                      " '", cuts[0].node, "' (", cuts[0].why,
-                     "), and what lies behind has no fixed place; Engine::RunOne runs it"));
+                     "), and values after a cut have no fixed place; Engine::RunOne runs it"));
   }
   RETURN_IF_ERROR(CheckNames(model, sizes));
   ASSIGN_OR_RETURN(RequestShape shape, ShapeOf(model, options));

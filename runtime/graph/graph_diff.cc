@@ -124,15 +124,15 @@ class Differ {
     }
     for (size_t i = both; i < was_.inputs().size(); ++i) {
       const Value& was = was_.value(was_.inputs()[i]);
-      Say("input '", was.name, "' is gone, which was ", TypeText(was));
+      Say("input '", was.name, "' is gone (was ", TypeText(was), ")");
     }
   }
 
-  // " behind Conv 'conv1'", or where the graph begins.
+  // Returns " after Conv 'conv1'", or where the graph begins.
   std::string PlaceOf(size_t pair) const {
     while (pair-- > 0) {
       const NodePair& before = diff_.nodes[pair];
-      if (before.now != kNone) return absl::StrCat(" behind ", SourceLabel(now_.node(before.now)));
+      if (before.now != kNone) return absl::StrCat(" after ", SourceLabel(now_.node(before.now)));
     }
     return " at the beginning";
   }
@@ -141,7 +141,7 @@ class Differ {
     const NodePair& pair = diff_.nodes[i];
     if (pair.was == kNone) return Say(SourceLabel(now_.node(pair.now)), " is new,", PlaceOf(i));
     if (pair.now == kNone) {
-      return Say(SourceLabel(was_.node(pair.was)), " is gone, which was", PlaceOf(i));
+      return Say(SourceLabel(was_.node(pair.was)), " is gone (was", PlaceOf(i), ")");
     }
     const Node& was = was_.node(pair.was);
     const Node& now = now_.node(pair.now);

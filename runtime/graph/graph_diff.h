@@ -3,7 +3,7 @@
 //   constant 1 of Clip 'clip': 0.5, was 0.7
 //   MatMul 'fc' has 33 columns, was 32
 //   attribute axis of Softmax 'probabilities': 1, was -1
-//   Relu 'act' is new, behind Conv 'conv1'
+//   Relu 'act' is new, after Conv 'conv1'
 //   input 'x': f32[batch, 33], was f32[batch, 32]
 //
 // A cause comes before its consequences: inputs of the graph, then nodes in their order, then

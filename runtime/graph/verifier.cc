@@ -80,7 +80,7 @@ absl::Status VerifyDefinition(const Graph& graph, ValueId id) {
       }
   }
   return value.producer == kNone ? absl::OkStatus()
-                                 : Broken("'", value.name, "' is no result but has a producer");
+                                 : Broken("'", value.name, "' is not a result but has a producer");
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ absl::Status Verify(const Graph& graph, bool specialized) {
   }
   for (ValueId id : graph.inputs()) {
     if (!IsLive(graph, id) || graph.value(id).kind != Value::Kind::kInput) {
-      return Broken("the list of inputs names value ", id, ", which is no input");
+      return Broken("the list of inputs names value ", id, ", which is not an input");
     }
   }
   for (ValueId id : graph.outputs()) {

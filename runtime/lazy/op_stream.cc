@@ -37,7 +37,7 @@ Tensor OpStream::Parameter(reprise::Tensor value) { return state_->AddParameter(
 absl::Status OpStream::MarkStep() {
   if (state_->capturing()) {
     const absl::Status status = absl::FailedPreconditionError(
-        "MarkStep is not supported during capture: what is captured is computed by Replay");
+        "MarkStep is not supported during capture: Replay computes the captured ops");
     state_->FailCapture(status);
     return state_->Report(status);
   }

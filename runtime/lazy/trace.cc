@@ -357,7 +357,7 @@ absl::StatusOr<std::vector<TracedValuePtr>> StreamState::Record(absl::string_vie
           row->IsValueInput(i) ? "its elements decide the shape of the result; give them as "
                                  "numbers, or compute them "
                                  "before the capture"
-                               : "the op runs on the host; call it before or behind the capture");
+                               : "the op runs on the host; call it before or after the capture");
     }
     RETURN_IF_ERROR(Compute());
     if (operand->has_bytes()) continue;
@@ -367,9 +367,9 @@ absl::StatusOr<std::vector<TracedValuePtr>> StreamState::Record(absl::string_vie
     return NotDuringCapture(op, at,
                             row->Has(kHost)
                                 ? "it comes from a library and runs on the host; call it before or "
-                                  "behind the capture"
+                                  "after the capture"
                                 : "the shape of its result depends on data; call it before the "
-                                  "capture, or behind it");
+                                  "capture, or after it");
   }
   std::vector<TracedValuePtr> values;
   for (size_t i = 0; i < std::max<size_t>(results, 1); ++i) {
@@ -474,11 +474,11 @@ absl::Status StreamState::Materialize(const TracedValuePtr& value, SourceLocatio
     if (value->capture != capture_) {
       return Report(absl::FailedPreconditionError(
           absl::StrCat("a value that was recorded by a capture is read ", PlaceText(at),
-                       ", and is none of its outputs: name it with Capture::Output")));
+                       ", and is not one of its outputs: name it with Capture::Output")));
     }
     const absl::Status status =
         NotDuringCapture("reading a value that the capture records", at,
-                         "read it behind the capture, when the graph was replayed");
+                         "read it after the capture, when the graph was replayed");
     FailCapture(status);
     return Report(status);
   }

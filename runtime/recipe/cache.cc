@@ -21,7 +21,7 @@ struct RecipeCache::Flight {
   CondVar done;
   bool landed = false;  // guarded by the cache's mutex, as is the result
   absl::StatusOr<std::shared_ptr<const Recipe>> result =
-      absl::InternalError("the capture that was waited for ended without an answer");
+      absl::InternalError("the awaited capture ended without an answer");
 };
 
 std::shared_ptr<const Recipe> RecipeCache::Find(const RecipeKey& key) {

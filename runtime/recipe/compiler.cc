@@ -303,7 +303,8 @@ absl::StatusOr<Graph> GraphOf(const CompiledPlan& plan, const Graph& symbolic) {
   absl::StatusOr<Graph> graph = Parse(plan.graph);
   absl::Status status = graph.ok() ? Verify(*graph, /*specialized=*/true) : graph.status();
   if (!status.ok()) {
-    return absl::DataLossError(absl::StrCat("its graph is none: ", std::string(status.message())));
+    return absl::DataLossError(
+        absl::StrCat("its graph is invalid: ", std::string(status.message())));
   }
   const auto differs = [](absl::string_view what) {
     return absl::DataLossError(absl::StrCat("its graph has other ", what, " than the model"));

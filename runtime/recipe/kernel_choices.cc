@@ -64,7 +64,7 @@ absl::StatusOr<std::vector<KernelChoice>> DecodeChoices(absl::string_view bytes,
                                                         const std::string& device) {
   recipe::v1::StoredChoices stored;
   if (!stored.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::DataLossError("it is no message");
+    return absl::DataLossError("it is not a valid message");
   }
   if (stored.device() != device || stored.compiler() != CompilerId()) {
     return absl::FailedPreconditionError("it is of another device or build");
@@ -72,7 +72,7 @@ absl::StatusOr<std::vector<KernelChoice>> DecodeChoices(absl::string_view bytes,
   std::vector<KernelChoice> choices;
   for (const auto& one : stored.choices()) {
     if (one.question().empty() || one.kernel().empty() || one.ns() < 0 || one.first_ns() < 0) {
-      return absl::DataLossError("it has a choice that is none");
+      return absl::DataLossError("it has an invalid choice");
     }
     choices.push_back({one.question(), one.kernel(), one.ns(), one.first_ns()});
   }

@@ -98,7 +98,7 @@ absl::Status Take(const Node& node, const std::string& kernel, std::vector<Kerne
     return absl::OkStatus();
   }
   return absl::DataLossError(absl::StrCat("it names a kernel '", kernel, "' for ", NodeLabel(node),
-                                          ", which there is not"));
+                                          ", which does not exist"));
 }
 
 }  // namespace

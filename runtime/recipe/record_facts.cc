@@ -15,7 +15,7 @@ template <typename Message>
 absl::StatusOr<Message> MessageOf(const std::string& payload) {
   Message message;
   if (message.ParseFromString(payload)) return message;
-  return absl::DataLossError("its payload is no message");
+  return absl::DataLossError("its payload is not a valid message");
 }
 
 absl::Status NotItsName() { return absl::DataLossError("it has the name of another record"); }

@@ -206,7 +206,7 @@ absl::StatusOr<Record> DecodeRecord(absl::string_view bytes) {
   const absl::string_view payload = bytes.substr(kRecordHeaderBytes);
   if (bytes.substr(kDigestOffset, kDigestBytes) !=
       DigestOf(bytes.substr(0, kDigestOffset), payload)) {
-    return absl::DataLossError("its checksum does not hold");
+    return absl::DataLossError("its checksum does not match");
   }
   const uint32_t kind = GetInteger<uint32_t>(bytes, 12);
   const uint64_t rebuild_ns = GetInteger<uint64_t>(bytes, 24);
@@ -239,7 +239,7 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_b
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > max_bytes) {
     close(fd);
     return absl::DataLossError(
-        absl::StrCat("'", path, "' is no regular file of at most ", max_bytes, " bytes"));
+        absl::StrCat("'", path, "' is not a regular file of at most ", max_bytes, " bytes"));
   }
   std::string bytes(info.st_size, '\0');
   size_t filled = 0;

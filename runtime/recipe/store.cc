@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<RecipeStore>> RecipeStore::Open(RecipeStoreOption
                                             std::strerror(options.read_only ? ENOENT : error)));
   }
   if (!S_ISDIR(info.st_mode)) {
-    return absl::NotFoundError(absl::StrCat("recipe store '", options.folder, "' is no folder"));
+    return absl::NotFoundError(absl::StrCat("recipe store '", options.folder, "' is not a folder"));
   }
   if (access(options.folder.c_str(), R_OK | X_OK) != 0) {
     return absl::PermissionDeniedError(

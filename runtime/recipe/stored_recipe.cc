@@ -43,7 +43,7 @@ recipe::v1::Key KeyMessage(const RecipeKey& key) {
 absl::StatusOr<recipe::v1::StoredRecipe> ParseRecipe(absl::string_view bytes) {
   recipe::v1::StoredRecipe stored;
   if (stored.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return stored;
-  return absl::DataLossError("it is no message");
+  return absl::DataLossError("it is not a valid message");
 }
 
 CompiledPlan TakePlan(recipe::v1::StoredRecipe& stored) {

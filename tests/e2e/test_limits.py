@@ -270,7 +270,7 @@ def test_what_a_kernel_needs_beside_its_result_counts(daemon):
     before = daemon.rss_bytes()
     error = error_of(daemon, "transform", {"x": x, "n": np.array((1 << 23) + 1, np.int64)})
     assert error.status() == "StatusCode.INVALID_ARGUMENT", error.message()
-    assert "bytes beside its operands" in error.message()
+    assert "bytes besides its operands" in error.message()
     assert "heavy" in error.message() and "reprise.max_request_mb" in error.message()
     assert daemon.rss_bytes() - before < 512 << 20
     few = infer(daemon.client(), "transform", {"x": x, "n": np.array(4, np.int64)})

@@ -107,7 +107,7 @@ def test_a_shape_rule_may_set_outputs_that_a_node_leaves_out(repository, tmp_pat
             assert set(answer.outputs) == outputs
             for output, value in answer.outputs.items():
                 np.testing.assert_array_equal(value, x * (1 if output == "one" else 2))
-        with pytest.raises(InferenceServerException, match="sets an output that is none"):
+        with pytest.raises(InferenceServerException, match="sets an output that does not exist"):
             infer(daemon.client(), "beyond", {"x": x})
 
 

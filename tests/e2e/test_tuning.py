@@ -68,7 +68,7 @@ def test_second_start_knows_the_kernels(repository, tmp_path, rng):
         recipe.unlink()
     with Daemon(repository, *flags) as daemon:
         assert_close(infer(daemon.client(), "bert", inputs), wanted)
-        assert "tuned: by what was timed before" in daemon.reprise("explain", "bert")
+        assert "tuned: by earlier timings" in daemon.reprise("explain", "bert")
         assert tunes(daemon) == 0
 
 

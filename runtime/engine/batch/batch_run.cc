@@ -356,7 +356,7 @@ absl::Status BatchRun::ErrorFor(const DataError& error, const Request& request) 
     if (const auto text = request.texts->Text(error.value)) {
       return absl::InvalidArgumentError(absl::StrCat(of_request ? name : "a text", ": ",
                                                      TextForMessage(*text),
-                                                     " is none of the model's categories"));
+                                                     " is not one of the model's categories"));
     }
   }
   return ErrorOf(error, name);

@@ -105,7 +105,7 @@ absl::Status Scatter::CheckBytes(size_t position, const OutputTensor& output) co
   if (!batch_.stream.poisons() || !HoldsPoison(output.bytes)) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("output '", model_.recipe_outputs()[position].name,
                                           "' of ", batch_.recipe.SizesText(),
-                                          " holds what the replay has not written"));
+                                          " holds bytes that the replay has not written"));
 }
 
 void Scatter::PlaceOutputs(Response& response) const {
@@ -157,7 +157,7 @@ void Scatter::Copy(const Frame& frame, std::vector<Response>& responses, size_t 
     Response& response = responses[i];
     if (batch_.requests[i]->gone != nullptr && batch_.requests[i]->gone->stopped()) {
       response.outputs.clear();
-      response.status = absl::CancelledError("nobody waits for the request any more");
+      response.status = absl::CancelledError("no client waits for the request any more");
       continue;
     }
     response.outputs.resize(batch_.recipe.outputs.size());

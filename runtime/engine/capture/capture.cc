@@ -117,7 +117,7 @@ class CaptureWalk {
     if (!times.has_value()) return;
     model_.Note(FormatText(
         "recipes thrash: %s (%s) was evicted %.1f s ago and is made again, as were %d others since "
-        "the last such line; what would avoid it: %s",
+        "the last such line; to avoid it: %s",
         target_.bucket, model_.BindingText(target_.key.binding),
         (start_ns_ - eviction->at_ns) * 1e-9, *times - 1,
         SuggestionFor(model_, target_, CompileReason::kEvicted, eviction, options_.cache_bytes)));
@@ -156,7 +156,7 @@ class CaptureWalk {
         .binding = model_.BindingText(target_.key.binding),
         .bucketed = target_.bucketed,
         .reason = record_.has_value() ? std::string(CompileReasonName(record_->reason)) : "store"};
-    if (made->timeable > 0 && made->untimed == 0) made->note.tuning = "by what was timed before";
+    if (made->timeable > 0 && made->untimed == 0) made->note.tuning = "by earlier timings";
     Recipe* mutable_recipe = made.get();
     const std::shared_ptr<const Recipe> recipe = std::move(made);
     const int64_t rss_compiled = ResidentBytes();

@@ -72,19 +72,19 @@ void Captures::Run(const FlightPtr& flight, Stream* stream) {
     flight->started = true;
   }
   const int64_t start_ns = options_.clock->NowNs();
-  const absl::StatusOr<CaptureResult> result = WithinMemory(
-      [&] { return absl::StrCat("capturing ", flight->target.bucket); },
-      [&]() -> absl::StatusOr<CaptureResult> {
-        RETURN_IF_ERROR(GoesOn(*flight, start_ns));
-        if (stream == nullptr) {
-          return absl::ResourceExhaustedError(absl::StrCat(
-              "capturing ", flight->target.bucket,
-              ": the system has not the addresses or the memory for an arena to prime it in"));
-        }
-        CaptureTarget target = flight->target;
-        target.go_on = [&] { return GoesOn(*flight, start_ns); };
-        return CaptureRecipe(options_, cache_, *flight->model, target, *stream);
-      });
+  const absl::StatusOr<CaptureResult> result =
+      WithinMemory([&] { return absl::StrCat("capturing ", flight->target.bucket); },
+                   [&]() -> absl::StatusOr<CaptureResult> {
+                     RETURN_IF_ERROR(GoesOn(*flight, start_ns));
+                     if (stream == nullptr) {
+                       return absl::ResourceExhaustedError(absl::StrCat(
+                           "capturing ", flight->target.bucket,
+                           ": no addresses or no memory left for an arena to prime it in"));
+                     }
+                     CaptureTarget target = flight->target;
+                     target.go_on = [&] { return GoesOn(*flight, start_ns); };
+                     return CaptureRecipe(options_, cache_, *flight->model, target, *stream);
+                   });
   const bool given_up = absl::IsCancelled(result.status()) ||
                         (absl::IsUnavailable(result.status()) && !pool_->stopped());
   if (given_up && BeginAnew(flight)) return;
@@ -122,7 +122,7 @@ absl::Status Captures::GoesOn(const Flight& flight, int64_t start_ns) const {
   if (!flight.target.exact && taken_ns < kAbandonedNs) return absl::OkStatus();
   return absl::CancelledError(absl::StrCat("the capture of ", flight.target.bucket,
                                            " is given up after ", taken_ns / 1'000'000,
-                                           " ms: nobody waits for it any more"));
+                                           " ms: no request waits for it any more"));
 }
 
 bool Captures::BeginAnew(const FlightPtr& flight) {

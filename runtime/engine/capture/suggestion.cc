@@ -43,7 +43,7 @@ bool IsWarmedUp(const Model& model, const std::string& label) {
 
 // Returns `label` added to the labels that are warmed up already.
 std::string WarmupWith(const Model& model, const std::string& label) {
-  if (IsWarmedUp(model, label)) return "none: reprise.warmup has it, and was not done with it";
+  if (IsWarmedUp(model, label)) return "none: reprise.warmup names it, and had not reached it yet";
   std::vector<std::string> labels = model.options().warmup;
   labels.push_back(label);
   return Line("warmup", absl::StrJoin(labels, ","));
@@ -91,7 +91,7 @@ std::string BucketFor(const Model& model, const CaptureTarget& target) {
 
 std::string ForExactShape(const Model& model, const CaptureTarget& target) {
   if (target.variant != nullptr) {
-    return "none: the request brings an initialiser of its own, or sizes that the axes do not have";
+    return "none: the request overrides an initialiser, or has sizes that the axes do not have";
   }
   if (!target.key.binding.shape_inputs.empty()) {
     return absl::StrCat("none: input '", target.key.binding.shape_inputs.begin()->first,
@@ -132,7 +132,7 @@ std::string SuggestionFor(const Model& model, const CaptureTarget& target, Compi
   if (reason == CompileReason::kEvicted && eviction.has_value()) {
     return RoomFor(model, eviction->why, max_cache_bytes);
   }
-  if (!target.section.empty()) return "none: sizes behind a cut come with the data";
+  if (!target.section.empty()) return "none: sizes after a cut depend on the data";
   return target.exact || model.axes().empty() ? ForExactShape(model, target)
                                               : WarmupWith(model, target.bucket);
 }

@@ -367,7 +367,7 @@ absl::Status Certifier::Pack(ModelDraft& model, PaddingProof::Findings findings,
   model.proof->any_mask_measured = any.holds.ok();
   LogOf(model.id())(absl::StrCat(
       "requests are packed ",
-      any.holds.ok() ? "whatever their masks hold: the same as alone in "
+      any.holds.ok() ? "with any masks: answers are the same as alone in "
                      : "where their masks may be padded: ",
       any.holds.ok() ? absl::StrCat(any.answers, " answers") : std::string(any.holds.message())));
   return absl::OkStatus();

@@ -291,8 +291,9 @@ absl::Status ModelLoader::PromoteConstants(ModelDraft& model, ImportedModel& imp
   if (options.promote.empty()) return absl::OkStatus();
   plain = imported.graph;
   RETURN_IF_ERROR(Promote(imported, options.promote));
-  note(absl::StrCat("requests may send ", absl::StrJoin(options.promote, ", "),
-                    ", which are no part of any key; who does not gets the file's values"));
+  note(absl::StrCat(
+      "requests may send ", absl::StrJoin(options.promote, ", "),
+      ", which are not part of any key; without a value of its own a request gets the file's"));
   return absl::OkStatus();
 }
 
@@ -363,8 +364,8 @@ absl::Status ModelLoader::CutAtData(ModelDraft& model) const {
     return absl::OkStatus();
   }
   for (const Cut& cut : tail->cuts()) {
-    context_.log(absl::StrCat("model ", model.id().name, ": cut at ", cut.op, " '", cut.node,
-                              "': ", cut.why, "; what follows runs at each request's own sizes"));
+    context_.log(absl::StrCat("model ", model.id().name, ": cut at ", cut.op, " '", cut.node, "': ",
+                              cut.why, "; the nodes after it run at each request's own sizes"));
   }
   return absl::OkStatus();
 }

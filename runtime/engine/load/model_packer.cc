@@ -77,7 +77,7 @@ void ModelPacker::Pack(ModelDraft& model, absl::StatusOr<PackingPtr> packing) co
   const bool proved = absl::c_all_of(model.proof->axes,
                                      [](const ModelAxis& axis) { return axis.certificate.proved; });
   if (!proved && HidesBeyondTheCheck((*packing)->graph())) {
-    return Refuse(model, "its masks are joined with a window, of requests that nothing proves");
+    return Refuse(model, "its masks are joined with a window, and no operator proves that safe");
   }
   model.proof->packing = *std::move(packing);
 }

@@ -198,10 +198,10 @@ absl::Status CheckPromotion(const ImportedModel& imported, const std::string& na
   if (Total(*with) <= Total(*without) && lost.empty()) return absl::OkStatus();
   const Forms instead = MoreOf(*with, *without);
   return Refused(
-      name, absl::StrCat("is read by passes that join nodes: ",
-                         lost.empty() ? "" : absl::StrCat(CountsText(lost), " would be lost, "),
-                         CountsText(instead), " would run ",
-                         lost.empty() ? "beside the others" : "instead"));
+      name,
+      absl::StrCat("is read by passes that join nodes: ",
+                   lost.empty() ? "" : absl::StrCat(CountsText(lost), " would be lost, "),
+                   CountsText(instead), " would run ", lost.empty() ? "in addition" : "instead"));
 }
 
 std::vector<std::string> FindPromotable(const ImportedModel& imported, const ModelOptions& options,
@@ -229,7 +229,7 @@ std::vector<std::string> FindPromotable(const ImportedModel& imported, const Mod
     const absl::StatusOr<ImportedModel> other = ImportOnnxFile(path);
     if (other.ok()) compare(&*other, other->graph, path);
   }
-  if (before != nullptr) compare(nullptr, *before, "what was served before");
+  if (before != nullptr) compare(nullptr, *before, "the model that was served before");
   std::vector<std::string> names;
   for (const auto& [name, why] : candidates) {
     const absl::Status possible = CheckPromotion(imported, name);

@@ -51,14 +51,14 @@ absl::StatusOr<AxisCertificate> AxisOf(const recipe::v1::StoredAxis& stored,
     for (const recipe::v1::StoredCount& one : counts) {
       RETURN_IF_ERROR(has_input(one.input()));
       const bool known = one.places() > 0 && one.places() <= static_cast<int>(CountingPlaces::kAll);
-      if (!known) return Damaged("places of a mask that there are not");
+      if (!known) return Damaged("unknown places of a mask");
       to[one.input()] = static_cast<CountingPlaces>(one.places());
     }
     return absl::OkStatus();
   };
   RETURN_IF_ERROR(take(stored.must_count(), axis.must_count));
   RETURN_IF_ERROR(take(stored.together(), axis.together));
-  if (axis.proved && !axis.certified) return Damaged("that it is proved, and not certified");
+  if (axis.proved && !axis.certified) return Damaged("that it is proved, but not certified");
   if (axis.reason.empty()) return Damaged("nothing about an axis");
   return axis;
 }
@@ -192,7 +192,7 @@ absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const Stor
                                              size_t outputs) {
   recipe::v1::StoredModel stored;
   if (!stored.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::DataLossError("it is no message");
+    return absl::DataLossError("it is not a valid message");
   }
   const auto& stored_key = stored.key();
   if (stored_key.graph() != key.graph || stored_key.parameters() != key.parameters ||
@@ -232,7 +232,7 @@ absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const Stor
   if (!stored.fitted()) {
     // Where every node is cut off, nothing has outputs to fit.
     if (certified && outputs > 0) {
-      return Damaged("that it may be padded, and not the sizes of its outputs");
+      return Damaged("that it may be padded, but not the sizes of its outputs");
     }
     return findings;
   }

@@ -196,7 +196,7 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(
   if (absl::IsFailedPrecondition(recipe.status())) {
     return absl::InvalidArgumentError(absl::StrCat(
         recipe.status().message(),
-        ", and with these values making that data takes more than is done before a run"));
+        ", and with these values computing that data exceeds the limits before a run"));
   }
   if (!absl::IsResourceExhausted(recipe.status())) return recipe;
   // No later attempt with these values fits.

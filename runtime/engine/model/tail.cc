@@ -73,7 +73,7 @@ absl::Status CheckOutputTypes(const Tail& tail) {
     if (output.dtype != DType::kUndefined) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("output '", output.name,
-                     "' has no declared dtype, and none follows from the nodes behind the cut"));
+                     "' has no declared dtype, and none follows from the nodes after the cut"));
   }
   return absl::OkStatus();
 }

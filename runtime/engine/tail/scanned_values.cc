@@ -31,7 +31,7 @@ absl::StatusOr<Tensor> ScannedValues::Join() const {
   const DType dtype = values_.empty() ? declared_.dtype : values_.front().dtype();
   if (dtype == DType::kUndefined) {
     return absl::InvalidArgumentError(absl::StrCat(
-        label_, ": no iteration ran, and the file does not declare what one would result in"));
+        label_, ": no iteration ran, and the file does not declare the results of one"));
   }
   Shape shape = values_.empty() ? declared_.shape : values_.front().shape();
   const int64_t rank = static_cast<int64_t>(shape.size());

@@ -101,8 +101,8 @@ absl::StatusOr<int64_t> OneElement(const Node& node, const std::string& name, co
                                    DType dtype) {
   if (value.dtype() != dtype || value.num_elements() != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        NodeLabel(node), ": '", name, "', which decides what runs, is ", DTypeName(value.dtype()),
-        ShapeToString(value.shape()), ", not one ", DTypeName(dtype)));
+        NodeLabel(node), ": '", name, "', which decides the next step, is ",
+        DTypeName(value.dtype()), ShapeToString(value.shape()), ", not one ", DTypeName(dtype)));
   }
   ASSIGN_OR_RETURN(const std::vector<int64_t> elements, value.ToInt64s());
   return elements[0];
@@ -198,7 +198,7 @@ absl::StatusOr<std::vector<Tensor>> TailRun::EvaluateWithin(
     if (most == kMaxResultBytes || !absl::IsResourceExhausted(status)) return status;
     return context_.control.RefuseBytes(
         most + 1,
-        absl::StrCat(status.message(), "; that is what ", context_.control.LimitName(), " leaves"));
+        absl::StrCat(status.message(), "; ", context_.control.LimitName(), " leaves no more"));
   }
   for (Tensor& result : *results) {
     ASSIGN_OR_RETURN(result, context_.control.Keep(std::move(result), NodeLabel(node)));
@@ -442,7 +442,7 @@ absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::
     if (context_.stream.poisons() &&
         HoldsPoison({static_cast<const char*>(value.data()), value.bytes()})) {
       return absl::InternalError(
-          absl::StrCat("'", slot.name, "' holds what the replay has not written"));
+          absl::StrCat("'", slot.name, "' holds bytes that the replay has not written"));
     }
     values_[section.outputs[i]] = std::move(value);
   }
@@ -464,7 +464,7 @@ absl::StatusOr<Shape> TailRun::TrueShape(const TensorSlot& slot, size_t output,
   context_.model.owner()->observer().OnWithheldAnswer();
   return absl::InternalError(absl::StrCat("'", slot.name, "' has shape ", ShapeToString(slot.shape),
                                           " in its recipe (", choice.recipe->SizesText(),
-                                          "), which is not what its other sizes promise"));
+                                          "), which contradicts its other sizes"));
 }
 
 }  // namespace reprise

@@ -154,7 +154,7 @@ absl::StatusOr<ModelUsage> DecodeUsage(absl::string_view bytes, const GraphFinge
                                        const std::string& device) {
   recipe::v1::StoredUsage message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::DataLossError("it is no message");
+    return absl::DataLossError("it is not a valid message");
   }
   if (message.graph() != graph.digest) {
     return absl::FailedPreconditionError("it is of another graph");

@@ -165,7 +165,7 @@ absl::Status TrialRun::Round() {
       const Launch& launch = turn.recipe->launches[sample.launch];
       question.shapes = launch.detail;
       if (!IsTimed(launch, sample)) continue;
-      if (!throttle_.Wait()) return absl::CancelledError("nobody waits for it any more");
+      if (!throttle_.Wait()) return absl::CancelledError("the tuning was stopped");
       Time(turn, contender, sample);
     }
   }
@@ -182,7 +182,7 @@ absl::StatusOr<std::vector<TrialResult>> TrialRun::Run(
     contenders = std::max(contenders, question.trial.size());
   }
   for (size_t contender = 0; contender < contenders; ++contender) {
-    if (!throttle_.Wait()) return absl::CancelledError("nobody waits for it any more");
+    if (!throttle_.Wait()) return absl::CancelledError("the tuning was stopped");
     RETURN_IF_ERROR(MakeTurn(contender, plan, bind));
   }
   const int64_t start = thread_clock_.NowNs();

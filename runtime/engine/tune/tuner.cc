@@ -41,7 +41,7 @@ std::string Times(size_t count, absl::string_view what) {
 
 // Returns the outcome of timing, for people.
 std::string TuningText(const std::vector<TrialResult>& results, const CompiledPlan& plan) {
-  if (results.empty()) return "by what was timed before";
+  if (results.empty()) return "by earlier timings";
   std::map<std::string, std::string> first;  // keyed by question
   for (const CompiledPlan::Question& question : plan.questions) {
     if (!question.text.empty()) first[question.text] = question.kernels.front();
@@ -65,7 +65,7 @@ void Tuner::ReadChoices() {
   const RecipeStore::Found found = options_.store->Read(name);
   if (!found.payload.has_value()) {
     if (found.miss == StoreMiss::kAbsent) return;  // the first start on this folder
-    options_.log(absl::StrCat("kernels are timed anew: ", StoreMissWords(found.miss),
+    options_.log(absl::StrCat("kernels are timed again: ", StoreMissWords(found.miss),
                               found.detail.empty() ? "" : ": ", found.detail));
     return;
   }
@@ -73,7 +73,7 @@ void Tuner::ReadChoices() {
   if (!choices.ok()) {
     const std::string why(choices.status().message());
     if (absl::IsDataLoss(choices.status())) options_.store->NoteCorrupt(name, why);
-    options_.log(absl::StrCat("kernels are timed anew: ", why));
+    options_.log(absl::StrCat("kernels are timed again: ", why));
     return;
   }
   for (KernelChoice& choice : *choices) choices_.Set(std::move(choice));

@@ -21,7 +21,7 @@ absl::StatusOr<MetricsTriggers> MetricsTriggers::Parse(absl::string_view text) {
       triggers.interval = std::chrono::seconds(seconds);
     } else {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", whole, "' is none of exit, capture and interval:SECONDSs"));
+          absl::StrCat("'", whole, "' is not one of exit, capture and interval:SECONDSs"));
     }
   }
   return triggers;

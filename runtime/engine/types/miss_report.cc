@@ -86,7 +86,7 @@ std::string MissText(const MissRecord& record) {
       absl::StrAppend(&text, ", the first was ", record.waiters[0].request_id);
     }
   } else {
-    absl::StrAppend(&text, "; nobody waited");
+    absl::StrAppend(&text, "; no request waited");
   }
   if (!record.suggestion.empty()) absl::StrAppend(&text, "; to avoid it: ", record.suggestion);
   return text;

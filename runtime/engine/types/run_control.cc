@@ -13,13 +13,12 @@ namespace reprise {
 absl::Status RunControl::Ended(absl::string_view label) const {
   constexpr int64_t kMillisecond = 1'000'000;
   if (stopped()) {
-    return absl::CancelledError(absl::StrCat(label, ": nobody waits for the request any more"));
+    return absl::CancelledError(absl::StrCat(label, ": no client waits for the request any more"));
   }
   if (too_much_bytes_ > 0 && !IsOverdue()) {
-    return RefuseBytes(too_much_bytes_,
-                       absl::StrCat(label, ": it needs ", too_much_bytes_.load(),
-                                    " bytes beside its operands, and ", BytesForOneNode(),
-                                    " is what ", LimitName(), " leaves"));
+    return RefuseBytes(too_much_bytes_, absl::StrCat(label, ": it needs ", too_much_bytes_.load(),
+                                                     " bytes besides its operands, and ",
+                                                     LimitName(), " leaves ", BytesForOneNode()));
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       label, ": the request has computed for ", taken_ns() / kMillisecond, " ms, the limit is ",
@@ -55,7 +54,7 @@ int64_t RunControl::BytesForOneNode() const {
 
 absl::Status RunControl::Admit(int64_t bytes, absl::string_view what) const {
   if (bytes <= BytesLeft(std::numeric_limits<int64_t>::max())) return absl::OkStatus();
-  const std::string taken = absl::StrCat(what, " takes ", bytes, " bytes beside ",
+  const std::string taken = absl::StrCat(what, " takes ", bytes, " bytes besides ",
                                          made_bytes_->load(), " that the request has made, ");
   if (limits_.max_bytes > 0 && bytes > limits_.max_bytes - *made_bytes_) {
     return RefuseBytes(bytes, absl::StrCat(taken, "the limit is ", limits_.max_bytes,

@@ -43,7 +43,7 @@ absl::StatusOr<AttentionDims> AttentionDimsOf(const Node& node, F shape) {
   dims.heads = op.num_heads;
   if (dims.heads <= 0) return absl::InvalidArgumentError("attribute 'num_heads' is missing");
   const Shape& q = shape(0);
-  if (q.size() != 3) return RankError("input 0 has not 3 dims");
+  if (q.size() != 3) return RankError("input 0 does not have 3 dims");
   dims.batch = q[0];
   dims.queries = q[1];
   const int64_t given_v = op.head_size_v;

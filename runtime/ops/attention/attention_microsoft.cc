@@ -48,7 +48,7 @@ absl::Status CheckProjection(InferContext& context, size_t bias, size_t mask, si
     RETURN_IF_ERROR(CheckType(context, bias, TypeBit(DType::kFloat32)));
     if (context.shape(bias) != SizeList{widths.all()}) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the bias has not ", widths.all(), " elements"));
+          absl::StrCat("the bias does not have ", widths.all(), " elements"));
     }
   }
   for (size_t i = past; i < context.num_inputs(); ++i) {
@@ -202,7 +202,8 @@ absl::Status EmbedLayerNormRule(InferContext& context) {
   for (size_t i : {5, 6}) {
     RETURN_IF_ERROR(CheckType(context, i, TypeBit(DType::kFloat32)));
     if (context.shape(i) != SizeList{width}) {
-      return absl::InvalidArgumentError(absl::StrCat("input ", i, " has not ", width, " elements"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("input ", i, " does not have ", width, " elements"));
     }
   }
   context.SetOutput(0, DType::kFloat32, {ids[0], ids[1], width});

@@ -318,7 +318,8 @@ absl::Status MultiHeadAttentionRule(InferContext& context) {
     }
     const Size width = p.q.heads * (p.q.size + p.k.size + p.v.size);
     if (context.shape(3) != SizeList{width}) {
-      return absl::InvalidArgumentError(absl::StrCat("the bias has not ", width, " elements"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the bias does not have ", width, " elements"));
     }
   }
   if (context.has_input(4)) RETURN_IF_ERROR(CheckPaddingMask(context, 4, scores));

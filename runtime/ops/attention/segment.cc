@@ -101,7 +101,7 @@ absl::StatusOr<SegmentAttentionDims> SegmentAttentionDimsOf(const Node& node, F 
   dims.packed = op.packed_qkv;
   dims.heads = op.num_heads;
   const Shape& q = shape(0);
-  if (q.size() != 2) return absl::InvalidArgumentError("input 0 has not 2 dims");
+  if (q.size() != 2) return absl::InvalidArgumentError("input 0 does not have 2 dims");
   if (dims.heads <= 0 || dims.heads > std::max<int64_t>(q[1], 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("a width of ", q[1], " does not hold ", dims.heads, " heads"));
@@ -200,7 +200,7 @@ absl::Status SegmentAttentionRule(InferContext& context) {
     if (bias.size() != 3 || (bias[0] != 1 && bias[0] != dims.heads) || bias[1] != bias[2] ||
         bias[1] < 1) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "the bias ", ShapeToString(bias), " is no square for each of ", dims.heads, " heads"));
+          "the bias ", ShapeToString(bias), " is not a square for each of ", dims.heads, " heads"));
     }
   }
   RETURN_IF_ERROR(CheckSegments(context, kSegments));

@@ -19,7 +19,7 @@ absl::Status DistancesRule(InferContext& context) {
   const Size columns = context.shape(0)[1], vectors = context.shape(1)[0];
   if (columns != vectors && columns != 1 && vectors != 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("rows of ", columns, " columns beside vectors of ", vectors));
+        absl::StrCat("rows of ", columns, " columns with vectors of ", vectors));
   }
   const int64_t power = PowerOfDistances(context.attributes());
   if (power < 1 || power > kMostPower) {

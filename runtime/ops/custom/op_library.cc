@@ -74,7 +74,7 @@ int SetOutput(reprise_op_call* call, int32_t index, int32_t dtype, int32_t rank,
   const bool has_dims = rank == 0 || dims != nullptr;
   const bool is_output = index >= 0 && (call->op.max_outputs < 0 || index < call->op.max_outputs);
   if (!is_output || !type.ok() || rank < 0 || rank > kMostDims || !has_dims) {
-    return Fail(call, "sets an output that is none, or to a type that is none");
+    return Fail(call, "sets an output that does not exist, or to an unknown type");
   }
   SizeList shape;
   for (int32_t d = 0; d < rank; ++d) {

@@ -56,7 +56,7 @@ absl::Status Guarded(const std::string& name, Call call) {
   } catch (const std::exception& thrown) {
     return absl::InternalError(absl::StrCat("op ", name, " threw: ", thrown.what()));
   } catch (...) {
-    return absl::InternalError(absl::StrCat("op ", name, " threw something"));
+    return absl::InternalError(absl::StrCat("op ", name, " threw an unknown exception"));
   }
 }
 

@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<InferContext::Output>> RunRule(
   try {
     RETURN_IF_ERROR(row->infer(context));
   } catch (const WorkEnded&) {
-    return absl::ResourceExhaustedError("its shape hangs on data, and takes too long to find");
+    return absl::ResourceExhaustedError("its shape depends on data, and takes too long to find");
   }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const InferContext::Output& output = context.outputs()[i];

@@ -285,7 +285,7 @@ absl::Status OneHotRule(InferContext& context) {
     return absl::InvalidArgumentError(absl::StrCat("the depth is ", depth));
   }
   if (NumElements(context.shape(2)) != 2) {
-    return absl::InvalidArgumentError("input 2 has not two values");
+    return absl::InvalidArgumentError("input 2 does not have two values");
   }
   ASSIGN_OR_RETURN(const int64_t axis,
                    AxisAttribute(context.node(), "axis", -1, context.rank(0) + 1));

@@ -79,7 +79,7 @@ absl::Status SpaceToDepthRule(InferContext& context) {
   const SizeList& in = context.shape(0);
   if (in[2] % block != 0 || in[3] % block != 0) {
     return absl::InvalidArgumentError(absl::StrCat("the last dims ", in[2], " and ", in[3],
-                                                   " are no multiples of blocksize ", block));
+                                                   " are not multiples of blocksize ", block));
   }
   context.SetOutput(0, context.dtype(0),
                     {in[0], in[1] * block * block, in[2] / block, in[3] / block});

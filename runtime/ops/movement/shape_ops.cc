@@ -141,7 +141,7 @@ absl::Status ConstantOfShapeRule(InferContext& context) {
   DType dtype = DType::kFloat32;
   if (const Tensor* value = context.attributes().Get<Tensor>("value"); value != nullptr) {
     if (value->num_elements() != 1) {
-      return absl::InvalidArgumentError("attribute 'value' has not one element");
+      return absl::InvalidArgumentError("attribute 'value' does not have one element");
     }
     dtype = value->dtype();
   }
@@ -212,7 +212,7 @@ absl::Status RangeRule(InferContext& context) {
     }
     bounds[i] = context.constant(i)->ToDoubles()[0];
     if (std::isnan(bounds[i])) {
-      return absl::InvalidArgumentError(absl::StrCat("input ", i, " is no number"));
+      return absl::InvalidArgumentError(absl::StrCat("input ", i, " is not a number"));
     }
   }
   if (bounds[2] == 0) return absl::InvalidArgumentError("the step is 0");

@@ -159,7 +159,7 @@ void MultiplyF32(const float* a, const float* b, float* c, int64_t m, int64_t k,
 }
 
 absl::StatusOr<SizeList> MatMulShape(const SizeList& a, const SizeList& b) {
-  if (a.empty() || b.empty()) return absl::InvalidArgumentError("a scalar is no matrix");
+  if (a.empty() || b.empty()) return absl::InvalidArgumentError("a scalar is not a matrix");
   const Size k = b.size() == 1 ? b[0] : b[b.size() - 2];
   if (a.back() != k) {
     return absl::InvalidArgumentError(absl::StrCat("inner sizes ", a.back(), " and ", k, " of ",
@@ -372,7 +372,7 @@ absl::Status LinearRule(InferContext& context) {
   RETURN_IF_ERROR(CheckSameType(context, 0, 1));
   RETURN_IF_ERROR(CheckRank(context, 1, 2));
   RETURN_IF_ERROR(CheckActivation(LinearOp::From(context.attributes()).activation));
-  if (context.rank(0) == 0) return absl::InvalidArgumentError("a scalar is no matrix");
+  if (context.rank(0) == 0) return absl::InvalidArgumentError("a scalar is not a matrix");
   ASSIGN_OR_RETURN(SizeList shape, MatMulShape(context.shape(0), context.shape(1)));
   if (context.has_input(2) && context.shape(2) != SizeList{shape.back()}) {
     return absl::InvalidArgumentError("the bias does not match the weights' columns");

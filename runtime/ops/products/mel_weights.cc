@@ -55,8 +55,9 @@ absl::Status MelWeightMatrixRule(InferContext& context) {
   for (const size_t i : {kLower, kUpper}) RETURN_IF_ERROR(CheckType(context, i, kFloats));
   for (size_t i = 0; i <= kUpper; ++i) {
     if (NumElements(context.shape(i)) != 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "input ", i, " has the shape ", ShapeToString(context.shape(i)), ", which is no scalar"));
+      return absl::InvalidArgumentError(absl::StrCat("input ", i, " has the shape ",
+                                                     ShapeToString(context.shape(i)),
+                                                     ", which is not a scalar"));
     }
   }
   ASSIGN_OR_RETURN(const std::vector<Size> bins, context.RequireSizes(kBins));

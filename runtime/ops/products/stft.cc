@@ -58,8 +58,9 @@ absl::Status StftRule(InferContext& context) {
     if (!context.has_input(i)) continue;
     RETURN_IF_ERROR(CheckType(context, i, kIndices));
     if (NumElements(context.shape(i)) != 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "input ", i, " has the shape ", ShapeToString(context.shape(i)), ", which is no scalar"));
+      return absl::InvalidArgumentError(absl::StrCat("input ", i, " has the shape ",
+                                                     ShapeToString(context.shape(i)),
+                                                     ", which is not a scalar"));
     }
   }
   Size window = -1;

@@ -45,7 +45,7 @@ std::array<float, 256> TableOf(Float8 form) {
 absl::StatusOr<Float8> FormOf(const Node& node) {
   const int64_t form = node.attributes.Int("form", 0);
   if (IsFloat8(form)) return static_cast<Float8>(form);
-  return absl::InvalidArgumentError(absl::StrCat("dtype ", form, " is no float of eight bits"));
+  return absl::InvalidArgumentError(absl::StrCat("dtype ", form, " is not a float of eight bits"));
 }
 
 absl::Status CheckScale(InferContext& context) {

@@ -17,7 +17,7 @@ absl::Status IntegerLinearRule(InferContext& context) {
   }
   RETURN_IF_ERROR(CheckRank(context, kB, 2));
   RETURN_IF_ERROR(CheckActivation(IntegerLinearOp::From(context.attributes()).activation));
-  if (context.rank(kA) == 0) return absl::InvalidArgumentError("a scalar is no matrix");
+  if (context.rank(kA) == 0) return absl::InvalidArgumentError("a scalar is not a matrix");
   ASSIGN_OR_RETURN(SizeList shape, MatMulShape(context.shape(kA), context.shape(kB)));
   SizeList one_a_row = shape;
   one_a_row.back() = 1;

@@ -37,7 +37,7 @@ inline absl::Status CheckOne(const InferContext& context, size_t input) {
 inline absl::StatusOr<DType> ResultType(const InferContext& context, size_t scale) {
   const size_t zero = scale + 1;
   if (context.has_input(scale) != context.has_input(zero)) {
-    return absl::InvalidArgumentError("a scale of the result and no zero point, or the other way");
+    return absl::InvalidArgumentError("the result has only one of scale and zero point");
   }
   if (!context.has_input(scale)) return DType::kFloat32;
   RETURN_IF_ERROR(CheckType(context, scale, kFloatType));

@@ -26,7 +26,7 @@ absl::StatusOr<Size> BlocksOfRow(const InferContext& context, const BlockFormat&
   const Size bytes = context.shape(0).back();
   if (bytes % format.bytes == 0) return bytes / format.bytes;
   return absl::InvalidArgumentError(absl::StrCat("rows of ", bytes,
-                                                 " bytes are no whole blocks of ", format.bytes,
+                                                 " bytes are not whole blocks of ", format.bytes,
                                                  " bytes of ", format.name));
 }
 

@@ -79,7 +79,7 @@ absl::StatusOr<SizeList> ConvShape(const Node& node, const SizeList& x, const Si
                    WindowsOf(node, x, PinnedAll(absl::Span<const Size>(weight).subspan(2))));
   if (!std::equal(windows.kernel.begin(), windows.kernel.end(), weight.begin() + 2)) {
     return absl::InvalidArgumentError(absl::StrCat("kernel_shape ", ShapeToString(windows.kernel),
-                                                   " is not that of the weight ",
+                                                   " does not fit the weight ",
                                                    ShapeToString(weight)));
   }
   return WindowsShape(windows, x[0], weight[0]);
@@ -168,7 +168,7 @@ absl::StatusOr<ConvLayout> ConvLayoutOf(const Attributes& attributes) {
   if (layout == "last") return ConvLayout{true, true};
   if (layout == "to_last") return ConvLayout{false, true};
   return absl::InvalidArgumentError(
-      absl::StrCat("layout '", layout, "' is none of first, last, to_last"));
+      absl::StrCat("layout '", layout, "' is not one of first, last, to_last"));
 }
 
 absl::Status FusedConvRule(InferContext& context) {

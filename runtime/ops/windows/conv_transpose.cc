@@ -46,7 +46,7 @@ absl::StatusOr<SizeList> ShapeOfResult(InferContext& context, const SizeList& x)
   const std::vector<int64_t>& kernel = windows.windows.kernel;
   if (!std::equal(kernel.begin(), kernel.end(), weight.begin() + 2)) {
     return absl::InvalidArgumentError(absl::StrCat("kernel_shape ", ShapeToString(kernel),
-                                                   " is not that of the weight ",
+                                                   " does not fit the weight ",
                                                    ShapeToString(weight)));
   }
   const Size maps = weight[1] * group;

@@ -56,8 +56,8 @@ absl::Status LiveFillRule(InferContext& context) {
   RETURN_IF_ERROR(AxisAttribute(context.node(), "axis", -1, context.rank(0)).status());
   const Size rows = context.shape(1)[0];
   if (context.rank(0) == 0 || rows == 0 || context.shape(0)[0] % rows != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(rows, " extents are not those of the rows of ",
-                                                   ShapeToString(context.shape(0))));
+    return absl::InvalidArgumentError(
+        absl::StrCat(rows, " extents do not fit the rows of ", ShapeToString(context.shape(0))));
   }
   context.SetOutput(0, context.dtype(0), context.shape(0));
   return absl::OkStatus();

@@ -110,7 +110,7 @@ absl::Status LiveCompactRule(InferContext& context) {
     const Size rows = context.shape(i)[0];
     if (rows == 0 || rows != context.shape(LiveCompactOp::kExtents)[0] || shape[0] % rows != 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat(rows, " extents are not those of the rows of ", ShapeToString(shape)));
+          absl::StrCat(rows, " extents do not fit the rows of ", ShapeToString(shape)));
     }
   }
   context.SetOutput(0, context.dtype(0), shape);

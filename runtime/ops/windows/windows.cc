@@ -159,8 +159,8 @@ absl::StatusOr<BasicTransposedWindows<Number>> TransposedOver(const Node& node,
     const Number room = out + w.pad_begin[d] + w.pad_end[d] - seen;
     if (out < 1 || out > kLimit || room >= stride + more[d]) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "a dim ", d + 2, " of ", out, " is not what windows of ", extent, " in strides of ",
-          stride, " and a padding of ", w.pad_begin[d] + w.pad_end[d], " make of ", size));
+          "a dim ", d + 2, " of ", out, " does not fit windows of ", extent, " in strides of ",
+          stride, " and a padding of ", w.pad_begin[d] + w.pad_end[d], " over ", size));
     }
     w.out.push_back(size);
     result.spatial.push_back(out);

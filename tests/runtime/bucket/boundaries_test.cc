@@ -43,7 +43,7 @@ TEST(BoundaryRuleTest, RulesThatTrafficDecidesSayHowMany) {
 }
 
 TEST(BoundaryRuleTest, WhatIsWrongIsNamed) {
-  EXPECT_THAT(Error("fast"), HasSubstr("'fast' is no list of sizes"));
+  EXPECT_THAT(Error("fast"), HasSubstr("'fast' is not a list of sizes"));
   EXPECT_THAT(Error(""), HasSubstr("'' is no list"));
   EXPECT_THAT(Error("16,8"), HasSubstr("8 follows 16"));
   EXPECT_THAT(Error("16,x"), HasSubstr("'x' is no size"));
@@ -54,8 +54,8 @@ TEST(BoundaryRuleTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(Error("exponential:16,1,64"), HasSubstr("factor of 1"));
   EXPECT_THAT(Error("exponential:1,1.0000001,100000"), HasSubstr("more than 256 sizes"));
   EXPECT_THAT(Error("exponential:1,nan,64"), HasSubstr("factor"));
-  EXPECT_THAT(Error("percentile:0"), HasSubstr("'0' is no number of buckets"));
-  EXPECT_THAT(Error("auto:1000"), HasSubstr("'1000' is no number of buckets"));
+  EXPECT_THAT(Error("percentile:0"), HasSubstr("'0' is not a number of buckets"));
+  EXPECT_THAT(Error("auto:1000"), HasSubstr("'1000' is not a number of buckets"));
 }
 
 // numpy.unique(numpy.percentile(sizes, numpy.linspace(0, 100, k + 1)[1:], method="lower"))

@@ -116,7 +116,7 @@ TEST(BucketPolicyTest, ProductsAboveTheLimitAreAllowedForTheSmallestBatchAlone) 
   EXPECT_EQ(*policy.FitBinding(Sizes(2, 60), {"sequence"}), Sizes(2, 64));
   policy.overflow = BucketPolicy::Overflow::kReject;
   EXPECT_THAT(std::string(policy.FitBinding(Sizes(2, 60), kBoth).status().message()),
-              HasSubstr("'batch' has size 2, the largest bucket beside the other axes is 1"));
+              HasSubstr("'batch' has size 2, the largest bucket with the other axes is 1"));
 }
 
 TEST(BucketPolicyTest, SizesThatOverflowTheirProductAreAboveTheLimit) {

@@ -73,7 +73,7 @@ TEST(GraphDiffTest, ANewNodeIsOneCauseAndWhatFollowsIsNone) {
   const GraphDiff diff =
       Diff({{"Clip(%act,", "Clip(%twice,"},
             {"  %clipped: f32 =", "  %twice: f32 = Add(%act, %act) @twice\n  %clipped: f32 ="}});
-  EXPECT_THAT(diff.causes, ElementsAre("Add 'twice' is new, behind Relu 'act'"));
+  EXPECT_THAT(diff.causes, ElementsAre("Add 'twice' is new, after Relu 'act'"));
   EXPECT_EQ(diff.nodes.size(), 6);
 }
 
@@ -86,7 +86,7 @@ TEST(GraphDiffTest, AnOperandFromElsewhereIsTold) {
 TEST(GraphDiffTest, EveryNodeOfBothSidesStandsInOneRow) {
   const GraphDiff diff =
       Diff({{"  %act: f32 = Relu(%product) @act\n", ""}, {"Clip(%act,", "Clip(%product,"}});
-  EXPECT_THAT(diff.causes, ElementsAre("Relu 'act' is gone, which was behind MatMul 'fc'"));
+  EXPECT_THAT(diff.causes, ElementsAre("Relu 'act' is gone (was after MatMul 'fc')"));
   size_t was = 0, now = 0;
   for (const NodePair& pair : diff.nodes) {
     was += pair.was != kNone;

@@ -134,7 +134,7 @@ TEST_F(LazyTest, WhatCannotBeCapturedFailsAtItsLineWithAWayOut) {
     ASSERT_FALSE(values.ok());
     EXPECT_THAT(values.status().message(),
                 AllOf(HasSubstr("is not supported during capture, at lazy_test.cc:"),
-                      HasSubstr("behind the capture")));
+                      HasSubstr("after the capture")));
   }
   EXPECT_THAT(graph.status().message(), HasSubstr("reading a value"));
   EXPECT_FALSE(graph.Replay().ok());

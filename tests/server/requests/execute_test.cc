@@ -90,7 +90,7 @@ TEST_F(ExecuteTest, AReplayThatNobodyWaitsForComputesNothing) {
       batch->builder->plan(), {&request, 1}, *server_->fixture.stream, &batch->run->stop);
   EXPECT_EQ(responses[0].status.code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(responses[0].outputs.empty());
-  EXPECT_THAT(std::string(responses[0].status.message()), HasSubstr("nobody waits"));
+  EXPECT_THAT(std::string(responses[0].status.message()), HasSubstr("no client waits"));
   server_->scheduler.Finish(*batch);
 }
 

@@ -69,7 +69,7 @@ TEST_F(CapturesTest, ExactShapeThatNobodyWaitsForIsNotCaptured) {
   held_->Release();
   const absl::Status status = gone->status.get();
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("nobody waits for it"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no request waits for it"));
   EXPECT_THAT(engine_.ListRecipes(), SizeIs(0));
 }
 

@@ -225,7 +225,7 @@ TEST_F(TunerTest, SecondStartCapturesWithTheKernelsThatTheFirstOneTimed) {
   third.FinishTuning();
   EXPECT_THAT(third.observer.of("ffn").compiles, ElementsAre("b1_s128 first_request"));
   EXPECT_THAT(third.observer.of("ffn").tunes, IsEmpty());
-  EXPECT_EQ(third.engine->ListRecipes()[0].recipe->note.tuning, "by what was timed before");
+  EXPECT_EQ(third.engine->ListRecipes()[0].recipe->note.tuning, "by earlier timings");
 }
 
 TEST_F(TunerTest, DamagedChoicesAreTimedAnewAndReplaced) {
@@ -238,12 +238,12 @@ TEST_F(TunerTest, DamagedChoicesAreTimedAnewAndReplaced) {
   std::filesystem::resize_file(choices, std::filesystem::file_size(choices) - 1);
   {
     Start second(*this);
-    EXPECT_THAT(second.Logged("kernels are timed anew"), SizeIs(1));
+    EXPECT_THAT(second.Logged("kernels are timed again"), SizeIs(1));
     second.Run(1, 100);
     second.WaitFor("tuned recipe", 1);
   }
   Start third(*this);
-  EXPECT_THAT(third.Logged("kernels are timed anew"), IsEmpty());
+  EXPECT_THAT(third.Logged("kernels are timed again"), IsEmpty());
 }
 
 }  // namespace

@@ -60,8 +60,8 @@ TEST(RunControlTest, ANodeMayHoldWhatIsLeftForItself) {
   const absl::Status ended = control.Ended("DFT 'd'");
   EXPECT_TRUE(absl::IsInvalidArgument(ended));
   EXPECT_EQ(ended.message(),
-            "DFT 'd': it needs 70 bytes beside its operands, and 40 is what "
-            "reprise.max_request_mb leaves");
+            "DFT 'd': it needs 70 bytes besides its operands, and "
+            "reprise.max_request_mb leaves 40");
   EXPECT_EQ(RunControl(clock, {}).BytesForOneNode(), 0);
 }
 
@@ -88,7 +88,7 @@ TEST(RunControlTest, WhatIsMadeCountsUntilItsLastCopyIsGone) {
   const absl::Status much = control->Admit(41, "'big'");
   EXPECT_TRUE(absl::IsInvalidArgument(much));
   EXPECT_EQ(much.message(),
-            "'big' takes 41 bytes beside 60 that the request has made, the limit is 100 "
+            "'big' takes 41 bytes besides 60 that the request has made, the limit is 100 "
             "(reprise.max_request_mb)");
   EXPECT_TRUE(control->Admit(40, "'big'").ok());
   EXPECT_EQ(copy->span<uint8_t>()[59], 7);
@@ -115,7 +115,7 @@ TEST(RunControlTest, AllRunsTakeFromOneAccount) {
   const absl::Status much = other.Admit(41, "'big'");
   EXPECT_TRUE(absl::IsResourceExhausted(much));
   EXPECT_EQ(much.message(),
-            "'big' takes 41 bytes beside 0 that the request has made, all requests have made 60, "
+            "'big' takes 41 bytes besides 0 that the request has made, all requests have made 60, "
             "their limit is 100 (--data-memory-mb)");
   // More than all runs together may take never fits; what others hold now may fit later.
   EXPECT_TRUE(absl::IsInvalidArgument(RunControl(clock, {.all = &all}).Admit(101, "'big'")));

@@ -33,7 +33,7 @@ TEST(DistancesTest, WhatDoesNotFitIsAnError) {
   const auto message = [](const Tensor& x, const Tensor& y, int64_t power) {
     return std::string(RunOp("reprise.Distances", {x, y}, Power(power)).status().message());
   };
-  EXPECT_THAT(message(kX, kX, 2), HasSubstr("rows of 3 columns beside vectors of 2"));
+  EXPECT_THAT(message(kX, kX, 2), HasSubstr("rows of 3 columns with vectors of 2"));
   EXPECT_THAT(message(kX, kY, 0), HasSubstr("power 0, takes from 1 to 16"));
   EXPECT_THAT(message(kX, kY, 17), HasSubstr("power 17, takes from 1 to 16"));
 }

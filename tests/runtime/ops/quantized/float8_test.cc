@@ -97,7 +97,7 @@ TEST(Float8Test, ScalesOfAllOfAnAxisAndOfBlocks) {
 
 TEST(Float8Test, AnotherDTypeIsNoForm) {
   EXPECT_THAT(ErrorOf(RunOp("reprise.FromFloat8", {U8({1}, {1})}, {{"form", int64_t{1}}})),
-              HasSubstr("dtype 1 is no float of eight bits"));
+              HasSubstr("dtype 1 is not a float of eight bits"));
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ TEST(BlockFormatsTest, WhatIsNoWholeBlockIsRefusedWithBothSizes) {
     return ErrorOf(RunOp("reprise.StoredFloats", {bytes}, {{"format", std::string(format)}}));
   };
   EXPECT_THAT(run(U8({1, 19}, std::vector<uint8_t>(19)), "Q4_0"),
-              HasSubstr("rows of 19 bytes are no whole blocks of 18 bytes of Q4_0"));
+              HasSubstr("rows of 19 bytes are not whole blocks of 18 bytes of Q4_0"));
   EXPECT_THAT(run(U8({1, 18}, std::vector<uint8_t>(18)), "Q2_K"),
               HasSubstr("format 'Q2_K' is not one of Q4_0, Q4_1"));
   EXPECT_THAT(ErrorOf(RunOp("reprise.StoredPart", {U8({1, 18}, std::vector<uint8_t>(18))},

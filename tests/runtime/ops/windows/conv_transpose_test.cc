@@ -74,7 +74,7 @@ TEST(ConvTransposeTest, WhatDoesNotFitIsRefusedWithBothNumbers) {
   EXPECT_THAT(error({{"kernel_shape", Ints{2}}}), HasSubstr("kernel_shape [2]"));
   EXPECT_THAT(error({{"output_padding", Ints{1}}}), HasSubstr("output_padding 1 of dim 2"));
   EXPECT_THAT(error({{"output_shape", Ints{9}}, {"strides", Ints{2}}}),
-              HasSubstr("a dim 2 of 9 is not what windows of 3 in strides of 2"));
+              HasSubstr("a dim 2 of 9 does not fit windows of 3 in strides of 2"));
   EXPECT_THAT(error({{"pads", Ints{3, 2}}}), HasSubstr("a dim 2 of 0"));
   EXPECT_THAT(error({{"pads", Ints{3, -1}}}), HasSubstr("out of range"));
   EXPECT_THAT(error({{"output_padding", Ints{0, 0}}}), HasSubstr("does not fit the 1 dims"));
