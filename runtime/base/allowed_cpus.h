@@ -1,4 +1,4 @@
-// Threads of this process that are to keep off one of the CPUs that the system may run it on.
+// Keeps threads of this process off one of the CPUs that the system may run them on.
 //
 // Threads: any.
 #pragma once

@@ -1,4 +1,4 @@
-// Time, as something that can be handed in: tests hand in a clock that stands still.
+// Time as a dependency that can be injected: tests pass a clock that stands still.
 #pragma once
 
 #include <atomic>

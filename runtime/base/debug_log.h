@@ -1,4 +1,4 @@
-// DebugLog: how the engine tells of its work in progress, a line and a phase at a time.
+// DebugLog: receives the engine's reports of its work in progress, a line and a phase at a time.
 //
 // No text is made that no reader wants: callers ask Wants() first, which is one load. Phases nest
 // on a thread; each has a line where it begins and one where it ends, with its duration and by how
@@ -17,7 +17,7 @@
 
 namespace reprise {
 
-// The parts of the engine and of the server whose debug lines can be had by themselves.
+// The parts of the engine and of the server whose debug lines can be switched on separately.
 enum class LogModule {
   kLoad,         // phases of loading a model
   kCertificate,  // measurements of padding
@@ -62,7 +62,7 @@ class Phase {
   Phase(const Phase&) = delete;
   Phase& operator=(const Phase&) = delete;
 
-  // Ends it before the object does.
+  // Ends the phase before the object is destroyed.
   void End();
 
  private:

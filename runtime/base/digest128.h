@@ -1,5 +1,5 @@
 // Digest128: a 128-bit content digest (XXH3-128). Stable across machines and versions of Reprise:
-// it is written to disk. Finds accidents, not attacks.
+// it is written to disk. It detects accidental changes, not attacks.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
-// FormatText, AppendText: absl::StrFormat and StrAppendFormat that throw where there is no memory
-// for the text, as all else does. The library's own ends the process then: its functions are
-// noexcept, and ask for memory.
+// FormatText, AppendText: absl::StrFormat and StrAppendFormat that throw std::bad_alloc where there
+// is no memory for the text. The library's own functions are noexcept and allocate, so that they
+// end the process then.
 //
 // Threads: any.
 #pragma once

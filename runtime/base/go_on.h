@@ -1,4 +1,4 @@
-// GoesOn: long work asks whether it is still wanted.
+// GoesOn: how long-running work asks whether it is still wanted.
 //
 // Threads: the one that hands in the question says from which threads it may be asked.
 #pragma once

@@ -1,7 +1,7 @@
 // HashMap, HashSet: the containers of the standard library, with Abseil's hash.
 //
-// Where there is no memory to grow, they throw and stay as they were. Abseil's own are left broken
-// then, and end the process when they are destroyed. Keys that are strings are found by views too.
+// Where there is no memory to grow, they throw and stay unchanged. Abseil's own are left broken
+// then, and crash when they are destroyed. String keys can be looked up by views too.
 #pragma once
 
 #include <functional>

@@ -13,7 +13,7 @@
 
 namespace reprise {
 
-// Blocks from here on are mapped for themselves.
+// Blocks of this size or larger are mapped separately.
 inline constexpr size_t kMappedBytes = size_t{32} << 20;
 
 // Returns the heap's unused memory to the system. Does nothing under a sanitizer, which does not
@@ -24,9 +24,8 @@ inline void ReturnFreedMemory() {
 #endif
 }
 
-// Gives back the end of the arena, too, that the calling thread takes its memory from: of all but
-// the first arena, malloc_trim leaves the end as it is, which KeepFreedMemory lets grow to
-// kMappedBytes.
+// Returns the free end of the calling thread's arena to the system as well: malloc_trim does that
+// for the first arena only, and KeepFreedMemory lets the ends grow to kMappedBytes.
 inline void ReturnFreedEndOfThread() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   // The threshold is the process's: one thread at a time lowers it.
@@ -41,9 +40,9 @@ inline void ReturnFreedEndOfThread() {
 #endif
 }
 
-// Keeps up to kMappedBytes of it at hand. Answers of some megabytes, such as the caches of a
-// decoder, are made and freed with every request: as pages that are new each time they cost more
-// than the copy. Nothing under a sanitizer.
+// Keeps up to kMappedBytes of freed memory for reuse. Answers of some megabytes, such as the caches
+// of a decoder, are made and freed with every request: on fresh pages each time they cost more than
+// the copy. Does nothing under a sanitizer.
 inline void KeepFreedMemory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   mallopt(M_MMAP_THRESHOLD, kMappedBytes);

@@ -6,7 +6,7 @@
 // traffic does not shorten it. A load that exceeds the budget fails with RESOURCE_EXHAUSTED, which
 // names the amount, its purpose, and the limit; the limits grow with the file.
 //
-// Threads: one, that which made it.
+// Threads: only the thread that made it.
 #pragma once
 
 #include <algorithm>

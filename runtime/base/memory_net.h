@@ -1,5 +1,5 @@
-// WithinMemory: work that may ask for more memory than there is, as a status.
-// WhereMemoryAllows: work that is left out where there is none.
+// WithinMemory: runs work that may run out of memory, and returns the failure as a status.
+// WhereMemoryAllows: runs optional work, which is left out where memory runs out.
 //
 // Sizes that a file or a request decides are checked against limits before anything is allocated by
 // them; the limits do not know how much the system has left. An exception then, from `new`, a
@@ -11,8 +11,8 @@
 // eagerly. Threads that work on behalf of others hand the exception back to the caller. Code that
 // owes an answer gives one that needs no memory: a status without a message does not.
 //
-// Anything else that is thrown is a bug of ours or of a library: INTERNAL with its words, and the
-// process goes on as well.
+// Any other exception is a bug of ours or of a library: INTERNAL with its message, and the process
+// goes on as well.
 //
 // Threads: any.
 #pragma once
@@ -33,7 +33,7 @@
 
 namespace reprise {
 
-// That there is no memory: how much was wanted (0: not known), and by which part of the work.
+// Thrown when memory runs out: with the wanted bytes (0: not known), and the part of the work.
 class NoMemory : public std::bad_alloc {
  public:
   explicit NoMemory(size_t bytes, std::string part = "") : bytes_(bytes), part_(std::move(part)) {}

@@ -1,6 +1,6 @@
 // std::mutex with clang's thread-safety annotations: which lock guards which member is checked by
 // the `tsan` preset's compiler (-Wthread-safety). std::mutex and not absl::Mutex, because the
-// packaged Abseil is not instrumented and TSan then reports races that are none.
+// packaged Abseil is not instrumented and TSan then reports false races.
 #pragma once
 
 #include <chrono>

@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-// Names that are longer are no slips of the hand.
+// Longer names are not typing errors.
 constexpr size_t kMostBytes = 128;
 
 // Returns the optimal string alignment distance.

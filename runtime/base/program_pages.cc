@@ -35,7 +35,7 @@ int DropReadOnlySegments(dl_phdr_info* object, size_t /*size*/, void* /*data*/) 
     // Whole pages of the segment: the next one may share its last, and be written.
     const uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) / page * page;
     const uintptr_t end = (object->dlpi_addr + segment.p_vaddr + segment.p_filesz) / page * page;
-    // The kernel's own object refuses, and loses nothing by it.
+    // For the kernel's own object the call fails, which does no harm.
     if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
   }
   return 0;

@@ -1,5 +1,5 @@
-// Products and sums of sizes that stay at the largest integer where they would exceed it: rooms and
-// costs of many axes at once, which are compared and never allocated.
+// Products and sums of sizes that saturate at the largest integer: capacities and costs of many
+// axes at once, which are compared and never allocated.
 #pragma once
 
 #include <cstdint>

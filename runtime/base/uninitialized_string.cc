@@ -6,7 +6,7 @@ namespace reprise {
 
 void ResizeUninitialized(std::string& text, size_t size) {
   const size_t before = text.capacity();
-  // libstdc++ 12 tells the function of the room that there is, not of `size`.
+  // libstdc++ 12 passes the capacity to the function, not `size`.
   text.resize_and_overwrite(size, [size](char*, size_t) { return size; });
   if (text.capacity() != before) AskForHugePages(text.data(), text.capacity());
 }

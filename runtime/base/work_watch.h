@@ -23,7 +23,7 @@
 
 namespace reprise {
 
-// Thrown out of work that is to end. Work that `new` may end has to live with this one, too.
+// Thrown out of work that is to end. Work that handles std::bad_alloc handles this one, too.
 class WorkEnded : public std::bad_alloc {
  public:
   const char* what() const noexcept override { return "the work was ended by its watch"; }
@@ -95,7 +95,7 @@ inline void WorkWatch::TakeBytes(size_t bytes) {
   bytes_ += wanted;
 }
 
-// A block may be older than the watch.
+// A block may have been allocated before the watch.
 inline void WorkWatch::GiveBytes(size_t bytes) noexcept {
   bytes_ = std::max<int64_t>(bytes_ - static_cast<int64_t>(bytes), 0);
 }

@@ -6,9 +6,9 @@
 namespace reprise {
 namespace {
 
-// Measurements that are older than this count for little.
+// Older measurements have little weight.
 constexpr double kMemorySeconds = 2;
-// As much backlog must have been seen before it is believed.
+// The rate is not used before this many seconds of backlog were measured.
 constexpr double kLeastSeconds = 0.25;
 constexpr double kSecondsPerNs = 1e-9;
 

@@ -85,7 +85,7 @@ absl::Status ModelQueue<Item>::Push(absl::Span<const ItemPointer> items, int64_t
   }
   const uint64_t priority = items.front()->shape.priority;
   LaneType& lane = LaneOf(items.front()->shape);
-  // A split request counts once: its parts are an artifact of ours.
+  // A split request counts once: its parts are an implementation detail.
   RETURN_IF_ERROR(CheckLimit("requests", lane, depth(), lane.depth(), 1, options_.max_requests));
   if (depth() >= options_.always_admitted) {
     RETURN_IF_ERROR(CheckLimit("tokens", lane, tokens_, lane.tokens, tokens, options_.max_tokens));
@@ -151,7 +151,7 @@ void ModelQueue<Item>::CountTokens(const Item& item, int sign) {
   lane.tokens += tokens;
   bytes_ += bytes;
   lane.bytes += bytes;
-  // Gone where all that are left have no tokens.
+  // It was erased where the remaining items have no tokens.
   const auto of_priority = lane.tokens_by_priority.find(item.shape.priority);
   if (of_priority == lane.tokens_by_priority.end()) return;
   of_priority->second += tokens;

@@ -3,7 +3,7 @@
 // The requests of each share wait in a lane of their own. A batch is formed around the first item
 // of the lane whose share has had the least; others join it.
 //
-// The methods are in model_queue-inl.h, for the file that makes them for its items.
+// The methods are in model_queue-inl.h, which the file that instantiates them includes.
 //
 // Threads: not safe; the scheduler guards every call with its mutex.
 // Errors:  Push answers RESOURCE_EXHAUSTED with the limit and the numbers.
@@ -42,7 +42,7 @@ concept BatchBuilder = requires(T builder, const T& begun, const Item& item,
   // Returns which of `waiting` to try to add, in which order: indices. The first of them was added
   // already.
   { begun.Order(waiting) } -> std::same_as<std::vector<size_t>>;
-  // No further row would fit.
+  // Returns whether no further row would fit.
   { begun.full() } -> std::same_as<bool>;
   // Called once, when the batch is to start. False: its recipe is being made ready; its items go on
   // waiting, and `ready` is called once, later and from another thread, with the reason if it could
@@ -169,7 +169,7 @@ class ModelQueue {
                                  absl::FunctionRef<Release()> make_release, int64_t number,
                                  Batch& batch) const;
   bool WorthWaiting(const Batch& batch) const;
-  // Moves the item to `to`. Needs no memory, like all that moves items.
+  // Moves the item to `to`. Needs no memory, like all functions that move items.
   void Unlink(const ItemPointer& item, std::list<ItemPointer>& to);
   // Moves it into its lane, after the items of its rank that came before it.
   void Link(std::list<ItemPointer>& from, typename std::list<ItemPointer>::iterator position);

@@ -61,7 +61,7 @@ absl::Status Scheduler<Item>::Submit(const std::shared_ptr<Queue>& queue,
     }
     status = queue->Push(items, now_ns);
     if (!status.ok()) {
-      // Dead requests must not keep a live one out.
+      // Expired requests must not keep a live one out.
       queue->RemoveExpired(now_ns, dropped);
       if (!dropped.empty()) status = queue->Push(items, now_ns);
     }
@@ -137,7 +137,7 @@ std::optional<typename Scheduler<Item>::Batch> Scheduler<Item>::TakeLocked(int64
     ++queue.running;
     CountRunning(batch, now_ns, 1);
     runs_.splice(runs_.end(), taken->run);
-    // One Submit wakes one stream; the others take the rest.
+    // One Submit wakes one stream, which wakes another if items are left.
     if (!queue.empty()) work_.NotifyOne();
     return batch;
   }

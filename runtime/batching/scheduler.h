@@ -9,7 +9,8 @@
 // A batch whose recipe is being captured is held back meanwhile: its items still wait, expire and
 // can be cancelled, and no stream waits for it.
 //
-// The methods are in scheduler-inl.h, for the file that makes them for its items (see WorkItem).
+// The methods are in scheduler-inl.h, which the file that instantiates them includes (see
+// WorkItem).
 //
 // Ownership: queues are shared: a removed one lives until its last batch has finished.
 // Threads:   all methods are safe from any thread. Items are dropped with no lock held.

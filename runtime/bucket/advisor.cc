@@ -17,7 +17,7 @@ constexpr double kLeastSaving = 0.02;
 constexpr double kLeastErrors = 4;
 // The share that counts for a bucket into which no seen request falls.
 constexpr double kUnseenShare = 1e-3;
-// A larger bucket of rows with a smaller share of the replays runs on the largest that is allowed.
+// A batch bucket with a smaller share of the replays is replaced by the largest allowed one.
 constexpr double kLeastBatchShare = 0.01;
 constexpr double kBatchDecay = 1 - 1.0 / 1024;
 // This many requests beyond the largest bucket are enough to look whether it should grow.
@@ -203,7 +203,7 @@ bool BucketAdvisor::Drifting() {
     }
   }
   if (!drifts) return false;
-  // Until none of the old ones is among the recent requests.
+  // Drift is not checked again until none of the old requests is among the recent ones.
   settle_until_ = seen_ + static_cast<int64_t>(kRecent);
   return true;
 }
@@ -225,7 +225,7 @@ std::vector<WantedRecipe> BucketAdvisor::Captures(absl::Span<const WeightedSizes
   if (sets.size() == 1) {
     for (const int64_t size : sets[0]) cells.Add({{size}}, kUnseenShare);
   }
-  // A recipe serves fewer rows as fast: one for all that are used.
+  // A recipe serves fewer rows at the same speed: one for all numbers of rows that are used.
   double replays = 0;
   for (const auto& [bucket, weight] : batches_) replays += weight;
   int64_t batch = 1;
@@ -259,7 +259,7 @@ bool BucketAdvisor::BeginLook() {
   for (const WeightedSize& one : solved_for_[0]) weight += one.weight;
   const double mean_rows = rows / static_cast<double>(std::max<size_t>(recent_.size(), 1));
   if (drift_ > Chance(mean_rows, weight)) return true;
-  // Since the start, or since a drift was over.
+  // Counted from the start, or from the end of a drift.
   const int64_t learnt = halves_[0].observations() + halves_[1].observations();
   return learnt <= kLearning || LooksUntil(learnt) != LooksUntil(learnt - options_.consider_every);
 }

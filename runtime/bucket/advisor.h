@@ -1,8 +1,8 @@
 // BucketAdvisor: watches the lengths of one model's requests and says which buckets would serve
 // them at less cost, once a change pays.
 //
-// The traffic that it has seen fades, and is forgotten at once when the distribution turns out to
-// be another one. A change is advised only where three things hold, so that noise moves nothing:
+// The traffic that it has seen fades, and is forgotten at once when the distribution changes. A
+// change is advised only where three things hold, so that noise moves nothing:
 // - it saves at least 2% of the time of requests that it was not solved on: boundaries found on one
 //   half of the requests are judged on the other half, both ways;
 // - that saving is four times its standard error;
@@ -57,7 +57,7 @@ struct BucketAdvice {
   std::vector<WantedRecipe> captures;
 };
 
-// The knowledge of an advisor as numbers, which a restart would lose.
+// The knowledge of an advisor as numbers, which would be lost at a restart.
 struct LearntBuckets {
   BoundarySets start;       // the rules' first sets
   BoundarySets boundaries;  // sets in force
@@ -102,7 +102,7 @@ class BucketAdvisor {
   LearntBuckets Learnt() const;
   void Restore(const LearntBuckets& learnt);
 
-  // The state of its knowledge, for people.
+  // A summary of its knowledge, for people.
   struct State {
     BoundarySets boundaries;    // sets in force
     double expected_waste = 0;  // the waste when they came into force; of the first ones: so far

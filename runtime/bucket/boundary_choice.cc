@@ -14,7 +14,8 @@ namespace {
 // The weight of sizes that the solver must hold in addition to the seen ones, though they cost
 // nothing.
 constexpr double kUnseenWeight = 1e-6;
-// The next request that is longer than all before: boundaries are solved for as if one had come.
+// The weight of a hypothetical next request that is longer than all before: boundaries are solved
+// for it as well.
 constexpr double kNextWeight = 1;
 // The cost of a row, for the choice of boundaries, is this share in proportion to its size and the
 // rest as measured: the first under which the boundaries found pad hardly more than the boundaries
@@ -53,7 +54,7 @@ class RowCost {
   }
   double operator()(int64_t size) const {
     const double measured = cost_.RowNs(size);
-    // Before anything was measured, time is elements.
+    // Before anything was measured, the cost is the number of elements.
     if (ns_per_element_ <= 0) return measured;
     return element_share_ * ns_per_element_ * static_cast<double>(size) +
            (1 - element_share_) * measured;

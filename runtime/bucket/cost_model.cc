@@ -11,7 +11,7 @@ constexpr double kDecay = 1 - 1.0 / 500;
 // A replay that took this many times the known time is noise of the machine, and counts as that.
 constexpr double kOutlier = 3;
 constexpr double kKnownReplays = 8;
-// Replays that the line through all sizes counts as, at each size.
+// The prior line through all sizes counts as this many replays at each size.
 constexpr double kPriorReplays = 8;
 constexpr size_t kMostSizes = 512;
 // A new fit after this many replays; the first ones each.
@@ -22,7 +22,7 @@ constexpr double kHalfLife = 2048;
 constexpr double kForgottenWeight = 0.5;
 // The overhead takes at most this share of the shortest replays.
 constexpr double kMostOverhead = 0.8;
-// Before anything was measured: time is elements.
+// Before anything was measured, an element costs this.
 constexpr double kNsPerElement = 1;
 constexpr double kOverheadElements = 16;
 constexpr double kFirstCaptureNs = 50e6;

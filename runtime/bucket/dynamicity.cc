@@ -10,10 +10,10 @@
 namespace reprise {
 namespace {
 
-// Fewer requests in a window say nothing of a trend.
+// Fewer requests in a window do not show a trend.
 constexpr int64_t kLeastWindow = 64;
 constexpr double kGrowth = 1.25;
-// Entropies are sums of rounded terms: limits hold with this much room.
+// Entropies are sums of rounded terms: limits are compared with this tolerance.
 constexpr double kRoom = 1e-6;
 // A distance above this many times the distance by chance, which exceeds that once in ten thousand.
 constexpr double kMoveFactor = 2.2;
@@ -105,7 +105,7 @@ Dynamicity JudgeShapes(const ShapeTable& table, bool recent) {
   result.fresh_share = Share(tally.fresh, tally.requests);
   const bool much_outside = result.outside_share > kMuchOutsideShare &&
                             static_cast<double>(table.distinct) > kLittleShapes;
-  // The one capture of a single shape says nothing of how much shapes vary.
+  // The one capture of a single shape does not show how much shapes vary.
   const bool is_first_of_its_shape = table.distinct == 1 && tally.outside == 1;
   if (result.shapes_that_count > kSomeShapes + kRoom || much_outside) {
     result.verdict = DynamicityVerdict::kALot;

@@ -285,7 +285,8 @@ class GridSolver {
   }
 
   void ImproveInTurn(const std::vector<size_t>& open, const Sets& start) {
-    // Each axis may go first: it then has all the freedom that the limit on buckets leaves.
+    // Solve with each axis first: the first one has all the freedom that the limit on buckets
+    // leaves.
     for (size_t first = 0; first < open.size(); ++first) {
       Sets sets = start;
       double cost = Cost(sets);

@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-// Coarsening begins here, and ends when this much room is left.
+// Coarsening begins at this number of bits, and ends when enough room is free.
 constexpr int kFirstCoarseBits = 10;
 constexpr double kLargestUnit = 1e100;
 // Weights below this share of an observation are forgotten.

@@ -82,7 +82,7 @@ Judgement Judge(const PlannedLengths& lengths, absl::Span<const int64_t> boundar
   Judgement result;
   result.boundaries.assign(boundaries.begin(), boundaries.end());
   double computed = 0, exact_time = 0, beyond = 0;
-  int64_t last = 0;  // the bucket of the size before
+  int64_t last = 0;  // the next smaller size's bucket
   for (const WeightedSize& one : lengths.longest) {
     const auto it = std::lower_bound(boundaries.begin(), boundaries.end(), one.size);
     const int64_t bucket = it == boundaries.end() ? one.size : *it;

@@ -214,7 +214,7 @@ double BucketPolicy::MostBuckets() const {
 
 std::optional<AxisSizes> BucketPolicy::FindBucket(absl::string_view label) const {
   if (axes.empty()) return std::nullopt;
-  // Names of axes may hold digits and underscores, but which name comes next is known.
+  // Names of axes may hold digits and underscores, but the order of the names is known.
   AxisSizes sizes;
   for (const AxisBuckets& axis : axes) sizes[axis.axis] = axis.sizes.front();
   absl::string_view left = label;

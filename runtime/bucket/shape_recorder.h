@@ -43,7 +43,7 @@ struct ShapeTable {
   std::vector<ShapeRow> rows;  // the most frequent first, then in order of sizes
   ShapeTally all, recent, last, before;
   int64_t distinct = 0;        // shapes seen
-  bool distinct_more = false;  // there are more, which are not told apart any more
+  bool distinct_more = false;  // there are more, which are counted together
   // Returns the requests of shapes that have left the table.
   int64_t unlisted() const;
 };

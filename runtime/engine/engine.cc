@@ -81,8 +81,8 @@ LoaderContext Engine::MakeLoaderContext() const {
 }
 
 void Engine::ConfirmPadding(const Model& model) const {
-  model.padding().TakeUp();  // No request need begin it.
-  // Requests wait for the end of it.
+  model.padding().TakeUp();  // No request needs to begin it.
+  // Requests wait until it ends.
   if (!WhereMemoryAllows([&] { Certifier(MakeLoaderContext()).Confirm(model); })) {
     model.padding().GiveUp();
   }
@@ -122,7 +122,7 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::LoadAs(ModelOptions options,
       std::unique_ptr<Model> model,
       WithinMemory([&] { return absl::StrCat("loading model '", id.name, "'"); },
                    [&] { return loader.Load(std::move(options), std::move(imported)); }));
-  // A file that changed while it was read may have been anything.
+  // A file that changed while it was read may have had any contents.
   RETURN_IF_ERROR(model->owner()->parameters().FilesIntact(options_.clock->NowNs()));
   // When the last user lets go, the recipes that the model captured leave the cache; or they become
   // its successor's, a model of the same graph.
@@ -158,8 +158,8 @@ std::set<std::string> Engine::RecipesOf(const Model& model) const {
 }
 
 std::shared_ptr<const Model> Engine::LoadedBefore(const std::string& name) {
-  // The last user of a model may be this function: it then lets go after the lock, which the end
-  // of a model takes.
+  // The last reference to a model may be held here: it is released after the lock, which the
+  // destruction of a model takes.
   std::vector<std::shared_ptr<const Model>> held;
   MutexLock lock(models_mutex_);
   std::shared_ptr<const Model> before;
@@ -178,7 +178,7 @@ std::optional<Graph> Engine::GraphBefore(const std::string& name) {
 std::shared_ptr<const GraphChange> Engine::ChangeSince(const std::string& name,
                                                        const ModelProgram& program) {
   const std::shared_ptr<const Model> before = LoadedBefore(name);
-  // It may serve still, while this one takes its place.
+  // It may still serve while this one replaces it.
   if (before != nullptr) {
     if (before->fingerprint().digest == program.fingerprint.digest) return nullptr;
     auto change = std::make_shared<GraphChange>();

@@ -19,12 +19,13 @@
 
 namespace reprise {
 
-// A recipe and a frame that holds a request: all that running its launches one by one needs.
+// A recipe and a frame that holds a request: the input for running its launches one by one.
 struct FilledFrame {
   std::shared_ptr<const Recipe> recipe;
   std::shared_ptr<const ParameterTable> parameters;  // the frame points to it
   std::unique_ptr<FirstDataError> errors;            // the frame reports to it
-  Frame frame;                                       // it is a stream's, until that makes another
+  Frame frame;                                       // belongs to a stream, until that makes
+                                                     // another
 };
 
 struct RecipeProfile {

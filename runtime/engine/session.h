@@ -10,9 +10,9 @@
 //     use(hidden);                          // at the same address each time
 //   }
 //
-// Where inputs and outputs lie is decided once and stays: in the session's memory, or where
-// PlaceInput and PlaceOutput say. Sizes are those that the session was bound at, by axis label
-// (Model::axes()) or symbol; nothing is padded, so every element of an input is read.
+// The addresses of inputs and outputs are fixed once: in the session's memory, or where PlaceInput
+// and PlaceOutput say. Sizes are those that the session was bound at, by axis label (Model::axes())
+// or symbol; nothing is padded, so every element of an input is read.
 //
 // Ownership: a session keeps its model and recipe; the engine outlives it. Placed memory belongs to
 //            the caller, and outlives the replays that use it.

@@ -63,9 +63,9 @@ void UsageKeeper::Save(const Model& model, When when) {
       if (entry.owner != model.owner()) continue;
       const RecipeKey& key = entry.recipe->key;
       const uint64_t name = RecordNameOf(key, model.id().name).key;
-      // That it was captured is no use.
+      // The capture itself does not count as a use.
       const auto uses = static_cast<uint64_t>(std::max<int64_t>(entry.uses - 1, 0));
-      // One that was evicted in between counts from the beginning.
+      // A recipe that was evicted in between is counted from the beginning.
       const uint64_t known = saved.count(name) != 0 && saved[name] <= uses ? saved[name] : 0;
       if (uses == known) continue;
       news = news || known == 0;
@@ -82,7 +82,7 @@ void UsageKeeper::Save(const Model& model, When when) {
   }
   usage.axes = model.learner().axes();
   usage.learnt = model.learner().Learnt();
-  // Little to hold and long to find out again: it goes last when the folder is full.
+  // Small to store and slow to find out again: it is evicted last when the folder is full.
   constexpr int64_t kRebuildNs = int64_t{60} * 1'000'000'000;
   // The store has noted the error.
   options_.store

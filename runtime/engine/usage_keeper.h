@@ -1,4 +1,4 @@
-// UsageKeeper: writes down how much recipes are used, and reads it at the next start.
+// UsageKeeper: records how much recipes are used, and reads the record at the next start.
 //
 // Threads: all methods from any. Save takes a lock in the store's folder and writes a file: not on
 // the path of a request.

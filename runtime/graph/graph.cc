@@ -260,7 +260,8 @@ bool Graph::Compact() {
 
   for (NodeId id = static_cast<NodeId>(nodes_.size()) - 1; id >= 0; --id) {
     if (needed[id] || nodes_[id].removed) continue;
-    // Uses between two dead nodes go first, so that every result is unused when its node goes.
+    // Uses between two dead nodes are removed first, so that every result is unused when its node
+    // is removed.
     for (ValueId input : nodes_[id].inputs) RemoveUse(input, id);
     nodes_[id].inputs.clear();
   }
@@ -288,7 +289,7 @@ bool Graph::Compact() {
     if (new_value[id] != id) values_[new_value[id]] = std::move(value);
   }
   values_.resize(kept);
-  // Names stay, so that none need be hashed.
+  // Names stay, so that they need not be hashed again.
   absl::erase_if(by_name_, [&](auto& named) {
     named.second = new_value[named.second];
     return named.second == kNone;

@@ -55,7 +55,7 @@ struct Value {
 
 class Graph {
  public:
-  // --- Building. An empty name is replaced by one made up; a taken one gets a suffix. ---
+  // --- Building. An empty name is replaced by a generated one; a taken one gets a suffix. ---
   ValueId AddInput(absl::string_view name, DType dtype, std::vector<Dim> dims);
   ValueId AddParameter(absl::string_view name, ParameterExprPtr parameter);
   ValueId AddConstant(absl::string_view name, Tensor value);

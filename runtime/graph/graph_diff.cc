@@ -15,7 +15,7 @@
 namespace reprise {
 namespace {
 
-// Constants up to this number of elements are told whole, larger ones by the first element that
+// Constants up to this number of elements are printed whole, larger ones by the first element that
 // differs.
 constexpr int64_t kMostElements = 8;
 
@@ -23,7 +23,7 @@ constexpr int64_t kMostElements = 8;
 std::string Elements(const Tensor& tensor) {
   const std::string text = PrintTensor(tensor);
   const size_t brace = text.find('{');
-  if (brace == std::string::npos) return text;  // bytes that are no numbers
+  if (brace == std::string::npos) return text;  // bytes that are not numbers
   const std::string body = text.substr(brace);
   return tensor.num_elements() == 1 ? body.substr(1, body.size() - 2) : body;
 }
@@ -249,7 +249,7 @@ class Differ {
     if (a.producer == kNone || b.producer == kNone) return a.producer == b.producer;
     const auto it = now_of_.find(a.producer);
     if (it == now_of_.end()) {
-      // Its producer is gone or new, which was said already.
+      // Its producer is removed or new, which was reported already.
       return true;
     }
     return it->second == b.producer ? OutputOf(was_, before) == OutputOf(now_, after)

@@ -22,7 +22,7 @@ namespace reprise {
 struct GraphDiff {
   std::vector<std::string> causes;  // empty: the graphs are the same but for names
   std::vector<NodePair> nodes;      // side by side
-  std::vector<bool> differs;        // indexed like `nodes`: something was said of the pair
+  std::vector<bool> differs;        // indexed like `nodes`: a cause was reported for the pair
 };
 
 GraphDiff DiffGraphs(const Graph& was, const Graph& now);

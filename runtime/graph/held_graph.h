@@ -1,5 +1,5 @@
-// HeldGraph: a graph as a member of something that is known where graphs are not. Copying it copies
-// the graph; a const one is a const graph.
+// HeldGraph: a graph as a member of a class whose header does not include the graph's. Copying it
+// copies the graph; a const one is a const graph.
 #pragma once
 
 #include <memory>

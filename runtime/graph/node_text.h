@@ -7,8 +7,8 @@
 
 namespace reprise {
 
-// Tensors of more elements are told by their number and a digest, `{512 elements, 1f0c…}`: such a
-// line is not parsed. Negative: all elements are told.
+// Tensors of more elements are printed as their number and a digest, `{512 elements, 1f0c…}`: such
+// a line is not parsed. Negative: all elements are printed.
 inline constexpr int64_t kAllElements = -1;
 
 // Returns the line of a node, or of an input, parameter or constant, as Print has it: without its

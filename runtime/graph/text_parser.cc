@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-// Graphs nest in attributes, expressions in each other: deeper is no graph of ours.
+// Graphs nest in attributes, expressions in each other: a deeper text is refused.
 constexpr int kMaxDepth = 64;
 
 struct Type {

@@ -23,7 +23,7 @@ namespace reprise {
 
 class Vocabulary {
  public:
-  // The place of padding: it is no text, and equals none.
+  // The place of padding: it is not a text, and equals none.
   static constexpr int64_t kNoText = 0;
 
   Vocabulary() { texts_.push_back({}); }

@@ -6,8 +6,8 @@
 //   second.Wait(packed);      // later work on `second` begins after that
 //   second.Replay(*decoder);
 //
-// An event that is recorded again stands for the later place; a Wait means the record that was
-// there when it was called, and none where there was none.
+// An event that is recorded again stands for the later place; a Wait waits for the record that was
+// there when it was called, and for none where there was none.
 //
 // Threads: all methods from any. An event outlives the streams that it was given to, or their
 // Synchronize().

@@ -71,7 +71,7 @@ class LaunchItem final : public WorkItem<LaunchItem> {
 // decision (BatchPlan), as in the daemon.
 class LaunchPlan {
  public:
-  // Items in the plan keep the model. `batches`: false: one item is all that it takes.
+  // Items in the plan keep the model. `batches`: false: it takes one item only.
   LaunchPlan(Engine& engine, const Model& model, bool batches)
       : engine_(engine), model_(model), batches_(batches), plan_(model) {}
 

@@ -13,7 +13,7 @@ namespace {
 
 // The default limits admit this many full batches.
 constexpr int64_t kQueuedBatches = 64;
-// Destruction waits for answers, however long they take, in steps of this.
+// Destruction waits for answers without a limit, in steps of this.
 constexpr std::chrono::seconds kLook{1};
 
 int CoresOf(const Engine& engine) {

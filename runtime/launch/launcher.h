@@ -54,7 +54,7 @@ class Launcher {
 
   // Throws std::system_error where the system has no threads for the streams.
   explicit Launcher(Engine& engine, const LauncherOptions& options = {});
-  // Waits for the answers of all that was submitted.
+  // Waits for the answers of all submitted requests.
   ~Launcher();
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;

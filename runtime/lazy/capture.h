@@ -86,7 +86,7 @@ class Capture {
   // Computes all pending ops, and begins. One capture of a stream at a time.
   Capture(OpStream& stream, CapturedGraph& graph, const CaptureOptions& options = {},
           SourceLocation at = SourceLocation::current());
-  // Ends it, where End has not.
+  // Ends the capture, if End was not called.
   ~Capture();
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;

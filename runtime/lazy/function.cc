@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<Tensor>> Function::operator()(const std::vector<Tenso
     if (!stream_.state()->capturing()) RETURN_IF_ERROR(stream_.MarkStep());
     return results;
   }
-  // Pending ops are computed before anything of theirs is copied.
+  // Pending ops are computed before their results are copied.
   RETURN_IF_ERROR(stream_.MarkStep());
   std::unique_ptr<Captured>& known = graphs_[OperandsKey(operands)];
   if (known == nullptr) {

@@ -49,7 +49,7 @@ struct OpStreamStats {
   int64_t ops = 0;        // ops that were called
   int64_t captures = 0;   // graphs that were new
   int64_t replays = 0;    // graphs that ran
-  int64_t evictions = 0;  // graphs that went for want of room
+  int64_t evictions = 0;  // graphs that were evicted for want of room
 };
 
 class StreamState;  // trace.h

@@ -4,9 +4,9 @@
 //   Tensor b = Relu(a - 3) * 2;                 // recorded, or computed: as the stream's mode says
 //   absl::StatusOr<absl::Span<const float>> values = b.data<float>();   // computed by now
 //
-// Dtype and shape are known at once. An op that cannot be (shapes that do not agree, a value that
-// is not there) makes a tensor with a status, which all that is made of it has as well: look at the
-// result, or give the stream an `on_error`, which is called at the line of the op.
+// Dtype and shape are known at once. An op that cannot be (shapes that do not agree, a missing
+// value) makes a tensor with a status, which is passed on to all results of it: check the result,
+// or give the stream an `on_error`, which is called at the line of the op.
 //
 // Ownership: copies share one value. The stream outlives its tensors.
 // Threads:   a stream and its tensors belong to one thread at a time.
@@ -35,7 +35,7 @@ struct TensorHandle;  // trace.h
 
 class Tensor {
  public:
-  Tensor() = default;  // no value: its status says so
+  Tensor() = default;  // it has no value, as its status says
 
   // Returns OK, or why there is no value and will be none.
   absl::Status status() const;

@@ -100,7 +100,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   absl::Status Compute();
   // Computes the same, where anything is pending: allocates nothing else.
   absl::Status ComputePending() { return pending_.empty() ? absl::OkStatus() : Compute(); }
-  // Computes `value` now, and all else that is pending. Errors are told at `at`.
+  // Computes `value` now, and all else that is pending. Errors are reported at `at`.
   absl::Status Materialize(const TracedValuePtr& value, SourceLocation at);
 
   // --- Captures. ---

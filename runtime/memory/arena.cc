@@ -42,7 +42,7 @@ absl::StatusOr<Arena> Arena::Reserve(const ArenaOptions& options) {
       arena.limit_bytes_ = limit;
       arena.base_ =
           reinterpret_cast<std::byte*>(AlignUp(reinterpret_cast<uintptr_t>(mapping), kHugePage));
-      // Advice: a system without huge pages refuses it, and nothing is lost.
+      // Only advice: a system without huge pages refuses it, which does no harm.
       if (options.huge_pages) madvise(arena.base_, limit, MADV_HUGEPAGE);
       // A page that may be used in part only is never a huge one, and stays small when the rest may
       // be used too.
@@ -95,7 +95,7 @@ void Arena::Touch(size_t bytes) {
   if (bytes == 0 || !Ensure(bytes).ok()) return;
   bytes = std::min(AlignUp(bytes, PageBytes()), bytes_.load());
   if (madvise(base_, bytes, MADV_POPULATE_WRITE) == 0 || errno != EINVAL) return;
-  // A system that does not know the advice. A replay may be writing: nothing is changed here.
+  // For a system that does not know the advice. A replay may be writing: nothing is changed here.
   for (size_t i = 0; i < bytes; i += PageBytes()) {
     __atomic_fetch_or(reinterpret_cast<unsigned char*>(base_ + i), 0, __ATOMIC_RELAXED);
   }

@@ -199,7 +199,7 @@ class Analysis {
   absl::Span<const NodeMemory> nodes_;
   ValueClasses classes_;
   std::vector<int> buffer_of_class_;  // keyed by the representative of a class
-  std::vector<int> gone_;             // buffers of results that were taken in place
+  std::vector<int> gone_;             // buffers of results that took the place of an input
   Lifetimes result_;
 };
 

@@ -1,4 +1,4 @@
-// PlanMemory: offsets for buffers of which not all live at the same time.
+// PlanMemory: offsets for buffers that are not all live at the same time.
 //
 // Buffers that are live at the same launch never overlap; others share bytes. The largest buffer
 // is placed first, each in the smallest gap that holds it (best fit), which on transformers comes

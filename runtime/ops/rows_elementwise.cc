@@ -154,7 +154,7 @@ constexpr OpEntry kElementwiseRows[] = {
      {.sign = Sign::kOfOperands, .positive = Positive::kOfFirst, .sizes = Sizes::kConversion, .marks = kBends | kKeepsApart | kStaysInPlace | kCoarse}},
     {{CastLikeOp::kName, 2, 2, 1, 1, 0, 0, CastLikeRule, CastKernel, ElementwiseAxis, TypeLike<1>},
      {.growth = Growth::kKeepsPlaces, .marks = kCoarse, .becomes = CastOp::kName}},
-    // No view: it is how a graph says that bytes must be copied.
+    // Not a view: in a graph it means that bytes must be copied.
     {{IdentityOp::kName, 1, 1, 1, 1, kElementwise, 0, SameRule<kAnyType>, CopyKernel, ElementwiseAxis},
      {.elements = Elements::kSame, .sign = Sign::kOfOperands, .positive = Positive::kOfFirst, .sizes = Sizes::kCopy, .marks = kKeepsApart | kStaysInPlace}},
     {{DropoutOp::kName, 1, 3, 1, 2, kElementwise, 6, DropoutRule, DropoutKernel, ElementwiseAxis, TypeOfEach<TypeLike<0>, kBool>},

@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Create(const RuntimeOptions& o
 
 Runtime::~Runtime() {
   launcher_.reset();
-  // Captures use the engine; those that wait are called off.
+  // Captures use the engine; waiting ones are cancelled.
   if (captures_ != nullptr) captures_->Stop();
   engine_.reset();
 }

@@ -84,7 +84,7 @@ class Runtime {
  private:
   explicit Runtime(const RuntimeOptions& options);
 
-  // In the order in which they are made, and gone in the other.
+  // Constructed in this order, and destroyed in the reverse one.
   const SteadyClock clock_;
   const CpuDevice device_;
   HelperPool cores_;

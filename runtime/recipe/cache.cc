@@ -163,7 +163,7 @@ int64_t RecipeCache::NumExact(const Owner& owner) const {
 }
 
 RecipeCache::Lru::iterator RecipeCache::Victim(const Owner* owner) {
-  // Among those that are wanted, and among those that are not, the least recently used.
+  // Among retired recipes first, then among the others, the least recently used.
   auto oldest = lru_.end();
   for (auto it = lru_.begin(); it != lru_.end(); ++it) {
     if (owner != nullptr && it->owner.get() != owner) continue;

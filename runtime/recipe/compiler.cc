@@ -25,7 +25,7 @@
 namespace reprise {
 namespace {
 
-// A plan keeps no longer text of a symbolic graph.
+// A longer text of a symbolic graph is not kept in a plan.
 constexpr size_t kMostSymbolicText = size_t{1} << 20;
 
 class Compilation {

@@ -42,7 +42,7 @@ RecipeKey MakeKey(const GraphFingerprint& graph, Binding binding, const std::str
   key.precision = PrecisionText(policy);
   key.binding = std::move(binding);
   key.device = device;
-  // The separators keep two fields from running into each other.
+  // The separators keep adjacent fields apart.
   const std::string fields =
       absl::StrCat(key.binding.ToString(), "\n", key.packing, "\n", key.precision, "\n", key.device,
                    "\n", key.compiler_version);

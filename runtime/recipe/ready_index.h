@@ -1,5 +1,5 @@
-// ReadyIndex: the recipes of one graph that are in memory, for the question that a miss asks: is
-// one of them large enough to serve it?
+// ReadyIndex: the recipes of one graph that are in memory; a miss asks it whether one of them is
+// large enough to serve.
 //
 // The cache keeps it; the planning of batches reads a snapshot, which later changes do not touch.
 //

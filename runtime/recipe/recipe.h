@@ -68,8 +68,8 @@ inline bool MayTakeLong(const Launch& launch) {
 struct Recipe {
   RecipeKey key;
   CaptureNote note;
-  std::vector<TensorSlot> inputs;   // the graph's inputs that are left, by model input position
-  std::vector<TensorSlot> outputs;  // indexed by model output position
+  std::vector<TensorSlot> inputs;   // the graph's inputs that remain, by model input index
+  std::vector<TensorSlot> outputs;  // indexed by model output
   std::vector<Launch> launches;
   std::vector<RecipeStep> phased_steps;  // all of them; empty where every launch has one phase
   bool has_long_launches = true;         // see MayTakeLong

@@ -100,7 +100,7 @@ absl::StatusOr<std::vector<BundledRecord>> DecodeBundle(absl::string_view bytes)
   ASSIGN_OR_RETURN(const auto bundle, MessageOf<recipe::v1::StoreBundle>(record.payload));
   std::vector<BundledRecord> records;
   for (const auto& one : bundle.records()) {
-    // A name decides where it is written: only our own.
+    // A name decides where the record is written: only names of our form are accepted.
     if (!RecordName::Parse(one.file()).has_value()) {
       return absl::DataLossError(absl::StrCat("it has a file '", one.file(), "'"));
     }

@@ -191,7 +191,7 @@ absl::StatusOr<Record> DecodeRecord(absl::string_view bytes) {
   if (bytes.substr(0, sizeof(kMagic)) != absl::string_view(kMagic, sizeof(kMagic))) {
     return absl::DataLossError("does not begin as a record does");
   }
-  // First, because all else may lie elsewhere in another format.
+  // Checked first, because all else may have another layout in another format.
   const uint32_t format = GetInteger<uint32_t>(bytes, 8);
   if (format != kRecordFormat) {
     return absl::FailedPreconditionError(
@@ -266,7 +266,7 @@ absl::Status WriteFileAtomically(const std::string& folder, const std::string& n
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0) return SystemError(errno, "cannot create a file in", folder);
   TemporaryFile file(temporary, fd);
-  flock(fd, LOCK_EX | LOCK_NB);  // says that the writer lives; ends with the process
+  flock(fd, LOCK_EX | LOCK_NB);  // shows that the writer lives; ends with the process
   RETURN_IF_ERROR(WriteAll(fd, bytes, temporary));
   if (fsync(fd) != 0) return SystemError(errno, "cannot sync", temporary);
   if (rename(temporary.c_str(), path.c_str()) != 0) {
@@ -278,7 +278,7 @@ absl::Status WriteFileAtomically(const std::string& folder, const std::string& n
   const int synced = fsync(directory);
   const int error = errno;
   close(directory);
-  // Some file systems cannot sync a folder; the rename is as safe there as it can be.
+  // Some file systems cannot sync a folder; the rename is as safe there as possible.
   if (synced != 0 && error != EINVAL) return SystemError(error, "cannot sync", folder);
   return absl::OkStatus();
 }
@@ -291,7 +291,7 @@ void SweepTemporaries(const std::string& folder) {
     const int fd = openat(dirfd(directory), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) continue;
     struct stat info = {};
-    // One from the future was written before the clock was set back.
+    // A file from the future was written before the clock was set back.
     const bool old =
         fstat(fd, &info) == 0 && std::abs(time(nullptr) - info.st_mtime) > kTemporaryGraceS;
     if (old && flock(fd, LOCK_EX | LOCK_NB) == 0) unlinkat(dirfd(directory), entry->d_name, 0);

@@ -27,7 +27,7 @@ namespace reprise {
 inline constexpr uint32_t kRecordFormat = 1;
 inline constexpr size_t kRecordHeaderBytes = 48;
 
-// A bundle holds other records, and is in no store.
+// A bundle holds other records, and is never in a store.
 enum class RecordKind : uint32_t { kRecipe = 1, kModel = 2, kUsage = 3, kBundle = 4, kChoices = 5 };
 // Returns "recipe", "model", "usage", "bundle", "choices".
 absl::string_view RecordKindName(RecordKind kind);

@@ -249,7 +249,7 @@ bool RowRules::Reduction(const Node& node, const Shape&) const {
   return IsMarked(node, 0) && AxesAreInside(node, 1);
 }
 
-// Each element of dim 0 is made of the one at its place.
+// Each element of dim 0 is made of the element at its index.
 bool RowRules::DimZeroStays(const Node& node, const Shape& out) const {
   const Shape& in = ShapeOf(node, 0);
   return FirstAlone(node, out) && in.size() == out.size() && in[0] == out[0];
@@ -261,7 +261,7 @@ bool RowRules::LastDims(const Node& node, const Shape& out) const {
   return FirstAlone(node, out) && !out.empty() && in.size() > out.size() && in[0] == out[0];
 }
 
-// Dim 0 is as it was, and not by a scale that just happens to give its size.
+// Dim 0 stays, and not by a scale that happens to give its size.
 bool RowRules::Resize(const Node& node, const Shape& out) const {
   constexpr size_t kScales = ResizeOp::kScales;
   const auto& attributes = node.attributes;

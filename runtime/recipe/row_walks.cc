@@ -8,8 +8,8 @@
 namespace reprise {
 namespace {
 
-// A node whose operands and results are larger than this, of all rows, finds little of them in a
-// cache of its core.
+// A node whose operands and results, of all rows, are larger than this finds little of them in its
+// core's cache.
 constexpr int64_t kFarBytes = int64_t{3} << 20;
 // Fewer bytes a row are too little work for a launch of their own.
 constexpr int64_t kRowBytes = int64_t{256} << 10;

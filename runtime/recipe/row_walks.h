@@ -1,4 +1,4 @@
-// RowWalks: which stretches of a graph run row by row.
+// RowWalks: which parts of a graph run row by row.
 //
 // A batch of pictures is larger than the caches, one picture is often not. Where nodes that follow
 // one another keep the rows of the batch apart and move much more than they have weights, all of

@@ -23,7 +23,7 @@ namespace {
 
 constexpr absl::string_view kRecordSuffix = ".rps";
 constexpr char kLockName[] = ".lock";
-// At most this many records wait to be written; beyond it the oldest is given up.
+// At most this many records wait to be written; beyond that the oldest is dropped.
 constexpr size_t kMaxPending = 4096;
 
 // Held to delete, or to read and then write: by one at a time among all daemons. Ends with the
@@ -47,7 +47,7 @@ class FolderLock {
 
 bool MayWrite(const std::string& folder) {
   struct stat info = {};
-  // Root may write anywhere; a folder without any write bit is meant to be left alone all the same.
+  // Root may write anywhere; a folder without any write bit is treated as read-only all the same.
   return stat(folder.c_str(), &info) == 0 && (info.st_mode & 0222) != 0 &&
          access(folder.c_str(), W_OK) == 0;
 }
@@ -349,7 +349,7 @@ absl::StatusOr<RecipeStore::Pruned> RecipeStore::EvictLocked(int64_t max_bytes, 
     const std::string path = absl::StrCat(options_.folder, "/", entry.file);
     const auto bytes = ReadWholeFile(path, entry.bytes);
     const auto record = bytes.ok() ? DecodeRecord(*bytes) : bytes.status();
-    // Damaged and foreign files are worth nothing.
+    // Damaged and foreign files have no value.
     double value = -1;
     if (record.ok() && entry.name.has_value() && record->kind == entry.name->kind) {
       const auto use = uses.find(entry.name->key);

@@ -66,7 +66,7 @@ class RecipeStore {
   Found Read(const RecordName& name);
   // Returns whether there is a file of this record.
   bool Has(const RecordName& name) const;
-  // Tells of damage that a caller found in a payload: it is counted and warned of.
+  // Reports damage that a caller found in a payload: it is counted and logged as a warning.
   void NoteCorrupt(const RecordName& name, absl::string_view what);
 
   // Queues a record; nothing where the folder is read-only. A record of the same name that still
@@ -91,7 +91,7 @@ class RecipeStore {
 
   struct Entry {
     std::string file;
-    std::optional<RecordName> name;  // absent: the name is none of ours
+    std::optional<RecordName> name;  // absent: the name is not one of ours
     int64_t bytes = 0;
     int64_t modified_unix_s = 0;
   };

@@ -1,4 +1,4 @@
-// A CPU of an architecture that has no file of its own: nothing is known of it.
+// A CPU of an architecture that has no file of its own: no feature is detected.
 #if !defined(__x86_64__)
 
 #include "runtime/base/cpu/cpu_info.h"

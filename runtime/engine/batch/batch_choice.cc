@@ -56,7 +56,8 @@ std::vector<size_t> BatchPlan::Choose(absl::Span<const RequestShape* const> wait
   return {0};
 }
 
-// Without padding company costs nothing: first come, first served, while there is room.
+// Without padding a shared replay costs nothing extra: first come, first served, while there is
+// room.
 std::vector<size_t> BatchPlan::ChoosePacked(absl::Span<const RequestShape* const> waiting) const {
   std::vector<size_t> chosen;
   PackedSizes sizes;

@@ -251,7 +251,7 @@ CaptureOutcome BatchRun::OutcomeOf(size_t i, bool first) {
   }
   if (!own_bucket) return resolution_.outcome;
   if (outcome_ == RecipeCache::Outcome::kHit) return CaptureOutcome::kReplayed;
-  // One request of a capture says so; its batch-mates waited for it.
+  // One request of a capture reports it; its batch-mates waited for it.
   return outcome_ == RecipeCache::Outcome::kCaptured && first ? CaptureOutcome::kCaptured
                                                               : CaptureOutcome::kWaited;
 }

@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-// A batch that stays small pays this share of its replay again for each request left out.
+// A batch that stays small loses this share of its replay again for each request left out.
 constexpr double kLossPerRequestLeftOut = 0.25;
 // Where there are many shapes, exact ones or buckets: one that was seen once is not captured in the
 // background.
@@ -279,7 +279,7 @@ void MissPolicy::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool
   };
   const bool too_many = plan.target().exact && model.options().capture == CapturePolicy::kQuick &&
                         cache_.NumExact(*model.owner()) >= model.owner()->max_exact();
-  if (eager && too_many) return;  // It makes room for itself, or does not.
+  if (eager && too_many) return;  // IsOneTooMany decides whether it gets a recipe.
   // An eager run compiles as a capture does. Its result is not timed, nor there after a restart.
   if (eager) return note(plan.target(), static_cast<double>(model.owner()->capture_ns()));
   const auto total_ns = static_cast<double>(replay_ns);

@@ -26,7 +26,7 @@ namespace {
 
 // A packed recipe is primed with this many tokens: it may hold many more, which few batches fill.
 constexpr int64_t kPrimeTokens = 64;
-// A recipe that is made again within this time after its eviction should have stayed.
+// A recipe that is captured again within this time after its eviction was evicted too early.
 constexpr int64_t kThrashingNs = int64_t{60} * 1'000'000'000;
 
 MissRecord NewRecord(const Model& model, const CaptureTarget& target, const RecipeList& ready) {

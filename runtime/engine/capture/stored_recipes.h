@@ -1,4 +1,4 @@
-// Functions that ask the recipe store before a capture, and tell it after one.
+// Looks recipes up in the recipe store before a capture, and queues them for it after one.
 #pragma once
 
 #include <cstdint>

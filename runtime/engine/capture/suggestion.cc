@@ -30,7 +30,7 @@ std::string RoomFor(const Model& model, RecipeCache::Why why, int64_t max_cache_
     case RecipeCache::Why::kUnload:
       break;
   }
-  // Buckets that the traffic had left, and that came back.
+  // The learnt set dropped this bucket, and traffic came back to it.
   return Line("bucket_policy", "off");
 }
 
@@ -69,7 +69,7 @@ std::string BucketFor(const Model& model, const CaptureTarget& target) {
         if (buckets.axis != axis.label || buckets.sizes.empty()) continue;
         fitted = buckets.sizes.back();
         while (fitted < size) fitted *= 2;
-        // A table of positions may end in between.
+        // A table of positions may end between two buckets.
         if (!PolicyMaker::TakesBucket(*model.program().graph, model.axes(), axis.label, fitted)
                  .ok())
           fitted = size;

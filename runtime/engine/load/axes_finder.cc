@@ -168,7 +168,7 @@ void AxesFinder::SplitAtSizes(ModelDraft& model, std::vector<ModelIo> declared,
                                   SplitAxes::Whole{.graph = *model.program->graph,
                                                    .recipe_inputs = model.signature->recipe_inputs,
                                                    .tail = model.program->tail});
-  // Finding out takes some calls a symbol.
+  // The search takes some calls for each symbol.
   if (can_try && merged.note.empty() && merged.derived.empty() &&
       split->num_symbols() <= kMostSymbolsApart) {
     const std::vector<std::vector<Dim>> dims = split->Dims();

@@ -75,7 +75,7 @@ absl::Status Certifier::FitShapes(ModelDraft& model) const {
     for (const int64_t bucket : PolicyMaker::BucketSizes(model.view(), axis)) {
       largest = std::max(largest, bucket + 1);
     }
-    // A stride as long as the largest bucket shows its first step beyond that.
+    // A stride as long as the largest bucket first differs beyond that bucket.
     ranges.push_back({.largest = RoundUpTo(2 * largest + 3, axis.step),
                       .from = axis.whole_from,
                       .step = axis.step,
@@ -227,7 +227,7 @@ absl::Status Certifier::FindOut(ModelDraft& model, StoreLookup& lookup) const {
   const int64_t start = context_.clock->NowNs();
   RETURN_IF_ERROR(Certify(model));
   const int64_t took_ns = context_.clock->NowNs() - start;
-  // Half a proof is not kept: a restart would take it for the whole.
+  // An incomplete proof is not stored: a restart would take it for a complete one.
   if (model.proof->pending == nullptr) Keep(model.view(), {}, took_ns);
   return absl::OkStatus();
 }
@@ -268,7 +268,7 @@ void Certifier::Confirm(const Model& model) const {
   if (measured.ok()) {
     confirmed = std::move(measured->certificates);
     const bool intact = model.owner()->parameters().FilesIntact(start).ok();
-    // A finding counts whether or not there is memory to keep it.
+    // A finding counts also where memory runs out while it is stored.
     if (context_.store != nullptr && measured->measured && intact) {
       WhereMemoryAllows([&] { Keep(model.view(), confirmed, context_.clock->NowNs() - start); });
     }

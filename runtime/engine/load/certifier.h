@@ -44,7 +44,7 @@ class Certifier {
   absl::Status Extend(const ModelView& model, size_t axis, int64_t size) const;
 
  private:
-  // Fits the shapes of outputs; an axis that they do not follow simply is refused.
+  // Fits the shapes of outputs; an axis that they do not follow is refused.
   absl::Status FitShapes(ModelDraft& model) const;
   // Describes a model without axes: dtypes and shapes as they are.
   absl::Status DescribeOutputs(ModelDraft& model) const;

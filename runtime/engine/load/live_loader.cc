@@ -19,7 +19,7 @@ namespace reprise {
 
 namespace {
 
-// Returns the symbols of the axes among `refused` at which masks alone stand against padding.
+// Returns the symbols of the axes among `refused` where only masks prevent padding.
 std::set<std::string> WithoutWindows(const ModelDraft& model, const std::vector<size_t>& refused) {
   std::set<std::string> symbols;
   for (const size_t i : refused) {
@@ -117,7 +117,7 @@ absl::StatusOr<ModelDraft> LiveLoader::MakeDraft(const ModelDraft& model,
 void LiveLoader::Improve(ModelDraft& model, Certifier::StoreLookup& lookup) const {
   std::vector<size_t> wanted = Refused(model);
   const std::vector<size_t> refused = wanted;
-  // Once more where some of the axes gain nothing: the others have a form without them.
+  // Try once more where some of the axes gain nothing: the others have a form without them.
   for (int round = 0; round < 2 && !wanted.empty(); ++round) {
     absl::StatusOr<ModelDraft> draft = MakeDraft(model, wanted);
     if (!draft.ok()) return;  // Windows are not the obstacle to padding.

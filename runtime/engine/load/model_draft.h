@@ -1,4 +1,4 @@
-// ModelDraft: a model while it is loaded: the values that it will be made of.
+// ModelDraft: a model while it is loaded: the values that the Model is made of.
 //
 // Threads: one loader; proofs that share the work read it meanwhile.
 #pragma once

@@ -174,7 +174,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options,
     LiveLoader(context_).Improve(draft, lookup);
     RETURN_IF_ERROR(CheckCertificates(draft, plain));
   }
-  // Measurements ran exactly; recipes want other forms of the parameters.
+  // Measurements ran exactly; recipes need other forms of the parameters.
   if (MayRound(draft.options)) draft.program->owner->parameters().DropUnused();
   certificate.End();
   LogCertificates(draft.view());

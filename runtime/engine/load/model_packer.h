@@ -32,8 +32,8 @@ class ModelPacker {
   void Pack(ModelDraft& model, const std::vector<std::vector<int64_t>>& buckets) const;
   // Packs with the result of Make, or with the reason why it is not used.
   void Pack(ModelDraft& model, absl::StatusOr<PackingPtr> packing) const;
-  // Packs `model`, although no axis has a certificate, as a RequestProof found of `packing`, or
-  // says why not.
+  // Packs `model`, although no axis has a certificate, if the RequestProof of `packing` allows it,
+  // or says why not.
   void PackByRequest(ModelDraft& model, absl::StatusOr<RequestProof::Found> found,
                      absl::StatusOr<PackingPtr> packing) const;
   // Does the same with a reason that is known from before.

@@ -20,7 +20,7 @@
 namespace reprise {
 namespace {
 
-// Sizes of dims at which the graph is looked at: the first that it takes.
+// Sizes of dims at which the graph is tried: the first that it takes.
 constexpr int64_t kTriedSizes[] = {8, 12, 7, 16, 64, 224, 1, 1000};
 constexpr int64_t kRows = 2;
 
@@ -108,7 +108,7 @@ std::optional<Forms> FormsAt(Graph graph, const ImportedModel& model, Binding& b
     if (id != kNone) graph.value(id).overridable = false;
   }
   if (!RunLoadPasses(graph).ok()) return std::nullopt;
-  // Up to its cuts, where it has some.
+  // Only the part before the cuts, where there are some.
   CutModel(graph, model.inputs, FindShapeInputs(graph, model.inputs), model.outputs);
   absl::StatusOr<Graph> specialized = SpecializeSomewhere(graph, model.inputs, binding);
   if (!specialized.ok() || !RunCapturePasses(*specialized).ok()) return std::nullopt;
@@ -188,9 +188,9 @@ absl::Status CheckPromotion(const ImportedModel& imported, const std::string& na
   RETURN_IF_ERROR(CheckValue(imported.graph, name));
   Binding binding;
   const std::optional<Forms> without = FormsAt(imported.graph, imported, binding);
-  if (!without.has_value()) return absl::OkStatus();  // It takes other sizes alone.
+  if (!without.has_value()) return absl::OkStatus();  // It takes other sizes only.
   Graph promoted = imported.graph;
-  // After all parameters of the file.
+  // Numbered after all parameters of the file.
   MakeParameter(promoted, promoted.FindValue(name), 1 << 30);
   const std::optional<Forms> with = FormsAt(std::move(promoted), imported, binding);
   if (!with.has_value()) return Refused(name, "is needed to know the sizes of results");

@@ -1,7 +1,7 @@
 // Promotion: constants of a model become optional inputs.
 //
 // A promoted constant is a parameter: no pass reads its bytes, and no key has them. A request that
-// leaves it out gets the file's value. One that sends a value is padded and batched as ever, with
+// leaves it out gets the file's value. One that sends a value is padded and batched as usual, with
 // requests of the same value (RequestShape::own_values); nothing is captured for it.
 //
 // A constant is not promoted where its value decides a shape, where passes read it to join nodes,

@@ -15,7 +15,7 @@
 namespace reprise {
 namespace {
 
-// Lengths to look at the model at: the first that no shape disagrees with.
+// Lengths at which the model is tried: the first that all shapes accept.
 constexpr int64_t kLengths[] = {5, 16, 64, 96, 224, 256};
 
 struct Walk {
@@ -96,7 +96,7 @@ absl::Status ExplainRefusal(const std::string& path, const InputRanks& ranks,
     reasons.AddNode(node.code, std::move(node.reason));
   }
   for (const NodeRefusal& found : walk.refusals) {
-    // Sizes that depend on data are no reason: the graph is cut there.
+    // Sizes that depend on data are not a reason: the graph is cut there.
     if (DependsOnSizes(found.why) || absl::IsFailedPrecondition(found.why)) continue;
     const Node& node = examined->graph.node(found.node);
     const bool is_step = !node.source_op.empty();

@@ -13,7 +13,7 @@ namespace reprise {
 namespace {
 
 constexpr int kMaxDims = 64;
-// Far beyond any size, far from overflow of a product with one.
+// Far beyond any size, but small enough that a product with a size does not overflow.
 constexpr int64_t kMaxFactor = int64_t{1} << 31;
 
 bool IsTooFar(int64_t factor) { return factor > kMaxFactor || factor < -kMaxFactor; }
@@ -230,7 +230,7 @@ absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const Stor
     findings.output_dtypes.push_back(*dtype);
   }
   if (!stored.fitted()) {
-    // Where every node is cut off, nothing has outputs to fit.
+    // Where every node is cut off, there are no outputs to fit.
     if (certified && outputs > 0) {
       return Damaged("that it may be padded, but not the sizes of its outputs");
     }

@@ -36,7 +36,7 @@ struct ModelFindings {
   std::vector<SizeDecision> decisions;  // one per axis
   std::vector<OutputShape> outputs;     // empty where no axis could be fitted
   std::vector<DType> output_dtypes;
-  std::string packing_refusal;  // empty: nothing speaks against packing
+  std::string packing_refusal;  // empty: nothing prevents packing
   std::string packing_reason;   // see Model::packing_reason
   bool any_mask_measured = false;
 };

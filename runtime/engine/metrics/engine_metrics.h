@@ -1,7 +1,7 @@
 // EngineMetrics: an observer that counts the engine's work, for programs that have no server. It
 // passes all calls on to another observer.
 //
-// A replay is counted after it, under a lock of its model that is held for a few additions.
+// A replay is counted after it ends, under a lock of its model that is held for a few additions.
 //
 // Threads: all methods from any thread.
 #pragma once

@@ -63,7 +63,7 @@ class JsonWriter {
 
   std::string text_;
   int depth_ = 0;
-  bool first_ = true;  // nothing stands in the innermost bracket yet
+  bool first_ = true;  // the innermost bracket is empty yet
   bool after_key_ = false;
 };
 

@@ -1,4 +1,4 @@
-// MetricsFile: the metrics as a JSON file, written at the end, after captures, or every so often.
+// MetricsFile: the metrics as a JSON file, written at the end, after captures, or periodically.
 //
 // The file is written under another name in its folder and renamed, so that a reader never sees
 // half of it. Writing happens on a thread of its own: a capture only says that there is news.
@@ -29,7 +29,8 @@ class MetricsFile {
   // Writes it now, without regard to the triggers. UNAVAILABLE where it cannot be written.
   absl::Status WriteNow() const;
   void OnCapture() EXCLUDES(mutex_);
-  // Ends the thread, and writes for the last time where the end is a trigger or there is news.
+  // Ends the thread, and writes for the last time where the end is a trigger or something has
+  // changed.
   void Finish() EXCLUDES(mutex_);
 
  private:

@@ -26,7 +26,7 @@ bool AllWithin(const InputTensor& tensor, double lowest, double highest) {
     low = static_cast<C>(lowest);
     high = std::numeric_limits<C>::infinity();
   } else {
-    // Bounds that the type cannot hold are its own.
+    // Bounds beyond the type's range become its own bounds.
     if (lowest > static_cast<double>(low)) low = static_cast<C>(lowest);
     if (highest < static_cast<double>(high)) high = static_cast<C>(highest);
   }
@@ -128,13 +128,13 @@ Hiding HidingOf(CountingPlaces places, std::optional<double> fill, DType dtype,
     const Counting<T> counts = {data, BitsOf<T>(fill, dtype), /*masks=*/true};
     result = HidingBy(counts, places, tensor.shape, axis_dims);
   };
-  // In tensors of other types every element counts that is not the fill.
+  // In tensors of other types every element counts that differs from the fill.
   if (!ops::Dispatch(ops::FloatList(), dtype, look).ok()) ops::DispatchSize(dtype, look);
   return result;
 }
 
 bool HoldsWhatWasProved(DType dtype, const InputTensor& tensor, double fill, bool is_mask) {
-  // Samples and features may be anything.
+  // Samples and features may have any values.
   if (!is_mask && dtype != DType::kInt64 && dtype != DType::kInt32) return true;
   const double lowest = std::min(fill, 0.0);
   const double highest = is_mask ? std::max(fill, 1.0) : std::numeric_limits<double>::infinity();

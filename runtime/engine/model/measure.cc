@@ -17,9 +17,9 @@ namespace {
 
 // The limit for one request: sums over all waiting requests stay far from the largest integer.
 constexpr int64_t kMostElements = int64_t{1} << 50;
-// Rows, or other places along axes, of an input that has no elements: a client pays for them with
-// no byte, and each would be split off, packed or walked over. A request may have as many as it has
-// bytes in other inputs.
+// Rows, or other places along axes, of an input that has no elements: they cost a client no bytes,
+// and each would be split off, packed or walked over. A request may have as many as it has bytes in
+// other inputs.
 constexpr int64_t kMostEmptyPlaces = 4096;
 // No promoted constant has more elements.
 constexpr int64_t kMostOwnElements = 1024;
@@ -59,7 +59,7 @@ std::optional<RequestShape> Model::MeasureAgain(const RequestShape& shape) const
   changed.exact = now.exact;
   changed.unproved = now.unproved;
   changed.in_new_slice = now.in_new_slice;
-  // A request was not split by rows while that was not known to be harmless, and is whole now.
+  // A request was not split by rows while that was not known to be harmless, and is not split now.
   if (shape.in_new_slice && !changed.exact && changed.rows > MaxRows(changed)) return std::nullopt;
   return changed;
 }
@@ -149,7 +149,7 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
     }
     const absl::StatusOr<int64_t> counted = CheckedNumElements(tensor.shape);
     if (!counted.ok()) {
-      // A shape that is too large never fits.
+      // Too large a shape never fits.
       return absl::InvalidArgumentError(
           absl::StrCat("input '", signature_->inputs[i].name, "': ", counted.status().message()));
     }
@@ -179,7 +179,7 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
 }
 
 void Model::TakeOwnValue(const ModelIo& input, const InputTensor& tensor, RequestShape& result) {
-  // One of a wrong shape is refused after this.
+  // An input of a wrong shape is refused after this.
   const int64_t elements = CheckedNumElements(tensor.shape).value_or(0);
   if (elements > kMostOwnElements) return;
   // A copy: the client's bytes need not be aligned.
@@ -212,7 +212,7 @@ absl::StatusOr<std::map<std::string, int64_t>> Model::MatchSizes(
       if (input.dims[d].is_constant()) continue;
       const int64_t size = (*shapes[i])[d];
       int64_t& known = largest.emplace(input.dims[d].symbol, size).first->second;
-      // No rows in one of the inputs are no rows.
+      // An input without rows makes the request one without rows.
       known = known == 0 || size == 0 ? 0 : std::max(known, size);
     }
   }

@@ -49,7 +49,7 @@ int64_t Model::max_batch() const {
   if (!batches_requests()) return 0;
   if (!proof_->axes[signature_->batch_axis].certificate.certified)
     return proof_->packing->max_segments();
-  // Numbers of rows are not learnt: every set has the same.
+  // Numbers of rows are not learnt: every set has the same ones.
   const int64_t largest =
       buckets()->Largest(proof_->axes[signature_->batch_axis].label).value_or(1);
   return options_.max_batch_size > 0 ? std::min(options_.max_batch_size, largest) : largest;
@@ -199,7 +199,7 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(
         ", and with these values computing that data exceeds the limits before a run"));
   }
   if (!absl::IsResourceExhausted(recipe.status())) return recipe;
-  // No later attempt with these values fits.
+  // No later attempt with these values would fit.
   return absl::InvalidArgumentError(
       absl::StrCat(recipe.status().message(), " (see reprise.max_request_mb)"));
 }

@@ -28,7 +28,7 @@ enum class CapturePolicy {
   kOff,         // nothing is captured: every request runs op by op, at its own sizes
 };
 
-// Whether the kernels of captured recipes are timed during the traffic.
+// Whether the kernels of captured recipes are timed while the model serves.
 enum class TuneMode {
   kAuto,  // kernels that were not timed before, unless nothing may be captured
   kOff,
@@ -76,15 +76,15 @@ struct ModelOptions {
   // rounding acts on each element by itself, so that it opens no path from padding to an answer,
   // and the measurement need not tell such a path from a value that was rounded the other way.
   Precision precision = Precision::kExact;
-  // Nodes that have another one.
+  // Nodes that have another precision.
   PrecisionRules precision_ops;
   // Nodes that run by themselves, between recipes: the model is cut there.
   NodeChoice cut;
   // False: each node is computed as the file has it, by the first kernel that its device offers, so
   // that a node's bits depend on the node alone. Slow: for testing the effect of joining nodes.
   bool fusion = true;
-  // A row keeps its bits at any number of rows, timed or not (Device::one_order): tokens are made
-  // of its answers.
+  // A row gives the same bits at any number of rows, timed or not (Device::one_order): tokens are
+  // made of its answers.
   bool one_order = false;
   // The values that padding is filled with, by input name; 0 where not named.
   std::map<std::string, double> fills;
@@ -94,8 +94,9 @@ struct ModelOptions {
   // Labels of the buckets that are captured before requests need them, so that a suggestion of more
   // names them as well.
   std::vector<std::string> warmup;
-  // Engine::Load measures padding at small sizes only, and Engine::ConfirmPadding, which the caller
-  // then owes, at the large ones; until it has, requests of large buckets wait, or run exact.
+  // Engine::Load measures padding at small sizes only, and the caller must call
+  // Engine::ConfirmPadding for the large ones; until it has, requests of large buckets wait, or run
+  // exact.
   bool confirm_padding_later = false;
   // With it: where the model is a decoder, whose steps pad nothing, Engine::Load leaves all of the
   // measurement to Engine::ConfirmPadding, which begins with the first request that is not a step.

@@ -1,6 +1,6 @@
 // ModelOwner: the parts that outlive a request of a model: its parameters and its observer.
 //
-// The recipe cache knows a model by its owner, so that it can tell of evictions.
+// The recipe cache identifies a model by its owner, which it notifies of evictions.
 #pragma once
 
 #include <atomic>

@@ -25,7 +25,7 @@ struct ModelProof {
   std::shared_ptr<const Packing> packing;  // null where the model is padded
   std::string packing_refusal;             // empty: packed, or packing was not requested
   std::string packing_reason;              // empty: not packed, or as its axes may be padded
-  // Packed answers were the same under masks that no padded request may have. Asked for where the
+  // Packed answers were the same under masks that no padded request may have. Measured where the
   // ops do not prove padding harmless.
   bool any_mask_measured = false;
   // The part that Engine::ConfirmPadding goes on with; null: nothing is left.

@@ -1,6 +1,6 @@
 // ModelTraffic: the facts about the use of a model, before this start and since.
 //
-// All that changes synchronises itself.
+// All mutable members synchronise themselves.
 #pragma once
 
 #include <memory>

@@ -23,10 +23,10 @@ bool Contains(const std::vector<int>& positions, size_t position) {
          positions.end();
 }
 
-// How the elements of a value come to decide a shape.
+// The ways in which the elements of a value decide a shape.
 enum Way : uint8_t {
   kSomehow = 1,
-  kUnreduced = 2,  // not as the sum, the largest or the like of them
+  kUnreduced = 2,  // not as their sum, their largest or a similar reduction
   kAsSize = 4,     // unreduced, and not as a condition alone
 };
 

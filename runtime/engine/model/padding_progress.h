@@ -1,4 +1,4 @@
-// PaddingProgress: how far padding is proved along each axis, of a model that serves already.
+// PaddingProgress: how far padding is proved along each axis of a model that already serves.
 //
 // Loading proves small sizes; the rest may follow later (Engine::ConfirmPadding). A request that
 // needs more than is proved waits for the end of the proof, as it would wait for a capture.

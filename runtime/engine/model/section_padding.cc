@@ -13,7 +13,7 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kSmallestBucket = 16;
-// Decisions that only large sizes meet are looked for up to this size.
+// Decisions that only large sizes trigger are searched up to this size.
 constexpr int64_t kLargestLookedAt = 512;
 // Sizes of axes around which an output's growth is read: primes.
 constexpr int64_t kFitBase[] = {19, 29, 37, 43, 53, 61};
@@ -22,7 +22,8 @@ constexpr int64_t kFitBase[] = {19, 29, 37, 43, 53, 61};
 constexpr int64_t kFree = -1;
 constexpr size_t kMostKnown = 1024;
 
-// One finding is no axis: a dim of one may be broadcast, which none of more can be.
+// A single finding is not treated as an axis: a dim of one may be broadcast, which no larger dim
+// can be.
 constexpr int64_t kLeastPadded = 2;
 
 }  // namespace

@@ -58,7 +58,7 @@ std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& i
   for (const int position : shape_inputs) names.insert(inputs[position].name);
   std::shared_ptr<const CutGraph> cut = CutAtData(graph, names, wishes);
   if (cut == nullptr) return nullptr;
-  // After a cut no replay says it before there is data.
+  // Outputs after a cut get their dtypes here: no replay tells them before there is data.
   const std::vector<DType> types = ResultTypes(graph);
   std::vector<ModelIo> typed = outputs;
   for (size_t i = 0; i < typed.size(); ++i) {

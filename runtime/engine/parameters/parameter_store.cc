@@ -16,9 +16,9 @@ namespace {
 
 // A prepare program that makes fewer elements is not worth waking other threads.
 constexpr int64_t kWorthCores = 1 << 20;
-// One part in this many of the parameters may be held in a second form.
+// At most one part in this many of the parameters may be held in a second form.
 constexpr int64_t kSecondFormsPart = 10;
-// A look takes a microsecond a file, and a model may have hundreds of them.
+// A check takes a microsecond a file, and a model may have hundreds of them.
 constexpr int64_t kLookAtFilesEveryNs = 10'000'000;
 
 const OwnValue* OwnOf(const ParameterExpr& leaf, absl::Span<const OwnValue> own) {
@@ -53,7 +53,8 @@ absl::StatusOr<std::shared_ptr<const ParameterTable>> ParameterStore::TableFor(
                                                  : prepared_.at(expression.text()));
   }
   auto table = std::make_shared<const ParameterTable>(std::move(tensors));
-  // Recipes of other models and of probes go without a word; their tables are swept here.
+  // Recipes of other models and of probes are destroyed without a notice; their tables are removed
+  // here.
   std::erase_if(tables_, [](const auto& known) { return known.second.recipe.expired(); });
   tables_[recipe.get()] = {recipe, table};
   return table;

@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// How often an idle helper looks whether it may stay awake.
+// How often an idle helper checks whether it may stay awake.
 constexpr int kLookUs = 2;
 
 // How often the caller looks whether a helper has read its offer, which takes it some nanoseconds
@@ -35,8 +35,8 @@ HelperPool::HelperPool(int cores, const Clock* clock, std::chrono::nanoseconds p
       helper->next = free_helpers_;
       free_helpers_ = helpers_.emplace_back(std::move(helper)).get();
     } catch (...) {
-      // The system has no thread for it, or no memory: replays are as wide as there are. Helpers
-      // that have begun look at free_cores_ alone.
+      // The system has no thread for it, or no memory: replays are limited to the threads that
+      // exist. Helpers that have started read free_cores_ only.
       free_cores_ = cores_ = i;
       break;
     }
@@ -58,7 +58,7 @@ HelperPool::~HelperPool() {
 void HelperPool::AwaitCore() {
   while (free_cores_ <= 0 && !kept_) {
     const uint64_t freed = freed_;
-    // Where others are through, and were faster, it is worth waiting on.
+    // Where cores were freed meanwhile and other calls took them, waiting on is worth it.
     kept_ = !core_freed_.WaitFor(mutex_, patience_) && freed_ == freed;
   }
 }
@@ -100,7 +100,7 @@ int HelperPool::Run(int max_threads, int steps, LaunchWorkers::Function function
     int part = 1;
     const int cpu = AllowedCpus::Current();
     for (Helper* helper = helpers; helper != nullptr; helper = helper->next) {
-      // One that is awake runs elsewhere.
+      // A helper that is awake runs on another CPU.
       if (helper->parked.load(std::memory_order_relaxed) && helper->kept_off != cpu &&
           cpus_.KeepOff(helper->thread.native_handle(), cpu)) {
         helper->kept_off = cpu;

@@ -13,9 +13,9 @@
 // parked or on its way out: nothing is left for it to do, so the next call can have its core, and
 // offer it its parts, at once.
 //
-// Helpers keep off the CPU that the caller runs on. The system may put a thread that it wakes
-// after the one that wakes it, where the other CPUs are busy for just that moment, and leave it
-// there for milliseconds: a replay would have been through with its help.
+// Helpers keep off the CPU that the caller runs on. The system may queue a woken thread on its
+// waker's CPU, where the other CPUs are busy for just that moment, and leave it there for
+// milliseconds: the replay could have ended in that time.
 //
 // A helper stays awake for a moment after a call (IdlePolicy), then it parks. Where calls take the
 // cores that it and others spin on, it sees that and parks within some 5 us, in which a thread too
@@ -60,7 +60,7 @@ class HelperPool {
   int Run(int max_threads, int steps, LaunchWorkers::Function function, void* context);
 
   struct Activity {
-    int running = 0;     // calls of Run under way, or waiting for a core
+    int running = 0;     // calls of Run in progress, or waiting for a core
     uint64_t begun = 0;  // calls of Run so far
     int lingering = 0;   // helpers that are awake and have nothing to do
   };
@@ -82,10 +82,10 @@ class HelperPool {
     Offer offer;             // written by a call while kIdle, read by the helper while kReading
     Helper* next = nullptr;  // the next in the free list, or in the list of a call
     int kept_off = -1;       // the CPU; owned by the holder of the helper
-    std::atomic<bool> parked{false};  // or about to; it may have been offered something already
+    std::atomic<bool> parked{false};  // or about to park; it may have got an offer already
     std::thread thread;
   };
-  // Returns when a core is free, or with none where none has become free for long.
+  // Returns when a core is free, or without one where none has become free for a long time.
   void AwaitCore() REQUIRES(mutex_);
   void FreeCores(int count) REQUIRES(mutex_);
   void Work(Helper& helper);

@@ -49,7 +49,7 @@ bool LaunchWorkers::Take(int part, uint32_t step) {
 }
 
 void LaunchWorkers::Appear(uint32_t step) {
-  // Not at each step: the leader's core would fetch the line each time.
+  // Not at each step, since the leader's core would fetch the line each time.
   if (step - seen_.load(std::memory_order_relaxed) < kRecentSteps / 2) return;
   seen_.store(step, std::memory_order_relaxed);
 }

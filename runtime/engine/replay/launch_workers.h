@@ -1,4 +1,4 @@
-// LaunchWorkers: threads that go through a sequence of steps together.
+// LaunchWorkers: threads that run a sequence of steps together.
 //
 // Every step is cut into parts, one for each thread, and begins when the one before is done. Part p
 // is meant for thread p, so that the results of a step are in the core's cache for the next one.
@@ -41,7 +41,7 @@ class LaunchWorkers {
   // Makes the next sequence, to be given to Lead and Help. The one before has been led to its end.
   // `parts` in [1, max_parts].
   Sequence Begin(Function function, void* context, int steps, int parts);
-  // Returns when all steps are done, if need be by this thread alone. Allocates nothing.
+  // Returns when all steps are done, if necessary by this thread alone. Allocates nothing.
   void Lead(const Sequence& sequence);
   // Helps until all steps are done. `thread` in [1, parts).
   void Help(const Sequence& sequence, int thread);
@@ -72,8 +72,8 @@ class LaunchWorkers {
   alignas(64) std::atomic<uint32_t> done_{0};  // steps of all sequences
   std::atomic<uint32_t> parked_{0};            // threads that wait for done_ without spinning
   std::atomic<uint64_t> wakes_{0};
-  // A step that a helper looked at lately. One that was stopped may store a number that is old by
-  // then: the leader goes by how old it is.
+  // A step that a helper looked at recently. A stopped helper may store an old number: the leader
+  // checks its age.
   alignas(64) std::atomic<uint32_t> seen_{0};
 };
 

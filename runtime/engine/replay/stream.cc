@@ -16,7 +16,8 @@
 namespace reprise {
 namespace {
 
-// Less memory that data decide is as any other: streams hold some megabytes in any case.
+// Smaller amounts of memory that data decide are treated like any other: streams hold some
+// megabytes in any case.
 constexpr size_t kCountedDataBytes = size_t{16} << 20;
 
 // Waking a helper costs some microseconds and waiting for each other after each launch about one: a
@@ -27,7 +28,7 @@ constexpr double kWorkPerThread = 1.5e7;
 // A launch of more work than this is primed by one part of it; it is cut into at most kPrimeParts.
 constexpr double kPrimeWork = 2e5;
 constexpr double kPrimeParts = 1024;
-// A launch that runs as a whole primes for this long: its pages come one after the other.
+// A launch that runs as a whole primes for this long: its pages are touched one after the other.
 constexpr std::chrono::milliseconds kPrimeTime{50};
 // ... and holds no more for itself.
 constexpr int64_t kPrimeBytes = int64_t{256} << 20;

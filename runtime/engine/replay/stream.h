@@ -56,11 +56,12 @@ class Stream {
   static absl::StatusOr<std::unique_ptr<Stream>> Create(const StreamOptions& options);
 
   // Makes room for `recipe`: inputs, outputs and arena lie one after another in the stream's block.
-  // Before every replay: a Release in between counts again. Errors: RESOURCE_EXHAUSTED;
-  // INVALID_ARGUMENT if the limit of memory that data decide is below the size of `recipe`.
+  // Call it before every replay: a Release in between requires it again. Errors:
+  // RESOURCE_EXHAUSTED; INVALID_ARGUMENT if the limit of memory that data decide is below the size
+  // of `recipe`.
   absl::Status Reserve(const Recipe& recipe, SizedBy sized_by = SizedBy::kShapes);
   // Reserves for the request of a client. INVALID_ARGUMENT where no stream could ever hold
-  // `recipe`: asking again is of no use.
+  // `recipe`: a retry would fail as well.
   absl::Status ReserveForRequest(const Recipe& recipe, SizedBy sized_by = SizedBy::kShapes);
 
   // Returns the frame of `recipe` on this stream, after Reserve, until the next one is made.

@@ -51,7 +51,7 @@ absl::StatusOr<SectionRecipes::Choice> SectionRecipes::Find(const GraphSection& 
   CaptureTarget target = TargetOf(section, values, &typed);
   Choice choice;
   if (pad) choice.fitted = typed->padding.Fit(target.key.binding);
-  // The sizes that came first have a recipe of their own.
+  // The sizes that arrived have a recipe of their own already.
   if (choice.fitted.has_value() && context_.cache.Contains(target.key)) choice.fitted.reset();
   if (choice.fitted.has_value()) {
     target.key = MakeKey(target.variant->fingerprint, choice.fitted->binding,

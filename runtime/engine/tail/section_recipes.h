@@ -4,7 +4,7 @@
 // rounded up where that is proved safe (SectionPadding). One that is missing is captured here, on
 // the request's thread, or only prepared (EagerCache) where the request may not wait for a capture;
 // a larger one that is ready serves, and the missing one is captured later. Light sections and
-// nodes at cuts are always prepared: no count of found things makes a recipe of them.
+// nodes at cuts are always prepared: no count in the data makes a recipe of them.
 //
 // Ownership: borrows everything for the length of one run. Threads: the stream's caller.
 #pragma once

@@ -24,8 +24,8 @@ namespace {
 // Kernels read aligned elements; clients send bytes at any address.
 constexpr uintptr_t kSizeAlignment = alignof(int64_t);
 
-// A node or a light section that reads no more than this runs by reference kernels at once: looking
-// up or preparing fast ones is left to where there is work for them.
+// A node or a light section that reads no more than this runs by reference kernels at once: fast
+// ones are looked up or prepared only where there is enough work for them.
 constexpr size_t kLittleBytes = 64 << 10;
 
 // A recipe that would need more is not run on the stream's memory, which is sized by requests'
@@ -218,7 +218,7 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i].empty()) continue;
     ASSIGN_OR_RETURN(inputs[i], ValueOf(graph, node.inputs[i]));
-    // A tensor that is looked up in is not read as a whole.
+    // A tensor that is indexed is not read as a whole.
     if (i > 0 || node.node.op != GatherOp::kName) bytes += inputs[i]->bytes();
   }
   const int64_t start_ns = context_.options.clock->NowNs();
@@ -241,7 +241,7 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
 }
 
 void TailRun::NoteShape(const EagerNode& node) {
-  // Where nothing is captured every node is a cut, and the sizes of the request say all.
+  // Where nothing is captured every node is a cut, and the sizes of the request tell enough.
   if (context_.model.options().capture == CapturePolicy::kOff || context_.shape.rehearsal) return;
   if (node.outputs.empty() || node.outputs[0].empty()) return;
   const Tensor& made = values_.at(node.outputs[0]);
@@ -312,7 +312,7 @@ absl::Status TailRun::RunLoop(const CutGraph& graph, const EagerNode& node) {
     for (size_t i = 0; i < scanned.size(); ++i) {
       ASSIGN_OR_RETURN(Tensor value, ValueOf(*body.graph, results[1 + carried.size() + i]));
       RETURN_IF_ERROR(scanned[i].Add(std::move(value), kMaxResultBytes));
-      // They will be joined: an end that is in sight is not waited for.
+      // Results are joined at the end: a limit that will be exceeded is reported before.
       RETURN_IF_ERROR(admit(i));
     }
   }

@@ -16,7 +16,7 @@ constexpr int64_t kReportEvery = 256;
 // Waste is averaged over about this many replays.
 constexpr double kWasteDecay = 1 - 1.0 / 1024;
 constexpr size_t kMostShapes = 65536;
-// Requests without a look after a set could not be made ready.
+// Requests without a look after a set that could not be captured.
 constexpr int64_t kQuietRequests = 16384;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// ExactCacheAdmission: how often exact recipes of a model may take each other's place.
+// ExactCacheAdmission: how often exact recipes of a model may replace each other.
 //
 // A model whose shapes are more than reprise.max_exact, all of which come again, would capture one
 // for almost every request. The gain of a capture over an eager run, which has the same kernels and

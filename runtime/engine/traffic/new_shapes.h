@@ -1,7 +1,7 @@
 // NewShapes: which request of a model brought which shape for the first time, and where.
 //
 // Sizes of inputs, and the shapes that data decide at the nodes that a model is cut at. The first
-// are kept; a model that brings more is told so by its counts.
+// are kept; the counts tell when there were more.
 //
 // Threads: all methods from any.
 #pragma once

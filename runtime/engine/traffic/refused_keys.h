@@ -13,7 +13,7 @@ namespace reprise {
 
 class RefusedKeys {
  public:
-  // Adds a key by its hash. When they are very many, all are forgotten, and then tried once more.
+  // Adds a key by its hash. When there are too many, all are forgotten, and then tried once more.
   void Add(uint64_t key_hash) {
     MutexLock lock(mutex_);
     if (keys_.size() >= kMost) keys_.clear();

@@ -14,7 +14,7 @@ bool KernelTrial::Wants(size_t contender) const {
 
 void KernelTrial::Add(size_t contender, int64_t ns) {
   int64_t& best = runs_[contender].ns;
-  // A clock that has not moved has still been looked at.
+  // A clock that has not moved still counts as a measurement.
   ns = std::max<int64_t>(ns, 1);
   best = best == 0 ? ns : std::min(best, ns);
 }

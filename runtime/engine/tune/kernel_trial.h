@@ -17,7 +17,7 @@ class KernelTrial {
  public:
   // How many times as fast as the first a kernel must be to be taken.
   static constexpr double kWorthwhile = 1.03;
-  // Beyond this many times the best one's time a kernel has lost after the first round.
+  // Beyond this many times the best one's time a kernel is dropped after the first round.
   static constexpr double kHopeless = 1.3;
 
   // At least one contender.

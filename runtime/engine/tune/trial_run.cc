@@ -22,8 +22,8 @@ constexpr size_t kMaxSamples = 2;
 constexpr double kMaxFlops = 4e8;
 // One launch of this much work is enough.
 constexpr double kMuchWork = 1e8;
-// A library may lock, wants the weights in a form of its own and adds up in another order, so that
-// the last bits of an answer change: that has to be worth it.
+// A library may lock, needs the weights in a form of its own and sums in another order, which
+// changes the last bits of an answer: it is taken only for a clear gain.
 constexpr double kForeignWorthwhile = 1.2;
 // The value that operands are filled with.
 constexpr float kFill = 0.0625f;

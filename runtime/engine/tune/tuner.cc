@@ -25,7 +25,7 @@
 namespace reprise {
 namespace {
 
-// The time that finding the choices took, as the value of their record: it goes last.
+// The time that finding the choices took, as the value of their record: it is evicted last.
 constexpr int64_t kRebuildNs = int64_t{60} * 1'000'000'000;
 
 // Returns "[128, 384] x [384, 1536] + bias: gemm_avx512/short, 1.08 times as fast as gemm_avx512".
@@ -105,7 +105,7 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, in
   const std::shared_ptr<const Model> model = weak.lock();
   const std::shared_ptr<const Recipe> recipe = cache_.Peek(key);
   absl::Status status;
-  // However this ends, the recipe may be wanted again.
+  // On every exit, the recipe may be wanted again.
   const absl::Cleanup end = [&] { queue_.End(key.hash, status, options_.clock->NowNs()); };
   // It is tuned where the replay that asked had begun before the exchange.
   if (stream != nullptr && model != nullptr && recipe != nullptr && MayTune(*model, *recipe)) {
@@ -123,7 +123,7 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, in
              },
          .stopped =
              [&] {
-               // Evicted, or unloaded: this is the last one to hold the model.
+               // Evicted, or unloaded: this is the last reference to the model.
                return options_.captures->stopped() || model.use_count() == 1 ||
                       cache_.Peek(key) != recipe;
              },

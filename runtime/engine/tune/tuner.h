@@ -8,8 +8,8 @@
 // and models (KernelChoices) and written to the recipe store; then the recipe is compiled once more
 // with them, primed, and exchanged in the cache. Replays that hold the old one are not disturbed.
 //
-// Nothing is tuned that is frozen or that says so (ModelOptions::tune), and no section after a
-// cut nor variant of a model. When a recipe's turn comes: see TuningQueue.
+// Frozen models, models with tuning switched off (ModelOptions::tune), sections after a cut and
+// variants of a model are not tuned. When a recipe's turn comes: see TuningQueue.
 //
 // Threads: all methods from any.
 #pragma once

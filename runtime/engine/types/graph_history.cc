@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-// No longer text is kept of one graph, nor of more models.
+// A limit for the text of one graph, and for the number of models.
 constexpr size_t kMostText = size_t{1} << 20;
 constexpr size_t kMostModels = 64;
 

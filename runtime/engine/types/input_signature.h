@@ -14,7 +14,7 @@
 
 namespace reprise {
 
-// The rules in the dims of the inputs are found out once; a request computes the dims that follow
+// The rules in the dims of the inputs are derived once; a request computes the dims that follow
 // from others, each expression once.
 class InputSignature {
  public:
@@ -33,7 +33,7 @@ class InputSignature {
   absl::InlinedVector<size_t, 4> DimsAlong(size_t input, absl::string_view symbol) const;
 
  private:
-  // The rule that a size of a shape is held against.
+  // The rule that a size of a shape is checked against.
   struct Rule {
     enum class Kind { kConstant, kSymbol, kDerived };
     Kind kind = Kind::kConstant;

@@ -1,4 +1,4 @@
-// MemoryBudget: bytes that several may take from one limit.
+// MemoryBudget: a limit on bytes that several users share.
 //
 // Threads: all methods from any.
 #pragma once
@@ -12,7 +12,7 @@ namespace reprise {
 
 class MemoryBudget {
  public:
-  // 0: no limit, only counted.
+  // `max_bytes` 0: no limit, only counted.
   explicit MemoryBudget(int64_t max_bytes) : max_bytes_(max_bytes) {}
 
   // Returns false, and takes nothing, where less is left.

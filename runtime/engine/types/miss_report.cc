@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-// A difference in anything but a size is further than any size.
+// A difference in any other field is farther than any difference of sizes.
 constexpr double kOtherField = 100;
 
 // Returns how far apart two keys are; once that is `least` or more, something that is.

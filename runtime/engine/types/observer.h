@@ -80,7 +80,7 @@ struct ReplayRecord {
   int64_t duration_ns = 0;
   int64_t rows = 0;  // rows of requests
   int64_t requests = 0;
-  // The first replay of its exact sizes, and no recipe was captured for them.
+  // The first replay of its exact sizes, for which no recipe was captured.
   bool saved_capture = false;
   absl::Span<const AxisElements> axes;  // indexed like ModelObserverSpec::axes
 };

@@ -46,7 +46,7 @@ const char* RunControl::LimitName() const {
 }
 
 int64_t RunControl::BytesForOneNode() const {
-  // Where nothing is left nothing is made, either, and the watch's 0 is no limit.
+  // Where nothing is left nothing is made, either, since the watch's 0 means no limit.
   return limits_.max_bytes == 0 && limits_.all == nullptr
              ? 0
              : std::max<int64_t>(BytesLeft(std::numeric_limits<int64_t>::max()), 1);
@@ -70,8 +70,8 @@ absl::StatusOr<Tensor> RunControl::Keep(Tensor made, absl::string_view what) {
   if (bytes == 0 || (limits_.max_bytes == 0 && limits_.all == nullptr)) return made;
   if (limits_.all != nullptr && !limits_.all->Take(bytes)) {
     RETURN_IF_ERROR(Admit(bytes, what));
-    // Memory of others went meanwhile: these bytes exist already, and exceed it for a moment at
-    // most.
+    // Other runs took memory meanwhile: these bytes exist already, and exceed the limit for a
+    // moment at most.
     limits_.all->Add(bytes);
   }
   const void* const data = made.data();

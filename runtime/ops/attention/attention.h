@@ -45,7 +45,7 @@ struct AttentionProblem {
   std::vector<float> bias;
   // A score for each head that the softmax has besides the scores of keys; null: none.
   const float* sinks = nullptr;
-  // When wanted, the scores after which step: 0 = scaled, 1 = capped, 2 = + bias, 3 = softmax.
+  // Where the scores are wanted, after which step: 0 = scaled, 1 = capped, 2 = + bias, 3 = softmax.
   float* scores_out = nullptr;
   int scores_stage = 0;
 };

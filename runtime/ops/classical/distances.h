@@ -4,7 +4,7 @@
 // reprise.Distances: inputs x [rows, k] and y [k, columns], both f32 or both f64; attribute `power`
 // is from 1 to kMostPower, 2 by default. The result is [rows, columns]: the sum of |x[r, i] - y[i,
 // c]| ^ power over i, from the differences themselves, so that rows far from zero and near to each
-// other lose nothing. A k of 1 is repeated for the other's.
+// other keep their precision. A k of 1 is repeated for the other's.
 #pragma once
 
 #include "runtime/ops/kit/infer.h"

@@ -1,4 +1,4 @@
-// LoadOpLibrary: the ops of a shared library with the C interface of reprise_op.h, registered.
+// LoadOpLibrary: registers the ops of a shared library with the C interface of reprise_op.h.
 //
 //   ASSIGN_OR_RETURN(const std::vector<std::string> ops, LoadOpLibrary("/opt/acme/libops.so"));
 //

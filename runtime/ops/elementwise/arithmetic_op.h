@@ -1,4 +1,4 @@
-// Sums, products and the like, element by element: their names.
+// Names of arithmetic ops, element by element.
 // See typed_op.h.
 #pragma once
 

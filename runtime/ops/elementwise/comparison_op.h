@@ -1,4 +1,4 @@
-// Comparisons and logic: their names.
+// Names of comparisons and logic ops.
 // See typed_op.h.
 #pragma once
 

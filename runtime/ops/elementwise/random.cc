@@ -22,7 +22,7 @@ class Generator {
     if (const float* seed = node.attributes.Get<float>("seed"); seed != nullptr) {
       state_ = Mix(std::bit_cast<uint32_t>(*seed));
     } else {
-      // Each run has a start of its own, in this process and in others.
+      // Each run has a starting point of its own, in this process and in others.
       static std::atomic<uint64_t> runs{0};
       const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
       state_ = Mix(static_cast<uint64_t>(now)) ^ Mix(++runs);

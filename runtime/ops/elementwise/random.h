@@ -1,4 +1,4 @@
-// Random numbers: other ones in each run, unless a seed is given.
+// Random numbers, which differ in each run unless a seed is given.
 #pragma once
 
 #include "runtime/ops/kit/infer.h"

@@ -79,7 +79,7 @@ absl::Status ClipKernel(const KernelContext& context) {
       return view.dtype == in.dtype ? static_cast<C>(*view.as<T>())
                                     : static_cast<C>(*view.as<float>());
     };
-    // Infinity is beyond a bound that is left out.
+    // A bound that is left out does not limit infinities.
     const C low = has_low ? bound(1) : -largest;
     const C high = has_high ? bound(2) : largest;
     const int64_t count = in.num_elements();

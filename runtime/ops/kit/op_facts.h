@@ -19,9 +19,9 @@ namespace reprise {
 // Facts that hold or do not.
 enum OpMark : uint32_t {
   kComparison = 1u << 0,        // compares two numbers
-  kHangsOnLastBit = 1u << 1,    // operands that are a bit apart change its answer
+  kHangsOnLastBit = 1u << 1,    // a small change of operands may change its answer
   kNeverFalls = 1u << 2,        // a larger operand never makes a smaller result
-  kBends = 1u << 3,             // makes steps, corners or waves of a straight line
+  kBends = 1u << 3,             // turns a straight line into steps, corners or waves
   kKeepsApart = 1u << 4,        // a value that a mask lowered stays below one that a table lowered
   kSettled = 1u << 5,           // padding follows from the operands' padding
   kSettledByWeights = 1u << 6,  // the same where one operand at most is data
@@ -31,15 +31,16 @@ enum OpMark : uint32_t {
   kLooksUp = 1u << 10,          // an operand after the first chooses rows
   kShapeOfFirst = 1u << 11,     // results have the shape of operand 0, which is no broadcast
   kKnowsRows = 1u << 12,        // the number of rows is in an operand, or in its errors
-  kMovesBytes = 1u << 13,       // worth moving bytes in place of the floats that they stand for
-  kReduces = 1u << 14,          // elements have a say as the sum, the largest or the like of them
+  kMovesBytes = 1u << 13,       // moves bytes instead of the floats that they stand for
+  kReduces = 1u << 14,          // elements act only as the sum, the largest or a similar reduction
   kMultipliesWeights = 1u << 15,
-  kQuantises = 1u << 16,   // each element by itself and by the scale of its place
-  kOfSegments = 1u << 17,  // reads packed tokens by their segments: none that no request has
+  kQuantises = 1u << 16,   // each element by itself and by its scale
+  kOfSegments = 1u << 17,  // reads packed tokens by their segments, and no tokens that no request
+                           // has
   kLight = 1u << 18,       // few steps an element, worth no recipe of their own
   kHeavy = 1u << 19,       // many steps an element
-  kCoarse = 1u << 20,      // makes the very same of some operands that differ
-  kBounds = 1u << 21,      // makes numbers of a usual size of any that operands may hold
+  kCoarse = 1u << 20,      // makes equal results of some operands that differ
+  kBounds = 1u << 21,      // makes numbers of a usual size of all operands
   kPicks = 1u << 22,       // each number of the results is one of operands, or a bound of the node
 };
 

@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-// Whether results may be negative. An operand that chooses, or that decides a shape, has no say.
+// Whether results may be negative. Operands that choose, or that decide a shape, do not matter.
 enum class Sign : uint8_t {
   kUnknown,
   kNeverNegative,
@@ -35,7 +35,7 @@ enum class Positive : uint8_t {
 // Which finite operands make something infinite, or NaN.
 enum class Overflow : uint8_t {
   kNever,
-  kAlways,       // some that models compute with
+  kAlways,       // some usual numbers
   kExponential,  // large ones
   kLogarithm,    // numbers near zero and below
   kRoot,         // negative ones

@@ -1,4 +1,4 @@
-// The type in which elements are added up, shared by the operators that reduce.
+// The type in which elements are summed, shared by the operators that reduce.
 #pragma once
 
 #include <cstdint>

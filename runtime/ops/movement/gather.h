@@ -11,7 +11,7 @@ Kernel GatherKernel, GatherElementsKernel, GatherNDKernel, ScatterElementsKernel
     OneHotKernel;
 
 // reprise.CheckRange(x) {low, high}: x, but `low` for each element outside [low, high], which is
-// reported: for ids of which an op takes fewer than the ops that it is taken apart into.
+// reported: for an op that takes fewer ids than the ops that replace it.
 Kernel CheckRangeKernel;
 
 // reprise.EmbeddingSum(table0, ids0, table1, ids1, ...): the sum over i of table_i[ids_i], the ids'

@@ -1,4 +1,4 @@
-// Elements at places that an operand names.
+// Ops that read elements at indices that an operand gives.
 // See typed_op.h.
 #pragma once
 
@@ -53,7 +53,7 @@ struct OneHotOp {
   enum Input : size_t { kPlaces, kDepth, kValues };
 };
 
-// Operands in pairs: a table, and the places of its rows.
+// Operands in pairs: a table, and the indices of its rows.
 struct EmbeddingSumOp {
   static constexpr char kName[] = "reprise.EmbeddingSum";
 };

@@ -28,7 +28,7 @@ Corners CornersOf(const float* box, bool center) {
           std::max(box[1], box[3])};
 }
 
-// Boxes that are kept, by coordinate, so that another is compared with several at a time.
+// The kept boxes, by coordinate, so that another is compared with several at a time.
 class KeptBoxes {
  public:
   size_t size() const { return areas_.size(); }

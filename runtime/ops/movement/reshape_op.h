@@ -1,4 +1,4 @@
-// Other shapes of the same elements.
+// Ops that give the same elements another shape.
 // See typed_op.h.
 #pragma once
 

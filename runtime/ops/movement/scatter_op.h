@@ -1,4 +1,4 @@
-// Elements put at places that an operand names.
+// Ops that write elements at indices that an operand gives.
 // See typed_op.h.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Ops about shapes: those that read a shape, those that give the same elements another shape (their
-// kernel is CopyKernel), and those that make elements from a shape.
+// Ops about shapes: ops that read a shape, ops that give the same elements another shape (their
+// kernel is CopyKernel), and ops that make elements from a shape.
 #pragma once
 
 #include "runtime/ops/kit/infer.h"

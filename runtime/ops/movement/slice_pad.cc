@@ -92,7 +92,7 @@ absl::StatusOr<Pads<Number>> ResolvePads(int64_t rank, const std::vector<Number>
 }  // namespace
 
 int64_t PaddedDim::Source(absl::string_view mode, int64_t at) const {
-  // Elements that negative pads cut off are no longer there for others to repeat.
+  // Elements that negative pads cut off cannot be repeated.
   const int64_t first = std::max<int64_t>(0, -begin);
   const int64_t kept = size - first - std::max<int64_t>(0, -end);
   at -= begin + first;

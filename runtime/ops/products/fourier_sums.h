@@ -1,4 +1,4 @@
-// FourierSums: the sums of numbers with waves of all frequencies, which Fourier transforms are.
+// FourierSums: the sums of products with waves of all frequencies, as in Fourier transforms.
 #pragma once
 
 #include <complex>

@@ -1,7 +1,7 @@
-// Numbers of eight bits that are floats: four forms of them, as ONNX has them.
+// Floats of eight bits: four formats, as ONNX defines them.
 //
-// The graph has no dtype of float8: such a value is one of uint8, its bits, and the ops below say
-// which form they are of. The importer follows which values are so (onnx/values/float8_values.h).
+// The graph has no dtype of float8: such a value is uint8, its bits, and the ops below name its
+// format. The importer tracks which values these are (onnx/values/float8_values.h).
 #pragma once
 
 #include <cstdint>

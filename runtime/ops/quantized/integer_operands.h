@@ -1,4 +1,4 @@
-// Checks that ops over quantised numbers make of their operands. Threads: any.
+// Checks of the operands of ops over quantised numbers. Threads: any.
 #pragma once
 
 #include "absl/status/status.h"

@@ -1,4 +1,4 @@
-// Between floats and integers with a scale and a zero point.
+// Conversions between floats and integers with a scale and a zero point.
 // See typed_op.h.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Where the extremes lie, and running sums.
+// Indices of extremes, and running sums.
 // See typed_op.h.
 #pragma once
 

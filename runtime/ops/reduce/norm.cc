@@ -61,7 +61,7 @@ NormResult NormalizeLine(const T* x, T* y, int64_t size, double epsilon, const T
     const double d = static_cast<C>(x[i]) - mean;
     squares += d * d;
   }
-  // A variance that no C holds is infinite, as ONNX's steps of that type have it.
+  // A variance beyond the range of C is infinite, as in ONNX's steps of that type.
   const C variance = static_cast<C>(squares / static_cast<double>(size));
   const double inverse = 1 / std::sqrt(static_cast<double>(variance) + epsilon);
   for (int64_t i = 0; i < size; ++i) {

@@ -3,7 +3,7 @@
 //
 // The importer marks such a matrix: Cast(Cast{reprise.exact}(p)), to the half and back, is p. A
 // kernel that reads halves takes the inner Cast, and moves half of the bytes; for all others both
-// go.
+// are removed.
 #pragma once
 
 #include "absl/strings/string_view.h"

@@ -1,4 +1,4 @@
-// Weights that a model stores as bytes, as its prepare program says it: `Mul(Cast(p1), p2)` and its
+// Weights that a model stores as bytes, as its prepare program shows: `Mul(Cast(p1), p2)` and its
 // relatives (DequantizeLinear, transposed, concatenated) are bytes times a factor for each column
 // of the product.
 #pragma once

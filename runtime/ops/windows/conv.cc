@@ -21,7 +21,7 @@ absl::StatusOr<Windows> ConvWindows(const Node& node, const Shape& x, const Shap
 }
 
 // Adds `weight` times the elements that tap `tap` sees to the sums of one plane. Each sum is added
-// up in the order of channels and taps, wherever its window is and however many there are.
+// up in the order of channels and taps, at any position and number of windows.
 template <typename T, typename C>
 void AddTap(const Windows& w, const Shape& spatial, const T* x, int64_t tap, C weight, C* sums) {
   const int64_t stride = w.strides.back();

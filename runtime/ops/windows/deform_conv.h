@@ -7,11 +7,11 @@
 
 namespace reprise::ops {
 
-// DeformConv(x [batch, channels, dims...], weight [maps, channels / group, kernel...],
-// offset [batch, offset_group * taps * dims, out dims...], bias? [maps],
-// mask? [batch, offset_group * taps, out dims...]). Each tap of a window reads where it would, plus
-// its offset, linearly between elements and as zero beyond them, times its mask. The channels of an
-// offset group share offsets and masks.
+// DeformConv(x [batch, channels, dims...], weight [maps, channels / group, kernel...], offset
+// [batch, offset_group * taps * dims, out dims...], bias? [maps], mask? [batch, offset_group *
+// taps, out dims...]). Each tap of a window reads at its usual place plus its offset, linearly
+// between elements and as zero beyond them, times its mask. The channels of an offset group share
+// offsets and masks.
 Rule DeformConvRule;
 Kernel DeformConvKernel;
 void DeformConvAxis(AxisContext& context);

@@ -31,7 +31,7 @@ absl::StatusOr<GridSampling> SamplingOf(const Node& node, int64_t dims) {
   GridSampling sampling;
   const std::string mode = node.attributes.String("mode", "linear");
   const std::string outside = node.attributes.String("padding_mode", "zeros");
-  // The names before opset 20, too.
+  // These include the names before opset 20.
   if (mode == "linear" || mode == "bilinear") {
     sampling.mode = Mode::kLinear;
   } else if (mode == "nearest") {
@@ -93,8 +93,8 @@ GridTaps TapsAt(const GridSampling& sampling, double x, int64_t size) {
   if (nowhere) x = sampling.align_corners ? 0 : -0.5;
   // The nearest element is found first, as ONNX's reference does, and then put inside.
   if (sampling.mode == Mode::kNearest) x = std::nearbyint(x);
-  // Linear sampling moves the place itself to where there is something, cubic each of its taps:
-  // beyond these bounds all of them see the border.
+  // Linear sampling clamps the place itself, cubic each of its taps: beyond these bounds all of
+  // them read the border.
   if (sampling.outside == Outside::kBorder) {
     const double beyond = sampling.mode == Mode::kCubic ? kMostTaps : 0;
     x = std::clamp(x, -beyond, last + beyond);

@@ -1,4 +1,4 @@
-// GridSample: the operand sampled wherever a grid says.
+// GridSample: the operand sampled at the places of a grid.
 #pragma once
 
 #include <cstdint>

@@ -330,7 +330,7 @@ SizeList SampledShape(const InferContext& context, const std::vector<DimSampling
     } else if (stretches && wanted[i] > 0) {
       shape[d] = wanted[i];
     } else {
-      // All dims decide about each.
+      // Each scale depends on all dims.
       for (const int64_t axis : axes) {
         (void)context.shape(0)[static_cast<size_t>(axis < 0 ? axis + context.rank(0) : axis)]
             .Pinned();

@@ -68,7 +68,7 @@ std::optional<int64_t> CopiesAlong(const AxisContext& context, int64_t dim) {
 }  // namespace
 
 void ResizeAxis(AxisContext& context) {
-  // A piece that is as large as the whole is another one for each size.
+  // A crop of the whole depends on the size.
   if (context.attributes().String("coordinate_transformation_mode", "") == "tf_crop_and_resize" &&
       !context.input(0).along.empty()) {
     return UnknownAxis(context);

@@ -79,7 +79,7 @@ Line LineOf(const Form& form, double begin, double end, int64_t places, int64_t 
   const double step = length / static_cast<double>(places);
   Line line;
   line.each = form.ratio;
-  // A step of NaN gives no number of samples.
+  // A NaN step does not give a number of samples.
   if (form.ratio == 0 && step > 0) {
     line.each = static_cast<int64_t>(std::min(std::ceil(step), kMostSamples));
   }

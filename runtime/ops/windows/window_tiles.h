@@ -37,7 +37,7 @@ inline std::optional<WindowTiles> TilesOf(const Windows& windows, int64_t channe
   }
   const int64_t rows = *(windows.out.end() - 2), columns = windows.out.back();
   const WindowTiles tiles = {(rows + 1) / 2, (columns + 1) / 2};
-  // Where windows of tiles lie outside of the plane little is saved: a quarter at least is to be.
+  // Where windows of tiles lie outside of the plane little is saved: at least a quarter must be.
   const bool pay = 4 * kTileForms * tiles.count() <= 3 * 9 * rows * columns;
   if (tiles.count() * slices < kFewestTiles || !pay) return std::nullopt;
   return tiles;

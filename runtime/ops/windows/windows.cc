@@ -101,7 +101,7 @@ absl::StatusOr<BasicWindows<Number>> WindowsOver(const Node& node, absl::Span<co
       const Number room = size + w.pad_begin[d] + w.pad_end[d] - rounding[d] - extent;
       // onnxruntime rounds the quotient to zero, with and without ceil_mode: a window that lacks
       // less than a stride counts, and one that lacks less than two does not.
-      // Over nothing there are no windows, as with the pads of SAME.
+      // An empty dim has no windows, as with the pads of SAME.
       const bool lacks = room < 0;
       const bool is_empty = lacks && !pools && size == 0 && room == -1;
       if (lacks && !is_empty && (!pools || room <= -2 * stride)) {
