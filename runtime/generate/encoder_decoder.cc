@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr absl::string_view kEncoder = "encoder_model", kEnding = ".onnx";
 
-// A flag that says whether caches are read becomes false, and branches that hang on it are chosen.
+// Sets a flag that says whether caches are read to false, and chooses the branches that depend on
+// it.
 void ReadNoCaches(Graph& graph) {
   const std::vector<ValueId> inputs = graph.inputs();
   for (const ValueId id : inputs) {

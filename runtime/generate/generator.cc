@@ -277,7 +277,7 @@ Generator::SequencePtr Generator::NewSequence(const std::shared_ptr<SequenceRequ
   sequence->request = request;
   sequence->answer = answer;
   sequence->tokens = request->asked.ids;
-  // The answers share what the request says.
+  // The answers share the options of the request.
   sequence->sampler.emplace(
       std::shared_ptr<const SamplingOptions>(request, &request->asked.sampling),
       static_cast<uint64_t>(answer));

@@ -1,5 +1,5 @@
-// The part of Generator that gives places: who runs, who gives way to others, and whose pages are
-// kept meanwhile.
+// The part of Generator that gives places: which sequences run, which give way to others, and
+// which keep their pages meanwhile.
 #include <algorithm>
 #include <utility>
 
@@ -165,7 +165,7 @@ bool Generator::Reclaim(const Sequence& wanting) {
     return one.get() != &wanting && one->request != nullptr &&
            (!one->pages.empty() || one->holds_cross);
   };
-  // Whoever has stalled for longest, then whoever waits and comes last.
+  // The sequence that has stalled for longest, then the one that waits and comes last.
   Sequence* from = nullptr;
   if (const auto found = absl::c_find_if(stalled_, holds); found != stalled_.end()) {
     from = found->get();

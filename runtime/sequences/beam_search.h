@@ -62,7 +62,7 @@ class BeamSearch {
 
   BeamSearch(const BeamOptions& options, Limits limits);
 
-  // Beams whose rows are wanted: 0 to live() - 1.
+  // Beams whose rows are needed: 0 to live() - 1.
   int64_t live() const { return static_cast<int64_t>(beams_.size()); }
   // The scores of beam `beam`; `never`: ids that it does not go on with; `forced`: the only one, as
   // likely as can be. DATA_LOSS where scores are no numbers. True: all rows are there.
@@ -97,7 +97,7 @@ class BeamSearch {
   const BeamOptions options_;
   Limits limits_;  // stops ascend
   std::vector<Beam> beams_;
-  std::vector<Way> ways_;        // those of the rows so far
+  std::vector<Way> ways_;        // of the rows so far
   std::vector<Answer> answers_;  // best first
   int64_t tokens_ = 0;
 };

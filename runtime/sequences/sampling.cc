@@ -226,7 +226,7 @@ int64_t Sampler::Choose(absl::Span<float> scores, float highest) {
   // The length of the vocabulary: one for all answers that a thread draws.
   thread_local std::vector<std::pair<float, int64_t>> candidates;
   candidates.clear();
-  // Lower scores are left out by min_p, or weigh nothing beside the best one.
+  // Lower scores are left out by min_p, or weigh nothing compared with the best one.
   const float least =
       highest + options_->temperature * (options_->min_p > 0 ? std::log(options_->min_p) : -80.0f);
   for (size_t i = 0; i < scores.size(); ++i) {

@@ -64,7 +64,7 @@ absl::StatusOr<Tensor> ListOf(const NodeDraft& draft, const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("there are no attributes '", name, "_...'"));
 }
 
-// The text that an encoder answers for what is no key.
+// Returns the text that an encoder answers for an unknown key.
 Tensor DefaultText(const NodeDraft& draft) {
   return Tensor::Int64s(PlacesOf(draft, {draft.attributes.String("default_string", kUnusedText)}));
 }
@@ -117,7 +117,8 @@ void LookUp(NodeDraft& draft, Graph& graph, const Tensor& keys, const Tensor& va
   draft.inputs = {steps.Constant("values", std::move(table)), place};
 }
 
-// Texts into the numbers beside them in a list, or those numbers into texts, as the input says.
+// Maps texts to the numbers at the same index of a list, or numbers to texts, depending on the
+// input.
 void BothWays(NodeDraft& draft, Graph& graph, const std::vector<std::string>& texts,
               const std::vector<int64_t>& numbers) {
   const Tensor places = Tensor::Int64s(PlacesOf(draft, texts));

@@ -103,8 +103,8 @@ absl::StatusOr<ValueId> Lines(NodeDraft& draft, Graph& graph, ValueId x,
        steps.Floats("rho", rho)});
 }
 
-// Above this sum of what the vectors of a decision weigh, float32 loses more of it than a
-// thousandth of the margin, which is 1: large weights nearly cancel.
+// Where the weights of the vectors of a decision sum to more than this, float32 loses
+// more than a thousandth of the margin, which is 1: large weights nearly cancel.
 constexpr double kMostWeight = 1 << 14;
 
 bool NeedsDoubles(const std::vector<Weight>& weights, int64_t results) {
@@ -220,8 +220,8 @@ absl::Status SvmClassifierInSteps(NodeDraft& draft, Graph& graph) {
   if (!rules.prob_a.empty()) {
     RETURN_IF_ERROR(CheckLength("prob_a", rules.prob_a.size(), static_cast<size_t>(pairs)));
   }
-  // Decision (i, j): the vectors of class i with coefficients of row j - 1, those of class j with
-  // row i.
+  // Decision (i, j): the vectors of class i with coefficients of row j - 1, the vectors of class
+  // j with row i.
   std::vector<Weight> weights;
   weights.reserve(coefficients.size());
   std::vector<int64_t> starts = {0};

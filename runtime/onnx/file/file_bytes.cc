@@ -84,7 +84,7 @@ absl::Status MappedFile::LookAgain() const {
 }
 
 absl::StatusOr<FileBytes> MapFile(const std::string& path) {
-  // Not to wait for who writes to a pipe; nothing else minds.
+  // O_NONBLOCK: does not wait for the writer of a pipe; other files ignore it.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const int error = errno;

@@ -242,7 +242,7 @@ absl::StatusOr<const FileBytes*> TensorReader::ExternalFile(const std::string& l
     return absl::InvalidArgumentError(
         absl::StrCat("external data location '", location, "' is not inside the model's folder"));
   }
-  // Beside the resolved model file, or beside the link to it when that leads to the same folder.
+  // Next to the resolved model file, or next to the link to it when that leads to the same folder.
   std::error_code error;
   const fs::path folder = fs::canonical(fs::path(model_path_), error).parent_path();
   fs::path file = fs::canonical(folder / relative, error);

@@ -12,7 +12,7 @@ namespace {
 
 enum class Window {
   kNone,   // a window that the file names is refused
-  kAll,    // every layer has that of the file
+  kAll,    // every layer has the file's
   kMixed,  // some layers have it
 };
 
@@ -43,7 +43,7 @@ const Family* FamilyOf(absl::string_view architecture) {
   return nullptr;
 }
 
-// Members of what is not computed here: a model that has them would be computed wrongly.
+// Members of features that are not computed here: a model that has them would be computed wrongly.
 constexpr const char* kRefused[] = {"expert_count",
                                     "expert_used_count",
                                     "attention.max_alibi_bias",

@@ -87,7 +87,7 @@ int64_t IntAt(uint32_t type, const char* from) {
       return Load<int32_t>(from);
     case kInt64:
       return Load<int64_t>(from);
-    // Beyond what an int64 holds it is negative, which nothing takes.
+    // Beyond the range of an int64 it is negative, which every caller refuses.
     default:
       return static_cast<int64_t>(Load<uint64_t>(from));
   }

@@ -1,4 +1,5 @@
-// GraphWriter: writes an ONNX graph whose weights are the tensors of a GGUF file, where they lie.
+// GraphWriter: writes an ONNX graph whose weights are the tensors of a GGUF file, at their place in
+// the file.
 //
 // Initializers are external data in the file itself, so that nothing is copied; blocks of numbers
 // are bytes that a node `ggml.Dequantize` reads (runtime/ops/weights/stored_floats.h).

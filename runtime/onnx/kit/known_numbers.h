@@ -1,4 +1,5 @@
-// KnownNumbers: what constants alone decide while a file is read, and the dims that it declares.
+// KnownNumbers: the numbers that constants alone decide while a file is read, and the dims that it
+// declares.
 //
 // Threads: pure.
 #pragma once

@@ -51,7 +51,7 @@ class Steps {
     const NodeId node = graph_.AddNode(op, std::move(inputs), std::move(attributes));
     return graph_.node(node).outputs[0];
   }
-  // `name`: of what it is to the op.
+  // `name`: its role in the op.
   ValueId Constant(absl::string_view name, Tensor tensor) {
     return graph_.AddConstant(absl::StrCat(draft_.name, "/", name), std::move(tensor));
   }

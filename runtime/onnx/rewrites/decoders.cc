@@ -194,7 +194,7 @@ class GroupQuerySteps : public Steps {
                std::move(attributes));
   }
 
-  // Rows by head after those of the past, if there is one.
+  // Rows by head, appended to the past if there is one.
   ValueId Behind(size_t past, ValueId rows, ValueId before, ValueId length) {
     const auto append = [&](ValueId first, ValueId then) {
       return Add(AppendRowsOp::kName, {first, then, before, length});

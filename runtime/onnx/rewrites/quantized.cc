@@ -32,8 +32,8 @@ class QuantizedSteps : public Steps {
  public:
   using Steps::Steps;
 
-  // The product of the integers `a` and `b`, whose zero points may be kNone, as floats in steps of
-  // both scales.
+  // Returns the product of the integers `a` and `b`, whose zero points may be kNone, as floats in
+  // steps of both scales.
   ValueId ScaledProduct(ValueId a, ValueId b, ValueId a_zero, ValueId b_zero, ValueId scale) {
     const ValueId sums = Add(MatMulIntegerOp::kName, {a, b, a_zero, b_zero});
     return Add(MulOp::kName, {ToFloat(sums), scale});
@@ -47,15 +47,16 @@ class QuantizedSteps : public Steps {
   ValueId Dequantized(size_t at) {
     return Add(DequantizeLinearOp::kName, {input(at), input(at + 1), input(at + 2)});
   }
-  // The op becomes the quantisation of `x` with the scale and zero point at `at`. The zero point
-  // says what dtype results have, so that it must be there.
+  // Turns the op into the quantisation of `x` with the scale and zero point at `at`. The zero
+  // point gives the dtype of the results, so it must be there.
   absl::Status Quantize(ValueId x, size_t at) {
     RETURN_IF_ERROR(Require({at, at + 1}));
     return Become(QuantizeLinearOp::kName, {x, input(at), input(at + 1)});
   }
 };
 
-// A, its scale and zero point, B, its scale and zero point, those of the result.
+// Inputs: A, its scale and zero point, B, its scale and zero point, the result's scale and zero
+// point.
 absl::Status QuantizedBinary(NodeDraft& draft, Graph& graph, absl::string_view op) {
   QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 3, 4}));
@@ -115,8 +116,8 @@ absl::Status QLinearSoftmaxInSteps(NodeDraft& draft, Graph& graph) {
                       {steps.Add(MulOp::kName, {shares, steps_of_one}), one, steps.input(4)});
 }
 
-// x, its scale and zero point, weight, its scale and zero point (one, or one a map), those of the
-// result, and a bias in steps of both scales.
+// x, its scale and zero point, weight, its scale and zero point (one, or one a map), the result's
+// scale and zero point, and a bias in steps of both scales.
 absl::Status QLinearConvInSteps(NodeDraft& draft, Graph& graph) {
   RETURN_IF_ERROR(CheckChannelsFirst(draft));
   QuantizedSteps steps(draft, graph);

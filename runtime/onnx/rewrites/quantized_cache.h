@@ -12,8 +12,8 @@ class QuantizedCache : public Steps {
   QuantizedCache(NodeDraft& draft, Graph& graph, int64_t kv_heads)
       : Steps(draft, graph), kv_heads_(kv_heads) {}
 
-  // UNIMPLEMENTED naming the attributes of a form that has no steps. `scale`: the input of keys'
-  // scales; that of values' comes next.
+  // UNIMPLEMENTED naming the attributes of a form that has no steps. `scale`: the index of the
+  // input of keys' scales; the input of values' scales comes next.
   absl::Status Read(size_t scale);
 
   bool exists() const { return bits_ > 0; }

@@ -1,15 +1,15 @@
 // SequenceWalk: values of a file that are no tensors, while its nodes are imported.
 //
-// The graph has tensors alone. A sequence is the list of the tensors in it, an Optional what it
-// holds, and the ops over them are resolved where the list is known when the file is read:
+// The graph has tensors alone. A sequence is the list of the tensors in it, an Optional the value
+// that it holds, and the ops over them are resolved where the list is known when the file is read:
 // SequenceAt becomes the tensor at that place, ConcatFromSequence a Concat. Pieces of a tensor
 // that all have one size (SplitToSequence) are known without their number: the piece at a place is
 // cut out, and counting them is arithmetic over the tensor's shape.
 //
 // A position that a request decides selects among tensors (ops/select_item.h), and is part of the
-// binding. What is not known then is UNIMPLEMENTED, and says what it depends on: sequences that a
-// Loop carries, lists of different lengths after an If, pieces of several elements at positions
-// that the model computes.
+// binding. Lists not known by then are UNIMPLEMENTED, and the error names the cause: sequences
+// that a Loop carries, lists of different lengths after an If, pieces of several elements at
+// positions that the model computes.
 //
 // Ownership: borrows the graph and the table of tensors, both of which the caller adds to.
 // Threads:   one caller.
@@ -34,7 +34,7 @@ class SequenceWalk {
   // `tensors`: the values of the file that are tensors, by name.
   SequenceWalk(Graph& graph, const Tensors& tensors) : graph_(graph), tensors_(tensors) {}
 
-  // Whether `node` is one of these ops, or takes what one of them made.
+  // Returns whether `node` is one of these ops, or takes a result of one.
   bool Concerns(const FlatNode& node) const;
   // Whether `name` is a value of the file that is no tensor.
   bool Holds(const std::string& name) const { return held_.contains(name); }
@@ -80,7 +80,7 @@ class SequenceWalk {
   static const Row* FindRow(const FlatNode& node);
 
   static bool HasInput(const FlatNode& node, int i);
-  // UNIMPLEMENTED, for `what`, which is not known when the file is read.
+  // UNIMPLEMENTED for `what`, which is not known when the file is read.
   static absl::Status NotKnown(absl::string_view what);
 
   // sequence_ops.cc
@@ -92,14 +92,14 @@ class SequenceWalk {
   absl::StatusOr<Results> Length(const FlatNode& node);
   absl::StatusOr<Results> Join(const FlatNode& node);
   absl::StatusOr<Results> Split(const FlatNode& node);
-  // sequences.cc: Optionals, and what an If chooses.
+  // sequences.cc: Optionals, and the choices of an If.
   absl::StatusOr<Results> MakeOptional(const FlatNode& node);
   absl::StatusOr<Results> HasElement(const FlatNode& node);
   absl::StatusOr<Results> GetElement(const FlatNode& node);
   absl::StatusOr<Results> Choose(const FlatNode& node);
 
   absl::StatusOr<Results> PieceAt(const FlatNode& node, const Pieces& pieces);
-  // Operand `i` as what it has to be.
+  // Returns operand `i` as the kind that it has to be.
   absl::StatusOr<ValueId> TensorOf(const FlatNode& node, int i) const;
   absl::StatusOr<const Held*> SequenceOf(const FlatNode& node, int i) const;
   absl::StatusOr<std::vector<ValueId>> ListOf(const FlatNode& node, int i);

@@ -30,7 +30,8 @@ struct OverText {
   bool makes_text = false;
 };
 
-// Ops that move and choose elements do so with text; those of ai.onnx.ml are no rows of the table.
+// Ops that move and choose elements do so with text; the ops of ai.onnx.ml are not rows of the
+// table.
 OverText OverTextOf(absl::string_view op) {
   if (op == "ai.onnx.ml.ArrayFeatureExtractor") return {kFirst, true};
   if (op == "ai.onnx.ml.OneHotEncoder") return {kFirst, false};
@@ -71,7 +72,7 @@ class Collector {
     for (const onnx::FunctionProto& function : model.functions()) {
       for (const onnx::NodeProto& node : function.node()) AddNode(node);
       const auto defaults = DefaultsOf(function);
-      if (!defaults.ok()) continue;  // Whoever takes the function apart says so.
+      if (!defaults.ok()) continue;  // The parser of the function reports the error.
       for (const onnx::AttributeProto& attribute : *defaults) AddAttribute(attribute);
     }
   }

@@ -5,8 +5,8 @@
 // those that look texts up (LabelEncoder, OneHotEncoder) look up numbers. An op that would do
 // anything else with text is UNIMPLEMENTED, and says so; so is one that would mix text and numbers.
 //
-// Numbers that a Cast writes as text are known by their place where the vocabulary has that text,
-// and by none where it has not: enough for what looks them up, not for an answer.
+// Numbers that a Cast writes as text are known by their index where the vocabulary has that text,
+// and by none where it has not: enough for lookups, not for an answer.
 //
 // Ownership: owns the vocabulary with its model. Threads: one caller.
 #pragma once
@@ -27,7 +27,7 @@ namespace reprise {
 enum class TextKind {
   kNumbers,
   kText,
-  kLookedUp,  // text of which only what the vocabulary has is known
+  kLookedUp,  // text that is known only where the vocabulary has it
 };
 
 class TextWalk {
@@ -45,7 +45,7 @@ class TextWalk {
   DraftTexts TextsOf(const onnx::NodeProto& proto, const NodeDraft& draft) const;
   // The kinds of text that the outputs of `draft` will hold, by position; outputs beyond the end of
   // the list are numbers. To be asked before it is rewritten. `graph` has its inputs. Errors:
-  // UNIMPLEMENTED where it would do with text what nothing does.
+  // UNIMPLEMENTED for an operation that has no form over text.
   absl::StatusOr<std::vector<TextKind>> Results(const NodeDraft& draft, const Graph& graph) const;
   // The same for an If as flattening made it; UNIMPLEMENTED for other control flow over text.
   absl::StatusOr<std::vector<TextKind>> ResultsOfControl(const NodeDraft& draft) const;

@@ -27,7 +27,7 @@ NodeId CachedAbove(const Graph& graph, ValueId value) {
     if (producer == kNone) return kNone;
     const Node& node = graph.node(producer);
     if (node.op == CachedRowsOp::kName) return producer;
-    // A cast is that of a cache that clients would carry in half.
+    // A cast belongs to a client-managed cache of half precision.
     if (node.op != ReshapeOp::kName && node.op != CastOp::kName) return kNone;
     value = node.inputs[0];
   }

@@ -42,14 +42,14 @@ namespace {
 
 // Lengths of the past at which the graph is compared; kept in the result, which forgets them.
 constexpr int64_t kComparedPast = 9, kOtherPast = 22;
-// The numbers of places of an encoder's result beside each.
+// The same with the lengths of an encoder's result.
 constexpr int64_t kCross = 13, kOtherCross = 30;
-// The longest past at which a decoder with an encoder is measured: what it adds by distance is a
-// table of all pairs of positions in many exporters' graphs.
+// The longest past at which a decoder with an encoder is measured: the bias that it adds by
+// distance is a table of all pairs of positions in many exporters' graphs.
 constexpr int64_t kLongestMeasuredBesideEncoder = 1023;
 // Sizes at which it is looked at. No dim of a model has such a number of tokens by chance.
 constexpr int64_t kPackedTokens = 6, kSegments = 7;
-// Lengths of the past at which masks are measured, beside the longest.
+// Lengths of the past at which masks are measured, besides the longest.
 constexpr int64_t kMeasured[] = {3, 40};
 
 Binding BindingAt(int64_t tokens) {
@@ -106,8 +106,9 @@ class FormMaker {
     return NumbersAs(dtype, shape, std::vector<int64_t>(NumElements(shape), value));
   }
 
-  // The model with each token as a row after `past` cached ones. `form`: what is known of pages;
-  // null: nothing yet. Values that hang on the past are computed from positions once that is known.
+  // Returns the model with each token as a row after `past` cached ones. `form`: the pages, as far
+  // as known; null: nothing yet. Values that depend on the past are computed from positions once
+  // that is known.
   absl::StatusOr<Graph> Build(int64_t past, const PagedForm* form) const {
     ASSIGN_OR_RETURN(Graph graph, BuildAsIs(past, form));
     ComputeFromPositions(graph, graph.FindValue(kPositionsInput), traces_);
@@ -212,7 +213,7 @@ class FormMaker {
     return absl::c_any_of(decoder_.caches, [](const DecoderCache& one) { return one.cross; });
   }
 
-  // Rows that stand for those of a cache take the place of input `name`, shaped by `shaped`.
+  // Replaces input `name`, shaped by `shaped`, by rows that stand for the rows of a cache.
   template <class Shaped>
   static void AddRows(Graph& graph, const std::string& name, Attributes attributes,
                       const Shaped& shaped) {
@@ -251,8 +252,8 @@ class FormMaker {
     return cuts == 0 || tables == 0 ? cuts + tables : std::min(cuts, tables);
   }
 
-  // Tables that grow with the past are taken as they are at the longest. Where what is beside them
-  // is too large there to be computed, they are not.
+  // Traces tables that grow with the past at their longest, unless other values are too large
+  // there to be computed.
   absl::Status TraceLongest(int64_t past) {
     PastTrace traced;
     absl::Status status = TracePast(past, traced);
@@ -328,7 +329,7 @@ class FormMaker {
     return all;
   }
 
-  // Whether what is added `here` is what the rule of the longest past says.
+  // Returns whether the values added `here` follow the rule of the longest past.
   static bool SameRule(const MaskFacts& longest, const MaskFacts& here) {
     const auto is_near = [](float a, float b) { return std::abs(a - b) <= 1e-4f; };
     if (longest.biases.empty() || here.biases.empty()) {

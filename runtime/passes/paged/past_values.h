@@ -1,8 +1,8 @@
-// PastValues: what two lengths of the past say of a graph's values.
+// PastValues: how a graph's values depend on the length of the past, by two lengths.
 //
 // A graph whose past has one length is specialised at two of them. A value that is computed of
-// weights and sizes alone, and of nothing that tokens bring along, is the same for every token at
-// one length: it is fixed, or it depends on the past.
+// weights and sizes alone, not of inputs per token, is the same for every token at one length: it
+// is fixed, or it depends on the past.
 //
 // Ownership: borrows the graph and the traces. Threads: pure.
 #pragma once

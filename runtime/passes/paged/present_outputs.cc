@@ -23,15 +23,15 @@ ValueId BeforeCasts(const Graph& graph, ValueId value) {
   return value;
 }
 
-// Where an attention takes the past of keys; that of values comes next. Its outputs 1 and 2 are
-// both with the new rows.
+// Returns the index of the input of an attention that takes the past of keys; the past of
+// values comes next. Its outputs 1 and 2 are both with the new rows.
 std::optional<size_t> PastKeyInput(const Node& node) {
   if (node.op == OnnxAttentionOp::kName || node.op == SinkAttentionOp::kName) return 4;
   if (node.op == MultiHeadAttentionOp::kName) return 6;
   return std::nullopt;
 }
 
-// The input whose rows `value` begins with, new ones after them; else kNone.
+// Returns the input whose rows `value` begins with, new ones after them; else kNone.
 ValueId PastOf(const Graph& graph, ValueId value) {
   const NodeId producer = ProducerOf(graph, value);
   if (producer == kNone) return kNone;
@@ -45,7 +45,7 @@ ValueId PastOf(const Graph& graph, ValueId value) {
     // Without a past its keys and values have that in front already.
     return node.op != MultiHeadAttentionOp::kName ? PastOf(graph, node.inputs[output]) : kNone;
   }
-  // A cast is that of a cache of halves, whose rows are computed in float32.
+  // A cast belongs to a cache of halves, whose rows are computed in float32.
   if (node.op == IdentityOp::kName || node.op == CastOp::kName) {
     return PastOf(graph, node.inputs[0]);
   }
