@@ -2,7 +2,7 @@
 //
 // A device of a lower `max_isa` uses no instruction above it, its
 // fingerprint differs, and so do its packed weights: recipes never cross.
-// Packed weights keep what they need of the device alive; it need not outlive them.
+// Packed weights keep alive the parts of the device that they need; it need not outlive them.
 #pragma once
 
 #include <string>

@@ -20,7 +20,7 @@ constexpr int64_t kLanes = HWY_LANES(float);
 // Windows at a time: enough sums to wait for none.
 constexpr int64_t kFewestColumns = 4, kMostColumns = 8;
 
-// [begin, end): those of taps, or of windows, that lie inside of the plane along a dim.
+// [begin, end): the taps, or the windows, that lie inside of the plane along a dim.
 struct Inside {
   int64_t begin, end;
 };
@@ -235,8 +235,8 @@ ConvolveGroups GroupsOf(int64_t columns) {
   }
 }
 
-// Whether there are groups for these windows: they move by one or two columns, those of taps that
-// lie apart by one, and have few taps in the padding.
+// Returns whether there are groups for these windows: they move by one or two columns, taps are
+// one apart, and few taps lie in the padding.
 bool HasGroups(const Strips& s) {
   const int64_t apart = s.dilation.columns, stride = s.stride.columns, taps = s.kernel.columns;
   const int64_t behind =

@@ -32,7 +32,8 @@ struct ChannelTaps {
 
 struct ChannelKernels {
   int64_t lanes = 1;  // a single lane gains nothing
-  // `y`: [out.rows, out.columns, lanes]. Every sum is that of PlaneKernels::convolve to the bit.
+  // `y`: [out.rows, out.columns, lanes]. Every sum equals the one of PlaneKernels::convolve to the
+  // bit.
   void (*convolve)(const ChannelPlanes& planes, const float* x, const ChannelTaps& taps,
                    float* y) = nullptr;
 };

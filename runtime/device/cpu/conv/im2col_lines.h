@@ -28,7 +28,7 @@ struct ConvLines {
   bool by_tap = false;
   std::vector<int32_t> taps;
 
-  // Sets the size of a block of `channels` and what depends on it.
+  // Sets the size of a block of `channels` and the sizes that depend on it.
   void SetBlock(Strips::Extent size, int64_t channels);
 
   int64_t in_plane() const { return in.rows * in.columns; }

@@ -1,6 +1,6 @@
 // Convolutions of few NCHW channels with NHWC results: the first one of a model of images or
 // spectra. The elements under a block of windows are copied once, with their padding; see
-// conv_few_inputs.h. Sums are those of plan_conv.cc to the bit.
+// conv_few_inputs.h. Sums equal the ones of plan_conv.cc to the bit.
 #include <algorithm>
 
 #include "runtime/device/cpu/conv/conv_few_inputs.h"
@@ -11,7 +11,7 @@
 namespace reprise::cpu {
 namespace {
 
-// Rows of windows at a time, which share what they see.
+// Rows of windows at a time, which share elements.
 constexpr int64_t kMostRows = 4;
 // The limit on the elements that the windows of a block see, in floats: they stay in the L2 cache.
 // A single window may exceed it.

@@ -39,7 +39,7 @@ struct Strips {
   std::vector<int64_t> taps;                      // the offset of each tap from a window's begin
   std::vector<int64_t> kernel_columns;            // where each column of the kernel lies
 
-  // Sets the size of a strip and what depends on it.
+  // Sets the size of a strip and the sizes that depend on it.
   void SetStrip(Extent size);
 
   int64_t num_taps() const { return kernel.rows * kernel.columns; }
@@ -93,7 +93,7 @@ struct StripKernels {
   // `weights`: [taps].
   void (*convolve)(const Strips& strips, const Strip& strip, const float* copied,
                    const float* weights, const StripBounds& bounds, float* y);
-  // NaN is kept, so that it is seen. The padding is that of the copy.
+  // NaN is kept, so that it is seen. The copy includes the padding.
   void (*largest)(const Strips& strips, const Strip& strip, const float* copied, float* y);
   // Sums over row_counts[row] * column_counts[column], which have an element for each row and
   // column of windows and a vector after them.

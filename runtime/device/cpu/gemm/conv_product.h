@@ -62,8 +62,8 @@ struct ConvProductKernels {
   int64_t NextColumns(int64_t rest) const;
 };
 
-// The kernels of the highest tier that is not above `isa`, for products without `taps`, whose
-// panels are those of GemmKernels.
+// Returns the kernels of the highest tier up to `isa`, for products without `taps`, with the
+// panels of GemmKernels.
 const ConvProductKernels& ConvProductKernelsFor(Isa isa);
 // The same for products with `taps`.
 const ConvProductKernels& ConvTapKernelsFor(Isa isa);

@@ -31,7 +31,7 @@ constexpr int kTileRows = TileRows(kVectors);
 constexpr int kLanes = HWY_LANES(float);
 constexpr int64_t kPanel = int64_t{kVectors} * kLanes;
 
-// Where a tile of C goes, and what becomes of its sums on the way.
+// Where a tile of C goes, and how its sums are changed on the way.
 struct TileOut {
   // The same some rows further down.
   HWY_INLINE TileOut Below(int64_t rows) const {

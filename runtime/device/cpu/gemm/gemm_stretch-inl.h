@@ -60,9 +60,9 @@ constexpr int64_t kLongestStretchBytes = 144 * 1024;
 // for the next stretch costs more than reading this one from the L2 cache for every tile: 1 to 5 %
 // of a product on a Zen 5, with 14 to 512 rows, and the same where bytes are multiplied. Only two
 // low tiles outrun that cache: 12 rows are multiplied at 220 GF/s from there, at 254 where a
-// stretch stays in the L1 cache. Where the L1 cache cannot hold a stretch beside the rows of A,
-// keeping sums gains nothing: the stretches there are still those from before the L2 cache was
-// used, and shorter ones have not been measured.
+// stretch stays in the L1 cache. Where the L1 cache cannot hold a stretch with the rows of A,
+// keeping sums gains nothing: the stretches there date from before the L2 cache was used, and
+// shorter ones have not been measured.
 HWY_INLINE int64_t StretchRows(int64_t rows) {
   constexpr int64_t kLowTilesBytes = 24 * 1024;
   constexpr int64_t kCrampedBytes = 72 * 1024;

@@ -201,8 +201,8 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
   const int64_t tiles = (product.m + gemm.tile_rows - 1) / gemm.tile_rows;
   if (!narrow) {
     const GemmBlocking whole = {.depth = kWhole, .fetch = GemmBlocking::Fetch::kPanel};
-    // Where a lone tile prefetches lines into the L1 cache, it ignores what GemmBlocking::fetch
-    // asks for.
+    // Where a lone tile prefetches lines into the L1 cache, it ignores
+    // GemmBlocking::fetch.
     const bool first_level = tiles == 1 && FirstLevelCacheBytes() >= kRoomyCacheBytes;
     if (first_level || (tiles <= kShort && tiles > kFew)) {
       walks.push_back({"near", {.near = Near::kYes}});
@@ -345,8 +345,8 @@ std::vector<Candidate> WithForeign(const CpuTarget& target, const NodeView& node
 std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& node,
                                     const std::optional<Product>& product) {
   if (!product.has_value()) return {};
-  // Where no such kernel has the form, the reference kernel rounds: an exact kernel would not keep
-  // what the precision promises.
+  // Where no such kernel has the form, the reference kernel rounds: an exact kernel would not have
+  // the precision that was requested.
   if (RoundsToBf16(node)) return Bf16Candidates(target, node, *product);
   std::vector<Candidate> candidates;
   if (target.isa.Has(CpuFeature::kAvx2) &&
@@ -362,8 +362,8 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
 
 }  // namespace
 
-// The unit takes 16 rows at a time, however few there are, and converts the weights anew in each
-// launch.
+// The unit takes 16 rows at a time, however few there are, and converts the weights again in
+// each launch.
 bool SuitsTiles(const Product& product, bool int8) {
   constexpr int64_t kFewestRowsOfInt8 = 8;
   // Products of floats gain with two row tiles where these are nearly full, or with three; beyond

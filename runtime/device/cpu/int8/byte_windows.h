@@ -34,9 +34,9 @@ struct ByteWindows {
   bool x_last = false;   // NHWC: channels lie last
 };
 
-// Copies what `count` windows from `first` on, counted through all planes of `x`, see of group
-// `group`: ordered by channels where these are planes of their own, else by taps. `zero` fills the
-// padding. `seen` is [count][row_bytes()].
+// Copies the bytes of group `group` under `count` windows from `first` on, counted through all
+// planes of `x`: ordered by channels where these are planes of their own, else by taps. `zero`
+// fills the padding. `seen` is [count][row_bytes()].
 using SeeByteWindows = void (*)(const ByteWindows& p, const uint8_t* x, int64_t group,
                                 int64_t first, int64_t count, uint8_t zero, uint8_t* seen);
 

@@ -43,7 +43,7 @@ constexpr int64_t BlockChannels(int64_t channels) {
 struct ByteWords {
   int64_t words() const { return (row_taps + 3) / 4; }  // words of one column
   int64_t extent() const { return (column_taps - 1) * dilation + 1; }
-  // Bytes of what the windows see at a time, in blocks of `widest` channels.
+  // Bytes of the windows' elements at a time, in blocks of `widest` channels.
   int64_t ScratchBytes(int64_t widest) const { return MostColumns() * words() * 4 * widest; }
   // Columns at a time: for a few windows at least.
   int64_t MostColumns() const {
@@ -60,7 +60,7 @@ struct ByteWords {
   int64_t columns = 0, windows = 0;           // columns of a plane's row, windows of a result's row
   bool x_signed = false;
   const int8_t* weights = nullptr;
-  const int32_t* start = nullptr;  // what sums begin with, by blocks
+  const int32_t* start = nullptr;  // the initial sums, by blocks
   const float* scale = nullptr;    // factors of the sums, by blocks
   const float* bias = nullptr;     // one per channel, by blocks
   const StepBounds* bounds = nullptr;
@@ -68,8 +68,8 @@ struct ByteWords {
 
 struct ByteWordKernels {
   int64_t widest;  // 0: this tier has none
-  // A row of windows. rows: what its taps see, [4 * words()] rows of the plane; null: padding,
-  // which is `padding`, [channels]. `scratch` is aligned to 64 bytes.
+  // A row of windows. rows: the elements of its taps, [4 * words()] rows of the plane; null:
+  // padding, which is `padding`, [channels]. `scratch` is aligned to 64 bytes.
   void (*run)(const ByteWords& conv, const uint8_t* const* rows, const uint8_t* padding,
               uint8_t* scratch, uint8_t* y);
 };

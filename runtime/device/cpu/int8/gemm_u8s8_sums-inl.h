@@ -161,7 +161,7 @@ HWY_INLINE void EndSums(const ByteTileOut& tile, VU (&acc)[kRows][kVecs]) {
   FinishByteTile(floats, kRows, tile.out, *tile.finish, tile.bytes);
 }
 
-// Elements [column, column + live) of `points` as they are packed, 0 behind them.
+// Elements [column, column + live) of `points` as they are packed, 0 past them.
 HWY_INLINE VU LoadPoints(const BytePoints& points, int64_t column, int64_t live, int shift) {
   const U32 d;
   const VU shifts = hn::Set(d, static_cast<uint32_t>(shift));

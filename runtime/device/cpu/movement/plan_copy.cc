@@ -14,7 +14,7 @@ struct CopyParams {
   Walk<1> walk;
   int64_t offset = 0;  // elements of the input
   int out = 0;
-  // Where the innermost stride is not 1 but that of dim `turned_dim` is, the two are copied
+  // Where dim `turned_dim` and not the innermost one has stride 1, the two are copied
   // together, so that both sides use whole cache lines.
   size_t turned_dim = 0;
   Transpose transpose = nullptr;

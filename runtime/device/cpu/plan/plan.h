@@ -52,7 +52,7 @@ class NodeView {
   size_t num_outputs() const { return node_.outputs.size(); }
   bool has_input(size_t i) const { return node_.input(i) != kNone; }
   bool has_output(size_t i) const { return node_.output(i) != kNone; }
-  // An output that somebody reads, or the graph returns.
+  // Returns whether output `i` is read, or returned by the graph.
   bool output_is_used(size_t i) const;
   DType dtype(size_t i) const;
   const Shape& shape(size_t i) const;
@@ -100,8 +100,8 @@ Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::str
 
 using PlanFunction = std::vector<Candidate> (*)(const CpuTarget& target, const NodeView& node);
 
-// The first of `count` rows, those of requests, when the replay carries fewer rows (or segments)
-// than the recipe has. `batch_rows` as the node had it when it was bound.
+// Returns how many of the first of `count` rows belong to requests, when the replay carries fewer
+// rows (or segments) than the recipe has. `batch_rows` as the node had it when it was bound.
 inline int64_t LiveOf(int64_t count, int64_t batch_rows, const Frame& frame) {
   const int64_t live = batch_rows == frame.segments ? frame.live_segments : frame.live_rows;
   const bool whole = live == 0 || live >= batch_rows;

@@ -45,7 +45,7 @@ struct RecurrentLayer {
   bool resets_first() const { return cell == Cell::kGru && !linear_before_reset; }
   // Columns of one packed matrix that the state is multiplied with.
   int64_t state_columns() const { return resets_first() ? hidden : width(); }
-  // The moves of a step: each product, and what follows it.
+  // Returns the moves of a step: each product, and the steps after it.
   int moves() const { return resets_first() ? 4 : 2; }
   // The groups of rows of the batch. Each group goes through the steps by itself and reads all
   // weights in each step; where a core's cache cannot hold them, a group has more rows.

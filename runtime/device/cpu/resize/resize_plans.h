@@ -18,7 +18,7 @@ KernelFamily ResizeFamily();
 // plan_resize.cc
 std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node);
 
-// plan_deform.cc: what the windows of a deformable convolution read
+// plan_deform.cc: the elements that the windows of a deformable convolution read
 std::vector<Candidate> PlanDeformColumns(const CpuTarget& target, const NodeView& node);
 
 // plan_grid_sample.cc
