@@ -76,7 +76,7 @@ class AttendByHeadPass : public Pass {
     const auto heads_of = [&](ValueId value) {
       return value == kNone ? heads : (*ShapeOf(graph, value))[1];
     };
-    // Heads of queries share those of both or of none.
+    // Heads of queries share keys and values both, or neither.
     if ((k == kNone && v == kNone) || heads_of(k) != heads_of(v)) return false;
     for (const auto& [input, value, attribute] :
          {std::tuple{1, k, "k_by_head"}, std::tuple{2, v, "v_by_head"}}) {

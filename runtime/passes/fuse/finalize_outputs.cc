@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// The value whose bytes `id` is a view of: itself, or what a chain of views starts from.
+// Returns the value whose bytes `id` is a view of: itself, or the start of a chain of views.
 ValueId Storage(const Graph& graph, ValueId id) {
   while (graph.value(id).kind == Value::Kind::kResult) {
     const Node& node = graph.node(graph.value(id).producer);

@@ -1,8 +1,8 @@
 // softmax(q k^T * scale + mask) v becomes reprise.Attention over token-major operands.
 //
-// attention_match finds the two products and what lies between. Here q, k and v are followed
-// upwards, through whatever moves heads about, to a [batch, sequence, heads * size] value; where
-// there is none (rotary embeddings, key-value buffers) a Transpose makes one.
+// attention_match finds the two products and the nodes between. Here q, k and v are followed
+// upwards, through any moves of heads, to a [batch, sequence, heads * size] value; where there
+// is none (rotary embeddings, key-value buffers) a Transpose makes one.
 #include <algorithm>
 #include <cmath>
 
@@ -78,7 +78,7 @@ std::optional<AttentionSizes> AttentionSizesOf(const Graph& graph,
 struct RepeatedHeads {
   ValueId value;  // the elements of [batch, heads / times, rows, size]
   int64_t times;
-  double scale;  // that of the products between it and the operand
+  double scale;  // the scale of the products between it and the operand
 };
 
 // The heads that `operand` repeats; nullopt where it repeats nothing.
@@ -353,7 +353,7 @@ absl::StatusOr<ValueId> SinksOf(Graph& graph, ValueId column) {
   return AddReshape(graph, value, {heads});
 }
 
-// Whether `operand` is rows after those of a cache.
+// Returns whether `operand` is rows after the rows of a cache.
 bool ReadsCache(const Graph& graph, ValueId operand) {
   for (int step = 0; step < kMaxHeadSteps; ++step) {
     const NodeId producer = ProducerOf(graph, operand);

@@ -150,7 +150,7 @@ absl::Status AbsorbPad(const Graph& graph, Conv& conv) {
 void AbsorbResidual(const Graph& graph, Conv& conv) {
   const NodeId user = OnlyUser(graph, conv.result);
   if (user == kNone || graph.node(user).op != AddOp::kName) return;
-  // Alone in reading the convolution, the Add is no input of what makes the residual.
+  // As the only reader of the convolution, the Add is no input of the residual's nodes.
   const ValueId residual = OtherInput(graph.node(user), conv.result);
   const ValueId sum = graph.node(user).outputs[0];
   if (residual == kNone || IsWeight(graph, residual) || !IsFloat32(graph, residual) ||

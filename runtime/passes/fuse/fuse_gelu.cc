@@ -163,7 +163,7 @@ void CollectCandidates(const Graph& graph, ValueId value, int depth,
   for (ValueId input : node.inputs) CollectCandidates(graph, input, depth - 1, candidates);
 }
 
-// A function t of a polynomial in x, and what a polynomial in x and t of it then is.
+// A function t of a polynomial in x, and the value as a polynomial in x and t.
 struct Form {
   absl::string_view function;
   Polynomial operand, whole;

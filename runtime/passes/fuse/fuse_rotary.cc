@@ -1,9 +1,9 @@
 // x * cosine + turned * sine, where `turned` has the second half of x's last dim, negated, before
 // the first, becomes reprise.Rotary.
 //
-// Exporters turn heads where they lie apart, [batch, heads, rows, size]. Where those come from
-// tokens, the tokens are turned, and moved apart after it: then attention finds q and k as it
-// finds them without rotary positions, and what each token needs depends on its own position alone.
+// Exporters rotate heads in the layout [batch, heads, rows, size]. Where those come from tokens,
+// the tokens are rotated, and rearranged after it: then attention finds q and k as it finds them
+// without rotary positions, and the rotation of each token depends on its own position alone.
 #include <optional>
 
 #include "runtime/base/status_macros.h"

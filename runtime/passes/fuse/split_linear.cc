@@ -1,5 +1,5 @@
 // A product with weights whose columns are read in pieces becomes a product for each piece: the
-// gate and the value of a gated layer, queries and keys that are turned by their positions.
+// gate and the value of a gated layer, queries and keys that are rotated by their positions.
 #include <algorithm>
 #include <optional>
 #include <utility>

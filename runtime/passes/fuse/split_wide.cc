@@ -20,7 +20,7 @@ ValueId Ints(Graph& graph, std::vector<int64_t> values) {
   return graph.AddConstant("", Tensor::Int64s(std::move(values)));
 }
 
-// Runs of pieces are joined, then what came of them.
+// Joins runs of pieces, then the results.
 absl::StatusOr<ValueId> JoinInRuns(Graph& graph, std::vector<ValueId> pieces, int64_t axis,
                                    std::string name) {
   while (pieces.size() > kMostPieces) {

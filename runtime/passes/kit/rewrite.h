@@ -1,7 +1,7 @@
 // Helpers that rewrites share: reading constants, adding nodes with their shapes, replacing.
 //
-// Passes match on values, not on node order: after Replace() a dead producer is gone at once, so
-// that Graph::HasOneUse() keeps telling the truth within a pass.
+// Passes match on values, not on node order: Replace() removes a dead producer at once, so that
+// Graph::HasOneUse() stays right within a pass.
 #pragma once
 
 #include <optional>
@@ -46,7 +46,7 @@ ValueId BeforeIdentities(const Graph& graph, ValueId value);
 // The input of a two-input node that is not `value`; kNone when the node reads it twice.
 ValueId OtherInput(const Node& node, ValueId value);
 
-// Adds a node and infers its results; returns result 0. Errors are those of the shape rule.
+// Adds a node and infers its results; returns result 0. Errors as of the shape rule.
 absl::StatusOr<ValueId> AddInferred(Graph& graph, absl::string_view op, std::vector<ValueId> inputs,
                                     Attributes attributes = {}, absl::string_view name = "");
 absl::StatusOr<ValueId> AddCast(Graph& graph, ValueId value, DType to);
@@ -56,8 +56,8 @@ absl::StatusOr<ValueId> AddReshape(Graph& graph, ValueId value, const Shape& sha
 // `ids` as rows of a table of `rows`, in which none counts from the end: a reprise.CheckRange,
 // unless they are known.
 absl::StatusOr<ValueId> AddRangeCheck(Graph& graph, ValueId ids, int64_t rows);
-// `op` over weights: a parameter expression when one is a parameter, else a folded constant.
-// `dtype` and `shape` are those of the result; kNone inputs are not allowed.
+// Returns `op` over weights: a parameter expression when one is a parameter, else a folded
+// constant. `dtype` and `shape` describe the result; kNone inputs are not allowed.
 absl::StatusOr<ValueId> AddWeight(Graph& graph, absl::string_view op, Attributes attributes,
                                   const std::vector<ValueId>& inputs, DType dtype, Shape shape);
 

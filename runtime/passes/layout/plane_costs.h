@@ -15,7 +15,7 @@ namespace reprise {
 
 struct PlaneCosts {
   double first = 0, last = 0;
-  // The channels of its operand are few, and lie first either way: the result is what is turned.
+  // The channels of its operand are few, and lie first either way: only the result is transposed.
   bool to_last = false;
 };
 

@@ -25,8 +25,8 @@
 namespace reprise {
 namespace {
 
-// The shape as planes of one element of what scales others, [batch or 1, channels, 1...] or without
-// the batch; nullopt: it does not.
+// Returns the shape of a scale as planes of one element, [batch or 1, channels, 1...] or without
+// the batch; nullopt: it is no such scale.
 std::optional<Shape> ScaleOf(const Graph& graph, ValueId value, const Shape& planes) {
   Shape scale(planes.size(), 1);
   scale[1] = planes[1];

@@ -32,7 +32,7 @@ absl::StatusOr<ValueId> ToLast(Graph& graph, ValueId value);
 // `last`, turned, in place of `first`.
 absl::Status ReplaceByLast(Graph& graph, ValueId first, ValueId last);
 
-// A Concat or Split of planes, between planes whose channels lie last.
+// Rewrites a Concat or Split of planes for planes whose channels lie last.
 absl::Status TurnParts(Graph& graph, const Node& node);
 
 }  // namespace reprise

@@ -1,4 +1,4 @@
-// Activations that join what they follow, in the form of reprise.Conv's attributes.
+// Activations that are fused into the node before them, in the form of reprise.Conv's attributes.
 #pragma once
 
 #include <optional>

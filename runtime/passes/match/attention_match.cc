@@ -101,7 +101,7 @@ bool MatchScores(const Graph& graph, ValueId value, int steps, bool capped,
       const auto factor = KnownScalar(graph, node.inputs[side]);
       const ValueId scores = node.inputs[1 - side];
       if (!factor.has_value() || !SameShape(graph, scores, value)) continue;
-      // A scale after the cap would be one of what is capped.
+      // A scale after the cap would be a scale of the capped scores.
       const bool may_cap = !capped && pattern.scale == 1 && node.op == MulOp::kName;
       if (may_cap && MatchCap(graph, scores, *factor, steps, pattern)) {
         return true;
@@ -239,8 +239,8 @@ bool DropsLastColumn(const Graph& graph, const Node& slice) {
   return all_are(In::kStarts, 0) && all_are(In::kSteps, 1);
 }
 
-// Where the Softmax has one column more than there are keys, of which no share is taken: notes what
-// stands there, and moves `scores` and `shares` to those of keys.
+// Where the Softmax has one more column than there are keys, whose shares are dropped: notes that
+// column as sinks, and moves `scores` and `shares` to the ones of the keys.
 void MatchSinks(const Graph& graph, ValueId& scores, ValueId& shares, AttentionPattern& pattern) {
   const ValueId all = BeforeShift(graph, scores);
   const Node* joined = graph.ProducerIf(all, ConcatOp::kName);

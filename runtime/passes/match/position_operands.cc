@@ -18,7 +18,7 @@ namespace {
 
 using Operands = std::optional<std::vector<PositionOperand>>;
 
-// The input of a rule: a node, and the dim of its first result whose positions are asked for.
+// The input of a rule: a node, and the dim of its first result along which positions are picked.
 struct Site {
   const Graph& graph;
   const Node& node;

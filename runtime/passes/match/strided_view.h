@@ -25,9 +25,9 @@ class StridedView {
   // Dims with the strides given.
   static StridedView Strided(absl::Span<const Atom> dims);
 
-  // The view through one node (Reshape, Transpose, Gather of one index, Split, Slice along one
-  // dim) whose input 0 this is and whose output is `output`; nullopt for other nodes, and where the
-  // result is no view.
+  // Returns the view through one node (Reshape, Transpose, Gather of one index, Split, Slice along
+  // one dim) whose input 0 this is and whose output is `output`; nullopt for other nodes, and where
+  // the result is no view.
   std::optional<StridedView> Through(const Graph& graph, NodeId node, ValueId output) const;
   std::optional<StridedView> Reshaped(absl::Span<const int64_t> shape) const;
   StridedView Transposed(absl::Span<const int64_t> perm) const;

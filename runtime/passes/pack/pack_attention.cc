@@ -152,7 +152,7 @@ absl::Status Packer::PackRelative(const Site& site) {
       continue;
     }
     ASSIGN_OR_RETURN(tables.emplace_back(), Whole(site, site.inputs[i]));
-    // Shorter sequences have the distances in the middle of those of longer ones.
+    // Shorter sequences have the middle of the distances of longer ones.
     const Tensor* far = twins_.a.ConstantOf(site.inputs[i + 1].a);
     const Tensor* near = twins_.b.ConstantOf(site.inputs[i + 1].b);
     if (far == nullptr || near == nullptr || far->num_elements() < near->num_elements()) {

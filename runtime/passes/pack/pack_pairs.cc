@@ -46,7 +46,7 @@ absl::StatusOr<Packer::Pairs> Packer::PairsOf(const Site& site, const Operand& o
   const Operand& result = site.outputs[0];
   const size_t rank = operand.dims.size();
   if (operand.form.kind == Form::kPairs) return pairs_[operand.a];
-  // The last dim is that of the keys.
+  // The last dim is the keys' one.
   const bool of_keys = operand.tokens() && operand.form.rest == 0 && !operand.form.merged &&
                        operand.form.rows == result.form.rows;
   Pairs pairs = {.range = RangeOf(twins_.a, operand.a)};
@@ -88,8 +88,8 @@ absl::Status Packer::PackPairs(const Site& site) {
     if (input.form.kind == Form::kPairs && more.product != multiplies) {
       return Refuse(site, "it joins sums and products of masks");
     }
-    // Numbers that are added in another order are rounded otherwise, which beside those that hide
-    // is all that is left of a score.
+    // Numbers that are added in another order are rounded differently; of a score plus a hiding
+    // number, only that rounding is left.
     int given = 0, again = 0;
     for (ValueId Pairs::*part : kParts) {
       given += more.*part != kNone;

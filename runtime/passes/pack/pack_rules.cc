@@ -150,7 +150,7 @@ absl::Status Packer::PackFixed(const Site& site) {
     if (!site.inputs[i].given()) {
       inputs.push_back(kNone);
     } else if (cuts ? i >= 1 : i == 1 && (view || site.op() == ExpandOp::kName)) {
-      // The shape, or where to cut, which is that of the longest.
+      // The shape, or where to cut: the longest sequence's.
       inputs.push_back(to_.AddConstant("", twins_.a.value(site.inputs[i].a).constant));
     } else {
       ASSIGN_OR_RETURN(inputs.emplace_back(), Table(site, site.inputs[i]));
@@ -190,7 +190,7 @@ absl::Status Packer::PackElementwise(const Site& site) {
   return EmitReshaped(site, site.op(), std::move(inputs), site.attributes());
 }
 
-// Each token's heads are turned by what its position says.
+// Rotates each token's heads by its position.
 absl::Status Packer::PackRotary(const Site& site) {
   if (site.inputs[0].form.rest == 0)
     return Refuse(site, "it turns halves of what tokens do not keep");

@@ -76,7 +76,7 @@ class OfOneByte {
     return results.ok() ? std::optional((*results)[0]) : std::nullopt;
   }
 
-  // `node` over what its operands are, with the shapes that these have here.
+  // Runs `node` over the tensors of its operands, with the shapes that these have here.
   std::optional<Tensor> Run(Node node) {
     std::vector<std::optional<Tensor>> operands;
     for (const ValueId input : node.inputs) {

@@ -49,7 +49,8 @@ ValueId SameSteps(const Graph& graph, const Node& quantize, std::vector<NodeId>&
   return kNone;
 }
 
-// QuantizeLinear of what DequantizeLinear made of the same steps is the integers as they were.
+// QuantizeLinear of the result of a DequantizeLinear with the same steps is the integers as they
+// were.
 absl::StatusOr<ValueId> UndoneQuantize(Graph& graph, const Node& quantize) {
   std::vector<NodeId> moves;
   ValueId value = SameSteps(graph, quantize, moves);

@@ -2,9 +2,9 @@
 // would do, but float32's kernels and fusions serve it. Weights are widened by the prepare program,
 // inputs and outputs keep their dtype after one Cast each.
 //
-// A Cast to half still rounds where somebody looks at its result closely: where it is an output or,
-// at most moved, cast to another dtype or compared. Arithmetic in half reads the operand of the
-// Cast itself, since its own rounding is up to whoever computes it.
+// A Cast to half still rounds where its exact result matters: where it is an output or, at most
+// moved, cast to another dtype or compared. Arithmetic in half reads the operand of the Cast
+// itself, since its own rounding is up to the implementation.
 #include <algorithm>
 #include <utility>
 
@@ -107,7 +107,7 @@ class Widening {
       return source;
     }
     if (!IsWeight(graph_, source)) return ToFloat(source);
-    // A constant is what the Cast makes of it.
+    // A constant is replaced by the result of the Cast.
     const Shape shape = *graph_.value(source).shape;
     const DType half = TypeOf(cast.outputs[0]);
     ASSIGN_OR_RETURN(const ValueId stored, CastWeight(source, half, shape));
@@ -220,7 +220,7 @@ class Widening {
     changed_ = true;
   }
 
-  // Dtypes of results, and of what is in between, that a node names.
+  // Widens dtypes of results, and of values in between, that a node names.
   void WidenAttributes(Attributes& attributes) {
     constexpr absl::string_view kNames[] = {"dtype", "output_dtype", "stash_type",
                                             "softmax_precision"};

@@ -123,7 +123,7 @@ class Walk {
     return absl::OkStatus();
   }
 
-  // Walks what `values` need and was not walked yet, in the order of the graph.
+  // Walks the nodes that `values` need and that were not walked yet, in the order of the graph.
   absl::Status WalkBehind(const std::vector<ValueId>& values, int depth) {
     if (depth > kMaxDepth) return absl::InvalidArgumentError("If nodes nest too deeply");
     std::vector<NodeId> nodes;
