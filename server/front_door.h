@@ -1,5 +1,5 @@
-// FrontDoor: what each face asks before it lets a call in: the access gate, and for HTTP the rules
-// of browsers (CORS).
+// FrontDoor: the checks of each face before it lets a call in: the access gate, and for HTTP the
+// rules of browsers (CORS).
 //
 // Threads: all methods from any, once the ports are open.
 #pragma once
@@ -31,7 +31,7 @@ class FrontDoor {
 
   // The gate of a gRPC port, which leaves the key that counts in the call's head.
   RpcRoutes::Gate ForRpc(bool is_admin_port) const;
-  // Whether a call may do what takes `right` beside that of its method.
+  // Returns whether a call also has `right`, besides the right of its method.
   absl::Status Check(Right right, const CallHead& head, bool is_admin_port) const;
 
   // Lets requests of an HTTP port through to `router`, which outlives the handler, and answers the

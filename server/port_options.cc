@@ -30,7 +30,7 @@ ConnectionShares SharesOf(const Options& options) {
   return ShareConnections(DescriptorLimit(), ports);
 }
 
-// A message is there as bytes and as what they mean for a moment.
+// A message is there as bytes and in its decoded form for a moment.
 int64_t MostMessageBytes(const ByteLimits& limits) {
   const int64_t most = std::min(limits.max_bytes, limits.max_connection_bytes) / 2;
   return std::min<int64_t>(most, std::numeric_limits<int32_t>::max());

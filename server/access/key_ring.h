@@ -30,7 +30,7 @@ class KeyRing {
   };
   using OnTrouble = std::function<void(const absl::Status& why)>;
 
-  // Reads the file. `clock` outlives the ring. Errors: what reading or parsing it says, with its
+  // Reads the file. `clock` outlives the ring. Errors: failures to read or parse it, with its
   // name.
   static absl::StatusOr<std::unique_ptr<KeyRing>> Open(std::string path, const Clock& clock,
                                                        OnTrouble on_trouble);
@@ -45,7 +45,7 @@ class KeyRing {
   KeyRing(std::string path, const Clock& clock, OnTrouble on_trouble)
       : path_(std::move(path)), clock_(clock), on_trouble_(std::move(on_trouble)) {}
   absl::Status Read(const std::string& stamp) REQUIRES(mutex_);
-  // Looks at the file where that is due. Returns what to tell of.
+  // Looks at the file where that is due. Returns the trouble to report.
   absl::Status LookAtFile() REQUIRES(mutex_);
   std::string Stamp() const;
 

@@ -96,7 +96,7 @@ absl::StatusOr<std::string> MessageJson(const element& message, size_t place) {
       }
       text += ']';
     } else if (value.is_null() && key != "content") {
-      continue;  // clients write what they do not set
+      continue;  // clients write members that they do not set as null
     } else {
       text = JsonOf(value);
     }

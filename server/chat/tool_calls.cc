@@ -61,7 +61,7 @@ size_t EndOfValue(absl::string_view text, size_t begin) {
     if (c == '"') in_text = true;
     if (c == '{' || c == '[') ++depth;
     if (c == '}' || c == ']' || c == ',') {
-      if (depth == 0) return i;  // that of a number or a word
+      if (depth == 0) return i;  // the end of a number or a word
       if (c != ',' && --depth == 0) return i + 1;
     }
   }
@@ -81,7 +81,7 @@ struct Head {
   std::string name;
   size_t arguments = 0;  // kCall: where they begin
   std::string value;     // kWhole: they stand in front of the name
-  size_t end = 0;        // kWhole: that of the object
+  size_t end = 0;        // kWhole: the end of the object
 };
 
 Head ReadHead(absl::string_view text) {
@@ -147,8 +147,8 @@ ToolCallParts ToolCallReader::Finish() {
   ToolCallParts parts;
   while (!held_.empty() && Step(/*ended=*/true, parts)) {
   }
-  // A call that was not whole is told as it is; what never became one is content, but for the texts
-  // around calls.
+  // An incomplete call is told as it is; text that never became one is content, except for the
+  // texts around calls.
   const bool in_call = state_ == State::kArguments || state_ == State::kTail;
   const bool after_calls = state_ == State::kAround && calls_ > 0;
   if (!in_call && !after_calls) parts.content += std::exchange(unsure_, "") + held_;

@@ -1,4 +1,4 @@
-// The command line of `reprised`. Names that Triton has mean what they mean there.
+// The command line of `reprised`. Flags of Triton have the same meaning as there.
 #pragma once
 
 #include <string>

@@ -417,7 +417,7 @@ constexpr Parameter kParameters[] = {
        settings.fills[std::string(input)] = number;
        return absl::OkStatus();
      }},
-    // Read by server/repository/model_loader.cc, for the rooms that know what they mean.
+    // Read by server/repository/model_loader.cc, for the rooms that define them.
     {"reprise.pooling", "",
      "cls|max|mean|mean_sqrt_len_tokens|weightedmean|lasttoken|splade|tokens|none",
      "as the model's folder says, else mean",

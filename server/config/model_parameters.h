@@ -20,7 +20,7 @@ struct ModelParameterInfo {
 // Every parameter: the documentation is made from this table.
 std::vector<ModelParameterInfo> ModelParameterTable();
 
-// Sets what `name` = `value` says. Errors: INVALID_ARGUMENT naming the parameter and the value.
+// Applies `name` = `value`. Errors: INVALID_ARGUMENT naming the parameter and the value.
 absl::Status ApplyModelParameter(absl::string_view name, absl::string_view value,
                                  ModelSettings& settings);
 

@@ -1,6 +1,6 @@
 // The credentials that people already have for each kind of place, where its own tools keep them.
 //
-// Nothing here is logged or shown; errors name the variable or the file, never what is in it.
+// Nothing here is logged or shown; errors name the variable or the file, never its contents.
 #pragma once
 
 #include <functional>

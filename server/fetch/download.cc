@@ -136,7 +136,7 @@ class Part {
     return absl::OkStatus();
   }
 
-  // Reads what an earlier process has left.
+  // Reads the part that an earlier process has left.
   absl::Status Resume() {
     check_.Reset();
     std::vector<char> block(kBlock);
@@ -230,7 +230,7 @@ void Pause(int attempt, const std::function<bool()>& cancelled) {
 absl::Status TransferFile(const RemoteFile& file, Part& part, const fs::path& whole,
                           DownloadLimits& limits) {
   absl::Status last;
-  bool again = part.size() > 0;  // bytes of an earlier process may not be those of now
+  bool again = part.size() > 0;  // the file may have changed since an earlier process
   if (file.identity.empty() || (file.bytes >= 0 && part.size() > file.bytes)) {
     RETURN_IF_ERROR(part.Clear());
   }

@@ -1,4 +1,4 @@
-// The files beside a model's that hold its tensors.
+// The files next to a model's that hold its tensors.
 #pragma once
 
 #include <filesystem>

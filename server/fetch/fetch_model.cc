@@ -133,7 +133,7 @@ class Fetch {
     if (url_.scheme == ModelUrl::Scheme::kHub) {
       return ChooseFiles(paths, url_.file, options_.variant, url_.place);
     }
-    // A folder of a bucket is somebody's own: it is served as it would be from a disk.
+    // A folder of a bucket is the user's own: it is served as it would be from a disk.
     return WantedFiles{.model = "", .files = paths};
   }
 
@@ -150,7 +150,7 @@ class Fetch {
                                                        options_.most_bytes >> 20));
     }
     for (const RemoteFile* file : files) RETURN_IF_ERROR(DownloadOne(*file));
-    // The files that the model's name beside them.
+    // The files that the model's name as external data.
     for (const std::string& path : wanted.files) {
       if (absl::EndsWith(path, ".onnx")) RETURN_IF_ERROR(DownloadExternal(path));
     }

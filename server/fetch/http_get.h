@@ -28,7 +28,7 @@ struct HttpGet {
   std::string form = {};         // not empty: a POST of it, which follows no redirect
   std::string authorities = {};  // a file of PEM; empty: the system's
   int64_t offset = 0;            // the first byte that is wanted
-  bool first_byte = false;       // and no other: to learn what there is
+  bool first_byte = false;       // and no other: to learn the size
 };
 
 struct HttpHead {
@@ -44,7 +44,7 @@ struct HttpHead {
 using HttpSink = absl::FunctionRef<absl::Status(const HttpHead& head, absl::string_view bytes)>;
 
 // Errors: UNAVAILABLE where no answer comes, or one that says to try again (429, 5xx); NOT_FOUND;
-// PERMISSION_DENIED for 401 and 403; CANCELLED once `cancelled` returns true; those of `sink`.
+// PERMISSION_DENIED for 401 and 403; CANCELLED once `cancelled` returns true; errors of `sink`.
 absl::StatusOr<HttpHead> Get(const HttpGet& request, HttpSink sink,
                              const std::function<bool()>& cancelled);
 

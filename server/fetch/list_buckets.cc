@@ -113,7 +113,7 @@ absl::StatusOr<RemoteModel> ListS3(const ModelUrl& url, const std::function<bool
       RemoteFile file = {.get = base};
       if (!absl::SimpleAtoi(Element(object, "Size"), &file.bytes)) file.bytes = -1;
       const std::string tag = absl::StrReplaceAll(Element(object, "ETag"), {{"\"", ""}});
-      // The md5 of what was sent in one piece.
+      // The md5 of a file that was uploaded in one piece.
       if (tag.size() == 32) file.digest = absl::StrCat("md5:", tag);
       file.etag = absl::StrCat("\"", tag, "\"");
       file.identity = absl::StrCat(bucket, "/", key, " ", tag, " ", file.bytes);

@@ -31,8 +31,8 @@ struct RemoteModel {
   bool is_file = false;  // one file, which may be an archive
 };
 
-// Lists what `url` names. Errors: UNAVAILABLE where the place does not answer, NOT_FOUND and
-// PERMISSION_DENIED as it says, with the credentials that were looked for.
+// Lists the files at `url`. Errors: UNAVAILABLE where the place does not answer, NOT_FOUND
+// and PERMISSION_DENIED as it says, with the credentials that were looked for.
 absl::StatusOr<RemoteModel> ListRemote(const ModelUrl& url, const std::function<bool()>& cancelled);
 
 // The parts of ListRemote, a file each.

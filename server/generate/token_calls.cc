@@ -127,7 +127,7 @@ absl::Status CheckPrompt(const Generator& generator, const TokenRequest& request
 }
 
 // Returns when the answer must be whole: the transport's deadline or its own timeout, whichever
-// comes first; 0: there is none. A timeout beyond what the clock counts is none.
+// comes first; 0: there is none. A timeout beyond the range of the clock is none.
 int64_t DeadlineOf(const TokenRequest& request, int64_t start_ns) {
   int64_t end_ns = 0;
   const int64_t timeout_us = request.parameters.timeout_us.value_or(0);

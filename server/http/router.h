@@ -1,4 +1,4 @@
-// Router: methods and paths -> what answers them, and the right that this takes.
+// Router: methods and paths -> their handlers, and the right that this takes.
 //
 //   router.Add("POST", "/v2/models/{model}/infer", Right::kInfer, handler);
 //   const Router::Found found = router.Find(request);

@@ -1,8 +1,8 @@
 // Http2Session: the server's side of one HTTP/2 connection, as bytes in and bytes out (libnghttp2).
 //
 // It bounds what a client can make it keep or do: headers, streams, resets, frames that carry
-// nothing. A client that passes a bound is told GOAWAY, and Receive says why; what a stream holds
-// is the stream's own account.
+// nothing. A client that passes a bound is told GOAWAY, and Receive says why; a stream accounts
+// for its own memory.
 //
 // Threads: one at a time. The methods of streams are called from within Receive and Produce, and
 // may call those that answer, but not Receive and Produce.
@@ -79,15 +79,15 @@ class Http2Session {
   Http2Session(const Http2Session&) = delete;
   Http2Session& operator=(const Http2Session&) = delete;
 
-  // Takes bytes of the client. After an error nothing more is received; what Produce gives still
-  // goes out.
+  // Takes bytes of the client. After an error nothing more is received; the output of Produce
+  // still goes out.
   absl::Status Receive(absl::string_view bytes);
   // Appends bytes to send until `out` has about `enough` of them, or there are no more.
   absl::Status Produce(std::string& out, size_t enough);
   // Nothing is to be read or sent any more.
   bool IsOver() const;
 
-  // Answers a stream: a header, and where `has_body` what its Produce gives and its trailers.
+  // Answers a stream: a header, and where `has_body` the output of its Produce and its trailers.
   absl::Status Respond(int32_t id, const Http2Fields& fields, bool has_body);
   // The stream has something to send again.
   void Resume(int32_t id) { nghttp2_session_resume_data(session_, id); }

@@ -20,7 +20,7 @@ namespace reprise {
 struct RpcMessage {
   std::string bytes;
   bool is_compressed = false;
-  HeldBytes held;  // what the message takes, until it is let go
+  HeldBytes held;  // the memory of the message, until it is released
 };
 
 class MessageReader {

@@ -60,7 +60,7 @@ int64_t IntMember(const nlohmann::json& json, const char* name, int64_t fallback
   const auto it = json.is_object() ? json.find(name) : json.end();
   if (it == json.end()) return fallback;
   if (it->is_number_integer()) return it->get<int64_t>();
-  // "model_max_length" is 1e30 where nobody set it.
+  // "model_max_length" is 1e30 where it was not set.
   if (it->is_number_float() && it->get<double>() < 1e15 && it->get<double>() > -1e15) {
     return static_cast<int64_t>(it->get<double>());
   }

@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 
 constexpr absl::string_view kOnnx = ".onnx", kGguf = ".gguf";
 
-// Whether `name` is that of a part of a model, which its first part names: "m-00002-of-00003.gguf".
+// Returns whether `name` names a later part of a model, which its first part names:
+// "m-00002-of-00003.gguf".
 bool IsLaterPart(absl::string_view name) {
   constexpr absl::string_view kFirst = "-00001-of-00001.gguf";
   if (name.size() < kFirst.size() || !absl::EndsWith(name, ".gguf")) return false;

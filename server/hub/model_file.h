@@ -33,7 +33,7 @@ bool IsFlatFolder(const std::filesystem::path& folder);
 // `path`, or the file of the same name in it where it is a folder (`1/model.onnx/model.onnx`).
 std::filesystem::path ResolveModelFile(const std::filesystem::path& path);
 
-// ResolveModelFile; where `path` is a model.onnx that is not there, the encoder beside it.
+// ResolveModelFile; where `path` is a missing model.onnx, the encoder next to it.
 std::filesystem::path ChooseModelFile(const std::filesystem::path& path);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
-// TextModel: the side of a loaded model that deals with texts: its tokenizer, what it offers, and
-// the values of its inputs for a text.
+// TextModel: the side of a loaded model that deals with texts: its tokenizer, its tasks, and the
+// values of its inputs for a text.
 //
 // Ownership: shared with the model version. Threads: immutable; all methods from any thread.
 #pragma once
@@ -29,7 +29,7 @@ struct TextLimits {
   int64_t most_audio_seconds = 7200;     // the longest sound that is transcribed
 };
 
-// The wishes of a client about a text.
+// A client's options for a text.
 struct TextQuestion {
   Truncation truncation = Truncation::kNone;
   bool add_special = true;
@@ -49,7 +49,7 @@ struct TokenInput {
 
 class TextModel {
  public:
-  // Errors: what Tokenizer::Load says, and a default prompt or settings that contradict each other.
+  // Errors: those of Tokenizer::Load, and a default prompt or settings that contradict each other.
   static absl::StatusOr<std::shared_ptr<const TextModel>> Make(TextPackage package, TextOffer offer,
                                                                const std::vector<ModelIo>& inputs,
                                                                const TextLimits& limits);
@@ -70,8 +70,8 @@ class TextModel {
   // The inputs that a text fills.
   const std::vector<TokenInput>& inputs() const { return inputs_; }
 
-  // OK where texts are taken for `task`; kNone stands for any. Errors: FAILED_PRECONDITION that
-  // says what the model does instead.
+  // OK where texts are taken for `task`; kNone stands for any. Errors: FAILED_PRECONDITION
+  // naming the task that the model has instead.
   absl::Status Offers(TextTask task) const;
 
   // Errors: as Tokenizer::Encode; INVALID_ARGUMENT where nothing is left of the text.

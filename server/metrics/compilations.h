@@ -1,5 +1,5 @@
-// The compile statistics of models, and all metrics, as JSON: what GET /v2/models/M/compilations
-// answers and --metrics-file writes. The form of a model is in
+// The compile statistics of models, and all metrics, as JSON: the answer of GET
+// /v2/models/M/compilations and the contents of --metrics-file. The form of a model is in
 // runtime/engine/metrics/compilations.h.
 #pragma once
 

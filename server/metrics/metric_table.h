@@ -407,7 +407,7 @@ struct ModelMetrics {
 struct AxisMetrics {
   using Counter = prometheus::Counter;
 
-  // `scope`: that of the model; `most_buckets`: that each row has a series for.
+  // `scope`: the model's; `most_buckets`: that each row has a series for.
   AxisMetrics(const MetricScope& of_model, const std::string& axis, size_t most_buckets);
   ~AxisMetrics();
 

@@ -90,7 +90,7 @@ void AppendHistogram(const std::string& name, const prometheus::ClientMetric& me
                   NumberText(metric.histogram.sample_sum), "\n");
 }
 
-// `others`: the names of all families. A counter whose name without `_total` is that of another
+// `others`: the names of all families. A counter whose name without `_total` names another
 // family cannot be one here.
 void AppendFamily(const prometheus::MetricFamily& family, const std::set<std::string>& others,
                   const Exemplars& exemplars, std::string& out) {

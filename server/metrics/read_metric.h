@@ -1,4 +1,4 @@
-// A metric that is read at each scrape, where somebody else keeps the number.
+// A metric that is read at each scrape, where its number is kept elsewhere.
 #pragma once
 
 #include <prometheus/metric_family.h>

@@ -88,9 +88,9 @@ class Series {
 };
 
 // A row with a series for each value of one more label, looked up without allocation. Values that
-// nobody announced are added when they first occur, up to `most_values`: buckets of many axes, and
-// policies that followed each other, would otherwise add series for ever. Later values share the
-// series of kOtherValue.
+// were not announced are added when they first occur, up to `most_values`: buckets of many axes,
+// and policies that followed each other, would otherwise add series for ever. Later values share
+// the series of kOtherValue.
 template <typename T>
 class SeriesBy {
  public:

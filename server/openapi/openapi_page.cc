@@ -26,7 +26,7 @@ ordered_json SchemaReference(absl::string_view schema) {
   return {{"$ref", absl::StrCat("#/components/schemas/", schema)}};
 }
 
-// The content of a body or an answer: a schema, or a media type of what is no JSON.
+// Returns the content of a body or an answer: a schema, or the media type of one that is not JSON.
 ordered_json ContentOf(absl::string_view what, const char* type = "application/json") {
   if (absl::StrContains(what, "/")) {
     return {{std::string(what), {{"schema", {{"type", "string"}}}}}};

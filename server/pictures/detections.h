@@ -3,7 +3,7 @@
 //   YOLO v5  [1, boxes, 5 + classes]   centre, size, objectness, scores of classes
 //   YOLO v8  [1, 4 + classes, boxes]   centre, size, scores of classes; v9 to v12 as well
 //   DETR     logits [1, queries, classes + 1] and boxes [1, queries, 4], as parts of the picture;
-//            the last class is that of no object. RT-DETR has no such class
+//            the last class means no object. RT-DETR has no such class
 //
 // Threads: pure.
 #pragma once
@@ -48,8 +48,8 @@ struct HeadOutput {
 };
 
 // Returns the objects, those with the highest scores first. `outputs`: one of a YOLO; logits and
-// boxes of a DETR. INVALID_ARGUMENT where shapes are not those of the head; `classes`: how many
-// labels there are, 0: unknown.
+// boxes of a DETR. INVALID_ARGUMENT where shapes do not fit the head; `classes`: how many labels
+// there are, 0: unknown.
 absl::StatusOr<std::vector<Detection>> Detect(DetectorHead head,
                                               absl::Span<const HeadOutput> outputs, size_t classes,
                                               const PicturePlace& place,

@@ -35,7 +35,7 @@ struct Sides {
   int64_t shortest = 0, longest = 0;  // the shorter side, and the most of the longer one
 };
 
-// `square`: what one number alone means.
+// `square`: the meaning of a single number.
 absl::StatusOr<Sides> SidesOf(const char* member, const json& value, bool square) {
   Sides sides;
   if (value.is_number_integer()) {

@@ -24,8 +24,8 @@ using images::Size;
 using images::Transform;
 using images::TransformKind;
 
-// Names of a vector of the whole picture, the first that is there counts: CLIP's, then those of
-// encoders without a projection (SigLIP, DINOv2).
+// Names of a vector of the whole picture, the first that is there counts: CLIP's, then the
+// names of encoders without a projection (SigLIP, DINOv2).
 constexpr const char* kVectorOutputs[] = {"image_embeds", "image_embedding", "image_features",
                                           "pooler_output"};
 constexpr int64_t kChannelCount = 3;

@@ -30,7 +30,7 @@ absl::Status ChooseVariant(const std::string& variant, std::vector<std::string>&
 
 // It has no folders of versions.
 bool IsFlat(const FoundModel& model);
-// The folder that holds config.pbtxt and what else belongs to the model.
+// Returns the folder that holds config.pbtxt and the model's other files.
 std::string OwnFolder(const FoundModel& model);
 // The folder and the name in it of the file of a version, as config.pbtxt names it.
 std::string FolderOf(const FoundModel& model, int64_t version);

@@ -1,7 +1,7 @@
 // RemoteModels: the models that --model names at a place elsewhere (hf://, s3://, gs://, https://).
 //
-// They are brought to this machine when they are loaded, and again when they are asked to load once
-// more: what has changed there is then served.
+// They are downloaded when they are loaded, and again when they are asked to load once more:
+// changes there are then served.
 //
 // Threads: all methods from any.
 #pragma once
@@ -17,8 +17,8 @@ namespace reprise {
 
 class RemoteModels {
  public:
-  // Brings what a name (ModelUrl) is of; the path of its folder or file. Runs on a loader thread,
-  // and ends soon once `cancelled` returns true.
+  // Downloads the model of a name (ModelUrl) and returns the path of its folder or file. Runs on
+  // a loader thread, and ends soon once `cancelled` returns true.
   using Bring = std::function<absl::StatusOr<std::string>(const std::string& url,
                                                           const std::function<bool()>& cancelled)>;
 

@@ -341,7 +341,7 @@ void Repository::FinishTask(const std::shared_ptr<Operation>& operation,
     if (operation->failed.ok()) operation->failed = status;
     if (--operation->left > 0) return;
   }
-  // Where a successor failed, what there was before goes on.
+  // Where a successor failed, the former version goes on.
   if (operation->failed.ok()) {
     UnloadAllBut(operation->name, operation->chosen);
     table_.DropUnserved(operation->name);

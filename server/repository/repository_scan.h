@@ -23,7 +23,7 @@ struct FoundModel {
 absl::StatusOr<std::vector<FoundModel>> ScanRepositories(
     const std::vector<std::string>& repositories);
 
-// The config of a model; the empty string if there is no file. Errors: what reading it says.
+// Returns the config of a model; the empty string if there is no file. Errors: failures to read it.
 absl::StatusOr<std::string> ReadConfigFile(const FoundModel& model);
 
 // The versions that the policy serves, ascending; the latest one without a policy. Errors:

@@ -1,7 +1,7 @@
 // Servable: a model version that is loaded, with all that answering a request needs.
 //
-// Ownership: shared by the repository and by the requests in flight; immutable, but for what
-// is counted.
+// Ownership: shared by the repository and by the requests in flight; immutable, except for
+// counts.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct RequestQueue;    // where requests wait: see server/requests/queue.h
 class SequenceTable;    // state between requests: see server/requests/sequence_table.h
 
 struct Servable {
-  // Ends what is still captured for the model.
+  // Ends captures that are still under way for the model.
   ~Servable() {
     if (model != nullptr) model->Abandon();
   }
@@ -38,7 +38,7 @@ struct Servable {
   bool frozen = false;                       // it, or the server: nothing is captured for a request
   std::vector<std::string> unused_settings;  // that were told of when it was loaded
   Signature signature;
-  std::shared_ptr<RequestQueue> queue;           // null until somebody may ask
+  std::shared_ptr<RequestQueue> queue;           // null until requests may come
   std::shared_ptr<const StatefulForm> stateful;  // null where the model keeps no state
   std::shared_ptr<SequenceTable> sequences;      // as `queue`; null where `stateful` is
   std::shared_ptr<Warmup> warmup;

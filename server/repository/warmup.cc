@@ -340,7 +340,7 @@ std::string Warmup::Limit() const {
     return absl::StrCat("recipes and their arena take ", bytes + frame, " bytes, the limit is ",
                         settings_.max_bytes, " (reprise.warmup_memory_mb)");
   }
-  // One more of the largest so far must not push out what was captured before it.
+  // One more of the largest so far must not evict recipes that were captured before it.
   if (engine_.cache_bytes() + recipe > engine_.options().cache_bytes) {
     return absl::StrCat("recipes take ", engine_.cache_bytes(), " of ",
                         engine_.options().cache_bytes, " bytes (--recipe-cache-memory-mb)");

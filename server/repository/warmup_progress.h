@@ -33,7 +33,7 @@ class WarmupProgress {
     MutexLock lock(mutex_);
     return state_;
   }
-  // Calls `change(state)` under the lock and returns what it became.
+  // Calls `change(state)` under the lock and returns the new state.
   template <typename F>
   State Change(F change) {
     MutexLock lock(mutex_);

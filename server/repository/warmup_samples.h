@@ -1,5 +1,5 @@
 // The samples of `model_warmup`, as Triton has them: requests whose recipes are captured before the
-// model is ready. A recipe is made by sizes: those of the samples count, their data do not.
+// model is ready. A recipe is made by sizes: the sizes of the samples count, their data do not.
 #pragma once
 
 #include <vector>

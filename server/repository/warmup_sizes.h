@@ -1,5 +1,5 @@
-// WarmupSizes: the exact sizes that a warm-up asks for, and what "all" means where some axis has no
-// buckets.
+// WarmupSizes: the exact sizes that a warm-up asks for, and the meaning of "all" where some axis
+// has no buckets.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ namespace reprise {
 absl::StatusOr<std::vector<AxisSizes>> BindingsOfSizes(const Model& model,
                                                        const std::vector<AxisSizes>& sizes);
 
-// The bindings that a warm-up of everything captures, and what it has to say.
+// The bindings that a warm-up of everything captures, and its warnings.
 struct WarmupOfAll {
   std::vector<AxisSizes> bindings;
   std::vector<std::string> notes;

@@ -25,7 +25,7 @@ std::string Names(absl::Span<const ModelIo> ios, const std::vector<bool>& hidden
   return names.empty() ? "none" : names;
 }
 
-// The position of `name`, or INVALID_ARGUMENT listing what there is.
+// Returns the index of `name`, or INVALID_ARGUMENT listing the existing ones.
 absl::StatusOr<int> Find(absl::Span<const ModelIo> ios, absl::string_view name, const char* kind,
                          const std::vector<bool>& hidden) {
   for (size_t i = 0; i < ios.size(); ++i) {

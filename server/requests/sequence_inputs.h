@@ -19,7 +19,7 @@ using SequenceState = std::vector<OutputTensor>;
 
 int64_t BytesOf(const SequenceState& state);
 
-// The memory of what is added. Its address must not change while the request uses it.
+// The memory of added inputs. Its address must not change while the request uses it.
 struct AddedInputs {
   std::vector<Shape> shapes;
   std::vector<std::string> bytes;

@@ -9,7 +9,7 @@
 
 namespace reprise {
 
-// One request of a sequence, from its coming to its answer; who asked holds it as the call.
+// One request of a sequence, from its arrival to its answer; the caller holds it as the call.
 class SequenceTable::Visit final : public Call, public std::enable_shared_from_this<Visit> {
  public:
   Visit(std::shared_ptr<SequenceTable> table, const InferRequest& request, RequestState walked,
@@ -72,7 +72,7 @@ class SequenceTable::Visit final : public Call, public std::enable_shared_from_t
 // Guarded by the table's mutex.
 struct SequenceTable::Sequence {
   std::string key;
-  int64_t id_bytes = 0;                        // those of an id that is a text
+  int64_t id_bytes = 0;                        // of an id that is a text
   std::shared_ptr<const SequenceState> state;  // null: none
   bool begun = false;                          // a request has been answered since its start
   bool under_way = false;                      // a request is

@@ -47,7 +47,7 @@ struct EncodedText {
   int64_t took_ns = 0;
 };
 
-// Errors: those of TextModel, and of the question's `go_on`.
+// Errors as of TextModel, and of the question's `go_on`.
 absl::StatusOr<EncodedText> EncodeText(const TextEncoding& encoding, const TextSource& source);
 
 // The memory of a request of ids, one row a text, padded to the longest; stays until the answer.

@@ -173,7 +173,7 @@ std::string ForAll(const WholeTokenAnswer& whole, Of of) {
   return absl::StrCat("[", list, "]");
 }
 
-// In quotes; what is no UTF-8 is replaced.
+// In quotes; invalid UTF-8 is replaced.
 std::string Quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -54,7 +54,8 @@ absl::StatusOr<size_t> JsonLength(const HttpRequest& request) {
   return static_cast<size_t>(length);
 }
 
-// The member `name` of `json`; nullopt where it is left out. Errors: it is no `T`, which is `what`.
+// Returns the member `name` of `json`; nullopt where it is left out. Errors: it is no `T`,
+// described by `what`.
 template <typename T>
 absl::StatusOr<std::optional<T>> Member(const object& json, const char* name, const char* what) {
   element value;

@@ -86,7 +86,7 @@ absl::Status RegisterFrom(SharedRegions* regions, const std::string& name, absl:
 }  // namespace
 
 void AddRegionRoutes(SharedRegions* regions, MemoryBudget& parsing, Router& router) {
-  // The regions of each kind; those of devices are none.
+  // The regions of each kind; devices have none.
   const std::pair<const char*, SharedRegions*> kinds[] = {{kSystem, regions}, {kCuda, nullptr}};
   for (const auto& [kind, of_kind] : kinds) {
     for (const char* path : {"", "/region/{region}"}) {

@@ -65,7 +65,7 @@ Repository::Done AnswerWith(const Exchange& exchange) {
   };
 }
 
-// The config that a request to load has in its parameters; nullopt: that of the file counts.
+// Returns the config that a request to load has in its parameters; nullopt: the file's counts.
 absl::StatusOr<std::optional<std::string>> LoadConfig(absl::string_view body,
                                                       MemoryBudget& parsing) {
   std::optional<std::string> config;

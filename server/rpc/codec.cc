@@ -184,7 +184,7 @@ absl::Status Encode(InferResult result, const std::string& id,
     if (i < result.regions.size() && result.regions[i].has_value()) {
       EncodeRegion(*result.regions[i], output);
     }
-    // Clients count on one entry for each output; that of one in shared memory is empty.
+    // Clients count on one entry for each output; an output in shared memory has an empty one.
     *message.add_raw_output_contents() = std::move(tensor.bytes);
   }
   for (auto& [name, value] : AnswerParameters(result)) {

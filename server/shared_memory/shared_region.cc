@@ -123,7 +123,7 @@ absl::Status SharedRegion::Write(int64_t offset, absl::string_view bytes) const 
   int64_t position = info_.offset + offset;
   const int64_t end = position + static_cast<int64_t>(bytes.size());
   // A write past the end would make the object grow again. A cut between this and the write does
-  // just that, within the region, and harms nobody.
+  // just that, within the region, and is harmless.
   ASSIGN_OR_RETURN(const int64_t there, ObjectBytes());
   if (there < end) return Cut(end, there);
   while (position < end) {

@@ -29,7 +29,7 @@ class SharedRegions {
   explicit SharedRegions(std::shared_ptr<ConnectionBytes> account) : account_(std::move(account)) {}
 
   // Errors: ALREADY_EXISTS for a name that is taken, RESOURCE_EXHAUSTED for too many regions, and
-  // those of SharedRegion::Open.
+  // errors of SharedRegion::Open.
   absl::Status Register(RegionInfo info);
   // One that is not there is forgotten already.
   void Unregister(const std::string& name);

@@ -36,7 +36,7 @@ struct TokenizerFiles {
   TokenizerKind kind = TokenizerKind::kJson;
   std::string data;    // tokenizer.json, vocab.txt, the sentencepiece model, or vocab.json
   std::string merges;  // merges.txt, for kVocabAndMerges
-  // The files beside it; each may be empty.
+  // The files next to it; each may be empty.
   std::string config;              // tokenizer_config.json
   std::string added_tokens;        // added_tokens.json
   std::string special_tokens_map;  // special_tokens_map.json
@@ -91,12 +91,12 @@ class Tokenizer {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // Errors: INVALID_ARGUMENT for what is no UTF-8, or has more bytes or tokens than `options` let
-  // it have, or needs more memory than its size may; those of `go_on`; INTERNAL where the library
-  // fails.
+  // Errors: INVALID_ARGUMENT for a text that is not UTF-8, has more bytes or tokens than
+  // `options` allow, or needs more memory than its size may; errors of `go_on`; INTERNAL where
+  // the library fails.
   absl::StatusOr<TextTokens> Encode(absl::string_view text, std::optional<absl::string_view> pair,
                                     const EncodeOptions& options) const;
-  // The first text of pairs, which is tokenized once for all of them. Errors: those of Encode.
+  // Returns the first text of pairs, which is tokenized once for all of them. Errors as of Encode.
   absl::StatusOr<FirstTokens> EncodeFirst(absl::string_view text,
                                           const EncodeOptions& options) const;
   // The most of its tokens that a pair keeps.
@@ -121,9 +121,9 @@ class Tokenizer {
   Truncation Resolve(Truncation truncation) const;
   // The mark of tokens that go on with a word ("##"); empty where the tokenizer has none.
   std::string ContinuingPrefix() const;
-  // The token of what no other has; empty where there is none.
+  // Returns the token for unknown text; empty where there is none.
   std::string UnknownToken() const;
-  // For what else the library does with it, in this folder alone.
+  // For other uses of the library, in this folder alone.
   const reprise_tokenizer* library() const { return tokenizer_; }
 
  private:

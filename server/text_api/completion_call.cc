@@ -30,7 +30,7 @@ std::string NewId(const char* prefix) {
                       absl::Hex(Hash64(of + "+"), absl::kZeroPad16));
 }
 
-// JSON has no infinity: what is as unlikely.
+// JSON has no infinity: -inf is written as a number that is as unlikely.
 std::string LogprobText(float value) {
   return FormatText("%.9g", std::isfinite(value) ? static_cast<double>(value) : -9999.0);
 }

@@ -174,7 +174,7 @@ absl::StatusOr<AskedCompletion> ReadCompletions(const Fields& fields, const obje
   return asked;
 }
 
-// The client's wishes about its tools.
+// The client's options for its tools.
 struct ToolWishes {
   bool told = false;    // the template gets them
   bool forced = false;  // the answer is calls

@@ -155,7 +155,7 @@ absl::StatusOr<AskedTexts> ReadSimilarity(const Fields& fields, const TextApiCon
   for (std::string& text : sentences) {
     asked.request.items.push_back({.text = ShareText(std::move(text))});
   }
-  // They may stand beside the texts or in "parameters".
+  // They may stand next to the texts or in "parameters".
   Fields parameters = fields;
   if (const auto nested = fields.Find("parameters")) {
     ASSIGN_OR_RETURN(parameters, Fields::Of(*nested));
@@ -241,7 +241,7 @@ void AppendEmbedding(absl::Span<const float> vector, EmbeddingType type, std::st
   }
 }
 
-// Returns the prompt of the model's folder for what the vectors are for; "" where it has none.
+// Returns the prompt of the model's folder for the purpose of the vectors; "" where it has none.
 std::string PromptOfInputType(const TextPackage& package, absl::string_view input_type) {
   constexpr std::pair<const char*, const char*> kPrompts[] = {{"search_query", "query"},
                                                               {"search_document", "document"},

@@ -30,7 +30,7 @@ const char* InferenceType(absl::StatusCode code) {
 // `why`: JSON.
 std::string OpenAiObject(const std::string& why, absl::StatusCode status) {
   const OpenAiError& error = OpenAiErrorOf(ErrorRowOf(status).http);
-  // The path is known: what is not found is the model.
+  // The path is known: the model is the thing that was not found.
   const char* code = status == absl::StatusCode::kNotFound ? "model_not_found" : error.code;
   return absl::StrCat("{\"message\":", why, ",\"type\":\"", error.type,
                       "\",\"param\":null,\"code\":", code != nullptr ? Quoted(code) : "null", "}");

@@ -39,7 +39,7 @@ class Fields {
   absl::StatusOr<std::vector<TextItem>> WantItems(const char* name, bool* alone = nullptr) const;
 
   // `truncate` and `truncation_direction`, and `truncate_prompt_tokens` as others name it. Where no
-  // direction is asked for, that of the model's folder counts.
+  // direction is asked for, the model's folder decides.
   absl::StatusOr<Truncation> TruncationAsked() const;
 
  private:

@@ -138,7 +138,7 @@ absl::StatusOr<AskedTexts> ReadLabels(const Fields& fields, const TextApiContext
   if (!inputs) return absl::InvalidArgumentError("\"inputs\" is missing");
   bool alone = false;
   ASSIGN_OR_RETURN(asked.request.items, ItemsOf(*inputs, tags, alone));
-  // Clients of the hub send what else they want as "parameters".
+  // Clients of the hub send other options as "parameters".
   Fields options = fields;
   if (const auto nested = fields.Find("parameters")) {
     ASSIGN_OR_RETURN(options, Fields::Of(*nested));

@@ -38,8 +38,8 @@ SharedTexts ShareAll(std::vector<std::string> texts) {
   return shared;
 }
 
-// Texts of the pairs, for the kind of model that it is: pairs as they are, or each text alone. One
-// first text is that of all pairs, which share it.
+// Returns the texts of the pairs, for the kind of the model: pairs as they are, or each text
+// alone. A single first text is shared by all pairs.
 absl::StatusOr<TextRequest> PairsRequest(const TextApiContext& context, const std::string& model,
                                          const SharedTexts& first, const SharedTexts& second) {
   TextRequest request;

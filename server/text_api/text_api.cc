@@ -43,8 +43,8 @@ void OneInfo(const TextApiContext& context, Exchange exchange, const std::string
   exchange->Answer([&context, model] { return InfoPage(context, model); });
 }
 
-// Clients of the hub send texts to the address of a model itself; what it does with them is its own
-// matter.
+// Clients of the hub send texts to the address of a model itself; the model's kind decides the
+// task.
 void Whatever(const TextApiContext& context, Exchange exchange, const std::string& model) {
   const auto chosen = ChooseModel(context, model, TextTask::kNone);
   const auto text = chosen.ok() ? FindTextModel(context, *chosen)

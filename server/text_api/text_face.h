@@ -49,7 +49,7 @@ struct AskedTexts {
 
 struct TextFace {
   ErrorForm errors = ErrorForm::kInference;
-  // `model`: that of the path, or of the JSON; empty: neither names one.
+  // `model`: from the path, or from the JSON; empty: neither names one.
   std::function<absl::StatusOr<AskedTexts>(const Fields& fields, const TextApiContext& context,
                                            const std::string& model)>
       read;
@@ -69,8 +69,8 @@ absl::StatusOr<std::string> ChooseModel(const TextApiContext& context, const std
 absl::StatusOr<std::string> ChooseGenerator(const TextApiContext& context,
                                             const std::string& named);
 
-// The text side of the ready model `name`. Errors: those of Repository::Find, and why it takes no
-// texts.
+// Returns the text side of the ready model `name`. Errors as of Repository::Find, and why it
+// takes no texts.
 absl::StatusOr<std::shared_ptr<const TextModel>> FindTextModel(const TextApiContext& context,
                                                                const std::string& name);
 

@@ -38,9 +38,9 @@ struct TokenWork {
 
   std::vector<std::string> texts;  // these, or ids
   std::vector<TextItem> ids;
-  std::optional<Conversation> chat;  // the text is what the model's template makes of it
+  std::optional<Conversation> chat;  // the text is rendered by the model's template
   bool special = true;               // add special tokens, or leave them out
-  // The JSON of element i with what stands in front of it, and what stands after the last.
+  // The JSON of element i with the text in front of it, and the text after the last.
   std::function<absl::StatusOr<std::string>(const TokenWork&, size_t)> element;
   std::string end;
   size_t next = 0;

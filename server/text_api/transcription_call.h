@@ -41,8 +41,8 @@ struct AskedTranscript {
   SamplingOptions sampling;
 };
 
-// Returns what the model's folder says about sound. Errors: FAILED_PRECONDITION where it says
-// nothing, or is damaged.
+// Returns the facts about sound in the model's folder. Errors: FAILED_PRECONDITION where
+// there are none, or they are damaged.
 absl::StatusOr<const SpeechFacts*> SpeechOf(const TextModel& model);
 
 class TranscriptionCall : public std::enable_shared_from_this<TranscriptionCall> {

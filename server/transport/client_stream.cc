@@ -132,7 +132,7 @@ void ClientStream::Shake(const std::shared_ptr<Core>& core, std::function<void(b
 
 void ClientStream::ExpireAt(Clock::time_point time) {
   core_->deadline = time;
-  // An alarm that comes earlier looks for itself what the deadline is by then.
+  // An alarm that comes earlier reads the current deadline itself.
   if (time < core_->alarm) SetAlarm(core_);
 }
 

@@ -12,7 +12,7 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kFirstBytes = 64 << 10;
-// zlib finds out by itself whether its own header or that of gzip is there.
+// zlib finds out by itself whether its own header or gzip's is there.
 constexpr int kEitherHeader = 32 + MAX_WBITS;
 
 }  // namespace
