@@ -102,7 +102,7 @@ struct GenerateRequest {
   std::string version;  // empty: the newest
   std::string id;       // echoed by the server
   std::vector<int64_t> ids;
-  std::string ids_input = "input_ids";  // what the model calls them
+  std::string ids_input = "input_ids";  // the model's name for them
   // By the names of docs/generation.md ("max_tokens", "temperature" ...); lists and maps are JSON.
   using Value = std::variant<bool, int64_t, double, std::string>;
   std::vector<std::pair<std::string, Value>> parameters;
@@ -171,7 +171,7 @@ class Client {
                                                     absl::string_view version = "");
   // The parts of a recipe that are told on request alone.
   struct DumpParts {
-    bool graphs = false;     // its texts before it got its sizes and behind the passes
+    bool graphs = false;     // its texts with symbolic sizes, with its sizes and after the passes
     bool constants = false;  // bytes of constants as well; takes the right `admin`
   };
   absl::StatusOr<v1::DumpRecipeResponse> DumpRecipe(absl::string_view key, DumpParts parts);

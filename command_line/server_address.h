@@ -1,4 +1,4 @@
-// ServerAddress: what --server names, for commands that ask over gRPC and for those over HTTP.
+// ServerAddress: the value of --server, for commands that ask over gRPC and for those over HTTP.
 //
 //   HOST:PORT, grpc://HOST:PORT, grpcs://HOST:PORT     the gRPC port; the last one speaks TLS
 //   http://HOST:PORT, https://HOST:PORT                the HTTP port

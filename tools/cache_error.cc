@@ -18,7 +18,7 @@ constexpr int64_t kMostTokens = 512;  // tokens of the text
 constexpr int64_t kPrefixes = 16;
 constexpr int64_t kAlternatives = 20;
 
-// The best tokens behind each prefix, with their log-probabilities.
+// The best tokens after each prefix, with their log-probabilities.
 using Scores = std::vector<std::vector<TokenLogprob>>;
 
 absl::StatusOr<Scores> ScoresWith(Engine& engine, const std::shared_ptr<const Model>& model,

@@ -73,7 +73,7 @@ void AddCall(size_t index, const std::string& id, const std::string& name,
   Show(arguments);
 }
 
-// Who answers: a model in this process, or a server.
+// The source of answers: a model in this process, or a server.
 class ChatPartner {
  public:
   virtual ~ChatPartner() = default;

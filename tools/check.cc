@@ -43,7 +43,7 @@ struct CheckFlags {
   std::string metrics_file;  // empty: none
 };
 
-// "sequence=16,32" into `options`; what is wrong with it, or nothing.
+// Adds "sequence=16,32" to `options`; returns the fault, or "".
 std::string AddBuckets(const std::string& text, ModelOptions& options) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos) return absl::StrCat("'", text, "' has no '='");
@@ -56,7 +56,7 @@ std::string AddBuckets(const std::string& text, ModelOptions& options) {
   return "";
 }
 
-// "x=3" into `ranks`; what is wrong with it, or nothing.
+// Adds "x=3" to `ranks`; returns the fault, or "".
 std::string AddRank(const std::string& text, InputRanks& ranks) {
   const size_t equals = text.rfind('=');
   int64_t rank = -1;
@@ -90,7 +90,7 @@ absl::StatusOr<std::string> ModelPath(const CheckFlags& flags) {
   return (path / file).string();
 }
 
-// Says what the folder has for texts, and what a server would do with them.
+// Prints the facts about texts in the folder, and what a server would do with them.
 void PrintTexts(TextLoad& texts, const Model& model) {
   const std::shared_ptr<const TextModel> text = texts.Finish(model);
   if (texts.note().empty()) return;

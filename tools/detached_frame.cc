@@ -79,7 +79,7 @@ std::vector<Tensor> MakeUpWeights(const Leaves& leaves) {
   return weights;
 }
 
-// INVALID_ARGUMENT unless `weights`, those of the model at `path`, have all of `leaves`.
+// INVALID_ARGUMENT unless `weights`, read from the model at `path`, have all of `leaves`.
 absl::Status CheckWeights(const std::vector<Tensor>& weights, const Leaves& leaves,
                           const std::string& path) {
   for (const auto& [index, leaf] : leaves) {

@@ -1,5 +1,5 @@
-// DiffSide: one side of `reprise diff`: a graph and what is known around it, from wherever it
-// comes.
+// DiffSide: one side of `reprise diff`: a graph and the facts about it, from any
+// source.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ struct DiffSide {
   // Other facts by name, which are compared as texts: "opset", "binding", "precision", "device".
   // Those that make another recipe of the same graph come first.
   std::vector<std::pair<std::string, std::string>> facts;
-  // The kernels of a recipe, by what they serve: "MatMul 'fc'".
+  // The kernels of a recipe, by the nodes that they serve: "MatMul 'fc'".
   std::vector<std::pair<std::string, std::string>> kernels;
 };
 

@@ -1,4 +1,4 @@
-// reprise dynamicity: how much the shapes of requests vary, what causes it, and what to do.
+// reprise dynamicity: how much the shapes of requests vary, the causes, and advice.
 
 #include <cstdio>
 #include <filesystem>

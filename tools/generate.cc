@@ -98,7 +98,7 @@ void PrintSpeed(const GeneratorStats& stats, const std::vector<int64_t>& first,
       static_cast<long long>(stats.drafts_right) + static_cast<long long>(stats.drafts_wrong));
 }
 
-// The prompts as requests, those of ids first.
+// Returns the prompts as requests, first the ones given as ids.
 absl::StatusOr<std::vector<GenerationRequest>> PromptsOf(const GenerateOptions& options,
                                                          const TextModel* texts) {
   std::vector<GenerationRequest> prompts;

@@ -13,8 +13,8 @@
 
 namespace reprise::cli {
 
-// The decoder at `path`, a file or a folder; where that is an encoder, the decoder next to it, and
-// `generator` gets the encoder and what the files next to it say.
+// Loads the decoder at `path`, a file or a folder; where that is an encoder, the decoder next to
+// it, and `generator` gets the encoder and the settings in the files next to it.
 absl::StatusOr<std::shared_ptr<const Model>> LoadLocalDecoder(LocalEngine& local,
                                                               const std::string& path,
                                                               GeneratorOptions& generator);

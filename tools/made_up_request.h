@@ -20,7 +20,7 @@ struct RequestSizes {
 
 // The sizes that `text` names: a bucket of the model ("b1_s128"; of a packed model "t512", filled
 // with rows of the largest length), or any sizes ("batch=1,sequence=100"). Empty text: the smallest
-// padded bucket. INVALID_ARGUMENT says what there is.
+// padded bucket. INVALID_ARGUMENT lists the existing ones.
 absl::StatusOr<RequestSizes> SizesOf(const Model& model, const std::string& text);
 
 // A request and the tensors that it points into.
@@ -39,7 +39,7 @@ absl::StatusOr<MadeUpRequest> MakeUpRequest(const Model& model, const AxisSizes&
 
 // The inputs that a request must have, as a client sees them: open dims are -1.
 inference::ModelMetadataResponse MetadataOf(const Model& model);
-// The request of `tensors`, which are those of MetadataOf(model), by name and in any order.
+// Returns the request of `tensors`, the tensors of MetadataOf(model), by name and in any order.
 Request RequestOfTensors(const Model& model, const std::vector<OwnedTensor>& tensors);
 
 }  // namespace reprise::cli

@@ -1,4 +1,4 @@
-// reprise plan: which buckets a set of lengths wants, and what others would cost.
+// reprise plan: the best buckets for a set of lengths, and the cost of others.
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
@@ -51,8 +51,8 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   std::string text_;
 };
 
-// The rule that config.pbtxt has for the axis; that of a server without configuration if it has
-// none.
+// Returns the rule that config.pbtxt has for the axis; without one, the default of a
+// server.
 absl::StatusOr<BoundaryRule> RuleOf(const std::string& path, const std::string& axis) {
   ASSIGN_OR_RETURN(const std::string text, ReadText(path));
   inference::ModelConfig config;
@@ -111,8 +111,8 @@ std::string CheckText(const PlannedLengths& lengths, const BoundaryRule& rule,
   return text;
 }
 
-// The lengths that came to a server, a row of a request each, and what replays and recipes cost
-// there.
+// Asks a server for the lengths that it received, a row of a request each, and the costs of
+// replays and recipes there.
 absl::StatusOr<PlannedLengths> AskServer(const PlanFlags& flags, PlanFacts& facts,
                                          BoundaryCost& cost) {
   const ServerFlags server = {.server = flags.from, .tls = flags.tls};

@@ -1,4 +1,4 @@
-// reprise recompiles: which modules a static graph would compile anew, and why.
+// reprise recompiles: the modules that a static graph would recompile, and why.
 
 #include "tools/recompiles.h"
 

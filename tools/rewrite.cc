@@ -66,7 +66,7 @@ class ValueShapes {
     Shape values, mask;
     DType dtype = DType::kUndefined;
   };
-  // The rank of a value whose shape does not hang on data.
+  // Returns the rank of a value whose shape does not depend on data.
   absl::StatusOr<int> Rank(const std::string& value) const {
     ASSIGN_OR_RETURN(const Pair at, At(value, value, kTriedSizes[0]));
     return static_cast<int>(at.values.size());

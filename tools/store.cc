@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<RecipeStore>> OpenStore(const std::string& folder
        .log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }});
 }
 
-// A file of the folder, and what it says of itself or what is wrong with it.
+// A file of the folder, and its header or its fault.
 struct Inspected {
   RecipeStore::Entry entry;
   std::string bytes;
@@ -90,8 +90,8 @@ std::string DeviceName(const std::string& device) {
   return device.empty() ? "any" : Shorten(device, 40);
 }
 
-// How long it takes to make a record again. What is learnt of traffic and of kernels cannot be made
-// again: its records stand above all others, and have no time.
+// How long it takes to make a record again. Facts learnt of traffic and of kernels cannot be made
+// again: their records stand above all others, and have no time.
 std::optional<double> RebuildMs(const RecordFacts& facts) {
   if (facts.kind != RecordKind::kRecipe && facts.kind != RecordKind::kModel) return std::nullopt;
   return static_cast<double>(facts.rebuild_ns) * 1e-6;
@@ -103,7 +103,7 @@ std::string JsonText(const OrderedJson& json) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-// A file as JSON: its name and size, and what it says of itself or what is wrong with it.
+// Returns a file as JSON: its name and size, and its header or its fault.
 OrderedJson FileJson(const Inspected& file, const std::map<uint64_t, uint64_t>& uses) {
   OrderedJson json = {{"file", file.entry.file},
                       {"bytes", file.entry.bytes},

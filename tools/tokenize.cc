@@ -124,7 +124,7 @@ absl::Status AnswerLines(const Tokenizer& tokenizer, const TextPackage& package,
 }
 
 absl::Status RunTokenize(const TokenizeFlags& flags) {
-  // Any name in the folder does: what lies beside it is looked for.
+  // Any name in the folder does: the files next to it are looked for.
   std::filesystem::path path(flags.path);
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {

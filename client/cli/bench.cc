@@ -1,4 +1,4 @@
-// reprise bench: closed-loop load, throughput, percentiles, and what each bucket served.
+// reprise bench: closed-loop load, throughput, percentiles, and which bucket served how much.
 
 #include <algorithm>
 #include <chrono>
@@ -121,7 +121,7 @@ absl::Status RunGenerate(BenchFlags flags) {
     load.requests = flags.warmup_requests;
     load.duration = {};
     load.rate = 0;
-    load.seed += 2;  // other prompts, whose pages those of the measurement do not find
+    load.seed += 2;  // other prompts, which the measurement finds no pages of
     RETURN_IF_ERROR(run("warm-up").status());
     load = measured;
   }
@@ -148,7 +148,7 @@ absl::Status RunBench(BenchFlags flags) {
     ASSIGN_OR_RETURN(load.texts, ReadTexts(flags.texts));
     drawn = absl::StrCat(load.texts.size(), " texts of ", flags.texts);
   }
-  // Notes go beside the JSON, not into it.
+  // Notes are kept out of the JSON.
   std::FILE* const notes = flags.json ? stderr : stdout;
   std::fprintf(notes, "%s at %s: concurrency %d, batch %d, %s, seed %d\n", load.model.c_str(),
                client->target().c_str(), load.concurrency, static_cast<int>(load.batch),

@@ -1,4 +1,5 @@
-// reprise explain: why recipes were captured and who waited; what of a model may be padded and why.
+// reprise explain: why recipes were captured and which requests waited; which parts of a model may
+// be padded and why.
 
 #include <chrono>
 #include <cstdio>

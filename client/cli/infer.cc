@@ -83,7 +83,7 @@ std::string Head(const OutputTensor& output) {
   return absl::StrCat(text, count > kShown ? " …" : "");
 }
 
-// The first texts, in quotes; what does not print is escaped.
+// Returns the first texts, in quotes; unprintable characters are escaped.
 std::string HeadOfTexts(const OutputTensor& output) {
   constexpr size_t kShown = 6;
   constexpr size_t kShownBytes = 40;  // each element's

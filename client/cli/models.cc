@@ -1,4 +1,5 @@
-// reprise models, load, unload, metadata, config, ps: which models a server has, and what they are.
+// reprise models, load, unload, metadata, config, ps: the models of a server, and their
+// descriptions.
 
 #include <google/protobuf/text_format.h>
 

@@ -1,4 +1,4 @@
-// Sentences with token ids, and what one does with their embeddings.
+// Sentences with token ids, and computations on their embeddings.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct Sentence {
   std::vector<int64_t> ids;
 };
 
-// {"sentences": [{"label": ..., "text": ..., "input_ids": [...]}]}. INVALID_ARGUMENT says what is
-// wrong.
+// {"sentences": [{"label": ..., "text": ..., "input_ids": [...]}]}. INVALID_ARGUMENT names the
+// fault.
 absl::StatusOr<std::vector<Sentence>> ParseSentences(absl::string_view json);
 
 // The inputs of a text model for one sentence, all [1, length]: names that contain "mask" are ones,

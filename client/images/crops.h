@@ -1,5 +1,5 @@
-// Which part of an image a transform keeps, and what becomes of the boxes in it. Geometry alone: no
-// pixel is touched.
+// The part of an image that a transform keeps, and its effect on the boxes in it. Geometry alone:
+// no pixel is touched.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ Rect RandomCropOf(const Transform& crop, const Size& from, RandomStream& random)
 Rect IouCropOf(const Transform& crop, const Size& from, const std::vector<Box>& boxes,
                RandomStream& random);
 
-// Boxes in the part `rect` of the image: cut at its edges. With `by_center` those whose center is
-// not in it go; else those of which nothing is left.
+// Boxes in the part `rect` of the image: cut at its edges. With `by_center` drops boxes whose
+// center is not in it; else boxes of which nothing is left.
 void CropBoxes(const Rect& rect, bool by_center, std::vector<Box>& boxes);
 void ScaleBoxes(const Size& from, const Size& to, std::vector<Box>& boxes);
 void MoveBoxes(int x, int y, std::vector<Box>& boxes);

@@ -159,7 +159,7 @@ class ThreadedLoader final : public ImageLoader {
     }
   }
 
-  // The first batch with a row that nobody has begun; null where there is none.
+  // Returns the first batch with a row that is not begun; null where there is none.
   std::shared_ptr<UnderWay> FreeLocked() REQUIRES(mutex_) {
     for (const auto& one : under_way_) {
       if (one->next < one->batch->samples.size()) return one;
@@ -200,7 +200,7 @@ class ThreadedLoader final : public ImageLoader {
     }
   }
 
-  // Counts a batch that is handed over: images that are made ahead are nobody's yet.
+  // Counts a batch that is handed over: images that are made ahead do not count yet.
   void CountLocked(const UnderWay& done) REQUIRES(mutex_) {
     handed_over_ += static_cast<int64_t>(done.batch->samples.size());
     for (const std::string& cause : done.causes) {

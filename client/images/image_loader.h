@@ -15,7 +15,7 @@
 // number of threads.
 //
 // Ownership: a batch is the caller's. Threads: Next and plain_causes from one at a time.
-// Errors:    of an image: its path in front of what is wrong with it; the loader is over then.
+// Errors:    of an image: its path and then its fault; the loader is over then.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct LoaderOptions {
   int64_t batch = 32;      // images of a batch
   LastBatch last = LastBatch::kPad;
   ChannelOrder order = ChannelOrder::kAuto;
-  bool shuffle = false;                     // anew in each epoch
+  bool shuffle = false;                     // again in each epoch
   uint64_t seed = 1;                        // decides the order and random transforms
   int threads = 0;                          // 0: one for each CPU that the process may use
   int batches_ahead = 2;                    // batches that are made while the caller uses one

@@ -37,7 +37,7 @@ int PlaceOf(TransformKind kind) {
   return 0;
 }
 
-// Which transform keeps the list off the fast path, and by what; empty: none does.
+// Returns which transform keeps the list off the fast path, and why; empty: none does.
 std::string PlainCause(const std::vector<Transform>& transforms) {
   const Transform* former = nullptr;
   for (const Transform& transform : transforms) {
@@ -102,7 +102,7 @@ bool Contains(const Size& size, const Rect& rect) {
 // The sum of all transforms of a list on the fast path.
 struct Walk {
   Rect source;  // the image's
-  Size size;    // what it is resampled to
+  Size size;    // the size after resampling
   Rect window;  // which of that is kept
   bool flip = false;
   const Transform* jitter = nullptr;

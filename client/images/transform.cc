@@ -32,7 +32,7 @@ struct ParameterRow {
 struct TransformRow {
   TransformKind kind;
   absl::string_view name;
-  std::vector<ParameterRow> parameters;  // their order is that of values without a name
+  std::vector<ParameterRow> parameters;  // in the order of values without a name
 };
 
 // THE table of transforms.
@@ -145,7 +145,7 @@ bool Fits(Form form, const std::vector<double>& numbers) {
   return false;
 }
 
-// One number of ColorJitter stands for a range around what changes nothing.
+// One number of ColorJitter stands for a range around the neutral value.
 void Spread(Form form, std::vector<double>& numbers) {
   if (numbers.size() != 1) return;
   const double by = numbers[0];

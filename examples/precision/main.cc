@@ -1,4 +1,4 @@
-// Precision by op: which products round to bfloat16, and what that does to an answer.
+// Precision by op: which products round to bfloat16, and the effect on an answer.
 //
 //   precision MODEL.onnx "bf16: MatMul; exact: /encoder/layer.11/*" [SIZE]
 #include <algorithm>

@@ -12,7 +12,7 @@
 namespace reprise::cli {
 
 struct ArrayFile {
-  std::string name;  // as the archive has it, without ".npy"; else that of the file
+  std::string name;  // as in the archive, without ".npy"; else the file's
   std::vector<int64_t> shape;
   std::vector<int64_t> integers;  // empty but for an array with one dim of an integer type
   std::string floats;             // bytes, row-major; empty but for float32

@@ -18,10 +18,10 @@ class NodeMaker {
 
   // New names begin with it.
   void SetPrefix(const std::string& prefix) { prefix_ = prefix; }
-  // `wanted`, or with a number behind it where a value of the graph is called so.
+  // Returns `wanted`, with a number appended where a value of the graph has that name.
   std::string Unique(const std::string& wanted);
 
-  // A node behind those that were made since TakeNodes; the name of its first output.
+  // Adds a node after the ones made since TakeNodes; returns the name of its first output.
   std::string Add(const std::string& op, const std::vector<std::string>& inputs, int outputs = 1);
   // Attributes of the node that was added last.
   void SetInt(const char* name, int64_t value);

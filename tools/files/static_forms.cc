@@ -258,7 +258,7 @@ class Rewriter {
   }
 
  private:
-  // Which output of the chain node `at` reads: that of the one before it.
+  // Returns which output of the chain node `at` reads: the output of the one before it.
   std::string Renamed(const onnx::NodeProto& at, const std::vector<int>& chain) const {
     for (const int i : chain) {
       for (const std::string& input : at.input()) {
@@ -344,7 +344,7 @@ class Rewriter {
     return std::nullopt;
   }
 
-  // The mask with the rank of the values: ones behind what it covers, and before.
+  // Returns the mask with the rank of the values: ones after its own dims, and before.
   std::string Widen(const std::string& mask) {
     std::vector<int64_t> axes;
     if (form_.axis >= 0) {

@@ -9,8 +9,8 @@
 
 namespace reprise::cli {
 
-// Compiles every bucket, runs none of them. `path`: what the user called the model. `texts`: what
-// its folder says of texts, or nothing.
+// Compiles every bucket, runs none of them. `path`: the model's name on the command line.
+// `texts`: the facts about texts in its folder, or nothing.
 absl::StatusOr<std::string> CheckJson(const Engine& engine, const Model& model,
                                       const std::string& path, const std::string& texts,
                                       int streams);

@@ -74,7 +74,7 @@ std::string AxesText(const Model& model) {
   return table.Text();
 }
 
-// The constants whose change compiles anew, as that of a node does.
+// Lists the constants whose change compiles again, as a changed node does.
 std::string KeyText(const Model& model) {
   const std::vector<KeyConstant> constants = KeyConstants(model);
   if (constants.empty()) return "no constant is part of the key: new values compile nothing\n\n";

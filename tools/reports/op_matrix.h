@@ -15,7 +15,7 @@ struct OpMatrixRow {
   std::vector<std::string> facts;
 };
 
-// A column: its heading, what serves an op that lacks the fact.
+// A column: its heading, and the substitute for an op that lacks the fact.
 struct OpColumn {
   absl::string_view name;
   absl::string_view without;

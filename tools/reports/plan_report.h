@@ -12,13 +12,13 @@ struct PlanFacts {
   std::string source;  // file, or model and server
   int chosen = 8;      // the number of buckets that the report ends with
   std::string axis = "sequence";
-  bool measured = false;         // time is that of replays; otherwise elements stand for it
+  bool measured = false;         // time is measured in replays; otherwise elements stand for it
   double bytes_per_element = 0;  // memory of a recipe; 0: not known, elements are shown
   double capture_ms = 0;         // time of one capture; 0: not known
 };
 
 // The lengths, their histogram with the chosen boundaries, and four tables: waste, time, memory and
-// captures by k and strategy; a chart of waste; what the solver's boundaries are.
+// captures by k and strategy; a chart of waste; the solver's boundaries.
 std::string PlanText(const PlannedLengths& lengths, const PlanTable& table, const PlanFacts& facts);
 
 // Lines for config.pbtxt.
