@@ -214,7 +214,7 @@ class Study {
     ASSIGN_OR_RETURN(const Graph compiled, GraphAt(*exact.model, sizes_));
     ASSIGN_OR_RETURN(const std::vector<Choice> choices, ChoicesFor(*exact.model, compiled, given));
     std::vector<Measured> measured;
-    std::vector<RoundingNode> nodes;  // of the last choice
+    std::vector<RoundingNode> nodes;  // nodes of the last choice
     for (const Choice& choice : choices) {
       ASSIGN_OR_RETURN(const Answered answered, Answer(choice));
       ASSIGN_OR_RETURN(const Graph graph, GraphAt(*answered.model, sizes_));

@@ -15,7 +15,7 @@ namespace reprise::cli {
 // One finished request.
 struct Sample {
   int64_t length = 0;   // tokens a row
-  int64_t tokens = -1;  // of texts, as the server counted them; -1: ids were sent
+  int64_t tokens = -1;  // tokens of texts, as the server counted them; -1: ids were sent
   int64_t batch = 1;    // rows
   double milliseconds = 0;
   std::string error;  // code and message; empty: it was answered

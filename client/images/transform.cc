@@ -32,7 +32,7 @@ struct ParameterRow {
 struct TransformRow {
   TransformKind kind;
   absl::string_view name;
-  std::vector<ParameterRow> parameters;  // in the order of values without a name
+  std::vector<ParameterRow> parameters;  // ordered like values without a name
 };
 
 // THE table of transforms.

@@ -25,7 +25,7 @@ class CarriedBatch {
     const std::vector<int>& presents;  // the cache of each output: see FindPresents
     const std::vector<DecoderCache>& sizes;
     int64_t vocabulary = 0;
-    DType dtype = DType::kFloat32;         // of caches: float32 or float16
+    DType dtype = DType::kFloat32;         // the caches' dtype: float32 or float16
     DType logits_dtype = DType::kFloat32;  // the same of scores
   };
   // Makes room for all answers.

@@ -26,7 +26,7 @@ namespace reprise {
 struct EncoderPrompt {
   std::vector<int64_t> ids;
   std::string numbers;  // float32, row-major
-  Shape shape;          // of `numbers`
+  Shape shape;          // the shape of `numbers`
 };
 
 // The other models of a decoder with an encoder.
@@ -81,7 +81,7 @@ class PromptEncoder {
   const std::unique_ptr<Stream> stream_;
   size_t main_ = 0;  // position of the input of a prompt
   bool takes_ids_ = true;
-  std::vector<PagedCache> caches_;  // of the encoder's result
+  std::vector<PagedCache> caches_;  // caches of the encoder's result
   std::vector<size_t> outputs_;     // the output of `cross_` that each is made of
   std::vector<OutputTensor> made_;
   int64_t length_ = 0;

@@ -20,7 +20,7 @@ struct CrossPages {
   EncoderPrompt prompt;
   std::optional<int64_t> length;  // places; nullopt: not known yet
   std::vector<PageId> pages;
-  std::vector<std::byte*> addresses;  // of `pages`
+  std::vector<std::byte*> addresses;  // addresses of `pages`
   int64_t holders = 0;                // sequences
 
   int64_t PagesOf(int64_t positions) const {
@@ -62,13 +62,13 @@ struct Sequence {
   std::vector<int64_t> tokens;  // prompt, then drawn tokens
   int64_t computed = 0;         // the first of them, whose keys and values lie in pages
   std::vector<PageId> pages;
-  std::vector<std::byte*> addresses;  // of `pages`
+  std::vector<std::byte*> addresses;  // addresses of `pages`
   bool holds_cross = false;           // it is one of the holders of its request's cross pages
   int64_t beam = 0;                   // its number in its group
-  bool offered = false;        // its scores are known, and others of its group are not
-  int64_t registered = 0;      // pages that others may find
-  std::vector<int64_t> draft;  // a guess at the tokens after `tokens`
-  double luck = 0.5;           // the share of drafts that are right, as seen so far
+  bool offered = false;               // its scores are known, and others of its group are not
+  int64_t registered = 0;             // pages that others may find
+  std::vector<int64_t> draft;         // a guess at the tokens after `tokens`
+  double luck = 0.5;                  // the share of drafts that are right, as seen so far
   std::optional<Sampler> sampler;
   std::unique_ptr<TokenConstraint> constraint;  // null: all tokens may follow
   int64_t set_back = 0;                         // times

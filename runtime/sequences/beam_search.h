@@ -97,7 +97,7 @@ class BeamSearch {
   const BeamOptions options_;
   Limits limits_;  // stops ascend
   std::vector<Beam> beams_;
-  std::vector<Way> ways_;        // of the rows so far
+  std::vector<Way> ways_;        // ways of the rows so far
   std::vector<Answer> answers_;  // best first
   int64_t tokens_ = 0;
 };

@@ -57,7 +57,7 @@ struct TokenLogprob {
 
 struct SampledToken {
   int64_t id = 0;
-  float logprob = 0;               // by the model's own scores; set where requested
+  float logprob = 0;               // the model's own; set where requested
   std::vector<TokenLogprob> best;  // the best ones by these, best first
 };
 

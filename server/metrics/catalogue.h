@@ -34,7 +34,7 @@ struct KnownSeries {
   std::vector<std::string> buckets;  // "exact" is added
   std::vector<std::string> axes;
   std::vector<std::string> ops;        // those that may fall back to a reference kernel
-  std::vector<std::string> eager_ops;  // of nodes at which the model is cut
+  std::vector<std::string> eager_ops;  // ops at which the model is cut
 };
 
 // Memory of all models together, and of clients; read at each scrape.

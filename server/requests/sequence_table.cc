@@ -72,7 +72,7 @@ class SequenceTable::Visit final : public Call, public std::enable_shared_from_t
 // Guarded by the table's mutex.
 struct SequenceTable::Sequence {
   std::string key;
-  int64_t id_bytes = 0;                        // of an id that is a text
+  int64_t id_bytes = 0;                        // bytes of an id that is a text
   std::shared_ptr<const SequenceState> state;  // null: none
   bool begun = false;                          // a request has been answered since its start
   bool under_way = false;                      // a request is

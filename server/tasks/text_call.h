@@ -84,7 +84,7 @@ struct TextResult {
   absl::Status status;  // the others are valid only if OK
   Repository::Found model;
   std::shared_ptr<const TextModel> text;
-  std::vector<TextAnswer> answers;  // in the order of TextRequest::items
+  std::vector<TextAnswer> answers;  // ordered like TextRequest::items
   int64_t tokens = 0;               // all texts' together
 };
 

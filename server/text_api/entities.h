@@ -27,7 +27,7 @@ enum class Grouping {
   kSimple,   // neighbours of one label are, as "B-" and "I-" say where labels have them
   kFirst,    // the same of words, with the label of their first token
   kAverage,  // the best of their tokens' mean
-  kMax,      // with the label of their surest token
+  kMax,      // the same, with the label of their surest token
 };
 
 // Special tokens have none, and neither have tokens with the label "O". `text`: UTF-8, as it was

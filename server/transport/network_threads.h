@@ -40,7 +40,7 @@ class NetworkThreads {
   boost::asio::io_context& io_;
   const ByteAccount* const account_;
   boost::asio::steady_timer pause_;
-  int64_t falls_ = 0;  // of the account, as last seen; one look at a time uses it
+  int64_t falls_ = 0;  // the account's falls, as last seen; one look at a time uses it
   std::vector<std::thread> threads_;
   Mutex mutex_;
   std::vector<std::thread::id> asked_ GUARDED_BY(mutex_);  // threads that have not given back yet

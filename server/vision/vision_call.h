@@ -43,7 +43,7 @@ struct VisionResult {
   absl::Status status;  // the others are valid only if OK
   std::shared_ptr<const PictureModel> model;
   std::string name;
-  std::vector<PictureAnswer> answers;  // in the order of the files
+  std::vector<PictureAnswer> answers;  // ordered like the files
 };
 
 class VisionCall : public std::enable_shared_from_this<VisionCall> {

@@ -24,7 +24,7 @@ namespace {
 
 struct Linear {
   const ops::LinearForm* form = nullptr;
-  std::vector<ValueId> inputs;  // of the product alone; 1 is the matrix, [k, n]
+  std::vector<ValueId> inputs;  // the product's alone; 1 is the matrix, [k, n]
   ValueId bias = kNone;         // [n], kNone: none
   bool takes_factors = false;   // the columns can be scaled
   std::string activation = "none";

@@ -42,7 +42,7 @@ struct Term {
                           // dims swapped
   bool transposed = false;
   int64_t width = 0;
-  std::vector<int64_t> places;  // for the distances 1 - length to length - 1
+  std::vector<int64_t> places;  // columns for the distances 1 - length to length - 1
   double scale = 1;
 };
 

@@ -57,7 +57,7 @@ class Packer {
     // The packed mask equals the model's, whatever the keys hold: also for a query from which
     // everything is hidden. Else it may be lower where both hide a key.
     bool exact = true;
-    std::optional<Range> range;  // of the model's numbers, where it is known
+    std::optional<Range> range;  // range of the model's numbers, where it is known
   };
   static constexpr ValueId Pairs::*kParts[] = {&Pairs::key, &Pairs::query, &Pairs::table};
   // The node that is looked at, in both graphs.

@@ -105,7 +105,7 @@ void RunShare(const LaunchArgs& launch) {
 
 struct CompactParams {
   int64_t rows = 0, lines_of_row = 0;
-  int64_t line = 0, bytes = 0;  // of a line, and of each of its positions
+  int64_t line = 0, bytes = 0;  // bytes of a line, and of each of its positions
   int64_t batch_rows = 0;
   int out = 0;
   ops::MergedDims dims;

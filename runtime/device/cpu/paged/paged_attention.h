@@ -45,7 +45,7 @@ struct PagedNext {
 };
 
 struct PagedArgs {
-  std::byte* const* pages = nullptr;  // of the sequence
+  std::byte* const* pages = nullptr;  // the sequence's
   // Where a client carries the keys and values of the head: `positions` rows of each, one after
   // another. Null: they lie in pages.
   const std::byte* keys = nullptr;

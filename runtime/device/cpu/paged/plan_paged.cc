@@ -21,7 +21,7 @@ using In = PagedAttentionOp;
 
 struct PagedParams {
   const PagedKernels* kernels = nullptr;
-  const PagedKernels* carried = nullptr;  // of client-managed caches
+  const PagedKernels* carried = nullptr;  // kernels for client-managed caches
   const HalfKernels* half = nullptr;      // converts their float16 to floats
   int64_t k_cache = 0, v_cache = 0;       // positions among the caches of a client
   int64_t scratch_floats = 0;             // the scratch of a part
