@@ -113,7 +113,7 @@ absl::Status PromptEncoder::FindInputs() {
     if (inputs[i].optional || absl::StrContains(inputs[i].name, "mask")) continue;
     if (found) {
       return absl::UnimplementedError(absl::StrCat("input '", inputs[i].name,
-                                                   "' of the encoder has no known part beside '",
+                                                   "' of the encoder has no known role besides '",
                                                    inputs[main_].name, "'"));
     }
     main_ = i;

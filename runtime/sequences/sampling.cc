@@ -88,7 +88,7 @@ absl::Status SettleBias(int64_t vocabulary, std::map<int64_t, float>& bias) {
     if (!fits.ok()) return fits;
     if (!std::isfinite(number)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("parameter 'logit_bias' = ", number, " for id ", id, " is no float32"));
+          absl::StrCat("parameter 'logit_bias' = ", number, " for id ", id, " is not a float32"));
     }
     number = std::clamp(number, -kDecides, kDecides);
   }

@@ -140,7 +140,7 @@ absl::StatusOr<BoundKernel> CpuDevice::Bind(const Graph& graph, NodeId node,
     if (candidate.option.kernel == option.kernel) return std::move(candidate.bound);
   }
   return absl::InternalError(
-      absl::StrCat(NodeLabel(graph.node(node)), ": kernel '", option.kernel, "' is no option"));
+      absl::StrCat(NodeLabel(graph.node(node)), ": kernel '", option.kernel, "' is not an option"));
 }
 
 absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attributes& attributes,

@@ -65,7 +65,7 @@ MappedFile::~MappedFile() {
 absl::Status MappedFile::Intact() const {
   if (!watched_->lost() && !changed_) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(
-      "'", path_, "', of ", bytes_, " bytes when it was loaded, was changed where it lies: put ",
+      "'", path_, "', of ", bytes_, " bytes when it was loaded, was changed in place: put ",
       "another file in its place by renaming it, and load the model again"));
 }
 

@@ -88,10 +88,11 @@ absl::StatusOr<Tensor> TensorReader::ReadSparse(const onnx::SparseTensorProto& p
     const int64_t most =
         std::min(kFewSparseBytes + kSparseBytesOfOne * sparse_file_bytes_, kMostSparseBytes);
     if (elements > (most - sparse_bytes_) / size) {
-      return absl::UnimplementedError(absl::StrCat(
-          "with the sparse tensor ", ShapeToString(shape), " those of the model have more than ",
-          most, " bytes, zeros included, the limit for ", sparse_file_bytes_,
-          " bytes of values and indices"));
+      return absl::UnimplementedError(
+          absl::StrCat("with the sparse tensor ", ShapeToString(shape),
+                       " the sparse tensors of the model have more than ", most,
+                       " bytes, zeros included, the limit for ", sparse_file_bytes_,
+                       " bytes of values and indices"));
     }
     sparse_bytes_ += elements * size;
     const int64_t count = values.num_elements(), rank = static_cast<int64_t>(shape.size());

@@ -161,7 +161,7 @@ absl::StatusOr<SequenceWalk::Results> SequenceWalk::Choose(const FlatNode& node)
     const int first = 1 + k, second = 1 + outputs + k;
     const bool is_list = held_.contains(proto.input(first));
     if (is_list != held_.contains(proto.input(second))) {
-      return NotKnown(absl::StrCat("output ", k, " is a tensor behind one branch alone"));
+      return NotKnown(absl::StrCat("output ", k, " is a tensor in one branch only"));
     }
     if (!is_list) {
       ASSIGN_OR_RETURN(const ValueId a, TensorOf(node, first));

@@ -238,7 +238,8 @@ absl::StatusOr<std::vector<TextKind>> TextWalk::Results(const NodeDraft& draft,
   ASSIGN_OR_RETURN(const TextKind kind, Moved(draft, text.over));
   if (op == EqualOp::kName && kind == TextKind::kLookedUp &&
       absl::c_none_of(draft.inputs, [&](ValueId id) { return graph.ConstantOf(id) != nullptr; })) {
-    return absl::UnimplementedError("compares numbers written as text with what is no constant");
+    return absl::UnimplementedError(
+        "compares numbers written as text with a value that is not constant");
   }
   if (!text.makes_text) return std::vector<TextKind>();
   return std::vector<TextKind>(draft.outputs.size(), kind);
@@ -257,8 +258,7 @@ absl::StatusOr<std::vector<TextKind>> TextWalk::ResultsOfControl(const NodeDraft
     const TextKind a = KindOf(draft.inputs[first]), b = KindOf(draft.inputs[second]);
     const bool a_is_text = a != TextKind::kNumbers, b_is_text = b != TextKind::kNumbers;
     if (a_is_text != b_is_text) {
-      return absl::UnimplementedError(
-          absl::StrCat("output ", k, " is text behind one branch alone"));
+      return absl::UnimplementedError(absl::StrCat("output ", k, " is text in one branch only"));
     }
     kinds.push_back(a == TextKind::kLookedUp ? a : b);
   }

@@ -322,7 +322,7 @@ class Splitter {
     if (level == 0) return label_;
     for (const NodeId id : cuts_) {
       const Cut cut = DescribeCut(graph_, analysis_, id);
-      if (cut.level == level - 1) return absl::StrCat("behind ", cut.op, " '", cut.node, "'");
+      if (cut.level == level - 1) return absl::StrCat("after ", cut.op, " '", cut.node, "'");
     }
     return "";
   }

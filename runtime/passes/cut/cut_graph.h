@@ -23,7 +23,7 @@
 namespace reprise {
 
 struct GraphSection {
-  std::string label;  // shown to people: "behind NonZero 'nonzero_1'"; the first section's is empty
+  std::string label;  // shown to people: "after NonZero 'nonzero_1'"; the first section's is empty
   // Its inputs have the names of the whole graph's values. The first section has all inputs of the
   // whole graph, as they are declared; later ones get dtypes and dims with their values.
   HeldGraph graph;

@@ -106,7 +106,7 @@ absl::Status Packer::PackAttention(const Site& site) {
 
 absl::Status Packer::EmitRelative(const Site& site, std::vector<ValueId> inputs, const Pairs& mask,
                                   const std::vector<ValueId>& tables) {
-  if (mask.table != kNone) return Refuse(site, "its mask is a table by position beside others");
+  if (mask.table != kNone) return Refuse(site, "its mask is a table by position with other terms");
   if (AttentionOp::From(site.attributes()).packed_qkv) {
     const ValueId all = inputs[0];
     const int64_t width = to_.value(all).shape->back() / 3;

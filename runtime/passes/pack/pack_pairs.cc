@@ -66,7 +66,7 @@ absl::StatusOr<Packer::Pairs> Packer::PairsOf(const Site& site, const Operand& o
                       operand.dims[rank - 1].kind == DimKind::kLength &&
                       operand.dims[rank - 2].kind == DimKind::kLength;
   if (!square || rank > result.form.rows) {
-    return Refuse(site, "it is no sum of values for each key and query and a table by position");
+    return Refuse(site, "it is not a sum of values for each key and query and a table by position");
   }
   // Dims before the queries are heads, where the result has heads.
   const int64_t heads = rank == 2 || result.form.rows == 3 ? 1 : operand.dims[rank - 3].size;

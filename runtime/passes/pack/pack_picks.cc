@@ -21,7 +21,7 @@ absl::Status Packer::PackPick(const Site& site) {
                        places.form.rest + 1 == places.dims.size() && places.dims.back().is_one() &&
                        result.form.kind == Form::kSegments;
   if (!of_rows || PackedOf(data) == kNone || PackedOf(places) == kNone) {
-    return Refuse(site, "it picks by data what is not some tokens of each row");
+    return Refuse(site, "it picks by data something else than tokens of each row");
   }
   Shape picks = Tail(places.dims, places.form.rest);
   picks.pop_back();

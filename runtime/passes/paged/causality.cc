@@ -139,8 +139,8 @@ absl::Status CheckSeveral(const Graph& symbolic, const Decoder& decoder,
   if (found >= attentions) return absl::OkStatus();
   return absl::UnimplementedError(
       absl::StrCat("of ", attentions,
-                   " attentions over caches, what several new tokens see is "
-                   "known of ",
+                   " attentions over caches, the mask for several new tokens is "
+                   "known for only ",
                    found));
 }
 

@@ -303,7 +303,7 @@ class FormMaker {
       const bool by_head = node.attributes.Int("k_by_head", 0) != 0;
       const bool grouped = kv_heads != 1 && kv_heads != attended.heads;
       if (attended.heads % kv_heads != 0 || (grouped && !by_head)) {
-        return refuse("heads of queries share those of keys in an order that is not known");
+        return refuse("heads of queries share heads of keys in an unknown order");
       }
       attended.cross = decoder_.caches[attended.key].cross;
       if (attended.cross != decoder_.caches[attended.value].cross ||
@@ -371,9 +371,9 @@ class FormMaker {
         const MaskFacts &longest = attended_[i].facts, &here = found[i].facts;
         if (attended_[i].cross) continue;  // All places, at all lengths.
         if (here.visible != std::min(past + 1, longest.visible) || !SameRule(longest, here)) {
-          return absl::UnimplementedError(
-              absl::StrCat("cache '", decoder_.caches[found[i].key].input,
-                           "': what the mask hides or adds is no rule that holds at all lengths"));
+          return absl::UnimplementedError(absl::StrCat(
+              "cache '", decoder_.caches[found[i].key].input,
+              "': the values that the mask hides or adds do not follow one rule at all lengths"));
         }
       }
     }
@@ -421,15 +421,15 @@ class FormMaker {
       const int64_t cache = node.attributes.Int("cache", 0);
       const Value& value = at.value(node.outputs[0]);
       const std::string reader =
-          value.users.empty() ? "nobody" : NodeLabel(at.node(value.users[0]));
+          value.users.empty() ? "no node" : NodeLabel(at.node(value.users[0]));
       if (cache < 0) {
         return absl::UnimplementedError(
             absl::StrCat("input '", decoder_.states, "' is read by ", reader,
                          ", and the caches of the encoder's result should hold all of it"));
       }
-      return absl::UnimplementedError(
-          absl::StrCat("cache '", decoder_.caches[cache].input, "' is read by ", reader,
-                       ", which is no part of an attention that is known"));
+      return absl::UnimplementedError(absl::StrCat("cache '", decoder_.caches[cache].input,
+                                                   "' is read by ", reader,
+                                                   ", which is not part of a known attention"));
     }
     const Shape& logits = *at.value(at.outputs()[0]).shape;
     if (logits.size() != 3 || logits[1] != 1) {
@@ -471,7 +471,7 @@ class FormMaker {
     const size_t at = differs.first - here.begin();
     const size_t begin = here.rfind('\n', at) + 1;
     return absl::UnimplementedError(
-        absl::StrCat("what it computes hangs on the length of the past: ",
+        absl::StrCat("its result depends on the length of the past: ",
                      here.substr(begin, std::min<size_t>(here.find('\n', at) - begin, 200))));
   }
 

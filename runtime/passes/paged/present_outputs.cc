@@ -100,7 +100,7 @@ absl::Status CheckShapes(const Graph& symbolic, const Decoder& decoder,
     if (*shape == wanted) continue;
     return absl::UnimplementedError(absl::StrCat(
         "output ", i, " has the shape ", ShapeToString(*shape), " for ", rows, " rows of ",
-        kProbedTokens, " tokens behind ", kProbedPast, ", and not ", ShapeToString(wanted)));
+        kProbedTokens, " tokens after ", kProbedPast, ", and not ", ShapeToString(wanted)));
   }
   return absl::OkStatus();
 }
@@ -120,7 +120,7 @@ absl::StatusOr<std::vector<int>> FindPresents(const Graph& symbolic, const Decod
     }
     if (presents[i] == kNoCache) {
       return absl::UnimplementedError(
-          absl::StrCat("output '", outputs[i], "' is no cache with new rows behind it"));
+          absl::StrCat("output '", outputs[i], "' is not a cache with new rows appended"));
     }
   }
   for (size_t cache = 0; cache < decoder.caches.size(); ++cache) {

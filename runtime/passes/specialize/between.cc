@@ -146,13 +146,13 @@ absl::Status CheckShapes(Graph& graph) {
     for (const ValueId output : graph.node(id).outputs) {
       said.push_back(output == kNone ? std::nullopt : graph.value(output).shape);
     }
-    if (!InferNode(graph, id).ok()) return Differ("what nodes take");
+    if (!InferNode(graph, id).ok()) return Differ("operands");
     for (size_t i = 0; i < said.size(); ++i) {
       const ValueId output = graph.node(id).outputs[i];
       if (output != kNone && graph.value(output).shape != said[i]) return Differ("shapes");
     }
   }
-  return Verify(graph, /*specialized=*/true).ok() ? absl::OkStatus() : Differ("what is left");
+  return Verify(graph, /*specialized=*/true).ok() ? absl::OkStatus() : Differ("remaining nodes");
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ absl::Status BindInputs(Graph& graph, const Binding& binding, const SpecializeOp
     const ValueId id = graph.FindValue(name);
     if (id == kNone || !graph.value(id).shape.has_value()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the binding's shape input '", name, "' is no input of the model"));
+          absl::StrCat("the binding's shape input '", name, "' is not an input of the model"));
     }
     RETURN_IF_ERROR(CheckShapeInput(graph.value(id), tensor));
     graph.ReplaceWithConstant(id, tensor);

@@ -139,7 +139,7 @@ TEST_F(GeneratorTest, ASequenceThatIsSetBackTooOftenEndsWithBothNumbers) {
   RunAll();
   EXPECT_EQ(victim.status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(victim.status.message()),
-              HasSubstr("pages of the sequence were taken 4 times: 8 pages"));
+              HasSubstr("sequence was preempted 4 times: 8 pages"));
   EXPECT_EQ(generator->Stats().pages_used, 0);
 }
 
