@@ -121,7 +121,7 @@ absl::StatusOr<std::map<std::string, std::vector<std::string>>> ReadFile(
     const YAML::Node root = YAML::LoadFile(file);
     if (!root.IsMap() && !root.IsNull()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(file, " is no map of flags, such as `http-port: 9000`"));
+          absl::StrCat(file, " is not a map of flags, such as `http-port: 9000`"));
     }
     for (const auto& entry : root) {
       const std::string name = absl::StrReplaceAll(entry.first.Scalar(), {{"_", "-"}});
@@ -133,7 +133,7 @@ absl::StatusOr<std::map<std::string, std::vector<std::string>>> ReadFile(
       }
       if (known == nullptr || known->name == kConfigFlag) {
         return absl::InvalidArgumentError(
-            absl::StrCat(place, " is no flag", DidYouMean(name, names)));
+            absl::StrCat(place, " is not a flag", DidYouMean(name, names)));
       }
       if (values.contains(known->name)) {
         return absl::InvalidArgumentError(absl::StrCat(place, " is there twice"));

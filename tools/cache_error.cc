@@ -63,7 +63,7 @@ std::string Difference(const Scores& exact, const Scores& rounded) {
   }
   return FormatText(
       "log-probabilities differ by %.2g in the mean and %.2g at most; the best token is the same "
-      "behind %d of %d prefixes",
+      "after %d of %d prefixes",
       compared == 0 ? 0.0 : sum / static_cast<double>(compared), largest,
       static_cast<int>(same_best), static_cast<int>(exact.size()));
 }

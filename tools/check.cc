@@ -50,7 +50,7 @@ std::string AddBuckets(const std::string& text, ModelOptions& options) {
   std::vector<int64_t>& sizes = options.buckets[text.substr(0, equals)];
   for (const absl::string_view size : absl::StrSplit(text.substr(equals + 1), ',')) {
     if (!absl::SimpleAtoi(size, &sizes.emplace_back()) || sizes.back() < 1) {
-      return absl::StrCat("'", text, "': '", size, "' is no size");
+      return absl::StrCat("'", text, "': '", size, "' is not a size");
     }
   }
   return "";
@@ -62,7 +62,7 @@ std::string AddRank(const std::string& text, InputRanks& ranks) {
   int64_t rank = -1;
   const bool is_rank =
       equals != std::string::npos && absl::SimpleAtoi(text.substr(equals + 1), &rank);
-  if (!is_rank || rank < 0) return absl::StrCat("'", text, "' is no INPUT=RANK");
+  if (!is_rank || rank < 0) return absl::StrCat("'", text, "' is not INPUT=RANK");
   ranks[text.substr(0, equals)] = rank;
   return "";
 }
@@ -227,7 +227,7 @@ void AddCheck(CLI::App& app, Action& action) {
   AddJson(*command, flags->json);
   command
       ->add_option("--metrics-file", flags->metrics_file,
-                   "Write what was compiled as JSON, in the form of reprised --metrics-file")
+                   "Write a log of the compiles as JSON, in the form of reprised --metrics-file")
       ->type_name("FILE");
   CLI::Option* precision = command->add_flag(
       "--precision", flags->precision,
@@ -235,7 +235,7 @@ void AddCheck(CLI::App& app, Action& action) {
   command
       ->add_option("--precision-ops", flags->precision_ops,
                    "A choice to measure as well, as `reprise.precision_ops` of config.pbtxt; @FILE "
-                   "is beside the model")
+                   "is next to the model")
       ->needs(precision);
   command
       ->add_option("--bucket", flags->bucket,

@@ -155,7 +155,7 @@ absl::StatusOr<DiffSide> ReadDiffSide(const std::string& name, const std::string
   }
   if (!std::filesystem::exists(name)) {
     return absl::NotFoundError(absl::StrCat(
-        "'", name, "' is no file, and no key of a recipe, which has 16 hexadecimal digits"));
+        "'", name, "' is neither a file nor a key of a recipe, which has 16 hexadecimal digits"));
   }
   if (IsModelName(name)) return ReadModel(name);
   if (absl::EndsWith(name, ".rps")) {

@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<int64_t>> ParseCrop(const std::string& text) {
   if (text.empty()) return crop;
   for (const absl::string_view part : absl::StrSplit(text, 'x')) {
     if (!absl::SimpleAtoi(part, &crop.emplace_back()) || crop.back() < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("--crop '", text, "' is no HEIGHTxWIDTH"));
+      return absl::InvalidArgumentError(absl::StrCat("--crop '", text, "' is not HEIGHTxWIDTH"));
     }
   }
   return crop;

@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const std::string& text) {
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     int64_t id = 0;
     if (!absl::SimpleAtoi(part, &id)) {
-      return absl::InvalidArgumentError(absl::StrCat("'", std::string(part), "' is no id"));
+      return absl::InvalidArgumentError(absl::StrCat("'", std::string(part), "' is not an id"));
     }
     ids.push_back(id);
   }
@@ -88,7 +88,7 @@ void PrintSpeed(const GeneratorStats& stats, const std::vector<int64_t>& first,
   };
   std::printf(
       "%lld prompt tokens, %lld new ones in %.1f ms: %.1f new tokens a second; first token "
-      "%.2f ms, each after it %.3f ms (medians); %lld steps, %lld set back, "
+      "%.2f ms, each after it %.3f ms (medians); %lld steps, %lld preempted, "
       "%lld of %lld drafted tokens right\n",
       static_cast<long long>(stats.prompt_tokens), static_cast<long long>(stats.generated_tokens),
       static_cast<double>(ns) * 1e-6,
@@ -213,7 +213,7 @@ void AddGenerate(CLI::App& app, Action& action) {
       "are computed side by side. A line of the answer holds the number of its prompt, why it\n"
       "ended, and its ids or its text. An encoder_model.onnx "
       "makes\n"
-      "them with the decoder's files that lie beside it.");
+      "them with the decoder's files next to it.");
   command->add_option("model", options->path, "Path of a model.onnx or a .gguf, or of its folder")
       ->required()
       ->type_name("MODEL.onnx");

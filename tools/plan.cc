@@ -61,7 +61,7 @@ absl::StatusOr<BoundaryRule> RuleOf(const std::string& path, const std::string& 
   parser.RecordErrorsTo(&error);
   if (!parser.ParseFromString(text, &config)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "' is no config.pbtxt: ", error.text()));
+        absl::StrCat("'", path, "' is not a config.pbtxt: ", error.text()));
   }
   for (const std::string& key :
        {absl::StrCat("reprise.buckets.", axis), absl::StrCat("reprise.", axis, "_buckets")}) {
@@ -208,7 +208,7 @@ void AddPlan(CLI::App& app, Action& action) {
           ->type_name("FILE");
   command
       ->add_flag("--json", flags->json,
-                 "Print what each strategy would cost as JSON, whose fields docs/cli.md describes")
+                 "Print the cost of each strategy as JSON, whose fields docs/cli.md describes")
       ->excludes(check);
   command->add_option("--axis", flags->axis, "The axis that the lengths are of")
       ->capture_default_str()

@@ -196,7 +196,7 @@ absl::StatusOr<std::vector<AxisSizes>> ParseSteps(const std::string& text,
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     int64_t size = 0;
     if (!absl::SimpleAtoi(part, &size) || size < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("'", part, "' is no size"));
+      return absl::InvalidArgumentError(absl::StrCat("'", part, "' is not a size"));
     }
     AxisSizes& sizes = steps.emplace_back();
     for (const std::string& name : axes) sizes[name] = name == varies ? size : 1;

@@ -243,7 +243,7 @@ absl::StatusOr<Recompilations> TraceRecompilations(const std::string& path,
   ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path, kMostFileBytes));
   onnx::ModelProto file;
   if (!file.ParseFromString(bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no ONNX model"));
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not an ONNX model"));
   }
   return Tracer(local, *model, std::move(places), FindStaticForms(file.graph()), shown).Run(steps);
 }

@@ -217,9 +217,9 @@ void AddBench(CLI::App& app, Action& action, const Profiler& profiler) {
       ->add_option("model", flags->load.model,
                    "Name of the model; with --profile the path of a model.onnx")
       ->required();
-  CLI::Option* profile = command->add_flag(
-      "--profile", flags->profile,
-      "No server and no load: time one replay launch by launch, beside this machine's roofline");
+  CLI::Option* profile = command->add_flag("--profile", flags->profile,
+                                           "No server and no load: time one replay launch by "
+                                           "launch, compared with this machine's roofline");
   const ProfileAction run_profile = profiler(*command, profile);
   AddJson(*command, flags->json);
   command

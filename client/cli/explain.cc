@@ -98,13 +98,13 @@ void PrintBuckets(const v1::BucketLearning& buckets) {
                                                                : "stay");
   std::printf("    in force %s\n", BoundariesText(buckets.in_force()).c_str());
   if (buckets.policy() == "off") {
-    std::printf("    padding  %.1f%% of what is computed\n\n", 100 * buckets.actual_waste());
+    std::printf("    padding  %.1f%% of the computed elements\n\n", 100 * buckets.actual_waste());
     return;
   }
   std::printf("    learnt   from %llu requests, changed %llu times\n",
               static_cast<unsigned long long>(buckets.requests()),
               static_cast<unsigned long long>(buckets.changes()));
-  std::printf("    padding  %.1f%% of what is computed; %.1f%% expected, %.1f%% at best\n",
+  std::printf("    padding  %.1f%% of the computed elements; %.1f%% expected, %.1f%% at best\n",
               100 * buckets.actual_waste(), 100 * buckets.expected_waste(),
               100 * buckets.best_waste());
   std::printf("    drift    %.2f\n", buckets.drift());
@@ -120,8 +120,9 @@ void PrintCuts(const v1::ExplainModelResponse& model) {
   for (const auto& cut : model.cuts()) {
     std::printf("cut at %s '%s'\n", cut.op().c_str(), cut.node().c_str());
     PrintLine("because", cut.reason());
-    PrintLine("so",
-              "it runs by itself for each request, and what follows at the sizes that it finds");
+    PrintLine(
+        "so",
+        "it runs by itself for each request, and the nodes after it at the sizes that it finds");
     std::printf("\n");
   }
   for (const auto& section : model.sections()) {

@@ -306,7 +306,7 @@ void AddLoaderFlags(CLI::App& command, FeedFlags& flags) {
             flags.loader.last = how == "drop" ? LastBatch::kDrop : LastBatch::kPad;
             flags.pads = how == "pad";
           },
-          "What becomes of a last batch that is not full: send it as it is, pad it with zeros, or "
+          "Treatment of a last batch that is not full: send it as it is, pad it with zeros, or "
           "drop it")
       ->default_str("send")
       ->check(CLI::IsMember({"send", "pad", "drop"}));

@@ -279,7 +279,7 @@ void AddInfer(CLI::App& app, Action& action) {
       ->capture_default_str()
       ->type_name("N");
   command->add_option("-o,--output", flags->outputs, "Only this output")->type_name("NAME");
-  command->add_option("--repeat", flags->repeat, "Send it so many times")
+  command->add_option("--repeat", flags->repeat, "Send it this many times")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->type_name("N");

@@ -395,7 +395,7 @@ absl::StatusOr<ParsedModel> Parse(const std::string& path, const FileBytes& file
   }
   ASSIGN_OR_RETURN(parsed.slim, SlimDown(file.bytes));
   if (!parsed.model.ParseFromString(parsed.slim.bytes)) {
-    return absl::InvalidArgumentError("the model file is damaged or no ONNX file");
+    return absl::InvalidArgumentError("the model file is damaged or not an ONNX file");
   }
   return parsed;
 }

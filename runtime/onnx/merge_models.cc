@@ -319,7 +319,7 @@ absl::StatusOr<onnx::ModelProto> ReadWholeModel(const std::string& path) {
   }
   onnx::ModelProto model;
   if (!model.ParseFromArray(file.bytes.data(), static_cast<int>(file.bytes.size()))) {
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no ONNX model"));
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is not an ONNX model"));
   }
   auto all_bytes = static_cast<int64_t>(file.bytes.size());
   std::error_code ignored;

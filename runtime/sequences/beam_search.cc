@@ -52,7 +52,7 @@ absl::StatusOr<bool> BeamSearch::Add(int64_t beam, absl::Span<const float> score
   double highest = kNoScore;
   for (const float score : scores) {
     if (std::isnan(score) || score == std::numeric_limits<float>::infinity()) {
-      return absl::DataLossError("the model's scores are no numbers");
+      return absl::DataLossError("the model's scores are not numbers");
     }
     highest = std::max<double>(highest, score);
   }

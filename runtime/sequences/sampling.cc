@@ -265,7 +265,7 @@ void Sampler::Restrict(absl::Span<float> scores) const {
 absl::StatusOr<SampledToken> Sampler::Draw(absl::Span<float> scores, std::optional<int64_t> forced,
                                            TokenConstraint* constraint) {
   const Highest given = HighestOf(scores);
-  if (!given.are_numbers) return absl::DataLossError("the model's scores are no numbers");
+  if (!given.are_numbers) return absl::DataLossError("the model's scores are not numbers");
   std::vector<float> own;
   if (options_->logprobs >= 0) own.assign(scores.begin(), scores.end());
   SampledToken token;

@@ -78,7 +78,7 @@ std::string CallJson(const element& call) {
 absl::StatusOr<std::string> MessageJson(const element& message, size_t place) {
   object members;
   std::string_view role;
-  if (message.get(members) != simdjson::SUCCESS) return Refuse(place, " is no object");
+  if (message.get(members) != simdjson::SUCCESS) return Refuse(place, " must be an object");
   if (members["role"].get(role) != simdjson::SUCCESS) return Refuse(place, " has no role");
   std::string json = "{";
   for (const auto& [key, value] : members) {
@@ -130,7 +130,7 @@ absl::StatusOr<std::string> ListJson(const object& body, const char* name) {
   array list;
   if (body[name].get(value) != simdjson::SUCCESS || value.is_null()) return "null";
   if (value.get(list) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no list"));
+    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" must be a list"));
   }
   return list.size() == 0 ? "null" : JsonOf(value);
 }
@@ -165,7 +165,7 @@ absl::StatusOr<Conversation> ReadConversation(const object& body, bool with_tool
   if (body["chat_template_kwargs"].get(more) == simdjson::SUCCESS && !more.is_null()) {
     object members;
     if (more.get(members) != simdjson::SUCCESS) {
-      return absl::InvalidArgumentError("\"chat_template_kwargs\" is no object");
+      return absl::InvalidArgumentError("\"chat_template_kwargs\" must be an object");
     }
     for (const auto& [key, value] : members) {
       absl::StrAppend(&made.context, ",", JsonText(key), ":", JsonOf(value));
@@ -180,7 +180,7 @@ absl::StatusOr<Conversation> ReadConversation(const std::string& body, bool with
   object members;
   const simdjson::padded_string padded(body);
   if (parser.parse(padded).get(members) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the conversation is no JSON object");
+    return absl::InvalidArgumentError("the conversation must be a JSON object");
   }
   return ReadConversation(members, with_tools);
 }

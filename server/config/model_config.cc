@@ -374,8 +374,8 @@ absl::StatusOr<std::string> ConfigTextFromJson(const std::string& json) {
   inference::ModelConfig config;
   const auto parsed = google::protobuf::util::JsonStringToMessage(json, &config);
   if (!parsed.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the config is no JSON of a ModelConfig: ", std::string(parsed.message())));
+    return absl::InvalidArgumentError(absl::StrCat("the config is not the JSON of a ModelConfig: ",
+                                                   std::string(parsed.message())));
   }
   std::string text;
   google::protobuf::TextFormat::PrintToString(config, &text);

@@ -103,7 +103,7 @@ absl::StatusOr<GgufVocabulary> ReadVocabulary(const GgufFile& file) {
     const auto* const list = std::get_if<std::vector<double>>(scores);
     if (list == nullptr) {
       return absl::InvalidArgumentError(
-          absl::StrCat("member '", kTokenScores, "' is no list of floats"));
+          absl::StrCat("member '", kTokenScores, "' is not a list of floats"));
     }
     vocabulary.scores = *list;
   }
@@ -236,7 +236,7 @@ absl::StatusOr<TokenizerFiles> ReadBytePairs(const GgufFile& file,
     const size_t space = line.find(' ', 1);
     if (space == absl::string_view::npos) {
       return absl::InvalidArgumentError(
-          absl::StrCat("member '", kMerges, "': '", absl::CHexEscape(line), "' is no pair"));
+          absl::StrCat("member '", kMerges, "': '", absl::CHexEscape(line), "' is not a pair"));
     }
     merges.push_back({std::string(line.substr(0, space)), std::string(line.substr(space + 1))});
   }

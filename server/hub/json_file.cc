@@ -23,7 +23,7 @@ absl::StatusOr<std::optional<std::string>> ReadFileIfThere(const fs::path& path,
   if (status.type() == fs::file_type::not_found) return std::nullopt;
   // A pipe would be waited for, and a device has no end.
   if (!fs::is_regular_file(status)) {
-    return absl::InvalidArgumentError(absl::StrCat(path.string(), " is no file"));
+    return absl::InvalidArgumentError(absl::StrCat(path.string(), " is not a file"));
   }
   const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
   if (error) {
@@ -46,7 +46,7 @@ absl::StatusOr<nlohmann::json> ReadJsonIfThere(const fs::path& path) {
   if (!text.has_value()) return nlohmann::json();
   nlohmann::json json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) {
-    return absl::InvalidArgumentError(absl::StrCat(path.string(), " is no JSON"));
+    return absl::InvalidArgumentError(absl::StrCat(path.string(), " is not JSON"));
   }
   return json;
 }

@@ -62,8 +62,8 @@ absl::StatusOr<uint32_t> MarkerId(const std::string& marker, const Tokenizer& to
        {absl::string_view(marker), absl::StripTrailingAsciiWhitespace(marker)}) {
     if (const std::optional<uint32_t> id = tokenizer.Id(each)) return *id;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(kSentenceConfig, ": the prefix \"", marker, "\" is no token of the vocabulary"));
+  return absl::InvalidArgumentError(absl::StrCat(kSentenceConfig, ": the prefix \"", marker,
+                                                 "\" is not a token of the vocabulary"));
 }
 
 // Returns the token `name` of a file's JSON: a text, or an object with one.

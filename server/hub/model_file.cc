@@ -64,7 +64,7 @@ std::vector<std::string> ModelFileNames(const std::string& variant) {
 }
 
 std::string ExportAdvice(const std::string& weights) {
-  return absl::StrCat("weights alone are no model: `optimum-cli export onnx --model ", weights,
+  return absl::StrCat("weights alone are not a model: `optimum-cli export onnx --model ", weights,
                       " FOLDER` makes one of them, in FOLDER");
 }
 

@@ -276,7 +276,7 @@ absl::Status ReadSentenceModules(const fs::path& folder, TextPackage& package) {
   RETURN_IF_ERROR(ReadSentenceConfig(folder, package));
   ASSIGN_OR_RETURN(const nlohmann::json modules, ReadJsonIfThere(folder / "modules.json"));
   if (modules.is_null()) return ReadTransformer(folder, package);
-  if (!modules.is_array()) return absl::InvalidArgumentError("modules.json is no list");
+  if (!modules.is_array()) return absl::InvalidArgumentError("modules.json is not a list");
   package.sentence_transformer = true;
   for (const nlohmann::json& module : modules) {
     RETURN_IF_ERROR(ReadModule(module, folder, package));

@@ -225,7 +225,7 @@ TextOffer OfModules(const TextPackage& package, const std::vector<ModelIo>& outp
   }
   if (absl::EndsWith(package.architecture, "ForMaskedLM")) {
     return RefuseBecause(
-        "it is a masked language model, and no file says what its scores are for (parameter "
+        "it is a masked language model, and no file says how its scores are used (parameter "
         "reprise.pooling: splade makes weights of words of them)");
   }
   return RefuseBecause("none of its outputs is known to be a vector, or scores, of a text");

@@ -175,7 +175,7 @@ auto ReadNear(const std::filesystem::path& model_file, const char* name, const R
 absl::StatusOr<std::string> TransformsOf(const std::string& preprocessor_json) {
   const json root = json::parse(preprocessor_json, nullptr, /*allow_exceptions=*/false);
   if (!root.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat(kPreprocessor, " is no JSON object"));
+    return absl::InvalidArgumentError(absl::StrCat(kPreprocessor, " is not a JSON object"));
   }
   RETURN_IF_ERROR(CheckMembers(root));
   ASSIGN_OR_RETURN(std::vector<std::string> steps, SizeSteps(root));

@@ -177,7 +177,7 @@ void PictureModel::TakeTask(const PictureSettings& settings, const std::string& 
   }
   no_task_ =
       "the model's outputs are neither scores of classes, FP32 [rows, classes], nor a vector "
-      "(image_embeds), nor those of a detector (parameter reprise.detector names one)";
+      "(image_embeds), nor a detector's (parameter reprise.detector names one)";
 }
 
 absl::Status PictureModel::TakeTransforms(const PictureSettings& settings,

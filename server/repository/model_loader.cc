@@ -46,7 +46,7 @@ absl::StatusOr<PrecisionRules> PrecisionRulesOf(const std::filesystem::path& fol
     const std::filesystem::path file(name);
     if (file.is_absolute() || file.has_parent_path()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", name, "' is no file of the model's own folder"));
+          absl::StrCat("'", name, "' is not a file of the model's own folder"));
     }
     for (const auto& place : {std::filesystem::path(path).parent_path(), folder}) {
       std::ifstream stream(place / file);
@@ -142,7 +142,7 @@ std::vector<std::string> OtherVersions(const std::string& folder, const ModelSet
 absl::Status StartGeneration(Engine& engine, const ModelVersion& version, const std::string& path,
                              const ModelSettings& settings, StepGate* gate, Servable& servable) {
   if (servable.stateful != nullptr) {
-    servable.generation_refusal = "sequence_batching says what its state is";
+    servable.generation_refusal = "sequence_batching names its state";
     return absl::OkStatus();
   }
   if (!settings.generation) {

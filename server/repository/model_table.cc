@@ -64,9 +64,9 @@ std::shared_ptr<const Servable> ModelTable::SetLoaded(
     Entry& entry = models_[version.name][version.number];
     kept = !loaded.ok() && entry.servable != nullptr;
     if (kept) {
-      entry.why = absl::Status(
-          loaded.status().code(),
-          absl::StrCat("not loaded again, what was served still is: ", loaded.status().message()));
+      entry.why = absl::Status(loaded.status().code(),
+                               absl::StrCat("not reloaded, the former version still serves: ",
+                                            loaded.status().message()));
     } else {
       entry.state = loaded.ok() ? ModelState::kReady : ModelState::kUnavailable;
       entry.why = loaded.status();
@@ -253,8 +253,8 @@ absl::Status ModelTable::Answers(absl::string_view name, absl::string_view versi
   // It becomes ready once it is warmed up.
   if (!CanAnswer(*found.servable)) {
     return absl::UnavailableError(absl::StrCat(
-        "model '", name, "' is frozen and has no recipe, so that nothing can serve it: name what ",
-        "is to be captured in reprise.warmup, or `reprise warmup ", name, "`"));
+        "model '", name, "' is frozen and has no recipe, so that nothing can serve it: name sizes ",
+        "to capture in reprise.warmup, or run `reprise warmup ", name, "`"));
   }
   return absl::OkStatus();
 }

@@ -132,7 +132,7 @@ absl::StatusOr<std::string> ReadConfigFile(const FoundModel& model) {
   // A pipe would be waited for, and a device has no end.
   const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
   if (error || !fs::is_regular_file(path, error)) {
-    return absl::InvalidArgumentError(absl::StrCat(path.string(), " is no file that can be read"));
+    return absl::InvalidArgumentError(absl::StrCat(path.string(), " is not a readable file"));
   }
   if (bytes > kMostConfigBytes) {
     return absl::InvalidArgumentError(absl::StrCat(

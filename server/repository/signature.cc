@@ -59,7 +59,7 @@ absl::Status ApplyDeclared(const Declared& declared, const char* kind, bool batc
   const std::vector<int64_t> model_dims = ConfigDims(*io, batched);
   const absl::Status mismatch =
       Mismatch(what + ".dims", DimsText(dims),
-               absl::StrCat(DimsText(model_dims), batched ? " behind the batch" : ""));
+               absl::StrCat(DimsText(model_dims), batched ? " after the batch" : ""));
   if (dims.size() != model_dims.size()) return mismatch;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == model_dims[i]) continue;

@@ -43,7 +43,7 @@ absl::StatusOr<std::map<int64_t, int64_t>> ReadLengths(const std::string& path) 
     if (read && !words.eof()) words >> count;
     if (!read || words.fail() || length < 1 || count < 1) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", path, "' line ", number, " is no length: \"", line, "\""));
+          absl::StrCat("'", path, "' line ", number, " is not a length: \"", line, "\""));
     }
     counts[length] += count;
   }
@@ -176,7 +176,7 @@ absl::StatusOr<std::vector<AxisSizes>> WarmupBindings(const Model& model,
   }
   if (lengths.size() != 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("reprise.warmup_lengths needs a model with one axis beside the batch, '",
+        absl::StrCat("reprise.warmup_lengths needs a model with one axis besides the batch, '",
                      model.id().name, "' has ", lengths.size()));
   }
   ASSIGN_OR_RETURN(const auto counts,

@@ -95,8 +95,7 @@ absl::Status Unknown(const SequenceMark& mark) {
   return absl::InvalidArgumentError(
       absl::StrCat("sequence ", SequenceName(mark),
                    " is not known: it has not begun, has ended, was idle for too long, or began "
-                   "before the model "
-                   "was loaded anew; its first request says sequence_start"));
+                   "before the model was reloaded; its first request says sequence_start"));
 }
 
 }  // namespace

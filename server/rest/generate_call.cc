@@ -36,7 +36,7 @@ struct Asked {
 absl::StatusOr<std::vector<int64_t>> IdsOf(const element& value) {
   simdjson::dom::array list;
   if (value.get(list) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("\"input_ids\" is no list of integers");
+    return absl::InvalidArgumentError("\"input_ids\" must be a list of integers");
   }
   // Clients that know tensors send rows of them.
   element first;
@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const element& value) {
   for (const element one : list) {
     int64_t id = 0;
     if (one.get(id) != simdjson::SUCCESS) {
-      return absl::InvalidArgumentError("\"input_ids\" is no list of integers");
+      return absl::InvalidArgumentError("\"input_ids\" must be a list of integers");
     }
     ids.push_back(id);
   }
@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const element& value) {
 absl::Status TakeNumbers(const element& value, size_t depth, Asked& asked) {
   const auto refuse = [] {
     return absl::InvalidArgumentError(
-        "\"input_features\" is no list of lists of numbers, of one length each");
+        "\"input_features\" must be a list of lists of numbers, of one length each");
   };
   simdjson::dom::array list;
   if (value.get(list) != simdjson::SUCCESS) {
@@ -87,14 +87,14 @@ absl::StatusOr<Asked> Decode(absl::string_view body, MemoryBudget& parsing) {
   ASSIGN_OR_RETURN(const element json, document.Parse(body));
   object root;
   if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the body is no JSON object");
+    return absl::InvalidArgumentError("the request body must be a JSON object");
   }
   Asked asked;
   bool has_ids = false;
   const auto take_text = [](const std::string& name, const element& value, std::string& to) {
     std::string_view text;
     if (value.get(text) != simdjson::SUCCESS) {
-      return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no text"));
+      return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" must be a string"));
     }
     to = std::string(text);
     return absl::OkStatus();

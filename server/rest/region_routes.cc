@@ -64,11 +64,11 @@ absl::StatusOr<RegionInfo> ReadRegion(const std::string& name, absl::string_view
   ASSIGN_OR_RETURN(const element json, document.Parse(body));
   object root;
   if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the body is no JSON object");
+    return absl::InvalidArgumentError("the request body must be a JSON object");
   }
   std::string_view key;
   if (root.at_key("key").get(key) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("\"key\" is missing, or is no text");
+    return absl::InvalidArgumentError("\"key\" is missing, or is not a string");
   }
   RegionInfo region = {.name = name, .key = std::string(key)};
   ASSIGN_OR_RETURN(region.offset, SizeOf(root, "offset", false));

@@ -74,19 +74,19 @@ absl::StatusOr<std::optional<std::string>> LoadConfig(absl::string_view body,
   ASSIGN_OR_RETURN(const element json, document.Parse(body));
   object root, parameters;
   if (json.get(root) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("the body is no JSON object");
+    return absl::InvalidArgumentError("the request body must be a JSON object");
   }
   element member;
   if (root.at_key("parameters").get(member) != simdjson::SUCCESS || member.is_null()) return config;
   if (member.get(parameters) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("\"parameters\" is no object");
+    return absl::InvalidArgumentError("\"parameters\" must be an object");
   }
   for (const auto& [name, value] : parameters) {
     RETURN_IF_ERROR(CheckLoadParameter(std::string(name)));
     std::string_view text;
     if (value.get(text) != simdjson::SUCCESS) {
       return absl::InvalidArgumentError(
-          absl::StrCat("parameter ", std::string(name), " is no text"));
+          absl::StrCat("parameter ", std::string(name), " must be a string"));
     }
     ASSIGN_OR_RETURN(config, ConfigTextFromJson(std::string(text)));
   }

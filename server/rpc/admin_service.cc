@@ -178,7 +178,7 @@ absl::Status AdminService::DumpRecipe(const v1::DumpRecipeRequest& request,
   const std::optional<uint64_t> key = ParseKey(request.key());
   if (!key.has_value()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("key \"", request.key(), "\" is no hexadecimal number of 64 bits"));
+        absl::StrCat("key \"", request.key(), "\" is not a hexadecimal number of 64 bits"));
   }
   for (const CachedRecipe& cached : context_.engine->ListRecipes()) {
     if (cached.recipe->key.hash != *key) continue;

@@ -53,7 +53,7 @@ absl::Status CheckKey(const RegionInfo& info) {
   if (fits) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       Named(info),
-      ": the key is no name of shared memory, which is \"/name\" without another '/'"));
+      ": the key is not a name of shared memory, which is \"/name\" without another '/'"));
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ absl::StatusOr<int64_t> SharedRegion::ObjectBytes() const {
   struct stat status = {};
   if (fstat(descriptor_, &status) != 0) return SystemError(info_, "it cannot be read", errno);
   if (!S_ISREG(status.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(Named(info_), ": it is no shared memory"));
+    return absl::InvalidArgumentError(absl::StrCat(Named(info_), ": it is not shared memory"));
   }
   return int64_t{status.st_size};
 }

@@ -155,7 +155,7 @@ absl::StatusOr<bool> AudioReader::NextBlock() {
     sample = static_cast<float>(sum / static_cast<double>(channels));
     if (!std::isfinite(sample)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the sound has a sample that is no number in second ",
+          absl::StrCat("the sound has a sample that is not a number in second ",
                        (decoded_ + (&sample - block_.data())) / file_->info.samplerate));
     }
   }

@@ -84,7 +84,7 @@ absl::Status ReadStructured(const Fields& fields, SamplingParameters& to) {
   if (!member) return absl::OkStatus();
   object members;
   if (member->get(members) != simdjson::SUCCESS) {
-    return absl::InvalidArgumentError("\"structured_outputs\" is no object");
+    return absl::InvalidArgumentError("\"structured_outputs\" must be an object");
   }
   for (const auto& [key, value] : members) {
     const std::string name = absl::StrCat("guided_", std::string(key));
@@ -186,7 +186,7 @@ absl::StatusOr<ToolWishes> ReadToolChoice(const Fields& fields) {
   array tools;
   if (const auto member = fields.Find("tools")) {
     if (member->get(tools) != simdjson::SUCCESS) {
-      return absl::InvalidArgumentError("\"tools\" is no list");
+      return absl::InvalidArgumentError("\"tools\" must be a list");
     }
     wishes.told = tools.size() > 0;
   }
@@ -284,7 +284,7 @@ void ServeAsked(const TextApiContext& context, std::shared_ptr<HttpExchange> exc
                      ASSIGN_OR_RETURN(const Fields fields, Fields::Of(json));
                      object body;
                      if (json.get(body) != simdjson::SUCCESS) {
-                       return absl::InvalidArgumentError("the body is no JSON object");
+                       return absl::InvalidArgumentError("the request body must be a JSON object");
                      }
                      std::string named = model;
                      if (named.empty()) {

@@ -26,7 +26,7 @@ absl::StatusOr<TextItem> ItemOf(const element& json) {
   std::string_view pair;
   if (json.get(list) != SUCCESS || list.size() < 1 || list.size() > 2 ||
       list.at(0).get(text) != SUCCESS || (list.size() == 2 && list.at(1).get(pair) != SUCCESS)) {
-    return absl::InvalidArgumentError("\"inputs\" holds what is no text and no pair of texts");
+    return absl::InvalidArgumentError("\"inputs\" must hold texts or pairs of texts");
   }
   TextItem item{.text = ShareText(std::string(text))};
   if (list.size() == 2) item.pair = ShareText(std::string(pair));
@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<TextItem>> ItemsOf(const element& inputs, bool tags, 
     return items;
   }
   if (!is_list || list.size() == 0) {
-    return absl::InvalidArgumentError("\"inputs\" is no text and no list of texts");
+    return absl::InvalidArgumentError("\"inputs\" must be a text or a list of texts");
   }
   RETURN_IF_ERROR(CheckTextCount(static_cast<int64_t>(list.size())));
   for (const element& each : list) {

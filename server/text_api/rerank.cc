@@ -173,9 +173,9 @@ absl::StatusOr<AskedTexts> ReadScores(const Fields& fields, const TextApiContext
   ASSIGN_OR_RETURN(std::vector<std::string> seconds, fields.WantTexts("text_2"));
   const SharedTexts first = ShareAll(std::move(firsts)), second = ShareAll(std::move(seconds));
   if (second.empty() || (first.size() != 1 && first.size() != second.size())) {
-    return absl::InvalidArgumentError(absl::StrCat("\"text_1\" has ", first.size(),
-                                                   " texts, \"text_2\" has ", second.size(),
-                                                   "; the first has one, or as many"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"text_1\" has ", first.size(), " texts, \"text_2\" has ", second.size(),
+                     "; the first must have one, or the same number"));
   }
   AskedTexts asked;
   ASSIGN_OR_RETURN(asked.request, PairsRequest(context, model, first, second));

@@ -89,10 +89,10 @@ absl::Status Hold(TokenWork& work) {
   const int64_t most = work.held->max_bytes();
   if (bytes > most) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the answer may take ", bytes, " bytes, those of all requests may take ", most));
+        "the answer may take ", bytes, " bytes, those for all requests may take ", most));
   }
   return absl::ResourceExhaustedError(absl::StrCat("the answer may take ", bytes,
-                                                   " bytes, those of other requests take ",
+                                                   " bytes, those for other requests take ",
                                                    work.held->used(), " of ", most));
 }
 
@@ -174,11 +174,11 @@ absl::Status ReadDetokenize(const Fields& fields, TokenWork& work) {
   ASSIGN_OR_RETURN(work.ids, fields.WantItems(name));
   for (const TextItem& item : work.ids) {
     if (item.ids.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no list of ids"));
+      return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" must be a list of ids"));
     }
   }
   if (!plain && work.ids.size() != 1) {
-    return absl::InvalidArgumentError("\"tokens\" is no list of ids");
+    return absl::InvalidArgumentError("\"tokens\" must be a list of ids");
   }
   ASSIGN_OR_RETURN(work.special, fields.Bool("skip_special_tokens", plain));
   work.element = [plain](const TokenWork& of, size_t i) -> absl::StatusOr<std::string> {

@@ -79,7 +79,7 @@ absl::StatusOr<bool> Inflater::Step(int64_t bytes) {
     }
     if ((result != Z_OK && result != Z_BUF_ERROR) || stuck) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the body is no ", encoding_, ": damaged or cut at byte ", read_));
+          absl::StrCat("the body is not valid ", encoding_, ": damaged or cut at byte ", read_));
     }
   }
   return false;

@@ -238,7 +238,7 @@ def wav_header(channels=1, rate=16000, bits=16, kind=1, size=0):
     (wav_header(rate=7), "7 samples a second"),
     (wav_header(rate=2 ** 31 - 1, size=8) + bytes(8), "samples a second"),
     (flac_that_claims(2 ** 36 - 1), "seconds, it may have 7200"),
-    (sound.encode(np.full(4000, np.nan)), "no number in second 0"),
+    (sound.encode(np.full(4000, np.nan)), "not a number in second 0"),
 ])
 def test_hostile_sounds_are_refused(served, data, words):
     code, answer = served.post(file=data, model="w", language="en")

@@ -69,7 +69,7 @@ absl::StatusOr<std::vector<ArrayFile>> ReadArchive(absl::string_view file,
   constexpr absl::string_view kEnd("PK\x05\x06", 4), kEntry("PK\x01\x02", 4);
   const size_t end = file.rfind(kEnd);
   if (end == absl::string_view::npos || file.size() - end < 22) {
-    return BadFile(path, "is no archive of arrays");
+    return BadFile(path, "is not an archive of arrays");
   }
   const uint64_t entries = LittleEndian(file.substr(end + 10, 2));
   size_t at = LittleEndian(file.substr(end + 16, 4));
@@ -111,7 +111,8 @@ absl::StatusOr<std::vector<ArrayFile>> ReadArchive(absl::string_view file,
 }  // namespace
 
 absl::StatusOr<ArrayFile> ParseArray(absl::string_view bytes, const std::string& name) {
-  if (!absl::StartsWith(bytes, kMagic) || bytes.size() < 12) return BadFile(name, "is no array");
+  if (!absl::StartsWith(bytes, kMagic) || bytes.size() < 12)
+    return BadFile(name, "is not an array");
   const size_t length_bytes = bytes[6] == 1 ? 2 : 4;
   const size_t begin = 8 + length_bytes;
   const uint64_t length = LittleEndian(bytes.substr(8, length_bytes));

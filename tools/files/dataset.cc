@@ -101,7 +101,7 @@ absl::StatusOr<Dataset> ReadJsonLines(const std::string& path) {
       shapes["input"] = ShapeOfJson(json);
     }
     if (shapes.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": is no object of JSON"));
+      return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": is not a JSON object"));
     }
     if (dataset.inputs.empty()) {
       for (const auto& [name, shape] : shapes) dataset.inputs.push_back(name);

@@ -264,8 +264,7 @@ class RowRewriter {
       if (input.empty()) continue;
       const auto it = rows_.find(input);
       if (it == rows_.end()) {
-        if (!maker_.HasOneElement(input))
-          return NoForm(node, "reads another value beside the rows");
+        if (!maker_.HasOneElement(input)) return NoForm(node, "reads another value with the rows");
         continue;
       }
       if (!first && (it->second.dim != result.dim || it->second.rank != result.rank)) {

@@ -85,7 +85,7 @@ class Finder {
     if (op == "NonZero") {
       if (!MatchNonZero(i, form)) {
         form.words =
-            "Where with the mask, and zeros for what is not selected; places are then not needed";
+            "Where with the mask, and zeros for the other elements; indices are then not needed";
       }
       return form;
     }
@@ -174,7 +174,7 @@ class Finder {
         if (users != users_.end() && !users->second.empty()) return false;
         form.reaches_output = form.known = true;
         form.output = value;
-        form.words = "Where, with zeros for what is not selected and the mask as a further output";
+        form.words = "Where, with zeros for the other elements and the mask as a further output";
         return true;
       }
       const int next = OnlyUser(value);
@@ -518,7 +518,7 @@ absl::Status ApplyStaticForm(const StaticForm& form, const FormFacts& facts,
                              const RewriteOptions& options, onnx::ModelProto& model) {
   if (!form.known) {
     return absl::UnimplementedError(
-        absl::StrCat("no rewrite is known; what would do: ", form.words));
+        absl::StrCat("no rewrite is known; this would do: ", form.words));
   }
   if (form.reaches_output && !options.allow_output_change) {
     return absl::FailedPreconditionError(

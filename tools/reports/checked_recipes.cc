@@ -145,8 +145,8 @@ std::string LeftOutText(const Model& model) {
   const double count = Combinations(SizesByAxis(model, *model.buckets()));
   if (count <= kMostCompiled) return "";
   return FormatText(
-      "the sizes of %d axes combine to %.3g recipes: shown are those in which one axis moves and "
-      "the others stand at their smallest\n",
+      "the sizes of %d axes combine to %.3g recipes: shown are those in which one axis varies and "
+      "the others are at their smallest\n",
       static_cast<int>(model.axes().size()), count);
 }
 

@@ -78,7 +78,7 @@ absl::StatusOr<std::vector<onnx::AttributeProto>> DefaultsOf(const onnx::Functio
     if (defaults.emplace_back().ParseFromString(bytes)) continue;
     return absl::InvalidArgumentError(absl::StrCat("function '", function.name(),
                                                    "': the default of its attribute ",
-                                                   defaults.size(), " is no attribute"));
+                                                   defaults.size(), " is not an attribute"));
   }
   return defaults;
 }

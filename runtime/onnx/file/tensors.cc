@@ -273,7 +273,7 @@ absl::StatusOr<Tensor> TensorReader::ReadExternal(const onnx::TensorProto& proto
     if (entry.key() == "length") valid = absl::SimpleAtoi(entry.value(), &length) && length >= 0;
     if (!valid) {
       return absl::InvalidArgumentError(
-          absl::StrCat("external data ", entry.key(), " '", entry.value(), "' is no size"));
+          absl::StrCat("external data ", entry.key(), " '", entry.value(), "' is not a size"));
     }
   }
   ASSIGN_OR_RETURN(const FileBytes* file, ExternalFile(location));

@@ -85,7 +85,7 @@ absl::Status ReadSizes(const GgufSettings& settings, DecoderPlan& plan) {
         absl::StrCat("member '", settings.Key("block_count"), "' is ", plan.layers));
   }
   if (plan.heads % plan.kv_heads != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(plan.heads, " heads are no multiple of ",
+    return absl::InvalidArgumentError(absl::StrCat(plan.heads, " heads are not a multiple of ",
                                                    plan.kv_heads, " of keys and values"));
   }
   if (!settings.Has("attention.key_length") && plan.hidden % plan.heads != 0) {

@@ -163,7 +163,7 @@ absl::Status GgufReader::ReadMember(GgufFile& model) {
     if (alignment == nullptr || *alignment <= 0 || *alignment > kMostAlignment ||
         !std::has_single_bit(static_cast<uint64_t>(*alignment))) {
       return absl::InvalidArgumentError(
-          "member 'general.alignment' is no power of two up to 1048576");
+          "member 'general.alignment' is not a power of two up to 1048576");
     }
     alignment_ = *alignment;
   }
@@ -256,7 +256,7 @@ absl::Status GgufReader::ReadTensor(GgufFile& model) {
   const int64_t row = tensor.dims.empty() ? 1 : tensor.dims.back();
   if (row % known->numbers != 0) {
     return absl::InvalidArgumentError(absl::StrCat(label, ": rows of ", row,
-                                                   " numbers are no whole blocks of ",
+                                                   " numbers are not whole blocks of ",
                                                    known->numbers, " of ", known->name));
   }
   if (__builtin_mul_overflow(numbers / known->numbers, known->bytes, &tensor.bytes)) {

@@ -307,7 +307,7 @@ absl::Status GatherBlockQuantizedInSteps(NodeDraft& draft, Graph& graph) {
   const bool packed = !apart && data.dtype == DType::kUInt8;
   if (!data.shape.has_value() || data.shape->size() != 2 || (!apart && !packed)) {
     return absl::UnimplementedError(
-        "data that is no large matrix of uint8, int4 or uint4 in the file");
+        "data that is not a large matrix of uint8, int4 or uint4 in the file");
   }
   const int64_t gathered = draft.attributes.Int("gather_axis", 0);
   const int64_t quantized = draft.attributes.Int("quantize_axis", 1);

@@ -95,7 +95,7 @@ absl::StatusOr<const onnx::GraphProto*> BodyOf(const onnx::NodeProto& node, int 
       if (!input.type().has_sequence_type() && !input.type().has_optional_type()) continue;
       return absl::UnimplementedError(absl::StrCat(
           label, " carries '", input.name(),
-          "', which is no tensor: how many there are in it may change from turn to turn"));
+          "', which is not a tensor: how many there are in it may change from turn to turn"));
     }
     return &graph;
   }

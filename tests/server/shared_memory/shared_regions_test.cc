@@ -106,7 +106,7 @@ TEST(SharedRegionTest, WhatIsCutAwayIsAnErrorAndDoesNotGrowBack) {
 TEST(SharedRegionTest, KeysThatAreNoNamesAreRefused) {
   for (const char* key : {"", "/", "a/b", "/a/../b", "..", "/."}) {
     ExpectError(SharedRegion::Open({.name = "r", .key = key, .bytes = 1}).status(),
-                absl::StatusCode::kInvalidArgument, "is no name of shared memory");
+                absl::StatusCode::kInvalidArgument, "is not a name of shared memory");
   }
   ExpectError(SharedRegion::Open({.name = "r", .key = "/reprise-nothing", .bytes = 1}).status(),
               absl::StatusCode::kNotFound, "reprise-nothing");

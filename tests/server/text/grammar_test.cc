@@ -156,8 +156,8 @@ TEST_F(GrammarTest, WhatIsNoGrammarIsRefused) {
     std::string text;
     const char* why;
   } cases[] = {
-      {GrammarKind::kJsonSchema, "{", "no JSON"},
-      {GrammarKind::kJsonSchema, "3", "no JSON object"},
+      {GrammarKind::kJsonSchema, "{", "not JSON"},
+      {GrammarKind::kJsonSchema, "3", "must be a JSON object"},
       {GrammarKind::kJsonSchema, R"({"type": "objekt"})", "objekt"},
       {GrammarKind::kRegex, "a(", ""},
       {GrammarKind::kLark, "start: missing", "missing"},
